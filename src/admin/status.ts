@@ -3,9 +3,10 @@ import { resolve } from 'node:path';
 import type { DescribedConfig } from '../config/config.ts';
 import type { Activity } from '../core/activity.ts';
 import type { Clock } from '../core/clock.ts';
-import type { EventLog } from '../core/journal.ts';
+import type { EventLog, EventStore } from '../core/journal.ts';
 import type { Operations, ReceiptsStatus, SinkStatus, SystemStatus } from '../core/operations.ts';
 import type { NotedHead } from '../core/proof.ts';
+import type { SinkTrouble } from '../core/sink.ts';
 import type { SchemaFigures } from '../core/schema.ts';
 import { formatTarget } from '../core/route.ts';
 import type { Live } from '../lib/live.ts';
@@ -20,7 +21,7 @@ export interface StatusOptions {
   readonly meter: Meter;
   readonly clock: Clock;
   readonly plan: Live<{ readonly config: DescribedConfig }>;
-  readonly store: EventLog;
+  readonly store: EventLog & Pick<EventStore, 'troubles'>;
   readonly dispatcher: { status(): readonly (SinkStatus & { readonly cursor: number })[] };
   readonly receiver: Pick<MetricState, 'ready' | 'decompressing' | 'connections'> & {
     readonly state: string;
@@ -67,24 +68,30 @@ export class Status {
    * once and is in trouble now is no reason to stay away: the journal takes what it cannot.
    */
   health(): Health {
-    const { receiver, dispatcher, plan } = this.#options;
+    const { receiver, dispatcher, plan, store } = this.#options;
+    const withheld = store.troubles?.() ?? [];
+    // Its config is not the fleet's: what it takes in would not be sealed, and it delivers less than it should.
+    const isMisled = withheld.some(({ code }) => code === 'keys_elsewhere' || code === 'keys_stale');
     const sinks = dispatcher.status().map(({ sink, mode, troubles }) => ({
       name: `sink ${sink}`,
       ok: mode === 'running' && troubles.length === 0,
       required: plan.value.config.sinks[sink]?.required ?? false,
       state: mode,
-      // Codes only: the rest is for those who have a token.
-      ...(troubles.length === 0
-        ? {}
-        : { troubles: troubles.map(({ code, since }) => ({ code, since: new Date(since).toISOString() })) }),
+      ...codesOf(troubles),
     }));
     const opening = sinks.some(({ required, state }) => required && state === 'opening');
     return {
-      ready: receiver.ready && !opening,
+      ready: receiver.ready && !opening && !isMisled,
       checks: [
         { name: 'receiver', ok: receiver.ready, required: true, state: receiver.state },
         // What could not be opened, or can no longer be written, has ended the process.
-        { name: 'journal', ok: true, required: true, state: 'open' },
+        {
+          name: 'journal',
+          ok: withheld.length === 0,
+          required: true,
+          state: withheld.length === 0 ? 'open' : 'withheld',
+          ...codesOf(withheld),
+        },
         ...this.#receipts(),
         ...sinks,
       ],
@@ -219,6 +226,12 @@ export class Status {
       }),
     };
   }
+}
+
+/** Codes only: the rest is for those who have a token. */
+function codesOf(troubles: readonly SinkTrouble[]): Pick<Check, 'troubles'> {
+  if (troubles.length === 0) return {};
+  return { troubles: troubles.map(({ code, since }) => ({ code, since: new Date(since).toISOString() })) };
 }
 
 /** More rows than a screen holds are of no use to anyone, and they change each second. */

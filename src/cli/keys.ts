@@ -2,10 +2,12 @@ import { Command } from 'commander';
 import { EXIT, MillraceError } from '../core/errors.ts';
 import { openProof, readProof } from '../proof/open.ts';
 import { KeyStore } from '../seal/key-store.ts';
-import { KeyPlace as FleetKeys } from '../seal/key-place.ts';
-import { newMasterKey, parseMasterKey } from '../seal/master-key.ts';
+import { DestroyedKeys } from '../seal/destroyed-keys.ts';
+import { newMasterKey } from '../seal/master-key.ts';
+import type { PlaceWitness } from '../seal/place-witness.ts';
 import { addKeyOptions, keyPlaces, masterKeyFrom, type KeyOptions, type KeyPlace } from './key-options.ts';
 import { note, print, usageError, type Io } from './io.ts';
+import type { ObjectStore } from '../core/storage.ts';
 import { openStore } from '../storage/open.ts';
 import { configOf, configOption, resolvedConfigOf } from './config-options.ts';
 
@@ -24,10 +26,12 @@ generate prints a new master key: keep it apart from the store and the archive, 
 rotate rewraps every key with a new master key while no receiver is running; it does not touch the archive. Afterwards give
 the receiver the new one and destroy the old one: only then are older copies of the store useless.
 erasure.path/ledger.jsonl holds the id of every key that an erasure destroyed. A store that still holds such a key was restored
-from a backup: the receiver and all commands refuse it, and catch-up destroys those keys again. public prints the key that
+from a backup: the receiver and all commands refuse it, and catch-up destroys those keys again; for a fleet the same is noted in its
+topics. public prints the key that
 proves manifests and receipts: give it to anyone who verifies without this config.
 begin is for a fleet: the first start begins the empty place of journal.encrypt only while its topics are empty too, because a place that is
-not mounted looks empty. Run it once where topics have events of before journal.encrypt was set; it leaves a place that was begun as it is.
+not mounted looks empty. Run it once where topics have events of before journal.encrypt was set; it leaves a place that was begun as it is,
+and refuses to begin another one than the topics name.
 Exit codes: 0 done, 1 failed, 2 usage or config, wrong master key, or store in use, 4 the store was changed or is an older copy.`;
 
 interface Options extends KeyOptions {
@@ -80,12 +84,19 @@ export function keysCommand(io: Io): Command {
     .requiredOption('--config <file>', 'the config whose sinks and ledger are meant')
     .option('--json', 'print one JSON document: {path, destroyed}')
     .action(async (options: Options) => {
-      for (const { path, master, config } of await placesOf(options, io)) {
-        if (config === null) continue;
-        const { ledger } = await openProof(config)();
-        const destroyed = await KeyStore.catchUp(path, master, ledger).catch(refuse);
+      const said = (path: string, destroyed: number): void => {
         if (options.json === true) print(io, JSON.stringify({ path, destroyed }));
         else print(io, `${path}: ${destroyed} keys destroyed again`);
+      };
+      const isFleet = await withFleetKeys(options, io, async (witness, store) => {
+        said(store.url, await witness.catchUp(new DestroyedKeys(store)));
+        return true;
+      });
+      const places = isFleet === true ? await keyPlaces(options, io) : await placesOf(options, io);
+      for (const { path, master, config } of places) {
+        if (config === null) continue;
+        const { ledger } = await openProof(config)();
+        said(path, await KeyStore.catchUp(path, master, ledger).catch(refuse));
       }
     });
   keys
@@ -94,16 +105,17 @@ export function keysCommand(io: Io): Command {
     .requiredOption('--config <file>', 'the config of the fleet')
     .option('--json', 'print one JSON document: {path}')
     .action(async (options: Options) => {
-      const { journal, storage } = (await resolvedConfigOf(options, io)).config;
-      if (journal.type !== 'kafka' || journal.encrypt.store === null || journal.encrypt.masterKey === null)
-        throw usageError('the config has no journal.encrypt');
-      const store = await openStore(journal.encrypt.store, storage);
-      try {
-        await FleetKeys.open(store, parseMasterKey(journal.encrypt.masterKey), () => Promise.resolve(true));
-        print(io, options.json === true ? JSON.stringify({ path: store.url }) : `${store.url}: begun`);
-      } finally {
-        await store.close();
-      }
+      const path = await withFleetKeys(
+        options,
+        io,
+        async (witness, { url }) => {
+          await witness.tie();
+          return url;
+        },
+        true,
+      );
+      if (path === null) throw usageError('the config has no journal.encrypt');
+      print(io, options.json === true ? JSON.stringify({ path }) : `${path}: begun`);
     });
   keys
     .command('public', { isDefault: true })
@@ -126,6 +138,25 @@ export function keysCommand(io: Io): Command {
 
 function withPlace(command: Command): Command {
   return addKeyOptions(command.option('--config <file>', 'the config file that names the key stores'));
+}
+
+const quiet = (): void => undefined;
+
+/** The keys of a fleet; null where the config has none. */
+async function withFleetKeys<T>(
+  options: Options,
+  io: Io,
+  work: (witness: PlaceWitness, store: ObjectStore) => Promise<T>,
+  isBegun = false,
+): Promise<T | null> {
+  const { journal, storage } = (await resolvedConfigOf(options, io)).config;
+  if (journal.type !== 'kafka' || journal.encrypt.store === null) return null;
+  const { withKeyPlace } = await import('../journal/kafka/open.ts');
+  const around = {
+    openStore: (place: string) => openStore(place, storage),
+    log: { info: quiet, warn: quiet, error: quiet },
+  };
+  return withKeyPlace(journal, around, isBegun, work);
 }
 
 async function placesOf(options: Options, io: Io): Promise<KeyPlace[]> {

@@ -88,6 +88,7 @@ function report(io: Io, { pid, journal, sinks, receiving }: SystemStatus): void 
   print(io, lines.join('\n'));
   printTable(io, ['SINK', 'STATE', 'BACKLOG', 'BYTES', 'OLDEST', 'HELD', 'LAST ERROR'], rows);
   const more = [
+    ...(journal.troubles ?? []).map((trouble) => renderTrouble('journal', trouble)),
     ...sinks.flatMap(({ sink, troubles }) => troubles.map((trouble) => renderTrouble(sink, trouble))),
     ...sinks.flatMap(renderSkipped),
   ];

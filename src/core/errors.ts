@@ -88,6 +88,11 @@ export const CATALOGUE = {
     exit: EXIT.difference,
     retryable: false,
   },
+  keys_elsewhere: {
+    title: 'Events are sealed with keys of another place',
+    exit: EXIT.usage,
+    retryable: false,
+  },
   ledger_forged: {
     title: 'Erasure ledger was changed after it was signed',
     exit: EXIT.difference,

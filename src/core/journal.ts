@@ -3,6 +3,7 @@ import type { IngestStore, InvalidReason } from './ingest.ts';
 import type { ReceiptAccount, SetAsideEntry, SetAsideKind } from './receipt.ts';
 import type { Redaction } from './redaction.ts';
 import type { Route } from './route.ts';
+import type { SinkTrouble } from './sink.ts';
 import type { SearchQuery } from './search.ts';
 import type { RouteRecord } from './route-record.ts';
 import type { CheckpointStore } from './source.ts';
@@ -54,6 +55,8 @@ export interface JournalStatus {
   /** Records found not to be what was written. */
   readonly damaged: number;
   readonly cursors: readonly CursorStatus[];
+  /** Why something of it is withheld from sinks, or cannot be taken; left out where that cannot be. */
+  readonly troubles?: readonly SinkTrouble[];
 }
 
 /** What a reconciliation needs of an event: whose it is, it does not say. */
@@ -182,6 +185,8 @@ export interface EventStore extends EventLog, RouteKeeper, IngestStore {
   /** Resolves when everything handed in before has been answered, and `lastSeq` says so. */
   settled(): Promise<void>;
   status(): Promise<JournalStatus>;
+  /** As the status has them, from what is in memory. */
+  troubles?(): readonly SinkTrouble[];
   close(): Promise<void>;
 }
 

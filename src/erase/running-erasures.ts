@@ -10,7 +10,7 @@ import {
   type Said,
   type Subject,
 } from '../core/erasure.ts';
-import { messageOf } from '../core/errors.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
 import type { EventStore } from '../core/journal.ts';
 import type { SinkLog } from '../core/sink.ts';
 import type { ErasedUsers } from './erased-users.ts';
@@ -183,6 +183,8 @@ export class RunningErasures implements Erasures {
       const { receipts } = await this.run();
       await this.#parts.noteErased(receipts.map(({ receipt }) => receipt));
     } catch (error) {
+      // Another process that shares the folder runs them.
+      if (error instanceof MillraceError && error.code === 'erasure_in_use') return;
       this.#parts.log.error({ error: messageOf(error) }, 'erasure did not finish; it will be retried');
     }
   }

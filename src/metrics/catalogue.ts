@@ -174,6 +174,12 @@ export const METRICS: readonly MetricDefinition[] = [
     'Damaged records found in the journal. If there are any, check the disk.',
     ({ status }) => status.journal.damaged,
   ),
+  gauge(
+    'millrace_journal_trouble_since_timestamp_seconds',
+    'Since when events of a journal in topics are withheld from sinks, or cannot be accepted, by code: `keys_elsewhere` (journal.encrypt is missing or names another place), `keys_stale`, `keys_unusable`, `keys_unreachable`. `millrace status` says which. No series without a problem.',
+    ['code'],
+    ({ status }) => [...earliest({}, status.journal.troubles ?? [])],
+  ),
 
   sinkGauge(
     'millrace_sink_up',
@@ -184,7 +190,7 @@ export const METRICS: readonly MetricDefinition[] = [
     'millrace_sink_trouble_since_timestamp_seconds',
     'Since when the sink has had a problem, by code, even if it is up: a file that cannot be closed, a folder that cannot be written. No series without a problem.',
     ['sink', 'code'],
-    ({ status }) => status.sinks.flatMap(({ sink, troubles }) => [...earliest(sink, troubles)]),
+    ({ status }) => status.sinks.flatMap(({ sink, troubles }) => [...earliest({ sink }, troubles)]),
   ),
   sinkGauge(
     'millrace_sink_lost_records',
@@ -375,9 +381,12 @@ function bySecret({ meter, secrets }: MetricState, read: (use: SecretUse | undef
 }
 
 /** One sample a code. */
-function* earliest(sink: string, troubles: readonly SinkTrouble[]): Generator<Sample> {
+function* earliest(
+  labels: Readonly<Record<string, string>>,
+  troubles: readonly SinkTrouble[],
+): Generator<Sample> {
   for (const [code, [first]] of Map.groupBy(troubles, (trouble) => trouble.code))
-    yield { labels: { sink, code }, value: (first?.since ?? 0) / 1000 };
+    yield { labels: { ...labels, code }, value: (first?.since ?? 0) / 1000 };
 }
 
 function* flat(counts: Iterable<[string, number]>, label: string): Generator<Sample> {

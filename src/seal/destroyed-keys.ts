@@ -31,6 +31,11 @@ export class DestroyedKeys {
     return this.#ids.has(id);
   }
 
+  /** Ids that were ever listed, as of the last look. */
+  get count(): number {
+    return this.#count ?? 0;
+  }
+
   add(id: string): void {
     this.#ids.add(id);
   }
@@ -49,22 +54,29 @@ export class DestroyedKeys {
     return count >= before && count - before <= last.length;
   }
 
-  /** Tells everybody, those who have been told before included. */
-  async publish(ids: readonly string[]): Promise<void> {
+  /**
+   * Tells everybody, those who have been told before included.
+   * @param least ids that are known to have been listed
+   * @returns how many were ever listed
+   */
+  async publish(ids: readonly string[], least = 0): Promise<number> {
     for (let tries = 0; tries < TRIES; tries += 1) {
       const there = await this.#store.head(OBJECT);
       const bytes = there === null ? null : await bytesOf(this.#store, OBJECT, there.version);
       if (isChanged(bytes)) continue;
       const { count, last } = this.#listIn(bytes);
       const fresh = ids.filter((id) => !last.includes(id));
-      if (fresh.length === 0) return;
-      const list: List = { count: count + fresh.length, last: [...last, ...fresh].slice(-MOST) };
+      if (fresh.length === 0 && count >= least) return count;
+      const list: List = {
+        count: Math.max(count + fresh.length, least),
+        last: [...last, ...fresh].slice(-MOST),
+      };
       const body = { bytes: Buffer.from(`${JSON.stringify(list)}\n`) };
       const put =
         there === null
           ? await this.#store.putIfAbsent(OBJECT, body)
           : await this.#store.putIfMatch(OBJECT, there.version, body);
-      if (put.status === 'written') return;
+      if (put.status === 'written') return list.count;
     }
     throw new StorageError('busy', `${this.#store.url}/${OBJECT}: others replace it again and again`);
   }

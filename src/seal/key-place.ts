@@ -1,4 +1,4 @@
-import { createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
+import { createHmac, createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
 import type { Ownership, Subject } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
 import { StorageError, type ObjectStore } from '../core/storage.ts';
@@ -73,6 +73,20 @@ export class KeyPlace {
     if (keys === null)
       throw new MillraceError('master_key_wrong', `${store.url} was created with another master key`);
     return new KeyPlace(store, header, keys);
+  }
+
+  /** Says which place it is, wherever it lies: a copy has the same. */
+  get id(): string {
+    return this.#keys.store;
+  }
+
+  get url(): string {
+    return this.#store.url;
+  }
+
+  /** What only who has the master key can say of a text, in hex. */
+  vouch(text: string): string {
+    return createHmac('sha256', this.#keys.tombstone).update(`note ${text}`).digest('hex');
   }
 
   /** Whether it is still the place that was opened, and not the empty folder below it. @throws StorageError */

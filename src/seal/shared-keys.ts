@@ -2,10 +2,11 @@ import type { KeyObject } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Ownership, Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import type { SinkLog } from '../core/sink.ts';
+import type { SinkLog, SinkTrouble } from '../core/sink.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import { DestroyedKeys } from './destroyed-keys.ts';
 import { KeyPlace, type Owned } from './key-place.ts';
+import { PlaceWitness, type KeyNotes, type NamedKey } from './place-witness.ts';
 
 /** Keys remembered; beyond, they are asked for again. */
 const REMEMBERED = 20_000;
@@ -24,6 +25,8 @@ export interface KeyRef {
 
 export interface KeyUse extends KeyRef {
   readonly key: KeyObject;
+  /** The owner had another one, which was destroyed. */
+  readonly isLater: boolean;
 }
 
 export interface SharedKeysOptions {
@@ -33,6 +36,8 @@ export interface SharedKeysOptions {
   readonly lease: number;
   /** Whether nothing can have been sealed yet, so that an empty place may be begun. */
   readonly isNew: () => Promise<boolean>;
+  /** Which place it has to be, and what was destroyed there. */
+  readonly notes: KeyNotes;
   readonly log: SinkLog;
 }
 
@@ -47,9 +52,13 @@ export class SharedKeys {
   readonly #options: SharedKeysOptions;
   readonly #place: KeyPlace;
   readonly #destroyed: DestroyedKeys;
+  readonly #witness: PlaceWitness;
+  #witnessing: Promise<void> | null = null;
   /** By id, and the ids by name. */
   readonly #keys = new Map<string, KeyObject>();
   readonly #ids = new Map<string, string>();
+  /** Names of which a key was destroyed. */
+  readonly #later = new Set<string>();
   readonly #names = new Map<string, string>();
   /** What is asked for now, by name. */
   readonly #asked = new Map<string, Promise<Owned>>();
@@ -58,19 +67,22 @@ export class SharedKeys {
   #lookedAt = -Infinity;
   #era = 0;
   readonly #timer: NodeJS.Timeout;
-  #isSilent = false;
+  /** Why the last look failed. */
+  #failure: SinkTrouble | null = null;
 
   private constructor(options: SharedKeysOptions, place: KeyPlace) {
     this.#options = options;
     this.#place = place;
     this.#destroyed = new DestroyedKeys(options.store);
+    this.#witness = new PlaceWitness(place, options.notes, (id) => this.#forget(id));
     this.#timer = setInterval(() => void this.#watch(), options.lease / LOOKS).unref();
   }
 
-  /** @throws MillraceError master_key_wrong, keys_unusable; StorageError */
+  /** @throws MillraceError master_key_wrong, keys_unusable, keys_elsewhere, keys_stale; StorageError */
   static async open(options: SharedKeysOptions): Promise<SharedKeys> {
     const keys = new SharedKeys(options, await KeyPlace.open(options.store, options.master, options.isNew));
     try {
+      await keys.#witness.begin();
       await keys.#look();
     } catch (error) {
       await keys.close();
@@ -82,7 +94,13 @@ export class SharedKeys {
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#looking?.catch(() => undefined);
+    await this.#witnessing;
     await this.#options.store.close();
+  }
+
+  /** Why no key can be used now; null while they can. */
+  get trouble(): SinkTrouble | null {
+    return this.#isCurrent ? null : this.#failure;
   }
 
   /** The key of an owner, made where there is none. */
@@ -93,7 +111,7 @@ export class SharedKeys {
       const id = this.#ids.get(name);
       const key = id === undefined ? undefined : this.#keys.get(id);
       if (id !== undefined && key !== undefined && !this.#destroyed.has(id))
-        return { name, id, key, era: this.#era };
+        return this.#use(name, id, key, this.#era);
       await this.#ask(name, () => this.#place.make(name));
     }
   }
@@ -103,11 +121,11 @@ export class SharedKeys {
     await this.#current();
     if (this.#destroyed.has(id)) return 'destroyed';
     const known = this.#keys.get(id);
-    if (known !== undefined) return { name, id, key: known, era: this.#era };
+    if (known !== undefined) return this.#use(name, id, known, this.#era);
     const era = this.#era;
     const found = await this.#ask(name, () => this.#place.read(name));
     if (this.#destroyed.has(id)) return 'destroyed';
-    if (found.id === id && found.key !== null) return { name, id, key: found.key, era };
+    if (found.id === id && found.key !== null) return this.#use(name, id, found.key, era);
     await this.#place.check();
     // A key is durable before its first record is.
     throw new MillraceError(
@@ -145,26 +163,33 @@ export class SharedKeys {
     before: (keys: number) => Promise<void>,
     onStep: (step: string) => void = () => undefined,
   ): Promise<readonly string[]> {
+    // Not in an older copy: the one that is in use would keep them.
+    await this.#look();
     const names = await Array.fromAsync(this.#place.ownedBy(subject, signal));
     // That there are none must not be said of an empty folder.
     await this.#place.check();
     let active = 0;
     for (const name of names) if ((await this.#place.read(name)).key !== null) active += 1;
     if (active > 0) await before(active);
-    const ids: string[] = [];
+    const keys: NamedKey[] = [];
     const left: string[] = [];
     for (const name of names) {
       signal.throwIfAborted();
       const { owned, kept } = await this.#place.destroy(name);
-      ids.push(...owned.destroyed);
+      keys.push(...owned.destroyed.map((id) => [name, id] as const));
       left.push(...kept);
       onStep('key destroyed');
     }
     // Also those of before: who destroyed them may have been killed here.
-    if (ids.length > 0) await this.#destroyed.publish(ids);
+    if (keys.length > 0) {
+      const listed = await this.#destroyed.publish(keys.map(([, id]) => id));
+      await this.#place.check();
+      onStep('keys listed');
+      await this.#witness.note(keys, listed);
+    }
     await this.#place.check();
     await this.#look();
-    onStep('keys listed');
+    onStep('keys noted');
     return left;
   }
 
@@ -185,11 +210,16 @@ export class SharedKeys {
     const { store, log } = this.#options;
     try {
       await this.#look();
-      this.#isSilent = false;
+      this.#failure = null;
     } catch (error) {
-      if (!this.#isSilent)
-        log.warn({ keys: store.url, error: messageOf(error) }, 'the keys of sealed events cannot be reached');
-      this.#isSilent = true;
+      const isStale = error instanceof MillraceError;
+      const detail = messageOf(error);
+      if (this.#failure?.detail === detail) return;
+      this.#failure = { code: isStale ? error.code : 'keys_unreachable', detail, since: Date.now() };
+      const what = isStale
+        ? 'the keys of sealed events are not used'
+        : 'the keys of sealed events cannot be reached';
+      log.warn({ keys: store.url, error: detail }, what);
     }
   }
 
@@ -200,8 +230,24 @@ export class SharedKeys {
     return this.#looking;
   }
 
+  #use(name: string, id: string, key: KeyObject, era: number): KeyUse {
+    return { name, id, key, era, isLater: this.#later.has(name) };
+  }
+
+  /** What others have noted counts at the next look: whatever keeps the notes may take longer than a lease to answer. */
+  #hear(): void {
+    this.#witnessing ??= this.#witness
+      .look()
+      .catch(() => undefined)
+      .finally(() => {
+        this.#witnessing = null;
+      });
+  }
+
   async #lookNow(): Promise<void> {
     const began = performance.now();
+    const { listed } = this.#witness;
+    this.#hear();
     if (!(await this.#destroyed.look())) {
       this.#era += 1;
       this.#keys.clear();
@@ -210,7 +256,13 @@ export class SharedKeys {
     for (const id of this.#keys.keys()) if (this.#destroyed.has(id)) this.#keys.delete(id);
     // After it: a list that is missing is one where nothing was destroyed.
     await this.#place.check();
+    this.#witness.checkList(this.#destroyed.count, listed);
     this.#lookedAt = began;
+  }
+
+  #forget(id: string): void {
+    this.#destroyed.add(id);
+    this.#keys.delete(id);
   }
 
   async #ask(name: string, work: () => Promise<Owned>): Promise<Owned> {
@@ -220,6 +272,10 @@ export class SharedKeys {
     const owned = await asked;
     const { id, key, destroyed } = owned;
     for (const each of destroyed) this.#destroyed.add(each);
+    if (destroyed.length > 0) this.#later.add(name);
+    // It may have been destroyed since it was read. A mark stands there before anybody is told.
+    if (id !== null && this.#destroyed.has(id) && (await this.#place.read(name)).id === id)
+      throw this.#witness.stale(`it has key ${id}, which was destroyed: an older copy was restored`);
     if (id === null || key === null || era !== this.#era || this.#destroyed.has(id)) return owned;
     if (this.#keys.size >= REMEMBERED) {
       this.#keys.clear();

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { kill } from 'node:process';
 import { expect, onTestFinished, test } from 'vitest';
@@ -19,14 +19,9 @@ const body = (user: string, type: string): Buffer =>
 const topicsOf = (fleet: Fleet): string[] =>
   ['events', 'quarantine', 'dead-letters'].map((name) => `${fleet.name}.${name}`);
 
-const eraseWith = async (fleet: Fleet, name: string): Promise<string> => {
-  const { code, stdout, stderr } = await millrace(['erase', 'gone', '--now', '--config', fleet.config(name)]);
-  // Done, but for what is not sealed, which nobody can search.
-  expect({ code, stderr }).toEqual({
-    code: 3,
-    stderr: expect.not.stringContaining('not erased') as unknown,
-  });
-  return `${stdout}${stderr}`;
+const eraseWith = async (fleet: Fleet, name: string): Promise<void> => {
+  const { code, stderr } = await millrace(['erase', 'gone', '--now', '--config', fleet.config(name)]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('not ') as unknown });
 };
 
 describeOnKafka('a fleet whose topics are sealed', {}, ({ addresses, oracle }) => {
@@ -50,7 +45,10 @@ describeOnKafka('a fleet whose topics are sealed', {}, ({ addresses, oracle }) =
   };
 
   const readAll = async (fleet: Fleet) =>
-    (await Promise.all(topicsOf(fleet).map((topic) => oracle.read(topic)))).flat();
+    (await Promise.all(topicsOf(fleet).map((topic) => oracle.read(topic))))
+      .flat()
+      .filter(({ key }) => key?.toString().startsWith('millrace-keys/') !== true);
+
   test('nothing of who was erased can be read, by two at once; the others have all, in order, once', async () => {
     const folder = await temporaryFolder();
     const holds = join(folder, 'holds');
@@ -84,8 +82,7 @@ describeOnKafka('a fleet whose topics are sealed', {}, ({ addresses, oracle }) =
     expect(opened(before, keysIn(keys, master))).toBe(sent);
 
     // By two of which neither knows of the other, nor do those who deliver.
-    const said = await Promise.all([eraseWith(fleet, 'x1'), eraseWith(fleet, 'x2')]);
-    for (const text of said) expect(text).toMatch(/what it had that names no user, or was not sealed/);
+    await Promise.all([eraseWith(fleet, 'x1'), eraseWith(fleet, 'x2')]);
     await eraseWith(fleet, 'x1');
     const left = keysIn(keys, master);
     expect(opened(before, left)).toBe(sent / 2);
@@ -141,7 +138,7 @@ describeOnKafka('a fleet whose topics are sealed', {}, ({ addresses, oracle }) =
     erasing.kill('SIGKILL');
     expect(await once(erasing, 'exit')).toEqual([null, 'SIGKILL']);
     const { code } = await millrace(['erase', '--run', '--config', fleet.config('x1')]);
-    expect(code).toBe(3);
+    expect(code).toBe(0);
     expect(opened(await oracle.read(fleet.topic), keysIn(keys, master))).toBe(3);
     rmSync(holds);
     kill(zombie.pid, 'SIGCONT');
@@ -149,35 +146,129 @@ describeOnKafka('a fleet whose topics are sealed', {}, ({ addresses, oracle }) =
     await fleet.send('stays', () => [zombie.url]);
     await until('what came behind', () => fleet.given('one').includes('msg_stays_4'));
     expect(fleet.given('one').filter((id) => id.includes('gone'))).toEqual([]);
+    // Nobody here knows that the user is erased. What comes again is no repetition of what nobody can open any more.
+    const again = Buffer.from(
+      JSON.stringify({
+        event_type: 'daily.data.steps.updated',
+        team_id: 'team',
+        user_id: 'gone',
+        client_user_id: 'gone',
+        number: 1,
+      }),
+    );
+    for (let n = 0; n < 2; n += 1)
+      expect((await postSigned(zombie.url, again, { id: 'msg_gone_1' })).status).toBe(202);
+    await fleet.send('gone', () => [zombie.url]);
+    await until('what came last', () => fleet.given('one').includes('msg_gone_4'));
+    expect(fleet.given('one').filter((id) => id.includes('gone'))).toEqual(['msg_gone_1', 'msg_gone_4']);
   });
 
-  test('without the keys, or with others, nothing is passed over', async () => {
-    const { fleet } = await makeFleet();
-    const receiver = await fleet.start('r1', 'receive');
-    await fleet.send('u', () => [receiver.url]);
+  test('without the keys, or with others, nobody starts, and what is plain is delivered up to what is sealed', async () => {
+    const { fleet, keys } = await makeFleet({ partitions: 1 });
     const { encrypt: _, ...journal } = fleet.journal as { encrypt: object };
+    const at = async (encrypt: object): Promise<Fleet> => {
+      const options = { addresses, oracle, sinks: ['one'], journal: { ...journal, encrypt } };
+      const other = new Fleet({ ...options, folder: await temporaryFolder() });
+      onTestFinished(() => other.stop());
+      return other;
+    };
+    // From before it was set.
+    const plain = await at({});
+    const blind = await plain.start('b1', 'both');
+    for (let n = 0; n < 3; n += 1) await plain.send('u', () => [blind.url]);
+    await until('it to be delivered', () => plain.isDelivered);
+    await blind.kill('SIGTERM');
+    const old = await plain.start('d1', 'deliver');
+    expect((await millrace(['keys', 'begin', '--config', fleet.config('x1')])).code).toBe(0);
+    const receiver = await fleet.start('r1', 'receive');
+    await fleet.send('v', () => [receiver.url]);
+    await until('it to say so', () => old.stderr.includes('journal.encrypt is missing'));
+    expect((await fetch(`${old.adminUrl}/readyz`)).status).toBe(503);
+    expect(await (await fetch(`${old.adminUrl}/readyz?verbose`)).json()).toMatchObject({
+      checks: expect.arrayContaining([
+        expect.objectContaining({
+          name: 'journal',
+          ok: false,
+          troubles: [expect.objectContaining({ code: 'keys_elsewhere' })],
+        }),
+      ]),
+    });
+    expect(await (await fetch(`${old.adminUrl}/metrics`)).text()).toMatch(
+      /millrace_journal_trouble_since_timestamp_seconds\{code="keys_elsewhere"\} \d/,
+    );
+    expect((await old.status()).journal.troubles?.[0]?.detail).toContain('from offset 3 on nothing');
+    await old.kill('SIGKILL');
+
     const other = join(fleet.folder, 'others');
-    for (const [encrypt, why] of [
-      [{}, 'journal.encrypt is missing'],
-      [{ store: other, masterKey: master }, 'has no key'],
-    ] as const) {
-      const unsealed = new Fleet({
-        folder: await temporaryFolder(),
-        addresses,
-        oracle,
-        sinks: ['one'],
-        journal: { ...journal, encrypt },
-      });
-      onTestFinished(() => unsealed.stop());
-      if ('store' in encrypt)
-        expect((await millrace(['keys', 'begin', '--config', unsealed.config('d1')])).code).toBe(0);
-      const deliverer = await unsealed.start('d1', 'deliver');
-      await until('it to say so', () => deliverer.stderr.includes(why));
-      await deliverer.kill('SIGKILL');
+    const elsewhere = await at({ store: other, masterKey: master });
+    for (const [wrong, code, ...commands] of [
+      [plain, 2, ['erase', 'u', '--now'], ['serve', '--role', 'deliver']],
+      [elsewhere, 1, ['erase', 'u', '--now'], ['serve', '--role', 'receive'], ['keys', 'begin']],
+    ] as const)
+      for (const command of commands) {
+        const said = await millrace([...command, '--config', wrong.config('x1')]);
+        expect({ command, ...said }).toMatchObject({
+          code,
+          stderr: expect.stringContaining(keys) as unknown,
+        });
+      }
+    expect(existsSync(join(other, 'header'))).toBe(false);
+    // Another fleet's, begun with the same master key.
+    const strangers = await makeFleet();
+    expect((await millrace(['keys', 'begin', '--config', strangers.fleet.config('x1')])).code).toBe(0);
+    const mixed = await at({ store: strangers.keys, masterKey: master });
+    for (const command of [
+      ['erase', 'u', '--now'],
+      ['serve', '--role', 'receive'],
+      ['keys', 'begin'],
+    ]) {
+      const { code, stderr } = await millrace([...command, '--config', mixed.config('x1')]);
+      expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(keys) as unknown });
+      expect(stderr).toContain(strangers.keys);
     }
     await fleet.start('d1', 'deliver');
     await until('it to be delivered', () => fleet.isDelivered);
-    expect(fleet.given('one')).toEqual(['msg_u_1']);
+    expect(fleet.given('one').filter((id) => id === 'msg_v_1')).toHaveLength(1);
+    // What was never sealed is found, and named; of whoever has nothing of the kind nothing is left to do.
+    const { code, stderr } = await millrace(['erase', 'u', '--now', '--config', fleet.config('x1')]);
+    expect({ code, stderr }).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining('3 of its records') as unknown,
+    });
+    expect((await millrace(['erase', 'v', '--now', '--config', fleet.config('x1')])).code).toBe(0);
+  });
+
+  test('an older copy of the keys that was restored is refused, and used when it has caught up', async () => {
+    const { fleet, keys } = await makeFleet();
+    const receiver = await fleet.start('r1', 'receive');
+    const url = (): string[] => [receiver.url];
+    for (const user of ['gone', 'stays']) await fleet.send(user, url);
+    cpSync(keys, `${keys}.older`, { recursive: true });
+    await eraseWith(fleet, 'x1');
+    await fleet.send('stays', url);
+    rmSync(keys, { recursive: true });
+    renameSync(`${keys}.older`, keys);
+    for (const command of [
+      ['serve', '--role', 'deliver'],
+      ['erase', 'stays', '--now'],
+    ]) {
+      const { code, stderr } = await millrace([...command, '--config', fleet.config('x2')]);
+      expect({ code, stderr }).toMatchObject({ code: 4, stderr: expect.stringContaining('keys catch-up') });
+    }
+    await until(
+      'who runs to refuse',
+      async () => (await fetch(`${receiver.adminUrl}/readyz`)).status === 503,
+    );
+    expect((await postSigned(receiver.url, body('new', 'a.created'), { id: 'msg_new_1' })).status).toBe(503);
+    const all = await oracle.read(fleet.topic);
+    const caughtUp = await millrace(['keys', 'catch-up', '--json', '--config', fleet.config('x2')]);
+    expect(caughtUp).toMatchObject({ code: 0, stdout: expect.stringContaining('"destroyed":1') as unknown });
+    expect(opened(all, keysIn(keys, master))).toBe(all.length - 1);
+    await until('who runs to go on', async () => (await fetch(`${receiver.adminUrl}/readyz`)).status === 200);
+    await fleet.send('stays', url);
+    await fleet.start('d1', 'deliver');
+    await until('the others', () => fleet.given('one').includes('msg_stays_3'));
+    expect(fleet.given('one')).toEqual(['msg_stays_1', 'msg_stays_2', 'msg_stays_3']);
   });
 
   test('an empty folder in place of the keys is no place: 503, no receipt; nothing is lost', async () => {

@@ -3,6 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { Subject } from '../../src/core/erasure.ts';
 import { SharedKeys } from '../../src/seal/shared-keys.ts';
 import { openStore } from '../../src/storage/open.ts';
+import { MadeUpNotes } from './notes.ts';
 import { describeOnStores, storageSettings } from '../support/object-stores/emulators.ts';
 
 const NEVER = new AbortController().signal;
@@ -13,9 +14,17 @@ describeOnStores(', with the keys of a fleet', async (emulator) => {
 
   test('two make one key at once, and destroy it at once', async () => {
     const master = randomBytes(32);
+    const notes = new MadeUpNotes();
     const open = async (): Promise<SharedKeys> => {
       const store = await openStore(`${place}/keys`, storageSettings(emulator.settings()));
-      const keys = await SharedKeys.open({ store, master, lease: 1500, isNew: async () => true, log });
+      const keys = await SharedKeys.open({
+        store,
+        master,
+        lease: 1500,
+        isNew: async () => true,
+        notes: notes.reader(),
+        log,
+      });
       onTestFinished(() => keys.close());
       return keys;
     };

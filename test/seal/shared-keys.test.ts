@@ -9,6 +9,7 @@ import { SharedKeys, type KeyUse } from '../../src/seal/shared-keys.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { until } from '../support/until.ts';
+import { MadeUpNotes } from './notes.ts';
 
 const LEASE = 300;
 const owner = (user: string | null, clientUser: string | null = null) => ({ team: 'team', user, clientUser });
@@ -30,18 +31,23 @@ async function sharing(): Promise<{
     around?: (store: ObjectStore) => ObjectStore,
     master?: Buffer,
     isNew?: boolean,
+    noted?: MadeUpNotes,
   ) => Promise<SharedKeys>;
+  notes: MadeUpNotes;
 }> {
   const folder = join(await temporaryFolder(), 'keys');
   const own = randomBytes(32);
+  const notes = new MadeUpNotes();
   return {
     folder,
-    open: async (around = (store) => store, master = own, isNew = true) => {
+    notes,
+    open: async (around = (store) => store, master = own, isNew = true, noted = notes) => {
       const keys = await SharedKeys.open({
         store: around(await openStore(folder)),
         master,
         lease: LEASE,
         isNew: async () => isNew,
+        notes: noted.reader(),
         log,
       });
       onTestFinished(() => keys.close());
@@ -167,6 +173,10 @@ describe('keys that processes share', () => {
           head: (key: string) =>
             isCut ? Promise.reject(new StorageError('unreachable', 'cut off')) : store.head(key),
         }) as ObjectStore,
+      undefined,
+      true,
+      // Those neither.
+      new MadeUpNotes(),
     );
     const use = await zombie.keyOf(owner('a'));
     isCut = true;
@@ -194,7 +204,7 @@ describe('keys that processes share', () => {
       const known = await keys.keyOf(owner('known'));
       renameSync(folder, `${folder}.away`);
       if (what !== 'not there') mkdirSync(folder);
-      if (what === 'another') await open();
+      if (what === 'another') await open(undefined, undefined, true, new MadeUpNotes());
       // At once: a key of it would be lost.
       for (let times = 0; times < 2; times += 1)
         await expect(keys.keyOf(owner('new'))).rejects.toMatchObject({ fault: 'unreachable' });

@@ -1,7 +1,8 @@
 import { Owners, type ErasureRun } from '../../core/erasure.ts';
 import { USER_MALFORMED } from '../../core/ingest.ts';
-import type { SharedKeys } from '../../seal/shared-keys.ts';
 import type { Cluster } from './cluster.ts';
+import type { Records } from './records.ts';
+import { searchTopic } from './search.ts';
 import type { SetAsideTopic } from './set-aside.ts';
 
 export interface ErasedTopics {
@@ -9,22 +10,25 @@ export interface ErasedTopics {
   readonly events: string;
   /** By the name of the topic. */
   readonly setAside: ReadonlyMap<string, SetAsideTopic>;
-  /** Those that records are sealed with; null where they are not. */
-  readonly keys: SharedKeys | null;
+  readonly records: Records;
   readonly connect: () => Promise<Cluster>;
 }
 
 const STORE = 'journal';
+/** Milliseconds for looking through the topics. */
+const SEARCH = 60_000;
 /** What brokers do unless they are told otherwise. */
 const WEEK = 604_800_000;
 const [BROKERS_DELAY, FILE_DELAY] = [300_000, 60_000];
 
 /**
  * Destroys the keys of users, which nothing of theirs in a topic can be opened without, and takes out what can be taken out:
- * what is set aside, by tombstones. The receipt says until when the brokers keep what is not sealed.
+ * what is set aside, by tombstones. Then the topics are looked through for what neither reaches; the receipt says until when
+ * the brokers keep that, and nothing of topics where there is none.
  */
 export async function eraseFromTopics(topics: ErasedTopics, run: ErasureRun): Promise<void> {
-  const { events, setAside, keys, connect } = topics;
+  const { events, setAside, records, connect } = topics;
+  const { keys } = records;
   const { subjects, signal, record, leave, onStep } = run;
   // First: a crash after them leaves nothing to read.
   if (keys !== null) await destroyKeys(keys, run);
@@ -58,16 +62,18 @@ export async function eraseFromTopics(topics: ErasedTopics, run: ErasureRun): Pr
   await keys?.settled(signal);
   onStep('keys settled');
   const cluster = await connect();
+  const end = performance.now() + SEARCH;
   for (const topic of [events, ...setAside.keys()]) {
+    const isSetAside = topic !== events;
+    const found = await searchTopic({ cluster, topic, isSetAside, records, owners }, end, signal);
+    onStep(`searched ${topic}`);
+    if (found.isWhole && found.records === 0) continue;
     const until = await keptUntil(cluster, topic);
-    const reason = 'brokers delete whole segments, by their age';
     const what = keys === null ? 'what it had' : 'what it had that names no user, or was not sealed,';
-    leave({
-      store: STORE,
-      item: `topic ${topic}: the brokers keep ${what} ${until}`,
-      requests: [],
-      reason,
-    });
+    const reason = found.isWhole
+      ? `${found.records} of its records are of the user and not sealed with a key of theirs; brokers delete whole segments, by their age`
+      : `it could not be looked through in ${SEARCH / 1000} s; brokers delete whole segments, by their age`;
+    leave({ store: STORE, item: `topic ${topic}: the brokers keep ${what} ${until}`, requests: [], reason });
   }
 }
 
@@ -75,7 +81,7 @@ const PAGE = 200;
 const KEYS = 'keys of its topics';
 
 async function destroyKeys(
-  keys: SharedKeys,
+  keys: NonNullable<Records['keys']>,
   { subjects, signal, recorded, record, leave, onStep }: ErasureRun,
 ): Promise<void> {
   for (const subject of subjects) {

@@ -20,6 +20,13 @@ export function fingerprintOf(source: string, key: string, body: Buffer): Finger
   return print;
 }
 
+/** The same of an event whose user was erased before, under the key of now: what was erased must not make it a repetition. */
+export function anew(print: Fingerprint, keyId: string): Fingerprint {
+  const other = Buffer.from(print);
+  hash('sha256', Buffer.concat([print.subarray(0, 12), Buffer.from(keyId)]), 'buffer').copy(other, 0, 0, 12);
+  return other;
+}
+
 /** What is to be kept of a record's id: what the log has, and nothing that was decided about it. */
 export interface IdAt {
   readonly print: Buffer;

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { MillraceError, messageOf } from '../../core/errors.ts';
-import type { SinkLog } from '../../core/sink.ts';
+import type { SinkLog, SinkTrouble } from '../../core/sink.ts';
 import type { KeyRef } from '../../seal/shared-keys.ts';
 import type { Message } from '../../sinks/kafka/message.ts';
 import type { Kept } from './record.ts';
@@ -56,6 +56,10 @@ export class Keeper {
 
   async start(): Promise<void> {
     await this.#share.openCursor();
+  }
+
+  get troubles(): readonly SinkTrouble[] {
+    return this.#share.troubles;
   }
 
   async stop(signal: AbortSignal): Promise<void> {

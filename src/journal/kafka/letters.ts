@@ -120,8 +120,8 @@ export class Letters {
       [quarantineTopic, this.#quarantine],
       [deadLetterTopic, this.#deadLetters],
     ]);
-    const { keys } = this.#records;
-    await eraseFromTopics({ events, setAside, keys, connect: () => this.#topics.look() }, run);
+    const connect = () => this.#topics.look();
+    await eraseFromTopics({ events, setAside, records: this.#records, connect }, run);
   }
 }
 

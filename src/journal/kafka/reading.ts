@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import { parseTarget } from '../../core/route.ts';
-import type { SinkLog } from '../../core/sink.ts';
+import type { SinkLog, SinkTrouble } from '../../core/sink.ts';
 import type { Bell } from '../../lib/bell.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { decodeDone, type Claim, type Progress } from './claim.ts';
@@ -67,10 +67,17 @@ export class Reading {
   readonly #around: Around;
   /** By partition: kept while it is this process's, for it is the same again. */
   readonly #windows = new Map<number, PartitionWindow>();
+  /** By partition. */
+  readonly #withheld = new Map<number, SinkTrouble>();
 
   constructor(options: ReadingOptions, around: Around) {
     this.#options = options;
     this.#around = around;
+  }
+
+  /** What it may not pass over and cannot open. */
+  get troubles(): readonly SinkTrouble[] {
+    return [...this.#withheld.values()];
   }
 
   /** Of which it knows what came before. */
@@ -87,6 +94,7 @@ export class Reading {
     const { partitions } = claim;
     for (const partition of this.#windows.keys())
       if (!partitions.includes(partition)) this.#windows.delete(partition);
+    this.#withheld.clear();
     const unknown = partitions.filter((partition) => !committed.has(partition));
     // All that is for the sink says so: what came before it was thought of is not.
     const earliest = unknown.length === 0 ? NONE : await reading.offsets(topic, unknown, 'earliest');
@@ -112,9 +120,8 @@ export class Reading {
           .catch((error: unknown) => {
             const { group, log } = this.#options;
             if (stop.aborted) return;
-            isSealed = error instanceof MillraceError && error.code === 'keys_unusable';
-            const what = isSealed ? 'sealed events cannot be opened' : 'a broker cannot be read';
-            log.warn({ group, leader, error: messageOf(error) }, what);
+            isSealed = error instanceof Withheld;
+            if (!isSealed) log.warn({ group, leader, error: messageOf(error) }, 'a broker cannot be read');
           })
           .finally(() => again.abort()),
       );
@@ -139,27 +146,38 @@ export class Reading {
       const all = await reading.fetch(leader, topic, from, { bytes: FETCH_BYTES, wait: FETCH_WAIT });
       if (!claim.isHeld) return;
       let isMoved = false;
-      let failure: { readonly error: unknown } | null = null;
+      let isWithheld = false;
       for (const fetched of all) {
         if (fetched.error === 'OFFSET_OUT_OF_RANGE') await this.#passDeleted(fetched, what);
         else if (fetched.error !== 'NONE') isMoved = true;
         else {
           const { partition, records } = fetched;
-          const looked = await this.#options.records.open(records).catch((error: unknown) => {
-            // Those behind it in the answer are of other partitions.
-            failure = { error };
-            return null;
-          });
+          const { looked, failure } = await this.#options.records.openUpTo(records);
           if (!claim.isHeld) return;
-          if (looked === null) continue;
           this.#take(claim, fetched, looked, done.get(partition) ?? { offset: 0, done: [] });
-          positions.set(partition, fetched.next);
+          const at = records[looked.length]?.offset ?? fetched.next;
+          positions.set(partition, failure === null ? fetched.next : at);
+          // Those behind it in the answer are of other partitions.
+          if (failure === null) this.#withheld.delete(partition);
+          else this.#withhold(partition, at, failure);
+          isWithheld ||= failure !== null;
         }
       }
       this.#around.wake();
-      if (failure !== null) throw (failure as { error: unknown }).error;
+      if (isWithheld) throw new Withheld();
       if (isMoved) return;
     }
+  }
+
+  /** Says it once. */
+  #withhold(partition: number, offset: number, error: Error): void {
+    const { group, topic, log } = this.#options;
+    const code = error instanceof MillraceError ? error.code : 'keys_unreachable';
+    const detail = `topic ${topic}, partition ${partition}: from offset ${offset} on nothing is delivered: ${messageOf(error)}`;
+    const known = this.#withheld.get(partition);
+    if (known?.detail === detail) return;
+    this.#withheld.set(partition, { code, detail, since: Date.now() });
+    log.error({ group, partition, offset, error: messageOf(error) }, 'sealed events cannot be opened');
   }
 
   get #hasRoom(): boolean {
@@ -200,6 +218,9 @@ export class Reading {
     }
   }
 }
+
+/** Something lies there that cannot be opened. */
+class Withheld extends Error {}
 
 const NONE: ReadonlyMap<number, number> = new Map();
 

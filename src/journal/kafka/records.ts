@@ -7,6 +7,7 @@ import type { Appender } from './appender.ts';
 import type { Read } from './cluster.ts';
 import { keptOf, recordOf, type Extra, type Kept } from './record.ts';
 import { openMessage, outsideOf, sealMessage, type Outside } from './sealed.ts';
+import { anew } from './ids.ts';
 import { idsOf, outlineOf, type Outline } from './window.ts';
 
 /** A record, as far as it can be opened. */
@@ -66,32 +67,48 @@ export class Records {
       use === null ? keys.keyOf(event) : keys.find(use.name, use.id),
     );
     if (own === 'destroyed') return 'erased';
-    const ids = idsOf({ event, ...extra }).map(
-      ({ print, second }) => [print.toString('base64'), second] as const,
-    );
+    const ids = idsOf({ event, ...extra }).map(({ print, second }) => {
+      return [(own.isLater ? anew(print, own.id) : print).toString('base64'), second] as const;
+    });
     const about = { at: event.receivedAt, ids, again: typeof extra.again === 'string' };
     await write(to, sealMessage(message, own, about));
     // Whoever cannot open it has not got it.
     return (await this.#asking((keys) => keys.isGone(own))) ? 'erased' : 'appended';
   }
 
+  /** Whether what its user sent before can be opened by nobody any more: what comes again is none of it. */
+  async isAnew(event: Event): Promise<boolean> {
+    return this.keys !== null && (await this.#asking((keys) => keys.keyOf(event))).isLater;
+  }
+
   /** In order. @throws MillraceError keys_unusable when one of them can be opened by nobody who has only these keys */
   async open(records: readonly Read[]): Promise<readonly Looked[]> {
+    const { looked, failure } = await this.openUpTo(records);
+    if (failure !== null) throw failure;
+    return looked;
+  }
+
+  /** Those before the first that cannot be opened, and why it cannot. */
+  async openUpTo(
+    records: readonly Read[],
+  ): Promise<{ readonly looked: readonly Looked[]; readonly failure: Error | null }> {
     const found: Looked[] = [];
     for (let from = 0; from < records.length; from += AT_ONCE) {
       const some = records.slice(from, from + AT_ONCE).map((record) => {
         const outside = outsideOf(record);
         return { record, outside: outside === 'damaged' ? null : outside };
       });
-      const sealed = await Promise.all(
-        some.flatMap(({ record, outside }) => (outside === null ? [] : [this.#unseal(record, outside)])),
+      const sealed = await Promise.allSettled(
+        some.map(async ({ record, outside }) =>
+          outside === null ? plain(record) : this.#unseal(record, outside),
+        ),
       );
-      for (const { record, outside } of some) {
-        const looked = outside === null ? plain(record) : sealed.shift();
-        if (looked !== undefined) found.push(looked);
+      for (const one of sealed) {
+        if (one.status === 'rejected') return { looked: found, failure: one.reason as Error };
+        found.push(one.value);
       }
     }
-    return found;
+    return { looked: found, failure: null };
   }
 
   /** Whether what a key sealed may be used: not when it is destroyed, nor, until somebody has looked, when that is not known. */
@@ -101,7 +118,7 @@ export class Records {
 
   async #unseal(record: Read, outside: Outside): Promise<Looked> {
     if (this.keys === null)
-      throw new MillraceError('keys_unusable', 'the topic has sealed records: journal.encrypt is missing');
+      throw new MillraceError('keys_elsewhere', 'the topic has sealed records: journal.encrypt is missing');
     const { name, id } = outside;
     const use = await this.keys.find(name, id);
     const outline = outlineOf(record);

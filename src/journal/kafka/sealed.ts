@@ -22,6 +22,8 @@ export interface Outside {
 const SEALED = Buffer.from('millrace-sealed');
 const NONCE = 24;
 const [KEY_ID, NAME, PRINT] = [/^[0-9a-f]{32}$/, /^[0-9a-f]{96}$/, /^[\w+/]{27}=$/];
+/** The keyed hash of no user at all. */
+const NOBODY = '0'.repeat(32);
 const SECOND = 1000;
 
 /** A record whose headers and value are inside one that only the key opens. What it is kept under stays. */
@@ -49,6 +51,11 @@ export function outsideOf({ headers }: Pick<RawRecord, 'headers'>): Outside | 'd
   } catch {
     return 'damaged';
   }
+}
+
+/** Whether it was sealed by its team, for it names no user: then it can be of whoever its body names. */
+export function namesNoUser({ name }: Pick<Outside, 'name'>): boolean {
+  return name.startsWith(NOBODY);
 }
 
 function isOutside(value: unknown): value is Outside {

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { JournalEvent } from '../../core/event.ts';
 import type { DeadLetter, EventLog } from '../../core/journal.ts';
+import type { SinkTrouble } from '../../core/sink.ts';
 import { orAborted } from '../../lib/abort.ts';
 import { Bell } from '../../lib/bell.ts';
 import { toFailure } from '../../sinks/kafka/failure.ts';
@@ -57,6 +58,10 @@ export class Share implements EventLog {
       room: this.#room,
       wake: () => this.#wake(),
     });
+  }
+
+  get troubles(): readonly SinkTrouble[] {
+    return this.#reading.troubles;
   }
 
   get lastSeq(): number {

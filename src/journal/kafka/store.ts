@@ -17,6 +17,7 @@ import type {
   Selection,
 } from '../../core/journal.ts';
 import { formatTarget, type Target } from '../../core/route.ts';
+import type { SinkTrouble } from '../../core/sink.ts';
 import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
 import type { KeyRef } from '../../seal/shared-keys.ts';
 import { ROOM } from './appender.ts';
@@ -30,7 +31,7 @@ import type { Records } from './records.ts';
 import { SharedLog } from './shared-log.ts';
 import { Share, type ShareOptions } from './share.ts';
 import { TopicStatus } from './status.ts';
-import { Topics, type TopicsOptions } from './topics.ts';
+import type { Topics, TopicsOptions } from './topics.ts';
 
 export interface KafkaJournalOptions extends TopicsOptions {
   /** Beginning of the names of the consumer groups. */
@@ -47,6 +48,7 @@ export interface KafkaJournalOptions extends TopicsOptions {
   readonly flushSink: (sink: string) => void;
   /** Whether an event is of a user who was erased: nothing of it is set aside. */
   readonly isErased: IsErased;
+  readonly topics: Topics;
   readonly records: Records;
 }
 
@@ -74,18 +76,12 @@ export class KafkaJournal implements EventStore, ErasableStore {
 
   constructor(options: KafkaJournalOptions) {
     this.#options = options;
-    this.#topics = new Topics(options);
+    this.#topics = options.topics;
     this.#letters = new Letters(options, this.#topics, options.records, async (event, extra, use) => {
       // Looked at anew, it may turn out to be of a user who has been erased since.
       if (!options.isErased(event)) await this.#append(event, extra, null, use);
     });
     this.#status = new TopicStatus(options, () => this.#topics.look(), this.#letters);
-  }
-
-  /** Looks at the topics. @throws MillraceError journal_unreadable */
-  async open(): Promise<void> {
-    await this.#topics.open();
-    await this.#topics.warnOfSettings();
   }
 
   /** What delivers keeps the window of ids as well. */
@@ -149,8 +145,16 @@ export class KafkaJournal implements EventStore, ErasableStore {
     await this.#options.records.keys?.close();
   }
 
-  status(): Promise<JournalStatus> {
-    return this.#status.status();
+  async status(): Promise<JournalStatus> {
+    return { ...(await this.#status.status()), troubles: this.troubles() };
+  }
+
+  /** What cannot be opened here, and what cannot be sealed: the same for all sinks. */
+  troubles(): readonly SinkTrouble[] {
+    const { trouble = null } = this.#options.records.keys ?? {};
+    const readers = [...(this.#keeper === null ? [] : [this.#keeper]), ...this.#shares.values()];
+    const all = [...(trouble === null ? [] : [trouble]), ...readers.flatMap(({ troubles }) => troubles)];
+    return [...new Map(all.map((each) => [each.detail, each])).values()];
   }
 
   listQuarantine(selection: Selection, bodies = true): Promise<readonly QuarantinedEvent[]> {
@@ -254,12 +258,13 @@ export class KafkaJournal implements EventStore, ErasableStore {
   /** @param kind what it becomes: what was quarantined may be accepted later, and the other way round */
   async #unlessRecent(
     kind: 'accepted' | 'quarantined',
-    { source, body }: Event,
+    event: Event,
     dedupKey: string,
     append: () => Promise<'appended' | 'erased'>,
   ): Promise<AppendResult> {
-    const name = recentName(kind, source, dedupKey, body);
-    if (this.#recent.has(name)) return DUPLICATE;
+    const name = recentName(kind, event.source, dedupKey, event.body);
+    // Of who was erased meanwhile the log says it.
+    if (this.#recent.has(name) && !(await this.#options.records.isAnew(event))) return DUPLICATE;
     if ((await append()) === 'erased') return ERASED;
     this.#recent.add(name);
     this.#accepted += 1;
