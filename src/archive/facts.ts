@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { parseSummary, type RecordSummary } from '../core/archive-record.ts';
-import { MillraceError, messageOf } from '../core/errors.ts';
+import { MillraceError } from '../core/errors.ts';
 import { SEALED_TYPE, type RecordOpener } from '../core/sealed-record.ts';
 import type { ArchivePlace, Bytes } from './place.ts';
 import { readInChunks, type ArchiveItem } from './read.ts';
@@ -24,7 +24,7 @@ export interface FileFacts {
 /**
  * Reads one file of records to its end, in constant memory. Sealed records count as such, opened or not.
  * @param options.onItem told of each record and each problem, in order
- * @returns the facts, or why the file cannot be read at all
+ * @returns the facts; null for a file that cannot be read at all, which was told as a problem
  */
 export async function readFacts(
   place: ArchivePlace,
@@ -36,7 +36,7 @@ export async function readFacts(
     /** Sees every byte as it lies on disk, in order; not all of them if the file is damaged. */
     readonly onBytes?: ((chunk: Buffer) => void) | undefined;
   },
-): Promise<FileFacts | string> {
+): Promise<FileFacts | null> {
   const hash = createHash('sha256');
   const types = new Map<string, number>();
   let bytes = 0;
@@ -75,7 +75,7 @@ export async function readFacts(
     return { ...onDisk, records, types, first, last, disorderedAt, whole };
   } catch (error) {
     if (error instanceof MillraceError) throw error;
-    return messageOf(error);
+    return null;
   }
 }
 

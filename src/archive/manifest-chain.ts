@@ -3,7 +3,7 @@ import { formatManifestLine, partsOf, type NewManifestLine } from '../core/archi
 import { messageOf, MillraceError } from '../core/errors.ts';
 import type { ManifestHead, OpenProof, Proof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
-import type { ObjectStore, StoredObject } from '../core/storage.ts';
+import { type ObjectStore, StorageError, type StoredObject } from '../core/storage.ts';
 import { CHAIN_START, hashLine, type ChainTip } from '../lib/chained-log.ts';
 import { KeptSegments, linesOf, type Pending } from './kept-segments.ts';
 
@@ -155,6 +155,11 @@ export class ManifestChain {
     if (status === 'taken') {
       log.error({ key }, 'other lines lie where the next ones of this writer were to be');
       await this.#find();
+      if (this.#tip.n < segment.first)
+        throw new StorageError(
+          'unreachable',
+          `${store.url}/${key} is there, and the listing does not show it yet`,
+        );
       return false;
     }
     this.#tip = tip;

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { ManifestChain } from '../../src/archive/manifest-chain.ts';
 import { chainOf, parseSegmentKey } from '../../src/core/archive-segments.ts';
 import type { ManifestHead, Proof } from '../../src/core/proof.ts';
@@ -229,4 +229,19 @@ it('goes on behind what another has written in its place', async () => {
   await other.append([line('b')]);
   await one.append([line('c')]);
   expect(filesIn(store)).toEqual(['a', 'b', 'c']);
+});
+
+it('waits for a listing that does not show yet what is there, instead of asking again and again', async () => {
+  const store = new MemoryStore();
+  const first = chainIn(store, null);
+  await first.open();
+  await first.append([line('one')]);
+  const late = chainIn(store, null);
+  const list = vi.spyOn(store, 'list').mockImplementation(async function* () {});
+  await late.open();
+  await expect(late.append([line('two')])).rejects.toMatchObject({ fault: 'unreachable' });
+  expect(list).toHaveBeenCalledTimes(2);
+  list.mockRestore();
+  await expect(late.append([line('two')])).resolves.toBeUndefined();
+  expect(filesIn(store)).toEqual(['one', 'two']);
 });

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
-import { PutBucketVersioningCommand, S3Client } from '@aws-sdk/client-s3';
+import { PutBucketVersioningCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import {
   afterAll,
   afterEach,
@@ -16,6 +16,7 @@ import {
   test,
   vi,
 } from 'vitest';
+import type { VerifyReport } from '../../src/archive/verify.ts';
 import { openSigner } from '../../src/proof/signing-key.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { makeErasable } from '../erase/objects-support.ts';
@@ -84,7 +85,7 @@ describe.skipIf(lack !== null)(`an archive in S3, by the commands${skipped(lack)
     });
     const VersioningConfiguration = { Status: 'Enabled' } as const;
     await client.send(new PutBucketVersioningCommand({ Bucket: new URL(url).host, VersioningConfiguration }));
-    client.destroy();
+    onTestFinished(() => client.destroy());
     const store = await openStore(url, storageSettings(emulator.settings()));
     const signer = await openSigner(join(folder, 'erasure/manifest.key'));
     await makeErasable(store, join(folder, 'made'), { signer });
@@ -94,7 +95,7 @@ describe.skipIf(lack !== null)(`an archive in S3, by the commands${skipped(lack)
       routes: [{ match: '*', to: ['copy'] }],
     });
     const verify = () => millrace(['archive', 'verify', url, '--config', config, '--json']);
-    return { folder, url, store, config, verify };
+    return { folder, url, store, config, verify, client };
   }
 
   test('verify, erase, verify: no version of any object has the user, and the bucket holds what the manifest says', async () => {
@@ -133,6 +134,26 @@ describe.skipIf(lack !== null)(`an archive in S3, by the commands${skipped(lack)
     expect(stdout).toContain(`difference ${url}/${file}: file_missing`);
     expect(stdout).toContain(`difference ${url}/${other}: file_`);
     expect(stdout).toContain(`difference ${url}/_manifest/${WRITERS[0]}: segment_missing: line 2 is missing`);
+  });
+
+  test('a file that a rule has moved to a class that cannot be read is named; the rest is read', async () => {
+    const { url, store, client, verify } = await setting();
+    const [file = ''] = await keysIn(store, 'dt=');
+    const { host: Bucket, pathname } = new URL(`${url}/${file}`);
+    const Key = decodeURIComponent(pathname.slice(1));
+    const Body = Buffer.concat(await Array.fromAsync(store.get(file)));
+    await client.send(new PutObjectCommand({ Bucket, Key, Body, StorageClass: 'GLACIER' }));
+    const { code, stdout } = await verify();
+    expect(code).toBe(4);
+    const { files, differences } = JSON.parse(stdout) as VerifyReport;
+    expect(files).toBeGreaterThan(1);
+    expect(differences).toEqual([
+      expect.objectContaining({
+        file,
+        code: 'file_unreadable',
+        detail: expect.stringContaining('InvalidObjectState'),
+      }),
+    ]);
   });
 
   let shared: ReturnType<typeof setting> | null = null;

@@ -13,14 +13,15 @@ import { bytes, fileOf, keysOf, noise, textOf, versionOf } from './contract.ts';
 import { patiently, writeAlone, writeTogether } from './history.ts';
 
 const SEED = Number(process.env['MILLRACE_STORAGE_SEED'] ?? 1);
-const WANTED = Number(process.env['MILLRACE_STORAGE_FAULTS'] ?? 50);
+/** How many; a longer run prints what was injected. */
+const LONG = process.env['MILLRACE_STORAGE_FAULTS'];
+const WANTED = Number(LONG ?? 50);
 /** Alone and one after the other only in longer runs; the random ones are of all kinds. */
-const ALONE: readonly Fault[] =
-  process.env['MILLRACE_STORAGE_FAULTS'] === undefined ? ['lost', 'mute'] : FAULTS;
+const ALONE: readonly Fault[] = LONG === undefined ? ['lost', 'mute'] : FAULTS;
 /** Short, because it is waited for often; on a busy machine some requests need more than one attempt then. */
 const TIMEOUT = '200ms';
 
-describeOnStores(' behind a bad line', async (emulator) => {
+describeOnStores(' behind a bad line', async (emulator, scheme) => {
   const proxy = await startFaultProxy(emulator.url);
   afterAll(() => proxy.stop());
   const bucket = await emulator.bucket('faults');
@@ -104,6 +105,9 @@ describeOnStores(' behind a bad line', async (emulator) => {
       writeTogether(store, isOver),
     ]);
     expect(total(proxy)).toBeGreaterThanOrEqual(WANTED);
+    const { requests, injected } = proxy;
+    if (LONG !== undefined)
+      console.info(JSON.stringify({ scheme, requests, ...Object.fromEntries(injected) }));
   });
 });
 

@@ -23,6 +23,8 @@ const FAULTS: Readonly<Record<string, StorageFault>> = {
   InvalidToken: 'denied',
   CredentialsProviderError: 'denied',
   TokenProviderError: 'denied',
+  // In a class that has to be restored first, as Glacier's.
+  InvalidObjectState: 'invalid',
   NotImplemented: 'invalid',
 };
 
