@@ -10,7 +10,7 @@ import type { SinkTrouble } from '../core/sink.ts';
 import type { SchemaFigures } from '../core/schema.ts';
 import { formatTarget } from '../core/route.ts';
 import type { Live } from '../lib/live.ts';
-import type { MetricState } from '../metrics/catalogue.ts';
+import type { MetricState } from '../metrics/definition.ts';
 import { createExposition } from '../metrics/exposition.ts';
 import { History, type Totals } from '../metrics/history.ts';
 import type { Meter } from '../metrics/meter.ts';

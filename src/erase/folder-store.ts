@@ -1,35 +1,21 @@
-import { realpath, rmdir, stat, unlink } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { fileLines, wholeEvent } from '../archive/file-lines.ts';
+import { realpath } from 'node:fs/promises';
+import { join } from 'node:path';
 import { DISK } from '../archive/place.ts';
-import { OPEN_FOLDER } from '../core/archive.ts';
 import { leftBy, Owners, type ErasableStore, type ErasureRun } from '../core/erasure.ts';
 import { IdSearch } from '../core/id-search.ts';
 import type { OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
-import { errorCode, syncFolder } from '../lib/durable.ts';
+import { errorCode } from '../lib/durable.ts';
 import { FolderRefused } from '../lib/folder-refused.ts';
 import { WorkFolder } from '../lib/work-folder.ts';
-import { hashFile } from '../archive/facts.ts';
 import { removeEmpty } from './delta-folders.ts';
 import { deltaTablesIn, isOfTable } from './delta-files.ts';
 import { eraseTable } from './delta-tables.ts';
-import {
-  isSearched,
-  kindOf,
-  LineOwners,
-  mayNameNobody,
-  type EnvelopeFields,
-  type FileKind,
-} from './file-kinds.ts';
+import { isSearched, LineOwners, type EnvelopeFields } from './file-kinds.ts';
+import { FolderFiles } from './folder-files.ts';
 import { Listing } from './listing.ts';
-import { NotSearched } from './not-searched.ts';
-import { hasOwnerless, NOBODY, OWNERLESS } from './ownerless.ts';
-import { rewritePlan } from './plan-file.ts';
-import { commitRewrite, rewriteLines, type Rewrite } from './rewrite-lines.ts';
-import { mayHold, requestsInFile, searchFile } from './search-file.ts';
-import { exists, isAbandoned, isBeingWritten, type FolderJob as Job } from './folder-job.ts';
-import { temporaryPath } from './temporary.ts';
+import { searchFile } from './search-file.ts';
+import { type FolderJob as Job } from './folder-job.ts';
 import { walkFolder } from './walk.ts';
 import { holdWriters } from './writers.ts';
 
@@ -55,9 +41,11 @@ export interface FolderStoreOptions {
 export class FolderStore implements ErasableStore {
   readonly name: string;
   readonly #options: FolderStoreOptions;
+  readonly #files: FolderFiles;
 
   constructor(options: FolderStoreOptions) {
     this.name = options.name;
+    this.#files = new FolderFiles(options.name);
     this.#options = options;
   }
 
@@ -148,31 +136,11 @@ export class FolderStore implements ErasableStore {
       await listing.finishInterrupted({ store: this.name, prefix }, run);
       for (const path of files) {
         const file = path.slice(prefix.length);
-        if (writers.isOthers(file)) await this.#lookAtOthers(job, file);
-        else await this.#eraseFile(job, file);
+        if (writers.isOthers(file)) await this.#files.lookAt(job, file);
+        else await this.#files.erase(job, file);
       }
     } finally {
       writers.release();
-    }
-  }
-
-  async #eraseFile(job: Job, file: string): Promise<void> {
-    const { run, root, search, prefix } = job;
-    run.signal.throwIfAborted();
-    try {
-      await this.#byKind[kindOf(file)](job, file);
-      const named = search.requestsIn(Buffer.from(file));
-      if (named.length > 0 && (await exists(join(root, file))))
-        this.#leave(job, prefix + file, named, 'its name holds the id; rename or remove it');
-    } catch (error) {
-      if (run.signal.aborted) throw error;
-      if (errorCode(error) === 'ENOENT' && !(await exists(join(root, file)))) {
-        job.vanished.push(file);
-        return;
-      }
-      // No error of the system is left whole: its message has the path.
-      if (error instanceof NotSearched) this.#leave(job, prefix + file, NOBODY, error.message);
-      else run.leave(leftBy(this.name, search.redact(prefix + file), run.subjects, error));
     }
   }
 
@@ -201,126 +169,6 @@ export class FolderStore implements ErasableStore {
     if (target === null || covered.some((folder) => target === folder || target.startsWith(`${folder}/`)))
       return;
     const reason = 'a symbolic link is not followed; name its target in erasure.folders';
-    this.#leave(about, link, about.search.requestsIn(Buffer.from(link)), reason);
-  }
-
-  /** @param requests those that have to wait for it; none when it can only be named on the receipt */
-  #leave(
-    { run, search }: Pick<Job, 'run' | 'search'>,
-    item: string,
-    requests: readonly string[],
-    reason: string,
-  ): void {
-    run.leave({ store: this.name, item: search.redact(item), requests, reason });
-  }
-
-  readonly #byKind: Readonly<Record<FileKind, (job: Job, file: string) => Promise<void>>> = {
-    lines: (job, file) => this.#lines(job, file),
-    blob: (job, file) => this.#blob(job, file),
-    plan: (job, file) => this.#plan(job, file),
-    other: (job, file) => this.#other(job, file),
-    lock: () => Promise.resolve(),
-    temporary: (job, file) => this.#temporary(job, file),
-    unreadable: () => Promise.reject(new NotSearched('this kind of file')),
-  };
-
-  async #lines(job: Job, file: string): Promise<void> {
-    const { run, root, prefix, search, owners } = job;
-    const path = join(root, file);
-    const { found, bytes } = await searchFile(DISK, path, search, run.signal);
-    run.searched(bytes);
-    if (mayNameNobody(file) && (await hasOwnerless(DISK, path)))
-      this.#leave(job, prefix + file, NOBODY, OWNERLESS);
-    if (!found) return;
-    if (await isBeingWritten(path)) return this.#lookAtOthers(job, file);
-    run.onStep('found');
-    const written = { place: DISK, file: path, temporary: temporaryPath(path), like: await stat(path) };
-    const rewrite = await rewriteLines(written, owners, search, run.signal);
-    if (rewrite !== null) await this.#replace(job, file, rewrite, () => commitRewrite(path, rewrite));
-  }
-
-  /** A kept event is one user's: it goes whole, and its folder with it once that is empty. */
-  async #blob(job: Job, file: string): Promise<void> {
-    const { run, root, search, owners } = job;
-    const path = join(root, file);
-    const { found, bytes } = await searchFile(DISK, path, search, run.signal);
-    run.searched(bytes);
-    if (!found) return;
-    const requests = owners.ofEvent(await wholeEvent(DISK, path));
-    if (requests.length === 0) return;
-    const before = await hashFile(DISK, path);
-    run.onStep('found');
-    const removed = Object.fromEntries(requests.map((request) => [request, 1]));
-    const rewrite = { removed, lines: 1, before: before.sha256, after: null };
-    await this.#replace(job, file, rewrite, async () => {
-      await unlink(path);
-      await syncFolder(dirname(path));
-      await rmdir(dirname(path)).catch(() => undefined);
-    });
-  }
-
-  /** Compressed and cut short, it cannot be searched; and nobody will miss it. */
-  async #temporary({ root, alone }: Job, file: string): Promise<void> {
-    const path = join(root, file);
-    // A compaction has its own there, and does not run: it holds the lock that is held now.
-    const isCompactions = dirname(file) === OPEN_FOLDER;
-    if (alone || isCompactions || (await isAbandoned(path))) await unlink(path);
-  }
-
-  async #plan(job: Job, file: string): Promise<void> {
-    const path = join(job.root, file);
-    const rewrite = await rewritePlan(path, new Owners(job.run.subjects));
-    if (rewrite !== null) await this.#replace(job, file, rewrite, () => commitRewrite(path, rewrite));
-  }
-
-  async #other(job: Job, file: string): Promise<void> {
-    const { run, root, prefix } = job;
-    const search = new IdSearch(run.subjects, 'anywhere');
-    const { requests, bytes } = await requestsInFile(DISK, join(root, file), search);
-    run.searched(bytes);
-    if (requests.length === 0) return;
-    this.#leave(job, prefix + file, requests, 'this kind of file cannot be rewritten');
-  }
-
-  /** What another process is writing can only be looked at. */
-  async #lookAtOthers(job: Job, file: string): Promise<void> {
-    if (kindOf(file) !== 'lines') return;
-    const { root, prefix, search, owners, vanished } = job;
-    try {
-      const requests = new Set<string>();
-      for await (const lines of fileLines(DISK, join(root, file))) {
-        for (const { bytes } of lines)
-          if (bytes !== null && mayHold(bytes, search))
-            for (const request of owners.ofLine(bytes)) requests.add(request);
-      }
-      if (requests.size === 0) return;
-      this.#leave(
-        job,
-        prefix + file,
-        [...requests],
-        'another process is writing to it, or did so a moment ago',
-      );
-    } catch (error) {
-      if (errorCode(error) !== 'ENOENT') throw error;
-      vanished.push(file);
-    }
-  }
-
-  async #replace(
-    { run, listing, prefix }: Job,
-    file: string,
-    rewrite: Rewrite,
-    commit: () => Promise<void>,
-  ): Promise<void> {
-    run.onStep('written');
-    const { removed, before, after, entries } = rewrite;
-    const hashes = { sha256_before: before, sha256_after: after?.sha256 ?? null };
-    const more = entries === undefined ? {} : { entries };
-    await run.record({ store: this.name, item: prefix + file, removed, ...hashes, ...more });
-    run.onStep('recorded');
-    await commit();
-    run.onStep('replaced');
-    await listing.add(file, { ...rewrite, at: new Date() });
-    run.onStep('listed');
+    this.#files.leave(about, link, about.search.requestsIn(Buffer.from(link)), reason);
   }
 }

@@ -1,8 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { hashFile } from '../archive/facts.ts';
-import { wholeEvent } from '../archive/file-lines.ts';
 import { ManifestChain } from '../archive/manifest-chain.ts';
 import { DISK, type Bytes } from '../archive/place.ts';
 import { StorePlace } from '../archive/store-place.ts';
@@ -20,7 +18,7 @@ import { isSearched, kindOf, LineOwners, mayNameNobody, type EnvelopeFields } fr
 import { NotSearched } from './not-searched.ts';
 import { ObjectListing } from './object-listing.ts';
 import { hasOwnerless, NOBODY, OWNERLESS } from './ownerless.ts';
-import { rewriteLines, type Rewrite } from './rewrite-lines.ts';
+import { eventRewrite, rewriteLines, type Rewrite } from './rewrite-lines.ts';
 import { requestsInFile, searchFile } from './search-file.ts';
 import { erasingWriter } from './writer-name.ts';
 
@@ -248,10 +246,7 @@ export class ObjectErasure implements ErasableStore {
       const written = { place: pinned, file, temporary: temporaryFor(job, file) };
       return rewriteLines(written, owners, search, run.signal);
     }
-    const requests = owners.ofEvent(await wholeEvent(pinned, file));
-    if (requests.length === 0) return null;
-    const removed = Object.fromEntries(requests.map((request) => [request, 1]));
-    return { removed, lines: 1, before: (await hashFile(pinned, file)).sha256, after: null };
+    return eventRewrite(pinned, file, owners);
   }
 
   /** What lies there now is what was written, and nothing of the subjects is in it. */

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { rename, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { fileLines } from '../archive/file-lines.ts';
+import { hashFile } from '../archive/facts.ts';
+import { fileLines, wholeEvent } from '../archive/file-lines.ts';
 import type { Bytes } from '../archive/place.ts';
 import { writeArchiveFile, type FileOwner } from '../archive/write-file.ts';
 import { formOf, type FileForm } from '../core/archive.ts';
@@ -99,6 +100,14 @@ export async function rewriteLines(
     after: kept === 0 ? null : after,
     contents,
   };
+}
+
+/** The same of a file that is one event, and so one user's: it goes whole. */
+export async function eventRewrite(place: Bytes, file: string, owners: LineOwners): Promise<Rewrite | null> {
+  const requests = owners.ofEvent(await wholeEvent(place, file));
+  if (requests.length === 0) return null;
+  const removed = Object.fromEntries(requests.map((request) => [request, 1]));
+  return { removed, lines: 1, before: (await hashFile(place, file)).sha256, after: null };
 }
 
 /** What the log of receipts has of a line that goes. */

@@ -1,45 +1,17 @@
-import type { Route } from '../core/route.ts';
-import type { ConnectionCounts, ReceiptsStatus, SystemStatus } from '../core/operations.ts';
+import type { SystemStatus } from '../core/operations.ts';
 import type { SinkTrouble } from '../core/sink.ts';
-import type { NotedHead } from '../core/proof.ts';
-import type { SchemaFigures } from '../core/schema.ts';
-import { Distribution } from './distribution.ts';
-import { NO_ROUTE, type Meter, type SecretUse } from './meter.ts';
-
-/** All that the metrics are read from, at one moment. */
-export interface MetricState {
-  readonly meter: Meter;
-  readonly status: SystemStatus;
-  readonly ready: boolean;
-  /** Deliveries that have begun and are not yet answered. */
-  readonly receiving: number;
-  /** Bodies waiting to be decompressed. */
-  readonly decompressing: number;
-  readonly connections: ConnectionCounts;
-  readonly routes: readonly Route[];
-  /** How many secrets are configured. */
-  readonly secrets: number;
-  readonly version: string;
-  readonly acknowledge: string;
-  /** Null where fields are not remembered. */
-  readonly schema: SchemaFigures | null;
-  /** Heads of the manifests of files sinks. */
-  readonly archives: readonly (NotedHead & { readonly sink: string })[];
-}
-
-export interface Sample {
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number | Distribution;
-}
-
-export interface MetricDefinition {
-  readonly name: string;
-  readonly type: 'counter' | 'gauge' | 'histogram';
-  readonly help: string;
-  readonly labels: readonly string[];
-  /** One sample without labels, or one for each set of them. */
-  readonly read: (state: MetricState) => Sample['value'] | Iterable<Sample>;
-}
+import {
+  define,
+  distributions,
+  flat,
+  nested,
+  ofReceipts,
+  ofSinks,
+  type MetricDefinition,
+  type MetricState,
+  type Sample,
+} from './definition.ts';
+import { NO_ROUTE, type SecretUse } from './meter.ts';
 
 const counter = define('counter');
 const gauge = define('gauge');
@@ -50,7 +22,7 @@ const sinkCounter = ofSinks('counter', ({ status }) => status.sinks);
 const cursorGauge = ofSinks('gauge', cursors);
 const archiveGauge = ofSinks('gauge', ({ archives }) => archives);
 
-/** Every metric of our own, in the order of the reference. Labels are bounded by the config, or by a Tally. */
+/** Every metric of our own, in the order of the reference: one table, however long. Labels are bounded by the config, or by a Tally. */
 export const METRICS: readonly MetricDefinition[] = [
   gauge('millrace_info', 'Always 1.', ['version', 'acknowledge'], ({ version, acknowledge }) => [
     { labels: { version, acknowledge }, value: 1 },
@@ -340,39 +312,6 @@ export const METRICS: readonly MetricDefinition[] = [
   ),
 ];
 
-type Read = MetricDefinition['read'];
-
-/** @param rest its labels, if it has any, and what it reads */
-function define(type: MetricDefinition['type']) {
-  return (name: string, help: string, ...rest: [Read] | [readonly string[], Read]): MetricDefinition => {
-    const [labels, read] = rest.length === 1 ? [[], rest[0]] : rest;
-    return { name, type, help, labels, read };
-  };
-}
-
-/** Defines metrics that are there only where receipts are given. */
-function ofReceipts(type: MetricDefinition['type']) {
-  return (name: string, help: string, valueOf: (receipts: ReceiptsStatus) => number): MetricDefinition => {
-    const read: Read = ({ status }) => {
-      const receipts = status.receiving?.receipts ?? null;
-      return receipts === null ? [] : valueOf(receipts);
-    };
-    return { name, type, help, labels: [], read };
-  };
-}
-
-/** Defines metrics with one sample for each of what belongs to a sink. */
-function ofSinks<T extends { readonly sink: string }>(
-  type: MetricDefinition['type'],
-  list: (state: MetricState) => readonly T[],
-) {
-  return (name: string, help: string, valueOf: (each: T) => number): MetricDefinition => {
-    const read: Read = (state) =>
-      list(state).map((each) => ({ labels: { sink: each.sink }, value: valueOf(each) }));
-    return { name, type, help, labels: ['sink'], read };
-  };
-}
-
 function bySecret({ meter, secrets }: MetricState, read: (use: SecretUse | undefined) => number): Sample[] {
   return Array.from({ length: secrets }, (_, index) => ({
     labels: { index: String(index) },
@@ -387,23 +326,6 @@ function* earliest(
 ): Generator<Sample> {
   for (const [code, [first]] of Map.groupBy(troubles, (trouble) => trouble.code))
     yield { labels: { ...labels, code }, value: (first?.since ?? 0) / 1000 };
-}
-
-function* flat(counts: Iterable<[string, number]>, label: string): Generator<Sample> {
-  for (const [name, value] of counts) yield { labels: { [label]: name }, value };
-}
-
-function* nested(
-  counts: ReadonlyMap<string, Iterable<[string, number]>>,
-  outer: string,
-  inner: string,
-): Generator<Sample> {
-  for (const [key, tally] of counts)
-    for (const [name, value] of tally) yield { labels: { [outer]: key, [inner]: name }, value };
-}
-
-function* distributions(bySink: ReadonlyMap<string, Distribution>): Generator<Sample> {
-  for (const [sink, value] of bySink) yield { labels: { sink }, value };
 }
 
 /** Of the sinks that are configured now: a cursor that nobody moves any more is no backlog. */

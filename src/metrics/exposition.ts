@@ -1,5 +1,6 @@
 import { collectDefaultMetrics, Registry, type Metric } from '@prometheus-io/client';
-import { METRICS, type MetricDefinition, type MetricState, type Sample } from './catalogue.ts';
+import { METRICS } from './catalogue.ts';
+import type { MetricDefinition, MetricState, Sample } from './definition.ts';
 import type { Distribution } from './distribution.ts';
 
 export interface Exposition {

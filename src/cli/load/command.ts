@@ -172,12 +172,7 @@ function reporting(io: Io): Reporting {
     told.add(line);
     status.note(line);
   };
-  let named = 0;
-  const name = (line: string): void => {
-    named += 1;
-    if (named <= NAMED) status.note(line);
-    if (named === NAMED + 1) status.note('and more of that kind, not named here');
-  };
+  const name = status.atMost(NAMED);
   return {
     onProgress: ({ done, total, records, file }) =>
       status.show(

@@ -8,18 +8,13 @@ import {
   timestamp,
   type TableDefinition,
 } from '../definition.ts';
-import { SPORT, TIMES } from './common.ts';
+import { daily, SPORT, TIMES } from './common.ts';
 import { SOURCE } from './source.ts';
 
-export const ACTIVITY: TableDefinition = {
+export const ACTIVITY = daily({
   name: 'activity',
   description: 'Activity summaries, one day of a source a row.',
-  key: ['id'],
-  newest: 'updated_at',
-  events: { types: ['daily.data.activity.'], member: 'data' },
   columns: [
-    text('id', 'identifier, UUID', { required: true }),
-    text('user_id', 'user, UUID'),
     timestamp('date', 'the day, as a time'),
     date('calendar_date', 'the day'),
     decimal('calories_total', 'energy', { unit: 'kcal' }),
@@ -46,17 +41,12 @@ export const ACTIVITY: TableDefinition = {
     ...TIMES,
     ...SOURCE,
   ],
-};
+});
 
-export const WORKOUTS: TableDefinition = {
+export const WORKOUTS = daily({
   name: 'workouts',
   description: 'Workouts, one a row.',
-  key: ['id'],
-  newest: 'updated_at',
-  events: { types: ['daily.data.workouts.'], member: 'data' },
   columns: [
-    text('id', 'identifier, UUID', { required: true }),
-    text('user_id', 'user, UUID'),
     text('title', 'title'),
     date('calendar_date', 'the day'),
     timestamp('time_start', 'start'),
@@ -85,7 +75,7 @@ export const WORKOUTS: TableDefinition = {
     ...TIMES,
     ...SOURCE,
   ],
-};
+});
 
 export const WORKOUT_STREAMS: TableDefinition = {
   name: 'workout_streams',

@@ -1,25 +1,11 @@
-import {
-  boolean,
-  date,
-  decimal,
-  integer,
-  json,
-  text,
-  timestamp,
-  type TableDefinition,
-} from '../definition.ts';
-import { TIMES } from './common.ts';
+import { boolean, date, decimal, integer, json, text, timestamp } from '../definition.ts';
+import { daily, TIMES } from './common.ts';
 import { BESIDE_SOURCE, SOURCE } from './source.ts';
 
-export const BODY: TableDefinition = {
+export const BODY = daily({
   name: 'body',
   description: 'Body measurements, one measurement a row.',
-  key: ['id'],
-  newest: 'updated_at',
-  events: { types: ['daily.data.body.'], member: 'data' },
   columns: [
-    text('id', 'identifier, UUID', { required: true }),
-    text('user_id', 'user, UUID'),
     timestamp('date', 'the day, as a time'),
     date('calendar_date', 'the day'),
     decimal('weight', 'weight', { unit: 'kg' }),
@@ -34,17 +20,13 @@ export const BODY: TableDefinition = {
     ...TIMES,
     ...SOURCE,
   ],
-};
+});
 
-export const PROFILES: TableDefinition = {
+export const PROFILES = daily({
   name: 'profiles',
+  resource: 'profile',
   description: 'What a provider knows of a user, one a row.',
-  key: ['id'],
-  newest: 'updated_at',
-  events: { types: ['daily.data.profile.'], member: 'data' },
   columns: [
-    text('id', 'identifier, UUID', { required: true }),
-    text('user_id', 'user, UUID'),
     integer('height', 'height', { unit: 'cm' }),
     date('birth_date', 'date of birth'),
     boolean('wheelchair_use', 'the user uses a wheelchair'),
@@ -53,18 +35,14 @@ export const PROFILES: TableDefinition = {
     ...TIMES,
     ...SOURCE,
   ],
-};
+});
 
-export const MENSTRUAL_CYCLES: TableDefinition = {
+export const MENSTRUAL_CYCLES = daily({
   name: 'menstrual_cycles',
+  resource: 'menstrual_cycle',
   description:
     'Menstrual cycles, one a row. What was noted on single days is in arrays of objects with a `date`.',
-  key: ['id'],
-  newest: 'updated_at',
-  events: { types: ['daily.data.menstrual_cycle.'], member: 'data' },
   columns: [
-    text('id', 'identifier, UUID', { required: true }),
-    text('user_id', 'user, UUID'),
     date('period_start', 'first day of the period'),
     date('period_end', 'last day of the period'),
     date('cycle_end', 'last day of the cycle'),
@@ -83,17 +61,13 @@ export const MENSTRUAL_CYCLES: TableDefinition = {
     ...SOURCE,
     ...BESIDE_SOURCE,
   ],
-};
+});
 
-export const ELECTROCARDIOGRAMS: TableDefinition = {
+export const ELECTROCARDIOGRAMS = daily({
   name: 'electrocardiograms',
+  resource: 'electrocardiogram',
   description: 'Electrocardiograms, one a row. Their voltages are in `timeseries`.',
-  key: ['id'],
-  newest: 'updated_at',
-  events: { types: ['daily.data.electrocardiogram.'], member: 'data' },
   columns: [
-    text('id', 'identifier, UUID', { required: true }),
-    text('user_id', 'user, UUID'),
     timestamp('session_start', 'start'),
     timestamp('session_end', 'end'),
     integer('voltage_sample_count', 'number of samples'),
@@ -108,4 +82,4 @@ export const ELECTROCARDIOGRAMS: TableDefinition = {
     ...BESIDE_SOURCE,
     text('source_device_model', 'model of the device, beside the source'),
   ],
-};
+});

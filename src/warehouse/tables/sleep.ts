@@ -1,16 +1,11 @@
-import { date, decimal, integer, json, text, timestamp, type TableDefinition } from '../definition.ts';
-import { TIMES } from './common.ts';
+import { date, decimal, integer, json, text, timestamp } from '../definition.ts';
+import { daily, TIMES } from './common.ts';
 import { BESIDE_SOURCE, SOURCE } from './source.ts';
 
-export const SLEEP: TableDefinition = {
+export const SLEEP = daily({
   name: 'sleep',
   description: 'Sleep summaries, one sleep a row. Times of the phases are in seconds.',
-  key: ['id'],
-  newest: 'updated_at',
-  events: { types: ['daily.data.sleep.'], member: 'data' },
   columns: [
-    text('id', 'identifier, UUID', { required: true }),
-    text('user_id', 'user, UUID'),
     timestamp('date', 'the day, as a time'),
     date('calendar_date', 'the day'),
     timestamp('bedtime_start', 'into bed'),
@@ -40,17 +35,13 @@ export const SLEEP: TableDefinition = {
     ...TIMES,
     ...SOURCE,
   ],
-};
+});
 
-export const SLEEP_CYCLES: TableDefinition = {
+export const SLEEP_CYCLES = daily({
   name: 'sleep_cycles',
+  resource: 'sleep_cycle',
   description: 'Phases of the sleep, one sleep a row, its phases in arrays of the same length.',
-  key: ['id'],
-  newest: 'updated_at',
-  events: { types: ['daily.data.sleep_cycle.'], member: 'data' },
   columns: [
-    text('id', 'identifier, UUID', { required: true }),
-    text('user_id', 'user, UUID'),
     text('sleep_id', 'the row in `sleep`, UUID'),
     timestamp('session_start', 'start'),
     timestamp('session_end', 'end'),
@@ -62,4 +53,4 @@ export const SLEEP_CYCLES: TableDefinition = {
     ...SOURCE,
     ...BESIDE_SOURCE,
   ],
-};
+});
