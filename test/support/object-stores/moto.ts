@@ -8,6 +8,21 @@ import type { Emulator } from './emulators.ts';
 const OPTIONS = { region: 'us-east-1', forcePathStyle: true };
 const CREDENTIALS = { accessKeyId: 'test', secretAccessKey: 'test' };
 
+/**
+ * One request at a time. moto looks at the condition of a write and then writes, and its threads come between: on a busy machine
+ * two writers of one key were both told that they had made it, which S3 never says.
+ */
+const SERVER = `
+import threading, moto.server as server
+lock = threading.Lock()
+call = server.DomainDispatcherApplication.__call__
+def one_at_a_time(*given):
+    with lock:
+        return call(*given)
+server.DomainDispatcherApplication.__call__ = one_at_a_time
+server.main()
+`;
+
 /** Why moto, a stand-in of S3, cannot be run here, or null. */
 export function lacksMoto(): Lack {
   return firstLack(
@@ -22,7 +37,7 @@ export async function startMoto(): Promise<Emulator> {
   const server = await startServer(
     'moto',
     MOTO_PYTHON,
-    ['-m', 'moto.server', '-H', '127.0.0.1', '-p', String(port)],
+    ['-c', SERVER, '-H', '127.0.0.1', '-p', String(port)],
     port,
   );
   return {
