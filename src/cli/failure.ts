@@ -14,7 +14,10 @@ export function wantsJson(args: readonly string[]): boolean {
 
 /** Says on stderr why a command has failed: in words, or with `--json` as its last line, which is one JSON document. */
 export function writeFailure(io: Io, thrown: unknown, isJson: boolean): void {
-  const error = outsideCause(thrown) ?? thrown;
+  const isStopped = io.signal.aborted && thrown instanceof Error && thrown.name === 'AbortError';
+  const error = isStopped
+    ? new MillraceError('interrupted', 'run it again')
+    : (outsideCause(thrown) ?? thrown);
   if (isJson) return void io.stderr.write(`${visible(JSON.stringify({ error: documentOf(error) }))}\n`);
   const name = styled('red', 'millrace:', hasColours(io.stderr, io.env));
   io.stderr.write(`${name} ${visibleLines(messageOf(error))}\n`);
