@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { MillraceError } from '../core/errors.ts';
 import type { Audit, AuditEntry } from './audit.ts';
 import { whoOf } from './guard.ts';
-import { replayOrderSchema, type ReplayJob, type Replays } from './replays.ts';
+import { replayOrderSchema } from './replay-orders.ts';
+import { type ReplayJob, type Replays } from './replays.ts';
 
 /** Replays that a person starts in the console: counted first, and noted before anything is sent. */
 export function replayApi(replays: Replays, audit: Audit): Router {

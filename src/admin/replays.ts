@@ -1,26 +1,11 @@
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { parseTarget } from '../core/route.ts';
-import { writeDurably } from '../lib/new-file.ts';
 import { exitOf, jsonIn, lastLineOf, ownCommand, reasonIn } from '../lib/own-command.ts';
-
-/** What is played again, and where to. Names no user: what stands on a command line, every user of the machine can read. */
-export const replayOrderSchema = z.strictObject({
-  /** `journal`, or the name of a sink with an archive. */
-  from: z.string().min(1).max(200),
-  /** `sink` or `sink:destination`; null for where the routes lead. */
-  to: z.string().min(1).max(500).nullable(),
-  /** Beginnings of event types; none for all. */
-  types: z.array(z.string().min(1).max(500)).max(20).default([]),
-  since: z.iso.datetime({ offset: true }).optional(),
-  until: z.iso.datetime({ offset: true }).optional(),
-});
-
-export type ReplayOrder = z.output<typeof replayOrderSchema>;
+import type { ReplayOrder, ReplayOrders } from './replay-orders.ts';
 
 /** What would go, or has gone. */
 const countsSchema = z.object({
@@ -59,8 +44,7 @@ export interface ReplayJob {
 export interface ReplaysOptions {
   /** The config file, for the command. */
   readonly config: string;
-  /** Holds what is being replayed: beside the journal. */
-  readonly folder: string;
+  readonly orders: ReplayOrders;
   /** What the config of now has of sinks. */
   readonly sinks: () => ReadonlyMap<string, ReplaySink>;
 }
@@ -75,7 +59,6 @@ export interface ReplaySink {
 /** At once: each opens sinks, or reads all of an archive. */
 const MOST_RUNNING = 2;
 const KEPT = 20;
-const NAME = /^(console-[\w-]{12})\.json$/;
 
 type Change = Partial<Omit<ReplayJob, 'id' | 'order'>>;
 
@@ -91,8 +74,8 @@ export class Replays {
 
   constructor(options: ReplaysOptions) {
     this.#options = options;
-    for (const id of this.#left()) {
-      const order = this.#read(id);
+    for (const id of options.orders.ids()) {
+      const order = options.orders.read(id);
       if (order === null) continue;
       const detail = 'the receiver ended before it did';
       const begun = { id, order, isBegun: true, preview: null, result: null };
@@ -149,15 +132,16 @@ export class Replays {
   async start(id: string): Promise<ReplayJob> {
     this.mayStart(id);
     const { order, isBegun } = this.get(id);
+    const { orders } = this.#options;
     if (isBegun && this.#noteIfOver(id)) return this.get(id);
-    const state = join(this.#options.folder, id);
+    const state = orders.stateOf(id);
     this.#change(id, { state: 'running', isBegun: true, result: null, detail: null });
     let args: string[];
     try {
-      const resume = existsSync(join(state, 'plan.json')) ? ['--resume'] : [];
+      const resume = orders.isResumable(id) ? ['--resume'] : [];
       args = this.#argsOf(order, ['--id', id, '--state', state, ...resume]);
-      mkdirSync(state, { recursive: true, mode: 0o700 });
-      if (!isBegun) await writeDurably(this.#options.folder, `${id}.json`, JSON.stringify(order), 0o600);
+      orders.makeState(id);
+      if (!isBegun) await orders.write(id, order);
     } catch (error) {
       this.#change(id, { state: 'failed', isBegun, detail: messageOf(error) });
       throw error;
@@ -166,7 +150,7 @@ export class Replays {
       if (code === 3 && counts?.complete === false)
         return { state: 'interrupted', result: counts, detail: 'stopped; it continues where it was' };
       if (code !== 0 && code !== 3) return { state: code === null ? 'interrupted' : 'failed', detail };
-      rmSync(join(this.#options.folder, `${id}.json`), { force: true });
+      orders.remove(id);
       return { state: 'done', result: counts, detail: code === 0 ? null : leftOf(counts, state) };
     });
     return this.get(id);
@@ -183,8 +167,8 @@ export class Replays {
   forget(id: string): void {
     this.get(id);
     if (this.#children.has(id)) throw new MillraceError('usage', `${id} is running; stop it first`);
-    rmSync(join(this.#options.folder, `${id}.json`), { force: true });
-    rmSync(join(this.#options.folder, id), { recursive: true, force: true });
+    this.#options.orders.remove(id);
+    this.#options.orders.removeState(id);
     this.#jobs.delete(id);
   }
 
@@ -242,9 +226,9 @@ export class Replays {
 
   /** One that outlived its receiver may have come to its end: then it has removed its folder. */
   #noteIfOver(id: string): boolean {
-    const isOver = !existsSync(join(this.#options.folder, id));
-    if (!isOver) return false;
-    rmSync(join(this.#options.folder, `${id}.json`), { force: true });
+    const { orders } = this.#options;
+    if (orders.hasState(id)) return false;
+    orders.remove(id);
     this.#change(id, { state: 'done', detail: 'it was done after the receiver had ended' });
     return true;
   }
@@ -255,35 +239,12 @@ export class Replays {
   }
 
   #forgetOld(): void {
-    const begun = new Set(this.#left());
+    const begun = new Set(this.#options.orders.ids());
     for (const id of this.#jobs.keys()) {
       if (this.#jobs.size <= KEPT) return;
       if (!this.#children.has(id) && !begun.has(id)) this.#jobs.delete(id);
     }
   }
-
-  /** Ids of what was started and has not come to its end. */
-  #left(): string[] {
-    try {
-      return readdirSync(this.#options.folder).flatMap((name) => NAME.exec(name)?.[1] ?? []);
-    } catch {
-      return [];
-    }
-  }
-
-  #read(id: string): ReplayOrder | null {
-    try {
-      const text = readFileSync(join(this.#options.folder, `${id}.json`), 'utf8');
-      return replayOrderSchema.safeParse(JSON.parse(text)).data ?? null;
-    } catch {
-      return null;
-    }
-  }
-}
-
-/** Folder of the console's replays. */
-export function replaysFolder(journal: string): string {
-  return join(dirname(journal), 'replay');
 }
 
 interface Ended {

@@ -38,7 +38,7 @@ export interface ElementOptions {
  * an element, and a broken line is lost alone. In a document nothing after mismatched bracket can be trusted.
  *
  * Modes: `between` values → `array` (in an array of elements) or `members` (in a top-level object), and back; `lines` and
- * `broken` are final. `push` alone changes the mode.
+ * `broken` are final. `push` alone changes the mode. All modes are in this file: they share one place in the text.
  */
 export class ElementScanner {
   readonly #options: ElementOptions;

@@ -1,6 +1,7 @@
 import { EventSearch } from '../admin/event-search.ts';
 import type { SinkArchive } from '../admin/files-api.ts';
-import { Replays, replaysFolder } from '../admin/replays.ts';
+import { ReplayOrders } from '../admin/replay-orders.ts';
+import { Replays } from '../admin/replays.ts';
 import { startAdmin } from '../admin/server.ts';
 import { flushSinks } from '../deliver/flush.ts';
 import { announceOwner } from '../journal/owner.ts';
@@ -36,7 +37,7 @@ export function makeReplays(system: System): Stop | void {
   if (!config.admin.enabled || !config.console.enabled || file === undefined) return;
   const replays = new Replays({
     config: file,
-    folder: replaysFolder(config.journal.path),
+    orders: new ReplayOrders(config.journal.path),
     sinks: () =>
       new Map(
         Object.entries(plan.value.config.sinks).map(([name, { description }]) => {

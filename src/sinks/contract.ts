@@ -39,7 +39,8 @@ interface Case {
 }
 
 /**
- * The promises of `Sink` as tests, for the built-in sinks and for your own alike:
+ * The promises of `Sink` as tests, for the built-in sinks and for your own alike. They stand in one file, because whoever writes a
+ * sink reads them as its specification.
  *
  *     for (const test of await sinkContract(makeSubject)) it.skipIf(test.skip)(test.name, test.run);
  *

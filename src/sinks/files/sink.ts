@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import type { ErasableStore } from '../../core/erasure.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import { MillraceError } from '../../core/errors.ts';
@@ -13,23 +12,21 @@ import {
   type SinkLimits,
   type SinkTrouble,
 } from '../../core/sink.ts';
-import { MANIFEST } from '../../core/archive.ts';
-import { StorageError, type ObjectStore } from '../../core/storage.ts';
+import { StorageError } from '../../core/storage.ts';
 import { onAbort, unlessAborted } from '../../lib/abort.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { KeyErasure } from '../../seal/key-erasure.ts';
 import type { Sealer } from '../../seal/sealer.ts';
 import { ABORTED, Appender } from './append.ts';
-import { formatOf, type FilesOptions } from './config.ts';
+import type { FilesOptions } from './config.ts';
 import { DirectSink } from './direct-sink.ts';
 import { Finisher } from './finisher.ts';
-import { ArchiveFolder } from './folder.ts';
-import { FolderTarget } from './folder-target.ts';
-import { StoreTarget } from './store-target.ts';
+import type { ArchiveFolder } from './folder.ts';
 import { Lanes } from './lanes.ts';
 import type { Part } from './part.ts';
 import { openSealer } from './open-sealer.ts';
 import { Partitioner } from './partition.ts';
+import { placesOf } from './places.ts';
 import { recoverFolder } from './recover.ts';
 import { RecoveredIds } from './recovered-ids.ts';
 import type { FinishStep, RecoveredPart, Recovery, Target } from './target.ts';
@@ -43,8 +40,6 @@ export function createSink(options: FilesOptions, context: SinkContext): Sink {
   const isDirect = isStoreUrl(options.path) && (options.spool === null || context.takeBack === undefined);
   return isDirect ? new DirectSink(options, context) : new FilesSink(options, context);
 }
-
-const MIB = 2 ** 20;
 
 /** For tests only. */
 export interface FilesHooks {
@@ -85,7 +80,7 @@ export class FilesSink implements Sink {
   constructor(options: FilesOptions, context: SinkContext, hooks: FilesHooks = {}) {
     this.limits = {
       batchCount: 1000,
-      batchBytes: 8 * MIB,
+      batchBytes: 8 * 2 ** 20,
       eventBytes: Number.POSITIVE_INFINITY,
       // While one batch is written the next is sealed.
       inFlight: options.encrypt === undefined ? 1 : 2,
@@ -97,7 +92,7 @@ export class FilesSink implements Sink {
     this.#options = options;
     this.#context = context;
     this.#partitioner = new Partitioner(options.partitionBy);
-    const { folder, target } = partsOf(options, context, hooks.onStep ?? (() => undefined));
+    const { folder, target } = placesOf(options, context, hooks.onStep ?? (() => undefined));
     this.#folder = folder;
     this.#target = target;
     this.#troubles = new FolderTroubles(context.clock);
@@ -126,7 +121,7 @@ export class FilesSink implements Sink {
 
   async #open(): Promise<void> {
     if (this.#mode === 'open') return;
-    await this.#openSealer();
+    this.#sealer = await openSealer(this.#options, this.#context);
     try {
       await this.#folder.take();
       await this.#recover();
@@ -282,15 +277,10 @@ export class FilesSink implements Sink {
 
   /** What to say of an event that a crash left in a part, complete, before it could be noted as delivered; else null. */
   #onDisk({ event, destination }: Delivery): SendResult | null {
-    if (this.#recovered.size === 0) return null;
     // A replay is meant to write again what has been written before.
-    if (event.handling.replayId !== undefined) return null;
+    if (this.#recovered.size === 0 || event.handling.replayId !== undefined) return null;
     const part = this.#recovered.partOf(this.#partitioner.destinationLevel(destination), event);
     return part === null ? null : this.#target.answer(part);
-  }
-
-  async #openSealer(): Promise<void> {
-    this.#sealer = await openSealer(this.#options, this.#context);
   }
 
   #openedSealer(): Sealer {
@@ -307,30 +297,3 @@ export class FilesSink implements Sink {
 
 /** Still to be written. */
 const DUE: SendResult = { status: 'retry', reason: 'not written' };
-
-/** Sealed parts that may wait for a store, as so many whole ones. */
-const MOST_WAITING = 16;
-
-function partsOf(
-  options: FilesOptions,
-  context: SinkContext,
-  onStep: (step: FinishStep) => void,
-): { readonly folder: ArchiveFolder; readonly target: Target } {
-  const { path, rotate, spool } = options;
-  const format = formatOf(options);
-  const { openStore } = context;
-  if (spool === null || !isStoreUrl(path))
-    return {
-      folder: new ArchiveFolder(resolve(path), context.log, [MANIFEST]),
-      target: new FolderTarget(path, format, context, onStep),
-    };
-  const open = async (): Promise<ObjectStore> => {
-    if (openStore === undefined) throw new Error(`${path}: no object store can be used here`);
-    return openStore(path);
-  };
-  const mostWaiting = MOST_WAITING * rotate.bytes;
-  return {
-    folder: new ArchiveFolder(resolve(spool), context.log),
-    target: new StoreTarget({ url: path, open, format, context, mostWaiting, onStep }),
-  };
-}
