@@ -30,6 +30,8 @@ interface Waiting {
  */
 export const ROOM = 16 * 1024;
 /** Bytes that may wait for a write: beyond them nobody would wait long enough for the answer. */
+/** Milliseconds between two looks at the number of partitions, while there is something to write. */
+const LOOK_EVERY = 1000;
 const MOST_WAITING = 64 * 1024 * 1024;
 
 /**
@@ -43,6 +45,7 @@ export class Appender {
   #bytes = 0;
   /** Partitions of the topic, as they were at the last write; 0: not looked yet. */
   #count = 0;
+  #lookedAt = 0;
   #running: Promise<void> | null = null;
   readonly #abort = new AbortController();
 
@@ -98,6 +101,7 @@ export class Appender {
   /** Looks how many partitions there are: for each event it would cost as much as encoding it. */
   async #look(): Promise<number> {
     try {
+      this.#lookedAt = performance.now();
       return (this.#count = await this.#writer.partitions());
     } catch (error) {
       throw this.#unconfirmed(toFailure(error).reason);
@@ -116,7 +120,7 @@ export class Appender {
         else this.#queues.set(partition, queue.slice(count));
       }
       await this.#write(batches);
-      void this.#look().catch(() => undefined);
+      if (performance.now() - this.#lookedAt > LOOK_EVERY) void this.#look().catch(() => undefined);
     }
     this.#running = null;
   }

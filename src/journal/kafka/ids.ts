@@ -15,8 +15,9 @@ export const FINGERPRINT_BYTES = 20;
 /** @param key the id within its source */
 export function fingerprintOf(source: string, key: string, body: Buffer): Fingerprint {
   const print = Buffer.allocUnsafe(FINGERPRINT_BYTES);
-  hash('sha256', `${source.length}:${source}${key}`, 'buffer').copy(print, 0, 0, 12);
-  hash('sha256', body, 'buffer').copy(print, 12, 0, 8);
+  // As strings: a buffer for each takes as long as the hash.
+  print.write(hash('sha256', `${source.length}:${source}${key}`, 'binary'), 0, 12, 'latin1');
+  print.write(hash('sha256', body, 'binary'), 12, 8, 'latin1');
   return print;
 }
 

@@ -52,17 +52,18 @@ export class Records {
    * @param use the key that it was sealed with before: what was destroyed meanwhile is not sealed anew
    * @returns `erased` when its key is destroyed by now
    */
-  async append(
+  append(to: Place, event: Event, extra: Extra, use: KeyRef | null = null): Promise<'appended' | 'erased'> {
+    if (this.keys === null) return write(to, recordOf(event, to.key, extra)).then(appended);
+    return this.#appendSealed(to, event, extra, use);
+  }
+
+  async #appendSealed(
     to: Place,
     event: Event,
     extra: Extra,
-    use: KeyRef | null = null,
+    use: KeyRef | null,
   ): Promise<'appended' | 'erased'> {
     const message = recordOf(event, to.key, extra);
-    if (this.keys === null) {
-      await write(to, message);
-      return 'appended';
-    }
     const own = await this.#asking((keys) =>
       use === null ? keys.keyOf(event) : keys.find(use.name, use.id),
     );
@@ -146,6 +147,10 @@ const NEVER = new AbortController().signal;
 function plain(record: Read): Looked {
   const outline = outlineOf(record);
   return { outline, kept: outline === null ? null : keptOf(record), use: null, name: null };
+}
+
+function appended(): 'appended' {
+  return 'appended';
 }
 
 function write({ appender, place, room = null }: Place, message: Message): Promise<void> {

@@ -256,19 +256,23 @@ export class KafkaJournal implements EventStore, ErasableStore {
   }
 
   /** @param kind what it becomes: what was quarantined may be accepted later, and the other way round */
-  async #unlessRecent(
+  #unlessRecent(
     kind: 'accepted' | 'quarantined',
     event: Event,
     dedupKey: string,
     append: () => Promise<'appended' | 'erased'>,
   ): Promise<AppendResult> {
     const name = recentName(kind, event.source, dedupKey, event.body);
+    const work = (): Promise<AppendResult> =>
+      append().then((result) => {
+        if (result === 'erased') return ERASED;
+        this.#recent.add(name);
+        this.#accepted += 1;
+        return { status: 'accepted', seq: this.#accepted };
+      });
+    if (!this.#recent.has(name)) return work();
     // Of who was erased meanwhile the log says it.
-    if (this.#recent.has(name) && !(await this.#options.records.isAnew(event))) return DUPLICATE;
-    if ((await append()) === 'erased') return ERASED;
-    this.#recent.add(name);
-    this.#accepted += 1;
-    return { status: 'accepted', seq: this.#accepted };
+    return this.#options.records.isAnew(event).then((isAnew) => (isAnew ? work() : DUPLICATE));
   }
 
   #shareOptions(sink: string): ShareOptions {
