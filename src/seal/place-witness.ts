@@ -73,6 +73,11 @@ export class PlaceWitness {
     if (this.#first !== null) return;
     await this.#write([], 0);
     await this.look();
+    if (this.#first === null)
+      throw new MillraceError(
+        'journal_unreadable',
+        `${this.#notes.where} does not have what was written to it`,
+      );
     this.#checkPlace();
   }
 

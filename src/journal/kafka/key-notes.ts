@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import { MillraceError } from '../../core/errors.ts';
 import { isRecord } from '../../lib/is-record.ts';
 import { Serial } from '../../lib/serial.ts';
 import type { KeyNote, KeyNotes, NamedKey } from '../../seal/place-witness.ts';
+import { toFailure } from '../../sinks/kafka/failure.ts';
 import type { Read } from './cluster.ts';
 import { readRange } from './read-range.ts';
 import { outsideOf } from './sealed.ts';
@@ -12,6 +15,8 @@ const KEY = 'millrace-keys/';
 const PARTITION = 0;
 /** Of each partition, the records whose keys are looked for. */
 const NEWEST = 8;
+/** Milliseconds: brokers choose another leader within that, and between two tries. */
+const [PATIENCE, PAUSE] = [30_000, 200];
 const FETCH = { bytes: 8 * 1024 * 1024, wait: 0 } as const;
 const NEVER = new AbortController().signal;
 
@@ -40,9 +45,11 @@ export class TopicKeyNotes implements KeyNotes {
   }
 
   read(): Promise<readonly KeyNote[]> {
-    return this.#serial.run(async () => {
+    return this.#patiently(this.#topic, async () => {
       const cluster = await this.#topics.look();
-      const to = (await cluster.offsets(this.#topic, [PARTITION], 'latest')).get(PARTITION) ?? 0;
+      const to = (await cluster.offsets(this.#topic, [PARTITION], 'latest')).get(PARTITION);
+      // Not known is not none: another place would be noted.
+      if (to === undefined || to < this.#position) throw new Error('the end of partition 0 is not known');
       const found: KeyNote[] = [];
       const range = { from: this.#position, to };
       await readRange(cluster, this.#topic, PARTITION, range, NEVER, (record) =>
@@ -59,7 +66,26 @@ export class TopicKeyNotes implements KeyNotes {
     await this.#topics.quarantine.append(PARTITION, { key, value, headers: [] });
   }
 
-  async newest(): Promise<readonly NamedKey[]> {
+  newest(): Promise<readonly NamedKey[]> {
+    return this.#patiently(this.#events, () => this.#newest());
+  }
+
+  /** A process can start while a broker that leads is gone. @throws MillraceError journal_unreadable */
+  #patiently<T>(topic: string, work: () => Promise<T>): Promise<T> {
+    return this.#serial.run(async () => {
+      for (const end = performance.now() + PATIENCE; ;)
+        try {
+          return await work();
+        } catch (error) {
+          const detail = `topic ${topic}: ${toFailure(error).reason}`;
+          if (performance.now() > end)
+            throw new MillraceError('journal_unreadable', detail, { cause: error });
+          await wait(PAUSE);
+        }
+    });
+  }
+
+  async #newest(): Promise<readonly NamedKey[]> {
     const cluster = await this.#topics.look();
     const { id, leaders } = await cluster.topic(this.#events, true);
     const all = [...leaders.keys()];
