@@ -49,7 +49,7 @@ export async function pullMeals(
   const unknown = new Set<string>();
   try {
     const range = { start, end, ...(provider === null ? {} : { provider }) };
-    const document: AsyncIterable<Buffer> = await service.meals.stream(user, range, { signal });
+    const document = someBytes(await service.meals.stream(user, range, { signal }), user);
     const shaped = await shapeText(onMeals === undefined ? document : eachMeal(document, onMeals), {
       tables: MEAL_TABLES,
       given: { ...given, user_id: user },
@@ -75,6 +75,16 @@ export async function pullMeals(
     await files.discard();
     throw error;
   }
+}
+
+/** An answer without a byte has no meals in it, and does not say that there are none. */
+async function* someBytes(document: AsyncIterable<Buffer>, user: string): AsyncGenerator<Buffer> {
+  let bytes = 0;
+  for await (const chunk of document) {
+    bytes += chunk.length;
+    yield chunk;
+  }
+  if (bytes === 0) throw new Error(`the answer for ${user} was empty`);
 }
 
 /** Takes the exact bytes of some meals; the document is read on when it has resolved. */

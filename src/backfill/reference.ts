@@ -9,6 +9,8 @@ export interface PullSummary {
   readonly rejects: number;
   /** What was asked for and the service does not have: `insurance of user …`. */
   readonly missing: readonly { readonly item: string; readonly reason: string }[];
+  /** Lists of which the service gave less than it says there is, and what it said. */
+  readonly incomplete: readonly string[];
   readonly unknown_fields: readonly string[];
   readonly files: readonly string[];
 }
@@ -47,6 +49,7 @@ export async function pullReference(
   const rows: Record<string, number> = Object.fromEntries(tables.map((name) => [name, 0]));
   const unknown = new Set<string>();
   const missing: PullSummary['missing'][number][] = [];
+  const incomplete: string[] = [];
   const run = { _loaded_at: new Date(now).toISOString() };
   let rejects = 0;
   const each = query[needs ?? 'users'].length;
@@ -56,6 +59,10 @@ export async function pullReference(
     for await (const answer of fetch(service, query, signal)) {
       answers += 1;
       onProgress?.({ answers, total, rows, missing: missing.length });
+      if ('incomplete' in answer) {
+        incomplete.push(answer.incomplete);
+        continue;
+      }
       if ('missing' in answer) {
         missing.push({ item: answer.missing, reason: answer.reason });
         continue;
@@ -72,7 +79,8 @@ export async function pullReference(
       rejects += shaped.rejects;
       for (const [name, count] of Object.entries(shaped.rows)) rows[name] = (rows[name] ?? 0) + count;
     }
-    return { rows, rejects, missing, unknown_fields: [...unknown].toSorted(), files: await files.finish() };
+    const unknownFields = [...unknown].toSorted();
+    return { rows, rejects, missing, incomplete, unknown_fields: unknownFields, files: await files.finish() };
   } catch (error) {
     await files.discard();
     throw error;

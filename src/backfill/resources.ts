@@ -2,6 +2,7 @@ import type { ServiceClient } from '../service/client.ts';
 import { ServiceError } from '../service/errors.ts';
 import type { AreaQuery } from '../service/labs.ts';
 import type { ReadOptions } from '../service/options.ts';
+import { PageCount, type PageStep } from '../service/page-count.ts';
 
 /** What a resource is asked for. Lists may be empty; what is undefined is not asked about. */
 export interface ReferenceQuery {
@@ -26,7 +27,9 @@ export type Answer =
       readonly text: string;
       readonly given: Readonly<Record<string, string>>;
     }
-  | { readonly missing: string; readonly reason: string };
+  | { readonly missing: string; readonly reason: string }
+  /** The service has listed less than it says there is. */
+  | { readonly incomplete: string };
 
 export interface Resource {
   readonly table: string;
@@ -140,7 +143,11 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
     needs: null,
     takes: [],
     fetch: ({ bulk }, _query, signal) =>
-      cursored((cursor, options) => bulk.listOps({ pageSize: 50, ...given({ cursor }) }, options), signal),
+      cursored(
+        'bulk operations',
+        (cursor, options) => bulk.listOps({ pageSize: 50, ...given({ cursor }) }, options),
+        signal,
+      ),
   },
   'historical-pulls': {
     table: 'historical_pulls',
@@ -149,6 +156,7 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
     async *fetch({ pulls }, { users, provider }, signal) {
       for (const userId of users.length === 0 ? [undefined] : users) {
         yield* cursored(
+          'historical pulls',
           (cursor, options) => pulls.status(given({ userId, provider, cursor }), options),
           signal,
         );
@@ -157,28 +165,30 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
   },
 };
 
-/** Page after page, until the service has told of all, or a page is not full. */
+/** Page after page, until the service has told of all. */
 async function* pages(
   list: string,
   call: (page: number, options: ReadOptions, seen: number) => Promise<object>,
   signal: AbortSignal,
 ): AsyncGenerator<Answer> {
-  let seen = 0;
-  for (let page = 0; ; page += 1) {
-    const { answer, text } = await exactly((options) => call(page, options, seen), signal);
-    const items: unknown = Reflect.get(answer, list);
-    const count = Array.isArray(items) ? items.length : 0;
-    if (count > 0) yield { text, given: {} };
-    seen += count;
-    const [total, size, limit] = ['total', 'size', 'limit'].map((name): unknown => Reflect.get(answer, name));
+  const count = new PageCount();
+  let step: PageStep = 'more';
+  for (let page = 0; step === 'more'; page += 1) {
+    const { answer, text } = await exactly((options) => call(page, options, count.seen), signal);
+    const [found, total, size, limit] = [list, 'total', 'size', 'limit'].map((name): unknown =>
+      Reflect.get(answer, name),
+    );
+    const items: readonly unknown[] = Array.isArray(found) ? found : [];
     const full = [size, limit].find((one) => typeof one === 'number') ?? PAGE;
-    const isLast = typeof total === 'number' ? seen >= total : count < full;
-    if (count === 0 || isLast) return;
+    step = count.add(items, total, full);
+    if (items.length > 0 && step !== 'repeated') yield { text, given: {} };
   }
+  if (count.problem !== null) yield { incomplete: `${list}: ${count.problem}` };
 }
 
 /** Page after page, as long as there is a cursor to the next one. */
 async function* cursored(
+  list: string,
   call: (
     cursor: string | undefined,
     options: ReadOptions,
@@ -191,7 +201,10 @@ async function* cursored(
     if (answer.data.length > 0) yield { text, given: {} };
     cursor = answer.next_cursor ?? '';
     if (cursor === '') return;
-    if (seen.has(cursor)) throw new Error(`the service named the cursor ${cursor} twice`);
+    if (seen.has(cursor)) {
+      yield { incomplete: `${list}: the service named the cursor ${cursor} twice` };
+      return;
+    }
     seen.add(cursor);
   }
 }

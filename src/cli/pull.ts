@@ -28,7 +28,7 @@ Every row has the time of the run in _loaded_at, by which \`<table>_latest\` dec
 have, such as the insurance of a user without one, is named and counted; the others are fetched all the same.
 With a URL the files are made in --work, put when all are complete, and never overwritten: name another place for each run.
 The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey. For meals see \`millrace backfill\`.
-Exit codes: 0 done, 1 failed, 2 usage or config, 3 done, but some rows were rejected.`;
+Exit codes: 0 done, 1 failed, 2 usage or config, 3 done, but some rows were rejected, or the service listed less than it says it has.`;
 
 /** The flag of each part of a query. */
 const FLAGS: Readonly<Record<keyof ReferenceQuery, string>> = {
@@ -135,9 +135,11 @@ export function pullCommand(io: Io): Command {
         status.note(`${field} has no column, or values that do not fit it; they are in extra`);
       const report = status.atMost(NAMED);
       for (const { item, reason } of summary.missing) report(`missing: ${item}: ${reason}`);
-      if (options.json === true) print(io, JSON.stringify({ ok: summary.rejects === 0, ...summary }));
+      for (const said of summary.incomplete) status.note(`incomplete: ${said}`);
+      const isWhole = summary.rejects + summary.incomplete.length === 0;
+      if (options.json === true) print(io, JSON.stringify({ ok: isWhole, ...summary }));
       else for (const [table, rows] of Object.entries(summary.rows)) print(io, `${table.padEnd(26)} ${rows}`);
-      io.setExit(summary.rejects === 0 ? EXIT.done : EXIT.partial);
+      io.setExit(isWhole ? EXIT.done : EXIT.partial);
     });
 }
 

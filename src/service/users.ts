@@ -1,5 +1,6 @@
 import type { CallOptions, ReadOptions } from './options.ts';
 import { text, uuid, wholeNumber } from './inputs.ts';
+import { PageCount, type PageStep } from './page-count.ts';
 import { Group, type Open, type Unknown } from './shape.ts';
 import { malformed, type Call } from './transport.ts';
 
@@ -55,16 +56,24 @@ export class Users extends Group {
     return this.readList<UserPage>({ method: 'GET', path: 'listUsers', query, ...options }, 'users');
   }
 
-  /** Every user, page after page. Users that come or go meanwhile can be seen twice or not at all. */
+  /**
+   * Every user, page after page. Users that come or go meanwhile can be seen twice or not at all.
+   * @throws ServiceError answer_malformed at the end, when the service listed fewer than it says it has
+   */
   async *all(
     { pageSize = 100 }: { readonly pageSize?: number } = {},
     options: CallOptions = {},
   ): AsyncGenerator<User> {
-    for (let offset = 0; ;) {
-      const { users, total, limit = pageSize } = await this.list({ offset, limit: pageSize }, options);
-      yield* users;
-      offset += users.length;
-      if (users.length === 0 || (typeof total === 'number' ? offset >= total : users.length < limit)) return;
+    const pages = new PageCount();
+    for (let step: PageStep = 'more'; step === 'more';) {
+      const query = { offset: pages.seen, limit: pageSize };
+      const { users, total, limit = pageSize } = await this.list(query, options);
+      step = pages.add(users, total, limit);
+      if (step !== 'repeated') yield* users;
+    }
+    if (pages.problem !== null) {
+      const operation = this.transport.operation({ method: 'GET', path: 'listUsers' });
+      throw malformed(operation, `${pages.problem}; run it again, or name the users`, null);
     }
   }
 

@@ -9,6 +9,11 @@ export const DECIMAL_SCALE = 18;
 
 /** Numbers no longer than this fit, if they have no exponent. */
 const SURELY_FITS = 18;
+/** Characters of the longest number that every warehouse reads, and the largest exponent of a zero. */
+const LONGEST_DECIMAL = 200;
+const LARGEST_EXPONENT = 99;
+/** The least number that has too many digits in front of the point; what rounds to it, as doubles do too, has them as well. */
+const TOO_LARGE = 10 ** DECIMAL_WHOLE;
 /** Sign and digits of the longest integer of 64 bits. */
 const LONGEST_INTEGER = 20;
 
@@ -35,14 +40,15 @@ export function fitsDecimal(bytes: Uint8Array, from: number, to: number): boolea
 }
 
 function fitsLongDecimal(text: string): boolean {
+  if (text.length > LONGEST_DECIMAL) return false;
   const [, whole = '', fraction = '', exponent = '0'] =
     /^-?(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(text) ?? [];
   const digits = whole + fraction;
   const zeros = /^0*/.exec(digits)?.[0].length ?? 0;
-  if (zeros === digits.length) return true;
+  if (zeros === digits.length) return Math.abs(Number(exponent)) <= LARGEST_EXPONENT;
   /** Power of ten of the first digit that is not 0. */
   const magnitude = Number(exponent) + whole.length - 1 - zeros;
-  return magnitude < DECIMAL_WHOLE && magnitude >= -DECIMAL_SCALE;
+  return Math.abs(Number(text)) < TOO_LARGE && magnitude >= -DECIMAL_SCALE;
 }
 
 /** True for `"YYYY-MM-DD"`, quotes included, of a day that exists. */

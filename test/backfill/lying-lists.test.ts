@@ -1,0 +1,87 @@
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { pullMeals } from '../../src/backfill/pull-meals.ts';
+import { ServiceClient } from '../../src/service/client.ts';
+import { listen } from '../support/listen.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace, type Ended } from '../support/millrace.ts';
+import { lastLine, lines } from './support.ts';
+
+const id = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
+const idsOf = (from: number, to: number): string[] =>
+  Array.from({ length: to - from }, (_, n) => id(from + n));
+
+/** A service of a few answers. */
+async function answering(answer: (url: URL) => string): Promise<Record<string, string>> {
+  const server = createServer((request, response) => {
+    const body = answer(new URL(request.url ?? '', 'http://localhost'));
+    response.writeHead(200, { 'content-type': 'application/json' }).end(body);
+  });
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${await listen(server)}`;
+  return { MILLRACE_SERVICE_BASE_URL: url, MILLRACE_SERVICE_API_KEY: 'made-up' };
+}
+
+/** Orders by page; what is behind the last has none. */
+function ordersOf(pages: readonly (readonly string[])[], total: number | null) {
+  return ({ searchParams }: URL): string => {
+    const orders = (pages[Number(searchParams.get('page')) - 1] ?? []).map((order) => ({ id: order }));
+    return JSON.stringify({ orders, total, page: Number(searchParams.get('page')), size: 100 });
+  };
+}
+
+const run = (out: string, env: Record<string, string>, ...args: string[]): Promise<Ended> =>
+  millrace([...args, '--out', out, '--json'], { env, cwd: out });
+
+test.each([
+  ['as it says', [idsOf(0, 100), idsOf(100, 120)], 120, 120, null],
+  ['more than it says', [idsOf(0, 100), idsOf(100, 120)], 5, 120, null],
+  ['a whole number of pages, and no total', [idsOf(0, 100)], null, 100, null],
+  ['half a page', [idsOf(0, 100), idsOf(100, 110)], 120, 110, 'there are 120, and listed 110'],
+  ['a million that it does not have', [idsOf(0, 100), idsOf(100, 120)], 1e6, 120, 'and listed 120'],
+  ['the same page again', [idsOf(0, 100), idsOf(0, 100)], 120, 100, 'the same page twice'],
+] as const)('orders of a service that lists %s', async (_, pages, total, rows, problem) => {
+  const [out, env] = [await temporaryFolder(), await answering(ordersOf(pages, total))];
+  const ended = await run(out, env, 'pull', 'orders');
+  const found = lines(join(out, 'orders.ndjson')).map((row) => row['id']);
+  expect(found).toEqual(idsOf(0, rows));
+  expect(ended.code).toBe(problem === null ? 0 : 3);
+  const incomplete = problem === null ? [] : [expect.stringContaining(problem)];
+  expect(lastLine(ended)).toMatchObject({ ok: problem === null, incomplete });
+});
+
+test('a cursor that leads back ends a pull with what came, and its name', async () => {
+  const answer = { data: [{ id: id(1) }], next_cursor: 'round' };
+  const [out, env] = [await temporaryFolder(), await answering(() => JSON.stringify(answer))];
+  const ended = await run(out, env, 'pull', 'bulk-ops');
+  expect([ended.code, ended.stderr]).toEqual([3, expect.stringContaining('the cursor round twice')]);
+});
+
+test('users are all of them, or the backfill of all users does not begin', async () => {
+  const users = idsOf(1, 13).map((user_id) => ({ user_id }));
+  let total = 3;
+  const env = await answering(({ pathname, searchParams }) => {
+    if (pathname.startsWith('/v2/summary/meal/')) return '{"meals":[]}';
+    const offset = Number(searchParams.get('offset'));
+    return JSON.stringify({ users: users.slice(offset, offset + 5), total, limit: 5 });
+  });
+  const backfill = async (): Promise<Ended> =>
+    run(await temporaryFolder(), env, 'backfill', '--since', '2026-01-01', '--all-users');
+  // The service says 3, and has 12.
+  expect(lastLine(await backfill())).toMatchObject({ users: 12 });
+  total = 20;
+  const short = await backfill();
+  expect([short.code, short.stderr]).toEqual([1, expect.stringContaining('there are 20, and listed 12')]);
+});
+
+test('an answer without a byte does not say that there are no meals', async () => {
+  const env = await answering(() => '');
+  const service = new ServiceClient({ baseUrl: env['MILLRACE_SERVICE_BASE_URL'] ?? '', apiKey: 'made-up' });
+  const task = { user: id(1), provider: null, start: '2026-01-01', end: '2026-01-02' };
+  const pulled = pullMeals(service, task, await temporaryFolder(), AbortSignal.timeout(60_000));
+  await expect(pulled).rejects.toThrow('was empty');
+});

@@ -1,0 +1,107 @@
+import { DuckDBInstance } from '@duckdb/node-api';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { archive } from '../export/support.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace } from '../support/millrace.ts';
+import { lacksPostgres, Postgres } from '../support/postgres.ts';
+import { skipped } from '../support/requirements.ts';
+import { eventOf } from './support.ts';
+
+const KEPT = ['99999999999999900000', '-99999999999999900000.5', '0e30', '0E-99', '1e-18', '12.50e-1'];
+/** Each made a warehouse, or the writer of Parquet, refuse the file it was in. */
+const TO_EXTRA = [
+  '0e999999999',
+  '0e99999999999',
+  '0e-20000',
+  `1.${'0'.repeat(17_000)}1`,
+  `1${'0'.repeat(400)}e-400`,
+  '99999999999999999999.9999999999999999',
+  '-99999999999999999999.9999999999999999995',
+  '1e20',
+  '9e-19',
+];
+
+async function archiveOfNumbers(): Promise<string> {
+  const path = await temporaryFolder();
+  const all = [...KEPT, ...TO_EXTRA].map((number, n) => {
+    const text = `{"id":"meal-${n}","name":"${n}","data":{"Made up":{"energy":{"unit":"kcal","value":4711}}}}`;
+    const event = eventOf(n + 1, 'daily.data.meal.created', JSON.parse(text));
+    return { ...event, body: Buffer.from(event.body.toString().replace('4711', number)) };
+  });
+  await archive(path, all);
+  return path;
+}
+
+const ROWS = `SELECT m.name, i.energy_value, i.extra FROM meal_items i JOIN meals m ON m.id = i.meal_id`;
+
+/**
+ * @param rows name of the meal, value, extra
+ * @param isExact false for DuckDB's reader of JSON, which keeps 17 digits of a number
+ */
+function check(rows: readonly (readonly unknown[])[], isExact: boolean): void {
+  const found = new Map(rows.map(([name, ...rest]) => [Number(name), rest]));
+  expect(found.size).toBe(KEPT.length + TO_EXTRA.length);
+  for (const [n, number] of KEPT.entries()) {
+    const [value, extra] = found.get(n) ?? [];
+    expect([number, Number(value), extra]).toEqual([number, Number(number), null]);
+  }
+  for (const [n, number] of TO_EXTRA.entries()) {
+    const [value, extra] = found.get(KEPT.length + n) ?? [];
+    expect([number, value]).toEqual([number, null]);
+    // PostgreSQL writes numbers with exponents anew.
+    expect(String(extra)).toContain(isExact && !/e/i.test(number) ? number : '"value":');
+  }
+}
+
+describe('a number that a warehouse refuses is in extra, and holds nothing up', () => {
+  test('in Parquet, and loaded into DuckDB', async () => {
+    const [path, out] = [await archiveOfNumbers(), await temporaryFolder()];
+    const exported = await millrace([
+      'export',
+      path,
+      '--out',
+      out,
+      '--table',
+      'meals',
+      '--partition',
+      'none',
+    ]);
+    expect(exported.code, exported.stderr).toBe(0);
+    const loaded = await millrace([
+      'load',
+      path,
+      '--table',
+      'meals',
+      '--to',
+      `duckdb:${join(out, 'health.db')}`,
+    ]);
+    expect(loaded.code, loaded.stderr).toBe(0);
+    const db = await (await DuckDBInstance.create(join(out, 'health.db'))).connect();
+    onTestFinished(() => db.closeSync());
+    const rows = async (sql: string) => (await db.runAndReadAll(sql)).getRowsJson();
+    check(await rows(ROWS), false);
+    const parquet = (table: string): string => `read_parquet('${out}/${table}/**/*.parquet')`;
+    check(
+      await rows(
+        ROWS.replace('meal_items i', `${parquet('meal_items')} i`).replace(
+          'meals m',
+          `${parquet('meals')} m`,
+        ),
+      ),
+      true,
+    );
+  });
+
+  const lack = lacksPostgres();
+  test.skipIf(lack !== null)(`loaded into PostgreSQL${skipped(lack)}`, { timeout: 60_000 }, async () => {
+    const server = Postgres.start();
+    onTestFinished(() => server.stop());
+    const loaded = await millrace(['load', await archiveOfNumbers(), '--table', 'meals', '--to', server.url]);
+    expect(loaded.code, loaded.stderr).toBe(0);
+    const rows = server.sql(
+      `SELECT json_agg(json_build_array(name, energy_value, extra::text)) FROM (${ROWS}) x`,
+    );
+    check(JSON.parse(rows) as unknown[][], true);
+  });
+});
