@@ -29,14 +29,11 @@ export async function sendBatch(
   const waiting = new Map<string, SendResult>();
   // One after the other: each is large, and nothing of a user follows what has to be sent again.
   for (const outcome of outcomes) {
-    const key = outcome.item.key;
-    const held = key === null ? undefined : waiting.get(key);
-    const { item, result } = isTooLarge(outcome)
-      ? held === undefined
-        ? await sendPointer(sink, outcome.item, signal)
-        : { item: outcome.item, result: held }
-      : outcome;
-    if (result.status === 'retry' && key !== null) waiting.set(key, result);
+    const { item } = outcome;
+    const held = item.key === null ? undefined : waiting.get(item.key);
+    let { result } = outcome;
+    if (isTooLarge(outcome)) result = held ?? (await sendPointer(sink, item, signal)).result;
+    if (result.status === 'retry' && item.key !== null) waiting.set(item.key, result);
     settled.push({ item, result });
   }
   return settled;

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Clock } from '../core/clock.ts';
 import {
+  type ErasedItem,
   leftBy,
   type CancelResult,
   type ErasableStore,
@@ -111,8 +112,8 @@ export class LocalErasures implements Erasures {
   }
 
   async #run(): Promise<ErasureResult> {
-    const { folder, users, clock, log, settle, closed, signal } = this.#options;
-    const { stores, proof, onProgress, onStep = () => undefined } = this.#options;
+    const { folder, users, clock, log, settle, closed } = this.#options;
+    const { stores, proof, onStep = () => undefined } = this.#options;
     const due = this.#due(clock.now());
     if (due.length === 0) return { receipts: [], left: [], files_searched: 0, bytes_searched: 0 };
     const all = await stores();
@@ -129,38 +130,7 @@ export class LocalErasures implements Erasures {
       void left.push({ ...one, item: search.redact(one.item), reason: search.redact(one.reason) });
     for (const one of (await settle?.(subjects)) ?? []) leave(one);
     const progress = new ProgressLog(folder);
-    let files = 0;
-    let bytes = 0;
-    let total = 0;
-    for (const [index, store] of all.entries()) {
-      const tell = (): void => onProgress?.({ store: index + 1, stores: all.length, files, total, bytes });
-      const run = {
-        subjects,
-        signal,
-        recorded: progress.items,
-        record: (item: Parameters<ProgressLog['add']>[0]) => progress.add(item),
-        leave,
-        expected: (count: number) => {
-          total += count;
-          tell();
-        },
-        searched: (count: number) => {
-          files += 1;
-          bytes += count;
-          // Files of Delta tables are found one after the other.
-          total = Math.max(total, files);
-          tell();
-        },
-        onStep,
-      };
-      try {
-        await store.erase(run);
-      } catch (error) {
-        if (signal.aborted)
-          throw new MillraceError('interrupted', 'the next run continues it', { cause: error });
-        leave(leftBy(store.name, '', subjects, error));
-      }
-    }
+    const searched = await this.#search(all, subjects, progress, leave);
     onStep('erased');
     for (const { store, item, requests, reason } of left)
       log.warn({ store, item, reason }, requests.length === 0 ? 'not searched' : 'not erased');
@@ -188,7 +158,50 @@ export class LocalErasures implements Erasures {
     await closed?.(done);
     if (done.length === subjects.length) await progress.clear();
     onStep('closed');
-    return { receipts, left, files_searched: files, bytes_searched: bytes };
+    return { receipts, left, ...searched };
+  }
+
+  /** Has each store take the subjects out. @returns how much was searched */
+  async #search(
+    stores: readonly ErasableStore[],
+    subjects: readonly ErasureRequest[],
+    progress: ProgressLog,
+    leave: (item: LeftItem) => void,
+  ): Promise<Pick<ErasureResult, 'files_searched' | 'bytes_searched'>> {
+    const { onProgress, onStep = () => undefined, signal } = this.#options;
+    let files = 0;
+    let bytes = 0;
+    let total = 0;
+    for (const [index, store] of stores.entries()) {
+      const tell = (): void => onProgress?.({ store: index + 1, stores: stores.length, files, total, bytes });
+      const run = {
+        subjects,
+        signal,
+        recorded: progress.items,
+        record: (item: ErasedItem) => progress.add(item),
+        leave,
+        expected: (count: number) => {
+          total += count;
+          tell();
+        },
+        searched: (count: number) => {
+          files += 1;
+          bytes += count;
+          // Files of Delta tables are found one after the other.
+          total = Math.max(total, files);
+          tell();
+        },
+        onStep,
+      };
+      try {
+        await store.erase(run);
+      } catch (error) {
+        if (signal.aborted)
+          throw new MillraceError('interrupted', 'the next run continues it', { cause: error });
+        leave(leftBy(store.name, '', subjects, error));
+      }
+    }
+    return { files_searched: files, bytes_searched: bytes };
   }
 
   async #begin(request: ErasureRequest): Promise<ErasureRequest> {

@@ -67,13 +67,10 @@ const DATE_TIME = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2
 export function bound(edge: 'start' | 'end') {
   return z.string().transform((value, context) => {
     const whole = DAY.test(value);
-    const zoned = /(Z|[+-]\d{2}:?\d{2})$/.test(value) && !whole ? value : `${value}Z`;
-    const ms = whole
-      ? Date.parse(`${value}T${edge === 'start' ? '00:00:00' : '23:59:59'}Z`)
-      : DATE_TIME.test(value)
-        ? // In a query an unescaped + is a blank.
-          Date.parse(zoned.replace(' ', 'T'))
-        : NaN;
+    const zoned = /(Z|[+-]\d{2}:?\d{2})$/.test(value) ? value : `${value}Z`;
+    // In a query an unescaped + is a blank.
+    const text = whole ? `${value}T${edge === 'start' ? '00:00:00' : '23:59:59'}Z` : zoned.replace(' ', 'T');
+    const ms = whole || DATE_TIME.test(value) ? Date.parse(text) : NaN;
     if (!Number.isNaN(ms) && isCalendarDay(value.slice(0, 10))) return ms;
     context.addIssue({ code: 'custom', message: 'Input should be a valid date or datetime' });
     return z.NEVER;

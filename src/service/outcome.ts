@@ -72,6 +72,12 @@ const LOST = new Set([
   'ERR_STREAM_PREMATURE_CLOSE',
 ]);
 
+function failureCode(name: string, isLost: boolean): { code: ServiceErrorCode; retryable: boolean } {
+  if (TIMED_OUT.has(name)) return { code: 'timed_out', retryable: true };
+  if (isLost) return { code: 'connection_lost', retryable: true };
+  return { code: 'unreachable', retryable: NOT_SENT.has(name) };
+}
+
 /** The error that a request without a whole answer stands for; certificate errors and the like are not retryable. */
 export function errorOfFailure(operation: string, cause: unknown): ServiceError {
   if (cause instanceof ServiceError) return cause;
@@ -81,11 +87,6 @@ export function errorOfFailure(operation: string, cause: unknown): ServiceError 
   const name = code ?? '';
   const detail = [name, message].filter((part) => part !== '').join(' ');
   const isLost = LOST.has(name) || name.startsWith('HPE_') || message === 'terminated';
-  const [errorCode, retryable]: [ServiceErrorCode, boolean] = TIMED_OUT.has(name)
-    ? ['timed_out', true]
-    : isLost
-      ? ['connection_lost', true]
-      : ['unreachable', NOT_SENT.has(name)];
-  const fields = { code: errorCode, operation, status: null, detail, retryable };
+  const fields = { operation, status: null, detail, ...failureCode(name, isLost) };
   return new ServiceError({ ...fields, maybeApplied: !NOT_SENT.has(name) }, { cause });
 }
