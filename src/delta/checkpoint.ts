@@ -1,6 +1,5 @@
 import { parquetReadObjects } from 'hyparquet';
-import { parquetWriteBuffer } from 'hyparquet-writer';
-import type { SchemaElement } from 'hyparquet-writer';
+import { parquetWriteBuffer, type SchemaElement } from 'hyparquet-writer';
 import { readWhole } from '../core/objects.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import { isRecord } from '../lib/is-record.ts';
@@ -39,27 +38,20 @@ const struct = (name: string, ...fields: SchemaElement[][]): SchemaElement[] => 
   ...fields.flat(),
 ];
 
+const group = (name: string, type: 'MAP' | 'LIST'): SchemaElement => {
+  const kind = { converted_type: type, logical_type: { type } };
+  return { name, repetition_type: 'OPTIONAL', num_children: 1, ...kind };
+};
+
 const map = (name: string): SchemaElement[] => [
-  {
-    name,
-    repetition_type: 'OPTIONAL',
-    num_children: 1,
-    converted_type: 'MAP',
-    logical_type: { type: 'MAP' },
-  },
+  group(name, 'MAP'),
   { name: 'key_value', repetition_type: 'REPEATED', num_children: 2 },
   ...text('key').map((element) => ({ ...element, repetition_type: 'REQUIRED' as const })),
   ...text('value'),
 ];
 
 const list = (name: string): SchemaElement[] => [
-  {
-    name,
-    repetition_type: 'OPTIONAL',
-    num_children: 1,
-    converted_type: 'LIST',
-    logical_type: { type: 'LIST' },
-  },
+  group(name, 'LIST'),
   { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
   ...text('element'),
 ];

@@ -1,5 +1,4 @@
-import type { Column, ColumnType, TableDefinition } from '../../definition.ts';
-import { columnsOf } from '../../definition.ts';
+import { columnsOf, type Column, type ColumnType, type TableDefinition } from '../../definition.ts';
 import type { Source } from './source.ts';
 
 /** Where rows wait, in the types of their table, until they take the place of others. */

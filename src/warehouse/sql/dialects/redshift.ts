@@ -1,5 +1,4 @@
-import type { TableDefinition } from '../../definition.ts';
-import { columnsOf } from '../../definition.ts';
+import { columnsOf, type TableDefinition } from '../../definition.ts';
 import { arrivalOf, sortedBy } from '../identity.ts';
 import { replaceRows } from '../replace.ts';
 import { type Dialect, doubleQuoted, escaped, listColumns, script, STAGED } from './dialect.ts';
