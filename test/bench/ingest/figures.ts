@@ -39,6 +39,8 @@ const WANTED: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   '100k 64': { 'go-vf': 0.6 },
 };
 const JOURNAL_BYTES = 1900;
+/** Over fewer events a heap that still grows to its size cannot be told from one that leaks. */
+const MEMORY_EVENTS = 2_000_000;
 
 type Row = readonly [what: string, figure: string];
 
@@ -109,7 +111,9 @@ export function resultOf(measured: Measured): BenchResult {
     ...(options.body === '1.2k' ? [atMost('p99 at half the rate, ms', half, 30, 1)] : []),
     ...(more.length === 0 ? [] : [atMost('p99 more with receipts, ms', median(more), 5, 1)]),
     ...(times.length === 0 ? [] : [atMost(`p99 at ${FIXED_RATE}/s, times node-vf`, median(times), 2, 2)]),
-    atMost('memory, last third against first, %', growth * 100, 10, 1),
+    ...(options.memory >= MEMORY_EVENTS
+      ? [atMost('memory, last third against first, %', growth * 100, 10, 1)]
+      : []),
     ...(options.body === '1.2k'
       ? [atMost('bytes of journal to disk an event', journalBytes, JOURNAL_BYTES, 0)]
       : []),

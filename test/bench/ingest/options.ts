@@ -46,7 +46,7 @@ export const HELP = `Flags:
   --connections N   keep-alive connections of the load generator (default 256; 64 for 100k)
   --body SIZE       bytes of an event: 1.2k, 10k or 100k (default 1.2k)
   --pace-seconds N  length of a latency run (default 6); there is one a round
-  --memory N        watch memory over N events after the rounds, instead of over the rounds
+  --memory N        watch memory over N events after the rounds, instead of over the rounds; its target counts from 2000000
   --long            also measure a receiver whose journal holds --events already (about 4 GB of disk, some minutes)
   --events N        events in that journal (default 2000000; implies --long)
   --workers N       also measure a receiver with server.workers: N, in the same rounds
