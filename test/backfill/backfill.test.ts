@@ -5,10 +5,14 @@ import { execFile, type ChildProcess } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { childEnvironment, MAIN, millrace } from '../support/millrace.ts';
+import { runCount } from '../support/run-count.ts';
 import { until } from '../support/until.ts';
 import { backfill, environment, lastLine, lines, sandbox } from './support.ts';
 
 const RANGE = ['--since', '2026-01-01', '--until', '2026-01-10'];
+/** Those that fail for good, and those that are asked for again, are always as many: 3 and 50. */
+const USERS = runCount(200);
+const KILLED_USERS = runCount(30);
 
 /** Every file of a folder with a hash of what it holds. */
 function contents(folder: string): Record<string, string> {
@@ -24,11 +28,11 @@ function contents(folder: string): Record<string, string> {
 
 describe('backfill', () => {
   test(
-    '2,000 users, 3 failing for good, 50 retrying, 429s and dropped connections: complete, exit 3 naming the 3',
+    `${USERS} users, 3 failing for good, 50 retrying, 429s and dropped connections: complete, exit 3 naming the 3`,
     { timeout: 240_000 },
     async () => {
       const service = await sandbox({
-        users: 2000,
+        users: USERS,
         speed: 100_000,
         data: 'after_pull',
         faults: {
@@ -56,12 +60,12 @@ describe('backfill', () => {
       const summary = lastLine(ended);
       expect(ended.code, ended.stderr).toBe(3);
       const outcomes = lines(join(out, '_backfill.ndjson'));
-      expect(outcomes).toHaveLength(2000);
+      expect(outcomes).toHaveLength(USERS);
       const failed = outcomes.filter(({ status }) => status === 'failed');
       expect(failed).toHaveLength(3);
       expect(summary).toMatchObject({
         ok: false,
-        users: 2000,
+        users: USERS,
         failed_users: failed.map(({ user_id: user }) => user),
       });
       for (const { user_id: user } of failed) expect(ended.stderr).toContain(String(user));
@@ -73,7 +77,7 @@ describe('backfill', () => {
       expect(Date.parse(loadedAt)).toBeGreaterThanOrEqual(begun);
       expect(meals).toHaveLength(Number(summary['meals']));
       expect(new Set(meals.map(({ id }) => id)).size).toBe(meals.length);
-      expect(new Set(meals.map(({ user_id: user }) => user)).size).toBe(1997);
+      expect(new Set(meals.map(({ user_id: user }) => user)).size).toBe(USERS - 3);
       expect(lines(join(out, 'meal_items.ndjson'))).toHaveLength(Number(summary['meal_items']));
       expect(readdirSync(out).toSorted()).toEqual([
         '_backfill.ndjson',
@@ -88,7 +92,7 @@ describe('backfill', () => {
     'fault 32: killed -9 again and again and resumed, it makes the same files as an undisturbed run',
     { timeout: 240_000 },
     async () => {
-      const options = { users: 150, speed: 100_000, days: 10, mealsPerDay: 3 };
+      const options = { users: KILLED_USERS, speed: 100_000, days: 10, mealsPerDay: 3 };
       const undisturbed = await temporaryFolder();
       const at = ['--loaded-at', '2026-11-21T00:00:00Z'];
       const args = [
@@ -120,7 +124,9 @@ describe('backfill', () => {
           return 0;
         }
       };
-      for (const [round, goal] of [0, 1, 60, 200, 400].entries()) {
+      // Of three tasks for each user.
+      const goals = [0, 1, ...[0.4, 1.3, 2.4].map((share) => Math.floor(share * KILLED_USERS))];
+      for (const [round, goal] of goals.entries()) {
         const child = start(
           ...(round === 0 ? ['--all-users', ...args] : ['--resume', '--trigger', '--poll', '100ms']),
         );

@@ -2,7 +2,8 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { OpensSealed } from '../seal/open-sealed.ts';
 import { millrace, ROOT, type RunOptions, writeConfig } from '../support/millrace.ts';
-import { type Exit, ServeProcess } from '../support/serve-process.ts';
+import { ServeProcess } from '../support/serve-process.ts';
+import type { Exit } from '../support/serving.ts';
 import { until, within } from '../support/until.ts';
 import type { Load } from './load.ts';
 import {

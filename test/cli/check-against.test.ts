@@ -7,7 +7,7 @@ import type { Event } from '../../src/core/event.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned, SECRET } from '../support/signed-events.ts';
 import { run } from './run.ts';
 
@@ -151,7 +151,7 @@ describe('millrace check --against', () => {
   test('reads the journal, of a receiver that runs and of one that is stopped', async () => {
     const folder = await temporaryFolder();
     const file = writeConfig(folder);
-    const receiver = await ReceiverProcess.start(file);
+    const receiver = await Receiver.start(file);
     for (let n = 0; n < 3; n += 1) {
       const { id, body } = madeUpEvent(n, n === 0 ? LAB : MEAL);
       expect((await postSigned(receiver.url, body, { id })).status).toBe(202);

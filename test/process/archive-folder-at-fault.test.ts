@@ -9,7 +9,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { lacksMount } from '../support/mounts.ts';
 import { readBack } from '../support/read-back.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
@@ -21,9 +21,9 @@ class Scene {
   readonly archive: string;
   readonly config: string;
   readonly acknowledged = new Map<string, Buffer>();
-  readonly receiver: ReceiverProcess;
+  readonly receiver: Receiver;
 
-  private constructor(folder: string, config: string, receiver: ReceiverProcess) {
+  private constructor(folder: string, config: string, receiver: Receiver) {
     this.archive = join(folder, 'archive');
     this.config = config;
     this.receiver = receiver;
@@ -35,7 +35,7 @@ class Scene {
       sinks: { archive: { type: 'files', path: join(folder, 'archive'), rotate } },
       delivery: { retryInitial: '50ms', retryMax: '500ms' },
     });
-    return new Scene(folder, config, await ReceiverProcess.start(config));
+    return new Scene(folder, config, await Receiver.start(config));
   }
 
   /** Sends made-up events; settles when they are acknowledged. */

@@ -4,7 +4,7 @@ import { request } from 'undici';
 import { expect, test, vi } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 
 vi.setConfig({ testTimeout: 180_000 });
@@ -32,7 +32,7 @@ async function audit(config: string): Promise<string[]> {
 test('who has seen which body, and dropped, retried or erased what, is noted; no body and no user', async () => {
   const folder = await temporaryFolder();
   const config = writeConfig(folder, { admin: { token: TOKEN }, console: { payloads: true } });
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   for (const id of ['msg_1', 'msg_2', 'msg_3', 'msg_4'])
     expect((await postSigned(receiver.url, BODY, { id })).json['status']).toBe('quarantined');
   const ask = async (headers: Record<string, string>, path: string, body?: object): Promise<unknown> => {
@@ -60,7 +60,7 @@ test('who has seen which body, and dropped, retried or erased what, is noted; no
   await run('erase', USER, '--now');
   expect((await receiver.kill('SIGTERM')).code).toBe(0);
   // Nobody runs: the command has the journal to itself.
-  const next = await ReceiverProcess.start(config);
+  const next = await Receiver.start(config);
   expect((await postSigned(next.url, Buffer.from('{"made":"up-body"}'), { id: 'msg_5' })).status).toBe(202);
   expect((await next.kill('SIGTERM')).code).toBe(0);
   await run('quarantine', 'show', '5');
@@ -103,7 +103,7 @@ test('who has seen which body, and dropped, retried or erased what, is noted; no
 test('what cannot be noted is not shown and not dropped', async () => {
   const folder = await temporaryFolder();
   const config = writeConfig(folder);
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   await postSigned(receiver.url, BODY, { id: 'msg_1' });
   // A head that nobody can read stands for a disk that takes no more.
   writeFileSync(join(folder, 'journal', 'audit.head'), 'no JSON');
@@ -118,7 +118,7 @@ test('what cannot be noted is not shown and not dropped', async () => {
 test('an answer is a page of bounded bytes, whatever lies in quarantine, and no event is left out', async () => {
   const folder = await temporaryFolder();
   const config = writeConfig(folder);
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const ids = Array.from({ length: 7 }, (_, n) => `msg_${n}`);
   const large = Buffer.from(
     JSON.stringify({ event_type: 'daily.data.meal.created', made: 'up'.repeat(1.5e6) }),

@@ -11,7 +11,7 @@ import { millrace, writeConfig } from '../support/millrace.ts';
 import { lacksPubSubEmulator, startPubSubEmulator } from '../support/pubsub-emulator.ts';
 import { startPubSubPeer } from '../support/pubsub-peer/peer.ts';
 import { expectConserved, expectOnce, readBack } from '../support/read-back.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
@@ -150,7 +150,7 @@ test(
     onTestFinished(() => peer.stop());
     const { endpoint, client } = await startPubSub();
     const config = brokerConfig(folder, peer, endpoint);
-    const receiver = await ReceiverProcess.start(config);
+    const receiver = await Receiver.start(config);
 
     const sent = new Map<string, { type: string; user: string; body: Buffer }>();
     const dispatcher = new Pool(new URL(receiver.url).origin, { connections: 16 });
@@ -227,7 +227,7 @@ test(
       },
       delivery: { retryMax: '1s' },
     });
-    const receiver = await ReceiverProcess.start(config);
+    const receiver = await Receiver.start(config);
     const acknowledged = new Map<string, Buffer>();
     const stop = new AbortController();
     let times: number[] = [];

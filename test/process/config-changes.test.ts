@@ -5,6 +5,8 @@ import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
+import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
@@ -72,7 +74,7 @@ class Bench {
   }
 
   /** Resolves with the log's line that says what came of it. */
-  async reload(receiver: ReceiverProcess): Promise<Record<string, unknown>> {
+  async reload(receiver: Serving): Promise<Record<string, unknown>> {
     const answers = (): Record<string, unknown>[] =>
       receiver.logLines().filter(({ msg }) => /^reload(ed| failed)/.test(String(msg)));
     const before = answers().length;
@@ -82,7 +84,7 @@ class Bench {
   }
 }
 
-async function send(receiver: ReceiverProcess, count: number, from = 0): Promise<string[]> {
+async function send(receiver: Serving, count: number, from = 0): Promise<string[]> {
   const ids: string[] = [];
   for (let n = from; n < from + count; n += 1) {
     const { id, body } = madeUpEvent(n);
@@ -263,7 +265,7 @@ test('a healthy sink that is taken out has all that was for it, and leaves', asy
   bench.open('a');
   bench.open('b');
   const config = bench.config({ a, b: bench.sink('b', { slow: 20 }) }, [everythingTo('a', 'b')]);
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const ids = await send(receiver, 60);
   bench.config({ a }, [everythingTo('a')]);
   expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });
@@ -313,7 +315,7 @@ test('events that are let out of quarantine after a sink was dropped are not cou
   bench.open('a');
   bench.open('b');
   const config = strict.config({ a, b }, [everythingTo('a', 'b')]);
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const [id] = await send(receiver, 1);
   await receiver.kill('SIGTERM');
   bench.config({ a }, [everythingTo('a')]);
@@ -321,7 +323,7 @@ test('events that are let out of quarantine after a sink was dropped are not cou
   const { stdout } = await millrace(['quarantine', 'retry', '--all', '--config', config]);
   expect(stdout).toContain('retried 1');
   bench.config({ a, b }, [everythingTo('a', 'b')]);
-  await (await ReceiverProcess.start(config)).drained();
+  await (await Receiver.start(config)).drained();
   expect(bench.taken('a')).toEqual([id]);
   const reconciled = JSON.parse((await millrace(['reconcile', '--config', config, '--json'])).stdout);
   expect([bench.taken('b'), reconciled.sinks]).toMatchObject([
@@ -339,7 +341,7 @@ test('a reload that fails leaves no place in the journal for the sinks it had op
   bench.open('a');
   bench.open('b');
   const config = bench.config({ a, b }, [everythingTo('a')]);
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   bench.config({ a }, [everythingTo('a')]);
   expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });
   bench.config({ a, b, c, wrong: bench.wrong() }, [everythingTo('a', 'b', 'c')]);
@@ -358,7 +360,7 @@ test('a sink that is leaving continues when a reload that takes it back fails', 
   bench.open('b');
   bench.hold('b');
   const config = bench.config({ a, b }, [everythingTo('a', 'b')]);
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const ids = await send(receiver, 50);
   bench.config({ a }, [everythingTo('a')]);
   expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });
@@ -379,7 +381,7 @@ test('a sink continues for one that is leaving already', async () => {
   const config = bench.config({ a, b: bench.sink('b', { slow: 120 }) }, [everythingTo('a', 'b')]);
   // Busy with its first batch until it leaves, however long the sending takes.
   bench.hold('b');
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const ids = await send(receiver, 300);
   bench.config({ a }, [everythingTo('a')]);
   expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });
@@ -400,7 +402,7 @@ test('a files sink that is taken out together with one whose large events it kee
   bench.open('b');
   const b = bench.sink('b', { slow: 20, most: 700, oversize: 'claim-check', claimCheck: 'kept' });
   const config = bench.config({ a, b, kept }, [everythingTo('a', 'b')]);
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const ids = await send(receiver, 60);
   bench.config({ a }, [everythingTo('a')]);
   expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });

@@ -9,6 +9,8 @@ import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { expectConserved, readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
+import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
@@ -149,7 +151,7 @@ test('with acknowledge: delivered a required sink that is down ends in 503, and 
     server: { host: '127.0.0.1', port: 0, answerTimeout: '1s' },
     sinks: { stuck: { type: join(import.meta.dirname, 'gated-sink.ts'), folder } },
   });
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const answer = await postSigned(receiver.url);
   expect([answer.status, answer.json['code'], answer.headers['retry-after']]).toEqual([
     503,
@@ -161,13 +163,11 @@ test('with acknowledge: delivered a required sink that is down ends in 503, and 
 test('with acknowledge: delivered invalid events go to quarantine.to, or are answered 422', async () => {
   const folder = await temporaryFolder();
   const invalid = Buffer.from('{"event_type":"daily.data.meal.created"}');
-  const kept = await ReceiverProcess.start(
-    replica(folder, 'kept', 0, { quarantine: { to: 'archive:invalid' } }),
-  );
+  const kept = await Receiver.start(replica(folder, 'kept', 0, { quarantine: { to: 'archive:invalid' } }));
   expect((await postSigned(kept.url, invalid, { id: 'msg_invalid' })).json).toMatchObject({
     status: 'quarantined',
   });
-  const loud = await ReceiverProcess.start(replica(folder, 'loud', 0));
+  const loud = await Receiver.start(replica(folder, 'loud', 0));
   expect(await postSigned(loud.url, invalid, { id: 'msg_loud' })).toMatchObject({
     status: 422,
     json: { code: 'unfit' },
@@ -179,6 +179,6 @@ test('with acknowledge: delivered invalid events go to quarantine.to, or are ans
   expect(found.get('msg_invalid')?.[0]?.file).toMatch(/^invalid\//);
 });
 
-async function seenBy(replicaOf: ReceiverProcess): Promise<number> {
+async function seenBy(replicaOf: Serving): Promise<number> {
   return (await replicaOf.status()).sinks[0]?.delivered ?? 0;
 }

@@ -8,7 +8,7 @@ import { eventOf, find, secretOf, userId } from '../erase/support.ts';
 import { runReconcile } from '../reconcile/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, ROOT, writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 
 const FILES = pathToFileURL(join(ROOT, 'src/sinks/files/sink.ts')).href;
@@ -48,7 +48,7 @@ test('a sink of a user’s own that describes itself has its folder to itself, a
 test('it is counted by reconcile and searched by an erasure, in a running receiver and without one', async () => {
   const folder = await temporaryFolder();
   const config = configOf(folder);
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   for (const user of [1, 2, 3]) {
     for (let n = 0; n < 3; n += 1) {
       const { id, body } = eventOf(user, n);

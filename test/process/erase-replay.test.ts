@@ -5,7 +5,7 @@ import { eventOf, find, secretOf, userId } from '../erase/support.ts';
 import { filesSink, ids, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
@@ -37,7 +37,7 @@ test('without a journal of its own a receiver clears its open files, and gives b
     admin: { port: 0 },
     erasure: { path: join(folder, 'erasure') },
   });
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   for (const user of [1, 2]) {
     const event = eventOf(user, 1);
     expect((await postSigned(receiver.url, event.body, { id: event.id })).status).toBe(202);

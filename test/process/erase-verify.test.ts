@@ -7,9 +7,10 @@ import { signJson } from '../../src/core/signature.ts';
 import { LogWriter } from '../../src/receipts/log-files.ts';
 import { readSigner, verifierText } from '../../src/receipts/note.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { prove as proveArchive } from '../receipts/prove.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -42,7 +43,7 @@ async function prepared(sink: object = {}) {
     receipts: { path: join(folder, 'receipts'), origin: ORIGIN, interval: '50ms' },
     sinks: { archive: { type: 'files', path: archive, ...sink } },
   });
-  const receiver = await ReceiverProcess.start(config, { env });
+  const receiver = await Receiver.start(config, { env });
   const sent: Sent[] = [];
   for (let n = 0; n < COUNT; n += 1) {
     const { id, body } = madeUpEvent(n, 'daily.data.meal.created');
@@ -121,10 +122,8 @@ test('with --witness log and proofs count as far as the witness has signed them'
   const witness = witnessNamed('witness.made-up.example/w1');
   const other = witnessNamed('witness.made-up.example/w2');
   const prove = async (place: string, ...args: string[]) => {
-    const from = ['--config', config, '--log', place, '--json'];
-    const { code, stdout, stderr } = await millrace(['archive', 'prove', archive, ...from, ...args], { env });
-    expect(stdout, stderr).not.toBe('');
-    const { witnessed } = JSON.parse(stdout) as { witnessed: { entries: number; other: boolean } | null };
+    const { code, said } = await proveArchive(archive, ['--config', config, '--log', place, ...args], env);
+    const { witnessed } = said as { witnessed: { entries: number; other: boolean } | null };
     return [code, witnessed?.entries, witnessed?.other];
   };
   const count = theirs.length;
@@ -281,8 +280,8 @@ test('of a sealed archive, the receipt names what the destroyed keys had sealed:
   rmSync(join(folder, 'journal'), { recursive: true });
   const receipt = await erase(config, victim, folder);
   const prove = async () => {
-    const { stdout } = await millrace(['archive', 'prove', archive, '--config', config, '--json'], { env });
-    return JSON.parse(stdout) as { missing: number[] };
+    const { said } = await proveArchive(archive, ['--config', config], env);
+    return said as { missing: number[] };
   };
   expect(await prove()).toMatchObject({
     archived: COUNT - theirs.length,
@@ -318,10 +317,8 @@ test('a receipt that is signed and says what cannot be is a difference, and an e
   const waiting = await millrace(['erase', victim, '--now', '--config', config, '--json'], { env });
   const { left } = JSON.parse(waiting.stdout) as { left: { requests: string[] }[] };
   const prove = async () => {
-    const { code, stdout } = await millrace(['archive', 'prove', archive, '--config', config, '--json'], {
-      env,
-    });
-    return { code, ...(JSON.parse(stdout) as { missing: number[] }) };
+    const { code, said } = await proveArchive(archive, ['--config', config], env);
+    return { code, ...(said as { missing: number[] }) };
   };
   expect(await prove()).toMatchObject({
     code: 3,

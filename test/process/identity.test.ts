@@ -7,6 +7,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned, SECRET, type Answer } from '../support/signed-events.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -99,7 +100,7 @@ test('a captured delivery cannot be sent again under the id of another: an id th
   const config = writeConfig(folder, {
     signing: { scheme: 'hmac', secrets: [secret], hmac: { header: 'x-sig' } },
   });
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const post = async (id: string, body: Buffer): Promise<number> => {
     const signature = createHmac('sha256', secret).update(body).digest('hex');
     const headers = { 'content-type': 'application/json', 'x-sig': signature, 'x-id': id };
@@ -134,7 +135,7 @@ test('with acknowledge: delivered an id with other bytes goes where invalid even
       routes: [{ match: '*', to: ['archive'] }] as never,
       ...(to === null ? {} : { quarantine: { to } }),
     });
-    const receiver = await ReceiverProcess.start(config);
+    const receiver = await Receiver.start(config);
     expect((await postSigned(receiver.url, first, { id: 'msg_a' })).json).toMatchObject({
       status: 'accepted',
     });

@@ -6,7 +6,8 @@ import { expect, it, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
+import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
@@ -20,7 +21,7 @@ interface Shown {
 }
 
 /** What `/readyz?verbose` says of the archive, once it says anything. */
-async function shown({ adminUrl }: ReceiverProcess): Promise<Shown | null> {
+async function shown({ adminUrl }: Serving): Promise<Shown | null> {
   const { body } = await request(`${adminUrl}/readyz?verbose`);
   const { archives } = (await body.json()) as { archives: (Shown & { sink: string })[] };
   return archives.find(({ sink }) => sink === 'archive') ?? null;
@@ -39,7 +40,7 @@ it('readiness and metrics show the head of the manifest; after an older one is r
   const config = writeConfig(folder, {
     sinks: { archive: { type: 'files', path: archive, rotate: { bytes: '1KiB' } } },
   });
-  const first = await ReceiverProcess.start(config);
+  const first = await Receiver.start(config);
   for (let n = 0; n < 8; n += 1) {
     const { id, body } = madeUpEvent(n, 'daily.data.meal.created');
     expect((await postSigned(first.url, body, { id })).status).toBe(202);
@@ -54,7 +55,7 @@ it('readiness and metrics show the head of the manifest; after an older one is r
   const lines = readFileSync(manifest, 'utf8').trimEnd().split('\n');
   const { head } = lastLineOf(manifest);
   writeFileSync(manifest, `${lines.slice(0, -1).join('\n')}\n`);
-  const second = await ReceiverProcess.start(config);
+  const second = await Receiver.start(config);
   expect(await shown(second)).toMatchObject({ lost: 1 });
   const { body } = await request(`${second.adminUrl}/metrics`);
   const text = await body.text();

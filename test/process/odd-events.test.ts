@@ -10,6 +10,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { expectConserved, expectOnce, expectWhole, readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned, SECRET } from '../support/signed-events.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -49,7 +50,7 @@ test('faults 25, 27, 31: odd bodies are archived byte for byte, and nothing else
     sinks: { archive: { type: 'files', path: archive, partitionBy: ['date', 'type', 'team'] } },
     envelope: { userIds: 'text' },
   });
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const taken = new Map<string, Buffer>();
   const taking = async (body: Buffer, id = newDeliveryId()): Promise<void> => {
     const answer = await postSigned(receiver.url, body, { id });
@@ -100,7 +101,7 @@ const UNFIT: Readonly<Record<string, Buffer>> = {
 test('faults 24, 26: invalid bodies are quarantined byte for byte, and can be looked at', async () => {
   const folder = await temporaryFolder();
   const config = writeConfig(folder);
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const kept = new Map<string, string>();
   for (const [name, body] of Object.entries(UNFIT)) {
     const id = newDeliveryId();
@@ -132,7 +133,7 @@ test('fault 29: neither secrets nor bodies come out in logs, answers, commands o
     log: { level: 'trace' },
   });
   const env = { MILLRACE_SECRET: SECRET, ADMIN_TOKEN: token };
-  const receiver = await ReceiverProcess.start(config, { env });
+  const receiver = await Receiver.start(config, { env });
   const answers: unknown[] = [];
   const fit = around(`{"glucose":"${HEALTH}"}`);
   for (const body of [fit, Buffer.from(`{"glucose":"${HEALTH}"}`), Buffer.from(`"${HEALTH}`)]) {

@@ -10,6 +10,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ALL_STORES, describeOnStores } from '../support/object-stores/emulators.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { scene } from './store-scene.ts';
 
@@ -128,7 +129,7 @@ test('a Parquet file of a table beside them is named on the receipt, and does no
     erasure: { path: join(folder, 'erasure') },
     sinks: { archive: { type: 'files', path: place, ...PARQUET } },
   });
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const event = eventOf(1, 1);
   await postSigned(receiver.url, event.body, { id: event.id });
   expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });

@@ -12,10 +12,13 @@ import {
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { prove } from '../receipts/prove.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, millraceProcess, writeConfig } from '../support/millrace.ts';
 import { fillDisk, lacksMount, mountTmpfs } from '../support/mounts.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
+import type { Serving } from '../support/serving.ts';
 import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { lacksStrace, underStrace } from '../support/strace.ts';
@@ -34,7 +37,7 @@ async function configured(log?: string) {
 }
 
 /** @returns what the sender keeps, or null where no receipt was given */
-async function post(receiver: ReceiverProcess, n: number): Promise<string | null> {
+async function post(receiver: Serving, n: number): Promise<string | null> {
   const { id, body } = madeUpEvent(n);
   const { status, headers } = await postSigned(receiver.url, body, { id });
   expect(status).toBe(202);
@@ -43,7 +46,7 @@ async function post(receiver: ReceiverProcess, n: number): Promise<string | null
   return JSON.stringify({ id, receipt, body_base64: body.toString('base64') });
 }
 
-async function behind(receiver: ReceiverProcess): Promise<boolean> {
+async function behind(receiver: Serving): Promise<boolean> {
   const ready = await fetch(new URL('/readyz?verbose', receiver.adminUrl));
   expect(ready.status).toBe(200);
   const { checks } = (await ready.json()) as { checks: { name: string; ok: boolean; state: string }[] };
@@ -52,14 +55,14 @@ async function behind(receiver: ReceiverProcess): Promise<boolean> {
   return check?.ok === false;
 }
 
-async function metric(receiver: ReceiverProcess, name: string): Promise<number> {
+async function metric(receiver: Serving, name: string): Promise<number> {
   const text = await (await fetch(new URL('/metrics', receiver.adminUrl))).text();
   return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
 }
 
 /** Every receipt that was given is kept in the end, and every event has an entry. */
 async function keeps(
-  receiver: ReceiverProcess,
+  receiver: Serving,
   folder: string,
   kept: readonly (string | null)[],
   size: number,
@@ -134,18 +137,8 @@ test.skipIf(lackOfStrace !== null)(
     expect(kept.at(-1)).not.toBeNull();
     await keeps(receiver, folder, kept, kept.length);
     await receiver.kill('SIGTERM');
-    const proved = await millrace([
-      'archive',
-      'prove',
-      join(folder, 'archive'),
-      '--config',
-      config,
-      '--json',
-    ]);
-    expect([proved.code, JSON.parse(proved.stdout)]).toMatchObject([
-      0,
-      { archived: kept.length, missing: [] },
-    ]);
+    const proved = await prove(join(folder, 'archive'), ['--config', config]);
+    expect(proved).toMatchObject({ code: 0, said: { archived: kept.length, missing: [] } });
   },
 );
 
@@ -153,7 +146,7 @@ test.skipIf(lack !== null)(
   `on a file system that became read-only deliveries go on without receipts, and all are in the log afterwards${skipped(lack)}`,
   async () => {
     const { folder, log, config } = await configured();
-    const receiver = await ReceiverProcess.start(config);
+    const receiver = await Receiver.start(config);
     let isLocked = false;
     const unlock = (): void => {
       if (isLocked) execFileSync('umount', [log]);
@@ -181,7 +174,7 @@ test.skipIf(lack !== null)(
 
 test('a log that is taken away, emptied or replaced while it is written is never begun anew; it goes on when it is restored', async () => {
   const { folder, log, config } = await configured();
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const kept = [await post(receiver, 0), await post(receiver, 1)];
   let sent = 2;
   const noticed = () =>
@@ -228,7 +221,7 @@ test('two receivers do not write one log, and a killed one leaves it free', asyn
 
 test('a reload does not change the name or the key of a running log, and a start with another key is refused', async () => {
   const { folder, config } = await configured();
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const before = await post(receiver, 0);
   const settings = JSON.parse(readFileSync(config, 'utf8')) as { receipts: Record<string, string> };
   settings.receipts = {

@@ -14,9 +14,12 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { prove as proveArchive } from '../receipts/prove.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
+import type { Serving } from '../support/serving.ts';
 import { postSigned, SECRET } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
@@ -41,7 +44,7 @@ function bodyOf(user: number, isFit = true, n = 0): Buffer {
   return Buffer.from(JSON.stringify(isFit ? { ...event, team_id: team } : event));
 }
 
-async function post(receiver: ReceiverProcess, id: string, body: Buffer): Promise<Kept> {
+async function post(receiver: Serving, id: string, body: Buffer): Promise<Kept> {
   const { status, headers, json } = await postSigned(receiver.url, body, { id });
   expect(status).toBe(202);
   const receipt = String(headers['millrace-receipt'] ?? '');
@@ -78,8 +81,8 @@ async function scene(more: Readonly<Record<string, object>> = {}) {
     return { code, stderr, said };
   };
   const prove = async (...others: string[]) => {
-    const { code, said, stderr } = await run('archive', 'prove', join(folder, 'archive'), ...others);
-    return { code, stderr, ...(said as Record<string, unknown>) };
+    const { said, ...ended } = await proveArchive(join(folder, 'archive'), ['--config', config, ...others]);
+    return { ...ended, ...said };
   };
   const keys = async (): Promise<Map<string, string>> => {
     const { said } = await run('quarantine', 'list');
@@ -169,7 +172,7 @@ test('what is quarantined has a receipt, and is accounted for whatever becomes o
 
 test('who has the disk and not the key cannot say that a person dropped what is gone', async () => {
   const { folder, config, run, prove, keys } = await scene();
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const all = [
     await post(receiver, 'bad0', bodyOf(0, false)),
     await post(receiver, 'bad1', bodyOf(1, false)),
@@ -200,7 +203,7 @@ test('who has the disk and not the key cannot say that a person dropped what is 
 
 test('a quarantine from before has no entries: nothing is claimed of it, also when it is erased, dropped or retried', async () => {
   const { folder, config, run, prove, keys } = await scene();
-  let receiver = await ReceiverProcess.start(config);
+  let receiver = await Receiver.start(config);
   const good = await post(receiver, 'good', bodyOf(0));
   await post(receiver, 'bad0', bodyOf(0, false));
   await receiver.kill('SIGTERM');
@@ -213,7 +216,7 @@ test('a quarantine from before has no entries: nothing is claimed of it, also wh
        SELECT ${columns.replace('id', `'${id}'`)} FROM quarantine WHERE id = 'bad0'`,
     );
   db.close();
-  receiver = await ReceiverProcess.start(config);
+  receiver = await Receiver.start(config);
   expect((await run('quarantine', 'drop', (await keys()).get('old1')!)).said).toMatchObject({ dropped: 1 });
   expect(existsSync(join(folder, 'erasure', 'dropped.jsonl'))).toBe(false);
   const erased = await run('erase', userOf(0), '--now');
@@ -228,26 +231,19 @@ test('a quarantine from before has no entries: nothing is claimed of it, also wh
 
 test('without the journal at hand what is in quarantine is named as missing, with a word why', async () => {
   const { folder, config, prove } = await scene();
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const bad = await post(receiver, 'bad', bodyOf(0, false));
   await receiver.kill('SIGTERM');
   const elsewhere = await temporaryFolder();
   for (const name of ['receipts', 'archive', 'erasure'])
     if (existsSync(join(folder, name)))
       cpSync(join(folder, name), join(elsewhere, name), { recursive: true });
-  const moved = JSON.parse(readFileSync(config, 'utf8').replaceAll(folder, elsewhere)) as object;
+  const settings = JSON.parse(readFileSync(config, 'utf8').replaceAll(folder, elsewhere)) as object;
   const copy = join(elsewhere, 'copy.yaml');
-  writeFileSync(copy, JSON.stringify(moved));
-  const { code, stdout, stderr } = await millrace([
-    'archive',
-    'prove',
-    join(elsewhere, 'archive'),
-    '--config',
-    copy,
-    '--json',
-  ]);
-  expect([code, JSON.parse(stdout)]).toMatchObject([4, { missing: [leafOf(bad)] }]);
-  expect(stderr).toContain('is not found');
+  writeFileSync(copy, JSON.stringify(settings));
+  const moved = await proveArchive(join(elsewhere, 'archive'), ['--config', copy]);
+  expect(moved).toMatchObject({ code: 4, said: { missing: [leafOf(bad)] } });
+  expect(moved.stderr).toContain('is not found');
   expect(await prove()).toMatchObject({ code: 0, quarantined: 1 });
 });
 
@@ -278,7 +274,7 @@ test('a dead letter explains what is missing in the archive of its own sink, and
     routes: [{ match: '*', to: ['archive', 'hooks'] }],
   });
   symlinkSync(archive, join(folder, 'archive'));
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   for (let n = 0; n < 4; n += 1) await post(receiver, `e${n}`, bodyOf(n));
   let keys = new Map<string, string>();
   await until('all to be dead letters of the target', async () => {

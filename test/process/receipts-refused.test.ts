@@ -6,12 +6,14 @@ import { witnessBy } from '../receipts/witness-by-hand.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
+import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
-async function post(receiver: ReceiverProcess, n: number): Promise<string | undefined> {
+async function post(receiver: Serving, n: number): Promise<string | undefined> {
   const { id, body } = madeUpEvent(n);
   const { status, headers } = await postSigned(receiver.url, body, { id });
   expect(status).toBe(202);
@@ -19,7 +21,7 @@ async function post(receiver: ReceiverProcess, n: number): Promise<string | unde
 }
 
 /** What all that can be asked says of it. */
-async function said(receiver: ReceiverProcess, config: string) {
+async function said(receiver: Serving, config: string) {
   const get = async (path: string) => (await fetch(new URL(path, receiver.adminUrl))).text();
   const { checks } = JSON.parse(await get('/readyz?verbose')) as {
     checks: { name: string; ok: boolean; state: string }[];
@@ -113,10 +115,10 @@ test('a witness that does not answer holds a start up for a moment only, and tak
       witnesses: [witness.text],
     },
   });
-  let receiver = await ReceiverProcess.start(config);
+  let receiver = await Receiver.start(config);
   expect(await post(receiver, 0)).toContain('leaf=0,');
   await receiver.kill('SIGTERM');
-  receiver = await ReceiverProcess.start(config);
+  receiver = await Receiver.start(config);
   expect(await post(receiver, 1)).toContain('leaf=1,');
   expect(await said(receiver, config)).toEqual(SIGNED);
 });

@@ -7,9 +7,12 @@ import { LogWriter } from '../../src/receipts/log-files.ts';
 import { readSigner, verifierText } from '../../src/receipts/note.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { LACKS_GO, verifyInGo } from '../receipts/go.ts';
+import { prove } from '../receipts/prove.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, millraceProcess, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
+import type { Serving } from '../support/serving.ts';
 import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
@@ -33,7 +36,7 @@ async function configured(more: Readonly<Record<string, object>> = {}) {
   return { folder, config: writeConfig(folder, { receipts, ...more }) };
 }
 
-async function send(receiver: ReceiverProcess, numbers: readonly number[]): Promise<Kept[]> {
+async function send(receiver: Serving, numbers: readonly number[]): Promise<Kept[]> {
   const kept = await Promise.all(
     numbers.map(async (n) => {
       const { id, body } = madeUpEvent(n, 'daily.data.meal.created');
@@ -68,7 +71,7 @@ function entryOf({ id, body, salt, received }: Kept): Buffer {
     .digest();
 }
 
-async function proofs(receiver: ReceiverProcess, all: readonly Kept[]) {
+async function proofs(receiver: Serving, all: readonly Kept[]) {
   const base = new URL('/receipts/', receiver.url);
   const key = (await (await fetch(new URL('key', base))).text()).trim();
   return Promise.all(
@@ -120,7 +123,7 @@ function keptLines(all: readonly Kept[]): string {
 }
 
 /** Ends the receiver, which delivers what it has and finishes its files. */
-async function ended(receiver: ReceiverProcess): Promise<void> {
+async function ended(receiver: Serving): Promise<void> {
   await receiver.kill('SIGTERM');
 }
 
@@ -128,7 +131,7 @@ const json = ({ stdout }: { stdout: string }) => JSON.parse(stdout) as Record<st
 
 test('whoever has the disk takes an event out and makes every hash good again: both commands name it', async () => {
   const { folder, config } = await configured();
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const kept = await send(receiver, numbers(0, 40));
   const file = join(folder, 'kept.ndjson');
   const complete = join(folder, 'complete.ndjson');
@@ -139,12 +142,11 @@ test('whoever has the disk takes an event out and makes every hash good again: b
   expect([verified.code, json(verified)]).toMatchObject([0, { proven: 40, open: 0, false: 0 }]);
   await ended(receiver);
   const archive = join(folder, 'archive');
-  const prove = ['archive', 'prove', archive, '--config', config, '--receipts', file, '--json'];
-  const before = await millrace(prove);
-  expect([before.code, json(before)]).toMatchObject([
-    0,
-    { events: 40, archived: 40, missing: [], false_heads: [] },
-  ]);
+  const told = ['--config', config, '--receipts', file];
+  expect(await prove(archive, told)).toMatchObject({
+    code: 0,
+    said: { events: 40, archived: 40, missing: [], false_heads: [] },
+  });
 
   // The archive, written again by the program itself: all its hashes and signatures are good.
   const victim = kept[17]!;
@@ -156,11 +158,10 @@ test('whoever has the disk takes an event out and makes every hash good again: b
   const lines = text.split('\n').filter((line) => line !== '' && !line.includes(victim.id));
   const forged = await temporaryFolder();
   writeFileSync(join(forged, 'forged.ndjson'), `${lines.join('\n')}\n`);
-  const after = await millrace(['archive', 'prove', forged, ...prove.slice(3)]);
-  expect([after.code, json(after)]).toMatchObject([
-    4,
-    { archived: 39, missing: [victim.leaf], false_receipts: [] },
-  ]);
+  expect(await prove(forged, told)).toMatchObject({
+    code: 4,
+    said: { archived: 39, missing: [victim.leaf], false_receipts: [] },
+  });
 
   // And the log, made again without it, with the log's own key: the receipts that were completed name it.
   const pem = readFileSync(join(folder, 'erasure', 'receipts.key'), 'utf8');
@@ -178,20 +179,9 @@ test('whoever has the disk takes an event out and makes every hash good again: b
   await writer.checkpoint();
   writer.close();
   const key = ['--key', verifierText(signer)];
-  const hidden = await millrace([
-    'archive',
-    'prove',
-    forged,
-    '--log',
-    rewritten,
-    ...key,
-    '--receipts',
-    file,
-    '--json',
-  ]);
-  expect(hidden.code).toBe(4);
-  expect(json(hidden)).toMatchObject({ missing: [] });
-  const named = (json(hidden)['false_receipts'] as { id: string }[]).map(({ id }) => id);
+  const hidden = await prove(forged, ['--log', rewritten, ...key, '--receipts', file]);
+  expect(hidden).toMatchObject({ code: 4, said: { missing: [] } });
+  const named = (hidden.said['false_receipts'] as { id: string }[]).map(({ id }) => id);
   expect(named).toContain(victim.id);
   // So do those of all others, once they are complete: the log that they are of was another one.
   const others = join(forged, 'others.ndjson');
@@ -203,15 +193,15 @@ test('whoever has the disk takes an event out and makes every hash good again: b
   blank.append(Buffer.concat(entries.map((one) => (one === victim ? Buffer.alloc(32) : entryOf(one)))));
   await blank.checkpoint();
   blank.close();
-  const fork = ['archive', 'prove', forged, '--log', zeroed, ...key, '--json'];
-  expect((await millrace(fork)).code).toBe(0);
+  const fork = ['--log', zeroed, ...key];
+  expect((await prove(forged, fork)).code).toBe(0);
   // The manifest has noted how the log ended: that one agrees with it, and one that was made again does not.
-  const listed = await millrace(['archive', 'prove', archive, '--log', zeroed, ...key, '--json']);
+  const listed = await prove(archive, fork);
   expect(listed.code).toBe(4);
-  const heads = json(listed)['false_heads'] as { file: string; size: number }[];
+  const heads = listed.said['false_heads'] as { file: string; size: number }[];
   expect(heads.map(({ size }) => size > victim.leaf)).toContain(true);
-  const contradicted = await millrace([...fork, '--receipts', others]);
-  expect([contradicted.code, (json(contradicted)['false_receipts'] as object[]).length]).toEqual([4, 39]);
+  const contradicted = await prove(forged, [...fork, '--receipts', others]);
+  expect([contradicted.code, (contradicted.said['false_receipts'] as object[]).length]).toEqual([4, 39]);
   const against = await millrace(['receipt', 'verify', others, '--log', zeroed, ...key, '--json']);
   expect([against.code, json(against)]).toMatchObject([4, { proven: 0, false: 39 }]);
   const offline = await millrace(['receipt', 'verify', complete, ...key, '--json']);
@@ -220,7 +210,7 @@ test('whoever has the disk takes an event out and makes every hash good again: b
 
 test('an erased user: the log stays as it was, the erasure accounts for the events, and nothing that is left confirms a guess', async () => {
   const { folder, config } = await configured();
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const kept = await send(receiver, numbers(0, 30));
   await proofs(receiver, kept);
   await ended(receiver);
@@ -231,11 +221,10 @@ test('an erased user: the log stays as it was, the erasure accounts for the even
   const theirs = kept.filter((one) => users.get(one) === victim);
   const erased = await millrace(['erase', victim, '--now', '--config', config, '--json']);
   expect(erased.code, erased.stderr).toBe(0);
-  const proved = await millrace(['archive', 'prove', join(folder, 'archive'), '--config', config, '--json']);
-  expect([proved.code, json(proved)]).toMatchObject([
-    0,
-    { events: 30, archived: 30 - theirs.length, erased: theirs.length, missing: [] },
-  ]);
+  expect(await prove(join(folder, 'archive'), ['--config', config])).toMatchObject({
+    code: 0,
+    said: { events: 30, archived: 30 - theirs.length, erased: theirs.length, missing: [] },
+  });
   // Log, tiles, receipts, journal, archive: no salt, id or body of theirs, so no entry can be made again from a guess.
   const left = filesBelow(folder)
     .filter((name) => !name.endsWith('.key'))
@@ -246,7 +235,7 @@ test('an erased user: the log stays as it was, the erasure accounts for the even
   // The entries themselves are there, so the search is one that can find.
   for (const one of theirs) expect(left.some((bytes) => bytes.includes(entryOf(one)))).toBe(true);
   // A user who is erased is answered with no receipt, and takes no place.
-  const again = await ReceiverProcess.start(config);
+  const again = await Receiver.start(config);
   const back = await postSigned(again.url, theirs[0]!.body, { id: 'msg_made_up_back' });
   expect([back.status, back.headers['millrace-receipt']]).toEqual([202, undefined]);
   const other = kept.find((one) => !theirs.includes(one))!;
@@ -281,14 +270,14 @@ test('an older copy of the log, or another one in its place, is refused; a new n
       differences: report.differences.map((one) => [one.code, one.count]),
     };
   };
-  let receiver = await ReceiverProcess.start(config);
+  let receiver = await Receiver.start(config);
   await proofs(receiver, await send(receiver, numbers(0, 20)));
   // The running receiver is asked for its journal.
   expect(await counted()).toMatchObject({ exit: 0, log: { size: 20, waiting: 0 } });
   await ended(receiver);
   cpSync(log, join(folder, 'older'), { recursive: true });
   cpSync(join(folder, 'journal'), join(folder, 'older-journal'), { recursive: true });
-  receiver = await ReceiverProcess.start(config);
+  receiver = await Receiver.start(config);
   await proofs(receiver, await send(receiver, numbers(20, 20)));
   await ended(receiver);
   const refused = async () => (await millraceProcess(['serve', '--config', config])).stderr;
@@ -326,7 +315,7 @@ test('an older copy of the log, or another one in its place, is refused; a new n
     path: join(folder, 'second'),
   };
   writeFileSync(config, JSON.stringify(settings));
-  receiver = await ReceiverProcess.start(config);
+  receiver = await Receiver.start(config);
   const { body } = madeUpEvent(50);
   const next = await postSigned(receiver.url, body, { id: 'msg_made_up_second' });
   expect(next.headers['millrace-receipt']).toContain('log="made-up.example/second", leaf=0,');
@@ -339,7 +328,7 @@ test('a line whose time is no time is named by what is missing, and does not hol
   const settings = JSON.parse(readFileSync(config, 'utf8')) as { sinks: { archive: { path: string } } };
   settings.sinks.archive.path = join(folder, 'archive');
   writeFileSync(config, JSON.stringify(settings));
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const kept = await send(receiver, numbers(0, 10));
   await proofs(receiver, kept);
   await ended(receiver);
@@ -353,15 +342,8 @@ test('a line whose time is no time is named by what is missing, and does not hol
       line.includes(victim.id) ? line.replace(/"received_at":"[^"]+"/, `"received_at":"${time}"`) : line,
     );
     writeFileSync(file, changed.join('\n'));
-    const proved = await millrace([
-      'archive',
-      'prove',
-      join(folder, 'archive'),
-      '--config',
-      config,
-      '--json',
-    ]);
-    expect([proved.code, json(proved)]).toMatchObject([4, { archived: 9, missing: [victim.leaf] }]);
+    const proved = await prove(join(folder, 'archive'), ['--config', config]);
+    expect(proved).toMatchObject({ code: 4, said: { archived: 9, missing: [victim.leaf] } });
   }
   const user = (JSON.parse(victim.body.toString()) as { user_id: string }).user_id;
   const erased = await millrace(['erase', user, '--now', '--config', config, '--json']);

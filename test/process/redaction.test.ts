@@ -7,7 +7,8 @@ import { TEAM, USER } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { expectConserved, readBack } from '../support/read-back.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
+import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { MadeUpData, readShapes } from '../warehouse/event-shapes.ts';
@@ -77,7 +78,7 @@ function formsOf(text: string): Buffer[] {
 }
 
 /** Takes over the config as it is now. */
-async function reload(receiver: ReceiverProcess): Promise<void> {
+async function reload(receiver: Serving): Promise<void> {
   const count = (): number => receiver.logLines().filter(({ msg }) => msg === 'reloaded').length;
   const before = count();
   receiver.signal('SIGHUP');
@@ -168,7 +169,7 @@ test('no redacted value of any documented event is in any byte that a sink gets,
         if (sink !== 'hooks' || kindOf(type) !== 'labtest') routed.get(sink)!.add(token);
   }
 
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   for (const [id, body] of sent) expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
   await receiver.drained();
   expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
@@ -237,7 +238,7 @@ test('what waits, dies and is retried leaves by the redaction of today, or by th
   // Accepted while nothing was redacted, and waiting.
   writeFileSync(join(folder, 'closed'), '');
   const config = writeConfig(folder, routed({ match: '*', to: ['dump', 'archive'] }) as never);
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const post = async (n: number): Promise<void> => {
     expect((await postSigned(receiver.url, bodyOf(n), { id: `event-${n}` })).status).toBe(202);
   };

@@ -5,6 +5,7 @@ import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
@@ -12,7 +13,7 @@ vi.setConfig({ testTimeout: 60_000 });
 
 const OTHER_SECRET = `whsec_${Buffer.from('another secret of the tests only').toString('base64')}`;
 
-async function metric({ adminUrl }: ReceiverProcess, name: string): Promise<number> {
+async function metric({ adminUrl }: Serving, name: string): Promise<number> {
   const text = await (await request(`${adminUrl}/metrics`)).body.text();
   return Number(
     text

@@ -7,6 +7,8 @@ import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { expectConserved, expectOnce, readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
+import type { Serving } from '../support/serving.ts';
 import { postSigned, SECRET } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
@@ -20,7 +22,7 @@ interface Changeable {
 
 /** Rewrites the config, sends SIGHUP and waits for the log to say what came of it. */
 async function reload(
-  receiver: ReceiverProcess,
+  receiver: Serving,
   file: string,
   change: (config: Changeable) => void,
   message: string,
@@ -37,7 +39,7 @@ async function reload(
 test('fault 18: a secret is rotated without a restart: old and new are accepted, then the old one is refused', async () => {
   const folder = await temporaryFolder();
   const config = writeConfig(folder);
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const statusWith = async (secret: string): Promise<number> =>
     (await postSigned(receiver.url, madeUpEvent(1).body, { id: madeUpEvent(1).id, secret })).status;
   expect([await statusWith(SECRET), await statusWith(NEW_SECRET)]).toEqual([202, 401]);
@@ -107,7 +109,7 @@ test.each([1, 2])(
 test('a config that cannot be used changes nothing, and the log says why', async () => {
   const folder = await temporaryFolder();
   const config = writeConfig(folder);
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const failed = 'reload failed; the previous config stays in force';
   await reload(receiver, config, (file) => (file.routes = [{ match: '*', to: ['nowhere'] }]), failed);
   expect(receiver.stderr).toContain('nowhere');
@@ -137,7 +139,7 @@ test('a new sink and its route corrected while events wait for it: it gets every
     sinks: { picky: { type, folder, ready: false } },
     routes: [{ match: '*', to: ['picky:wrong'] }],
   });
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const events = [1, 2, 3].map((n) => madeUpEvent(n));
   for (const { id, body } of events) {
     expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
@@ -188,7 +190,7 @@ test('routes edited while nothing runs: what waits still goes where it was to go
 test('a SIGHUP that comes before it listens is heeded once it does', async () => {
   const folder = await temporaryFolder();
   const gated = { type: fileURLToPath(new URL('./gated-sink.ts', import.meta.url)), folder, holdOpen: true };
-  const receiver = new ReceiverProcess(writeConfig(folder, { sinks: { gated } }));
+  const receiver = new Receiver(writeConfig(folder, { sinks: { gated } }));
   await until('the sink to be opened', () => existsSync(join(folder, 'opening')));
   receiver.signal('SIGHUP');
   writeFileSync(join(folder, 'gate'), '');

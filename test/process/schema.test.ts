@@ -8,12 +8,13 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
 const TYPE = 'made.up.measured';
 
-async function post({ url }: ReceiverProcess, data: object, type = TYPE): Promise<void> {
+async function post({ url }: Serving, data: object, type = TYPE): Promise<void> {
   const body = Buffer.from(
     JSON.stringify({ event_type: type, team_id: TEAM, user_id: USER, client_user_id: 'made-up', data }),
   );
@@ -21,17 +22,17 @@ async function post({ url }: ReceiverProcess, data: object, type = TYPE): Promis
 }
 
 /** Lines of the log about a field of the type. */
-function linesAbout(receiver: ReceiverProcess, path: string): unknown[] {
+function linesAbout(receiver: Serving, path: string): unknown[] {
   return receiver
     .logLines()
     .filter(({ type, fields }) => type === TYPE && Array.isArray(fields) && fields.includes(path));
 }
 
-async function told(receiver: ReceiverProcess, path: string): Promise<void> {
+async function told(receiver: Serving, path: string): Promise<void> {
   await until(`a line about ${path}`, () => linesAbout(receiver, path).length > 0);
 }
 
-async function firstTold(receiver: ReceiverProcess): Promise<void> {
+async function firstTold(receiver: Serving): Promise<void> {
   await until('a line about the type', () => receiver.logLines().some(({ type }) => type === TYPE));
 }
 

@@ -14,6 +14,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import type { Serving } from '../support/serving.ts';
 import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { lacksStrace, underStrace } from '../support/strace.ts';
@@ -47,7 +48,7 @@ function placeIn(folder: string, options: object = {}): { config: string } {
 }
 
 /** Sends made-up events of different users and returns their ids by user. */
-async function send(receiver: ReceiverProcess, count: number): Promise<Map<string, string>> {
+async function send(receiver: Serving, count: number): Promise<Map<string, string>> {
   const sent = new Map<string, string>();
   for (let n = 0; n < count; n += 1) {
     const { id, body } = madeUpEvent(n, 'daily.data.meal.created');

@@ -10,6 +10,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { expectConserved, expectOnce, expectWhole, readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { lacksProgram, skipped } from '../support/requirements.ts';
 import { postSigned, SECRET } from '../support/signed-events.ts';
 
@@ -64,13 +65,13 @@ for (const [name, sign] of Object.entries(SIGNERS)) {
       writeFileSync(file, body);
       writeFileSync(changed, body.toString().replace('made', 'Made'));
 
-      const receiver = await ReceiverProcess.start(config);
+      const receiver = await Receiver.start(config);
       expect(await curl(receiver.url, changed, headers)).toBe(401);
       expect(await curl(receiver.url, file, headers)).toBe(202);
       expect(await curl(receiver.url, changed, headers)).toBe(401);
       expect(await curl(receiver.url, file, headers)).toBe(200);
       await receiver.kill('SIGTERM');
-      const next = await ReceiverProcess.start(config);
+      const next = await Receiver.start(config);
       expect(await curl(next.url, file, headers)).toBe(200);
       await next.kill('SIGTERM');
 
@@ -115,14 +116,14 @@ test('fault 18: while a secret is being replaced the old one and the new one are
     signing: { secrets: ['${NEW_SECRET}', '${OLD_SECRET}'] },
   });
   const env = { NEW_SECRET: replacement, OLD_SECRET: old };
-  const receiver = await ReceiverProcess.start(config, { env });
+  const receiver = await Receiver.start(config, { env });
   const post = async (with_: string): Promise<number> =>
     (await postSigned(receiver.url, madeUpEvent(0).body, { secret: with_ })).status;
   expect(await post(old)).toBe(202);
   expect(await post(replacement)).toBe(202);
   expect(await post(foreign)).toBe(401);
   await receiver.kill('SIGTERM');
-  const next = await ReceiverProcess.start(writeConfig(folder, { signing: { secrets: ['${NEW_SECRET}'] } }), {
+  const next = await Receiver.start(writeConfig(folder, { signing: { secrets: ['${NEW_SECRET}'] } }), {
     env,
   });
   expect((await postSigned(next.url, madeUpEvent(0).body, { secret: old })).status).toBe(401);

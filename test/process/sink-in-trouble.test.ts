@@ -5,7 +5,7 @@ import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { expectConserved, readBack } from '../support/read-back.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
@@ -38,7 +38,7 @@ for (const [trouble, open] of Object.entries(TROUBLES)) {
       sinks: { down: { type: './down.mjs' }, archive: { type: 'files', path: archive } },
       routes: [{ match: '*', to: ['down', 'archive'] }],
     });
-    const receiver = await ReceiverProcess.start(config);
+    const receiver = await Receiver.start(config);
     const acknowledged = new Map<string, Buffer>();
     for (let n = 0; n < 20; n += 1) {
       const { id, body } = madeUpEvent(n);

@@ -10,6 +10,7 @@ import { PubSubAdmin } from '../support/pubsub-admin.ts';
 import { PROJECT, startPubSubPeer } from '../support/pubsub-peer/peer.ts';
 import { expectConserved, expectOnce, readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import type { Serving } from '../support/serving.ts';
 import { until } from '../support/until.ts';
 
 const events = Array.from({ length: 60 }, (_, n) => madeUpEvent(n));
@@ -95,6 +96,6 @@ function toTopic(event: MadeUpEvent, n: number) {
   };
 }
 
-async function received(receiver: ReceiverProcess): Promise<number> {
+async function received(receiver: Serving): Promise<number> {
   return (await receiver.status()).journal.lastSeq;
 }

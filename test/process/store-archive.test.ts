@@ -5,7 +5,7 @@ import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { checkChains, recordsIn } from '../sinks/store-support.ts';
 import { millraceProcess, writeConfig } from '../support/millrace.ts';
 import { describeOnStores } from '../support/object-stores/emulators.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { expectVerified, scene } from './store-scene.ts';
@@ -18,7 +18,7 @@ describeOnStores(
   (emulator) => {
     test('without a spool: acknowledged when it is in the store, and all verifies', async () => {
       const { place, config, store, env } = await scene(emulator, 'direct', { spool: 'none' });
-      const receiver = await ReceiverProcess.start(config, { env });
+      const receiver = await Receiver.start(config, { env });
       const ids: string[] = [];
       for (let n = 0; n < 5; n += 1) {
         const { id, body } = madeUpEvent(n);
@@ -36,7 +36,7 @@ describeOnStores(
       const { place, config, store, storage, env } = await scene(emulator, 'reload', {
         rotate: { every: '1h' },
       });
-      const receiver = await ReceiverProcess.start(config, { env });
+      const receiver = await Receiver.start(config, { env });
       const post = async (n: number): Promise<void> => {
         const { id, body } = madeUpEvent(n);
         await postSigned(receiver.url, body, { id });
@@ -70,7 +70,7 @@ describeOnStores(
 
     test('a flush puts what is held, and names the objects', async () => {
       const { config, place, store, env } = await scene(emulator, 'flush', { rotate: { every: '1h' } });
-      const receiver = await ReceiverProcess.start(config, { env });
+      const receiver = await Receiver.start(config, { env });
       const { id, body } = madeUpEvent(1);
       await postSigned(receiver.url, body, { id });
       const { code, stdout } = await millraceProcess(['flush', '--config', config], { env });
@@ -82,7 +82,7 @@ describeOnStores(
 
     test('an erasure finds what is held, and leaves nothing of it in the spool', async () => {
       const { config, env } = await scene(emulator, 'erase', { rotate: { every: '1h' } });
-      const receiver = await ReceiverProcess.start(config, { env });
+      const receiver = await Receiver.start(config, { env });
       const { id, body } = madeUpEvent(1);
       const { user_id: user } = JSON.parse(body.toString()) as { user_id: string };
       await postSigned(receiver.url, body, { id });

@@ -7,6 +7,7 @@ import { TEAM } from '../support/events.ts';
 import { type Ended, millrace, writeConfig } from '../support/millrace.ts';
 import { expectConserved, expectWhole, readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -29,7 +30,7 @@ test('quarantine: kept, shown, retried after a change of the config, dropped; wi
   const folder = await temporaryFolder();
   const archive = join(folder, 'archive');
   const strict = writeConfig(folder, { envelope: { teams: [TEAM] } });
-  const receiver = await ReceiverProcess.start(strict);
+  const receiver = await Receiver.start(strict);
   const foreign = [madeUpEvent(0), madeUpEvent(1), madeUpEvent(2)];
   for (const { id, body } of foreign) {
     const { status, json } = await postSigned(receiver.url, body, { id });
@@ -62,7 +63,7 @@ test('quarantine: kept, shown, retried after a change of the config, dropped; wi
   expect(documents(await inBox('quarantine', open, 'list'))).toHaveLength(1);
 
   // And through the receiver that runs with it.
-  const next = await ReceiverProcess.start(open);
+  const next = await Receiver.start(open);
   expect(documents(await inBox('quarantine', open, 'retry', '--all'))).toEqual([{ retried: 1, kept: 0 }]);
   expect(documents(await inBox('quarantine', open, 'list'))).toEqual([]);
   await next.drained();
@@ -93,7 +94,7 @@ test('dead letters: kept, listed, retried, dropped; with and without a receiver'
       routes: [{ match: '*', to: ['picky', 'archive'] }],
     });
   const tight = withLimit(10);
-  const receiver = await ReceiverProcess.start(tight);
+  const receiver = await Receiver.start(tight);
   const events = [madeUpEvent(0), madeUpEvent(1)];
   for (const { id, body } of events) {
     expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
@@ -108,7 +109,7 @@ test('dead letters: kept, listed, retried, dropped; with and without a receiver'
   const wide = withLimit(1e6);
   expect(documents(await inBox('dead-letters', wide, 'drop', '2'))).toEqual([{ dropped: 1 }]);
   expect(documents(await inBox('dead-letters', wide, 'retry', '--all'))).toEqual([{ retried: 1, kept: 0 }]);
-  const next = await ReceiverProcess.start(wide);
+  const next = await Receiver.start(wide);
   expect((await next.drained()).journal).toMatchObject({ deadLetters: 0 });
   expect((await next.status()).sinks).toContainEqual(
     expect.objectContaining({ sink: 'picky', delivered: 1 }),

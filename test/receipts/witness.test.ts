@@ -12,7 +12,8 @@ import { Witnesses } from '../../src/receipts/witnesses.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
+import type { Serving } from '../support/serving.ts';
 import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
@@ -40,12 +41,7 @@ async function startWitness(key: string, state: string, address = '127.0.0.1:0')
 }
 
 /** @param promises whether receipts are to be given */
-async function post(
-  receiver: ReceiverProcess,
-  from: number,
-  count: number,
-  promises = true,
-): Promise<string[]> {
+async function post(receiver: Serving, from: number, count: number, promises = true): Promise<string[]> {
   const kept: string[] = [];
   for (let n = from; n < from + count; n += 1) {
     const { id, body } = madeUpEvent(n);
@@ -80,7 +76,7 @@ test.skipIf(lack !== null)(
       },
     });
     const file = join(folder, 'kept.ndjson');
-    const verified = async (receiver: ReceiverProcess, kept: readonly string[]) => {
+    const verified = async (receiver: Receiver, kept: readonly string[]) => {
       writeFileSync(file, kept.map((one) => `${one}\n`).join(''));
       const log = new URL('/receipts/', receiver.url).href;
       const by = ['--log', log, '--key', logKey, '--witness', vkey, '--json'];
@@ -88,7 +84,7 @@ test.skipIf(lack !== null)(
       const { proven, receipts } = JSON.parse(stdout) as { proven: number; receipts: { detail: string }[] };
       return { code, proven, detail: receipts[0]?.detail ?? '' };
     };
-    let receiver = await ReceiverProcess.start(config);
+    let receiver = await Receiver.start(config);
     const kept = await post(receiver, 0, 3);
     const all = async (count: number) =>
       until('the witness to have signed', async () => (await verified(receiver, kept)).proven === count);
@@ -113,13 +109,13 @@ test.skipIf(lack !== null)(
     // All of the receiver's disk is put back, the key with it: nothing here can tell, and the witness can.
     const older = join(folder, 'older');
     cpSync(place, older, { recursive: true });
-    receiver = await ReceiverProcess.start(config);
+    receiver = await Receiver.start(config);
     kept.push(...(await post(receiver, 43, 5)));
     await all(48);
     await receiver.kill('SIGTERM');
     rmSync(place, { recursive: true });
     cpSync(older, place, { recursive: true });
-    receiver = await ReceiverProcess.start(config);
+    receiver = await Receiver.start(config);
     await post(receiver, 1000, 2, false);
     await until('it to see an older copy', () => receiver.stderr.includes('the log is an older copy'));
     await post(receiver, 2000, 9, false);

@@ -7,7 +7,7 @@ import type { ReconcileReport, SinkAccount } from '../../src/reconcile/report.ts
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { runReconcile } from './support.ts';
@@ -55,7 +55,7 @@ const COUNT = 27;
 const FIRST_USER = '00000000-0000-4000-8000-000000001000';
 
 /** A receiver that has had 27 events, three of each type, four of them twice, and two that are not fit. */
-async function filled(folder: string): Promise<{ config: string; receiver: ReceiverProcess; ids: string[] }> {
+async function filled(folder: string): Promise<{ config: string; receiver: Receiver; ids: string[] }> {
   writeFileSync(join(folder, 'fussy.mjs'), FUSSY);
   const config = writeConfig(folder, {
     sinks: { fussy: { type: './fussy.mjs' }, archive: { type: 'files', path: join(folder, 'archive') } },
@@ -66,7 +66,7 @@ async function filled(folder: string): Promise<{ config: string; receiver: Recei
     // The sink that is down would have its time otherwise.
     shutdown: { deadline: '1s' },
   });
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const ids: string[] = [];
   for (let n = 0; n < COUNT; n += 1) {
     const { id, body } = madeUpEvent(n);

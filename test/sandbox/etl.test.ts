@@ -14,7 +14,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { PROJECT, startPubSubPeer } from '../support/pubsub-peer/peer.ts';
 import { expectConserved, expectOnce, readBack } from '../support/read-back.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { run } from '../cli/run.ts';
 import { until } from '../support/until.ts';
 
@@ -229,7 +229,7 @@ async function start(folder: string, destinations: object): Promise<Sandbox> {
 
 /** What a receiver with these sources has archived once it has taken every event. */
 async function archived(folder: string, sources: object) {
-  const receiver = await ReceiverProcess.start(writeConfig(folder, { sources }));
+  const receiver = await Receiver.start(writeConfig(folder, { sources }));
   await until('all events to be journaled', async () => {
     return (await receiver.status()).journal.lastSeq >= events.length;
   });

@@ -45,31 +45,54 @@ export async function millrace(
   options: Pick<RunOptions, 'cwd' | 'env'> & { readonly signal?: AbortSignal } = {},
 ): Promise<Ended> {
   const written = { stdout: '', stderr: '' };
+  const before = process.cwd();
+  if (options.cwd !== undefined) process.chdir(options.cwd);
+  const { exited, stop } = runInside(args, options, (name, text) => (written[name] += text));
+  if (options.signal?.aborted === true) stop.abort();
+  options.signal?.addEventListener('abort', () => stop.abort(), { once: true });
+  const code = await exited;
+  if (options.cwd !== undefined) process.chdir(before);
+  nameThisProcess('millrace');
+  return { code, signal: null, ...written };
+}
+
+/** A command line that runs inside the test. */
+export interface Inside {
+  /** Its exit code. Never rejects. */
+  readonly exited: Promise<number>;
+  /** What a SIGTERM does. */
+  readonly stop: AbortController;
+  /** What a SIGHUP does. */
+  hangUp(): void;
+}
+
+export function runInside(
+  args: readonly string[],
+  { env }: Pick<RunOptions, 'env'>,
+  take: (name: 'stdout' | 'stderr', text: string) => void,
+): Inside {
   const into = (name: 'stdout' | 'stderr'): Writable =>
     new Writable({
       write(chunk: Buffer, _encoding, done) {
-        written[name] += String(chunk);
+        take(name, String(chunk));
         done();
       },
     });
   let code = 0;
+  let hangUp = (): void => undefined;
+  const stop = new AbortController();
   const io: Io = {
     stdout: into('stdout'),
     stderr: into('stderr'),
     stdin: Readable.from([]),
-    env: childEnvironment(options.env),
-    signal: options.signal ?? new AbortController().signal,
-    onHangUp: () => undefined,
+    env: childEnvironment(env),
+    signal: stop.signal,
+    onHangUp: (listener) => (hangUp = listener),
     onUncaught: () => undefined,
     whenOutputIsLost: () => undefined,
     setExit: (exit) => (code = exit),
   };
-  const before = process.cwd();
-  if (options.cwd !== undefined) process.chdir(options.cwd);
-  await runProgram(io, args);
-  if (options.cwd !== undefined) process.chdir(before);
-  nameThisProcess('millrace');
-  return { code, signal: null, ...written };
+  return { exited: runProgram(io, args).then(() => code), stop, hangUp: () => hangUp() };
 }
 
 /** The same in a process of its own, for tests of what only a process does. Never rejects. */

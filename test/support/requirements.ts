@@ -26,9 +26,18 @@ export function lacksProgram(name: string): Lack {
   return found ? null : `needs ${name}`;
 }
 
+/** What trials of programs have shown; the files of a worker ask for the same ones. */
+const tried = new Map<string, Lack>();
+
 /** Lacking when a trial of the program ends in any other way than well. */
 export function lacksWorking(what: string, program: string, args: readonly string[]): Lack {
-  return spawnSync(program, args, { stdio: 'ignore' }).status === 0 ? null : `${what} does not work here`;
+  const trial = JSON.stringify([program, args]);
+  const known = tried.get(trial);
+  if (known !== undefined) return known;
+  const works = spawnSync(program, args, { stdio: 'ignore' }).status === 0;
+  const lack = works ? null : `${what} does not work here`;
+  tried.set(trial, lack);
+  return lack;
 }
 
 /** Ends the title of a test that is skipped for the lack of something, so that the report says why. */
