@@ -1,8 +1,9 @@
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
 import { request } from 'undici';
 import { onTestFinished } from 'vitest';
-import type { ReceiverProcess } from '../support/receiver-process.ts';
+
 import { lacksProgram, type Lack } from '../support/requirements.ts';
+import type { Serving } from '../support/serving.ts';
 import { until } from '../support/until.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
@@ -26,7 +27,7 @@ export interface OpenPage {
 /** A page in a profile of its own, let in by a link, closed when the test ends. */
 export async function openPage(
   browser: Browser,
-  receiver: Pick<ReceiverProcess, 'adminUrl' | 'authorization'>,
+  receiver: Pick<Serving, 'adminUrl' | 'authorization'>,
   options: BrowserContextOptions = {},
 ): Promise<OpenPage> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });

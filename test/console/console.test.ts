@@ -8,7 +8,7 @@ import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { eventOf, userId } from '../erase/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
@@ -37,7 +37,7 @@ declare const localStorage: { readonly length: number };
 declare const sessionStorage: { readonly length: number; getItem(name: string): string | null };
 
 interface Prepared {
-  readonly receiver: ReceiverProcess;
+  readonly receiver: Receiver;
   readonly config: string;
   readonly archive: string;
   /** Holds what the sink does; see wilful-sink.ts. */
@@ -61,10 +61,10 @@ async function start(files: readonly string[], changes: Record<string, object> =
     ],
     ...changes,
   });
-  return { receiver: await ReceiverProcess.start(config), config, archive, folder: own };
+  return { receiver: await Receiver.start(config), config, archive, folder: own };
 }
 
-async function send(receiver: ReceiverProcess, n: number, type = 'daily.data.meal.created'): Promise<string> {
+async function send(receiver: Receiver, n: number, type = 'daily.data.meal.created'): Promise<string> {
   const { id, body } = madeUpEvent(n, type);
   expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
   return id;
@@ -272,7 +272,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     writeFileSync(config, 'sinks: {');
     receiver.signal('SIGHUP');
     await says(page, '#banners', /^The changed config could not be used/);
-    await receiver.kill('SIGKILL');
+    await receiver.kill('SIGTERM');
     await says(page, '#state', 'No answer');
     await says(page, '#banners', /^The receiver does not answer since/);
     expect(await page.title()).toBe('No answer – millrace');

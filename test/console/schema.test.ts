@@ -5,7 +5,7 @@ import { newDeliveryId } from '../../src/sandbox/made-up-events.ts';
 import { TEAM, USER } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { lacksBrowser, launchBrowser, openPage, says } from './browser.ts';
@@ -35,7 +35,7 @@ describe.skipIf(LACK !== null)(`fields in the console${skipped(LACK)}`, () => {
   afterAll(() => browser.close());
 
   test('types and their fields are shown, by keyboard and on a phone; axe finds nothing', async () => {
-    const receiver = await ReceiverProcess.start(writeConfig(await temporaryFolder()));
+    const receiver = await Receiver.start(writeConfig(await temporaryFolder()));
     for (const type of ['made.up.measured', '<b>made.up</b>.created']) {
       const event = {
         event_type: type,

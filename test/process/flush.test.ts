@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { millrace, millraceProcess, writeConfig } from '../support/millrace.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
 import { expectConserved, expectOnce, expectWhole, readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { postSigned } from '../support/signed-events.ts';
@@ -35,7 +35,7 @@ async function scene() {
     }
   };
   const flush = async (...args: string[]): Promise<Flushed[]> => {
-    const run = await millraceProcess(['flush', '--json', '--config', config, ...args]);
+    const run = await millrace(['flush', '--json', '--config', config, ...args]);
     expect(run.code, run.stderr).toBe(0);
     return run.stdout.split('\n').slice(0, -1).map((line) => JSON.parse(line) as Flushed); // prettier-ignore
   };

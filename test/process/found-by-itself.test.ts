@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { freePort } from '../support/free-port.ts';
-import { millraceProcess, writeConfig } from '../support/millrace.ts';
+import { millrace, millraceProcess, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { SECRET } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
@@ -81,7 +81,7 @@ test('status --wait ends with 1 when events still wait, and says for whom', asyn
     routes: [{ match: '*', to: 'gone' }],
   });
   const receiver = await ReceiverProcess.start(config, { cwd });
-  const run = (...args: string[]) => millraceProcess([...args, '--config', config], { cwd });
+  const run = (...args: string[]) => millrace([...args, '--config', config]);
   expect((await run('send')).code).toBe(0);
   const waited = await run('status', '--wait', '300ms');
   expect([waited.code, waited.stderr]).toEqual([1, 'events still wait for gone: after 300ms\n']);
