@@ -79,7 +79,7 @@ export function runInside(
       },
     });
   let code = 0;
-  let hangUp = (): void => undefined;
+  let hangUp: (() => void) | null = null;
   const stop = new AbortController();
   const io: Io = {
     stdout: into('stdout'),
@@ -92,7 +92,7 @@ export function runInside(
     whenOutputIsLost: () => undefined,
     setExit: (exit) => (code = exit),
   };
-  return { exited: runProgram(io, args).then(() => code), stop, hangUp: () => hangUp() };
+  return { exited: runProgram(io, args).then(() => code), stop, hangUp: () => hangUp?.() };
 }
 
 /** The same in a process of its own, for tests of what only a process does. Never rejects. */
