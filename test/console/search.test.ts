@@ -115,8 +115,8 @@ describe.skipIf(LACK !== null)(`events and files in the console${skipped(LACK)}`
   test('what was found stays while the rest is asked for again and again, as an index that is made answers', async () => {
     const { page } = await openPage(browser, receiver);
     await says(page, '#state', 'Ready');
-    const answers = [
-      { events: found(1000, 50), searched: 60, of: 1000, next: 951 },
+    const first = { events: found(1000, 50), searched: 60, of: 1000, next: 951 };
+    const later = [
       { events: found(950, 3), searched: 60, of: 1000, next: null },
       { events: found(950, 4), searched: 80, of: 1000, next: null },
       // All is searched now, but each answer has its time: there is more.
@@ -124,10 +124,11 @@ describe.skipIf(LACK !== null)(`events and files in the console${skipped(LACK)}`
       { events: found(499, 6), searched: 1000, of: 1000, next: 300 },
       { events: [], searched: 1000, of: 1000, next: null },
     ];
-    const asked: unknown[] = [];
+    const asked: number[] = [];
     await page.route('**/api/search', async (route) => {
       const { before } = route.request().postDataJSON() as { before?: number };
-      await route.fulfill({ json: answers[asked.push(before) - 1] });
+      // It is asked for again until more is wanted, which may be late on a busy machine.
+      await route.fulfill({ json: before === undefined ? first : later[asked.push(before) - 1] });
     });
     await page.locator('#tab-search').click();
     await page.getByRole('button', { name: 'Search', exact: true }).click();
@@ -137,7 +138,7 @@ describe.skipIf(LACK !== null)(`events and files in the console${skipped(LACK)}`
     const rows = await page.locator('#search-table tbody .link').allTextContents();
     const wanted = [...found(1000, 50), ...found(950, 5), ...found(499, 6)];
     expect(rows).toEqual(wanted.map(({ id }) => id));
-    expect(asked).toEqual([undefined, 951, 951, 951, 500, 300]);
+    expect(asked).toEqual([951, 951, 951, 500, 300]);
   });
   test('files of each archive are listed by keyboard, newest first; axe finds nothing, on any size', async () => {
     for (const id of ['msg_first', 'msg_second']) {

@@ -59,12 +59,29 @@ export function keyed(parent, items, keyOf, create) {
   }
 }
 
-/** A table with these columns. One without a name has buttons; those of `numbers` stand to the right. */
-export function table(attributes, columns, body, numbers = new Set()) {
+/** A form that asks for something here, and is not sent anywhere. */
+export function form(attributes, onSubmit, ...children) {
+  const onsubmit = (event) => {
+    event.preventDefault();
+    onSubmit();
+  };
+  return h('form', { class: 'search', onsubmit, ...attributes }, ...children);
+}
+
+/** A table with these columns. One without a name has buttons. @param classes columns by class: `{ number: ['Bytes'] }` */
+export function table(attributes, columns, body, classes = {}) {
+  const classOf = (text) => Object.keys(classes).filter((name) => classes[name].includes(text));
   const heads = columns.map((text) =>
-    text === '' ? h('td') : h('th', { scope: 'col', class: numbers.has(text) && 'number', text }),
+    text === '' ? h('td') : h('th', { scope: 'col', class: classOf(text).join(' ') || null, text }),
   );
   return h('table', attributes, h('thead', {}, h('tr', {}, ...heads)), body);
+}
+
+/** Gives a table of the page its columns. @returns its body */
+export function fill(element, columns, classes) {
+  const body = h('tbody');
+  element.append(...table({}, columns, body, classes).childNodes);
+  return body;
 }
 
 /** One cell of a table. On a phone rows are stacked, and each cell is named by its column. */

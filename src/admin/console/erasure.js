@@ -1,6 +1,6 @@
 import { api } from './api.js';
 import { ask, toast } from './dialog.js';
-import { byId, cell, emptyRow, h, keyed, setText, table } from './dom.js';
+import { byId, cell, emptyRow, form, h, keyed, setText, table } from './dom.js';
 import * as format from './format.js';
 
 const WAITING = ['Request', 'Whose', 'Team', 'Due', 'State', ''];
@@ -29,20 +29,16 @@ export class Erasures {
   #loaded = 0;
 
   constructor() {
-    const form = h(
-      'form',
-      { class: 'search', 'aria-label': 'User to erase' },
+    const asking = form(
+      { 'aria-label': 'User to erase' },
+      () => void this.#request(),
       h('label', {}, 'Id', this.#id),
       h('label', {}, 'It is a', this.#by),
       h('label', {}, 'Only of this team (empty: all)', this.#team),
       h('button', { type: 'submit', class: 'danger', text: 'Request an erasure…' }),
     );
-    form.addEventListener('submit', (event) => {
-      event.preventDefault();
-      void this.#request();
-    });
     this.#panel.append(
-      form,
+      asking,
       this.#note,
       table({ class: 'stack', 'aria-label': 'Erasures that wait' }, WAITING, this.#body),
     );

@@ -1,6 +1,6 @@
 import { api } from './api.js';
 import { detailsButton, showDetails } from './details.js';
-import { byId, cell, h, keyed, setText } from './dom.js';
+import { byId, cell, fill, h, keyed, setText } from './dom.js';
 import * as format from './format.js';
 
 /** Rows on the page. */
@@ -9,6 +9,10 @@ const TONES = { accepted: 'quiet', duplicate: 'plain', quarantined: 'warn' };
 
 /** The newest events. What came last stands first; while the page is paused the list stands still. */
 export class RecentEvents {
+  #body = fill(byId('events-table'), ['Received', 'Type', 'Outcome', 'User', 'Size', 'Id'], {
+    number: ['Size'],
+    secondary: ['User', 'Size'],
+  });
   #events = [];
   #state = null;
   #rate = 0;
@@ -37,10 +41,9 @@ export class RecentEvents {
   #render() {
     const wanted = byId('events-filter').value.trim().toLowerCase();
     const found = this.#events.filter((event) => matches(event, wanted)).slice(0, SHOWN);
-    const body = byId('events-table').tBodies[0];
     const rows = found.length === 0 ? [{ none: true, n: 'none' }] : found;
     keyed(
-      body,
+      this.#body,
       rows,
       ({ n }) => n,
       (event) => (event.none ? createNone() : this.#create(event)),

@@ -1,9 +1,9 @@
 import { api } from './api.js';
-import { byId, cell, emptyRow, h, setHidden, setText, table } from './dom.js';
+import { byId, cell, emptyRow, form, h, setHidden, setText, table } from './dom.js';
 import * as format from './format.js';
 
 const COLUMNS = ['File', 'State', 'Records', 'Bytes', 'Received'];
-const NUMBERS = new Set(['Records', 'Bytes']);
+const NUMBERS = ['Records', 'Bytes'];
 const STATES = { closed: 'closed', compacted: 'compacted', kept: 'kept event', erased: 'after an erasure' };
 /** Questions for one click at most, where all that older lines name is gone. */
 const MOST_ASKED = 10;
@@ -23,22 +23,20 @@ export class Files {
   #known = new Set();
 
   constructor() {
-    const form = h(
-      'form',
-      { class: 'search', 'aria-label': 'Archive' },
+    const asking = form(
+      { 'aria-label': 'Archive' },
+      () => void this.#ask(),
       h('label', {}, 'Written by sink', this.#sink),
       h('button', { type: 'submit', text: 'Show the newest' }),
     );
-    form.addEventListener('submit', (event) => {
-      event.preventDefault();
-      void this.#ask();
-    });
     this.#sink.addEventListener('change', () => void this.#ask());
     this.#more.addEventListener('click', () => void this.#ask(this.#next));
     this.#panel.append(
-      form,
+      asking,
       this.#note,
-      table({ class: 'stack', 'aria-label': 'Files of the archive' }, COLUMNS, this.#body, NUMBERS),
+      table({ class: 'stack', 'aria-label': 'Files of the archive' }, COLUMNS, this.#body, {
+        number: NUMBERS,
+      }),
       this.#more,
     );
   }
@@ -116,7 +114,7 @@ function rowOf({ file, state, records, bytes, first_received_at: first, last_rec
   const name = cell('File', { className: 'wrap' });
   name.append(h('code', { text: file }));
   const others = texts.map(([label, text]) => {
-    const made = cell(label, { number: NUMBERS.has(label) });
+    const made = cell(label, { number: NUMBERS.includes(label) });
     setText(made, text);
     return made;
   });

@@ -1,4 +1,4 @@
-import { byId, cell, emptyRow, h, keyed, setClass, setHidden, setText } from './dom.js';
+import { byId, cell, emptyRow, fill, h, keyed, setClass, setHidden, setText } from './dom.js';
 import * as format from './format.js';
 
 /** Seconds that the large figure of the rate is the mean of: single seconds are too nervous to read. */
@@ -78,9 +78,13 @@ const MODES = {
   stopped: ['Stopped', 'bad'],
 };
 
+const COUNTS = ['Delivered / s', 'Backlog', 'Oldest', 'Bytes', 'Retries', 'Dead'];
+const SINKS = fill(byId('sinks'), ['Sink', 'State', ...COUNTS, 'Last error'], { number: COUNTS });
+const ROUTES = fill(byId('routes'), ['Match', 'To', 'Events', 'Share'], { number: ['Events'] });
+
 /** @param sinks each with `rate`, its deliveries a second */
 export function showSinks(sinks) {
-  keyed(byId('sinks').tBodies[0], sinks, ({ sink }) => sink, createSink);
+  keyed(SINKS, sinks, ({ sink }) => sink, createSink);
 }
 
 function createSink(first) {
@@ -137,9 +141,8 @@ export function showRoutes({ routes, unrouted, reloads, startedAt }) {
   const rows = routes.map((route, index) => withShare({ ...route, index }));
   if (unrouted > 0)
     rows.push(withShare({ index: 'none', match: ['anything else'], to: [], events: unrouted }));
-  const body = byId('routes').tBodies[0];
   keyed(
-    body,
+    ROUTES,
     rows,
     ({ index, match, to }) => JSON.stringify([index, match, to]),
     (route) => {
@@ -167,7 +170,7 @@ export function showRoutes({ routes, unrouted, reloads, startedAt }) {
       };
     },
   );
-  if (rows.length === 0 && body.childElementCount === 0) body.append(emptyRow(4, 'No routes'));
+  if (rows.length === 0 && ROUTES.childElementCount === 0) ROUTES.append(emptyRow(4, 'No routes'));
   const since =
     reloads.succeeded > 0
       ? `the reload at ${format.clock(reloads.lastSuccess)}`

@@ -1,6 +1,6 @@
 import { api } from './api.js';
 import { ask, toast } from './dialog.js';
-import { byId, cell, emptyRow, h, keyed, setHidden, setText, table } from './dom.js';
+import { byId, cell, emptyRow, form, h, keyed, setHidden, setText, table } from './dom.js';
 import * as format from './format.js';
 
 const TONES = {
@@ -32,9 +32,13 @@ export class Replays {
   #loading = false;
 
   constructor() {
-    const form = h(
-      'form',
-      { class: 'search', 'aria-label': 'Events to send again' },
+    const asking = form(
+      { 'aria-label': 'Events to send again' },
+      () =>
+        void this.#act(async () => {
+          await api.countReplay(this.#read());
+          return 'Counting. Nothing is sent yet.';
+        }),
       h('label', {}, 'From', this.#from),
       h('label', {}, 'To', this.#to),
       h('label', {}, 'Place in the sink, if not its own', this.#place),
@@ -43,15 +47,8 @@ export class Replays {
       h('label', {}, 'until', this.#until),
       h('button', { type: 'submit', class: 'primary', text: 'Count the events' }),
     );
-    form.addEventListener('submit', (event) => {
-      event.preventDefault();
-      void this.#act(async () => {
-        await api.countReplay(this.#read());
-        return 'Counting. Nothing is sent yet.';
-      });
-    });
     this.#panel.append(
-      form,
+      asking,
       this.#note,
       table({ class: 'stack', 'aria-label': 'Replays' }, COLUMNS, this.#body),
     );

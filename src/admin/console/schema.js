@@ -1,5 +1,5 @@
 import { api } from './api.js';
-import { byId, cell, emptyRow, h, setHidden, setText } from './dom.js';
+import { byId, cell, emptyRow, fill, h, setHidden, setText } from './dom.js';
 import * as format from './format.js';
 
 /** What was seen first less than this long ago is new, milliseconds. */
@@ -7,8 +7,11 @@ const NEW = 86_400_000;
 
 /** What the receiver remembers of the events of each type: names and kinds, never a value. */
 export class Schema {
-  #types = byId('schema-types').tBodies[0];
+  #types = fill(byId('schema-types'), ['Type', 'Events', 'Fields', 'Last seen'], {
+    number: ['Events', 'Fields'],
+  });
   #fields = byId('schema-fields');
+  #rows = fill(this.#fields, ['Field', 'Kinds', 'In', 'First seen', 'Last seen'], { number: ['In'] });
   #type = null;
   #report = null;
   #now = 0;
@@ -46,7 +49,7 @@ export class Schema {
     setHidden(this.#fields, chosen === undefined);
     if (chosen === undefined) return;
     setText(byId('schema-type'), chosen.type);
-    this.#fields.tBodies[0].replaceChildren(...chosen.fields.map((field) => this.#fieldRow(field, chosen)));
+    this.#rows.replaceChildren(...chosen.fields.map((field) => this.#fieldRow(field, chosen)));
   }
 
   #typeRow(type) {

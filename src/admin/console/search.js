@@ -1,6 +1,6 @@
 import { api } from './api.js';
 import { detailsButton, showDetails } from './details.js';
-import { byId, cell, emptyRow, h, setHidden, setText } from './dom.js';
+import { byId, cell, emptyRow, form, h, setHidden, setText, table } from './dom.js';
 import * as format from './format.js';
 
 const TONES = { settled: 'quiet', waiting: 'plain', nowhere: 'plain', dead: 'warn', quarantined: 'warn' };
@@ -8,15 +8,37 @@ const PAGE = 50;
 /** Milliseconds until a question is asked again whose answer was not whole. */
 const AGAIN = 500;
 
-function value(name) {
-  return byId(`search-${name}`).value.trim();
-}
+const COLUMNS = ['Received', 'Type', 'State', 'User', 'Size', 'Id'];
+const CLASSES = { number: ['Size'], secondary: ['User', 'Size'] };
+const STATES = {
+  '': 'any in the journal',
+  waiting: 'waiting for a sink',
+  settled: 'behind all its sinks',
+  nowhere: 'goes to no sink',
+  dead: 'dead letter',
+  quarantined: 'quarantined',
+};
+const TEXT = { type: 'text', autocomplete: 'off', spellcheck: 'false', maxlength: '1024' };
+const TIME = { type: 'datetime-local', step: '1' };
+/** What can be asked for: as the question calls it, as a person reads it, and what it is entered in. */
+const FIELDS = [
+  ['id', 'Delivery id', h('input', TEXT)],
+  ['user', 'User or client user', h('input', TEXT)],
+  ['type', 'Type begins with', h('input', TEXT)],
+  ['since', 'Received from', h('input', TIME)],
+  ['until', 'until', h('input', TIME)],
+  [
+    'state',
+    'State',
+    h('select', {}, ...Object.entries(STATES).map(([value, text]) => h('option', { value, text }))),
+  ],
+];
 
 /** Looks for events of the journal, and of what is set aside. */
 export class Search {
-  #form = byId('search-form');
-  #body = byId('search-table').tBodies[0];
-  #more = byId('search-more');
+  #note = h('p', { id: 'search-note', class: 'muted small', role: 'status' });
+  #body = h('tbody');
+  #more = h('button', { type: 'button', hidden: true, text: 'Show more' });
   #query = null;
   #next = null;
   #count = 0;
@@ -26,12 +48,21 @@ export class Search {
   #payloads = false;
 
   constructor() {
-    this.#form.addEventListener('submit', (event) => {
-      event.preventDefault();
-      this.#query = this.#read();
-      void this.#ask();
-    });
+    const asking = form(
+      { role: 'search', 'aria-label': 'Events of the journal' },
+      () => {
+        this.#query = this.#read();
+        void this.#ask();
+      },
+      ...FIELDS.map(([name, label, input]) => {
+        input.id = `search-${name}`;
+        return h('label', {}, label, input);
+      }),
+      h('button', { type: 'submit', class: 'primary', text: 'Search' }),
+    );
     this.#more.addEventListener('click', () => void this.#ask(this.#next));
+    const found = { class: 'compact', id: 'search-table', 'aria-label': 'Events found' };
+    byId('search').append(asking, this.#note, table(found, COLUMNS, this.#body, CLASSES), this.#more);
   }
 
   update(state) {
@@ -44,9 +75,9 @@ export class Search {
 
   #read() {
     const query = { limit: PAGE };
-    for (const name of ['id', 'user', 'type', 'state']) if (value(name) !== '') query[name] = value(name);
-    for (const name of ['since', 'until'])
-      if (value(name) !== '') query[name] = new Date(value(name)).toISOString();
+    for (const [name, , { value, type }] of FIELDS)
+      if (value.trim() !== '')
+        query[name] = type === TIME.type ? new Date(value).toISOString() : value.trim();
     return query;
   }
 
@@ -61,7 +92,7 @@ export class Search {
       try {
         page = await api.search({ ...this.#query, ...(before === null ? {} : { before }) });
       } catch (error) {
-        if (asked === this.#asked) setText(byId('search-note'), `The search failed: ${error.message}`);
+        if (asked === this.#asked) setText(this.#note, `The search failed: ${error.message}`);
         return;
       }
       if (asked !== this.#asked) return;
@@ -93,10 +124,7 @@ export class Search {
     if (this.#count === 0) this.#body.append(emptyRow(6, 'No event is like that.'));
     setHidden(this.#more, next === null);
     const whole = searched >= of ? '' : `, in ${format.count(searched)} of ${format.count(of)} so far`;
-    setText(
-      byId('search-note'),
-      `${format.plural(this.#count, 'event')}${next === null ? '' : ' and more'}${whole}`,
-    );
+    setText(this.#note, `${format.plural(this.#count, 'event')}${next === null ? '' : ' and more'}${whole}`);
   }
 
   #row(event) {
