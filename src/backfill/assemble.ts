@@ -11,6 +11,9 @@ import type { TaskResult } from './pull-meals.ts';
 export interface Outcome {
   readonly user_id: string;
   readonly provider: string | null;
+  /** Days that were asked for, both inclusive. */
+  readonly since: string;
+  readonly until: string;
   readonly status: 'done' | Without['status'];
   readonly meals: number;
   readonly meal_items: number;
@@ -103,10 +106,11 @@ class Outcomes {
   readonly #byKey = new Map<string, Outcome>();
 
   constructor(plan: BackfillPlan, results: ReadonlyMap<number, Result>) {
+    const { since, until } = plan;
     for (const task of tasksOf(plan)) {
       const { index, user, provider } = task;
       const none = { status: 'done', meals: 0, meal_items: 0, rejects: 0, error: null } as const;
-      const known = this.#byKey.get(keyOf(task)) ?? { user_id: user, provider, ...none };
+      const known = this.#byKey.get(keyOf(task)) ?? { user_id: user, provider, since, until, ...none };
       const result = results.get(index) ?? { status: 'failed', reason: 'was not done' };
       const outcome =
         'status' in result && known.status === 'done'

@@ -14,7 +14,14 @@ const PRELOAD = fileURLToPath(new URL('./killing-removal.ts', import.meta.url));
 const FIRST: Range = { since: '2026-01-01', until: '2026-01-03' };
 const SECOND: Range = { since: '2026-01-06', until: '2026-01-07' };
 
-const flags = ({ since, until }: Range): string[] => ['--all-users', '--since', since, '--until', until];
+const flags = ({ since, until }: Range): string[] => [
+  '--all-users',
+  '--since',
+  since,
+  '--until',
+  until,
+  '--replace',
+];
 
 /** Ended by the kill before the nth removal: true; there were fewer: false. */
 function killedBefore(nth: number, service: Sandbox, out: string): Promise<boolean> {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { OUTCOMES } from '../../backfill/assemble.ts';
 import { Checkpoint } from '../../backfill/checkpoint.ts';
+import { refuseLoss } from '../../backfill/finished.ts';
 import { runTrigger, type PulledSummary } from '../../backfill/have-pulled.ts';
 import type { BackfillPlan } from '../../backfill/plan.ts';
 import { runBackfill, type BackfillProgress, type BackfillSummary } from '../../backfill/run.ts';
@@ -35,7 +36,8 @@ Examples:
 Writes meals.ndjson and meal_items.ndjson (\`millrace schema meals\` prints the matching DDL), _rejects.ndjson with invalid
 rows, and _backfill.ndjson with a line for each user and provider: done, failed, not_connected or not_pulled. With --trigger
 the service's bulk pull is triggered first, for users with a connection to the provider, and followed until it ends; nothing
-is fetched for other users. Every step is on disk before the next begins: after an interruption --resume continues and
+is fetched for other users. The same command again replaces the files; one that fetches less (other users, providers, fewer days) is
+refused, unless --replace is given. Every step is on disk before the next begins: after an interruption --resume continues and
 produces the same files. With a URL the files are made in --work, put when all are complete, and never overwritten; one run to a
 place. The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey.
 
@@ -67,6 +69,10 @@ export function backfillCommand(io: Io): Command {
     .addOption(option('--shard <number/of>', 'fetch one of so many parts of the users', shard))
     .option('--summary', 'print what all shards in --out did, fetch nothing')
     .option('--resume', 'continue what is unfinished in --out')
+    .option(
+      '--replace',
+      'replace the files of a finished backfill even where they hold what this one does not fetch',
+    )
     .option('--dry-run', 'print the plan, fetch nothing')
     .addOption(option('--concurrency <n>', 'requests of one provider at once', wholeNumber(1), '8'))
     .addOption(
@@ -134,6 +140,8 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
     const place = { out, work, storage, kind, asks, signal: io.signal };
     const summary = await makeInPlace<BackfillSummary | PulledSummary>(place, async (folder, onWritten) => {
       const plan = await planOf(io, { ...options, out: folder }, service);
+      if (resume !== true && options.replace !== true && plan.triggerOnly !== true)
+        refuseLoss(folder, plan, user === undefined && usersFile === undefined);
       const show = backfillProgress(io);
       report = backfillReport(io, options.config, titleOf(plan));
       const shared = {

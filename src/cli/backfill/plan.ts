@@ -27,6 +27,7 @@ export interface BackfillFlags extends ServiceFlags {
   readonly shard?: Shard;
   readonly summary?: boolean;
   readonly resume?: boolean;
+  readonly replace?: boolean;
   readonly dryRun?: boolean;
   readonly concurrency: number;
   readonly poll: number;
@@ -42,6 +43,7 @@ export async function planOf(io: Io, options: BackfillFlags, service: ServiceCli
   const before = options.resume === true ? Checkpoint.planOf(options.out) : null;
   if (options.resume === true && !named) {
     if (before === null) throw usageError(`there is nothing to resume in ${options.out}`);
+    checkSame(options, before);
     return before;
   }
   if (!named) throw usageError('name the users: --user, --users-file or --all-users');
@@ -66,6 +68,27 @@ export async function planOf(io: Io, options: BackfillFlags, service: ServiceCli
     ...asked,
     users: withoutErased(io, options.config, await usersOf(io, options, service)),
   });
+}
+
+/** @throws MillraceError usage for an option that says other than the run that is resumed */
+function checkSame({ provider, since, until, window }: BackfillFlags, before: BackfillPlan): void {
+  const said = {
+    provider: provider?.toSorted().join(', '),
+    since,
+    until,
+    window: window === 0 ? undefined : String(window),
+  };
+  const began = {
+    provider: before.providers.join(', '),
+    since: before.since,
+    until: before.until,
+    window: String(before.windowDays),
+  };
+  for (const name of ['provider', 'since', 'until', 'window'] as const)
+    if (said[name] !== undefined && said[name] !== began[name])
+      throw usageError(
+        `the run in --out began with --${name} ${began[name]}; leave out --${name} to resume it`,
+      );
 }
 
 async function usersOf(io: Io, options: BackfillFlags, service: ServiceClient): Promise<string[]> {
