@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { writeDurably } from '../lib/new-file.ts';
@@ -57,18 +57,6 @@ export class ReplayOrders {
   /** Folder of a replay; it removes that itself when it has come to its end. */
   stateOf(id: string): string {
     return join(this.#folder, id);
-  }
-
-  makeState(id: string): void {
-    mkdirSync(this.stateOf(id), { recursive: true, mode: 0o700 });
-  }
-
-  hasState(id: string): boolean {
-    return existsSync(this.stateOf(id));
-  }
-
-  isResumable(id: string): boolean {
-    return existsSync(join(this.stateOf(id), 'plan.json'));
   }
 
   removeState(id: string): void {

@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { MillraceError, messageOf } from '../core/errors.ts';
@@ -138,9 +139,9 @@ export class Replays {
     this.#change(id, { state: 'running', isBegun: true, result: null, detail: null });
     let args: string[];
     try {
-      const resume = orders.isResumable(id) ? ['--resume'] : [];
+      const resume = existsSync(join(state, 'plan.json')) ? ['--resume'] : [];
       args = this.#argsOf(order, ['--id', id, '--state', state, ...resume]);
-      orders.makeState(id);
+      mkdirSync(state, { recursive: true, mode: 0o700 });
       if (!isBegun) await orders.write(id, order);
     } catch (error) {
       this.#change(id, { state: 'failed', isBegun, detail: messageOf(error) });
@@ -191,7 +192,7 @@ export class Replays {
     const input = from === 'journal' ? 'journal' : (sinks.get(from)?.archive ?? null);
     if (input === null) throw new MillraceError('usage', `${from} has no archive to replay from`);
     const target = to === null ? null : parseTarget(to).sink;
-    const able = [...sinks].flatMap(([name, { writesStdout }]) => (writesStdout ? [] : [name]));
+    const { to: able } = this.choices();
     if (target !== null && !able.includes(target))
       throw new MillraceError('usage', `${target} is no sink that a replay can send to: ${able.join(', ')}`);
     const others = able.length === sinks.size ? [] : able.map((name) => `--sink=${name}`);
@@ -227,7 +228,7 @@ export class Replays {
   /** One that outlived its receiver may have come to its end: then it has removed its folder. */
   #noteIfOver(id: string): boolean {
     const { orders } = this.#options;
-    if (orders.hasState(id)) return false;
+    if (existsSync(orders.stateOf(id))) return false;
     orders.remove(id);
     this.#change(id, { state: 'done', detail: 'it was done after the receiver had ended' });
     return true;

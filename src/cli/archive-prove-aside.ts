@@ -6,16 +6,12 @@ import type { DroppedNote } from '../core/proof.ts';
 import type { SetAsideKind } from '../core/receipt.ts';
 import { readProof } from '../proof/open.ts';
 import type { LogEntries } from '../receipts/prove.ts';
+import type { ProveReport } from './archive-prove-report.ts';
 import { resolvedConfigOf, type ConfigFlags } from './config-options.ts';
 import { note, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
 
-interface Aside {
-  readonly quarantined: number;
-  readonly dead: number;
-  readonly dropped: number;
-  readonly unclear: readonly number[];
-}
+type Aside = Pick<ProveReport, 'quarantined' | 'dead' | 'dropped' | 'unclear'>;
 
 export const NOTHING_ASIDE: Aside = { quarantined: 0, dead: 0, dropped: 0, unclear: [] };
 
@@ -28,15 +24,10 @@ export async function sinksOf(
   const { sinks } = (await resolvedConfigOf(flags, io)).config;
   return paths.map((path) => {
     const place = placeKeyOf(path);
-    const names = Object.entries(sinks).flatMap(
-      ([
-        name,
-        {
-          continues,
-          description: { archive },
-        },
-      ]) => (archive !== undefined && placeKeyOf(archive) === place ? [name, continues ?? name] : []),
-    );
+    const names = Object.entries(sinks).flatMap(([name, { continues, description }]) => {
+      const { archive } = description;
+      return archive !== undefined && placeKeyOf(archive) === place ? [name, continues ?? name] : [];
+    });
     if (names.length === 0)
       note(
         io,

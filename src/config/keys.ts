@@ -1,5 +1,4 @@
-import type { Written } from '../lib/parse-options.ts';
-import { writtenSchema } from '../lib/parse-options.ts';
+import { writtenSchema, type Written } from '../lib/parse-options.ts';
 import { keyOf, type Path } from './paths.ts';
 import { CONFIG } from './schema.ts';
 

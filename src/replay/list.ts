@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs';
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { ArchiveListing, ArchivePlace, FileState } from '../archive/place.ts';
+import { nameOf, type ArchiveListing, type ArchivePlace, type FileState } from '../archive/place.ts';
 import { listArchive, type Places } from '../archive/places.ts';
-import { nameOf } from '../archive/place.ts';
 import { finishedNames } from '../archive/read.ts';
 import { MANIFEST, OPEN_FOLDER, PART_EXTENSION } from '../core/archive.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
