@@ -1,11 +1,9 @@
 import type { ByteWriter } from '../lib/byte-writer.ts';
 import { canonicalString, copy, copyJson } from '../lib/json-compact.ts';
 import type { ColumnType } from '../warehouse/definition.ts';
+import { dayOf, instantOf } from '../warehouse/shape/instant.ts';
 import { appendDecimal } from './decimal.ts';
 
-const COLON = 0x3a;
-const POINT = 0x2e;
-const PLUS = 0x2b;
 const MINUS = 0x2d;
 const ZERO = 0x30;
 const TRUE = 0x74;
@@ -83,46 +81,11 @@ function appendInteger(out: ByteWriter, bytes: Uint8Array, from: number, to: num
   appendInt64(out, negative ? -value : value);
 }
 
-/** Microseconds since the epoch, of what `fitsTimestamp` takes; without an offset it is UTC. */
+/** Microseconds since the epoch. */
 function appendTime(out: ByteWriter, bytes: Uint8Array, from: number, to: number): void {
-  let seconds = dayOf(bytes, from) * 86_400;
-  let micros = 0;
-  if (to - from > 10) {
-    seconds +=
-      twoDigits(bytes, from + 11) * 3600 + twoDigits(bytes, from + 14) * 60 + twoDigits(bytes, from + 17);
-    let i = from + 19;
-    if (bytes[i] === POINT) {
-      i += 1;
-      for (let digits = 0; digits < 6; digits += 1) {
-        const digit = i < to ? (bytes[i] as number) - ZERO : -1;
-        const isDigit = digit >= 0 && digit <= 9;
-        micros = micros * 10 + (isDigit ? digit : 0);
-        if (isDigit) i += 1;
-      }
-      // What is finer is cut off, never rounded.
-      while (i < to && (bytes[i] as number) >= ZERO && (bytes[i] as number) <= ZERO + 9) i += 1;
-    }
-    if (bytes[i] === PLUS || bytes[i] === MINUS) {
-      const offset =
-        twoDigits(bytes, i + 1) * 3600 + twoDigits(bytes, bytes[i + 3] === COLON ? i + 4 : i + 3) * 60;
-      seconds += bytes[i] === MINUS ? offset : -offset;
-    }
-  }
+  const { seconds, micros } = instantOf(bytes, from, to);
   if (Math.abs(seconds) < EXACT_SECONDS) appendInt64(out, seconds * 1_000_000 + micros);
   else appendBigInt(out, BigInt(seconds) * 1_000_000n + BigInt(micros));
-}
-
-/** Days since the epoch of `YYYY-MM-DD`; years begin in March, so that leap days come last. */
-function dayOf(bytes: Uint8Array, at: number): number {
-  const month = twoDigits(bytes, at + 5);
-  const year = twoDigits(bytes, at) * 100 + twoDigits(bytes, at + 2) - (month <= 2 ? 1 : 0);
-  const day = Math.trunc((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + twoDigits(bytes, at + 8) - 1;
-  const leaps = Math.floor(year / 4) - Math.floor(year / 100) + Math.floor(year / 400);
-  return year * 365 + leaps + day - 719_468;
-}
-
-function twoDigits(bytes: Uint8Array, at: number): number {
-  return ((bytes[at] as number) - ZERO) * 10 + (bytes[at + 1] as number) - ZERO;
 }
 
 /** @param value whole, and exact as a double */

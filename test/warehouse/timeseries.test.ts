@@ -25,6 +25,37 @@ test('samples whose times differ in less than a microsecond stay apart', async (
   ]);
 });
 
+test('samples of one moment stay apart, however it is written', async () => {
+  const times = [
+    '11:00:00Z',
+    '13:00:00+02:00',
+    '11:00:00.000Z',
+    '11:00:00.0000001',
+    '09:30:00-01:30',
+    '11:00:00.5Z',
+    '11:00:01Z',
+  ];
+  const data = times.map((time, value) => ({ ...sample(1, value), timestamp: `2026-03-01T${time}` }));
+  const event = eventOf(
+    1,
+    HEART,
+    samples(...data, { ...sample(1, 7), type: 'a' }, { ...sample(1, 8), type: 'a' }),
+  );
+  const escaped = event.body.toString().replace('"type":"a"', String.raw`"type":"\u0061"`);
+  const sql = await loaded([{ ...event, body: Buffer.from(escaped) }], 'timeseries');
+  expect(await sql('SELECT value::INT, repetition::INT FROM timeseries_latest ORDER BY value')).toEqual([
+    [0, null],
+    [1, 1],
+    [2, 2],
+    [3, 3],
+    [4, 4],
+    [5, null],
+    [6, null],
+    [7, null],
+    [8, 1],
+  ]);
+});
+
 test('samples that only their values tell apart stay apart, and one that is sent again replaces itself', async () => {
   const sql = await loaded(
     [

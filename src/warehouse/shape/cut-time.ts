@@ -7,12 +7,12 @@ import { copyText } from '../../lib/json-compact.ts';
 
 /** Where the digits of a fraction begin in a time in quotes, and those beyond microseconds. */
 const FRACTION = 21;
-export const BEYOND_MICROSECONDS = FRACTION + 6;
+const BEYOND_MICROSECONDS = FRACTION + 6;
 /** Length of the shortest time in quotes that has such digits: seven, and no offset. */
 const SHORTEST = BEYOND_MICROSECONDS + 2;
 
 /** How many digits beyond microseconds a time in quotes has, without escapes. */
-export function digitsBeyond(bytes: Uint8Array, from: number, to: number): number {
+function digitsBeyond(bytes: Uint8Array, from: number, to: number): number {
   if (to - from < SHORTEST) return 0;
   let i = from + FRACTION;
   while (isDigit(bytes[i])) i += 1;

@@ -1,8 +1,9 @@
+import { canonicalString } from '../../lib/json-compact.ts';
 import { BACKSLASH } from '../../lib/json-text.ts';
 import { ByteWriter } from '../../lib/byte-writer.ts';
-import { BEYOND_MICROSECONDS, digitsBeyond } from './cut-time.ts';
 import type { EnvelopeValues } from './envelope.ts';
 import { ExtraWriter } from './extra.ts';
+import { instantOf } from './instant.ts';
 import type { RowPlan } from './plan.ts';
 
 /** The row that is being gathered: where in the document each column's value stands, and what no column took. */
@@ -87,14 +88,24 @@ export class RowState {
     let one = 0;
     let two = 1;
     for (const slot of this.plan.keySlots) {
-      const from = this.from[slot] as number;
-      const to = from < 0 ? from : Math.abs(this.to[slot] as number);
       one = (Math.imul(one, 31) + slot) | 0;
-      // Times that differ in what their column has not are the same key.
-      const beyond = this.plan.columns[slot]?.type === 'timestamp' ? digitsBeyond(bytes, from, to) : 0;
-      const cut = from + BEYOND_MICROSECONDS;
-      for (let i = from; i < to - beyond; i += 1) {
-        const byte = bytes[i < cut ? i : i + beyond] as number;
+      let from = this.from[slot] as number;
+      if (from < 0) continue;
+      let to = this.to[slot] as number;
+      let value = bytes;
+      if (to < 0) {
+        value = canonicalString(bytes, from, -to);
+        [from, to] = [0, value.length];
+      }
+      // Times that are written in another way are the same key.
+      if (this.plan.columns[slot]?.type === 'timestamp') {
+        const { seconds, micros } = instantOf(value, from + 1, to - 1);
+        one = (Math.imul(one, 31) + Math.imul(seconds, 0x9e_37_79_b1) + micros) | 0;
+        two = (Math.imul(Math.imul(two, 16_777_619) ^ seconds, 16_777_619) ^ micros) | 0;
+        continue;
+      }
+      for (let i = from; i < to; i += 1) {
+        const byte = value[i] as number;
         one = (Math.imul(one, 31) + byte) | 0;
         two = (Math.imul(two, 16_777_619) ^ byte) | 0;
       }
