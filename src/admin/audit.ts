@@ -1,9 +1,14 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Erasures } from '../core/erasure.ts';
 import type { Selection } from '../core/journal.ts';
 import type { Operations } from '../core/operations.ts';
 import { pagesOf } from '../core/page.ts';
+import { hashedId } from '../core/hashed-id.ts';
 import { ChainedLog } from '../lib/chained-log.ts';
+import { makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
+import { writeOnce } from '../lib/new-file.ts';
 import type { TokenName } from './tokens.ts';
 
 /** Name of the log's files, beside `owner.json`. */
@@ -24,7 +29,10 @@ type SetAside = keyof typeof SET_ASIDE;
 /** Who asked: by which token, a command that had the journal to itself, or the receiver by itself. */
 export type Asker = TokenName | 'command' | 'receiver';
 
-/** A line of the log. Ids are of events, of sinks their names, of erasures their requests and receipts, of replays
+/** What is noted of these stands there by the hashes of delivery ids: the log keeps them when the events, and whose they were, are erased. */
+const HASHED: ReadonlySet<AuditEntry['what']> = new Set(['events', 'quarantine', 'dead-letters']);
+
+/** A line of the log. Ids are of events hashes of their ids (`hashedId`), of sinks their names, of erasures their requests and receipts, of replays
  * their ids and from where to where, of archives the sink and the part that was shown, of queries their hash; never bodies, never ids of users. */
 export interface AuditEntry {
   readonly who: Asker;
@@ -37,6 +45,7 @@ export interface AuditEntry {
 export class Audit {
   readonly #log: ChainedLog;
   readonly #folder: string;
+  #key: string | null = null;
 
   /** @param folder where `owner.json` is */
   constructor(folder: string) {
@@ -46,15 +55,34 @@ export class Audit {
 
   /** @throws MillraceError audit_unwritable */
   async note({ ids, ...entry }: AuditEntry): Promise<void> {
-    const lines: object[] = [];
-    for (let at = 0; at < ids.length; at += IDS) lines.push({ ...entry, ids: ids.slice(at, at + IDS) });
-    if (lines.length === 0) return;
+    if (ids.length === 0) return;
     try {
+      const noted = HASHED.has(entry.what) ? await this.#hashed(ids) : ids;
+      const lines: object[] = [];
+      for (let at = 0; at < noted.length; at += IDS) lines.push({ ...entry, ids: noted.slice(at, at + IDS) });
       await this.#log.append(lines);
     } catch (error) {
       throw new MillraceError('audit_unwritable', `${this.#folder}: ${messageOf(error)}`, { cause: error });
     }
   }
+
+  async #hashed(ids: readonly string[]): Promise<readonly string[]> {
+    const key = (this.#key ??= auditKey(this.#folder) ?? (await this.#makeKey()));
+    return ids.map((id) => hashedId(key, id));
+  }
+
+  async #makeKey(): Promise<string> {
+    makeFolder(this.#folder, 0o700);
+    const made = randomBytes(32).toString('hex');
+    await writeOnce(join(this.#folder, `${AUDIT}.key`), Buffer.from(`${made}\n`), OWNER_ONLY);
+    // Another process may have been first.
+    return auditKey(this.#folder) ?? made;
+  }
+}
+
+/** @returns the key of the hashes; null when nothing was noted yet */
+export function auditKey(folder: string): string | null {
+  return readIfThere(join(folder, `${AUDIT}.key`))?.trim() ?? null;
 }
 
 /** The operations for one who asks. What is dropped or retried is what was noted before, page by page. */

@@ -1,4 +1,4 @@
-import { placeKeyOf } from '../config/folders.ts';
+import { archiveKeyOf, placeKeyOf } from '../config/folders.ts';
 import type { LoadedConfig } from '../config/config.ts';
 import { MillraceError } from '../core/errors.ts';
 import { pagesOf } from '../core/page.ts';
@@ -15,36 +15,40 @@ type Aside = Pick<ProveReport, 'quarantined' | 'dead' | 'dropped' | 'unclear'>;
 
 export const NOTHING_ASIDE: Aside = { quarantined: 0, dead: 0, dropped: 0, unclear: [] };
 
-/** @returns for each archive the sink that writes it, under its former name too; none where the config has no such archive */
-export async function sinksOf(
-  paths: readonly string[],
-  flags: ConfigFlags,
-  io: Io,
-): Promise<ReadonlySet<string>[]> {
-  const { sinks } = (await resolvedConfigOf(flags, io)).config;
+/** An archive, and the sinks that write it; none where the config has no such archive. */
+interface Written {
+  /** As `archiveKeyOf` tells it. */
+  readonly keys: ReadonlySet<string>;
+  /** A former name too. */
+  readonly sinks: ReadonlySet<string>;
+}
+
+/** @returns what the config has of each archive */
+export async function writersOf(paths: readonly string[], flags: ConfigFlags, io: Io): Promise<Written[]> {
+  const { config } = await resolvedConfigOf(flags, io);
   return paths.map((path) => {
     const place = placeKeyOf(path);
-    const names = Object.entries(sinks).flatMap(([name, { continues, description }]) => {
-      const { archive } = description;
-      return archive !== undefined && placeKeyOf(archive) === place ? [name, continues ?? name] : [];
-    });
+    const own = Object.entries(config.sinks).filter(
+      ([, { description }]) => description.archive !== undefined && placeKeyOf(description.archive) === place,
+    );
+    const names = own.flatMap(([name, { continues }]) => [name, continues ?? name]);
     if (names.length === 0)
       note(
         io,
         `${path} is no sink's archive in the config: dead letters do not explain what is missing there`,
       );
-    return new Set(names);
+    const keys = own.flatMap(([, { description }]) => archiveKeyOf(description.archive) ?? []);
+    return { keys: new Set(keys), sinks: new Set(names) };
   });
 }
 
 /**
  * Why events are in none of the archives: they wait for a person, or a person dropped them. An event in quarantine never got to
  * a sink. A dead letter did not get to one sink, and may have got to all others: it explains only what is missing in that one's archive.
- * @param archives the sinks that write each archive
  */
 export async function findAside(
   loaded: LoadedConfig,
-  archives: readonly ReadonlySet<string>[],
+  archives: readonly Written[],
   entries: LogEntries,
   io: Io,
 ): Promise<Aside> {
@@ -59,19 +63,17 @@ export async function findAside(
   const fromQuarantine = account(done.filter(({ from }) => from === 'quarantine'));
 
   const dead = [...waiting, ...done].filter(({ from }) => from === 'dead-letters');
-  const sinks = new Map<string, Set<string>>();
-  for (const { entry, sink } of dead)
-    if (sink !== null) sinks.set(entry, (sinks.get(entry) ?? new Set()).add(sink));
+  const letters = Map.groupBy(dead, ({ entry }) => entry);
   const explained = dead.filter(({ entry }) =>
-    archives.every((names) => !names.isDisjointFrom(sinks.get(entry) ?? new Set())),
+    archives.every((written) => letters.get(entry)?.some((letter) => isMissingIn(written, letter)) === true),
   );
   const waitingDead = account(explained.filter(({ state }) => state === 'waits'));
   const fromDead = account(explained);
 
-  const isOfArchive = (sink: string | null): boolean =>
-    sink !== null && archives.some((names) => names.has(sink));
-  const unclear = [...dead, ...notes].flatMap(({ from, state, sink, entry }) => {
-    const mayExplain = from === 'quarantine' ? state === 'begun' : isOfArchive(sink);
+  const unclear = [...dead, ...notes].flatMap((one) => {
+    const { from, state, entry } = one;
+    const mayExplain =
+      from === 'quarantine' ? state === 'begun' : archives.some((written) => mayBeMissingIn(written, one));
     if (!mayExplain) return [];
     const bytes = Buffer.from(entry, 'base64');
     const places = entries.openOf(bytes);
@@ -79,6 +81,19 @@ export async function findAside(
     return places;
   });
   return { quarantined, dead: waitingDead, dropped: fromQuarantine + fromDead, unclear };
+}
+
+type Letter = Pick<DroppedNote, 'sink' | 'archive'>;
+
+/** A name may be another sink's by now; a place stays, whatever its sink is called. */
+function isMissingIn(written: Written, { sink, archive }: Letter): boolean {
+  if (archive !== undefined) return archive !== null && written.keys.has(archive);
+  return sink !== null && written.sinks.has(sink);
+}
+
+/** The archive may have been moved since, or its sink may have the name of another. */
+function mayBeMissingIn(written: Written, letter: Letter): boolean {
+  return isMissingIn(written, letter) || (letter.sink !== null && written.sinks.has(letter.sink));
 }
 
 interface Found {

@@ -7,7 +7,7 @@ import type { ManifestLine } from '../core/archive-manifest.ts';
 import { messageOf } from '../core/errors.ts';
 import { entryOfRecord, type LogHead } from '../core/receipt.ts';
 import { erasedEntries, openEntries, type ErasedEntries } from '../erase/receipt.ts';
-import { readProof } from '../proof/open.ts';
+import { readProof, type ProofPlace } from '../proof/open.ts';
 import { parseKept, type KeptReceipt } from '../receipts/kept.ts';
 import { openLog } from '../receipts/log-source.ts';
 import { parseVerifier, type NoteVerifier, type TreeHead } from '../receipts/note.ts';
@@ -15,14 +15,8 @@ import { receiptsPlace } from '../receipts/place.ts';
 import { LogEntries } from '../receipts/prove.ts';
 import { parseProof, verifyProof } from '../receipts/proof-text.ts';
 import { witnessedHead, type WitnessedHead } from '../receipts/witnessed.ts';
-import { findAside, NOTHING_ASIDE, sinksOf } from './archive-prove-aside.ts';
-import {
-  showProof,
-  verdictOf,
-  type OpenErasure,
-  type ProveReport,
-  type WitnessedReport,
-} from './archive-prove-report.ts';
+import { findAside, NOTHING_ASIDE, writersOf } from './archive-prove-aside.ts';
+import { showProof, verdictOf, type ProveReport, type WitnessedReport } from './archive-prove-report.ts';
 import { configOf } from './config-options.ts';
 import { print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
@@ -40,7 +34,8 @@ Examples:
 Every event that the signed log of receipts has must be in the archive, or on the receipt of an erasure. The archive must be of a sink that
 gets all events; name several for a sink each. What is missing there is looked for in quarantine, among the dead letters of the sink
 that writes the archive, and among what a person dropped from them (erasure.path/dropped.jsonl, signed as the manifest is). The sink is the one whose
-archive the config has at this path: for a copy elsewhere dead letters say nothing. An event is unclear when not all sinks of the archives that were
+archive the config has at this path, whatever its name was when a dead letter was dropped: for a copy elsewhere dead letters say nothing. An event is
+unclear when a dead letter was dropped of a sink of this name that had another archive then, or none, when not all sinks of the archives that were
 named have it as a dead letter, or when a drop was begun and is not known to have been done. What still waits in the journal is not there yet: \`millrace flush\` first. --receipts takes
 what a sender kept, as \`millrace receipt verify\` does: each must be the entry that it names. Whoever has the disk can make a new log, and
 cannot make one that receipts which were completed before agree with, nor one that the lines of the manifest do, which say how the log ended
@@ -101,21 +96,26 @@ async function prove(paths: readonly string[], options: Options, io: Io): Promis
   const heads = [...kept.map(({ head }) => head), signed?.head, ...said.map(({ head }) => head)];
   const entries = await LogEntries.read(log, verifier, new Set(heads.flatMap((head) => head?.size ?? [])));
   const found = await findArchived(paths, entries, options, io);
-  const erased = erasures.flatMap((one) => one.entries).filter((entry) => entries.account(entry)).length;
-  const open = config === null ? [] : findOpen(config.erasure.path, entries);
+  const before = config === null ? NOTHING_ERASED : findErased(config, entries);
+  const isAllFound = (): boolean => entries.missing().next().done === true;
   const aside =
-    loaded === null || entries.missing().next().done === true
+    loaded === null || isAllFound()
       ? NOTHING_ASIDE
-      : await findAside(loaded, await sinksOf(paths, options, io), entries, io);
+      : await findAside(loaded, await writersOf(paths, options, io), entries, io);
+  // What a retry brought into the archive meanwhile, or an erasure took out of it.
+  const again = isAllFound()
+    ? { archived: 0, closed: found.closed }
+    : await findArchived(paths, entries, options, io);
+  const after = config === null ? NOTHING_ERASED : findErased(config, entries);
   return {
     size: entries.head.size,
     events: entries.events,
-    archived: found.archived,
-    erased,
-    closed: found.closed,
+    archived: found.archived + again.archived,
+    erased: before.erased + after.erased,
+    closed: again.closed,
     ...aside,
     missing: [...entries.missing()],
-    open,
+    open: [...before.open, ...after.open],
     false_receipts: [
       ...kept.flatMap((one) => falseReceipt(one, entries) ?? []),
       ...erasures.flatMap((one) => falseErasure(one, entries, verifier.name)),
@@ -154,13 +154,21 @@ async function findArchived(
   return counts;
 }
 
-function findOpen(erasureFolder: string, entries: LogEntries): OpenErasure[] {
-  return [...openEntries(erasureFolder)]
-    .map(({ id, entries: taken }) => ({
-      request: id,
-      entries: taken.filter((entry) => entries.account(entry)).length,
-    }))
+const NOTHING_ERASED: Pick<ProveReport, 'erased' | 'open'> = { erased: 0, open: [] };
+
+/** What erasures have taken, and nothing was found for before. */
+function findErased(config: ProofPlace, entries: LogEntries): Pick<ProveReport, 'erased' | 'open'> {
+  const { path } = config.erasure;
+  // Before the receipts: one is written before its request is removed.
+  const begun = [...openEntries(path)];
+  const accounted = (taken: readonly Buffer[]): number =>
+    taken.filter((entry) => entries.account(entry)).length;
+  let erased = 0;
+  for (const one of erasedEntries(path, readProof(config).trusted)) erased += accounted(one.entries);
+  const open = begun
+    .map(({ id, entries: taken }) => ({ request: id, entries: accounted(taken) }))
     .filter((one) => one.entries > 0);
+  return { erased, open };
 }
 
 /** How the log ended at some time, and what says so. */

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
-import { AUDIT, type AuditEntry } from '../admin/audit.ts';
+import { AUDIT, auditKey, type AuditEntry } from '../admin/audit.ts';
+import { hashedId } from '../core/hashed-id.ts';
 import { EXIT } from '../core/errors.ts';
 import { ownerFolder } from '../journal/owner.ts';
 import { verifyChain, type ChainedLine } from '../lib/verify-chain.ts';
@@ -11,14 +12,15 @@ import { printList } from './table.ts';
 const HELP = `
 Examples:
   millrace audit list --limit 20
+  millrace audit list --id msg_2a4f       who has seen or dropped this delivery
   millrace audit list --json | jq 'select(.action == "show")'
   millrace audit verify
   millrace audit verify --head 6e0b…      a hash that an earlier verify printed
 
 The log records who read which bodies, and who dropped, retried, replayed (in the console) or erased what. It is audit.jsonl beside the journal, or in
 erasure.path with acknowledge: delivered. Actors: config (admin.token), owner (the commands' token), console (a browser
-session), command (one that had the journal to itself), receiver (what was due). It holds ids of events, requests and
-receipts, but no bodies and no user ids. Each line has the hash of the line before it. Anyone who can write to the folder
+session), command (one that had the journal to itself), receiver (what was due). It holds ids of requests and receipts, but no
+bodies, no user ids, and of the ids of events only keyed hashes (the key is audit.key beside it): they outlive the events, and an erasure. Each line has the hash of the line before it. Anyone who can write to the folder
 could rewrite the whole log; compare it with a head stored elsewhere to detect that.
 Exit codes: 0 unchanged, 2 usage or config, 4 lines are missing or were changed.`;
 
@@ -40,11 +42,16 @@ export function auditCommand(io: Io): Command {
       .addHelpText('after', HELP);
   verb('list', 'the newest entries, oldest first')
     .addOption(option('--limit <n>', 'show at most this many entries', wholeNumber(1), '50'))
-    .action(async (options: Options & { readonly limit: number }) => {
-      const { limit } = options;
+    .option('--id <id>', 'show only entries about the event with this delivery id')
+    .action(async (options: Options & { readonly limit: number; readonly id?: string }) => {
+      const { limit, id } = options;
+      const folder = folderOf(io, options);
+      const hashed = id === undefined ? undefined : hashedId(auditKey(folder) ?? '', id);
       const newest: (ChainedLine & AuditEntry)[] = [];
-      const { problems } = await verifyChain(folderOf(io, options), AUDIT, {
+      const { problems } = await verifyChain(folder, AUDIT, {
         onLine: (line) => {
+          const entry = line as ChainedLine & Partial<AuditEntry>;
+          if (hashed !== undefined && entry.ids?.includes(hashed) !== true) return;
           newest.push(line as ChainedLine & AuditEntry);
           if (newest.length > limit) newest.shift();
         },

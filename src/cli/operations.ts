@@ -2,6 +2,8 @@ import { createValidatorFor } from '../validate/envelope.ts';
 import { Audit, auditedOperations } from '../admin/audit.ts';
 import { createOperations } from '../admin/operations.ts';
 import type { Config, LoadedConfig } from '../config/config.ts';
+import { archiveKeyOf } from '../config/folders.ts';
+import { resolveModules } from '../config/modules.ts';
 import { systemClock } from '../core/clock.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { GivenUp, Operations } from '../core/operations.ts';
@@ -52,7 +54,7 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
     if (client !== null) return remote(client);
     throw usageError('with acknowledge: delivered only the admin listener can be asked (admin.enabled)');
   }
-  if (config.journal.type === 'kafka') return openShared(config);
+  if (config.journal.type === 'kafka') return openShared(loaded);
   let journal: SqliteJournal;
   try {
     journal = await openJournal(config);
@@ -72,7 +74,7 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
     sinks: () => [],
     hasSink: (name) => config.sinks[name] !== undefined,
     dropSink: async (sink) => drop(journal, config, sink),
-    noteDropped: droppedBy(openProof(config)),
+    noteDropped: droppedBy(openProof(config), (sink) => archiveOf(loaded, sink)),
     schema: {
       report: async () => {
         const text = await journal.checkpoints.load(MEMORY_KEY);
@@ -85,16 +87,23 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
 }
 
 /** On the topics, which are the same for everybody: through the receiver that runs here, if there is one, else directly. */
-async function openShared(config: Config): Promise<OpenOperations> {
+async function openShared(loaded: LoadedConfig): Promise<OpenOperations> {
+  const { config } = loaded;
   const client = AdminClient.of(config);
   if (client !== null && (await client.isListening())) return remote(client);
   const journal = await openTopics(config);
   const audit = new Audit(ownerFolder(config));
-  const operations = auditedOperations(operationsOn(journal, config), audit, 'command');
+  const operations = auditedOperations(operationsOn(journal, loaded), audit, 'command');
   return { operations, close: () => journal.close() };
 }
 
-function operationsOn(journal: KafkaJournal, config: Config): Operations {
+async function archiveOf(loaded: LoadedConfig, sink: string): Promise<string | null> {
+  const { descriptions } = await resolveModules(loaded);
+  return archiveKeyOf(descriptions.get(`sinks.${sink}`)?.archive);
+}
+
+function operationsOn(journal: KafkaJournal, loaded: LoadedConfig): Operations {
+  const { config } = loaded;
   return createOperations({
     journal,
     validate: createValidatorFor(config),
@@ -102,7 +111,7 @@ function operationsOn(journal: KafkaJournal, config: Config): Operations {
     sinks: () => [],
     hasSink: (name) => config.sinks[name] !== undefined,
     dropSink: () => Promise.reject(usageError('sink drop needs journal.type: local')),
-    noteDropped: droppedBy(openProof(config)),
+    noteDropped: droppedBy(openProof(config), (sink) => archiveOf(loaded, sink)),
     schema: null,
   });
 }
@@ -118,7 +127,7 @@ export async function withLedger<T>(
   try {
     const ledger = await journal.ledger();
     return await work({
-      ...operationsOn(journal, config),
+      ...operationsOn(journal, loaded),
       account: (since, until) => ledger.account(since, until, Object.keys(config.sinks)),
       listHeads: (after) => ledger.heads(after),
     });

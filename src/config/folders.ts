@@ -64,6 +64,11 @@ export function placeKeyOf(path: string): string | undefined {
   return (storeLevels(path) ?? placesOf(path))[0];
 }
 
+/** The same as it can be noted for later: by name, for a folder may be made again. Null where a sink writes no archive. */
+export function archiveKeyOf(archive: string | undefined): string | null {
+  return archive === undefined ? null : (storeLevels(archive)?.[0] ?? resolve(archive));
+}
+
 function clash(one: Owned, other: Owned): string | null {
   const theirs = `the ${other.what} of ${keyOf(other.key)} (${other.path})`;
   if (one.places[0] === other.places[0]) return `${one.path} is ${theirs} too`;

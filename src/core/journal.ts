@@ -102,8 +102,9 @@ export interface JournalAccount {
   readonly countedSince: number | null;
   /** Where each sink began: what came before is not for it. */
   readonly started: readonly (readonly [sink: string, seq: number])[];
-  /** Dead letters that a person dropped; `sink` is empty for those of the quarantine. */
+  /** Dead letters that a person dropped; `sink` is empty for those of the quarantine. With `droppedKey` each id is its `hashedId`. */
   readonly dropped: readonly { readonly id: string; readonly sink: string }[];
+  readonly droppedKey?: string;
   /** Where each event was to go. */
   readonly routes: RouteRecord;
   /** The log of receipts that the events were entered in; left out where there was none. */

@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import type { Selection } from '../core/journal.ts';
-import { entryOf, type SetAsideEntry, type SetAsideKind } from '../core/receipt.ts';
-import type { Handling } from '../core/event.ts';
+import type { SetAsideEntry, SetAsideKind } from '../core/receipt.ts';
+import { entryOfKept } from './receipt-entries.ts';
 
 /** Of bodies that are read and hashed in one step: some milliseconds, which commits wait for. */
 const STEP_BYTES = 4 * 2 ** 20;
@@ -74,9 +74,5 @@ export class AsideEntries {
 }
 
 function entryIn([, id, receivedAt, headers, handling, isEntered, body]: Row): Buffer | null {
-  if (isEntered === 0) return null;
-  // What a replay sends may be from another receiver, with another log.
-  const { replayId } = (handling === null ? {} : JSON.parse(handling)) as Handling;
-  if (replayId !== undefined) return null;
-  return entryOf({ id, receivedAt, headers: JSON.parse(headers) as Record<string, string>, body });
+  return isEntered === 0 ? null : entryOfKept({ id, receivedAt, headers, handling, body });
 }

@@ -23,11 +23,11 @@ export class Damages {
 
   /** Each is noted once, however many sinks come across it; returns those that were new. */
   note(found: readonly DamagedRecord[], now: number): readonly Damage[] {
-    const note = this.#db.prepare('INSERT OR IGNORE INTO damaged VALUES (?, ?, ?)');
+    const note = this.#db.prepare('INSERT OR IGNORE INTO damaged VALUES (?, NULL, ?)');
     return this.#transactions.run(() =>
       found.flatMap(({ seq, row, body }) => {
         const id = row?.[0] ?? null;
-        if (note.run(seq, id, now).changes === 0) return [];
+        if (note.run(seq, now).changes === 0) return [];
         const detail = `journal record ${seq} is damaged`;
         if (row !== null) this.#setAside.quarantine(JSON.stringify([{ code: 'damaged', detail }]), row, body);
         return [{ seq, id }];

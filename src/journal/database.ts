@@ -22,7 +22,7 @@ const EVENT_DDL = `
   received_at INTEGER NOT NULL, headers TEXT NOT NULL, handling TEXT, body BLOB NOT NULL`;
 
 const DDL = `
--- Records that turned out not to be what was written; those that could be read are in quarantine as well.
+-- Records that turned out not to be what was written; those that could be read are in quarantine as well. Earlier programs noted ids.
 CREATE TABLE IF NOT EXISTS damaged (seq INTEGER PRIMARY KEY, id TEXT, found_at INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS cursors (sink TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS checkpoints (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -45,7 +45,8 @@ CREATE TABLE IF NOT EXISTS sealed_ids (
   generation INTEGER, hash BLOB, age INTEGER, PRIMARY KEY (generation, hash)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS generations (
   generation INTEGER PRIMARY KEY, last_at INTEGER NOT NULL, ids INTEGER NOT NULL, filter BLOB NOT NULL);
--- What came in, and to what end, by the hour of receipt: outlives the events. And which dead letters a person dropped.
+-- What came in, and to what end, by the hour of receipt: outlives the events. And which dead letters a person dropped, by the hash of
+-- their ids.
 CREATE TABLE IF NOT EXISTS hour_counts (
   hour INTEGER NOT NULL, kind TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (hour, kind)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS dropped_letters (

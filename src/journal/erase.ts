@@ -3,7 +3,8 @@ import { Owners, type Subject } from '../core/erasure.ts';
 import { USER_MALFORMED } from '../core/ingest.ts';
 import type { AsideEntries } from './aside-entries.ts';
 import type { Checkpoints } from './checkpoints.ts';
-import { entryAt } from './receipt-entries.ts';
+import type { DroppedLetters } from './dropped-letters.ts';
+import { entryOfSeq } from './receipt-entries.ts';
 import { eraseGaps, eraseRecords, ownedAfter } from './segments/erasing.ts';
 import type { SegmentLog } from './segments/log.ts';
 import type { Transactions } from './transactions.ts';
@@ -64,6 +65,7 @@ export interface EraserParts {
   readonly checkpoints: Checkpoints;
   readonly log: SegmentLog;
   readonly asideEntries: AsideEntries;
+  readonly dropped: DroppedLetters;
 }
 
 /**
@@ -79,14 +81,16 @@ export class Eraser {
   readonly #checkpoints: Checkpoints;
   readonly #log: SegmentLog;
   readonly #asideEntries: AsideEntries;
+  readonly #dropped: DroppedLetters;
   #heldBytes = 0;
 
   /** @param rebuildBytes size up to which the database is rebuilt while deliveries wait; above, free pages are written over */
   constructor(
-    { db, transactions, checkpoints, log, asideEntries }: EraserParts,
+    { db, transactions, checkpoints, log, asideEntries, dropped }: EraserParts,
     rebuildBytes = REBUILD_BYTES,
   ) {
     this.#asideEntries = asideEntries;
+    this.#dropped = dropped;
     this.#db = db;
     this.#transactions = transactions;
     this.#rebuildBytes = rebuildBytes;
@@ -151,7 +155,7 @@ export class Eraser {
     if (owned.length > 0) {
       this.#transactions.run(() => {
         this.#count('events', owned);
-        this.#noteEntries(owned, ({ seq }) => entryAt(this.#log, seq)?.toString('base64'));
+        this.#noteEntries(owned, ({ seq }) => entryOfSeq(this.#log, seq)?.toString('base64'));
         this.#checkpoints.save(INTENT, JSON.stringify(owned.map(({ seq }) => seq)));
       });
       this.#finish();
@@ -188,6 +192,9 @@ export class Eraser {
 
   #setAside(subjects: readonly Subject[]): void {
     this.#transactions.run(() => {
+      // Earlier programs noted ids.
+      this.#dropped.hashAll();
+      this.#db.prepare('UPDATE damaged SET id = NULL WHERE id IS NOT NULL').run();
       for (const table of ['quarantine', 'dead_letters'] as const) this.#eraseSetAside(subjects, table);
     });
   }

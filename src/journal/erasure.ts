@@ -23,15 +23,16 @@ export async function eraseFrom(
   for (const { request } of subjects) {
     const counts = await eraser.counts(request);
     const entries = await eraser.entries(request);
-    for (const [item, count] of Object.entries(counts)) {
-      if (count === 0) continue;
+    const items = Object.entries(counts).filter(([, count]) => count > 0);
+    for (const [index, [item, count]] of items.entries()) {
       await record({
         store: name,
         item,
         removed: { [request]: count },
         sha256_before: null,
         sha256_after: null,
-        ...(item === 'events' && entries.length > 0 ? { entries: { [request]: entries } } : {}),
+        // Of all the items: an event and its dead letter have one entry.
+        ...(index === 0 && entries.length > 0 ? { entries: { [request]: entries } } : {}),
       });
     }
   }

@@ -1,21 +1,30 @@
 import type Database from 'better-sqlite3';
 import type { JournalAccount } from '../core/journal.ts';
 import type { Checkpoints } from './checkpoints.ts';
+import type { DroppedLetters } from './dropped-letters.ts';
 import type { Events } from './events.ts';
 
 const STARTED = 'sink-started/';
 const HOUR = 3_600_000;
+
+interface LedgerParts {
+  readonly checkpoints: Checkpoints;
+  readonly events: Pick<Events, 'counts' | 'tally'>;
+  readonly dropped: DroppedLetters;
+}
 
 /** Reads what a reconciliation needs beside the events: counts, and where sinks began. */
 export class LedgerReader {
   readonly #db: Database.Database;
   readonly #checkpoints: Checkpoints;
   readonly #events: Pick<Events, 'counts' | 'tally'>;
+  readonly #dropped: DroppedLetters;
 
-  constructor(db: Database.Database, checkpoints: Checkpoints, events: Pick<Events, 'counts' | 'tally'>) {
+  constructor(db: Database.Database, { checkpoints, events, dropped }: LedgerParts) {
     this.#db = db;
     this.#checkpoints = checkpoints;
     this.#events = events;
+    this.#dropped = dropped;
   }
 
   /** Remembers where a sink that is new begins: it never gets what came before. */
@@ -29,6 +38,7 @@ export class LedgerReader {
 
   sinkRenamed(from: string, to: string): void {
     this.#db.prepare('UPDATE checkpoints SET key = ? WHERE key = ?').run(STARTED + to, STARTED + from);
+    this.#dropped.sinkRenamed(from, to);
   }
 
   /** All but the positions, which the store knows. */
@@ -39,9 +49,6 @@ export class LedgerReader {
       )
       .raw()
       .all(`${STARTED}*`) as [string, number][];
-    const dropped = this.#db
-      .prepare('SELECT id, sink FROM dropped_letters WHERE received_at >= ? AND received_at < ?')
-      .all(since, until) as JournalAccount['dropped'];
     const { counts, tally } = this.#events;
     const first = this.#db.prepare('SELECT min(hour) FROM hour_counts').pluck().get() as number | null;
     const hours = [...(first === null ? [] : [first]), ...tally.counted.map(([, hour]) => hour)];
@@ -49,7 +56,7 @@ export class LedgerReader {
       counts: counts.read(since, until, tally),
       countedSince: hours.length === 0 ? null : Math.min(...hours) * HOUR,
       started,
-      dropped,
+      ...this.#dropped.read(since, until),
     };
   }
 }

@@ -1,8 +1,9 @@
-import { commitment, ENTRY_BYTES, NO_EVENT, SALT_DIGITS, SALT_HEADER } from '../core/receipt.ts';
+import type { Handling } from '../core/event.ts';
+import { commitment, ENTRY_BYTES, entryOf, SALT_DIGITS, SALT_HEADER } from '../core/receipt.ts';
 import { bodyHashOf } from './dedup.ts';
 import { isErasedAt, partsAt, RECORD_HEADER, type RecordParts } from './segments/format.ts';
 import type { SegmentLog } from './segments/log.ts';
-import { pageAfter } from './segments/pages.ts';
+import { pageAfter, rowOf } from './segments/pages.ts';
 import { bodyAt, identityAt, sourceAndId, textsAt } from './segments/records.ts';
 
 /** Entries of the log of receipts, one for each seq without a hole. */
@@ -70,9 +71,27 @@ function writeEntry(bytes: Buffer, at: number, records: Buffer, to: number): voi
   }
 }
 
-/** The entry of one event; null when it has none. */
-export function entryAt(log: SegmentLog, seq: number): Buffer | null {
-  const { records } = entriesAfter(log, seq - 1, 1);
-  const entry = Buffer.from(records.buffer, records.byteOffset, records.length);
-  return entry.equals(NO_EVENT) ? null : entry;
+/** The entry that one event has in the log, at its own place or, when it was retried, at that of its first record; null when it has none. */
+export function entryOfSeq(log: SegmentLog, seq: number): Buffer | null {
+  const found = rowOf(log, seq);
+  if (found === null) return null;
+  const [id, , , , , , receivedAt, headers, handling] = found.row;
+  return entryOfKept({ id, receivedAt, headers, handling, body: found.body });
+}
+
+/** An event as it is kept in rows: headers and handling are JSON. */
+export interface KeptEvent {
+  readonly id: string;
+  readonly receivedAt: number;
+  readonly headers: string;
+  readonly handling: string | null;
+  readonly body: Buffer;
+}
+
+/** The entry of an event that was received, wherever it is kept now; null when it has none. */
+export function entryOfKept({ headers, handling, ...event }: KeptEvent): Buffer | null {
+  const { replayId } = (handling === null ? {} : JSON.parse(handling)) as Handling;
+  // What a replay sends may be from another receiver, with another log.
+  if (replayId !== undefined) return null;
+  return entryOf({ ...event, headers: JSON.parse(headers) as Record<string, string> });
 }

@@ -5,6 +5,7 @@ import { canonicalId } from '../core/named-ids.ts';
 import { formatTarget } from '../core/route.ts';
 import type { SearchQuery } from '../core/search.ts';
 import { EVENT_COLUMNS, ROW_COLUMNS } from './database.ts';
+import type { DroppedLetters } from './dropped-letters.ts';
 import { bodiesOf, eventOf, packRows, type EventRow, type Handled, type Packed } from './rows.ts';
 
 /** A dead letter without its event. */
@@ -39,9 +40,11 @@ export class SetAside {
   readonly #quarantine;
   readonly #add;
   readonly #isThere;
+  readonly #dropped: DroppedLetters;
 
-  constructor(db: Database.Database) {
+  constructor(db: Database.Database, dropped: DroppedLetters) {
     this.#db = db;
+    this.#dropped = dropped;
     db.function('canonical', { deterministic: true }, (id) => (id === null ? null : canonicalId(String(id))));
     this.#quarantine = db.prepare(insertInto('quarantine'));
     this.#add = db.prepare(insertInto('dead_letters'));
@@ -117,12 +120,7 @@ export class SetAside {
     const { where, values } = conditions(table, selection);
     const sink = table === 'dead_letters' ? 'sink' : `''`;
     return this.#db.transaction(() => {
-      // Their ids stay, so that what was dropped never counts as lost.
-      this.#db
-        .prepare(
-          `INSERT OR IGNORE INTO dropped_letters SELECT ${sink}, id, received_at FROM ${table} ${where}`,
-        )
-        .run(...values);
+      this.#dropped.note(table, sink, where, values);
       return this.#db.prepare(`DELETE FROM ${table} ${where}`).run(...values).changes;
     })();
   }

@@ -13,6 +13,7 @@ import { Cursors } from './cursors.ts';
 import { Damages, type Damage } from './damages.ts';
 import { openDatabase } from './database.ts';
 import { SeenIds } from './dedup.ts';
+import { DroppedLetters } from './dropped-letters.ts';
 import { Eraser } from './erase.ts';
 import { Events } from './events.ts';
 import { packHeads, type HeadColumns } from './head-columns.ts';
@@ -86,16 +87,17 @@ export class Store {
       () => log.bytes,
       () => this.eraser.heldBytes,
     );
-    this.ledger = new LedgerReader(db, checkpoints, this.#events);
+    const dropped = new DroppedLetters(db, checkpoints);
+    this.ledger = new LedgerReader(db, { checkpoints, events: this.#events, dropped });
     this.routes = new RouteRecords(checkpoints);
     const { ledger, routes } = this;
     this.cursors = new Cursors(db, transactions, { ledger, routes, events: this.#events });
     this.cursors.hold(this.heldReceipts() ?? Infinity);
-    this.setAside = new SetAside(db);
+    this.setAside = new SetAside(db, dropped);
     this.#damages = new Damages(db, transactions, this.setAside);
     this.asideEntries = new AsideEntries(db);
     const { cursors, setAside, asideEntries } = this;
-    this.eraser = new Eraser({ db, transactions, checkpoints, log, asideEntries });
+    this.eraser = new Eraser({ db, transactions, checkpoints, log, asideEntries, dropped });
     const fresh = this.#fresh;
     const parts = { transactions, events: this.#events, seen: this.#seen, cursors, setAside, fresh };
     this.#appending = new Appending(parts);

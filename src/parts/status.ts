@@ -1,6 +1,7 @@
 import { directOperations } from '../admin/direct-operations.ts';
 import { createOperations } from '../admin/operations.ts';
 import { Status } from '../admin/status.ts';
+import { archiveKeyOf } from '../config/folders.ts';
 import type { ReceivingStatus } from '../core/operations.ts';
 import type { Stop } from '../lib/parts.ts';
 import { droppedBy } from '../proof/dropped.ts';
@@ -24,7 +25,9 @@ export function makeStatus(system: System): Stop {
           schema: system.schema,
           hasSink: (name) => plan.value.config.sinks[name] !== undefined,
           dropSink: (sink) => delivery.giveUp(sink),
-          noteDropped: droppedBy(system.proof),
+          noteDropped: droppedBy(system.proof, (sink) =>
+            archiveKeyOf(plan.value.config.sinks[sink]?.description.archive),
+          ),
         });
   const activities = () => [...erasures.activities(), ...board.list()];
   const receiver = system.receiver ?? NOT_RECEIVING;

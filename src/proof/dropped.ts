@@ -11,7 +11,8 @@ import { appendLines, readJsonLines } from '../lib/json-lines.ts';
 const PATIENCE = 10_000;
 
 /** Lines of earlier programs have no sink, and no state: they were written before what they note was dropped. */
-interface Line extends Pick<DroppedNote, 'from' | 'entries'>, Partial<Pick<DroppedNote, 'sink' | 'state'>> {
+interface Line
+  extends Pick<DroppedNote, 'from' | 'entries' | 'archive'>, Partial<Pick<DroppedNote, 'sink' | 'state'>> {
   /** ISO 8601. */
   readonly at: string;
 }
@@ -58,12 +59,24 @@ export class DroppedFile implements DroppedEntries {
       const { state, by } = checkSigned('dropped', JSON.stringify(line));
       if (state !== 'valid' || !this.#trusted.has(by)) return [];
       const entries = line.entries.filter((entry) => Buffer.from(entry, 'base64').length === ENTRY_BYTES);
-      return [{ from: line.from, sink: line.sink ?? null, state: line.state ?? 'done', entries }];
+      const { from, sink = null, archive, state: then = 'done' } = line;
+      return [{ from, sink, ...(archive === undefined ? {} : { archive }), state: then, entries }];
     });
   }
 }
 
-/** Notes it with the key of an installation, which is opened when something is dropped. */
-export function droppedBy(openProof: OpenProof): DroppedEntries['append'] {
-  return async (notes) => (await openProof()).dropped.append(notes);
+/**
+ * Notes it with the key of an installation, which is opened when something is dropped.
+ * @param archiveOf what tells the archive of a sink: its name may be another's later
+ */
+export function droppedBy(
+  openProof: OpenProof,
+  archiveOf: (sink: string) => Promise<string | null> | string | null,
+): DroppedEntries['append'] {
+  return async (notes) => {
+    const placed: DroppedNote[] = [];
+    for (const note of notes)
+      placed.push(note.sink === null ? note : { ...note, archive: await archiveOf(note.sink) });
+    await (await openProof()).dropped.append(placed);
+  };
 }

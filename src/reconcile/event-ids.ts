@@ -1,5 +1,7 @@
 import { tmpdir } from 'node:os';
 import { folderError } from '../core/errors.ts';
+import { hashedId } from '../core/hashed-id.ts';
+import type { JournalAccount } from '../core/journal.ts';
 import { TextGroups } from '../lib/text-groups.ts';
 import { IdCounter, STATES, type IdCounts, type Mark, type State, type Statement } from './id-counter.ts';
 
@@ -16,6 +18,19 @@ export class EventIds {
   /** Numbers of statements on events, by what they are due: strings made of that would cost more than sorting the ids. */
   readonly #first = newStep();
   readonly #putBack = newStep();
+  /** By the hash of their ids, the sinks of what was dropped and has not been met yet; null for all. */
+  readonly #dropped: Map<string, (string | null)[]>;
+  readonly #droppedKey: string | null;
+
+  /** @param dropped what a person dropped; the ids are hashed where there is a key */
+  constructor({ dropped, droppedKey }: Pick<JournalAccount, 'dropped' | 'droppedKey'>) {
+    const rows = dropped.map(({ id, sink }) => ({ id, sink: sink === '' ? null : sink }));
+    this.#droppedKey = droppedKey ?? null;
+    this.#dropped = new Map();
+    for (const { id, sink } of rows)
+      if (droppedKey === undefined) this.mark(sink, id, 'dropped');
+      else this.#dropped.set(id, [...(this.#dropped.get(id) ?? []), sink]);
+  }
 
   /** An event the journal holds. @param isPutBack whether it may be one that is known */
   event(id: string, isPutBack: boolean, due: readonly (readonly [sink: string, state: State])[]): void {
@@ -24,6 +39,7 @@ export class EventIds {
       step = stepFrom(step, this.#sink(sink) * STATES.length + STATES.indexOf(state));
     step.number ??= this.#statements.push({ kind: 'event', isPutBack, due: this.#numbered(due) }) - 1;
     this.#add(id, step.number);
+    this.#meet(id);
   }
 
   /** @param sink null for every sink */
@@ -36,7 +52,10 @@ export class EventIds {
   finder(sink: string): (id: string) => void {
     const at = this.#sink(sink);
     const number = this.#number(`found/${at}`, { kind: 'found', sink: at });
-    return (id) => this.#add(id, number);
+    return (id) => {
+      this.#add(id, number);
+      this.#meet(id);
+    };
   }
 
   /** An event that came in after the journal was read. */
@@ -46,6 +65,8 @@ export class EventIds {
 
   /** Counts all that was said; nothing can be added afterwards. */
   async count(sinks: readonly string[], signal: AbortSignal): Promise<IdCounts> {
+    // Of what is neither in the journal nor in files, only the number counts.
+    for (const [hash, from] of this.#dropped) for (const sink of from) this.mark(sink, hash, 'dropped');
     const counter = new IdCounter(
       sinks.map((name) => [name, this.#sink(name)]),
       this.#sinks.size,
@@ -58,6 +79,16 @@ export class EventIds {
       throw folderError(tmpdir(), error);
     }
     return counter.counts();
+  }
+
+  /** The journal or a file has this id: what was dropped of it is told under the id itself. */
+  #meet(id: string): void {
+    if (this.#droppedKey === null || this.#dropped.size === 0) return;
+    const hash = hashedId(this.#droppedKey, id);
+    const sinks = this.#dropped.get(hash);
+    if (sinks === undefined) return;
+    this.#dropped.delete(hash);
+    for (const sink of sinks) this.mark(sink, id, 'dropped');
   }
 
   close(): void {

@@ -65,7 +65,7 @@ export async function readJournal(
   signal: AbortSignal,
 ): Promise<JournalReading> {
   const cursors = new Map(account.cursors);
-  const inQuarantine = await readLetters(operations, account, ids, window);
+  const inQuarantine = await readLetters(operations, ids, window);
   const started = new Map(account.started);
   const sinks = new Set<string>();
   const abandoned = new Map<string, { count: number; ids: string[] }>();
@@ -144,12 +144,7 @@ export async function* headsOf(
 }
 
 /** @returns how many events of the window are in quarantine */
-async function readLetters(
-  operations: Operations,
-  account: JournalAccount,
-  ids: EventIds,
-  { since, until }: Window,
-): Promise<number> {
+async function readLetters(operations: Operations, ids: EventIds, { since, until }: Window): Promise<number> {
   const isInside = ({ received_at: at }: EventSummary): boolean =>
     Date.parse(at) >= since && Date.parse(at) < until;
   let inQuarantine = 0;
@@ -162,7 +157,6 @@ async function readLetters(
   for await (const letter of each((part) => operations.listDeadLetters(part, false))) {
     if (isInside(letter)) ids.mark(letter.sink, letter.id, 'dead');
   }
-  for (const { sink, id } of account.dropped) ids.mark(sink === '' ? null : sink, id, 'dropped');
   return inQuarantine;
 }
 

@@ -43,7 +43,7 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
     operations.account(window.since, window.until),
   );
   const accepted = new AcceptedRoutes(account.routes);
-  const ids = new EventIds();
+  const ids = new EventIds(account);
   try {
     const names = new Set(configured.map(({ name }) => name));
     // Both wait for other threads most of the time. What the journal had as settled lies in the files by now.

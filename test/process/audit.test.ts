@@ -20,12 +20,23 @@ interface Entry {
   readonly ids: readonly string[];
 }
 
-async function audit(config: string): Promise<string[]> {
+/** What was noted; ids of events are asked for one by one, for the log has hashes of them only. */
+async function audit(config: string, events: readonly string[]): Promise<string[]> {
+  const hashes = new Map<string, string>();
+  for (const id of events) {
+    const { stdout } = await millrace(['audit', 'list', '--json', '--id', id, '--config', config]);
+    const lists = stdout.split('\n').slice(0, -1).map((line) => new Set((JSON.parse(line) as Entry).ids)); // prettier-ignore
+    const common = lists.reduce((one, other) => one.intersection(other), lists[0] ?? new Set());
+    expect([...common].filter((hash) => !hashes.has(hash))).toEqual([
+      expect.stringMatching(/^[0-9a-f]{32}$/),
+    ]);
+    for (const hash of common) if (!hashes.has(hash)) hashes.set(hash, id);
+  }
   const { stdout } = await millrace(['audit', 'list', '--json', '--config', config]);
   const lines = stdout.split('\n').slice(0, -1);
   return lines.map((line) => {
     const { who, action, what, ids } = JSON.parse(line) as Entry;
-    return [who, action, what, ...ids].join(' ');
+    return [who, action, what, ...ids.map((id) => hashes.get(id) ?? id)].join(' ');
   });
 }
 
@@ -73,7 +84,7 @@ test('who has seen which body, and dropped, retried or erased what, is noted; no
   await run('sink', 'drop', 'archive');
   writeConfig(folder, {});
 
-  const noted = await audit(config);
+  const noted = await audit(config, ['msg_2', 'msg_1', 'msg_3', 'msg_4', 'msg_5']);
   const erasure = /^owner request erasures ([0-9a-f]{16})$/.exec(noted[4] ?? '')?.[1];
   expect(noted).toEqual([
     'owner show quarantine msg_2',
@@ -89,7 +100,7 @@ test('who has seen which body, and dropped, retried or erased what, is noted; no
   const file = join(folder, 'journal', 'audit.jsonl');
   expect((statSync(file).mode & 0o777).toString(8)).toBe('600');
   const text = readFileSync(file, 'utf8');
-  for (const secret of [USER, 'up-body', TOKEN, token]) expect(text).not.toContain(secret);
+  for (const secret of [USER, 'up-body', TOKEN, token, 'msg_']) expect(text).not.toContain(secret);
 
   await run('audit', 'verify');
   writeFileSync(file, text.replace('"config","action":"show"', '"owner","action":"show"'));

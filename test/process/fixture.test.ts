@@ -208,8 +208,8 @@ test('a fixture of a real event is signed, can be sent, and replaces no file', a
     stderr: expect.stringContaining('order.json'),
   });
   expect(readFileSync(join(cwd, 'order.json'), 'utf8')).toBe(text);
-  const audit = await millrace(['audit', 'list', '--config', config]);
-  expect(audit.stdout).toMatch(/owner +show +events +msg_real/);
+  const audit = await millrace(['audit', 'list', '--id', 'msg_real', '--config', config]);
+  expect(audit.stdout).toMatch(/owner +show +events +[0-9a-f]{32}/);
   await receiver.kill('SIGTERM');
   const archived = await quick('msg_real', '--pseudonymise', '--archive', join(cwd, 'archive'));
   expect([archived.code, archived.stdout.includes('labtest.order.updated')], archived.stderr).toEqual([

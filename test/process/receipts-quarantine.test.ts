@@ -164,10 +164,8 @@ test('what is quarantined has a receipt, and is accounted for whatever becomes o
   expect(await prove()).toMatchObject({ code: 0, ...accounted });
   expect((await run('reconcile')).said).toMatchObject({ differences: [] });
   await receiver.kill('SIGTERM');
-  const { said: audit } = await run('audit', 'list');
-  expect(audit).toContainEqual(
-    expect.objectContaining({ action: 'drop', what: 'quarantine', ids: ['bad1'] }),
-  );
+  const { said: audit } = await run('audit', 'list', '--id', 'bad1');
+  expect(audit).toContainEqual(expect.objectContaining({ action: 'drop', what: 'quarantine' }));
 });
 
 test('who has the disk and not the key cannot say that a person dropped what is gone', async () => {
