@@ -107,7 +107,13 @@ export class Reading {
     }
     for (const [partition, offset] of positions) {
       const make = (): PartitionWindow => new PartitionWindow(partition, { ...this.#options, now: Date.now });
-      await getOrMake(this.#windows, partition, make).cover(reading, offset, claim.over);
+      try {
+        await getOrMake(this.#windows, partition, make).cover(reading, offset, claim.over);
+      } catch (error) {
+        // It is still a member: to leave would have all others begin anew, and they it.
+        if (claim.over.aborted) return;
+        throw error;
+      }
     }
     while (!claim.over.aborted) {
       const { id, leaders } = await reading.topic(topic, true);

@@ -137,6 +137,8 @@ export class PartitionWindow {
     const isKnown = this.#to > this.#from && this.#from <= from;
     const begin = isKnown ? Math.max(from, this.#to) : from;
     if (begin >= offset) return;
+    // What is read until it is told to stop is not read again.
+    if (!isKnown) [this.#from, this.#to] = [from, from];
     const chunks = await this.#chunks(cluster, begin, offset, time, signal);
     let said = now();
     for (let at = begin; at < offset;) {
@@ -148,6 +150,7 @@ export class PartitionWindow {
         const end = Math.min(offset, at + CHUNK - (at % CHUNK));
         at = await this.#readLog(cluster, at, end, signal);
       }
+      this.#to = Math.max(this.#to, Math.min(at, offset));
       if (now() - said < PROGRESS_EVERY) continue;
       said = now();
       log.info(
@@ -155,8 +158,6 @@ export class PartitionWindow {
         'reading the window',
       );
     }
-    if (!isKnown) this.#from = from;
-    this.#to = Math.max(this.#to, offset);
     if (this.#ids.size > 0)
       log.info({ topic, partition, ids: this.#ids.size, ms: Math.round(now() - began) }, 'window is read');
   }
