@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import { digestIn, SealedIds, type Apply, type Known } from './sealed-ids.ts';
-import { DIGEST_BYTES, KEY_BYTES } from './segments/format.ts';
+import { DIGEST_BYTES, KEY_BYTES, NO_ID } from './segments/format.ts';
 
 /** Ids of a generation that is not full, cleared away at once. */
 const EXPIRE_AT_ONCE = 5000;
@@ -35,6 +35,7 @@ export class SeenIds {
   readonly #db: Database.Database;
   readonly #insertRecent;
   readonly #deleteRecent;
+  readonly #shortenRecent;
   readonly #upsertSavedUpTo;
   readonly #sealed: SealedIds;
   #recent = new Map<string, Known>();
@@ -61,6 +62,7 @@ export class SeenIds {
     this.#size = generationSize;
     this.#insertRecent = db.prepare('INSERT INTO recent_ids (n, hash, at) VALUES (?, ?, ?)');
     this.#deleteRecent = db.prepare('DELETE FROM recent_ids WHERE n = ?');
+    this.#shortenRecent = db.prepare('UPDATE recent_ids SET hash = ? WHERE n = ?');
     this.#upsertSavedUpTo = db.prepare(
       `INSERT INTO checkpoints VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value
        WHERE CAST(excluded.value AS INTEGER) > CAST(value AS INTEGER)`,
@@ -87,7 +89,7 @@ export class SeenIds {
 
   /** An id as the record of its event has it. @param at since when it counts, milliseconds since the epoch */
   restore({ key, digest }: Pick<Identity, 'key' | 'digest'>, seq: number, at: number): void {
-    this.#note(key, { digest, at, seq, row: 0 });
+    this.#note(key, { digest: digest === NO_ID.digest ? null : digest, at, seq, row: 0 });
   }
 
   /**
@@ -161,6 +163,42 @@ export class SeenIds {
       sealed();
       this.#haveRows(rows);
       this.#savedUpTo = Math.max(upTo, this.#savedUpTo);
+    };
+  }
+
+  /**
+   * Takes out what stands for the bodies of erased events. Their ids stay known: whatever comes with one of them is `reused`. Inside a
+   * transaction.
+   */
+  forget(ids: readonly Pick<Identity, 'key' | 'digest'>[]): Apply {
+    const stale = ids.length === 0 ? [] : this.#stale;
+    for (const row of stale) this.#deleteRecent.run(row);
+    const applied = ids.flatMap(({ key, digest }) => [
+      this.#forget(key, digest, false),
+      // With other bytes than the id had before, it is known by both.
+      this.#forget(digestOf(`${key}${digest}`), digest, true),
+    ]);
+    return () => {
+      this.#stale = this.#stale.slice(stale.length);
+      for (const apply of applied) apply();
+    };
+  }
+
+  /** @param all the key as well */
+  #forget(key: string, digest: string, all: boolean): Apply {
+    const sealed = this.#sealed.forget(key, digest, all);
+    const isIn = (known: Known | undefined): known is Known => known?.digest === digest;
+    for (const known of [this.#recent.get(key), this.#sealed.member(key)]) {
+      if (!isIn(known) || known.row === 0) continue;
+      if (all) this.#deleteRecent.run(known.row);
+      else this.#shortenRecent.run(Buffer.from(key, 'latin1'), known.row);
+    }
+    return () => {
+      sealed();
+      const known = this.#recent.get(key);
+      if (!isIn(known)) return;
+      if (all) this.#recent.delete(key);
+      else this.#recent.set(key, { ...known, digest: null });
     };
   }
 

@@ -3,9 +3,12 @@ import { Owners, type Subject } from '../core/erasure.ts';
 import { USER_MALFORMED } from '../core/ingest.ts';
 import type { AsideEntries } from './aside-entries.ts';
 import type { Checkpoints } from './checkpoints.ts';
+import { bodyDigestIn, bodyHashOf, digestOf, type SeenIds } from './dedup.ts';
 import type { DroppedLetters } from './dropped-letters.ts';
 import { entryOfSeq } from './receipt-entries.ts';
-import { eraseGaps, eraseRecords, ownedAfter } from './segments/erasing.ts';
+import { eraseGaps, eraseRecords, ownedAfter, type KnownBy } from './segments/erasing.ts';
+import type { Apply } from './sealed-ids.ts';
+import { identityOf } from './segments/records.ts';
 import type { SegmentLog } from './segments/log.ts';
 import type { Transactions } from './transactions.ts';
 
@@ -66,6 +69,7 @@ export interface EraserParts {
   readonly log: SegmentLog;
   readonly asideEntries: AsideEntries;
   readonly dropped: DroppedLetters;
+  readonly seen: Pick<SeenIds, 'forget'>;
 }
 
 /**
@@ -82,15 +86,17 @@ export class Eraser {
   readonly #log: SegmentLog;
   readonly #asideEntries: AsideEntries;
   readonly #dropped: DroppedLetters;
+  readonly #seen: EraserParts['seen'];
   #heldBytes = 0;
 
   /** @param rebuildBytes size up to which the database is rebuilt while deliveries wait; above, free pages are written over */
   constructor(
-    { db, transactions, checkpoints, log, asideEntries, dropped }: EraserParts,
+    { db, transactions, checkpoints, log, asideEntries, dropped, seen }: EraserParts,
     rebuildBytes = REBUILD_BYTES,
   ) {
     this.#asideEntries = asideEntries;
     this.#dropped = dropped;
+    this.#seen = seen;
     this.#db = db;
     this.#transactions = transactions;
     this.#rebuildBytes = rebuildBytes;
@@ -118,7 +124,7 @@ export class Eraser {
           this.#setAside(subjects);
           return { do: 'events', after: 0, upTo: this.#log.lastSeq };
         case 'gaps': {
-          const next = eraseGaps(this.#log, new Owners(subjects), step.from);
+          const next = eraseGaps(this.#log, new Owners(subjects), step.from, (known) => this.#forget(known));
           return next === null ? { do: 'scrub', alone: false } : { do: 'gaps', from: next };
         }
         case 'scrub':
@@ -191,25 +197,45 @@ export class Eraser {
   }
 
   #setAside(subjects: readonly Subject[]): void {
-    this.#transactions.run(() => {
+    const forgotten = this.#transactions.run(() => {
       // Earlier programs noted ids.
       this.#dropped.hashAll();
       this.#db.prepare('UPDATE damaged SET id = NULL WHERE id IS NOT NULL').run();
-      for (const table of ['quarantine', 'dead_letters'] as const) this.#eraseSetAside(subjects, table);
+      return (['quarantine', 'dead_letters'] as const).flatMap((table) =>
+        this.#eraseSetAside(subjects, table),
+      );
     });
+    for (const apply of forgotten) apply();
   }
 
-  #eraseSetAside(subjects: readonly Subject[], table: Table): void {
+  #forget(known: readonly KnownBy[]): void {
+    this.#transactions.run(() => this.#seen.forget(known))();
+  }
+
+  /** @returns to be called when it is committed */
+  #eraseSetAside(subjects: readonly Subject[], table: Table): Apply[] {
+    const forgotten: Apply[] = [];
     const remove = this.#db.prepare(`DELETE FROM ${table} WHERE key = ?`);
     for (let after: number | null = 0; after !== null;) {
       const found = this.#find(subjects, table, after);
       const keys = found.owned.map(({ key }) => key);
       const entries = this.#asideEntries.of(KIND[table], keys);
       this.#noteEntries(found.owned, ({ key }) => entries.get(key));
+      forgotten.push(this.#seen.forget(this.#knownBy(table, keys)));
       for (const key of keys) remove.run(key);
       this.#count(table, found.owned);
       after = found.last;
     }
+    return forgotten;
+  }
+
+  /** By what these rows are known as they came in; what a source gives another identity than its id is not found by it. */
+  #knownBy(table: Table, keys: readonly number[]): KnownBy[] {
+    const select = this.#db.prepare(`SELECT source, id, body FROM ${table} WHERE key = ?`).raw();
+    return keys.map((key) => {
+      const [source, id, body] = select.get(key) as [string, string, Buffer];
+      return { key: digestOf(identityOf(source, id)), digest: bodyDigestIn(bodyHashOf(body)) };
+    });
   }
 
   /** The subjects' rows among the next ones, and the last key looked at; null when there were no more. */

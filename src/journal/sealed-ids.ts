@@ -4,7 +4,7 @@ import { DIGEST_BYTES, KEY_BYTES } from './segments/format.ts';
 
 /** What is remembered under one key. */
 export interface Known {
-  /** Of the bytes; null in older journals, which knew ids only. */
+  /** Of the bytes; null in older journals, which knew ids only, and where the event was erased. */
   readonly digest: string | null;
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -19,7 +19,7 @@ interface Sealing {
   readonly generation: number;
   /** By first byte; each is sorted when its turn comes, for to sort all at once would take long. */
   readonly buckets: readonly string[][];
-  readonly members: ReadonlyMap<string, Known>;
+  readonly members: Map<string, Known>;
   readonly lastAt: number;
   /** The newest event whose id is in it or was before. */
   readonly lastSeq: number;
@@ -39,6 +39,8 @@ export class SealedIds {
   readonly #db: Database.Database;
   readonly #insert;
   readonly #find;
+  readonly #delete;
+  readonly #shorten;
   readonly #generations = new Map<number, { lastAt: number; filter: BloomFilter }>();
   #next = 1;
   #sealing: Sealing | null = null;
@@ -47,6 +49,8 @@ export class SealedIds {
     this.#db = db;
     // A generation that was begun before a restart is begun anew, and ages are told from its newest.
     this.#insert = db.prepare('INSERT OR REPLACE INTO sealed_ids (generation, hash, age) VALUES (?, ?, ?)');
+    this.#delete = db.prepare('DELETE FROM sealed_ids WHERE generation = ? AND hash = ?');
+    this.#shorten = db.prepare('UPDATE OR REPLACE sealed_ids SET hash = ? WHERE generation = ? AND hash = ?');
     this.#find = db.prepare(
       'SELECT hash, age FROM sealed_ids WHERE generation = ? AND hash >= ? AND hash < ?',
     );
@@ -85,7 +89,7 @@ export class SealedIds {
   }
 
   /** @param lastSeq the newest event whose id is among them or was before */
-  begin(members: ReadonlyMap<string, Known>, lastAt: number, lastSeq: number): void {
+  begin(members: Map<string, Known>, lastAt: number, lastSeq: number): void {
     const buckets = Array.from({ length: 256 }, (): string[] => []);
     for (const key of members.keys()) buckets[key.charCodeAt(0)]?.push(key);
     const filter = BloomFilter.sized(members.size);
@@ -107,9 +111,11 @@ export class SealedIds {
       const keys = buckets[done]?.sort() ?? [];
       for (const key of keys) {
         const known = members.get(key);
-        const entry = Buffer.from(key + (known?.digest ?? ''), 'latin1');
+        // Forgotten meanwhile.
+        if (known === undefined) continue;
+        const entry = Buffer.from(key + (known.digest ?? ''), 'latin1');
         filter.add(entry.readUInt32LE(0), entry.readUInt32LE(4));
-        this.#insert.run(generation, entry, lastAt - (known?.at ?? lastAt));
+        this.#insert.run(generation, entry, lastAt - known.at);
       }
       written += keys.length;
     }
@@ -127,6 +133,28 @@ export class SealedIds {
       this.#sealing = null;
       return false;
     };
+  }
+
+  /** Takes a digest out of what is known under a key, and with `all` the key as well. Inside a transaction. */
+  forget(key: string, digest: string, all: boolean): Apply {
+    const entry = Buffer.from(key + digest, 'latin1');
+    const [high, low] = [entry.readUInt32LE(0), entry.readUInt32LE(4)];
+    for (const [generation, { filter }] of this.#generations)
+      if (filter.has(high, low)) this.#forget(generation, entry, all);
+    // Begun, by this process or by one before it.
+    this.#forget(this.#sealing?.generation ?? this.#next, entry, all);
+    const members = this.#sealing?.members;
+    const known = members?.get(key);
+    return () => {
+      if (members === undefined || known?.digest !== digest) return;
+      if (all) members.delete(key);
+      else members.set(key, { ...known, digest: null });
+    };
+  }
+
+  #forget(generation: number, entry: Buffer, all: boolean): void {
+    if (all) this.#delete.run(generation, entry);
+    else this.#shorten.run(entry.subarray(0, KEY_BYTES), generation, entry);
   }
 
   /** Clears away a part of a generation that is older than a time; null when there is none. Inside a transaction. */

@@ -97,7 +97,7 @@ export class Store {
     this.#damages = new Damages(db, transactions, this.setAside);
     this.asideEntries = new AsideEntries(db);
     const { cursors, setAside, asideEntries } = this;
-    this.eraser = new Eraser({ db, transactions, checkpoints, log, asideEntries, dropped });
+    this.eraser = new Eraser({ db, transactions, checkpoints, log, asideEntries, dropped, seen: this.#seen });
     const fresh = this.#fresh;
     const parts = { transactions, events: this.#events, seen: this.#seen, cursors, setAside, fresh };
     this.#appending = new Appending(parts);

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished, expect, test } from 'vitest';
@@ -122,6 +123,48 @@ test('events that come in meanwhile, and those handed in before, are dropped and
   expect(journal.lastSeq).toBe(1);
   expect(await ingest.quarantine(eventOf(1, 3), REASONS)).toEqual({ status: 'erased' });
   expect(await ingest.accept(eventOf(2, 1))).toMatchObject({ status: 'accepted' });
+});
+
+/** What a guess of a body could be compared with. */
+function guessOf({ body }: Pick<JournalEvent, 'body'>): Buffer {
+  return createHash('sha256').update(body).digest().subarray(0, 8);
+}
+
+/** How many of these stand in the journal's files. */
+function standing(folder: string, guesses: readonly Buffer[]): number {
+  const files = readdirSync(folder).map((name) => readFileSync(join(folder, name)));
+  return guesses.filter((guess) => files.some((bytes) => bytes.includes(guess))).length;
+}
+
+test('nothing is left that confirms a guess of a body, and what comes with an id again is not forwarded', async () => {
+  const root = await temporaryFolder();
+  const folder = join(root, 'journal');
+  let journal = await openJournal(folder);
+  await journal.openCursor('hub');
+  const events = Array.from({ length: 60 }, (_, n) => eventOf(1 + (n % 2), n));
+  await Promise.all(events.map((event) => journal.accept(event)));
+  const unfit = [71, 72].map((n) => eventOf(1 + (n % 2), n, { user: null }));
+  for (const event of unfit) await journal.quarantine(event, REASONS);
+  // Known by two: its id is another event's.
+  const reused = eventOf(1, 0, { body: Buffer.from(`{"user_id":"${userId(1)}","made":"up"}`) });
+  expect(await journal.accept(reused)).toMatchObject({ status: 'reused' });
+  const theirs = [...events, ...unfit, reused].filter(({ id }) => id.startsWith('msg_1_'));
+  const others = [...events, ...unfit].filter(({ id }) => !id.startsWith('msg_1_'));
+  expect(standing(folder, theirs.map(guessOf))).toBe(theirs.length);
+  const { erasures } = erasuresOver(join(root, 'erasure'), [journal]);
+  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
+  expect((await erasures.run()).left).toEqual([]);
+  const isKnown = async (): Promise<void> => {
+    expect(standing(folder, theirs.map(guessOf))).toBe(0);
+    for (const event of others) expect(await journal.accept(event)).toEqual({ status: 'duplicate' });
+  };
+  await isKnown();
+  await journal.close();
+  journal = await openJournal(folder);
+  await isKnown();
+  // Nobody is blocked here: a person sees it.
+  for (const event of theirs.slice(0, 3))
+    expect(await journal.accept(event)).toMatchObject({ status: 'reused' });
 });
 
 test('a team bounds it, and a client user id selects by that', async () => {

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { AsideEntries } from '../../src/journal/aside-entries.ts';
 import { Checkpoints } from '../../src/journal/checkpoints.ts';
 import { openDatabase } from '../../src/journal/database.ts';
+import { SeenIds } from '../../src/journal/dedup.ts';
 import { DroppedLetters } from '../../src/journal/dropped-letters.ts';
 import { Eraser, type EraseStep } from '../../src/journal/erase.ts';
 import { Events } from '../../src/journal/events.ts';
@@ -46,7 +47,15 @@ test('where rebuilding would take too long, free pages are written over', async 
   const transactions = new Transactions(db);
   const dropped = new DroppedLetters(db, checkpoints);
   const eraser = new Eraser(
-    { db, transactions, checkpoints, log, asideEntries: new AsideEntries(db), dropped },
+    {
+      db,
+      transactions,
+      checkpoints,
+      log,
+      asideEntries: new AsideEntries(db),
+      dropped,
+      seen: new SeenIds(db, 1e9, 1024),
+    },
     NOTHING_LARGE,
   );
   const subjects = [{ request: 'r1', by: 'user', id: userId(1), team: null }] as const;

@@ -1,5 +1,5 @@
 import type { Owners } from '../../core/erasure.ts';
-import { RECORD_HEADER, erasedMark } from './format.ts';
+import { idOf, NO_ID, RECORD_HEADER, erasedMark, withoutDigest } from './format.ts';
 import type { SegmentLog } from './log.ts';
 import { rowAt } from './records.ts';
 import { itemsFrom, recordsFrom, type Walked } from './records-from.ts';
@@ -79,19 +79,45 @@ export function eraseRecords(log: SegmentLog, seqs: readonly number[]): void {
   for (const segment of touched) segment.sync();
 }
 
+/** What stands for an id, and for the bytes of a body: whoever guesses a body could tell by it. */
+export type KnownBy = ReturnType<typeof idOf>;
+
 /**
- * Writes over bytes in which no event can be found any more, where they name a subject: in the segment that holds a seq, or
- * the next one.
+ * Writes over bytes in which no event can be found any more, where they name a subject, and over what
+ * stands in headers for the bodies of erased events: in the segment that holds a seq, or the next one. It may be ended anywhere, and is then done again.
+ * @param forget told of these before they are written over
  * @returns the first seq of the segment after it; null when there is none
  */
-export function eraseGaps(log: SegmentLog, owners: Owners, seq: number): number | null {
+export function eraseGaps(
+  log: SegmentLog,
+  owners: Owners,
+  seq: number,
+  forget: (known: readonly KnownBy[]) => void,
+): number | null {
   const here = log.holding(seq);
+  const known: KnownBy[] = [];
+  const headers: { readonly at: number; readonly parts: ReturnType<typeof withoutDigest> }[] = [];
   for (const { item, segment } of itemsFrom(log, here.header.firstSeq)) {
     if (segment !== here) break;
+    if (item.kind === 'record' && item.erased && !item.isEntry) {
+      const id = idOf(item.bytes, item.pos);
+      const isKnown = id.digest !== NO_ID.digest;
+      if (isKnown) known.push(id);
+      if (isKnown || item.bytes.readUInt32LE(item.pos + 4) !== 0)
+        headers.push({ at: item.at, parts: withoutDigest(item.bytes, item.pos, log.salt) });
+    }
     if (item.kind !== 'gap' || !names(segment, item, owners)) continue;
     for (let at = item.at; at < item.at + item.size; at += PIECE)
       segment.overwrite(Buffer.alloc(Math.min(PIECE, item.at + item.size - at)), at);
     segment.sync();
+  }
+  if (known.length > 0) forget(known);
+  for (const step of headers[0]?.parts.keys() ?? []) {
+    for (const { at, parts } of headers) {
+      const [within, bytes] = parts[step] as (typeof parts)[number];
+      here.overwrite(bytes, at + within);
+    }
+    here.sync();
   }
   return log.segments[log.segments.indexOf(here) + 1]?.header.firstSeq ?? null;
 }

@@ -166,7 +166,9 @@ export function finishRecord(
 
 /** Null when no record begins there. Its header must be within the bytes; what follows need not. */
 export function decodeRecord(bytes: Buffer, at: number, salt: number): RecordHead | null {
-  if (bytes.readUInt32LE(at + 60) !== crc32(bytes.subarray(at + 8, at + 60), salt)) return null;
+  const checksum = bytes.readUInt32LE(at + 60);
+  const isSame = checksum === crc32(bytes.subarray(at + 8, at + 60), salt);
+  if (!isSame && !(isErasedAt(bytes, at) && checksum === checksumWithoutDigest(bytes, at, salt))) return null;
   return { ...partsAt(bytes, at), seq: bytes.readDoubleLE(at + 24), erased: isErasedAt(bytes, at) };
 }
 
@@ -219,6 +221,31 @@ export function erasedMark(): Buffer {
   const mark = Buffer.alloc(4);
   mark.writeUInt32LE(ERASED);
   return mark;
+}
+
+/**
+ * What is written into the header of an erased record, in this order and each of it durable before the next: with the first, the
+ * record is valid whatever of the digest is still there. By the key a repetition is known still.
+ */
+export function withoutDigest(
+  bytes: Buffer,
+  at: number,
+  salt: number,
+): readonly (readonly [at: number, Buffer])[] {
+  const checksum = Buffer.alloc(4);
+  checksum.writeUInt32LE(checksumWithoutDigest(bytes, at, salt));
+  return [
+    [60, checksum],
+    [60 - DIGEST_BYTES, NO_DIGEST],
+    // Of the content: it would tell a guess, too.
+    [4, Buffer.alloc(4)],
+  ];
+}
+
+const NO_DIGEST = Buffer.alloc(DIGEST_BYTES);
+
+function checksumWithoutDigest(bytes: Buffer, at: number, salt: number): number {
+  return crc32(NO_DIGEST, crc32(bytes.subarray(at + 8, at + 60 - DIGEST_BYTES), salt));
 }
 
 function contentChecksum(bytes: Buffer, at: number, salt: number): number {
