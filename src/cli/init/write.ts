@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { appendFile, lstat, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MillraceError, messageOf } from '../../core/errors.ts';
-import { whyNotMade } from '../../lib/durable.ts';
+import { errorCode, whyNotMade } from '../../lib/durable.ts';
 import { usageError } from '../io.ts';
 
 /** One file of a new project. */
@@ -24,8 +24,8 @@ export async function writeTexts(folder: string, texts: readonly NewText[], forc
     const file = join(folder, path);
     await inFolder(file, async () => {
       await mkdir(dirname(file), { recursive: true });
-      await writeWhole(`${file}.tmp`, text);
-      if (!force && existsSync(file)) throw new Error('it was written meanwhile');
+      if (!force) return writeWhole(file, text, 'wx');
+      await writeWhole(`${file}.tmp`, text, 'w');
       await rename(`${file}.tmp`, file);
     });
   }
@@ -52,11 +52,12 @@ export async function readIfAny(file: string): Promise<string> {
 }
 
 /** Nothing is left of it when it cannot be written whole. */
-async function writeWhole(file: string, text: string): Promise<void> {
+async function writeWhole(file: string, text: string, flag: 'w' | 'wx'): Promise<void> {
   try {
-    await writeFile(file, text);
+    await writeFile(file, text, { flag });
   } catch (error) {
-    await rm(file, { force: true });
+    // Another one's: it was not there a moment ago.
+    if (errorCode(error) !== 'EEXIST') await rm(file, { force: true });
     throw error;
   }
 }
