@@ -39,7 +39,10 @@ export class DuckDBDatabase implements Database {
         instance.closeSync();
       };
       await connection.run(`SET TimeZone = 'UTC'`);
-      return new DuckDBDatabase(connection, close, `${file}.loading.ndjson`);
+      const rows = `${file}.loading.ndjson`;
+      // Of a run that was killed: they are people's rows, in plain text.
+      await rm(rows, { force: true });
+      return new DuckDBDatabase(connection, close, rows);
     } catch (error) {
       const code = /lock/i.test(messageOf(error)) ? 'database_in_use' : 'database_refused';
       throw new MillraceError(code, `${file}: ${messageOf(error)}`, { cause: error });

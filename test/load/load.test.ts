@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -370,3 +370,12 @@ function foodsOf(numbers: readonly number[]): number {
 async function numbersIn(database: LoadedDatabase): Promise<number[]> {
   return (await database.sql('SELECT id FROM events')).map((id) => Number(id.slice(4))).sort((a, b) => a - b);
 }
+
+test('what a killed run has left of rows beside a DuckDB file goes with the next', async () => {
+  const [path, folder] = [await temporaryFolder(), await temporaryFolder()];
+  await archive(path, []);
+  const left = join(folder, 'loaded.duckdb.loading.ndjson');
+  writeFileSync(left, '{"user_id":"user-1"}\n');
+  const ended = await millrace(['load', path, '--to', `duckdb:${join(folder, 'loaded.duckdb')}`]);
+  expect([ended.code, existsSync(left)]).toEqual([0, false]);
+});
