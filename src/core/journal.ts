@@ -105,6 +105,8 @@ export interface JournalAccount {
   /** Dead letters that a person dropped; `sink` is empty for those of the quarantine. With `droppedKey` each id is its `hashedId`. */
   readonly dropped: readonly { readonly id: string; readonly sink: string }[];
   readonly droppedKey?: string;
+  /** A sink for each event that was erased before it came there, and of which nothing is left; left out where none is noted. */
+  readonly erasedAlone?: readonly string[];
   /** Where each event was to go. */
   readonly routes: RouteRecord;
   /** The log of receipts that the events were entered in; left out where there was none. */

@@ -109,6 +109,7 @@ export class Cursors {
     const record = this.#transactions.run(() => {
       this.#db.prepare('UPDATE cursors SET sink = ? WHERE sink = ?').run(to, from);
       this.#db.prepare('UPDATE dead_letters SET sink = ? WHERE sink = ?').run(to, from);
+      this.#db.prepare('UPDATE OR REPLACE erased_alone SET sink = ? WHERE sink = ?').run(to, from);
       this.#ledger.sinkRenamed(from, to);
       return this.#routes.succeed(from, to);
     });

@@ -50,7 +50,10 @@ CREATE TABLE IF NOT EXISTS generations (
 CREATE TABLE IF NOT EXISTS hour_counts (
   hour INTEGER NOT NULL, kind TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (hour, kind)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS dropped_letters (
-  sink TEXT NOT NULL, id TEXT NOT NULL, received_at INTEGER NOT NULL, PRIMARY KEY (sink, id)) WITHOUT ROWID;`;
+  sink TEXT NOT NULL, id TEXT NOT NULL, received_at INTEGER NOT NULL, PRIMARY KEY (sink, id)) WITHOUT ROWID;
+-- What an erasure took before it came to a sink.
+CREATE TABLE IF NOT EXISTS erased_alone (
+  sink TEXT NOT NULL, seq INTEGER NOT NULL, received_at INTEGER NOT NULL, PRIMARY KEY (sink, seq)) WITHOUT ROWID;`;
 
 /**
  * Opens the journal's database as its only owner. SQLite's exclusive lock is the single-writer lock: the kernel drops

@@ -5,6 +5,7 @@ import type { AsideEntries } from './aside-entries.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import { bodyDigestIn, bodyHashOf, digestOf, type SeenIds } from './dedup.ts';
 import type { DroppedLetters } from './dropped-letters.ts';
+import type { ErasedAlone } from './erased-alone.ts';
 import { entryOfSeq } from './receipt-entries.ts';
 import { eraseGaps, eraseRecords, ownedAfter, type KnownBy } from './segments/erasing.ts';
 import type { Apply } from './sealed-ids.ts';
@@ -70,6 +71,7 @@ export interface EraserParts {
   readonly asideEntries: AsideEntries;
   readonly dropped: DroppedLetters;
   readonly seen: Pick<SeenIds, 'forget'>;
+  readonly alone: Pick<ErasedAlone, 'letters' | 'waiting'>;
 }
 
 /**
@@ -87,16 +89,18 @@ export class Eraser {
   readonly #asideEntries: AsideEntries;
   readonly #dropped: DroppedLetters;
   readonly #seen: EraserParts['seen'];
+  readonly #alone: EraserParts['alone'];
   #heldBytes = 0;
 
   /** @param rebuildBytes size up to which the database is rebuilt while deliveries wait; above, free pages are written over */
   constructor(
-    { db, transactions, checkpoints, log, asideEntries, dropped, seen }: EraserParts,
+    { db, transactions, checkpoints, log, asideEntries, dropped, seen, alone }: EraserParts,
     rebuildBytes = REBUILD_BYTES,
   ) {
     this.#asideEntries = asideEntries;
     this.#dropped = dropped;
     this.#seen = seen;
+    this.#alone = alone;
     this.#db = db;
     this.#transactions = transactions;
     this.#rebuildBytes = rebuildBytes;
@@ -161,6 +165,7 @@ export class Eraser {
     if (owned.length > 0) {
       this.#transactions.run(() => {
         this.#count('events', owned);
+        this.#alone.waiting(owned.map(({ seq }) => seq));
         this.#noteEntries(owned, ({ seq }) => entryOfSeq(this.#log, seq)?.toString('base64'));
         this.#checkpoints.save(INTENT, JSON.stringify(owned.map(({ seq }) => seq)));
       });
@@ -222,6 +227,7 @@ export class Eraser {
       const entries = this.#asideEntries.of(KIND[table], keys);
       this.#noteEntries(found.owned, ({ key }) => entries.get(key));
       forgotten.push(this.#seen.forget(this.#knownBy(table, keys)));
+      if (table === 'dead_letters') this.#alone.letters(keys);
       for (const key of keys) remove.run(key);
       this.#count(table, found.owned);
       after = found.last;

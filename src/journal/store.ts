@@ -15,6 +15,7 @@ import { openDatabase } from './database.ts';
 import { SeenIds } from './dedup.ts';
 import { DroppedLetters } from './dropped-letters.ts';
 import { Eraser } from './erase.ts';
+import { ErasedAlone } from './erased-alone.ts';
 import { Events } from './events.ts';
 import { packHeads, type HeadColumns } from './head-columns.ts';
 import { Tally } from './hour-counts.ts';
@@ -57,6 +58,7 @@ export class Store {
   readonly #progress: Progress;
   readonly #space: Space;
   readonly #damages: Damages;
+  readonly #erasedAlone: ErasedAlone;
   readonly #fresh = new FreshEntries();
   #isPrepared = false;
   readonly checkpoints: Checkpoints;
@@ -97,7 +99,18 @@ export class Store {
     this.#damages = new Damages(db, transactions, this.setAside);
     this.asideEntries = new AsideEntries(db);
     const { cursors, setAside, asideEntries } = this;
-    this.eraser = new Eraser({ db, transactions, checkpoints, log, asideEntries, dropped, seen: this.#seen });
+    this.#erasedAlone = new ErasedAlone(db, cursors, log);
+    const alone = this.#erasedAlone;
+    this.eraser = new Eraser({
+      alone,
+      db,
+      transactions,
+      checkpoints,
+      log,
+      asideEntries,
+      dropped,
+      seen: this.#seen,
+    });
     const fresh = this.#fresh;
     const parts = { transactions, events: this.#events, seen: this.#seen, cursors, setAside, fresh };
     this.#appending = new Appending(parts);
@@ -281,6 +294,7 @@ export class Store {
       cursors,
       routes: this.routes.read(),
       ...this.ledger.account(since, until),
+      erasedAlone: this.#erasedAlone.read(since, until, firstSeq),
       ...(log === null || offset === null ? {} : { receipts: { ...log, offset: Number(offset) } }),
     };
   }

@@ -21,6 +21,8 @@ export interface JournalSide {
   readonly retained: number;
   /** Events whose content was erased from the journal, or from its quarantine. */
   readonly erased: number;
+  /** A sink for each that was erased before it came there, and cleared away since. */
+  readonly erasedAlone: readonly string[];
   /** Accepted, and cleared away since. */
   readonly past: number;
   /** In quarantine now. */
@@ -196,6 +198,7 @@ export function journalSide(
     turnedAway: counted('erased'),
     retained,
     erased: erased + quarantined - released - inQuarantine - dropped,
+    erasedAlone: account.erasedAlone ?? [],
     past: all - left,
     dropped,
     notes,

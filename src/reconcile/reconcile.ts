@@ -152,7 +152,8 @@ function accountOf(
   let delivered = ids.found + past.take(ids.onlyFound);
   const dead = ids.dead + past.take(ids.deadAlone);
   const dropped = side.dropped + ids.dropped + past.take(ids.droppedAlone);
-  const erased = side.turnedAway + side.erased + past.take(files?.erased ?? 0);
+  const alone = side.erasedAlone.filter((sink) => sink === name).length;
+  const erased = side.turnedAway + side.erased + past.take(files?.erased ?? 0) + past.take(alone);
   delivered += unsure.take(files === null ? ids.settled : sealed);
   if (files !== null) delivered += past.take(sealed - (ids.settled - unsure.left));
   const lost = files !== null && takesAll ? past.take(past.left) : 0;

@@ -6,6 +6,7 @@ import { Checkpoints } from '../../src/journal/checkpoints.ts';
 import { openDatabase } from '../../src/journal/database.ts';
 import { SeenIds } from '../../src/journal/dedup.ts';
 import { DroppedLetters } from '../../src/journal/dropped-letters.ts';
+import { ErasedAlone } from '../../src/journal/erased-alone.ts';
 import { Eraser, type EraseStep } from '../../src/journal/erase.ts';
 import { Events } from '../../src/journal/events.ts';
 import { encodeRecords } from '../../src/journal/segments/records.ts';
@@ -46,6 +47,7 @@ test('where rebuilding would take too long, free pages are written over', async 
   const { log } = new Events(db, checkpoints, { path: folder, segmentBytes: 1e6 });
   const transactions = new Transactions(db);
   const dropped = new DroppedLetters(db, checkpoints);
+  const alone = new ErasedAlone(db, { known: () => [] }, log);
   const eraser = new Eraser(
     {
       db,
@@ -55,6 +57,7 @@ test('where rebuilding would take too long, free pages are written over', async 
       asideEntries: new AsideEntries(db),
       dropped,
       seen: new SeenIds(db, 1e9, 1024),
+      alone,
     },
     NOTHING_LARGE,
   );

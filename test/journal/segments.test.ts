@@ -3,7 +3,15 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
-import { FRAME_MAGIC, NO_ID, partsAt } from '../../src/journal/segments/format.ts';
+import {
+  decodeRecord,
+  erasedMark,
+  finishRecord,
+  FRAME_MAGIC,
+  NO_ID,
+  partsAt,
+  withoutDigest,
+} from '../../src/journal/segments/format.ts';
 import { SegmentLog } from '../../src/journal/segments/log.ts';
 import { pageAfter } from '../../src/journal/segments/pages.ts';
 import { encodeRecords, eventsOf } from '../../src/journal/segments/records.ts';
@@ -225,4 +233,28 @@ test('a segment whose header is damaged is read all the same, one of another jou
   writeFileSync(join(folder, FIRST_SEGMENT), made.file);
   const options = { folder, salt: 54321, segmentBytes: 1e9, position: null, least: 0 };
   expect(() => new SegmentLog(options, () => undefined)).toThrow('belongs to another journal');
+});
+
+test('an erased record stays readable while what its header has of the body goes, wherever a power cut ends that', () => {
+  const salt = 7;
+  const record = Buffer.from(encodeRecords([{ event: makeEvent({}) }]));
+  const [key, digest] = ['k'.repeat(12), 'd'.repeat(8)];
+  finishRecord(record, 0, { seq: 5, key, digest }, salt);
+  record.set(erasedMark());
+  const isReadable = (bytes: Buffer): void =>
+    expect(decodeRecord(bytes, 0, salt)).toMatchObject({ seq: 5, erased: true });
+  isReadable(record);
+  for (const [at, bytes] of withoutDigest(record, 0, salt)) {
+    // The checksum lies in one sector; of what follows any part may be there.
+    for (let done = at === 60 ? bytes.length : 0; done <= bytes.length; done += 1) {
+      record.set(bytes.subarray(0, done), at);
+      isReadable(record);
+    }
+  }
+  expect(record.subarray(40, 60).toString('latin1')).toBe(`${key}${'\0'.repeat(8)}`);
+  expect(record.readUInt32LE(4)).toBe(0);
+  // Without the mark it is damage, as ever.
+  record.set(record.subarray(0, 4).map((byte) => ~byte));
+  record.writeUInt8(1, 55);
+  expect(decodeRecord(record, 0, salt)).toBeNull();
 });

@@ -9,6 +9,7 @@ import type { ReconcileReport } from '../../src/reconcile/report.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { createValidatorFor } from '../../src/validate/envelope.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import { erasuresOver, userId } from '../erase/support.ts';
 import { filesSink, signal, tempFolder, TestClock } from '../sinks/support.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { until } from '../support/until.ts';
@@ -16,11 +17,14 @@ import { until } from '../support/until.ts';
 const EVERYTHING: readonly Route[] = [{ match: ['*'], to: [parseTarget('archive')] }];
 const MEALS: readonly Route[] = [{ match: ['daily.'], to: [parseTarget('archive')] }];
 
-/** A journal that has cleared away five events, and an archive with the first `archived` of them. */
-async function pastRetention(
-  archived: number,
-  routes: readonly Route[],
-): Promise<{ operations: Operations; path: string }> {
+async function cleared(journal: SqliteJournal, clock: TestClock): Promise<void> {
+  await until('the journal to be cleared', async () => {
+    clock.advance(5000);
+    return (await journal.status()).events === 0;
+  });
+}
+
+async function openJournal(): Promise<{ clock: TestClock; journal: SqliteJournal }> {
   const clock = new TestClock();
   const journal = await SqliteJournal.open({
     path: tempFolder(),
@@ -34,6 +38,15 @@ async function pastRetention(
     },
   });
   onTestFinished(() => journal.close());
+  return { clock, journal };
+}
+
+/** A journal that has cleared away five events, and an archive with the first `archived` of them. */
+async function pastRetention(
+  archived: number,
+  routes: readonly Route[],
+): Promise<{ operations: Operations; path: string }> {
+  const { clock, journal } = await openJournal();
   const path = tempFolder();
   const { sink } = filesSink(path);
   await sink.open();
@@ -49,25 +62,22 @@ async function pastRetention(
   await sink.close(signal);
   journal.moveCursor('archive', 5);
   await journal.flush();
-  await until('the journal to be cleared', async () => {
-    clock.advance(5000);
-    return (await journal.status()).events === 0;
-  });
+  await cleared(journal, clock);
+  return { operations: operationsOn(journal), path };
+}
+
+function operationsOn(journal: SqliteJournal): Operations {
   const file = writeConfig(tempFolder());
   const { config } = loadConfig({ file, env: {} });
-  const validate = createValidatorFor(config);
-  return {
-    operations: createOperations({
-      journal,
-      validate,
-      pid: null,
-      sinks: () => [],
-      hasSink: () => true,
-      dropSink: () => Promise.reject(new Error('not here')),
-      noteDropped: () => Promise.resolve(),
-    }),
-    path,
-  };
+  return createOperations({
+    journal,
+    validate: createValidatorFor(config),
+    pid: null,
+    sinks: () => [],
+    hasSink: () => true,
+    dropSink: () => Promise.reject(new Error('not here')),
+    noteDropped: () => Promise.resolve(),
+  });
 }
 
 function account(operations: Operations, path: string): Promise<ReconcileReport> {
@@ -100,3 +110,53 @@ test('what is in no file is lost where every route names the sink, and untold el
   expect(meals.differences).toEqual([]);
   expect(meals.sinks[0]).toMatchObject({ received: 10, delivered: 3, untold: 2, missing: 0 });
 });
+
+test.each(['a dead letter', 'a dead letter that waits again'])(
+  '%s that is erased past retention is not lost',
+  async (what) => {
+    const { clock, journal } = await openJournal();
+    const path = tempFolder();
+    const { sink } = filesSink(path);
+    await sink.open();
+    await journal.openCursor('archive');
+    await journal.acceptUnder(EVERYTHING);
+    for (let n = 1; n <= 3; n += 1) {
+      const event = { ...contractEvent(n), user: userId(n), seq: n, handling: {} };
+      await journal.accept(event);
+      const letter = {
+        sink: 'archive',
+        destination: null,
+        code: 'made_up',
+        reason: '',
+        attempts: 1,
+        diedAt: 1,
+        event,
+      };
+      if (n === 3) await journal.addDeadLetter(letter);
+      else await sink.send([{ event, destination: null }], signal);
+    }
+    await sink.close(signal);
+    journal.moveCursor('archive', 3);
+    await journal.flush();
+    await cleared(journal, clock);
+    if (what.endsWith('again')) await journal.retryDeadLetters({});
+    const { erasures } = erasuresOver(tempFolder(), [journal]);
+    await erasures.request({ by: 'user', id: userId(3), team: null }, true);
+    expect(await erasures.run()).toMatchObject({ left: [], receipts: [{ records_removed: 1 }] });
+    const operations = operationsOn(journal);
+    const isAccounted = async (): Promise<void> => {
+      const { sinks, differences } = await account(operations, path);
+      expect(differences).toEqual([]);
+      expect(sinks[0]).toMatchObject({ received: 3, delivered: 2, erased: 1, missing: 0, untold: 0 });
+    };
+    await isAccounted();
+    journal.moveCursor('archive', journal.lastSeq);
+    await journal.flush();
+    await cleared(journal, clock);
+    await isAccounted();
+    // By its name of now.
+    await journal.succeed('archive', 'lake');
+    await journal.succeed('lake', 'archive');
+    await isAccounted();
+  },
+);

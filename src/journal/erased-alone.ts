@@ -1,0 +1,58 @@
+import type Database from 'better-sqlite3';
+import type { JournalAccount } from '../core/journal.ts';
+import { parseTarget } from '../core/route.ts';
+import type { Handling } from '../core/event.ts';
+import type { Cursors } from './cursors.ts';
+import type { SegmentLog } from './segments/log.ts';
+import { rowOf } from './segments/pages.ts';
+
+const INSERT = 'INSERT OR IGNORE INTO erased_alone (sink, seq, received_at)';
+
+/**
+ * What erasures have taken from the journal alone, by sink: it never came to the sink's files, so that nothing says there that it was
+ * erased. Once its record is cleared away, it would count as lost.
+ */
+export class ErasedAlone {
+  readonly #db: Database.Database;
+  readonly #cursors: Pick<Cursors, 'known'>;
+  readonly #log: SegmentLog;
+
+  constructor(db: Database.Database, cursors: Pick<Cursors, 'known'>, log: SegmentLog) {
+    this.#db = db;
+    this.#cursors = cursors;
+    this.#log = log;
+  }
+
+  /** Dead letters that are about to go. Inside a transaction. */
+  letters(keys: readonly number[]): void {
+    this.#db
+      .prepare(
+        `${INSERT} SELECT sink, seq, received_at FROM dead_letters WHERE key IN (SELECT value FROM json_each(?))`,
+      )
+      .run(JSON.stringify(keys));
+  }
+
+  /** Events that are about to go, for the sinks that they wait for. Inside a transaction. */
+  waiting(seqs: readonly number[]): void {
+    const insert = this.#db.prepare(`${INSERT} VALUES (?, ?, ?)`);
+    const behind = this.#cursors.known();
+    for (const seq of seqs) {
+      const sinks = behind.flatMap(([sink, at]) => (at < seq ? [sink] : []));
+      const found = sinks.length === 0 ? null : rowOf(this.#log, seq);
+      if (found === null) continue;
+      const [, , , , , , receivedAt, , handling] = found.row;
+      const { only, replayId } = (handling === null ? {} : JSON.parse(handling)) as Handling;
+      const own = only?.map((target) => parseTarget(target).sink);
+      if (replayId !== undefined) continue;
+      for (const sink of sinks) if (own?.includes(sink) ?? true) insert.run(sink, seq, receivedAt);
+    }
+  }
+
+  /** Of a span of time, what has no record any more. @param firstSeq of the oldest record */
+  read(since: number, until: number, firstSeq: number): NonNullable<JournalAccount['erasedAlone']> {
+    return this.#db
+      .prepare('SELECT sink FROM erased_alone WHERE received_at >= ? AND received_at < ? AND seq < ?')
+      .pluck()
+      .all(since, until, firstSeq) as string[];
+  }
+}
