@@ -5,6 +5,7 @@ import { DIALECTS, type DialectName } from '../warehouse/sql/dialects/registry.t
 import { latestOf } from '../warehouse/sql/latest.ts';
 import { addColumns, schemaOf } from '../warehouse/sql/schema.ts';
 import type { TableEntry, Tables } from '../warehouse/tables.ts';
+import { changeColumns, columnChanges, presentColumns } from './columns.ts';
 import { inTransaction, LOAD_COLUMN, type Database } from './database.ts';
 
 /** The tables that a database keeps. */
@@ -21,7 +22,8 @@ export interface LoadedTables {
 /**
  * Makes the tables that are wanted, and completes those that were made before: once loaded, a table is kept up to date by
  * every load.
- * @throws MillraceError usage when a table was loaded whose definition is not known now
+ * @throws MillraceError usage when a table was loaded whose definition is not known now, or gives a column a type that
+ *   could lose values
  */
 export async function ensureTables(
   database: Database,
@@ -31,15 +33,27 @@ export async function ensureTables(
   const before = new Map<string, string>();
   for (const [name, shape] of await database.query('SELECT name, shape FROM _millrace_tables'))
     before.set(String(name), String(shape));
-  const chosen = chooseTables(before, known, wanted, database.dialect);
-  const { changed, loaded } = chosen;
+  const { changed, loaded } = chooseTables(before, known, wanted, database.dialect);
   const { quote } = DIALECTS[database.dialect];
-  if (changed.length > 0) {
+  const present = await presentColumns(database);
+  const due = loaded.entries.flatMap((entry) => {
+    const { definition } = entry;
+    const columns = present.get(definition.name);
+    const isNoted = !changed.includes(entry);
+    const changes = columnChanges(definition, columns ?? [], database.dialect, isNoted);
+    return isNoted && columns !== undefined && changes.length === 0 ? [] : [{ entry, changes, isNoted }];
+  });
+  if (due.length > 0) {
     await inTransaction(database, async () => {
       // A view's columns cannot change, and those of nested tables read that of their document.
       for (const { definition } of parentsFirst(loaded.entries).toReversed())
         await database.run(`DROP VIEW IF EXISTS ${quote(latestOf(definition.name))}`);
-      for (const entry of changed) await createTable(database, entry);
+      for (const { entry, changes } of due) {
+        await changeColumns(database, changes);
+        await createTable(database, entry);
+      }
+      // Somebody has dropped the table, or its type was changed too late: the shape does not tell what has to be loaded.
+      if (due.some(({ isNoted }) => isNoted)) await database.run(`UPDATE _millrace_loads SET sha256 = ''`);
       for (const view of viewsOf(loaded.entries, database.dialect)) await database.run(view);
     });
   }
