@@ -22,6 +22,8 @@ export const exportStep = z.object({
   without_table: z.record(z.string(), count).default({}),
   /** Rows in which each column had a value, by table: what later steps no longer have is told by it. */
   filled: z.record(z.string(), z.record(z.string(), count)).default({}),
+  /** Types of the columns in its files, by table. Steps of earlier versions did not note them. */
+  types: z.record(z.string(), z.record(z.string(), z.string())).default({}),
   problems: count,
   erased: count,
   /** Sealed records that were opened, and how many keys had been destroyed by then. */

@@ -10,6 +10,7 @@ import { Shaping } from './shaping.ts';
 import { listSources, type Source, type SourceList } from './sources.ts';
 import { openPlace } from './open-place.ts';
 import { StepRun, type StepOptions } from './step.ts';
+import { checkTypes } from './types.ts';
 
 /** Files of one step: its line in the ledger lists them all. */
 const STEP_SOURCES = 1000;
@@ -36,7 +37,10 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
   try {
     await finishStep(ledger, list, steps);
     const stale = ledger.standing.filter((step) => options.again || isStale(step, list, opener));
-    const fresh = new Set(ledger.standing.filter((step) => !stale.includes(step)).flatMap(identities));
+    const staying = ledger.standing.filter((step) => !stale.includes(step));
+    // Delta tables know the types of their columns themselves.
+    if (options.format !== 'delta') checkTypes(staying, tables, options.out);
+    const fresh = new Set(staying.flatMap(identities));
     const sources = list.sources.flatMap((source) => missingOf(source, fresh));
     const replacing = {
       replaces: stale.map(({ step }) => step),

@@ -12,6 +12,7 @@ import type { ExportFormat, ExportReject } from './rows.ts';
 import type { ShapedUnit } from './shape-unit.ts';
 import type { Shaping } from './shaping.ts';
 import type { Source } from './sources.ts';
+import { typesOf } from './types.ts';
 import { UnitWriter } from './unit.ts';
 
 /** A table of its own beside the others: what could not become a row, and why. Never what it held. */
@@ -95,15 +96,17 @@ export class StepRun {
       if (!this.#unit.isEmpty) this.#begin(last, this.#units === 0);
       while (this.#shaping.length > 0) await this.#takeFirst();
       this.#show(last);
+      const files = await this.#outputs.finish();
       return {
         step: this.#step,
         replaces: [],
         sources: read,
-        files: await this.#outputs.finish(),
+        files,
         removes: [],
         ...this.#counts,
         without_table: Object.fromEntries(this.#withoutTable),
         filled: Object.fromEntries(this.#met.all().map(({ table, filled }) => [table, counted(filled)])),
+        types: typesOf(files, this.#options.tables),
         destroyed: keys?.destroyed ?? 0,
       };
     } catch (error) {

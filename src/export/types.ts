@@ -1,0 +1,37 @@
+import { MillraceError } from '../core/errors.ts';
+import { columnsOf, type TableDefinition } from '../warehouse/definition.ts';
+import type { Tables } from '../warehouse/tables.ts';
+import type { ExportStep } from './export-step.ts';
+
+/** Types of the columns of the tables that there are files of. */
+export function typesOf(files: ExportStep['files'], tables: Tables): ExportStep['types'] {
+  const definitions = [...new Set(files.map(({ table }) => table))].flatMap(
+    (table) => tables.get(table)?.definition ?? [],
+  );
+  return Object.fromEntries(definitions.map((one) => [one.name, Object.fromEntries(namedTypes(one))]));
+}
+
+function namedTypes(definition: TableDefinition): [string, string][] {
+  return columnsOf(definition).map(({ name, type }) => [name, type]);
+}
+
+/**
+ * Looks for files that stay and have a column as another type: readers refuse a folder with both.
+ * @throws MillraceError usage
+ */
+export function checkTypes(staying: readonly ExportStep[], tables: Tables, place: string): void {
+  for (const { types } of staying) {
+    for (const [table, columns] of Object.entries(types)) {
+      const definition = tables.get(table)?.definition;
+      for (const { name, type } of definition === undefined ? [] : columnsOf(definition)) {
+        const was = columns[name] ?? type;
+        if (was !== type)
+          throw new MillraceError(
+            'usage',
+            `${place}: table ${table}: column ${name} is ${was}, and ${type} now; ` +
+              'export to another place, or with --again, which makes all files anew',
+          );
+      }
+    }
+  }
+}
