@@ -3,7 +3,7 @@ import type { ManifestLine } from '../core/archive-manifest.ts';
 import { folderError, messageOf, MillraceError } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
 import type { OpenProof } from '../core/proof.ts';
-import { errorCode } from '../lib/durable.ts';
+import { isSystemError } from '../lib/durable.ts';
 import { candidatesOf, groupsOf, lineOf, type Candidate } from './compact-plan.ts';
 import { holdFolder, holdStore, type CompactPlace } from './compact-place.ts';
 import { Compactions } from './compactions.ts';
@@ -64,8 +64,7 @@ export async function compactArchive(path: string, options: CompactOptions): Pro
     await run.begin();
     return await run.run(place);
   } catch (error) {
-    if (place === null || isStoreUrl(path) || errorCode(error) === '' || error instanceof MillraceError)
-      throw error;
+    if (place === null || isStoreUrl(path) || !isSystemError(error)) throw error;
     const said =
       'every event is still read once, from the old file or the new one; make room, or mend the disk, and run it again';
     throw folderError(path, new Error(`${messageOf(error)}; ${said}`, { cause: error }));

@@ -5,7 +5,7 @@ import { OPEN_FOLDER, WRITER_LOCK } from '../core/archive.ts';
 import { folderError, MillraceError, messageOf } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
 import type { SinkLog } from '../core/sink.ts';
-import { ensureFolder, errorCode, isMissing, syncFolder } from '../lib/durable.ts';
+import { ensureFolder, errorCode, isMissing, isSystemError, syncFolder } from '../lib/durable.ts';
 import { own } from '../lib/file-lock.ts';
 import { ManifestWriter } from './manifest-writer.ts';
 import {
@@ -106,7 +106,7 @@ async function lockWriters(path: string): Promise<() => void> {
   } catch (error) {
     release();
     // Not an archive, as far as can be seen, or one that cannot be written.
-    if (errorCode(error) !== '' && !isMissing(error)) throw folderError(path, error);
+    if (isSystemError(error) && !isMissing(error)) throw folderError(path, error);
     if (error instanceof MillraceError) throw error;
     throw new MillraceError('archive_unreadable', `${path}: ${messageOf(error)}`, { cause: error });
   }

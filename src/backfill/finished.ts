@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { ERASED_USER } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
@@ -5,13 +6,20 @@ import { readIfThere } from '../lib/durable.ts';
 import { OUTCOMES, type Outcome } from './assemble.ts';
 import type { BackfillPlan } from './plan.ts';
 
+/** What a run fetches, as far as files of another one can hold more. */
+export interface Fetches {
+  readonly plan: BackfillPlan;
+  /** The users are those that the service has now; one that it had before is gone there as well. */
+  readonly isOfAll: boolean;
+  readonly isErased: (user: string) => boolean;
+}
+
 /**
  * Keeps a run from replacing files that hold what it does not fetch: other users, providers or days.
- * @param isOfAll the users are those that the service has now; one that it had before is gone there as well
  * @throws MillraceError usage
  */
-export function refuseLoss(output: string, plan: BackfillPlan, isOfAll: boolean): void {
-  const lost = lossIn(outcomesIn(output), plan, isOfAll);
+export function refuseLoss(output: string, fetches: Fetches): void {
+  const lost = lossIn(outcomesIn(output), fetches);
   if (lost === null) return;
   throw new MillraceError(
     'usage',
@@ -20,13 +28,32 @@ export function refuseLoss(output: string, plan: BackfillPlan, isOfAll: boolean)
   );
 }
 
-function lossIn(outcomes: readonly Partial<Outcome>[], plan: BackfillPlan, isOfAll: boolean): string | null {
+/** Whether the files are complete, and of the days and users that are named. */
+export function isFinished(
+  output: string,
+  named: { readonly since?: string; readonly until?: string; readonly user?: readonly string[] },
+): boolean {
+  const outcomes = outcomesIn(output);
+  const [first] = outcomes;
+  const users = new Set(outcomes.map(({ user_id: user }) => user));
+  return (
+    existsSync(join(output, OUTCOMES)) &&
+    (named.since ?? first?.since ?? '') === (first?.since ?? named.since ?? '') &&
+    (named.until ?? first?.until ?? '') === (first?.until ?? named.until ?? '') &&
+    (named.user ?? []).every((user) => users.has(user.toLowerCase()))
+  );
+}
+
+function lossIn(outcomes: readonly Partial<Outcome>[], { plan, isOfAll, isErased }: Fetches): string | null {
   const [users, providers] = [new Set(plan.users), new Set(plan.providers)];
-  for (const { user_id: user = '', provider = null, meals = 0, since, until } of outcomes) {
-    if (meals === 0 || user === ERASED_USER) continue;
-    if (!isOfAll && !users.has(user)) return `of other users (${user})`;
-    if (providers.size > 0 && (provider === null || !providers.has(provider)))
-      return provider === null ? 'of all providers' : `of other providers (${provider})`;
+  const held = outcomes.filter(
+    ({ user_id: user = '', meals = 0 }) => meals > 0 && user !== ERASED_USER && !isErased(user),
+  );
+  const others = isOfAll ? 0 : new Set(held.map((one) => one.user_id ?? '')).difference(users).size;
+  if (others > 0) return `of ${others} other ${others === 1 ? 'user' : 'users'}`;
+  for (const { provider = null, since, until } of held) {
+    if (providers.size > 0 && provider === null) return 'of all providers';
+    if (providers.size > 0 && !providers.has(provider ?? '')) return `of other providers (${provider})`;
     // One of an earlier version does not say of which days it is.
     if (since !== undefined && since < plan.since) return `from ${since}`;
     if (until !== undefined && until > plan.until) return `until ${until}`;

@@ -5,8 +5,10 @@ import { errorCode, NotFollowed } from '../lib/durable.ts';
 /** What the system says of a disk, a file, a right or a limit, in Node's words or SQLite's. */
 const OF_FILES =
   /^(E(NOSPC|DQUOT|ROFS|IO|ACCES|PERM|MFILE|NFILE|FBIG|STALE|BUSY|NOENT|NOTDIR|ISDIR|EXIST|NOTEMPTY|LOOP|NAMETOOLONG|XDEV|NOTSUP)|SQLITE_(FULL|IOERR|READONLY|CANTOPEN|PERM|CORRUPT|NOTADB).*)$/;
+/** Of a connection or a program, which have the same codes. */
+const NOT_OF_FILES = /^(connect|listen|bind|accept|spawn)/;
 const NO_ROOM = 'make room there';
-const NO_RIGHT = 'give this user the right to write there';
+const NO_RIGHT = 'give this user the right to it';
 const ADVICE: Readonly<Record<string, string>> = {
   ENOSPC: NO_ROOM,
   EDQUOT: NO_ROOM,
@@ -22,8 +24,10 @@ const ADVICE: Readonly<Record<string, string>> = {
 export function outsideCause(error: unknown): MillraceError | null {
   if (error instanceof MillraceError) return null;
   // Of a folder that is used as a store.
-  const code = errorCode(error instanceof StorageError ? error.cause : error);
-  if (OF_FILES.test(code)) {
+  const cause = error instanceof StorageError ? error.cause : error;
+  const code = errorCode(cause);
+  const call = cause instanceof Error && 'syscall' in cause ? String(cause.syscall) : '';
+  if (OF_FILES.test(code) && !NOT_OF_FILES.test(call)) {
     const advice = ADVICE[code];
     const said = advice === undefined ? '' : `: ${advice}, then run the command again`;
     return new MillraceError('file_unusable', `${messageOf(error)}${said}`, { cause: error });

@@ -37,6 +37,11 @@ export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 
+/** True for what the system says of a call, and false for an error of this program. */
+export function isSystemError(error: unknown): boolean {
+  return error instanceof Error && 'syscall' in error;
+}
+
 /** Names the file in an error of a handle: the system says only which call has failed. @returns the same error */
 export function naming(path: string, error: unknown): unknown {
   if (error instanceof Error && errorCode(error) !== '' && 'syscall' in error && !('path' in error)) {
@@ -110,6 +115,8 @@ export async function* readPlain(
       at += bytesRead;
       yield chunk.subarray(0, bytesRead);
     }
+  } catch (error) {
+    throw naming(path, error);
   } finally {
     await handle.close();
   }

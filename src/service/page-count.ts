@@ -1,7 +1,15 @@
 import { hash } from 'node:crypto';
+import { ServiceError, type ServiceErrorCode } from './errors.ts';
 
 /** What is to be done after a page: `repeated` is the end as well, and its items are known. */
 export type PageStep = 'more' | 'last' | 'repeated';
+
+const BEHIND_END: ReadonlySet<ServiceErrorCode> = new Set([
+  'bad_request',
+  'not_found',
+  'unprocessable',
+  'rejected',
+]);
 
 /** Finds the end of a list that is read page by page, and holds what came against what the service says there is. */
 export class PageCount {
@@ -10,25 +18,42 @@ export class PageCount {
   /** After the end: why the list may not be whole, or null. */
   problem: string | null = null;
   readonly #pages = new Set<string>();
+  #last = '';
+  #said: number | null = null;
+
+  /** Whether an error says no more than that there is no page behind the last. */
+  isEnd(error: unknown): boolean {
+    return this.#hasAll && error instanceof ServiceError && BEHIND_END.has(error.code);
+  }
+
+  /** All that is said to be there has come. One page more is asked for behind a full one: the total may be of that page. */
+  get #hasAll(): boolean {
+    return this.#said !== null && this.seen >= this.#said;
+  }
 
   /**
    * @param total items of the whole list, where the service says it
-   * @param full items of a full page: where no total is said, a smaller page is the last
+   * @param full items of a full page: a smaller one is the last, unless more is said to be there
    */
   add(items: readonly unknown[], total: unknown, full: number): PageStep {
-    const said = typeof total === 'number' ? total : null;
+    this.#said = typeof total === 'number' ? total : null;
     if (items.length === 0) {
-      if (said !== null && this.seen < said)
-        this.problem = `the service says that there are ${said}, and listed ${this.seen}`;
+      if (this.#said !== null && !this.#hasAll)
+        this.problem = `the service says that there are ${this.#said}, and listed ${this.seen}`;
       return 'last';
     }
     const page = hash('sha256', JSON.stringify(items));
     if (this.#pages.has(page)) {
-      this.problem = `the service listed the same page twice; ${this.seen} came before`;
+      // Some services answer a page behind the end with the last one.
+      const isBehindEnd = page === this.#last && (this.#hasAll || this.#said === null);
+      if (!isBehindEnd || (this.#pages.size === 1 && !this.#hasAll))
+        this.problem = `the service listed the same page twice; ${this.seen} came before`;
       return 'repeated';
     }
     this.#pages.add(page);
+    this.#last = page;
     this.seen += items.length;
-    return (said === null ? items.length < full : this.seen === said) ? 'last' : 'more';
+    const isLast = items.length < full && (this.#said === null || this.seen === this.#said);
+    return isLast ? 'last' : 'more';
   }
 }

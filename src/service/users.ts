@@ -67,7 +67,12 @@ export class Users extends Group {
     const pages = new PageCount();
     for (let step: PageStep = 'more'; step === 'more';) {
       const query = { offset: pages.seen, limit: pageSize };
-      const { users, total, limit = pageSize } = await this.list(query, options);
+      const page = await this.list(query, options).catch((error: unknown) => {
+        if (pages.isEnd(error)) return null;
+        throw error;
+      });
+      if (page === null) break;
+      const { users, total, limit = pageSize } = page;
       step = pages.add(users, total, limit);
       if (step !== 'repeated') yield* users;
     }

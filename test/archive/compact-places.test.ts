@@ -17,6 +17,7 @@ import { compactArchive } from '../../src/archive/compact.ts';
 import { Places } from '../../src/archive/places.ts';
 import { readArchive } from '../../src/archive/read.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
+import { messageOf } from '../../src/core/errors.ts';
 import type { ObjectStore } from '../../src/core/storage.ts';
 import { ObjectErasure } from '../../src/erase/object-store.ts';
 import { countFiles } from '../../src/reconcile/count-files.ts';
@@ -231,6 +232,23 @@ test('a part that a crash left beside its closed file keeps that file as it is',
   appendFileSync(part, 'made up\n');
   await compacted(root, 'folder');
   expect(filesOf(root, 'folder')).toContain(first);
+});
+
+test('an end that was asked for, or a fault of this program, is not told as one of the disk', async () => {
+  const stop = new AbortController();
+  const stopped = compacted(await copy(), 'folder', {
+    signal: stop.signal,
+    onStep: (step) => step === 'listed' && stop.abort(),
+  });
+  const ended = await stopped.then(({ complete }) => (complete ? 'complete' : 'not complete'), messageOf);
+  expect(ended).not.toMatch(/^complete|disk|cannot be written/);
+  const ours = new TypeError('made up');
+  const faulty = compacted(await copy(), 'folder', {
+    onStep: () => {
+      throw ours;
+    },
+  });
+  await expect(faulty).rejects.toBe(ours);
 });
 
 test('load: what was loaded before is the same still, and goes with its user', async () => {

@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { refuseLoss } from '../../src/backfill/finished.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { backfill, lines, sandbox } from './support.ts';
 
@@ -13,7 +14,7 @@ test('a finished backfill is not replaced by one that fetches less', async () =>
   expect((await run('--user', a, ...asked)).code).toBe(0);
   const before = readFileSync(join(out, 'meals.ndjson'));
   for (const [said, ...args] of [
-    [`of other users (${a})`, '--user', b, ...asked],
+    ['of 1 other user', '--user', b, ...asked],
     ['of all providers', '--user', a, '--provider', 'made_up', ...asked],
     ['from 2026-01-01', '--user', a, '--since', '2026-01-02', '--until', '2026-01-09'],
     ['until 2026-01-09', '--all-users', '--since', '2026-01-01', '--until', '2026-01-08'],
@@ -34,6 +35,17 @@ test('a finished backfill is not replaced by one that fetches less', async () =>
   expect(usersIn().has(b)).toBe(false);
 });
 
+test('whom an erasure has taken is none that is lost', async () => {
+  const folder = await temporaryFolder();
+  const line = { user_id: 'user-1', provider: null, since: '2026-01-01', until: '2026-01-09', meals: 3 };
+  writeFileSync(join(folder, '_backfill.ndjson'), `${JSON.stringify(line)}\n`);
+  const plan = { users: ['user-2'], providers: [], since: '2026-01-02', until: '2026-01-09', windowDays: 0 };
+  const refused = (erased: string): void =>
+    refuseLoss(folder, { plan, isOfAll: false, isErased: (user) => user === erased });
+  expect(() => refused('user-3')).toThrow('of 1 other user');
+  expect(() => refused('user-1')).not.toThrow();
+});
+
 test('a resume does not pass over what it is told', async () => {
   const service = await sandbox({ users: 1 });
   const out = await temporaryFolder();
@@ -45,4 +57,7 @@ test('a resume does not pass over what it is told', async () => {
   const other = await backfill(service, out, '--resume', '--since', '2026-01-03');
   expect([other.code, other.stderr]).toEqual([2, expect.stringContaining('began with --since 2026-01-01')]);
   expect((await backfill(service, out, '--resume', '--until', '2026-01-05')).code).toBe(0);
+  const done = await backfill(service, out, '--resume', '--until', '2026-01-05');
+  expect([done.code, done.stderr]).toEqual([0, expect.stringContaining('is complete')]);
+  expect((await backfill(service, out, '--resume', '--until', '2026-01-06')).code).toBe(2);
 });

@@ -12,11 +12,11 @@ const id = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(
 const idsOf = (from: number, to: number): string[] =>
   Array.from({ length: to - from }, (_, n) => id(from + n));
 
-/** A service of a few answers. */
-async function answering(answer: (url: URL) => string): Promise<Record<string, string>> {
+/** A service of a few answers; null is 404. */
+async function answering(answer: (url: URL) => string | null): Promise<Record<string, string>> {
   const server = createServer((request, response) => {
     const body = answer(new URL(request.url ?? '', 'http://localhost'));
-    response.writeHead(200, { 'content-type': 'application/json' }).end(body);
+    response.writeHead(body === null ? 404 : 200, { 'content-type': 'application/json' }).end(body ?? '{}');
   });
   onTestFinished(() => {
     server.closeAllConnections();
@@ -26,10 +26,18 @@ async function answering(answer: (url: URL) => string): Promise<Record<string, s
   return { MILLRACE_SERVICE_BASE_URL: url, MILLRACE_SERVICE_API_KEY: 'made-up' };
 }
 
-/** Orders by page; what is behind the last has none. */
-function ordersOf(pages: readonly (readonly string[])[], total: number | null) {
+/** Orders by page; what is behind the last has none, or the last again. */
+function ordersOf(
+  pages: readonly (readonly string[])[],
+  said: number | null | 'of the page',
+  isClamped = false,
+) {
   return ({ searchParams }: URL): string => {
-    const orders = (pages[Number(searchParams.get('page')) - 1] ?? []).map((order) => ({ id: order }));
+    const behind = isClamped ? pages.at(-1) : undefined;
+    const orders = (pages[Number(searchParams.get('page')) - 1] ?? behind ?? []).map((order) => ({
+      id: order,
+    }));
+    const total = said === 'of the page' ? orders.length : said;
     return JSON.stringify({ orders, total, page: Number(searchParams.get('page')), size: 100 });
   };
 }
@@ -41,6 +49,13 @@ test.each([
   ['as it says', [idsOf(0, 100), idsOf(100, 120)], 120, 120, null],
   ['more than it says', [idsOf(0, 100), idsOf(100, 120)], 5, 120, null],
   ['a whole number of pages, and no total', [idsOf(0, 100)], null, 100, null],
+  [
+    'its pages, and the items of each as the total',
+    [idsOf(0, 100), idsOf(100, 200), idsOf(200, 250)],
+    'of the page',
+    250,
+    null,
+  ],
   ['half a page', [idsOf(0, 100), idsOf(100, 110)], 120, 110, 'there are 120, and listed 110'],
   ['a million that it does not have', [idsOf(0, 100), idsOf(100, 120)], 1e6, 120, 'and listed 120'],
   ['the same page again', [idsOf(0, 100), idsOf(0, 100)], 120, 100, 'the same page twice'],
@@ -52,6 +67,22 @@ test.each([
   expect(ended.code).toBe(problem === null ? 0 : 3);
   const incomplete = problem === null ? [] : [expect.stringContaining(problem)];
   expect(lastLine(ended)).toMatchObject({ ok: problem === null, incomplete });
+});
+
+test('a list that ends with a full page ends well, whatever the service says of the page behind it', async () => {
+  const pages = [idsOf(0, 100), idsOf(100, 200)];
+  for (const said of [null, 200]) {
+    const [out, env] = [await temporaryFolder(), await answering(ordersOf(pages, said, true))];
+    expect((await run(out, env, 'pull', 'orders')).code).toBe(0);
+    expect(lines(join(out, 'orders.ndjson'))).toHaveLength(200);
+  }
+  const out = await temporaryFolder();
+  const env = await answering((url) =>
+    url.searchParams.get('page') === '3' ? null : ordersOf(pages, 200)(url),
+  );
+  const ended = await run(out, env, 'pull', 'orders');
+  expect([ended.code, ended.stderr]).toEqual([0, expect.any(String)]);
+  expect(lines(join(out, 'orders.ndjson'))).toHaveLength(200);
 });
 
 test('a cursor that leads back ends a pull with what came, and its name', async () => {

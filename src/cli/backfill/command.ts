@@ -1,9 +1,7 @@
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { OUTCOMES } from '../../backfill/assemble.ts';
 import { Checkpoint } from '../../backfill/checkpoint.ts';
-import { refuseLoss } from '../../backfill/finished.ts';
+import { isFinished, refuseLoss } from '../../backfill/finished.ts';
 import { runTrigger, type PulledSummary } from '../../backfill/have-pulled.ts';
 import type { BackfillPlan } from '../../backfill/plan.ts';
 import { runBackfill, type BackfillProgress, type BackfillSummary } from '../../backfill/run.ts';
@@ -18,7 +16,7 @@ import { collect, loadedAtOption, number, option, workOption, wholeNumber } from
 import { makeInPlace } from '../output-place.ts';
 import { storageOf } from '../places.ts';
 import { serviceOptions, withService } from '../service.ts';
-import { planOf, showPlan, type BackfillFlags } from './plan.ts';
+import { erasedUsers, isOfAll, planOf, showPlan, type BackfillFlags } from './plan.ts';
 import { backfillProgress, backfillReport, newsOf } from './progress.ts';
 import { summariseShards } from './shards.ts';
 import { showPulled, showShards, showSummary } from './summary.ts';
@@ -140,8 +138,9 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
     const place = { out, work, storage, kind, asks, signal: io.signal };
     const summary = await makeInPlace<BackfillSummary | PulledSummary>(place, async (folder, onWritten) => {
       const plan = await planOf(io, { ...options, out: folder }, service);
-      if (resume !== true && options.replace !== true && plan.triggerOnly !== true)
-        refuseLoss(folder, plan, user === undefined && usersFile === undefined);
+      const begins = Checkpoint.planOf(folder) === null;
+      if (begins && options.replace !== true && plan.triggerOnly !== true)
+        refuseLoss(folder, { plan, isOfAll: isOfAll(options), isErased: erasedUsers(io, options.config) });
       const show = backfillProgress(io);
       report = backfillReport(io, options.config, titleOf(plan));
       const shared = {
@@ -173,9 +172,9 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
 }
 
 /** A Job that repeats its command with --resume does not fetch again what a run before has finished. */
-function isComplete({ out, resume }: BackfillFlags): boolean {
+function isComplete({ out, resume, ...named }: BackfillFlags): boolean {
   if (resume !== true || isStoreUrl(out)) return false;
-  return Checkpoint.planOf(out) === null && existsSync(join(out, OUTCOMES));
+  return Checkpoint.planOf(out) === null && isFinished(out, named);
 }
 
 /** For whoever watches: how much, and nobody's id. */

@@ -57,7 +57,7 @@ export async function planOf(io: Io, options: BackfillFlags, service: ServiceCli
     ...(triggerOnly === true ? { triggerOnly } : {}),
   };
   // All users means those of the beginning: a Job repeats its command word for word, and there may be new ones by then.
-  const isAll = user === undefined && usersFile === undefined;
+  const isAll = isOfAll(options);
   if (
     before !== null &&
     isAll &&
@@ -73,7 +73,7 @@ export async function planOf(io: Io, options: BackfillFlags, service: ServiceCli
 /** @throws MillraceError usage for an option that says other than the run that is resumed */
 function checkSame({ provider, since, until, window }: BackfillFlags, before: BackfillPlan): void {
   const said = {
-    provider: provider?.toSorted().join(', '),
+    provider: provider === undefined ? undefined : [...new Set(provider)].toSorted().join(', '),
     since,
     until,
     window: window === 0 ? undefined : String(window),
@@ -87,7 +87,7 @@ function checkSame({ provider, since, until, window }: BackfillFlags, before: Ba
   for (const name of ['provider', 'since', 'until', 'window'] as const)
     if (said[name] !== undefined && said[name] !== began[name])
       throw usageError(
-        `the run in --out began with --${name} ${began[name]}; leave out --${name} to resume it`,
+        `the run in --out began ${began[name] === '' ? 'for all providers' : `with --${name} ${began[name]}`}; leave out --${name} to resume it`,
       );
 }
 
@@ -128,12 +128,23 @@ export function showPlan(io: Io, plan: BackfillPlan, options: BackfillFlags): vo
   }
 }
 
-/** The users whose data was not erased: history of the others is not to be fetched again. */
-function withoutErased(io: Io, config: string | undefined, users: readonly string[]): string[] {
+/** Whether the users are those that the service has, and none is named. */
+export function isOfAll({ user, usersFile }: BackfillFlags): boolean {
+  return user === undefined && usersFile === undefined;
+}
+
+/** Who was erased, by the config's list. */
+export function erasedUsers(io: Io, config: string | undefined): (user: string) => boolean {
   const loaded = configIfAny({ config }, io);
   // Without a config nothing says where the list is.
   const erased = loaded === null ? null : ErasedUsers.open(loaded.config.erasure.path);
-  const left = users.filter((user) => erased?.has({ team: null, user, clientUser: null }) !== true);
+  return (user) => erased?.has({ team: null, user, clientUser: null }) === true;
+}
+
+/** The users whose data was not erased: history of the others is not to be fetched again. */
+function withoutErased(io: Io, config: string | undefined, users: readonly string[]): string[] {
+  const isErased = erasedUsers(io, config);
+  const left = users.filter((user) => !isErased(user));
   const count = users.length - left.length;
   if (count > 0) note(io, `left out: ${count} erased ${count === 1 ? 'user' : 'users'}`);
   return left;
