@@ -238,7 +238,7 @@ test('an end that was asked for, or a fault of this program, is not told as one 
   const stop = new AbortController();
   const stopped = compacted(await copy(), 'folder', {
     signal: stop.signal,
-    onStep: (step) => step === 'listed' && stop.abort(),
+    onStep: (step) => step === 'read' && stop.abort(),
   });
   const ended = await stopped.then(({ complete }) => (complete ? 'complete' : 'not complete'), messageOf);
   expect(ended).not.toMatch(/^complete|disk|cannot be written/);
