@@ -228,7 +228,7 @@ export class Feed {
     const lanes = this.#failures > 0 ? 1 : this.#queue.concurrency;
     while (this.#pending.ready && this.#queue.pending + this.#queue.size < lanes) {
       if (this.#lingers()) break;
-      const batch = this.#pending.take(this.#giveWay.most(this.#options.sink.limits.batchCount));
+      const batch = this.#pending.take();
       if (batch === null) break;
       // Pumped again once the queue has released the job, or a single lane would look taken for ever.
       void this.#queue.add(() => this.#tracked(batch)).then(() => this.#pump());
@@ -248,8 +248,8 @@ export class Feed {
     if (!this.#begun || this.#mode === 'draining' || room === null) return;
     const { toReload } = this.#held;
     if (Number.isFinite(toReload)) return this.#reloader.load(toReload - 1, room);
-    const { position } = this.#window;
-    const share = this.#giveWay.share(room, this.lastSeq - position);
+    const { position, count } = this.#window;
+    const share = this.#giveWay.share(room, this.lastSeq - position, count);
     if (share !== null) this.#loader.load(position, share);
   }
 

@@ -9,17 +9,13 @@ const BACKLOG = 10_000;
 /** Milliseconds for which one event that comes in says that others will. */
 const RECENT = 100;
 /**
- * Then so many are read at a time, these milliseconds apart. It is more than one process takes in, or the sink would never
- * catch up.
+ * Then so many are read at a time, these milliseconds apart; more of them where so many are in flight. It is always more than one
+ * process takes in, or the sink would never catch up.
  */
-const PAGE = 100;
-const APART = 4;
-/**
- * And so many go in a batch, for a sink makes all of one in one go. Sinks that take more than this at once do so because each
- * call makes an object: of those it would make more.
- */
-const BATCH = 200;
-const USUAL_BATCH = 1000;
+const PAGE = 250;
+const APART = 5;
+const MANY = 2000;
+const FAR_APART = 10;
 
 /**
  * Holds back a sink that catches up while events come in: what waits can wait a little longer, and a sender cannot. Both need
@@ -32,7 +28,6 @@ export class GiveWay {
   #cameIn = Number.NEGATIVE_INFINITY;
   #next = Number.NEGATIVE_INFINITY;
   #isWaiting = false;
-  #holdsBack = false;
 
   /** @param onTurn called when a read that was held back may be asked for again */
   constructor(clock: Clock, onTurn: () => void) {
@@ -46,21 +41,15 @@ export class GiveWay {
   }
 
   /** What may be read now of the room there is; null for nothing, until `onTurn` is called. */
-  share(room: Room, waiting: number): Room | null {
+  share(room: Room, waiting: number, inFlight: number): Room | null {
     const now = this.#clock.monotonic();
-    this.#holdsBack = waiting >= BACKLOG && now - this.#cameIn <= RECENT;
-    if (!this.#holdsBack) return room;
+    if (waiting < BACKLOG || now - this.#cameIn > RECENT) return room;
     if (now < this.#next) {
       this.#wait(this.#next - now);
       return null;
     }
-    this.#next = now + APART;
+    this.#next = now + (inFlight < MANY ? APART : FAR_APART);
     return { count: Math.min(room.count, PAGE), bytes: room.bytes };
-  }
-
-  /** How many events may go in a batch now. @param batchCount the sink's own bound */
-  most(batchCount: number): number {
-    return this.#holdsBack && batchCount <= USUAL_BATCH ? Math.min(BATCH, batchCount) : batchCount;
   }
 
   #wait(ms: number): void {
