@@ -38,6 +38,7 @@ export type Apply<T = void> = () => T;
 export class SealedIds {
   readonly #db: Database.Database;
   readonly #insert;
+  readonly #clear;
   readonly #find;
   readonly #delete;
   readonly #shorten;
@@ -47,7 +48,7 @@ export class SealedIds {
 
   constructor(db: Database.Database) {
     this.#db = db;
-    // A generation that was begun before a restart is begun anew, and ages are told from its newest.
+    this.#clear = db.prepare('DELETE FROM sealed_ids WHERE generation = ?');
     this.#insert = db.prepare('INSERT OR REPLACE INTO sealed_ids (generation, hash, age) VALUES (?, ?, ?)');
     this.#delete = db.prepare('DELETE FROM sealed_ids WHERE generation = ? AND hash = ?');
     this.#shorten = db.prepare('UPDATE OR REPLACE sealed_ids SET hash = ? WHERE generation = ? AND hash = ?');
@@ -107,6 +108,8 @@ export class SealedIds {
     if (sealing === null) return () => false;
     const { generation, buckets, members, filter, lastAt, lastSeq } = sealing;
     let { done } = sealing;
+    // Of one that was begun before a restart: an id can have come with other bytes since, and would be known by both.
+    if (done === 0) this.#clear.run(generation);
     for (let written = 0; written < rows && done < buckets.length; done += 1) {
       const keys = buckets[done]?.sort() ?? [];
       for (const key of keys) {
