@@ -27,6 +27,8 @@ export interface KeyNotes {
   write(note: KeyNote): Promise<void>;
   /** The keys that some of the newest sealed records name. */
   newest(): Promise<readonly NamedKey[]>;
+  /** Whoever asks is not to wait any longer: they stop. */
+  end(): void;
 }
 
 /** Keys in one note, so that the smallest record takes it. */

@@ -93,6 +93,7 @@ export class SharedKeys {
 
   async close(): Promise<void> {
     clearInterval(this.#timer);
+    this.#options.notes.end();
     await this.#looking?.catch(() => undefined);
     await this.#witnessing;
     await this.#options.store.close();

@@ -33,15 +33,19 @@ test.skipIf(lack !== null)(
     await archive(path, [mealEvent(3)]);
     server.up();
     await has(3);
+    // The second of them came with the first event once more, in a file of another day. A round that has loaded a file just when
+    // the server goes prints nothing of it, so they are counted in the database.
+    await until('4 files', async () => {
+      const [files] = await database.sql('SELECT count(*) FROM _millrace_loads').catch(() => []);
+      return files === '4';
+    });
     stop.abort();
     const { stdout, exit } = await following;
     expect(exit).toBe(0);
     const rounds = stdout
       .trim()
       .split('\n')
-      .map((line) => JSON.parse(line) as { ok: boolean; files: number });
+      .map((line) => JSON.parse(line) as { ok: boolean });
     expect(rounds.map(({ ok }) => ok)).not.toContain(false);
-    // The second of them came with the first event once more, in a file of another day.
-    expect(rounds.reduce((sum, { files }) => sum + files, 0)).toBe(4);
   },
 );

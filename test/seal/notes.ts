@@ -21,6 +21,7 @@ export class MadeUpNotes {
         this.all.push(note);
       },
       newest: () => Promise.resolve(this.newest),
+      end: () => undefined,
     };
   }
 }

@@ -29,6 +29,7 @@ export class TopicKeyNotes implements KeyNotes {
   readonly #events: string;
   readonly #topic: string;
   readonly #serial = new Serial();
+  readonly #end = new AbortController();
   #position = 0;
 
   constructor(
@@ -66,6 +67,10 @@ export class TopicKeyNotes implements KeyNotes {
     await this.#topics.quarantine.append(PARTITION, { key, value, headers: [] });
   }
 
+  end(): void {
+    this.#end.abort();
+  }
+
   newest(): Promise<readonly NamedKey[]> {
     return this.#patiently(this.#events, () => this.#newest());
   }
@@ -78,9 +83,9 @@ export class TopicKeyNotes implements KeyNotes {
           return await work();
         } catch (error) {
           const detail = `topic ${topic}: ${toFailure(error).reason}`;
-          if (performance.now() > end)
+          if (performance.now() > end || this.#end.signal.aborted)
             throw new MillraceError('journal_unreadable', detail, { cause: error });
-          await wait(PAUSE);
+          await wait(PAUSE, undefined, { signal: this.#end.signal });
         }
     });
   }
