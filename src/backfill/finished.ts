@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { ERASED_USER } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
@@ -19,7 +18,7 @@ export interface Fetches {
  * @throws MillraceError usage
  */
 export function refuseLoss(output: string, fetches: Fetches): void {
-  const lost = lossIn(outcomesIn(output), fetches);
+  const lost = lossIn(outcomesIn(output) ?? [], fetches);
   if (lost === null) return;
   throw new MillraceError(
     'usage',
@@ -34,14 +33,19 @@ export function isFinished(
   named: { readonly since?: string; readonly until?: string; readonly user?: readonly string[] },
 ): boolean {
   const outcomes = outcomesIn(output);
-  const [first] = outcomes;
+  if (outcomes === null) return false;
+  const { since, until } = outcomes[0] ?? {};
   const users = new Set(outcomes.map(({ user_id: user }) => user));
   return (
-    existsSync(join(output, OUTCOMES)) &&
-    (named.since ?? first?.since ?? '') === (first?.since ?? named.since ?? '') &&
-    (named.until ?? first?.until ?? '') === (first?.until ?? named.until ?? '') &&
+    isSame(named.since, since) &&
+    isSame(named.until, until) &&
     (named.user ?? []).every((user) => users.has(user.toLowerCase()))
   );
+}
+
+/** A day that is not named may be any, and one of an earlier version is not known. */
+function isSame(named: string | undefined, was: string | undefined): boolean {
+  return named === undefined || was === undefined || named === was;
 }
 
 function lossIn(outcomes: readonly Partial<Outcome>[], { plan, isOfAll, isErased }: Fetches): string | null {
@@ -61,9 +65,12 @@ function lossIn(outcomes: readonly Partial<Outcome>[], { plan, isOfAll, isErased
   return null;
 }
 
-function outcomesIn(output: string): Partial<Outcome>[] {
+/** What became of each user; null where no backfill has ended. */
+function outcomesIn(output: string): Partial<Outcome>[] | null {
   const path = join(output, OUTCOMES);
-  const lines = (readIfThere(path) ?? '').split('\n').filter(Boolean);
+  const text = readIfThere(path);
+  if (text === null) return null;
+  const lines = text.split('\n').filter(Boolean);
   try {
     return lines.map((line) => JSON.parse(line) as Partial<Outcome>);
   } catch (error) {

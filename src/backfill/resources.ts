@@ -174,12 +174,7 @@ async function* pages(
   const count = new PageCount();
   let step: PageStep = 'more';
   for (let page = 0; step === 'more'; page += 1) {
-    const next = await exactly((options) => call(page, options, count.seen), signal).catch(
-      (error: unknown) => {
-        if (count.isEnd(error)) return null;
-        throw error;
-      },
-    );
+    const next = await count.next(() => exactly((options) => call(page, options, count.seen), signal));
     if (next === null) break;
     const { answer, text } = next;
     const [found, total, size, limit] = [list, 'total', 'size', 'limit'].map((name): unknown =>

@@ -1,6 +1,6 @@
 import { messageOf, MillraceError } from '../core/errors.ts';
 import { StorageError, WHAT_TO_DO } from '../core/storage.ts';
-import { errorCode, NotFollowed } from '../lib/durable.ts';
+import { errorCode, isSystemError, NotFollowed } from '../lib/durable.ts';
 
 /** What the system says of a disk, a file, a right or a limit, in Node's words or SQLite's. */
 const OF_FILES =
@@ -26,8 +26,8 @@ export function outsideCause(error: unknown): MillraceError | null {
   // Of a folder that is used as a store.
   const cause = error instanceof StorageError ? error.cause : error;
   const code = errorCode(cause);
-  const call = cause instanceof Error && 'syscall' in cause ? String(cause.syscall) : '';
-  if (OF_FILES.test(code) && !NOT_OF_FILES.test(call)) {
+  const isOfFiles = !isSystemError(cause) || !NOT_OF_FILES.test(cause.syscall ?? '');
+  if (OF_FILES.test(code) && isOfFiles) {
     const advice = ADVICE[code];
     const said = advice === undefined ? '' : `: ${advice}, then run the command again`;
     return new MillraceError('file_unusable', `${messageOf(error)}${said}`, { cause: error });

@@ -38,13 +38,13 @@ export function errorCode(error: unknown): string {
 }
 
 /** True for what the system says of a call, and false for an error of this program. */
-export function isSystemError(error: unknown): boolean {
+export function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error;
 }
 
 /** Names the file in an error of a handle: the system says only which call has failed. @returns the same error */
 export function naming(path: string, error: unknown): unknown {
-  if (error instanceof Error && errorCode(error) !== '' && 'syscall' in error && !('path' in error)) {
+  if (isSystemError(error) && !('path' in error)) {
     error.message += ` '${path}'`;
     Object.assign(error, { path });
   }

@@ -21,9 +21,14 @@ export class PageCount {
   #last = '';
   #said: number | null = null;
 
-  /** Whether an error says no more than that there is no page behind the last. */
-  isEnd(error: unknown): boolean {
-    return this.#hasAll && error instanceof ServiceError && BEHIND_END.has(error.code);
+  /** Asks for a page. @returns null where an error says no more than that there is none behind the last */
+  async next<T>(page: () => Promise<T>): Promise<T | null> {
+    try {
+      return await page();
+    } catch (error) {
+      if (this.#hasAll && error instanceof ServiceError && BEHIND_END.has(error.code)) return null;
+      throw error;
+    }
   }
 
   /** All that is said to be there has come. One page more is asked for behind a full one: the total may be of that page. */

@@ -67,10 +67,7 @@ export class Users extends Group {
     const pages = new PageCount();
     for (let step: PageStep = 'more'; step === 'more';) {
       const query = { offset: pages.seen, limit: pageSize };
-      const page = await this.list(query, options).catch((error: unknown) => {
-        if (pages.isEnd(error)) return null;
-        throw error;
-      });
+      const page = await pages.next(() => this.list(query, options));
       if (page === null) break;
       const { users, total, limit = pageSize } = page;
       step = pages.add(users, total, limit);
