@@ -9,12 +9,12 @@ import { TABLES } from '../../src/warehouse/tables.ts';
 import { mealEvent, mealOf } from '../export/support.ts';
 import { FakeBigQuery } from '../support/bigquery.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { QUIET } from './quiet.ts';
 
 const NAMES = ['events', 'meals', 'meal_items'];
 export const COUNTS =
   'SELECT count(*), count(DISTINCT id), (SELECT count(*) FROM meals), (SELECT count(*) FROM meal_items) FROM events';
 const { signal } = new AbortController();
-const quiet = (): void => undefined;
 
 export const mealsFrom = (first: number, count: number): ReturnType<typeof mealEvent>[] =>
   Array.from({ length: count }, (_, n) => mealEvent(first + n));
@@ -48,13 +48,6 @@ export async function load(
   { wanted = NAMES, stepBytes = 2 ** 30, tries = 2 }: Loading = {},
 ): Promise<LoadSummary> {
   const store = await BigQueryStore.open(placeIn(fake, { patience: { tries, pause: 1 } }));
-  const told = {
-    onProgress: quiet,
-    onProblem: quiet,
-    onReject: quiet,
-    onUnknown: quiet,
-    onWithoutTable: quiet,
-  };
   return runLoad(store, {
     paths: [paths].flat(),
     places: new Places(),
@@ -62,7 +55,7 @@ export async function load(
     wanted,
     stepBytes,
     signal,
-    ...told,
+    ...QUIET,
   });
 }
 

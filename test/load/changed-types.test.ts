@@ -14,10 +14,10 @@ import { archive } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { lacksPostgres, Postgres } from '../support/postgres.ts';
 import { skipped } from '../support/requirements.ts';
+import { QUIET } from './quiet.ts';
 import { inDuckDB, inPostgres } from './support.ts';
 
 const { signal } = new AbortController();
-const quiet = (): void => undefined;
 const lack = lacksPostgres();
 let server: Postgres;
 let schemas = 0;
@@ -80,13 +80,6 @@ describe.each(KINDS)('a column of another type, in $kind', ({ skip, make }) => {
     const { open, sql } = await make();
     const load = async (types: Types): Promise<LoadSummary> => {
       const store = new TransactionStore(await open());
-      const told = {
-        onProgress: quiet,
-        onProblem: quiet,
-        onReject: quiet,
-        onUnknown: quiet,
-        onWithoutTable: quiet,
-      };
       try {
         return await runLoad(store, {
           paths: [path],
@@ -95,7 +88,7 @@ describe.each(KINDS)('a column of another type, in $kind', ({ skip, make }) => {
           wanted: ['readings'],
           stepBytes: 2 ** 30,
           signal,
-          ...told,
+          ...QUIET,
         });
       } finally {
         await store.close();

@@ -12,6 +12,7 @@ import { PostgresDatabase } from '../../src/sinks/postgres/database.ts';
 import { createSink } from '../../src/sinks/postgres/sink.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { mealEvent } from '../export/support.ts';
+import { QUIET } from './quiet.ts';
 
 const NAMES = ['events', 'meals', 'meal_items'];
 const BATCH = 20;
@@ -27,13 +28,6 @@ async function load(folder: string): Promise<void> {
     ? await PostgresDatabase.openAlone({ connectionString: address, schema, timeout: 15_000 }, signal)
     : await DuckDBDatabase.open(address);
   writeSync(1, 'begun\n');
-  const told = {
-    onProgress: quiet,
-    onProblem: quiet,
-    onReject: quiet,
-    onUnknown: quiet,
-    onWithoutTable: quiet,
-  };
   await runLoad(new TransactionStore(database), {
     paths: [folder],
     places: new Places(),
@@ -41,7 +35,7 @@ async function load(folder: string): Promise<void> {
     wanted: NAMES,
     stepBytes: 1,
     signal,
-    ...told,
+    ...QUIET,
   });
   await database.close();
 }

@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { entryOfAnswer } from '../receipts/entry-by-hand.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
@@ -22,25 +22,11 @@ function bodyOf(user: number, isFit = true): Buffer {
   return Buffer.from(JSON.stringify(isFit ? { ...event, team_id: team } : event));
 }
 
-/** As the documentation says it, in code of its own. */
-function entryOf(id: string, body: Buffer, receipt: string): string {
-  const [, salt = '', received = ''] = /salt="([\w-]{22})", received=(\d+)$/.exec(receipt) ?? [];
-  const time = Buffer.alloc(8);
-  time.writeBigUInt64BE(BigInt(received));
-  return createHash('sha256')
-    .update('millrace receipt v1\n')
-    .update(Buffer.from(salt, 'base64url'))
-    .update(time)
-    .update(createHash('sha256').update(body).digest())
-    .update(id)
-    .digest('base64');
-}
-
 /** @returns the entry that it is promised */
 async function post(receiver: ReceiverProcess, id: string, body: Buffer): Promise<string> {
   const { status, headers } = await postSigned(receiver.url, body, { id });
   expect(status).toBe(202);
-  return entryOf(id, body, String(headers['millrace-receipt']));
+  return entryOfAnswer({ id, body }, String(headers['millrace-receipt']));
 }
 
 /** A receiver with an archive, which can be made to refuse what it gets. */

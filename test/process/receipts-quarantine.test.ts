@@ -1,4 +1,4 @@
-import { createHash, generateKeyPairSync, sign } from 'node:crypto';
+import { generateKeyPairSync, sign } from 'node:crypto';
 import {
   appendFileSync,
   cpSync,
@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { entryOfAnswer } from '../receipts/entry-by-hand.ts';
 import { prove as proveArchive } from '../receipts/prove.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
@@ -52,21 +53,8 @@ async function post(receiver: Serving, id: string, body: Buffer): Promise<Kept> 
   return { id, body, receipt, status: String(json['status']) };
 }
 
+const entryOf = (kept: Kept): string => entryOfAnswer(kept, kept.receipt);
 const leafOf = ({ receipt }: Kept): number => Number(/leaf=(\d+)/.exec(receipt)?.[1]);
-
-/** As the documentation says it, in code of its own. */
-function entryOf({ id, body, receipt }: Kept): string {
-  const [, salt = '', received = ''] = /salt="([\w-]{22})", received=(\d+)$/.exec(receipt) ?? [];
-  const time = Buffer.alloc(8);
-  time.writeBigUInt64BE(BigInt(received));
-  return createHash('sha256')
-    .update('millrace receipt v1\n')
-    .update(Buffer.from(salt, 'base64url'))
-    .update(time)
-    .update(createHash('sha256').update(body).digest())
-    .update(id)
-    .digest('base64');
-}
 
 async function scene(more: Readonly<Record<string, object>> = {}) {
   const folder = await temporaryFolder();

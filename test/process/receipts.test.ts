@@ -6,6 +6,7 @@ import { expect, test, vi } from 'vitest';
 import { LogWriter } from '../../src/receipts/log-files.ts';
 import { readSigner, verifierText } from '../../src/receipts/note.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { entryByHand } from '../receipts/entry-by-hand.ts';
 import { LACKS_GO, verifyInGo } from '../receipts/go.ts';
 import { prove } from '../receipts/prove.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -57,20 +58,6 @@ async function send(receiver: Serving, numbers: readonly number[]): Promise<Kept
   return kept;
 }
 
-/** As the documentation says it, in code of its own. */
-function entryOf({ id, body, salt, received }: Kept): Buffer {
-  const time = Buffer.alloc(8);
-  time.writeBigUInt64BE(BigInt(received));
-  const digest = createHash('sha256').update(body).digest();
-  return createHash('sha256')
-    .update('millrace receipt v1\n')
-    .update(salt)
-    .update(time)
-    .update(digest)
-    .update(id)
-    .digest();
-}
-
 async function proofs(receiver: Serving, all: readonly Kept[]) {
   const base = new URL('/receipts/', receiver.url);
   const key = (await (await fetch(new URL('key', base))).text()).trim();
@@ -80,7 +67,7 @@ async function proofs(receiver: Serving, all: readonly Kept[]) {
         const answer = await fetch(new URL(String(kept.leaf), base));
         return answer.status === 200 && answer.text();
       });
-      return { key, entry: entryOf(kept), proof };
+      return { key, entry: entryByHand(kept), proof };
     }),
   );
 }
@@ -173,7 +160,7 @@ test('whoever has the disk takes an event out and makes every hash good again: b
       kept
         .filter((one) => one !== victim)
         .toSorted((a, b) => a.leaf - b.leaf)
-        .map(entryOf),
+        .map(entryByHand),
     ),
   );
   await writer.checkpoint();
@@ -190,7 +177,7 @@ test('whoever has the disk takes an event out and makes every hash good again: b
   const zeroed = join(forged, 'zeroed');
   const blank = await LogWriter.open(zeroed, signer);
   const entries = kept.toSorted((a, b) => a.leaf - b.leaf);
-  blank.append(Buffer.concat(entries.map((one) => (one === victim ? Buffer.alloc(32) : entryOf(one)))));
+  blank.append(Buffer.concat(entries.map((one) => (one === victim ? Buffer.alloc(32) : entryByHand(one)))));
   await blank.checkpoint();
   blank.close();
   const fork = ['--log', zeroed, ...key];
@@ -233,7 +220,7 @@ test('an erased user: the log stays as it was, the erasure accounts for the even
     for (const trace of [id, victim, salt, salt.toString('base64url'), salt.toString('hex')])
       expect(left.filter((bytes) => bytes.includes(trace))).toEqual([]);
   // The entries themselves are there, so the search is one that can find.
-  for (const one of theirs) expect(left.some((bytes) => bytes.includes(entryOf(one)))).toBe(true);
+  for (const one of theirs) expect(left.some((bytes) => bytes.includes(entryByHand(one)))).toBe(true);
   // A user who is erased is answered with no receipt, and takes no place.
   const again = await Receiver.start(config);
   const back = await postSigned(again.url, theirs[0]!.body, { id: 'msg_made_up_back' });

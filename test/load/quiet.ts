@@ -1,0 +1,10 @@
+const quiet = (): void => undefined;
+
+/** For whom nothing that a load tells is of interest. */
+export const QUIET = {
+  onProgress: quiet,
+  onProblem: quiet,
+  onReject: quiet,
+  onUnknown: quiet,
+  onWithoutTable: quiet,
+};
