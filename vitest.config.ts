@@ -10,7 +10,7 @@ export default defineConfig({
     // Files of one worker share the modules they load; most of a short file's time was loading them again.
     isolate: false,
     // Tests of processes wait about as long as they compute.
-    maxWorkers: Math.ceil(availableParallelism() * 1.5),
+    maxWorkers: Math.ceil(availableParallelism() * 2),
     sequence: { sequencer: SlowFirst },
     testTimeout: 60_000,
     hookTimeout: 60_000,

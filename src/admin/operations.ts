@@ -13,6 +13,7 @@ import type {
   SinkStatus,
 } from '../core/operations.ts';
 import type { SchemaReport } from '../core/schema.ts';
+import { Serial } from '../lib/serial.ts';
 import type { Validation } from '../validate/envelope.ts';
 
 export interface OperationsOptions {
@@ -56,6 +57,8 @@ const EVENTS = { count: 1000, bytes: 8 * 2 ** 20 };
 /** The operations on a journal this process holds. */
 export function createOperations(options: OperationsOptions): Operations {
   const { journal, validate, pid, sinks, receiving, hasSink, dropSink, schema } = options;
+  // What is retried or dropped: of two that overlap neither could say what it dropped.
+  const turns = new Serial();
   return {
     dropSink,
     schema: async () => (schema === null || schema === undefined ? nothingRemembered() : schema.report()),
@@ -77,8 +80,8 @@ export function createOperations(options: OperationsOptions): Operations {
         reasons: event.reasons,
       })),
     retryQuarantine: (selection, isNamed = selection.keys !== undefined) =>
-      retryQuarantine(journal, validate, selection, isNamed),
-    dropQuarantine: (selection) => drop(options, 'quarantine', selection),
+      turns.run(() => retryQuarantine(journal, validate, selection, isNamed)),
+    dropQuarantine: (selection) => turns.run(() => drop(options, 'quarantine', selection)),
     listDeadLetters: async (selection, bodies) =>
       (await journal.listDeadLetters(bounded(selection), bodies)).map(
         ({ key, event, diedAt, bodyBytes, ...letter }) => ({
@@ -90,8 +93,8 @@ export function createOperations(options: OperationsOptions): Operations {
           died_at: new Date(diedAt).toISOString(),
         }),
       ),
-    retryDeadLetters: (selection) => retryDeadLetters(journal, hasSink, selection),
-    dropDeadLetters: (selection) => drop(options, 'dead-letters', selection),
+    retryDeadLetters: (selection) => turns.run(() => retryDeadLetters(journal, hasSink, selection)),
+    dropDeadLetters: (selection) => turns.run(() => drop(options, 'dead-letters', selection)),
     listEntries: async (kind, selection) => (await journal.listEntries?.(kind, bounded(selection))) ?? [],
   };
 }

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { z } from 'zod';
+import { replaysBeside } from '../core/spool.ts';
 import { writeDurably } from '../lib/new-file.ts';
 
 /** What is played again, and where to. Names no user: what stands on a command line, every user of the machine can read. */
@@ -25,7 +26,7 @@ export class ReplayOrders {
 
   /** @param journal beside which they lie */
   constructor(journal: string) {
-    this.#folder = join(dirname(journal), 'replay');
+    this.#folder = replaysBeside(journal);
   }
 
   ids(): string[] {

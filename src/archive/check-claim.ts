@@ -29,21 +29,25 @@ export async function readClaim(
       bytes += chunk.length;
     }
     const sha256 = onDisk.digest('hex');
-    return { bytes, sha256, bodySha256: file.endsWith('.gz') ? await hashUnpacked(place, file) : sha256 };
+    return {
+      bytes,
+      sha256,
+      bodySha256: file.endsWith('.gz') ? await hashUnpacked(place, file, signal) : sha256,
+    };
   } catch (error) {
     if (signal?.aborted === true || error instanceof MillraceError) throw error;
     return messageOf(error);
   }
 }
 
-async function hashUnpacked(place: Bytes, file: string): Promise<string | null> {
+async function hashUnpacked(place: Bytes, file: string, signal?: AbortSignal): Promise<string | null> {
   const hash = createHash('sha256');
   try {
-    await pipeline(place.chunks(file), createGunzip(), hash);
+    await pipeline(place.chunks(file), createGunzip(), hash, { signal });
     return hash.digest('hex');
   } catch (error) {
-    // The store was lost, which says nothing of what is in it.
-    if (error instanceof MillraceError) throw error;
+    // Nobody waits any more, or the store was lost, which says nothing of what is in it.
+    if (signal?.aborted === true || error instanceof MillraceError) throw error;
     return null;
   }
 }

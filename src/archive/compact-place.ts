@@ -149,17 +149,25 @@ async function putFile(
     await made.handle.chown(owner.uid, owner.gid).catch(() => undefined);
   });
   try {
-    await link(temporary, join(root, file));
+    await nameAnew(temporary, join(root, file));
   } catch (error) {
-    // A file system without hard links, as some network shares are; the name is ours, and nothing lies there.
-    if (['EPERM', 'ENOTSUP', 'EOPNOTSUPP'].includes(errorCode(error)))
-      await rename(temporary, join(root, file));
-    else throw error;
-  } finally {
-    await rm(temporary, { force: true });
+    await rm(temporary, { force: true }).catch(() => undefined);
+    throw error;
   }
+  await rm(temporary, { force: true });
   await syncFolder(dirname(join(root, file)));
   return (await store.head(file))?.version ?? '';
+}
+
+/** Over nothing else. */
+async function nameAnew(temporary: string, path: string): Promise<void> {
+  try {
+    await link(temporary, path);
+  } catch (error) {
+    // A file system without hard links, as some network shares are; the name is ours, and nothing lies there.
+    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP'].includes(errorCode(error))) throw error;
+    await rename(temporary, path);
+  }
 }
 
 async function removeFiles(

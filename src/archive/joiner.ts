@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { CompactionLine } from '../core/archive-manifest.ts';
 import { messageOf } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
-import { StorageError } from '../core/storage.ts';
+import { StorageError, WHAT_TO_DO } from '../core/storage.ts';
 import { lineOf, type Candidate } from './compact-plan.ts';
 import { AT_ONCE, type CompactPlace, type Remark } from './compact-place.ts';
 import { mapAtMost } from '../lib/map-at-most.ts';
@@ -97,6 +97,8 @@ export class Joiner {
     } catch (error) {
       if (error instanceof StorageError && (error.fault === 'changed' || error.fault === 'missing'))
         return { file, reason: CHANGED };
+      if (error instanceof StorageError && error.fault === 'archived')
+        return { file, reason: `${messageOf(error)}: ${WHAT_TO_DO.archived}` };
       // Of a disk that fails in one place; a store that cannot be asked gives no other file either.
       if (isStoreUrl(store.url) || signal.aborted) throw error;
       return { file, reason: `cannot be read: ${messageOf(error)}` };

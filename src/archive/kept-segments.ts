@@ -1,9 +1,9 @@
-import { readdir, unlink } from 'node:fs/promises';
+import { readdir, rename, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Segment } from '../core/archive-segments.ts';
 import { hashLine, type ChainTip } from '../lib/chained-log.ts';
-import { readPlain } from '../lib/durable.ts';
-import { writeDurably } from '../lib/new-file.ts';
+import { readIfThere, readPlain } from '../lib/durable.ts';
+import { UNFINISHED, writeDurably } from '../lib/new-file.ts';
 
 /** Lines of a chain on their way to the store. */
 export interface Pending {
@@ -13,6 +13,8 @@ export interface Pending {
   readonly files: readonly string[];
 }
 
+/** Of the note of the newest segment. */
+const NEWEST = 'newest-segment';
 const PENDING = /(?:^|\/|\\)segment-(\d{10})-(\d{10})\.jsonl$/;
 
 /** Segments in a writer's folder: each lies there before it is put, so that after a kill one that was put is known. */
@@ -44,6 +46,27 @@ export class KeptSegments {
     }
   }
 
+  /**
+   * Notes the key of the newest segment that was put. Not synced: after a power cut an older one is noted, or none.
+   * Never rejects, as the segment is in its place.
+   */
+  async note(key: string): Promise<void> {
+    if (this.#folder === null) return;
+    const path = join(this.#folder, NEWEST);
+    try {
+      await writeFile(`${path}${UNFINISHED}`, `${key}\n`);
+      await rename(`${path}${UNFINISHED}`, path);
+    } catch {
+      // A full disk, say.
+    }
+  }
+
+  /** Null when none is noted. */
+  noted(): string | null {
+    if (this.#folder === null) return null;
+    return readIfThere(join(this.#folder, NEWEST))?.trim() ?? null;
+  }
+
   /** What a process before has left, in order. */
   async left(): Promise<Pending[]> {
     const left: Pending[] = [];
@@ -67,9 +90,9 @@ export class KeptSegments {
   }
 }
 
-/** Whether a file in a writer's folder is a segment on its way to the store. */
-export function isPendingSegment(name: string): boolean {
-  return PENDING.test(name);
+/** Whether a file in a writer's folder is a segment on its way to the store, or a note of one. */
+export function isOfSegments(name: string): boolean {
+  return PENDING.test(name) || name === NEWEST;
 }
 
 function nameOf({ first, last }: Segment): string {

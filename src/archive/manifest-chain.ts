@@ -74,7 +74,12 @@ export class ManifestChain {
    * @throws StorageError, or the system's error
    */
   async open(): Promise<ReadonlySet<string>> {
-    await this.#findLostHead(await this.#find());
+    const chain = await this.#find();
+    await this.#refuseLate();
+    const newest = chain.at(-1);
+    // A kill may have come between its put and its note.
+    if (newest !== undefined) await this.#kept.note(newest.key);
+    await this.#findLostHead(chain);
     const left = await this.#kept.left();
     for (const pending of left) {
       if (pending.segment.first <= this.#tip.n) {
@@ -130,8 +135,10 @@ export class ManifestChain {
       await this.#settle();
       const due = lines.filter(({ file }) => !this.#written.has(file));
       if (due.length === 0) break;
-      this.#pending = this.#segmentOf(due, proof);
-      await this.#kept.keep(this.#pending);
+      const pending = this.#segmentOf(due, proof);
+      // One that is not kept is not put either: after a kill its lines would be written again.
+      await this.#kept.keep(pending);
+      this.#pending = pending;
       if (await this.#settle()) break;
       if (this.#options.shared === true)
         throw new MillraceError(
@@ -155,19 +162,33 @@ export class ManifestChain {
     if (status === 'taken') {
       log.error({ key }, 'other lines lie where the next ones of this writer were to be');
       await this.#find();
-      if (this.#tip.n < segment.first)
-        throw new StorageError(
-          'unreachable',
-          `${store.url}/${key} is there, and the listing does not show it yet`,
-        );
+      if (this.#tip.n < segment.first) throw this.#late(key);
       return false;
     }
     this.#tip = tip;
     this.#bytes += bytes.length;
     this.#small.push({ ...segment, key, bytes: bytes.length });
     for (const file of files) this.#written.add(file);
+    await this.#kept.note(key);
     await this.#note(await this.#options.proof?.());
     return true;
+  }
+
+  /**
+   * A segment of fewer or more lines than the one that a listing does not show has another key than that: nothing would refuse it,
+   * and the chain would have two ends.
+   */
+  async #refuseLate(): Promise<void> {
+    const { store, signal } = this.#options;
+    const key = this.#kept.noted();
+    const newest = key === null ? null : parseSegmentKey(key);
+    if (key === null || newest === null || newest.last <= this.#tip.n) return;
+    if ((await store.head(key, signal)) !== null) throw this.#late(key);
+  }
+
+  #late(key: string): StorageError {
+    const { url } = this.#options.store;
+    return new StorageError('unreachable', `${url}/${key} is there, and the listing does not show it yet`);
   }
 
   /** Whether the chain has these lines where they were to be: put before a kill, and perhaps joined with others since. */
@@ -276,6 +297,7 @@ export class ManifestChain {
       const joined = { ...segment, key, bytes: bytes.length };
       this.#small = joined.last - joined.first + 1 >= MOST_LINES ? [] : [joined];
       this.#joinAt = JOIN_AT;
+      await this.#kept.note(key);
       for (const { key: each } of small) await store.delete(each, undefined, signal);
     } catch (error) {
       this.#joinAt = this.#small.length + JOIN_AT;

@@ -3,6 +3,9 @@ import { Compactions } from './compactions.ts';
 import { readManifest } from './manifest.ts';
 import type { ArchivePlace, Slice } from './place.ts';
 
+/** Compactions, one after another, whose file is gone when it is to be read. */
+const TRIES = 4;
+
 /** How a place reads a file. */
 export interface Reading {
   readonly open: (file: string, offset: number) => AsyncIterable<Buffer>;
@@ -51,14 +54,23 @@ export class Moved {
       if (!isGone(error)) throw error;
       gone = error;
     }
-    const slice = await this.sliceOf(file);
-    if (slice === null) throw gone;
-    let left = slice.bytes - got;
-    if (left === 0) return;
-    for await (const chunk of open(slice.file, slice.offset + got)) {
-      yield chunk.length > left ? chunk.subarray(0, left) : chunk;
-      left -= chunk.length;
-      if (left <= 0) return;
+    for (let tries = 1; tries <= TRIES; tries += 1) {
+      const slice = await this.sliceOf(file);
+      if (slice === null) break;
+      if (got >= slice.bytes) return;
+      try {
+        for await (const chunk of open(slice.file, slice.offset + got)) {
+          const own = chunk.subarray(0, slice.bytes - got);
+          got += own.length;
+          yield own;
+          if (got >= slice.bytes) return;
+        }
+        break;
+      } catch (error) {
+        if (!isGone(error)) throw error;
+        // That one has been joined with others too, since it was looked for.
+        this.#known = null;
+      }
     }
     throw gone;
   }

@@ -8,13 +8,19 @@ import {
 } from '../core/storage.ts';
 import { FetchAhead } from '../lib/fetch-ahead.ts';
 import { kindOf } from './file-kind.ts';
-import { SEGMENTS } from '../core/archive-segments.ts';
+import { parseSegmentKey, type Segment, SEGMENTS } from '../core/archive-segments.ts';
+import { linesOf } from './kept-segments.ts';
 import { Moved } from './moved.ts';
 import type { ArchiveListing, ArchivePlace, FileState } from './place.ts';
 import { standing } from './standing.ts';
 
 /** Objects fetched before their turn, and bytes held of each: 32 MiB, and 16 ways there and back at a time. */
 const AHEAD = { width: 16, most: 2 * 1024 * 1024 };
+
+interface Joined {
+  readonly segment: Segment;
+  readonly lines: readonly string[];
+}
 
 /** An archive in an object store. */
 export class StorePlace implements ArchivePlace {
@@ -24,8 +30,10 @@ export class StorePlace implements ArchivePlace {
   readonly #ahead: FetchAhead;
   readonly #moved = new Moved(this, {
     open: (file, offset) => this.#get(file, offset),
-    isGone: (error) => error instanceof StorageError && error.fault === 'missing',
+    isGone: isMissing,
   });
+  /** Lines of the segment that was last found in place of others. */
+  #joined: Joined | null = null;
   /** What the last listing has found. */
   #found: ReadonlyMap<string, FileState> = new Map();
 
@@ -37,7 +45,7 @@ export class StorePlace implements ArchivePlace {
     this.root = root;
     this.#open = open;
     this.#only = only;
-    this.#ahead = new FetchAhead({ ...AHEAD, open: (file) => this.#moved.read(file) });
+    this.#ahead = new FetchAhead({ ...AHEAD, open: (file) => this.#read(file) });
   }
 
   async list(): Promise<ArchiveListing> {
@@ -92,6 +100,38 @@ export class StorePlace implements ArchivePlace {
     return segments.filter((key) => kindOf(key) === 'manifest').toSorted();
   }
 
+  #read(file: string): AsyncIterable<Buffer> {
+    const segment = parseSegmentKey(file);
+    return segment === null ? this.#moved.read(file) : this.#readSegment(file, segment);
+  }
+
+  /** A segment, or its lines in the one that its writer has joined it to since it was listed. */
+  async *#readSegment(file: string, segment: Segment): AsyncGenerator<Buffer> {
+    let gone: unknown;
+    try {
+      yield* this.#get(file, 0);
+      return;
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      gone = error;
+    }
+    const joined = contains(this.#joined?.segment, segment) ? this.#joined : await this.#findJoined(segment);
+    if (joined === null) throw gone;
+    this.#joined = joined;
+    const lines = joined.lines.slice(segment.first - joined.segment.first).slice(0, lengthOf(segment));
+    yield Buffer.from(lines.map((line) => `${line}\n`).join(''));
+  }
+
+  async #findJoined(wanted: Segment): Promise<Joined | null> {
+    for (const key of await this.segments()) {
+      const segment = parseSegmentKey(key);
+      if (segment === null || !contains(segment, wanted) || lengthOf(segment) === lengthOf(wanted)) continue;
+      const bytes = await Array.fromAsync(this.#readSegment(key, segment));
+      return { segment, lines: linesOf(Buffer.concat(bytes)) };
+    }
+    return null;
+  }
+
   async *#get(file: string, offset: number): AsyncGenerator<Buffer> {
     try {
       yield* (await this.#open()).get(file, { offset });
@@ -114,6 +154,18 @@ export class StorePlace implements ArchivePlace {
   }
 }
 
+function contains(large: Segment | undefined, { writer, first, last }: Segment): boolean {
+  return large?.writer === writer && large.first <= first && large.last >= last;
+}
+
+function lengthOf({ first, last }: Segment): number {
+  return last - first + 1;
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof StorageError && error.fault === 'missing';
+}
+
 function stateOf({ bytes, version, modifiedAt }: StoredObject): FileState {
   return { bytes, version, modified: modifiedAt };
 }
@@ -127,7 +179,7 @@ async function asking<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /** About one object, and no reason to stop: others can be read. */
-const OF_ONE_OBJECT: ReadonlySet<StorageFault> = new Set(['missing', 'changed', 'invalid']);
+const OF_ONE_OBJECT: ReadonlySet<StorageFault> = new Set(['missing', 'changed', 'archived', 'invalid']);
 
 /**
  * What an error of a store means to who reads an archive. That the store cannot be asked says nothing of what is in it, so

@@ -59,6 +59,7 @@ export function verdictOf({
     return { exit: EXIT.difference, text: 'the log is not the one that the witness has signed' };
   if (open.length > 0) return { exit: EXIT.partial, text: 'an erasure is not done' };
   if (unclear.length > 0) return { exit: EXIT.partial, text: `${unclear.length} events are unclear` };
+  if (size === 0) return { exit: EXIT.done, text: 'the log is empty: there is nothing to prove' };
   const isSigned = witnessed === null || witnessed.entries >= size;
   return { exit: isSigned ? EXIT.done : EXIT.partial, text: 'every event is accounted for' };
 }

@@ -43,7 +43,7 @@ when they were written. An entry stands for an event's id, its time and its body
 archive says is checked by \`archive verify\`. With --witness that witness must have signed the log, whole: whoever has the log's key could
 show each reader another log, or an older one, and a witness signs but one.
 
-Exit codes: 0 every event is accounted for, 1 not readable, 2 usage or config, 3 an erasure is not done, events are unclear, or the witness has not signed all of the log, 4 events are missing, named by their entries.`;
+Exit codes: 0 every event is accounted for, or the log is empty, 1 not readable, or there is no log, 2 usage or config, 3 an erasure is not done, events are unclear, or the witness has not signed all of the log, 4 events are missing, named by their entries.`;
 
 interface Options extends KeyOptions {
   readonly log?: string;

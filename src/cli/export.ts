@@ -15,6 +15,7 @@ import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { collect, endInstant, instant, option, wholeNumber, workOption } from './options.ts';
 import { refuseArchives } from './own-folder.ts';
 import { StatusLine } from './status-line.ts';
+import { fileReports } from './file-reports.ts';
 import { addTablesOption, tableOption, tablesOf, type TablesFlags } from './tables-option.ts';
 
 const HELP = `
@@ -52,7 +53,7 @@ lines: {step, action: load|remove, table, dt, file, rows, bytes, sha256}, and la
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 partly done: interrupted, or some records could not be read or made no row.`;
 
-/** Problems and rejects named on stderr; all rejects are in _rejects/. */
+/** Kinds of what no column took that are named on stderr. */
 const NAMED = 20;
 
 interface Options extends KeyOptions, TablesFlags {
@@ -219,16 +220,9 @@ function timeOf(ms: number | undefined): string | null {
 
 function reporting(io: Io): Reporting {
   const status = new StatusLine(io);
-  const name = status.atMost(NAMED);
   const tell = status.atMost(NAMED);
   return {
-    onProgress: ({ done, total, records, file }) =>
-      status.show(
-        () => `${done}/${total} files, ${records} records${status.pace(done, total, records)}: ${file}`,
-        done === total,
-      ),
-    onProblem: (file, line, reason) => name(`${file}${line === null ? '' : `:${line}`}: ${reason}`),
-    onReject: ({ file, line, table, code, reason }) => name(`${file}:${line}: ${table}: ${code}: ${reason}`),
+    ...fileReports(status),
     onUnknown: (...left) => tell(describeLeft(...left)),
   };
 }

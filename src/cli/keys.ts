@@ -1,10 +1,14 @@
 import { Command } from 'commander';
+import type { Config } from '../config/config.ts';
 import { EXIT, MillraceError } from '../core/errors.ts';
 import { openProof, readProof } from '../proof/open.ts';
 import { KeyStore } from '../seal/key-store.ts';
 import { DestroyedKeys } from '../seal/destroyed-keys.ts';
 import { newMasterKey } from '../seal/master-key.ts';
+import type { KeyPlace as SharedPlace } from '../seal/key-place.ts';
+import type { KeyCounts } from '../seal/key-ring.ts';
 import type { PlaceWitness } from '../seal/place-witness.ts';
+import type { KeyProblem } from '../seal/tombstones.ts';
 import { addKeyOptions, keyPlaces, masterKeyFrom, type KeyOptions, type KeyPlace } from './key-options.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import type { ObjectStore } from '../core/storage.ts';
@@ -23,7 +27,8 @@ Examples:
 
 A files sink with encrypt seals each record with a key per user. The keys are in its store, wrapped by the master key.
 generate prints a new master key: keep it apart from the store and the archive, because without it nothing can be opened.
-rotate rewraps every key with a new master key while no receiver is running; it does not touch the archive. Afterwards give
+status counts the keys of sinks and of journal.encrypt.
+rotate rewraps every key of a sink's store with a new master key while no receiver is running; it does not touch the archive. Afterwards give
 the receiver the new one and destroy the old one: only then are older copies of the store useless.
 erasure.path/ledger.jsonl holds the id of every key that an erasure destroyed. A store that still holds such a key was restored
 from a backup: the receiver and all commands refuse it, and catch-up destroys those keys again; for a fleet the same is noted in its
@@ -57,14 +62,21 @@ export function keysCommand(io: Io): Command {
       'print one JSON document: {path, active, destroyed, damaged}, and {problems} if there are any',
     )
     .action(async (options: Options) => {
-      for (const { path, master, config } of await placesOf(options, io)) {
-        const ring = await KeyStore.read(path, master);
-        const { counts } = ring;
-        const problems = ring.problems(config === null ? null : readProof(config).ledger);
+      const say = (path: string, counts: KeyCounts, problems: readonly KeyProblem[]): void => {
         const { active, destroyed, damaged } = counts;
         if (options.json === true)
           print(io, JSON.stringify({ path, ...counts, ...(problems.length === 0 ? {} : { problems }) }));
         else print(io, `${path}: ${active} keys, ${destroyed} destroyed, ${damaged} damaged`);
+      };
+      const isFleet = await withFleetKeys(options, io, async (_, { url }, place) => {
+        say(url, await place.counts(), []);
+        return true;
+      });
+      const places = isFleet === true ? await keyPlaces(options, io) : await placesOf(options, io);
+      for (const { path, master, config } of places) {
+        const ring = await KeyStore.read(path, master);
+        const problems = ring.problems(config === null ? null : readProof(config).ledger);
+        say(path, ring.counts, problems);
         for (const { code, detail } of problems) note(io, `${path}: ${code}: ${detail}`);
         if (problems.length > 0) io.setExit(EXIT.difference);
       }
@@ -74,6 +86,10 @@ export function keysCommand(io: Io): Command {
     .option('--json', 'print one JSON document: {path, rotated}')
     .action(async (options: Options) => {
       const fresh = masterKeyFrom(io, '--new-master-key-env', options.newMasterKeyEnv ?? '');
+      if ((await fleetConfigOf(options, io)) !== null)
+        throw usageError(
+          'the keys of journal.encrypt cannot be rewrapped: its processes would take the place for another one. For the store of a sink say --keys FOLDER',
+        );
       const places = await placesOf(options, io);
       for (const place of places) await rotate(place, fresh, options, io);
       note(io, 'give the receiver the new master key before it starts, and destroy the old one');
@@ -142,15 +158,23 @@ function withPlace(command: Command): Command {
 
 const quiet = (): void => undefined;
 
+/** The config of a fleet whose topics are sealed; null where none is named. */
+async function fleetConfigOf(options: Options, io: Io): Promise<Config | null> {
+  if (options.keys !== undefined || options.config === undefined) return null;
+  const { config } = await resolvedConfigOf(options, io);
+  return config.journal.type === 'kafka' && config.journal.encrypt.store !== null ? config : null;
+}
+
 /** The keys of a fleet; null where the config has none. */
 async function withFleetKeys<T>(
   options: Options,
   io: Io,
-  work: (witness: PlaceWitness, store: ObjectStore) => Promise<T>,
+  work: (witness: PlaceWitness, store: ObjectStore, place: SharedPlace) => Promise<T>,
   isBegun = false,
 ): Promise<T | null> {
-  const { journal, storage } = (await resolvedConfigOf(options, io)).config;
-  if (journal.type !== 'kafka' || journal.encrypt.store === null) return null;
+  const config = await fleetConfigOf(options, io);
+  if (config === null) return null;
+  const { journal, storage } = config;
   const { withKeyPlace } = await import('../journal/kafka/open.ts');
   const around = {
     openStore: (place: string) => openStore(place, storage),

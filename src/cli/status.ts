@@ -80,8 +80,8 @@ function report(io: Io, { pid, journal, sinks, receiving }: SystemStatus): void 
     `receiver     ${pid === null ? 'not running' : `running, process ${pid}`}`,
     ...(receiving === null ? [] : renderReceiving(receiving)),
     `journal      ${journal.path}: ${journal.events} events, ${formatBytes(journal.bytes)} of ${formatBytes(journal.maxBytes)}`,
-    `quarantine   ${journal.quarantined}`,
-    `dead letters ${journal.deadLetters}`,
+    `quarantine   ${journal.quarantined ?? 'unknown'}`,
+    `dead letters ${journal.deadLetters ?? 'unknown'}`,
     ...(journal.damaged === 0 ? [] : [`damaged      ${journal.damaged} records in the journal`]),
     '',
   ];

@@ -1,4 +1,4 @@
-import { MillraceError, messageOf } from '../core/errors.ts';
+import { detailOf } from '../core/errors.ts';
 import type { Written } from '../lib/parse-options.ts';
 import { SINK_KEYS, SOURCE_KEYS } from './lists.ts';
 import { unknownKey } from './nearest.ts';
@@ -63,10 +63,6 @@ function stepsOf(key: string): Path {
   return key
     .split(/[.[\]]+/)
     .flatMap((step) => (step === '' ? [] : /^\d+$/.test(step) ? Number(step) : step));
-}
-
-export function detailOf(error: unknown): string {
-  return error instanceof MillraceError ? error.detail : messageOf(error);
 }
 
 function hasIssues(error: unknown): error is Issues {

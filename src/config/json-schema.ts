@@ -1,6 +1,6 @@
 import type { Written } from '../lib/parse-options.ts';
 import type { Kind } from '../lib/fields.ts';
-import { WRITTEN } from './keys.ts';
+import { configKeys } from './keys.ts';
 import { ONE_OR_MORE } from './lists.ts';
 import { isMapping, type Mapping } from './paths.ts';
 
@@ -21,7 +21,7 @@ const WITH_UNIT: Readonly<Partial<Record<Kind, Mapping>>> = {
 
 /** The JSON Schema (draft 2020-12) of a config file, for editors. `check` knows more than it can say. */
 export function jsonSchema(options: OptionSchemas): Mapping {
-  const { properties, ...rest } = forEditors(WRITTEN);
+  const { properties, ...rest } = forEditors(configKeys().written);
   const { sinks, sources, ...sections } = properties as Record<string, Mapping>;
   const typed = { sinks: withTypes(sinks, options.sinks), sources: withTypes(sources, options.sources) };
   return {

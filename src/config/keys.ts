@@ -2,9 +2,6 @@ import { writtenSchema, type Written } from '../lib/parse-options.ts';
 import { keyOf, type Path } from './paths.ts';
 import { CONFIG } from './schema.ts';
 
-/** JSON Schema of a whole config. */
-export const WRITTEN: Written = writtenSchema(CONFIG);
-
 export interface Key {
   readonly path: readonly string[];
   /** `server.port` */
@@ -14,17 +11,35 @@ export interface Key {
   readonly schema: Written;
 }
 
-const ALL: readonly Key[] = collect(WRITTEN, []);
+interface Keys {
+  /** JSON Schema of a whole config. */
+  readonly written: Written;
+  /** Every key that holds one value, in the order of schema.ts. */
+  readonly scalars: readonly Key[];
+  /** Every key that holds a list or a mapping of the user's own making. */
+  readonly lists: readonly Key[];
+}
 
-/** Every key that holds one value, in the order of schema.ts. */
-export const SCALAR_KEYS: readonly Key[] = ALL.filter(({ schema }) => schema.kind !== undefined);
+let known: Keys | undefined;
 
-/** Every key that holds a list or a mapping of the user's own making. */
-export const LIST_KEYS: readonly Key[] = ALL.filter(({ schema }) => schema.kind === undefined);
+/** Made when it is first asked for: it is a tenth of the start of a command, and many need no config. */
+export function configKeys(): Keys {
+  return (known ??= readKeys());
+}
+
+function readKeys(): Keys {
+  const written = writtenSchema(CONFIG);
+  const all = collect(written, []);
+  return {
+    written,
+    scalars: all.filter(({ schema }) => schema.kind !== undefined),
+    lists: all.filter(({ schema }) => schema.kind === undefined),
+  };
+}
 
 export function scalarAt(path: Path): Key | undefined {
   const key = keyOf(path);
-  return SCALAR_KEYS.find((scalar) => scalar.key === key);
+  return configKeys().scalars.find((scalar) => scalar.key === key);
 }
 
 /** `server.maxBodyBytes` → `MILLRACE_SERVER_MAX_BODY_BYTES` */

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { SCALAR_KEYS } from './keys.ts';
+import { configKeys } from './keys.ts';
 import { nearest } from '../lib/nearest.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { assemble, consequences, type Assembled } from './assemble.ts';
@@ -149,7 +149,7 @@ const PREFIX = 'MILLRACE_';
  * @param mentioned variables the file itself refers to.
  */
 function straySettings(env: Environment, mentioned: ReadonlySet<string>): string[] {
-  const known = SCALAR_KEYS.map((scalar) => scalar.env.slice(PREFIX.length));
+  const known = configKeys().scalars.map((scalar) => scalar.env.slice(PREFIX.length));
   return Object.keys(env).flatMap((name) => {
     if (!name.startsWith(PREFIX) || name === 'MILLRACE_CONFIG') return [];
     if (known.includes(name.slice(PREFIX.length)) || mentioned.has(name)) return [];

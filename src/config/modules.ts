@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
 import { z } from 'zod';
-import { MillraceError } from '../core/errors.ts';
+import { detailOf, MillraceError } from '../core/errors.ts';
 import type { ErasableStore } from '../core/erasure.ts';
 import { spoolBeside } from '../core/spool.ts';
 import type { ConfigAround, SinkDescription, SinkKeys, SinkModule } from '../core/sink.ts';
@@ -11,7 +11,7 @@ import type { SourceModule } from '../core/source.ts';
 import { loadSinkModule } from '../sinks/registry.ts';
 import { loadSourceModule } from '../sources/registry.ts';
 import type { LoadedConfig, ResolvedConfig, ResolvedSink, ResolvedSource } from './config.ts';
-import { detailOf, problemsOf } from './issues.ts';
+import { problemsOf } from './issues.ts';
 import { isLocal } from '../journal/local.ts';
 import type { Problem } from './paths.ts';
 import { scrub, secretsOf } from './redact.ts';

@@ -2,7 +2,7 @@ import convict from 'convict';
 import type { z } from 'zod';
 import type { Written } from '../lib/parse-options.ts';
 import { problemsOf } from './issues.ts';
-import { LIST_KEYS, SCALAR_KEYS, scalarAt, WRITTEN } from './keys.ts';
+import { configKeys, scalarAt } from './keys.ts';
 import { isMapping, within, type Environment, type Mapping, type Path, type Problem } from './paths.ts';
 import { CONFIG } from './schema.ts';
 import { without } from './substitute.ts';
@@ -15,19 +15,20 @@ export type Values = z.output<typeof CONFIG>;
  * that the rest can be checked too.
  */
 export function parseDocument(document: unknown, env: Environment): { values: Values; problems: Problem[] } {
+  const { written, scalars, lists } = configKeys();
   const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the tree is told by walking it
-  const variables = convict<Mapping>(toConvict(WRITTEN, []) as convict.Schema<Mapping>, {
+  const variables = convict<Mapping>(toConvict(written, []) as convict.Schema<Mapping>, {
     env: set,
     args: [],
   });
   const layered = isMapping(document ?? {})
-    ? layer(Object(document), variables.getProperties(), WRITTEN)
+    ? layer(Object(document), variables.getProperties(), written)
     : document;
   const result = CONFIG.safeParse(layered);
   if (result.success) return { values: result.data, problems: [] };
-  const everywhere = [...SCALAR_KEYS, ...LIST_KEYS].map(({ key }) => key);
-  const problems = problemsOf([], result.error, WRITTEN, everywhere).map((problem) => {
+  const everywhere = [...scalars, ...lists].map(({ key }) => key);
+  const problems = problemsOf([], result.error, written, everywhere).map((problem) => {
     const scalar = scalarAt(problem.path);
     if (scalar === undefined) return problem;
     if (isMapping(valueAt(layered, problem.path))) return { ...problem, message: 'must be a single value' };
@@ -44,7 +45,8 @@ export function parseDocument(document: unknown, env: Environment): { values: Va
 /** What cannot be used when there is something wrong at `path`. */
 function pieceOf(path: Path): Path {
   if (path[0] === 'sinks' || path[0] === 'sources') return path.slice(0, 2);
-  return [...SCALAR_KEYS, ...LIST_KEYS].find((key) => within(path, key.path))?.path ?? path;
+  const { scalars, lists } = configKeys();
+  return [...scalars, ...lists].find((key) => within(path, key.path))?.path ?? path;
 }
 
 /** convict reads the environment, and documents it; what a value is and its default say the fields. */

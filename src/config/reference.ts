@@ -1,6 +1,6 @@
 import { CATALOGUE, EXIT } from '../core/errors.ts';
 import type { Written } from '../lib/parse-options.ts';
-import { LIST_KEYS, SCALAR_KEYS, WRITTEN } from './keys.ts';
+import { configKeys } from './keys.ts';
 import { requirements } from './lists.ts';
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -31,16 +31,17 @@ const EXIT_ROWS = {
 
 /** Every key of the config as a Markdown table. */
 export function keyReference(): string {
-  const scalars = SCALAR_KEYS.map(({ key, schema, env }) => {
+  const keys = configKeys();
+  const scalars = keys.scalars.map(({ key, schema, env }) => {
     const { description = '' } = schema;
     return { key, cells: [code(key), typeOf(schema), fallbackOf(schema), code(env), description] };
   });
-  const lists = LIST_KEYS.map(({ key, schema }) => {
+  const lists = keys.lists.map(({ key, schema }) => {
     const [type = '', fallback = ''] = LIST_ROWS[key] ?? [];
     return { key, cells: [code(key), type, fallback, '', schema.description ?? ''] };
   });
   // A list stands with the other keys of its section; sinks and routes come last.
-  const order = Object.keys(WRITTEN.properties ?? {});
+  const order = Object.keys(keys.written.properties ?? {});
   const rank = ({ key }: { key: string }): number => order.indexOf(key.split('.')[0] ?? key);
   const rows = [...scalars, ...lists].sort((a, b) => rank(a) - rank(b)).map(({ cells }) => cells);
   return table(['Key', 'Type', 'Default', 'Environment', 'What it does'], rows);

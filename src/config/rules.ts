@@ -6,8 +6,9 @@ import { isLocal } from '../journal/local.ts';
 import type { SinkDescription } from '../core/sink.ts';
 import { checkRedactions } from './redactions.ts';
 import { isPublicKey } from '../core/signature.ts';
-import { SCALAR_KEYS } from './keys.ts';
+import { configKeys } from './keys.ts';
 import { isMapping, type Problem } from './paths.ts';
+import { checkStorage } from './storage-rules.ts';
 
 /** Its address and its key, of the kind that signs with the time. */
 const WITNESS = /^https?:\/\/\S+ [^\s+]+\+[0-9a-f]{8}\+B[A-Za-z0-9+/]{43}$/;
@@ -74,11 +75,7 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
 
   checkSchema(config, wrong);
 
-  const { s3 } = config.storage;
-  if ((s3.accessKeyId === null) !== (s3.secretAccessKey === null)) {
-    const [missing, there] = s3.accessKeyId === null ? KEY_PAIR : KEY_PAIR.toReversed();
-    wrong(['storage', 's3', missing ?? ''], `must be set beside storage.s3.${there}`);
-  }
+  checkStorage(config.storage, wrong);
   if (delivery.retryInitial > delivery.retryMax) {
     wrong(['delivery', 'retryInitial'], 'must not be longer than delivery.retryMax');
   }
@@ -149,15 +146,13 @@ export function claimCheckSink({ sinks }: Pick<DescribedConfig, 'sinks'>, name: 
 
 /** A key of a cloud opens more than one receiver: it does not belong into a file that is copied and checked in. */
 export function checkPlainKeys(document: unknown, substituted: ReadonlySet<string>): Problem[] {
-  return SCALAR_KEYS.flatMap(({ path, key, schema }) => {
+  return configKeys().scalars.flatMap(({ path, key, schema }) => {
     if (path[0] !== 'storage' || schema.sensitive !== true || substituted.has(key)) return [];
     const value = path.reduce<unknown>((at, step) => (isMapping(at) ? at[step] : undefined), document);
     if (value === undefined || value === null || value === '') return [];
     return [{ path, message: 'must come from the environment or a file: write ${NAME} or ${file:/path}' }];
   });
 }
-
-const KEY_PAIR = ['accessKeyId', 'secretAccessKey'] as const;
 
 type Say = (path: Problem['path'], message: string) => void;
 function checkSuccessions({ sinks }: Config, wrong: Say): void {

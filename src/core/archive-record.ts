@@ -1,8 +1,10 @@
 import { isUtf8 } from 'node:buffer';
+import { hash } from 'node:crypto';
 import { isRecord } from '../lib/is-record.ts';
 import { BACKSLASH, CLOSE_BRACE, OPEN_BRACE, QUOTE } from '../lib/json-text.ts';
 import type { ArchiveRecord } from './archive.ts';
 import { deliveryIdOf } from './delivery-id.ts';
+import type { TakenOut } from './erasure.ts';
 import type { Event } from './event.ts';
 
 const LINE_FEED = 10;
@@ -27,6 +29,12 @@ export function eventOfRecord(record: ArchiveRecord, body: Buffer): Event {
     headers: record.headers,
     body,
   };
+}
+
+/** What an erasure tells of a record that goes. */
+export function takenOut(record: ArchiveRecord, body: Buffer): TakenOut {
+  const { source, id, user_id: user, event_type: type } = record;
+  return { source, id: deliveryIdOf(id), user, type, bodyHash: hash('sha256', body, 'binary') };
 }
 
 /** The records of some events, each with its line feed, in one buffer. Costs about 2 µs for an event of 1 KB. */

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { Event } from './event.ts';
 
 const DELIVERY_ID = /^[\x21-\x7e]{1,256}$/;
 
@@ -18,4 +19,14 @@ export function bodyId(body: Buffer): string {
  */
 export function deliveryIdOf(given: string): string {
   return isDeliveryId(given) ? given : `sha256_${hash('sha256', given, 'hex')}`;
+}
+
+/** What tells a message of the service's pipelines from all others of its source: their key is unique only within one user and one type. */
+export function messageKey({
+  source,
+  user,
+  type,
+  id,
+}: Pick<Event, 'source' | 'user' | 'type' | 'id'>): string {
+  return JSON.stringify([source, user, type, id]);
 }

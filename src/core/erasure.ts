@@ -49,6 +49,12 @@ export interface LeftItem {
   readonly reason: string;
 }
 
+/** An event that a store has taken out, or is about to. */
+export interface TakenOut extends Pick<Event, 'source' | 'id' | 'user' | 'type'> {
+  /** SHA-256, a character for each byte. */
+  readonly bodyHash: string;
+}
+
 /** What a store is handed for one run. */
 export interface ErasureRun {
   readonly subjects: readonly Subject[];
@@ -58,6 +64,11 @@ export interface ErasureRun {
   /** What was changed, or is about to be: durable once it resolves. To be told before the change can be seen. */
   record(item: ErasedItem): Promise<void>;
   leave(item: LeftItem): void;
+  /**
+   * Has the journal forget what stands there for the bodies of these events, which may be gone from it: nobody could tell there that they were
+   * the subjects'. To be told before they go from here.
+   */
+  forget?(events: readonly TakenOut[]): Promise<void>;
   /**
    * Shows an opener every sealed record of the archive that the store's keys are of, for the log of receipts: when they are destroyed, nobody can
    * say any more which entries they had. Absent where receipts are off.

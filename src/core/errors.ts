@@ -152,6 +152,11 @@ export function folderError(path: string, error: unknown): MillraceError {
   return new MillraceError('folder_unwritable', `${path}: ${messageOf(error)}`, { cause: error });
 }
 
+/** The message of anything thrown, without the title of our own errors: for who says where it was. */
+export function detailOf(error: unknown): string {
+  return error instanceof MillraceError ? error.detail : messageOf(error);
+}
+
 /** The message of anything thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

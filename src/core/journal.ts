@@ -50,14 +50,18 @@ export interface JournalStatus {
   /** Bytes in use on disk, free pages not counted. */
   readonly bytes: number;
   readonly maxBytes: number;
-  readonly quarantined: number;
-  readonly deadLetters: number;
+  /** Null where nobody can say: they are sealed, and their keys cannot be had. */
+  readonly quarantined: number | null;
+  readonly deadLetters: number | null;
   /** Records found not to be what was written. */
   readonly damaged: number;
   readonly cursors: readonly CursorStatus[];
   /** Why something of it is withheld from sinks, or cannot be taken; left out where that cannot be. */
   readonly troubles?: readonly SinkTrouble[];
 }
+
+/** Of a journal that needs nobody to count. */
+export type CountedStatus = JournalStatus & Readonly<Record<'quarantined' | 'deadLetters', number>>;
 
 /** What a reconciliation needs of an event: whose it is, it does not say. */
 export interface EventHead {
@@ -159,6 +163,8 @@ export interface EventLog {
   read(after: number, limits: { count: number; bytes: number }): Promise<readonly JournalEvent[]>;
   /** Calls back after each commit, with the newest seq; the returned function stops that. */
   subscribe(listener: (lastSeq: number) => void): () => void;
+  /** Calls back when this process takes an event in; left out where each commit is one of those. */
+  onReceived?(listener: () => void): () => void;
   /** Where the sink stands. A sink never seen before starts at the end. */
   openCursor(sink: string): Promise<number>;
   /**

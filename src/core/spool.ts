@@ -4,3 +4,8 @@ import { dirname, join } from 'node:path';
 export function spoolBeside(journal: string): string {
   return join(dirname(journal), 'spool');
 }
+
+/** Where replays keep how far they are, each in a folder of its own, when the command names no place. */
+export function replaysBeside(journal: string): string {
+  return join(dirname(journal), 'replay');
+}

@@ -33,7 +33,7 @@ export interface ObjectStore {
    * could not remove, for an erasure's receipt.
    */
   purge(key: string, signal?: AbortSignal): Promise<Purged>;
-  /** Tries what writing needs, without leaving anything behind. @throws StorageError */
+  /** Tries what writing needs, without leaving anything behind that a listing shows. @throws StorageError */
   probe(signal?: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }
@@ -83,9 +83,11 @@ export interface Purged {
  * - `missing`: no such key; `changed`: another version than asked for;
  * - `no_place`: the bucket or container is not there; `denied`: credentials are wrong, expired, or allow too little;
  * - `busy`: throttled (429, 503); `unreachable`: time-out, cut connection, 5xx: the same call can succeed later;
+ * - `archived`: in a class or tier of the store that has to be restored before anything can be read;
  * - `invalid`: the store will never take it (a key too long, an object too large).
  */
-export type StorageFault = 'missing' | 'changed' | 'no_place' | 'denied' | 'busy' | 'unreachable' | 'invalid';
+export type StorageFault =
+  'missing' | 'changed' | 'no_place' | 'denied' | 'busy' | 'unreachable' | 'archived' | 'invalid';
 
 export class StorageError extends Error {
   readonly fault: StorageFault;
@@ -108,6 +110,8 @@ export const WHAT_TO_DO: Readonly<Record<StorageFault, string>> = {
   denied: 'check the credentials: the variables that the vendor’s own tools read, or `storage` in the config',
   busy: 'the store refuses requests for now; run the command again later',
   unreachable: 'check the network and the endpoint, then run the command again',
+  archived:
+    'a lifecycle rule has moved it to where it cannot be read at once: restore it (S3) or rehydrate it (Azure), which takes hours, then run the command again',
   invalid: 'the store does not take such a request; check the URL',
 };
 

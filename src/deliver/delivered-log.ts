@@ -31,8 +31,8 @@ interface Entry {
   readonly confirmed: PromiseWithResolvers<AppendResult>;
 }
 
-/** Keys answered in this process that are remembered, so that an early repetition is not forwarded again. */
-const REMEMBERED = 100_000;
+/** Keys answered in this process that are remembered at least, so that an early repetition is not forwarded again. */
+const REMEMBERED = 50_000;
 const DUPLICATE: AppendResult = { status: 'duplicate' };
 const REUSED: AppendResult = { status: 'reused', seq: 0 };
 
@@ -50,8 +50,9 @@ export class DeliveredLog extends MemoryLog implements EventStore {
   readonly #options: DeliveredLogOptions;
   readonly #byKey = new Map<string, Entry>();
   readonly #bySeq = new Map<number, Entry>();
-  /** Digest by key. */
-  readonly #answered = new Map<string, string>();
+  /** Digest by key, and the generation before: to give up the oldest of a large map takes longer than all else of an event. */
+  #answered = new Map<string, string>();
+  #before: ReadonlyMap<string, string> = new Map();
   #record = NO_ROUTES;
 
   constructor(options: DeliveredLogOptions) {
@@ -143,9 +144,9 @@ export class DeliveredLog extends MemoryLog implements EventStore {
     const key = `${source.length}:${source}${id}`;
     const digest = hash('sha256', body, 'base64');
     const known = this.#byKey.get(key);
-    const before = known?.digest ?? this.#answered.get(key) ?? digest;
-    if (before !== digest) return null;
-    if (this.#answered.has(key)) return Promise.resolve(DUPLICATE);
+    const answered = this.#answered.get(key) ?? this.#before.get(key);
+    if ((known?.digest ?? answered ?? digest) !== digest) return null;
+    if (answered !== undefined) return Promise.resolve(DUPLICATE);
     if (known !== undefined) return known.confirmed.promise.then(() => DUPLICATE);
     this.forget();
     if (!this.hasRoom) {
@@ -173,10 +174,9 @@ export class DeliveredLog extends MemoryLog implements EventStore {
     const { seq, key, digest } = entry;
     this.#close(entry);
     this.#answered.set(key, digest);
-    // A Map keeps the order of insertion: the first is the oldest.
-    for (const oldest of this.#answered.keys()) {
-      if (this.#answered.size <= REMEMBERED) break;
-      this.#answered.delete(oldest);
+    if (this.#answered.size >= REMEMBERED) {
+      this.#before = this.#answered;
+      this.#answered = new Map();
     }
     entry.confirmed.resolve({ status: 'accepted', seq });
     this.forget();

@@ -1,15 +1,13 @@
 import PQueue from 'p-queue';
 import { messageOf } from '../core/errors.ts';
-import type { JournalEvent } from '../core/event.ts';
 import type { TakenBack } from '../core/sink.ts';
 import { orAborted, untilAborted } from '../lib/abort.ts';
 import { DeadLetters } from './dead-letters.ts';
-import { GiveWay } from './give-way.ts';
 import { Held } from './held.ts';
 import type { FeedMode, FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
 import { InFlightWindow } from './in-flight-window.ts';
 import { Linger } from './linger.ts';
-import { Loader } from './loader.ts';
+import { Loading } from './loading.ts';
 import { Opening } from './opening.ts';
 import { InOrder } from './in-order.ts';
 import { type Item, type Pending, UserByUser } from './pending.ts';
@@ -35,10 +33,7 @@ export class Feed {
   readonly #queue: PQueue;
   readonly #abort = new AbortController();
   readonly #linger: Linger;
-  readonly #giveWay: GiveWay;
-  readonly #loader: Loader;
-  /** Loads again what the sink held and has lost. */
-  readonly #reloader: Loader;
+  readonly #loading: Loading;
   readonly #deadLetters: DeadLetters;
   readonly #held: Held;
   readonly #window: InFlightWindow;
@@ -71,8 +66,7 @@ export class Feed {
     });
     this.#window = new InFlightWindow(options, this.#pending, this.#held);
     const later = (callback: () => void): void => void options.clock.after(options.retry.max, callback);
-    this.#waiters = new Waiters(() => this.#flush(), later);
-    this.#giveWay = new GiveWay(options.clock, () => this.#pump());
+    this.#waiters = new Waiters(() => this.#calls.flush(), later);
     this.#linger = new Linger(options.clock, limits.linger);
     this.#queue = new PQueue({ concurrency: limits.inFlight });
     this.#deadLetters = new DeadLetters(options);
@@ -92,17 +86,13 @@ export class Feed {
         onPending: () => this.#pump(),
       },
     );
-    this.#loader = new Loader(options.journal, {
-      onLoaded: (events) => this.#admit(events),
-      onFailed: (reason) => this.#trouble(reason),
-    });
-    this.#reloader = new Loader(options.journal, {
-      onLoaded: (events) => {
-        this.#window.readmit(events);
+    this.#loading = new Loading(options, this.#window, this.#held, {
+      onLoaded: () => {
         this.#moveCursor();
         this.#pump();
       },
       onFailed: (reason) => this.#trouble(reason),
+      onTurn: () => this.#pump(),
     });
   }
 
@@ -112,10 +102,9 @@ export class Feed {
    */
   async start(): Promise<void> {
     this.#window.begin(await this.#options.journal.openCursor(this.name));
-    this.#unsubscribe = this.#options.journal.subscribe(() => {
-      this.#giveWay.cameIn();
-      this.#pump();
-    });
+    const { journal } = this.#options;
+    const ends = [this.#loading.watch(), journal.subscribe(() => this.#pump())];
+    this.#unsubscribe = () => ends.forEach((end) => end());
     const opening = new Opening(this.#options, (signal) => this.#calls.open(signal), this.#abort.signal, {
       onTrouble: (reason) => (this.#lastError = reason),
       onOpen: () => {
@@ -195,18 +184,9 @@ export class Feed {
     // Before the sink finishes its files: what is in them must not look undelivered after a crash in between.
     await this.#options.journal.flush().catch(() => undefined);
     const { cursor } = this;
-    await orAborted(this.#close(signal), signal);
+    await orAborted(this.#calls.close(signal), signal);
     // By closing it has confirmed what it held.
     if (this.cursor > cursor) await this.#options.journal.flush().catch(() => undefined);
-  }
-
-  /** Never rejects: others are still to be stopped, and what it has not confirmed is in the journal. */
-  async #close(signal: AbortSignal): Promise<void> {
-    try {
-      await this.#options.sink.close(signal);
-    } catch (error) {
-      this.#options.log.error({ sink: this.name, error: messageOf(error) }, 'sink did not close');
-    }
   }
 
   #enter(mode: FeedMode): void {
@@ -222,13 +202,13 @@ export class Feed {
   /** Loads and sends as much as the bounds allow. Cheap when there is nothing to do. */
   #pump(): void {
     if (this.#mode === 'opening' || this.#mode === 'stopped') return;
-    this.#load();
+    if (this.#begun && this.#mode !== 'draining') this.#loading.load();
     if (this.#mode === 'paused') return;
     // After trouble one batch probes; the rest follows once it got through.
     const lanes = this.#failures > 0 ? 1 : this.#queue.concurrency;
     while (this.#pending.ready && this.#queue.pending + this.#queue.size < lanes) {
       if (this.#lingers()) break;
-      const batch = this.#pending.take();
+      const batch = this.#pending.take(this.#loading.most);
       if (batch === null) break;
       // Pumped again once the queue has released the job, or a single lane would look taken for ever.
       void this.#queue.add(() => this.#tracked(batch)).then(() => this.#pump());
@@ -241,22 +221,6 @@ export class Feed {
   #lingers(): boolean {
     const isFull = this.#window.count >= this.#options.sink.limits.batchCount;
     return this.#mode !== 'draining' && !isFull && this.#linger.holds(() => this.#pump());
-  }
-
-  #load(): void {
-    const { room } = this.#window;
-    if (!this.#begun || this.#mode === 'draining' || room === null) return;
-    const { toReload } = this.#held;
-    if (Number.isFinite(toReload)) return this.#reloader.load(toReload - 1, room);
-    const { position, count } = this.#window;
-    const share = this.#giveWay.share(room, this.lastSeq - position, count);
-    if (share !== null) this.#loader.load(position, share);
-  }
-
-  #admit(events: readonly JournalEvent[]): void {
-    for (const event of events) this.#window.admit(event);
-    this.#moveCursor();
-    this.#pump();
   }
 
   async #tracked(batch: readonly Item[]): Promise<void> {
@@ -278,7 +242,8 @@ export class Feed {
   }
 
   #trouble(reason: string, delayMs = 0): void {
-    this.#failures += 1;
+    // What fails side by side fails once: its sink is no worse for having had many calls under way.
+    if (this.#mode !== 'paused') this.#failures += 1;
     this.#lastError = reason;
     if (this.#mode === 'draining') {
       // No time to wait for it: what is left stays in the journal.
@@ -316,16 +281,6 @@ export class Feed {
     this.#sending.counts.retried += deliveries;
     this.#rejections += 1;
     this.#trouble(reason, backoff(this.#rejections, this.#options.retry));
-  }
-
-  /** Never rejects. */
-  async #flush(): Promise<void> {
-    try {
-      await this.#calls.flush();
-    } catch (error) {
-      const fields = { sink: this.name, error: messageOf(error) };
-      this.#options.log.warn(fields, 'sink could not confirm what it holds');
-    }
   }
 
   #moveCursor(): void {

@@ -30,12 +30,12 @@ export class InOrder implements Pending {
     this.#lineOf(item).push(item);
   }
 
-  take(): Item[] | null {
-    const { batchCount, batchBytes } = this.#limits;
+  take(most = this.#limits.batchCount): Item[] | null {
+    const { batchBytes } = this.#limits;
     const from = this.#at;
     let bytes = 0;
     let end = from;
-    for (; end < this.#items.length && end - from < batchCount; end += 1) {
+    for (; end < this.#items.length && end - from < most; end += 1) {
       const item = this.#items[end] as Item;
       const { length } = item.event.body;
       if (end > from && bytes + length > mostWith(item, batchBytes)) break;

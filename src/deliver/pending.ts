@@ -89,8 +89,11 @@ export interface Pending {
   /** Whether there is something to take. */
   readonly ready: boolean;
   push(event: JournalEvent, target: Place, again?: boolean): void;
-  /** Takes the next batch out, or null when nothing is ready. Its users are out until `release`. */
-  take(): Item[] | null;
+  /**
+   * Takes the next batch out, or null when nothing is ready. Its users are out until `release`.
+   * @param most events in it, no more than the sink takes; as many as it takes when left out
+   */
+  take(most?: number): Item[] | null;
   /**
    * Gives items back: those to be sent `again` before anything else of their user.
    * Call it once for all the items of a batch that are not waiting for a later retry.
@@ -142,9 +145,9 @@ export class UserByUser implements Pending {
     else held.push(item);
   }
 
-  take(): Item[] | null {
+  take(most = this.#limits.batchCount): Item[] | null {
     for (const [name, lane] of this.#lanes) {
-      const batch = this.#fill(lane);
+      const batch = this.#fill(lane, most);
       this.#lanes.delete(name);
       // The lane goes to the end of the line: a busy destination does not keep the others waiting.
       if (lane.size > 0) this.#lanes.set(name, lane);
@@ -163,8 +166,8 @@ export class UserByUser implements Pending {
   /** They are out until then as it is. */
   postpone(): void {}
 
-  #fill(lane: Lane): Item[] {
-    const { batchCount, batchBytes } = this.#limits;
+  #fill(lane: Lane, most: number): Item[] {
+    const { batchBytes } = this.#limits;
     const batch: Item[] = [];
     let bytes = 0;
     for (const [key, queue] of lane) {
@@ -173,8 +176,7 @@ export class UserByUser implements Pending {
         const item = queue.items[queue.at];
         if (item === undefined) break;
         const size = item.event.body.length;
-        if (batch.length > 0 && (batch.length >= batchCount || bytes + size > mostWith(item, batchBytes)))
-          break;
+        if (batch.length > 0 && (batch.length >= most || bytes + size > mostWith(item, batchBytes))) break;
         bytes += size;
         batch.push(item);
       }
@@ -183,7 +185,7 @@ export class UserByUser implements Pending {
       lane.delete(key);
       if (key !== FREE) this.#held.set(key, queue.items.slice(queue.at));
       else if (queue.at < queue.items.length) lane.set(key, compacted(queue));
-      if (batch.length >= batchCount || (key === FREE && lane.has(FREE))) break;
+      if (batch.length >= most || (key === FREE && lane.has(FREE))) break;
     }
     return batch;
   }

@@ -1,6 +1,15 @@
 import type { Clock } from '../core/clock.ts';
+import { messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
-import type { ClaimCheck, Delivery, SendResult, Sink, SinkLimits, SinkTrouble } from '../core/sink.ts';
+import type {
+  ClaimCheck,
+  Delivery,
+  SendResult,
+  Sink,
+  SinkLimits,
+  SinkLog,
+  SinkTrouble,
+} from '../core/sink.ts';
 import { TimedOut, withTimeLimit } from '../lib/time-limit.ts';
 import { formatDuration } from '../lib/units.ts';
 import { readAnswer } from './answer.ts';
@@ -10,11 +19,13 @@ import type { FeedOptions } from './feed-options.ts';
 /** Milliseconds a call has after its time, to say what it knows. */
 const GRACE = 1000;
 
-type Options = Pick<FeedOptions, 'sink' | 'keep' | 'clock' | 'sendTimeout'>;
+type Options = Pick<FeedOptions, 'name' | 'sink' | 'keep' | 'clock' | 'sendTimeout' | 'log'>;
 
 /** Calls a sink, whoever wrote it: each call has its time, each answer is read with care, and what is unanswered is known. */
 export class SinkCalls {
   readonly limits: SinkLimits;
+  readonly #name: string;
+  readonly #log: SinkLog;
   readonly #sink: Sink;
   readonly #keep: Keep | undefined;
   readonly #clock: Clock;
@@ -24,7 +35,9 @@ export class SinkCalls {
   /** Of these, what was called, and when it was given up. */
   readonly #overdue = new Map<Promise<unknown>, { readonly what: string; readonly since: number }>();
 
-  constructor({ sink, keep, clock, sendTimeout }: Options) {
+  constructor({ name, log, sink, keep, clock, sendTimeout }: Options) {
+    this.#name = name;
+    this.#log = log;
     this.limits = sink.limits;
     this.#sink = sink;
     this.#keep = keep;
@@ -53,9 +66,23 @@ export class SinkCalls {
     return this.#call('keep', signal, (own) => keep(event, own));
   }
 
-  /** Lets the sink bring all that it holds to its place. */
+  /** Lets the sink bring all that it holds to its place. Never rejects. */
   async flush(): Promise<void> {
-    await this.#sink.settle?.(() => Promise.resolve(true));
+    try {
+      await this.#sink.settle?.(() => Promise.resolve(true));
+    } catch (error) {
+      const fields = { sink: this.#name, error: messageOf(error) };
+      this.#log.warn(fields, 'sink could not confirm what it holds');
+    }
+  }
+
+  /** Never rejects: others are still to be stopped, and what it has not confirmed is in the journal. */
+  async close(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#sink.close(signal);
+    } catch (error) {
+      this.#log.error({ sink: this.#name, error: messageOf(error) }, 'sink did not close');
+    }
   }
 
   /** Settles once the sink has answered all that is in flight now, however late. */

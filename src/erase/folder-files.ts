@@ -4,7 +4,6 @@ import { fileLines } from '../archive/file-lines.ts';
 import { DISK } from '../archive/place.ts';
 import { OPEN_FOLDER } from '../core/archive.ts';
 import { leftBy, Owners } from '../core/erasure.ts';
-import { IdSearch } from '../core/id-search.ts';
 import { errorCode, syncFolder } from '../lib/durable.ts';
 import { kindOf, mayNameNobody, type FileKind } from './file-kinds.ts';
 import { exists, isAbandoned, isBeingWritten, type FolderJob as Job } from './folder-job.ts';
@@ -12,7 +11,7 @@ import { NotSearched } from './not-searched.ts';
 import { hasOwnerless, NOBODY, OWNERLESS } from './ownerless.ts';
 import { rewritePlan } from './plan-file.ts';
 import { commitRewrite, eventRewrite, rewriteLines, type Rewrite } from './rewrite-lines.ts';
-import { mayHold, requestsInFile, searchFile } from './search-file.ts';
+import { mayHold, requestsInOther, searchFile } from './search-file.ts';
 import { temporaryPath } from './temporary.ts';
 
 /** Takes subjects out of the files of a folder, each as its kind asks for. */
@@ -113,8 +112,7 @@ export class FolderFiles {
 
   async #other(job: Job, file: string): Promise<void> {
     const { run, root, prefix } = job;
-    const search = new IdSearch(run.subjects, 'anywhere');
-    const { requests, bytes } = await requestsInFile(DISK, join(root, file), search);
+    const { requests, bytes } = await requestsInOther(DISK, join(root, file), run.subjects);
     run.searched(bytes);
     if (requests.length === 0) return;
     this.leave(job, prefix + file, requests, 'this kind of file cannot be rewritten');
@@ -151,7 +149,8 @@ export class FolderFiles {
     commit: () => Promise<void>,
   ): Promise<void> {
     run.onStep('written');
-    const { removed, before, after, entries } = rewrite;
+    const { removed, before, after, entries, events } = rewrite;
+    await run.forget?.(events ?? []);
     const hashes = { sha256_before: before, sha256_after: after?.sha256 ?? null };
     const more = entries === undefined ? {} : { entries };
     await run.record({ store: this.#store, item: prefix + file, removed, ...hashes, ...more });

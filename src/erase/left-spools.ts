@@ -3,13 +3,16 @@ import { dirname, join, resolve } from 'node:path';
 import type { DescribedConfig } from '../config/config.ts';
 import { messageOf } from '../core/errors.ts';
 import type { SinkLog } from '../core/sink.ts';
-import { spoolBeside } from '../core/spool.ts';
+import { replaysBeside, spoolBeside } from '../core/spool.ts';
 import { isMissing } from '../lib/durable.ts';
 import { kindOf } from './file-kinds.ts';
 import { walkFolder } from './walk.ts';
 
 /** A folder in a spool is named by a hash of its store's URL. */
 const SPOOL = /^[0-9a-f]{12}$/;
+
+/** Of a command, by its hash; of one that was asked for in the console, by its name. */
+const REPLAY = /^([0-9a-f]{12}|console-[\w-]{12})$/;
 
 /** What of a config says where spools are. */
 interface Spooling {
@@ -35,6 +38,12 @@ export async function leftSpools({ journal, sinks }: Spooling): Promise<string[]
     for (const name of await namesIn(parent))
       if (SPOOL.test(name) && !owned.has(resolve(parent, name))) left.push(join(parent, name));
   return left;
+}
+
+/** What replays have left beside the journal: how far they are, and why a sink has refused events. */
+export async function leftReplays({ journal }: Pick<Spooling, 'journal'>): Promise<string[]> {
+  const parent = replaysBeside(journal.path);
+  return (await namesIn(parent)).filter((name) => REPLAY.test(name)).map((name) => join(parent, name));
 }
 
 /** To be told at start: nothing will ever send what lies there, and it holds data of users. */

@@ -8,6 +8,7 @@ import {
   type ErasureProgress,
   type ErasureReceipt,
   type ErasureRequest,
+  type ErasureRun,
   type ErasureResult,
   type Erasures,
   type LeftItem,
@@ -35,6 +36,9 @@ export interface LocalErasuresOptions {
   readonly stores: () => Promise<readonly ErasableStore[]>;
   /** Waits until nothing of the subjects is in flight any more; what it could not wait for is left. */
   readonly settle?: ((subjects: readonly Subject[]) => Promise<readonly LeftItem[]>) | undefined;
+  /** Has the journal forget what other stores take out, and, when all of them have, leave no trace of it. */
+  readonly forget?: ErasureRun['forget'];
+  readonly forgotten?: (signal: AbortSignal) => Promise<void>;
   /** The receipts are written; what stores remember for them can go. */
   readonly closed?: (subjects: readonly Subject[]) => Promise<void>;
   /** Signs receipts. */
@@ -168,7 +172,7 @@ export class LocalErasures implements Erasures {
     progress: ProgressLog,
     leave: (item: LeftItem) => void,
   ): Promise<Pick<ErasureResult, 'files_searched' | 'bytes_searched'>> {
-    const { onProgress, onStep = () => undefined, signal } = this.#options;
+    const { onProgress, onStep = () => undefined, signal, forget, forgotten } = this.#options;
     let files = 0;
     let bytes = 0;
     let total = 0;
@@ -180,6 +184,7 @@ export class LocalErasures implements Erasures {
         recorded: progress.items,
         record: (item: ErasedItem) => progress.add(item),
         leave,
+        ...(forget === undefined ? {} : { forget }),
         expected: (count: number) => {
           total += count;
           tell();
@@ -196,11 +201,13 @@ export class LocalErasures implements Erasures {
       try {
         await store.erase(run);
       } catch (error) {
-        if (signal.aborted)
-          throw new MillraceError('interrupted', 'the next run continues it', { cause: error });
+        if (signal.aborted) throw interruptedBy(error);
         leave(leftBy(store.name, '', subjects, error));
       }
     }
+    await forgotten?.(signal).catch((error: unknown) => {
+      throw signal.aborted ? interruptedBy(error) : error;
+    });
     return { files_searched: files, bytes_searched: bytes };
   }
 
@@ -225,4 +232,8 @@ export class LocalErasures implements Erasures {
       }
     });
   }
+}
+
+function interruptedBy(cause: unknown): MillraceError {
+  return new MillraceError('interrupted', 'the next run continues it', { cause });
 }

@@ -19,7 +19,7 @@ import { NotSearched } from './not-searched.ts';
 import { ObjectListing } from './object-listing.ts';
 import { hasOwnerless, NOBODY, OWNERLESS } from './ownerless.ts';
 import { eventRewrite, rewriteLines, type Rewrite } from './rewrite-lines.ts';
-import { requestsInFile, searchFile } from './search-file.ts';
+import { requestsInOther, searchFile } from './search-file.ts';
 import { erasingWriter } from './writer-name.ts';
 
 /** Times a store is listed again because objects have come and gone. */
@@ -214,7 +214,8 @@ export class ObjectErasure implements ErasableStore {
       return 'changed';
     }
     run.onStep('written');
-    const { removed, before, after, entries } = rewrite;
+    const { removed, before, after, entries, events } = rewrite;
+    await run.forget?.(events ?? []);
     const item = { store: this.name, item: file, sha256_before: before, sha256_after: after?.sha256 ?? null };
     await run.record({ ...item, removed, ...(entries === undefined ? {} : { entries }) });
     run.onStep('recorded');
@@ -285,8 +286,7 @@ export class ObjectErasure implements ErasableStore {
 
   async #other(job: Job, file: string): Promise<void> {
     const { run, place } = job;
-    const search = new IdSearch(run.subjects, 'anywhere');
-    const { requests, bytes } = await requestsInFile(place, file, search);
+    const { requests, bytes } = await requestsInOther(place, file, run.subjects);
     run.searched(bytes);
     if (requests.length > 0) this.#leave(job, file, requests, 'this kind of file cannot be rewritten');
   }

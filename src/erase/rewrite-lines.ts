@@ -7,7 +7,8 @@ import type { Bytes } from '../archive/place.ts';
 import { writeArchiveFile, type FileOwner } from '../archive/write-file.ts';
 import { formOf, type FileForm } from '../core/archive.ts';
 import type { Compression } from '../core/compression.ts';
-import { parseRecord } from '../core/archive-record.ts';
+import { parseRecord, takenOut } from '../core/archive-record.ts';
+import type { TakenOut } from '../core/erasure.ts';
 import { entryOfRecord } from '../core/receipt.ts';
 import type { IdSearch } from '../core/id-search.ts';
 import { syncFolder } from '../lib/durable.ts';
@@ -24,6 +25,8 @@ export interface Rewrite {
   readonly removed: Readonly<Record<string, number>>;
   /** Entries of the log of receipts among them, base64, by request; absent where there are none. */
   readonly entries?: Readonly<Record<string, readonly string[]>>;
+  /** Records taken out; absent where there are none. */
+  readonly events?: readonly TakenOut[];
   readonly lines: number;
   readonly before: string;
   /** Null when no line is left, and the file is to go. */
@@ -55,6 +58,7 @@ export async function rewriteLines(
 ): Promise<Rewrite | null> {
   const removed = new Map<string, number>();
   const entries = new Map<string, string[]>();
+  const events: TakenOut[] = [];
   const contents = new Contents();
   const before = createHash('sha256');
   let lines = 0;
@@ -74,7 +78,11 @@ export async function rewriteLines(
         if (requests.length > 0) {
           lines += 1;
           for (const request of requests) removed.set(request, (removed.get(request) ?? 0) + 1);
-          noteEntry(entries, requests, line);
+          const parsed = parseRecord(line);
+          if (!parsed.ok) continue;
+          const { record, body } = parsed;
+          events.push(takenOut(record, body));
+          noteEntry(entries, requests, entryOfRecord(record, body));
           continue;
         }
         kept += 1;
@@ -95,6 +103,7 @@ export async function rewriteLines(
   return {
     removed: Object.fromEntries(removed),
     ...(entries.size === 0 ? {} : { entries: Object.fromEntries(entries) }),
+    events,
     lines,
     before: before.digest('hex'),
     after: kept === 0 ? null : after,
@@ -111,10 +120,11 @@ export async function eventRewrite(place: Bytes, file: string, owners: LineOwner
 }
 
 /** What the log of receipts has of a line that goes. */
-function noteEntry(entries: Map<string, string[]>, requests: readonly string[], line: Buffer): void {
-  const parsed = parseRecord(line);
-  if (!parsed.ok) return;
-  const entry = entryOfRecord(parsed.record, parsed.body);
+function noteEntry(
+  entries: Map<string, string[]>,
+  requests: readonly string[],
+  entry: ReturnType<typeof entryOfRecord>,
+): void {
   if (entry === null) return;
   const text = entry.toString('base64');
   for (const request of requests) {

@@ -1,7 +1,9 @@
 import { fileChunks } from '../archive/file-lines.ts';
 import type { Bytes } from '../archive/place.ts';
-import type { IdSearch } from '../core/id-search.ts';
+import type { Subject } from '../core/erasure.ts';
+import { IdSearch } from '../core/id-search.ts';
 import { checkSearchable } from './not-searched.ts';
+import { isNotes, requestsInNotes } from './notes.ts';
 
 /** Bodies that stand in a record as base64 hide their ids: where there is one, the lines must be looked at. */
 const BASE64_KEY = Buffer.from('"body_base64":"');
@@ -32,12 +34,14 @@ export async function searchFile(
   return { found: false, bytes };
 }
 
-/** The requests whose ids stand in a file. Throws what `searchFile` does. */
-export async function requestsInFile(
+/** The requests whose ids stand in a file that cannot be rewritten. Throws what `searchFile` does. */
+export async function requestsInOther(
   place: Bytes,
   file: string,
-  search: IdSearch,
+  subjects: readonly Subject[],
 ): Promise<{ readonly requests: readonly string[]; readonly bytes: number }> {
+  if (isNotes(file)) return requestsInNotes(place, file, subjects);
+  const search = new IdSearch(subjects, 'anywhere');
   const requests = new Set<string>();
   let bytes = 0;
   for await (const pieces of piecesOf(place, file, search.overlap)) {

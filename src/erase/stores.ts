@@ -3,7 +3,14 @@ import { Places, urlOf } from '../archive/places.ts';
 import { readArchive } from '../archive/read.ts';
 import type { DescribedConfig } from '../config/config.ts';
 import { systemClock, type Clock } from '../core/clock.ts';
-import type { ErasableStore, ErasureProgress, ErasureRun, LeftItem, Subject } from '../core/erasure.ts';
+import type {
+  ErasableStore,
+  ErasureProgress,
+  ErasureRun,
+  LeftItem,
+  Subject,
+  TakenOut,
+} from '../core/erasure.ts';
 import type { KeyLedger, OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { isStoreUrl } from '../core/place.ts';
@@ -13,13 +20,17 @@ import { KeyErasure } from '../seal/key-erasure.ts';
 import type { ErasedUsers } from './erased-users.ts';
 import { openStore } from '../storage/open.ts';
 import { FolderStore } from './folder-store.ts';
-import { leftSpools } from './left-spools.ts';
+import { leftReplays, leftSpools } from './left-spools.ts';
 import { LocalErasures } from './local-erasures.ts';
 import { ObjectErasure } from './object-store.ts';
 
 /** The journal, when it is erased from: it forgets the requests as well, when they are done. */
 export interface ErasableJournal extends ErasableStore {
   erased(subjects: readonly Subject[]): Promise<void>;
+  /** Left out where nothing is kept of events that are gone. */
+  forget?(events: readonly TakenOut[]): Promise<void>;
+  /** No more is to be forgotten. */
+  forgotten?(signal: AbortSignal): Promise<void>;
 }
 
 /** What an erasure needs of the system around it; a command that works alone has a journal at most. */
@@ -58,6 +69,8 @@ export function createErasures(parts: ErasingParts): LocalErasures {
       ];
     },
     settle,
+    forget: async (events) => (await journal())?.forget?.(events),
+    forgotten: async (running) => (await journal())?.forgotten?.(running),
     closed: async (subjects) => (await journal())?.erased(subjects),
     proof,
     clock,
@@ -128,7 +141,8 @@ async function folderStores({ plan, settleSink, log, proof }: ErasingParts): Pro
       found.set(place, { ...known, sinks: [...known.sinks, name], isArchive });
     }
   }
-  for (const path of [...(await leftSpools({ sinks, journal })), ...erasure.folders]) {
+  const left = [...(await leftSpools({ sinks, journal })), ...(await leftReplays({ journal }))];
+  for (const path of [...left, ...erasure.folders]) {
     if (!found.has(placeOf(path))) found.set(placeOf(path), { name: path, sinks: [], isArchive: false });
   }
   // A folder inside another is a store of its own; and the journal's file is only to be touched by who holds its lock.

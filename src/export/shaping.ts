@@ -8,28 +8,26 @@ import type { ShapedUnit, UnitTerms } from './shape-unit.ts';
 import type { Source } from './sources.ts';
 import type { Unit } from './unit.ts';
 
-/** Each takes 80 MB, and half a second of a core until its code is compiled. */
-const MOST_THREADS = 3;
 /** Bytes of files of an archive that surely become several units. */
 const MUCH = 4 * 1024 * 1024;
+/** Each thread takes 80 MB, and half a second of a core until its code is compiled: a third one pays from so many bytes on. */
+const VERY_MUCH = 64 * 1024 * 1024;
 
 /** Shapes units in threads; what there is little of, in this one. */
 export class Shaping {
-  readonly #pool: ThreadPool<Job, Outcome>;
   readonly #terms: UnitTerms;
+  /** Null until its size is known. */
+  #pool: ThreadPool<Job, Outcome> | null = null;
+  #threads = 2;
   #here: ((job: Job) => Outcome) | null = null;
 
-  constructor({ tables, ...terms }: UnitTerms) {
-    const program = import.meta.url.endsWith('.ts') ? './shaping-thread.ts' : './shaping-thread.js';
-    const data: ThreadData = { ...terms, documents: tables.documents };
-    const threads = Math.min(Math.max(2, availableParallelism() - 1), MOST_THREADS);
-    this.#pool = new ThreadPool(new URL(program, import.meta.url), data, threads);
-    this.#terms = { ...terms, tables };
+  constructor(terms: UnitTerms) {
+    this.#terms = terms;
   }
 
   /** Units that are worth having at hand, those being shaped included. */
   get ahead(): number {
-    return this.#pool.size + 1;
+    return this.#threads + 1;
   }
 
   /** Says what is to come, so that threads are ready when it comes. */
@@ -37,8 +35,10 @@ export class Shaping {
     let bytes = 0;
     for (const { root, file } of sources) {
       bytes += (await places.at(root).stat(file))?.bytes ?? 0;
-      if (bytes >= MUCH) return this.#pool.start();
+      if (bytes >= VERY_MUCH) break;
     }
+    if (this.#pool === null && bytes >= VERY_MUCH && availableParallelism() > 3) this.#threads = 3;
+    if (bytes >= MUCH) this.#threadsAtWork().start();
   }
 
   /** @param isAll there is no other unit beside it: not worth starting threads for */
@@ -55,12 +55,20 @@ export class Shaping {
   }
 
   async close(): Promise<void> {
-    await this.#pool.close();
+    await this.#pool?.close();
   }
 
   async #perform(job: Job, isAll: boolean, handOver: readonly ArrayBuffer[]): Promise<Outcome> {
-    if (!isAll || this.#pool.isRunning) return this.#pool.run(job, handOver);
+    if (!isAll || this.#pool !== null) return this.#threadsAtWork().run(job, handOver);
     this.#here ??= shapesJobs(this.#terms);
     return this.#here(job);
+  }
+
+  #threadsAtWork(): ThreadPool<Job, Outcome> {
+    if (this.#pool !== null) return this.#pool;
+    const { tables, ...terms } = this.#terms;
+    const program = import.meta.url.endsWith('.ts') ? './shaping-thread.ts' : './shaping-thread.js';
+    const data: ThreadData = { ...terms, documents: tables.documents };
+    return (this.#pool = new ThreadPool(new URL(program, import.meta.url), data, this.#threads));
   }
 }

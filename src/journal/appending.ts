@@ -1,9 +1,10 @@
 import { ID_REUSED, type InvalidReason } from '../core/ingest.ts';
 import { APPENDED, asideAnswer, type Batch } from './batch.ts';
-import { bodyDigestIn, bodyHashOf, digestOf, type Identity, type SeenIds } from './dedup.ts';
+import type { SeenIds } from './dedup.ts';
 import type { Events } from './events.ts';
 import type { FreshEntries } from './fresh-entries.ts';
 import { Tally } from './hour-counts.ts';
+import { bodyHashOf, formerlyKnownBy, knownBy, type Identity } from './identity.ts';
 import { entryOfRecordAt } from './receipt-entries.ts';
 import { entryRecord, NO_ID, partsAt, type RecordParts } from './segments/format.ts';
 import type { Frame } from './segments/frame.ts';
@@ -119,11 +120,13 @@ function identify(
 ): Identity & { readonly bodyHash: string } {
   const identity = identityAt(bytes, at, parts);
   const bodyHash = bodyHashOf(bodyAt(bytes, at, parts));
+  const own = key === undefined ? identity : identityOf(sourceAndId(identity).source, key);
+  const known = knownBy(own, bodyHash);
   return {
-    key: digestOf(key === undefined ? identity : identityOf(sourceAndId(identity).source, key)),
+    key: known.key,
+    digest: known.digest,
     bodyHash,
-    digest: bodyDigestIn(bodyHash),
-    former: () => digestOf(key ?? sourceAndId(identity).id),
+    former: () => formerlyKnownBy(key ?? sourceAndId(identity).id, bodyHash),
   };
 }
 

@@ -1,20 +1,10 @@
-import { hash } from 'node:crypto';
 import type Database from 'better-sqlite3';
+import { digestOf, type Identity } from './identity.ts';
 import { digestIn, SealedIds, type Apply, type Known } from './sealed-ids.ts';
-import { DIGEST_BYTES, KEY_BYTES, NO_ID } from './segments/format.ts';
+import { KEY_BYTES, NO_ID, type KnownBy } from './segments/format.ts';
 
 /** Ids of a generation that is not full, cleared away at once. */
 const EXPIRE_AT_ONCE = 5000;
-
-/** What tells a repetition. */
-export interface Identity {
-  /** Of where an event came in, and its id there. */
-  readonly key: string;
-  /** Of its bytes. */
-  readonly digest: string;
-  /** Its id alone, as older journals knew it. */
-  former(): string;
-}
 
 /**
  * `new`: never seen within the window. `repeated`: the same id with the same bytes. `reused`: the id is known, with other
@@ -88,7 +78,7 @@ export class SeenIds {
   }
 
   /** An id as the record of its event has it. @param at since when it counts, milliseconds since the epoch */
-  restore({ key, digest }: Pick<Identity, 'key' | 'digest'>, seq: number, at: number): void {
+  restore({ key, digest }: KnownBy, seq: number, at: number): void {
     this.#note(key, { digest: digest === NO_ID.digest ? null : digest, at, seq, row: 0 });
   }
 
@@ -100,14 +90,14 @@ export class SeenIds {
   add({ key, digest, former }: Identity, now: number, seq: number): Seen {
     const known = this.#find(key, now);
     if (known === null) {
-      if (now <= this.#formerUntil && this.#find(former(), now)?.digest === null) return 'repeated';
+      if (now <= this.#formerUntil && this.#find(former().key, now)?.digest === null) return 'repeated';
       this.#remember(key, { digest, at: now, seq, row: 0 });
       return 'new';
     }
-    if (known.digest === digest) return 'repeated';
-    const other = digestOf(`${key}${digest}`);
-    if (this.#find(other, now) !== null) return 'repeated';
-    this.#remember(other, { digest, at: now, seq: 0, row: 0 });
+    const isKnown = (one: string): boolean =>
+      known.digest === one || this.#find(digestOf(`${key}${one}`), now) !== null;
+    if (isKnown(digest) || isKnown(former().digest)) return 'repeated';
+    this.#remember(digestOf(`${key}${digest}`), { digest, at: now, seq: 0, row: 0 });
     return 'reused';
   }
 
@@ -170,7 +160,7 @@ export class SeenIds {
    * Takes out what stands for the bodies of erased events. Their ids stay known: whatever comes with one of them is `reused`. Inside a
    * transaction.
    */
-  forget(ids: readonly Pick<Identity, 'key' | 'digest'>[]): Apply {
+  forget(ids: readonly KnownBy[]): Apply {
     const stale = ids.length === 0 ? [] : this.#stale;
     for (const row of stale) this.#deleteRecent.run(row);
     const applied = ids.flatMap(({ key, digest }) => [
@@ -296,22 +286,3 @@ export class SeenIds {
 export const IDS_OF_BEFORE = 'ids-of-before';
 /** Where it notes the newest event whose id, and those of all before it, are in its tables as far as they count. */
 export const SAVED_UP_TO = 'ids-saved-up-to';
-
-/**
- * What stands for where an event came in and its id there, a character for each byte: two of 2^32 meet with a chance of
- * 2^-33, and none can be made to fit. Twelve, because V8 copies a piece of a string that is so short, and keeps the whole of
- * a longer one.
- */
-export function digestOf(data: string | Uint8Array, length: number = KEY_BYTES): string {
-  return hash('sha256', data, 'binary').slice(0, length);
-}
-
-/** A character for each byte: a buffer has memory of its own, and takes longer. */
-export function bodyHashOf(body: Uint8Array): string {
-  return hash('sha256', body, 'binary');
-}
-
-/** What stands for the bytes of an event: to make another body fit a given one takes 2^64 tries. */
-export function bodyDigestIn(bodyHash: string): string {
-  return bodyHash.slice(0, DIGEST_BYTES);
-}

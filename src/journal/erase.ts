@@ -1,24 +1,21 @@
 import type Database from 'better-sqlite3';
 import { Owners, type Subject } from '../core/erasure.ts';
-import { USER_MALFORMED } from '../core/ingest.ts';
 import type { AsideEntries } from './aside-entries.ts';
 import type { Checkpoints } from './checkpoints.ts';
-import { bodyDigestIn, bodyHashOf, digestOf, type SeenIds } from './dedup.ts';
+import type { SeenIds } from './dedup.ts';
 import type { DroppedLetters } from './dropped-letters.ts';
 import type { ErasedAlone } from './erased-alone.ts';
+import { ownedRows, rowsKnownBy, type Table } from './owned-rows.ts';
 import { entryOfSeq } from './receipt-entries.ts';
-import { eraseGaps, eraseRecords, ownedAfter, type KnownBy } from './segments/erasing.ts';
+import { Scrubber } from './scrub.ts';
 import type { Apply } from './sealed-ids.ts';
-import { identityOf } from './segments/records.ts';
+import { eraseGaps, eraseRecords, ownedAfter } from './segments/erasing.ts';
+import type { KnownBy } from './segments/format.ts';
 import type { SegmentLog } from './segments/log.ts';
 import type { Transactions } from './transactions.ts';
 
 /** Events or rows looked at in one step: a few milliseconds, so that deliveries hardly wait. */
 const SLICE = 2000;
-/** A journal up to this size is rebuilt in a few seconds, which senders do not notice. */
-const REBUILD_BYTES = 256 * 2 ** 20;
-/** Free pages overwritten in one transaction. */
-const SCRUB_PAGES = 2000;
 const COUNTS = 'erasure/';
 /** Of the log of receipts, base64. */
 const ENTRIES = 'erasure-entries/';
@@ -37,31 +34,16 @@ export type EraseStep =
   // First: what is retried from there while events are looked at would stand behind the last of them.
   | { readonly do: 'setAside' }
   | { readonly do: 'events'; readonly after: number; readonly upTo: number }
+  /** Of events that other stores had; their records may be gone from here. */
+  | { readonly do: 'known'; readonly known: readonly KnownBy[] }
+  | { readonly do: 'forgotten' }
   // A segment at a time: each byte may have to be read.
   | { readonly do: 'gaps'; readonly from: number }
   | { readonly do: 'scrub'; /** Nobody waits for this journal. */ readonly alone: boolean }
   /** The receipt has them. */
   | { readonly do: 'forget' };
 
-type Table = 'quarantine' | 'dead_letters';
 const KIND = { quarantine: 'quarantine', dead_letters: 'dead-letters' } as const;
-type Row = [
-  key: number,
-  team: string | null,
-  user: string | null,
-  clientUser: string | null,
-  id: string,
-  headers: string,
-  /** Null where the envelope says whose it is. */
-  body: Buffer | null,
-];
-
-/** Where the envelope does not say whose an event is: what stands as the user of an invalid one may be no id. */
-const NAMES_NOBODY: Readonly<Record<Table, string>> = {
-  dead_letters: 'user IS NULL',
-  // Nor what stands in a record that is not what was written.
-  quarantine: `user IS NULL OR reasons LIKE '%"${USER_MALFORMED}"%' OR reasons LIKE '%"damaged"%'`,
-};
 
 export interface EraserParts {
   readonly db: Database.Database;
@@ -83,19 +65,20 @@ export interface EraserParts {
 export class Eraser {
   readonly #db: Database.Database;
   readonly #transactions: Transactions;
-  readonly #rebuildBytes: number;
   readonly #checkpoints: Checkpoints;
   readonly #log: SegmentLog;
   readonly #asideEntries: AsideEntries;
   readonly #dropped: DroppedLetters;
   readonly #seen: EraserParts['seen'];
   readonly #alone: EraserParts['alone'];
-  #heldBytes = 0;
+  readonly #scrubber: Scrubber;
+  /** What other stores had, since it was scrubbed last. */
+  #hasForgotten = false;
 
   /** @param rebuildBytes size up to which the database is rebuilt while deliveries wait; above, free pages are written over */
   constructor(
     { db, transactions, checkpoints, log, asideEntries, dropped, seen, alone }: EraserParts,
-    rebuildBytes = REBUILD_BYTES,
+    rebuildBytes?: number,
   ) {
     this.#asideEntries = asideEntries;
     this.#dropped = dropped;
@@ -103,17 +86,15 @@ export class Eraser {
     this.#alone = alone;
     this.#db = db;
     this.#transactions = transactions;
-    this.#rebuildBytes = rebuildBytes;
+    this.#scrubber = new Scrubber(db, transactions, rebuildBytes);
     this.#checkpoints = checkpoints;
     this.#log = log;
     this.#finish();
-    // Left by a process that was ended in the middle.
-    db.exec('DROP TABLE IF EXISTS scrub');
   }
 
   /** Bytes of free pages that are taken up for the moment: as good as free to whoever asks how full the journal is. */
   get heldBytes(): number {
-    return this.#heldBytes;
+    return this.#scrubber.heldBytes;
   }
 
   /** @returns the step that follows, or null after the last */
@@ -131,8 +112,16 @@ export class Eraser {
           const next = eraseGaps(this.#log, new Owners(subjects), step.from, (known) => this.#forget(known));
           return next === null ? { do: 'scrub', alone: false } : { do: 'gaps', from: next };
         }
+        case 'known':
+          this.#forget(step.known);
+          this.#hasForgotten = true;
+          return null;
+        case 'forgotten':
+          return this.#hasForgotten ? { do: 'scrub', alone: false } : null;
         case 'scrub':
-          return this.#scrub(step.alone) ? step : null;
+          if (this.#scrubber.scrub(step.alone)) return step;
+          this.#hasForgotten = false;
+          return null;
         case 'forget':
           this.#transactions.run(() => {
             for (const { request } of subjects)
@@ -220,58 +209,20 @@ export class Eraser {
   /** @returns to be called when it is committed */
   #eraseSetAside(subjects: readonly Subject[], table: Table): Apply[] {
     const forgotten: Apply[] = [];
+    const owners = new Owners(subjects);
     const remove = this.#db.prepare(`DELETE FROM ${table} WHERE key = ?`);
     for (let after: number | null = 0; after !== null;) {
-      const found = this.#find(subjects, table, after);
+      const found = ownedRows(this.#db, owners, table, after, SLICE);
       const keys = found.owned.map(({ key }) => key);
       const entries = this.#asideEntries.of(KIND[table], keys);
       this.#noteEntries(found.owned, ({ key }) => entries.get(key));
-      forgotten.push(this.#seen.forget(this.#knownBy(table, keys)));
+      forgotten.push(this.#seen.forget(rowsKnownBy(this.#db, table, keys)));
       if (table === 'dead_letters') this.#alone.letters(keys);
       for (const key of keys) remove.run(key);
       this.#count(table, found.owned);
       after = found.last;
     }
     return forgotten;
-  }
-
-  /** By what these rows are known as they came in; what a source gives another identity than its id is not found by it. */
-  #knownBy(table: Table, keys: readonly number[]): KnownBy[] {
-    const select = this.#db.prepare(`SELECT source, id, body FROM ${table} WHERE key = ?`).raw();
-    return keys.map((key) => {
-      const [source, id, body] = select.get(key) as [string, string, Buffer];
-      return { key: digestOf(identityOf(source, id)), digest: bodyDigestIn(bodyHashOf(body)) };
-    });
-  }
-
-  /** The subjects' rows among the next ones, and the last key looked at; null when there were no more. */
-  #find(
-    subjects: readonly Subject[],
-    table: Table,
-    after: number,
-  ): { owned: { key: number; requests: readonly string[] }[]; last: number | null } {
-    const owners = new Owners(subjects);
-    // A body is read only where the envelope does not say whose it is: bodies are nearly all of the file.
-    const rows = this.#db
-      .prepare(
-        `SELECT key, team, user, client_user, id, headers, CASE WHEN ${NAMES_NOBODY[table]} THEN body END
-         FROM ${table} WHERE key > ? ORDER BY key LIMIT ${SLICE}`,
-      )
-      .raw()
-      .iterate(after) as IterableIterator<Row>;
-    const owned: { key: number; requests: readonly string[] }[] = [];
-    let last: number | null = null;
-    // Row by row: a slice of large bodies would not fit in memory.
-    for (const [at, team, user, clientUser, id, headers, body] of rows) {
-      const whose = { team, user, clientUser };
-      const requests =
-        body === null
-          ? owners.of(whose)
-          : owners.ofEvent({ ...whose, id, headers: { all: headers }, body }, true);
-      if (requests.length > 0) owned.push({ key: at, requests });
-      last = at;
-    }
-    return { owned, last };
   }
 
   #count(table: keyof ErasedCounts, owned: readonly { readonly requests: readonly string[] }[]): void {
@@ -285,55 +236,6 @@ export class Eraser {
       this.#checkpoints.save(COUNTS + request, JSON.stringify(counts));
     }
   }
-
-  /**
-   * Leaves no old copy of a row in the file: rebuilds it, or, where that would hold up deliveries for long, writes over
-   * the free pages. Then empties the log that has the pages as they were. True when there is more to do.
-   */
-  #scrub(alone: boolean): boolean {
-    const pages = Number(this.#db.pragma('page_count', { simple: true }));
-    const pageSize = Number(this.#db.pragma('page_size', { simple: true }));
-    const rebuilt = (alone || pages * pageSize <= this.#rebuildBytes) && this.#rebuild();
-    const more = !rebuilt && this.#overwriteFree(pageSize);
-    this.#db.pragma('wal_checkpoint(TRUNCATE)');
-    return more;
-  }
-
-  /** False when the disk has no room for it. */
-  #rebuild(): boolean {
-    try {
-      this.#db.exec('VACUUM');
-      return true;
-    } catch (error) {
-      if (error instanceof Error && 'code' in error && error.code === 'SQLITE_FULL') return false;
-      throw error;
-    }
-  }
-
-  /** Takes up free pages with zeros, a slice at a time, and gives all of them back when there is none left. */
-  #overwriteFree(pageSize: number): boolean {
-    const free = (): number => Number(this.#db.pragma('freelist_count', { simple: true }));
-    const before = free();
-    const more = this.#transactions.run(() => {
-      this.#db.exec('CREATE TABLE IF NOT EXISTS scrub (zeros BLOB NOT NULL)');
-      const insert = this.#db.prepare('INSERT INTO scrub VALUES (zeroblob(?))');
-      const bulk = Math.min(before, SCRUB_PAGES) - SINGLY;
-      if (bulk > 0) insert.run(bulk * (pageSize - OVERFLOW_LINK));
-      if (free() > SINGLY) return true;
-      // The last ones page by page, to the very last: the file may grow by a page or two, of zeros.
-      while (free() > 0) insert.run(pageSize - ROW_OVERHEAD);
-      this.#db.exec('DROP TABLE scrub');
-      return false;
-    });
-    this.#heldBytes = more ? this.#heldBytes + (before - free()) * pageSize : 0;
-    return more;
-  }
 }
 
 const NOTHING: ErasedCounts = { events: 0, quarantine: 0, dead_letters: 0 };
-/** Free pages that are taken up one by one: the table needs some for itself. */
-const SINGLY = 8;
-/** Bytes of an overflow page that are not content. */
-const OVERFLOW_LINK = 4;
-/** Bytes of a page that a row which has it for itself leaves free. */
-const ROW_OVERHEAD = 100;

@@ -29,8 +29,7 @@ const GATHER = 32;
  * second commit at the same time measured no faster.
  */
 export class GroupCommit {
-  /** Settles, without an error of its own, when the batch has been answered. */
-  readonly #perform: (batch: readonly Waiting[]) => Promise<void>;
+  readonly #perform: (batch: readonly Waiting[]) => Promise<() => void>;
   #waiting: Waiting[] = [];
   /** Settles with the running commit. */
   #last: Promise<unknown> = Promise.resolve();
@@ -38,7 +37,8 @@ export class GroupCommit {
   #scheduled = false;
   #busy = false;
 
-  constructor(perform: (batch: readonly Waiting[]) => Promise<void>) {
+  /** @param perform ends without an error of its own when it is known what became of a batch, with what answers it */
+  constructor(perform: (batch: readonly Waiting[]) => Promise<() => void>) {
     this.#perform = perform;
   }
 
@@ -81,9 +81,12 @@ export class GroupCommit {
     this.#busy = batch.length > GATHER / 4;
     this.#last = batch.at(-1)?.answered ?? this.#last;
     this.#running = true;
-    void this.#perform(batch).then(() => {
+    void this.#perform(batch).then((answer) => {
       this.#running = false;
-      this.#schedule();
+      // What waits is written while this thread answers.
+      if (this.#waiting.length >= GATHER) this.#commit();
+      else this.#schedule();
+      answer();
     });
   }
 

@@ -1,6 +1,6 @@
 import type { Handling } from '../core/event.ts';
 import { commitment, ENTRY_BYTES, entryOf, SALT_DIGITS, SALT_HEADER } from '../core/receipt.ts';
-import { bodyHashOf } from './dedup.ts';
+import { bodyHashOf } from './identity.ts';
 import { isErasedAt, partsAt, RECORD_HEADER, type RecordParts } from './segments/format.ts';
 import type { SegmentLog } from './segments/log.ts';
 import { pageAfter, rowOf } from './segments/pages.ts';

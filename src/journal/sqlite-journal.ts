@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.ts';
-import type { ErasableStore, ErasureRun, Subject } from '../core/erasure.ts';
+import type { ErasableStore, ErasureRun, Subject, TakenOut } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Event, JournalEvent } from '../core/event.ts';
 import type { AppendResult, IngestOptions, IsErased, InvalidReason } from '../core/ingest.ts';
@@ -7,7 +7,7 @@ import type {
   DeadLetter,
   Journal,
   JournalAccount,
-  JournalStatus,
+  CountedStatus,
   QuarantinedEvent,
   Selection,
   SetAsideSelection,
@@ -18,7 +18,7 @@ import { BufferPool } from '../lib/buffer-pool.ts';
 import { remoteOf, type Remote } from '../lib/remote.ts';
 import { batchOf, resultOf } from './batch.ts';
 import type { Damage } from './damages.ts';
-import { eraseFrom } from './erasure.ts';
+import { eraseFrom, forgetIn, perform } from './erasure.ts';
 import { GroupCommit, type Entry, type Waiting } from './group-commit.ts';
 import { unpackHeads } from './head-columns.ts';
 import { LateWrites } from './late-writes.ts';
@@ -188,7 +188,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     return this.#store.cursors.leave(sink);
   }
 
-  async status(): Promise<JournalStatus> {
+  async status(): Promise<CountedStatus> {
     await this.#tryFlush();
     return this.#store.status(this.#options.clock.now());
   }
@@ -256,6 +256,15 @@ export class SqliteJournal implements Journal, ErasableStore {
     await eraseFrom(this.#store, run, this.name, this.#floors.size === 0);
   }
 
+  /** What other stores had of the subjects: it may be gone from here, and what stands for the bodies not. */
+  async forget(events: readonly TakenOut[]): Promise<void> {
+    await forgetIn(this.#store, events);
+  }
+
+  async forgotten(signal: AbortSignal): Promise<void> {
+    await perform(this.#store, [], { do: 'forgotten' }, this.#floors.size === 0, signal);
+  }
+
   /** The receipts have the counts. */
   async erased(subjects: readonly Subject[]): Promise<void> {
     await this.#store.eraser.perform(subjects, { do: 'forget' });
@@ -280,8 +289,8 @@ export class SqliteJournal implements Journal, ErasableStore {
     return this.#commits.add(entry);
   }
 
-  /** Never rejects: whoever waits is told. */
-  async #commit(batch: readonly Waiting[]): Promise<void> {
+  /** Never rejects. @returns what tells whoever waits */
+  async #commit(batch: readonly Waiting[]): Promise<() => void> {
     const { clock, onCommit } = this.#options;
     const started = clock.monotonic();
     try {
@@ -289,9 +298,11 @@ export class SqliteJournal implements Journal, ErasableStore {
       const { answers, records } = await this.#store.appendAndReturn(handed, clock.now());
       this.#buffers.give(Buffer.from(records.buffer));
       onCommit?.(batch.length, clock.monotonic() - started);
-      this.#answer(batch, answers);
+      return () => this.#answer(batch, answers);
     } catch (error) {
-      for (const { reject } of batch) reject(error as MillraceError);
+      return () => {
+        for (const { reject } of batch) reject(error as MillraceError);
+      };
     }
   }
 

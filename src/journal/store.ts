@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3';
 import { MillraceError } from '../core/errors.ts';
-import type { DeadLetterBatch, JournalAccount, JournalStatus, Selection } from '../core/journal.ts';
+import type { DeadLetterBatch, JournalAccount, CountedStatus, Selection } from '../core/journal.ts';
 import { LOG_OFFSET, type ReceiptLog } from '../core/receipt.ts';
 import type { Route } from '../core/route.ts';
 import type { RouteRecord } from '../core/route-record.ts';
@@ -256,7 +256,7 @@ export class Store {
     return this.#progress.retain(now, this.#options.retention) || isExpiring || isSealing;
   }
 
-  status(now: number): JournalStatus {
+  status(now: number): CountedStatus {
     const count = (table: string): number =>
       Number(this.#db.prepare(`SELECT count(*) FROM ${table}`).pluck().get());
     const { firstSeq, lastSeq, log } = this.#events;

@@ -186,13 +186,18 @@ export class AppendFile {
     });
   }
 
+  /** For work on what is added that costs no time meanwhile. */
+  protected whileWriting(_pieces: readonly Buffer[]): void {}
+
   #nextGroup(): { readonly pieces: Buffer[]; readonly written: Promise<void> } {
     const pieces: Buffer[] = [];
     const written = this.#serial.run(async () => {
       this.#group = null;
       let added = 0;
       await this.#commit(async (handle) => {
-        added = await writePieces(handle, pieces, this.#length);
+        const writing = writePieces(handle, pieces, this.#length);
+        this.whileWriting(pieces);
+        added = await writing;
       });
       this.#length += added;
     });

@@ -44,14 +44,6 @@ export class ThreadPool<Work, Result> {
     this.#size = size;
   }
 
-  get size(): number {
-    return this.#size;
-  }
-
-  get isRunning(): boolean {
-    return this.#threads.length > 0;
-  }
-
   /** No job is taken any more. */
   get hasEnded(): boolean {
     return this.#ended !== null;

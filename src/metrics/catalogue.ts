@@ -291,10 +291,14 @@ export const METRICS: readonly MetricDefinition[] = [
   ),
   gauge(
     'millrace_quarantine_events',
-    'Events in quarantine now.',
-    ({ status }) => status.journal.quarantined,
+    'Events in quarantine now; absent while their keys cannot be had.',
+    ({ status }) => status.journal.quarantined ?? [],
   ),
-  gauge('millrace_dead_letter_events', 'Dead letters now.', ({ status }) => status.journal.deadLetters),
+  gauge(
+    'millrace_dead_letter_events',
+    'Dead letters now; absent while their keys cannot be had.',
+    ({ status }) => status.journal.deadLetters ?? [],
+  ),
 
   counter('millrace_reloads_total', 'Reloads of the config by result.', ['result'], ({ meter }) => [
     { labels: { result: 'succeeded' }, value: meter.reloads.succeeded },

@@ -1,5 +1,6 @@
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { ENTRY_BYTES } from '../core/receipt.ts';
+import { errorCode } from '../lib/durable.ts';
 import { LogReader } from './log-files.ts';
 import { parseVerifier, type NoteVerifier } from './note.ts';
 import { TILE_WIDTH, tilePath, TreeReader } from './tiles.ts';
@@ -7,13 +8,15 @@ import { TILE_WIDTH, tilePath, TreeReader } from './tiles.ts';
 /** A log to be read: its folder, or the address under which a receiver shows it. */
 export interface LogSource {
   readonly name: string;
+  /** Whether there is one at all; it may have signed nothing yet. */
+  exists(): Promise<boolean>;
   /** As the log itself says it: to be trusted only where the log is. Null where it does not say. */
   key(): Promise<NoteVerifier | null>;
   /** The signed note; null when there is none. */
   checkpoint(): Promise<string | null>;
   /** The newest one that witnesses have signed; null when there is none. */
   cosigned(): Promise<string | null>;
-  /** So many entries from one on; a multiple of 256 that is in the log. */
+  /** So many entries from one on, a multiple of 256; fewer where the log ends. */
   entries(from: number, count: number): Promise<Buffer>;
   /** Proves an entry by the checkpoint of now; null when the log does not have it yet. */
   proof(index: number): Promise<string | null>;
@@ -26,6 +29,13 @@ export function openLog(place: string): LogSource {
   return /^https?:/.test(place) ? new RemoteLog(place) : new LocalLog(place);
 }
 
+/** @throws MillraceError receipts_unusable when there is none */
+export async function openExistingLog(place: string): Promise<LogSource> {
+  const log = openLog(place);
+  if (!(await log.exists())) throw new MillraceError('receipts_unusable', `${place}: there is no log`);
+  return log;
+}
+
 class LocalLog implements LogSource {
   readonly name: string;
   readonly #reader: LogReader;
@@ -33,6 +43,10 @@ class LocalLog implements LogSource {
   constructor(folder: string) {
     this.name = folder;
     this.#reader = new LogReader(folder);
+  }
+
+  exists(): Promise<boolean> {
+    return Promise.resolve(this.#reader.id() !== null || this.#reader.checkpoint() !== null);
   }
 
   key(): Promise<null> {
@@ -47,8 +61,13 @@ class LocalLog implements LogSource {
     return Promise.resolve(this.#reader.cosigned());
   }
 
-  entries(from: number, count: number): Promise<Buffer> {
-    return Promise.resolve(this.#reader.entries(from, count));
+  async entries(from: number, count: number): Promise<Buffer> {
+    try {
+      return this.#reader.entries(from, count);
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT') return Buffer.alloc(0);
+      throw error;
+    }
   }
 
   proof(index: number): Promise<string | null> {
@@ -67,6 +86,10 @@ class RemoteLog implements LogSource {
   constructor(address: string) {
     this.name = address;
     this.#base = new URL(address.endsWith('/') ? address : `${address}/`);
+  }
+
+  async exists(): Promise<boolean> {
+    return (await this.checkpoint()) !== null || (await this.key()) !== null;
   }
 
   async key(): Promise<NoteVerifier | null> {

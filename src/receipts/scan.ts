@@ -1,6 +1,7 @@
 import { MillraceError } from '../core/errors.ts';
 import { ENTRY_BYTES } from '../core/receipt.ts';
 import { Frontier } from './frontier.ts';
+import { EMPTY_ROOT } from './hashing.ts';
 import type { LogSource } from './log-source.ts';
 import { openCheckpoint, type NoteVerifier, type TreeHead } from './note.ts';
 import { hashesIn } from './tiles.ts';
@@ -21,8 +22,11 @@ export async function scanLog(
   const note = await log.checkpoint();
   const unusable = (detail: string): MillraceError =>
     new MillraceError('receipts_unusable', `${log.name}: ${detail}`);
-  if (note === null) throw unusable('has no checkpoint');
-  const head = openCheckpoint(note, verifier);
+  // One that has begun has nothing yet.
+  if (note === null && ((await log.entries(0, 1)).length > 0 || !(await log.exists())))
+    throw unusable('has no checkpoint');
+  const head =
+    note === null ? { origin: verifier.name, size: 0, root: EMPTY_ROOT } : openCheckpoint(note, verifier);
   if (head === null) throw unusable(`its checkpoint is not signed by ${verifier.name}`);
   const take = begin(head);
   const tree = new Frontier();

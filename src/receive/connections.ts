@@ -1,5 +1,18 @@
 import type { Socket } from 'node:net';
 import type { ConnectionCounts } from '../core/operations.ts';
+import { Chain, type Linked } from '../lib/chain.ts';
+
+class Connection implements Linked {
+  readonly socket: Socket;
+  /** Requests in flight: several only when a sender does not wait for its answers. */
+  requests = 0;
+  sooner: this | null = null;
+  later: this | null = null;
+
+  constructor(socket: Socket) {
+    this.socket = socket;
+  }
+}
 
 /**
  * The connections of the open endpoint. When there are as many as may be, a new one takes the place of the one that has
@@ -7,10 +20,9 @@ import type { ConnectionCounts } from '../core/operations.ts';
  */
 export class Connections implements ConnectionCounts {
   readonly #max: number;
-  /** Without a request in flight, idle for longest first. */
-  readonly #idle = new Set<Socket>();
-  /** Requests in flight on each of the others: several only when a sender does not wait for its answers. */
-  readonly #busy = new Map<Socket, number>();
+  readonly #all = new Map<Socket, Connection>();
+  /** Those without a request in flight, idle for longest first. */
+  readonly #idle = new Chain<Connection>();
   evicted = 0;
   dropped = 0;
 
@@ -19,7 +31,7 @@ export class Connections implements ConnectionCounts {
   }
 
   get open(): number {
-    return this.#idle.size + this.#busy.size;
+    return this.#all.size;
   }
 
   /** A new one. @returns false when there was no place for it, and it is closed */
@@ -29,46 +41,43 @@ export class Connections implements ConnectionCounts {
       socket.destroy();
       return false;
     }
-    this.#idle.add(socket);
-    socket.once('close', () => this.#remove(socket));
+    const connection = new Connection(socket);
+    this.#all.set(socket, connection);
+    this.#idle.add(connection);
+    socket.once('close', () => this.#remove(connection));
     return true;
   }
 
   /** A request has begun on it. */
   begin(socket: Socket): void {
-    if (this.#idle.delete(socket)) this.#busy.set(socket, 1);
-    else {
-      const requests = this.#busy.get(socket);
-      if (requests !== undefined) this.#busy.set(socket, requests + 1);
-    }
+    const connection = this.#all.get(socket);
+    if (connection === undefined) return;
+    connection.requests += 1;
+    if (connection.requests === 1) this.#idle.remove(connection);
   }
 
   /** A request on it is answered. */
   end(socket: Socket): void {
-    const requests = this.#busy.get(socket);
-    if (requests === undefined) return;
-    if (requests > 1) this.#busy.set(socket, requests - 1);
-    else {
-      this.#busy.delete(socket);
-      this.#idle.add(socket);
-    }
+    const connection = this.#all.get(socket);
+    if (connection === undefined || connection.requests === 0) return;
+    connection.requests -= 1;
+    if (connection.requests === 0) this.#idle.add(connection);
   }
 
   isIdle(socket: Socket): boolean {
-    return this.#idle.has(socket);
+    return this.#all.get(socket)?.requests === 0;
   }
 
   #evict(): boolean {
-    for (const socket of this.#idle) {
-      this.#remove(socket);
-      this.evicted += 1;
-      socket.destroy();
-      return true;
-    }
-    return false;
+    const { first } = this.#idle;
+    if (first === null) return false;
+    this.#remove(first);
+    this.evicted += 1;
+    first.socket.destroy();
+    return true;
   }
 
-  #remove(socket: Socket): void {
-    if (!this.#idle.delete(socket)) this.#busy.delete(socket);
+  #remove(connection: Connection): void {
+    if (this.#all.delete(connection.socket)) this.#idle.remove(connection);
   }
 }

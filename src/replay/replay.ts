@@ -143,9 +143,9 @@ export class Replay {
   }
 
   async #refuse({ sink, destination, code, reason, attempts, event }: Refusal): Promise<void> {
+    // Without its id, which an erasure would not find here: where it was found leads to it.
     await this.#options.checkpoint.refuse({
       found: this.#tracker.whereOf(event.seq),
-      id: event.id,
       event_type: event.type,
       target: formatTarget({ sink, destination }),
       code,

@@ -1,6 +1,3 @@
-import { seemsMap } from '../warehouse/learned/infer/maps.ts';
-import { type Ids, nameKind, namesAnId } from '../core/data-names.ts';
-import { NAMES } from '../core/member-names.ts';
 import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -18,44 +15,14 @@ import {
   skipWhite,
   unexpected,
 } from '../lib/json-text.ts';
-import { Field, type Kind } from './field.ts';
+import type { Field, Kind } from './field.ts';
+import { Members, type Walked } from './members.ts';
 
 /** Deeper values are stepped over. */
 const DEEPEST = 32;
-/** Names of one object that are fields; with more they are data. */
-const MOST_NAMES = 256;
-/** A name that may be data is a field when nearly all objects have it, and there were enough of them. */
-const ENOUGH = 20;
-const STEADY = 0.9;
-const MOST_DOUBTS = 64;
 /** Fields inside one that may become a field itself. */
 const MOST_ASIDE = 64;
 const [POINT, LOWER_E, UPPER_E, LETTER_N, LETTER_T, LETTER_F] = [0x2e, 0x65, 0x45, 0x6e, 0x74, 0x66];
-
-/** What a walk may do, and what it tells. */
-export interface Walked {
-  /** Number of this document among those of its type. */
-  readonly nth: number;
-  /** Milliseconds since the epoch. */
-  readonly at: number;
-  readonly body: Buffer;
-  /** Ends before the first byte behind so many of a large document. */
-  readonly most: number;
-  /** Ids in it, which are no names of fields wherever they stand. */
-  readonly ids: Ids;
-  /** Places of objects whose names are data, as the service says. */
-  readonly maps: ReadonlySet<string>;
-  /** Whether one more field may be remembered. */
-  readonly mayAdd: () => boolean;
-  /** Whether one more may be counted whose name may be data. */
-  readonly mayDoubt: () => boolean;
-  /** @param kind null for a field that is new; else it was there, and never was that */
-  readonly tell: (field: Field, kind: Kind | null) => void;
-  /** Only counted in case that its name is none that is data. */
-  readonly isAside?: boolean;
-  /** Fields that are no longer remembered apart from others. */
-  readonly drop: (count: number) => void;
-}
 
 /** The rest of a document that is larger than what is looked at. */
 class Enough extends Error {}
@@ -85,11 +52,11 @@ class Walk {
   readonly #bytes: Buffer;
   readonly #at: number;
   readonly #most: number;
-  /** The member whose value comes next, when its name may be data. */
-  #doubt: Field | null = null;
+  readonly #members: Members;
 
   constructor(walked: Walked) {
     this.#walked = walked;
+    this.#members = new Members(walked);
     this.#bytes = walked.body;
     this.#at = walked.at;
     this.#most = walked.most;
@@ -139,15 +106,14 @@ class Walk {
         end = i + guess.key.length;
       } else {
         end = Math.abs(skipKey(bytes, i));
-        member = field.isMap && field.values !== null ? field.values : this.#member(field, i, end, nth);
+        member = field.isMap && field.values !== null ? field.values : this.#unexpected(field, i, end, nth);
         if (member !== null && member.name !== null) {
           if (before === null) field.head = member;
           else before.next = member;
         }
       }
       const from = skipColon(bytes, end);
-      const doubt = this.#doubt;
-      this.#doubt = null;
+      const doubt = this.#members.takeDoubt();
       if (member === null) i = skipValue(bytes, from, 1);
       else {
         i = this.#inside(member, from, nth, depth);
@@ -158,6 +124,11 @@ class Walk {
       if (bytes[i] === CLOSE_BRACE) return i + 1;
       i = skipComma(bytes, i);
     }
+  }
+
+  #unexpected(field: Field, from: number, to: number, nth: number): Field | null {
+    const name = JSON.parse(this.#bytes.toString('utf8', from, to)) as string;
+    return this.#members.of(field, name, nth);
   }
 
   #inside(member: Field, from: number, nth: number, depth: number): number {
@@ -181,7 +152,7 @@ class Walk {
     const bytes = this.#bytes;
     let i = skipWhite(bytes, at + 1);
     if (bytes[i] === CLOSE_BRACKET) return i + 1;
-    field.items ??= this.#new(null, field, field.kinds.array);
+    field.items ??= this.#members.add(null, field, field.kinds.array);
     const { items } = field;
     for (;;) {
       if (i > this.#most) throw ENOUGH_SEEN;
@@ -209,116 +180,6 @@ class Walk {
     if (others <= 0 || (isNumber && kinds.integer + kinds.decimal > 1)) return;
     this.#walked.tell(field, kind);
   }
-
-  /** Where a member is counted whose name was not expected; null when nothing more is remembered. */
-  #member(field: Field, from: number, to: number, nth: number): Field | null {
-    const name = JSON.parse(this.#bytes.toString('utf8', from, to)) as string;
-    const known = field.members?.get(name);
-    if (known !== undefined) return known;
-    if (field.isMap || this.#isData(field, name)) return this.#values(field, nth);
-    if (!NAMES.has(name) && nameKind(name) === 'doubtful')
-      return this.#steady(field, name, nth) ?? this.#values(field, nth);
-    if ((field.members?.size ?? 0) >= MOST_NAMES) return this.#collapse(field, nth);
-    const member = this.#new(name, field, nth);
-    if (member === null) return null;
-    member.seen = 1;
-    member.within = nth;
-    (field.members ??= new Map()).set(name, member);
-    // Not before it is there: it can be what shows that names are data.
-    if (!seemsMap(field)) return member;
-    // It is counted again, with the others.
-    member.seen = 0;
-    return this.#collapse(field, nth);
-  }
-
-  /** All members whose names are data, as one. */
-  #values(field: Field, nth: number): Field | null {
-    field.values ??= this.#new(null, field, nth);
-    return field.values;
-  }
-
-  #collapse(field: Field, nth: number): Field | null {
-    const count = field.size;
-    const had = field.values !== null;
-    field.collapse();
-    this.#walked.drop(count - field.size);
-    const { values } = field;
-    if (values !== null && !had) this.#walked.tell(values, null);
-    return values ?? this.#values(field, nth);
-  }
-
-  /** Whether the name says what somebody has, instead of what a format calls it. */
-  #isData(field: Field, name: string): boolean {
-    if (NAMES.has(name)) return this.#isDocumentedMap(field);
-    return namesAnId(name, this.#walked.ids) || nameKind(name) === 'data' || this.#isDocumentedMap(field);
-  }
-
-  /** A field whose name may be data, once it is in nearly all of enough objects; with all that was counted before. */
-  #steady(field: Field, name: string, nth: number): Field | null {
-    if (this.#walked.isAside === true) return null;
-    const doubts = (field.doubts ??= new Map<string, Field>());
-    let doubt = doubts.get(name);
-    if (doubt === undefined) {
-      if (doubts.size >= MOST_DOUBTS) forgetUnsteady(doubts, nth);
-      if (doubts.size >= MOST_DOUBTS || !this.#walked.mayDoubt()) return null;
-      doubt = new Field(name, field, this.#walked.nth, nth, this.#at);
-      doubts.set(name, doubt);
-    }
-    this.#doubt = doubt;
-    if (!isSteady(doubt, nth) || !this.#mayAddAll(doubt)) return null;
-    this.#doubt = null;
-    doubts.delete(name);
-    (field.members ??= new Map()).set(name, doubt);
-    const { values } = field;
-    if (values !== null) {
-      const count = field.size;
-      values.give(doubt);
-      field.dropEmptyValues();
-      this.#walked.drop(count - field.size);
-    }
-    // What was there from the start is nothing new.
-    if (doubt.since > ENOUGH) this.#walked.tell(doubt, null);
-    return doubt;
-  }
-
-  #mayAddAll(doubt: Field): boolean {
-    let added = 0;
-    for (const _ of doubt.all()) {
-      if (!this.#walked.mayAdd()) {
-        this.#walked.drop(added);
-        return false;
-      }
-      added += 1;
-    }
-    return true;
-  }
-
-  #isDocumentedMap(field: Field): boolean {
-    const { maps } = this.#walked;
-    if (maps.size === 0 || !maps.has(field.path)) return false;
-    field.isMap = true;
-    return true;
-  }
-
-  #new(name: string | null, around: Field, since: number): Field | null {
-    const { nth, at, mayAdd, tell } = this.#walked;
-    if (!mayAdd()) return null;
-    const field = new Field(name, around, nth, since, at);
-    tell(field, null);
-    return field;
-  }
-}
-
-/** Nearly all objects have it since the first of them; there are enough, counting this one. */
-function isSteady({ seen, since, within }: Field, nth: number): boolean {
-  const objects = nth - since + 1;
-  return objects >= ENOUGH && seen + (within === nth ? 0 : 1) >= objects * STEADY;
-}
-
-/** Makes room for others. */
-function forgetUnsteady(doubts: Map<string, Field>, nth: number): void {
-  for (const [name, doubt] of doubts)
-    if (nth - doubt.since + 1 >= ENOUGH && !isSteady(doubt, nth)) doubts.delete(name);
 }
 
 function isAt(bytes: Buffer, from: number, key: Buffer): boolean {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Clock } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
 import type { Event, JournalEvent } from '../core/event.ts';
@@ -6,25 +5,16 @@ import type { AppendResult, Ingest, IngestObserver, InvalidReason } from '../cor
 import type { EventStore } from '../core/journal.ts';
 import type { SchemaFigures, SchemaReport } from '../core/schema.ts';
 import type { SinkLog } from '../core/sink.ts';
+import { changeEvent, type EnvelopeNames, isChangeEvent } from './change-event.ts';
 import { restoreFrom, textOf } from './kept.ts';
-import { type FirstSeen, SchemaMemory, type TypeMemory } from './memory.ts';
+import { Looking } from './looking.ts';
+import { type FirstSeen, SchemaMemory } from './memory.ts';
 import { newsOf, type TypeNews } from './news.ts';
 import { reportOf } from './report.ts';
 
 /** Its place among the journal's checkpoints, and how far it has looked. */
 export const MEMORY_KEY = 'schema';
 const SEQ_KEY = 'schema.seq';
-/** Source of the events that tell what is new, and their type. */
-const SOURCE = 'schema';
-const CHANGED = 'millrace.schema.changed';
-/** Share of the time that may go into looking at events, and how much of it at once, milliseconds. */
-const SHARE = 0.01;
-const BURST = 5;
-/** So many events of each type are looked at in each second beyond that; of large ones the beginning. */
-const ALWAYS = 8;
-const ALWAYS_BYTES = 64 * 1024;
-/** Unless so many milliseconds were taken beyond it already: what is sent is not to decide what is spent. */
-const MOST_DEBT = 100;
 /** What is new gathers for so long before it is told, milliseconds. */
 const GATHERING = 200;
 /** How often it is noted how far it has looked, and times and counts, milliseconds. */
@@ -55,7 +45,7 @@ export interface WatchOptions {
   /** Of now. */
   readonly settings: () => SchemaSettings;
   /** What an event's members are called. */
-  readonly envelope: () => { readonly type: string; readonly team: string };
+  readonly envelope: () => EnvelopeNames;
 }
 
 /**
@@ -70,14 +60,7 @@ export class SchemaWatch implements IngestObserver {
   readonly #memory: SchemaMemory;
   #news: FirstSeen[] = [];
   #firstSeen = { types: 0, fields: 0, kinds: 0 };
-  #looked = 0;
-  #passed = 0;
-  /** Milliseconds that may go into looking, and when that was reckoned. */
-  #budget = BURST;
-  #reckoned: number;
-  /** Events of each type that were looked at in this second. */
-  readonly #inSecond = new Map<TypeMemory, number>();
-  #second = 0;
+  readonly #looking: Looking;
   #seq = 0;
   #savedSeq = 0;
   /** Milliseconds, when all was saved last, and before which it is not saved again. */
@@ -99,8 +82,8 @@ export class SchemaWatch implements IngestObserver {
     this.#observer = observer;
     this.#options = options;
     this.#memory = new SchemaMemory((first) => this.#note(first));
-    this.#reckoned = options.clock.monotonic();
-    this.#savedAt = this.#reckoned;
+    this.#looking = new Looking(this.#memory, options.clock);
+    this.#savedAt = options.clock.monotonic();
   }
 
   /**
@@ -141,8 +124,8 @@ export class SchemaWatch implements IngestObserver {
     const { types, fields } = this.#memory;
     return {
       firstSeen: this.#firstSeen,
-      looked: this.#looked,
-      passed: this.#passed,
+      looked: this.#looking.looked,
+      passed: this.#looking.passed,
       types: types.size,
       fields,
       isFull: this.#isFull,
@@ -167,38 +150,16 @@ export class SchemaWatch implements IngestObserver {
 
   /** Never throws: whoever calls has an event to answer for. */
   #see(event: Event, seq: number): void {
-    if ((event.source === SOURCE && event.type === CHANGED) || !this.#options.settings().enabled) return;
+    if (isChangeEvent(event) || !this.#options.settings().enabled) return;
     try {
       if (seq > this.#seq) this.#seq = seq;
       const memory = this.#memory.count(event.type, event.receivedAt, event);
       this.#hasCounts = true;
-      if (memory !== null) this.#lookAt(memory, event);
+      if (memory !== null) this.#looking.at(memory, event);
       this.#soon(SEQ_EVERY);
     } catch (error) {
       this.#options.log.error({ error: messageOf(error) }, 'an event could not be looked at');
     }
-  }
-
-  #lookAt(memory: TypeMemory, event: Event): void {
-    const { clock } = this.#options;
-    const begun = clock.monotonic();
-    this.#budget = Math.min(BURST, this.#budget + (begun - this.#reckoned) * SHARE);
-    this.#reckoned = begun;
-    if (begun - this.#second >= 1000) {
-      this.#second = begun;
-      this.#inSecond.clear();
-    }
-    if (this.#budget <= 0) {
-      const looked = this.#inSecond.get(memory) ?? 0;
-      if (looked >= ALWAYS || this.#budget < -MOST_DEBT) {
-        this.#passed += 1;
-        return;
-      }
-      this.#memory.look(memory, event, ALWAYS_BYTES);
-      this.#inSecond.set(memory, looked + 1);
-    } else this.#memory.look(memory, event);
-    this.#looked += 1;
-    this.#budget -= clock.monotonic() - begun;
   }
 
   /** Looks at what was accepted before the last end of the program, a page at a time. */
@@ -318,36 +279,11 @@ export class SchemaWatch implements IngestObserver {
   }
 
   /** As an event to the sink that wants it. */
-  async #send({ type, isNew, known, fields, more, kinds, at }: TypeNews): Promise<void> {
+  async #send(news: TypeNews): Promise<void> {
     const { settings, ingest, envelope, clock } = this.#options;
     const { alertTo } = settings();
     if (alertTo === null) return;
-    const { type: typeField, team } = envelope();
-    const data = {
-      event_type: type,
-      is_new_type: isNew,
-      known_fields: known,
-      new_fields: fields,
-      more_fields: more,
-      new_kinds: kinds,
-    };
-    const body = {
-      [typeField]: CHANGED,
-      [team]: null,
-      data: { ...data, detected_at: new Date(at).toISOString() },
-    };
-    const event: Event = {
-      id: randomUUID(),
-      source: SOURCE,
-      receivedAt: clock.now(),
-      type: CHANGED,
-      team: null,
-      user: null,
-      clientUser: null,
-      headers: {},
-      body: Buffer.from(JSON.stringify(body)),
-    };
-    await ingest().accept(event, { handling: { only: [alertTo] } });
+    await ingest().accept(changeEvent(news, envelope(), clock.now()), { handling: { only: [alertTo] } });
   }
 }
 

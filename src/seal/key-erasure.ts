@@ -1,7 +1,7 @@
-import { leftBy, type ErasableStore, type ErasureRun } from '../core/erasure.ts';
+import { leftBy, type ErasableStore, type ErasureRun, type TakenOut } from '../core/erasure.ts';
 import { messageOf } from '../core/errors.ts';
 import type { KeyLedger } from '../core/proof.ts';
-import { parseRecord } from '../core/archive-record.ts';
+import { parseRecord, takenOut } from '../core/archive-record.ts';
 import { entryOfRecord } from '../core/receipt.ts';
 import type { OpenedRecord, SealedRecord } from '../core/sealed-record.ts';
 import { getOrMake } from '../lib/get-or-make.ts';
@@ -87,10 +87,12 @@ export class KeyErasure implements ErasableStore {
         getOrMake(requests, id.toString('hex'), () => []).push(request);
     }
     if (requests.size === 0) return found;
+    const events: TakenOut[] = [];
     const open = (sealed: SealedRecord): OpenedRecord => {
       const own = requests.get(sealed.key);
       const opened = own === undefined ? null : ring.open(sealed);
       const parsed = opened?.ok === true ? parseRecord(opened.line) : null;
+      if (parsed?.ok === true) events.push(takenOut(parsed.record, parsed.body));
       const entry = parsed?.ok === true ? entryOfRecord(parsed.record, parsed.body) : null;
       if (entry !== null)
         for (const request of own ?? [])
@@ -103,6 +105,7 @@ export class KeyErasure implements ErasableStore {
       run.signal.throwIfAborted();
       run.leave({ store: this.name, ...UNREAD, reason: messageOf(error) });
     }
+    await run.forget?.(events);
     return found;
   }
 }

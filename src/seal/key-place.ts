@@ -20,6 +20,8 @@ const HEADER = 'header';
 const KEYS = 'keys';
 const [KEY_BYTES, ID_BYTES, HASH_BYTES] = [32, 16, 16];
 const TRIES = 20;
+/** Objects that are read at once to count them. */
+const AT_ONCE = 32;
 
 /** What stands in an object: the owner's key of now, if there is one, and the ids of those that were destroyed. */
 export interface Owned {
@@ -133,6 +135,30 @@ export class KeyPlace {
     // Also when there was no key any more: whoever destroyed it may have been killed before this.
     const { kept } = await this.#store.purge(pathOf(name));
     return { owned, kept };
+  }
+
+  /** How many owners have a key, and how many keys were destroyed; objects that are no owner's are damaged. */
+  async counts(): Promise<{ active: number; destroyed: number; damaged: number }> {
+    const counts = { active: 0, destroyed: 0, damaged: 0 };
+    const count = async (name: string): Promise<void> => {
+      try {
+        const { key, destroyed } = await this.read(name);
+        counts.active += Number(key !== null);
+        counts.destroyed += destroyed.length;
+      } catch (error) {
+        if (!(error instanceof MillraceError)) throw error;
+        counts.damaged += 1;
+      }
+    };
+    let names: string[] = [];
+    for await (const { key } of this.#store.list(`${KEYS}/`)) {
+      names.push(key.slice(key.lastIndexOf('/') + 1));
+      if (names.length < AT_ONCE) continue;
+      await Promise.all(names.map(count));
+      names = [];
+    }
+    await Promise.all(names.map(count));
+    return counts;
   }
 
   /** Names of what the subject owns, whether the keys are there or destroyed. */

@@ -2,15 +2,17 @@ import assert from 'node:assert/strict';
 import type { JournalEvent } from '../core/event.ts';
 import type { Delivery, SendResult, Sink } from '../core/sink.ts';
 import { limitsOf } from './limits.ts';
+import {
+  type Arrived,
+  assertAnswer,
+  assertArrived,
+  assertConfirmed,
+  assertTaken,
+  assertTroubles,
+  isTaken,
+  stateOf,
+} from './contract-checks.ts';
 import { awkwardBodies, contractEvent } from './contract-events.ts';
-
-/** What has arrived at a sink's far side. */
-export interface Arrived {
-  readonly id: string;
-  readonly destination: string | null;
-  /** The event's bytes, decoded back to what was sent. */
-  readonly body: Buffer;
-}
 
 /** A sink under test with its far side. Each test makes its own. */
 export interface ContractSubject {
@@ -242,60 +244,6 @@ function lackOfOutage({ outage }: ContractSubject): string | null {
   return 'impossible' in outage ? outage.impossible : null;
 }
 
-/** A result for each delivery, each of a form that the dispatcher can read. */
-function assertAnswer(results: readonly SendResult[], batch: readonly Delivery[]): void {
-  assert.ok(Array.isArray(results), 'an array of results');
-  assert.equal(results.length, batch.length, 'one result for each delivery');
-  for (const result of results) {
-    const { status } = result;
-    assert.ok(['delivered', 'held', 'retry', 'refused'].includes(status), `the status ${status}`);
-    if (result.status === 'held')
-      assert.ok(result.until instanceof Promise, 'held with a promise that says until when');
-    if (result.status === 'delivered' || result.status === 'held') continue;
-    assert.equal(typeof result.reason, 'string', `${result.status} with a reason`);
-    if (result.status === 'refused') assert.equal(typeof result.code, 'string', 'refused with a code');
-    else if (result.delayMs !== undefined)
-      assert.ok(
-        result.delayMs >= 0 && result.delayMs <= 3_600_000,
-        `delayMs is ${result.delayMs}: at most an hour`,
-      );
-  }
-}
-
-function isTaken(result: SendResult | undefined): boolean {
-  return result?.status === 'delivered' || result?.status === 'held';
-}
-
-function assertTaken(results: readonly SendResult[]): void {
-  for (const result of results) assert.ok(isTaken(result), `${result.status} instead of delivered or held`);
-}
-
-/** What was held has come to its place by the time the sink has closed. */
-async function assertConfirmed(results: readonly SendResult[]): Promise<void> {
-  for (const result of results)
-    if (result.status === 'held')
-      assert.equal(await stateOf(result), 'confirmed', 'what was held is confirmed when the sink has closed');
-}
-
-async function stateOf(result: SendResult): Promise<'confirmed' | 'rejected' | 'pending'> {
-  if (result.status !== 'held') return result.status === 'delivered' ? 'confirmed' : 'pending';
-  const turn = new Promise<'pending'>((resolve) => setImmediate(() => resolve('pending')));
-  const said = result.until.then(
-    () => 'confirmed' as const,
-    () => 'rejected' as const,
-  );
-  return await Promise.race([said, turn]);
-}
-
-function assertTroubles(sink: Sink): void {
-  for (const { code, detail, since, lost = 0 } of sink.troubles?.() ?? []) {
-    assert.match(code, /^[a-z_]+$/, 'the code of a trouble is one word');
-    assert.equal(typeof detail, 'string');
-    assert.ok(Number.isFinite(since), 'since: milliseconds since the epoch');
-    assert.ok(lost >= 0, `lost is ${lost}`);
-  }
-}
-
 /** Errors that nobody can catch: in a receiver they pause the sink, and in another program they would end it. */
 function watchStrays(): { expectNone(): Promise<void>; stop(): void } {
   const strays: unknown[] = [];
@@ -339,16 +287,4 @@ async function sendAll({ sink }: ContractSubject, batches: readonly (readonly De
   }
   await sink.close(live());
   await assertConfirmed(all);
-}
-
-/** @param extras whether more may have arrived than was sent: again, or without being claimed */
-function assertArrived(arrived: readonly Arrived[], sent: readonly Delivery[], extras = false): void {
-  if (!extras) assert.equal(arrived.length, sent.length, 'as many as were delivered');
-  const byId = new Map(arrived.map((each) => [each.id, each]));
-  for (const { event, destination } of sent) {
-    const found = byId.get(event.id);
-    assert.ok(found !== undefined, `${event.id} has not arrived`);
-    assert.ok(found.body.equals(event.body), `the body of ${event.id} has changed`);
-    assert.equal(found.destination, destination, `the destination of ${event.id}`);
-  }
 }

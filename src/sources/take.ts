@@ -1,4 +1,4 @@
-import { bodyId, deliveryIdOf } from '../core/delivery-id.ts';
+import { bodyId, deliveryIdOf, messageKey } from '../core/delivery-id.ts';
 import type { Envelope, Event } from '../core/event.ts';
 import type { AppendResult, Ingest } from '../core/ingest.ts';
 import type { Inlet } from '../core/sink.ts';
@@ -36,8 +36,7 @@ export function createTake({ ingest, validate, maxBytes }: TakeOptions): Inlet['
     const validation = validate(body, known);
     const { envelope } = validation;
     const event: Event = { ...envelope, id, source, receivedAt, headers: {}, body };
-    // The key is unique only within one user and one event type.
-    const dedupKey = JSON.stringify([source, envelope.user, envelope.type, id]);
+    const dedupKey = messageKey(event);
     if (!decoded.ok) {
       const reasons = [{ code: decoded.code, detail: DETAIL[decoded.code] }];
       return ingest.quarantine({ ...event, ...NO_ENVELOPE, ...known }, reasons, { dedupKey });

@@ -42,7 +42,9 @@ export async function openStore(
   if (lack !== null) throw new MillraceError('usage', `${scheme}:// ${lack}`);
   const { openDriver } = await vendor.load();
   const driver = await openDriver(bucket, settings, process.env);
-  const { timeout, tries, partBytes } = settings;
+  const { timeout, tries } = settings;
+  // Google takes no others but the last.
+  const partBytes = settings.partBytes - (settings.partBytes % (256 * 1024));
   const url = `${scheme}://${bucket}${prefix === '' ? '' : `/${prefix}`}`;
   return new RemoteStore(driver, {
     url,

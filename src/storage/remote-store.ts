@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { keyProblem } from '../core/place.ts';
 import {
   type GetOptions,
@@ -32,6 +32,12 @@ export interface RemoteOptions extends Patience {
   /** Objects larger than this are uploaded in parts of this size. */
   readonly partBytes: number;
 }
+
+/**
+ * Key of the object that probes put, and that stays: removing it takes a right that a receiver does not need, and in a bucket with
+ * versions each start would leave one. No listing shows it.
+ */
+const PROBE = '_probe';
 
 /** Times that a write is begun anew because what it found or had uploaded was gone. */
 const BEGINNINGS = 4;
@@ -76,7 +82,7 @@ export class RemoteStore implements ObjectStore {
       for (const object of page.objects) {
         const key = object.key.slice(this.#options.prefix.length);
         // Consoles make empty objects such as `a/` to show a folder.
-        if (keyProblem(key) === null) yield { ...object, key };
+        if (keyProblem(key) === null && key !== PROBE) yield { ...object, key };
       }
       after = page.next;
     } while (after !== null);
@@ -136,21 +142,32 @@ export class RemoteStore implements ObjectStore {
   }
 
   async probe(signal?: AbortSignal): Promise<void> {
-    const { prefix } = this.#options;
-    const key = `_probe-${randomBytes(8).toString('hex')}`;
-    await this.#asking('', signal, (each) => this.#driver.page(prefix, null, each));
-    // Asks for what cannot be, so that nothing is written by a store that looks at the condition.
-    const bytes = Buffer.from('millrace');
+    await this.#asking('', signal, (each) => this.#driver.page(this.#options.prefix, null, each));
+    // Of two writes of a key where nothing may be, one at least finds something; and no object ever has that version.
+    const absent = { version: null };
+    const heedsAbsence = (await this.#refuses(absent, signal)) || (await this.#refuses(absent, signal));
+    if (!heedsAbsence) throw this.#heedless('If-None-Match');
+    if (!(await this.#refuses({ version: this.#driver.noVersion }, signal))) throw this.#heedless('If-Match');
+  }
+
+  async #refuses(condition: Condition, signal: AbortSignal | undefined): Promise<boolean> {
+    const bytes = Buffer.from('millrace\n');
     const whole = { bytes, ...factsOf({ bytes }) };
-    const condition = { version: this.#driver.noVersion };
-    const written = await this.#asking('', signal, (each) =>
-      this.#driver.put(`${prefix}${key}`, whole, condition, each),
-    );
-    if (written === null) return;
-    await this.delete(key, undefined, signal);
-    throw new StorageError(
+    const put = (each: AbortSignal): Promise<string | null> =>
+      this.#driver.put(this.#full(PROBE), whole, condition, each);
+    try {
+      return (await this.#asking('', signal, put)) === null;
+    } catch (error) {
+      // A lifecycle rule has moved it to where nothing is replaced.
+      if (error instanceof StorageError && error.fault === 'archived') return true;
+      throw error;
+    }
+  }
+
+  #heedless(condition: string): StorageError {
+    return new StorageError(
       'invalid',
-      `${this.url}: the store does not heed If-Match, so what is there could be overwritten; it cannot be used`,
+      `${this.url}: the store does not heed ${condition}, so what is there could be overwritten; it cannot be used`,
     );
   }
 

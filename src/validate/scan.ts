@@ -12,7 +12,7 @@ import {
   skipWhite,
   unexpected,
 } from '../lib/json-text.ts';
-import { QuickScan } from './quick-scan.ts';
+import { QuickScan } from '../lib/quick-scan.ts';
 
 const SPACE = 0x20;
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { hash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +7,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { ManifestChain } from '../../src/archive/manifest-chain.ts';
 import { chainOf, parseSegmentKey } from '../../src/core/archive-segments.ts';
 import type { ManifestHead, Proof } from '../../src/core/proof.ts';
+import { runCount } from '../support/run-count.ts';
 import { MemoryStore } from './memory-store.ts';
 import { newSigner } from './store-archive.ts';
 
@@ -189,13 +190,28 @@ it('whatever fails, is lost on the way back, or is killed: each line that was as
         for (const file of open) await chain.append([line(file)]);
         expect(filesIn(store).toSorted()).toEqual(wanted.toSorted());
         for (const file of wanted) await chain.forget(file);
-        expect(readdirSync(folder)).toEqual([]);
+        expect(readdirSync(folder)).toEqual(wanted.length === 0 ? [] : ['newest-segment']);
       } finally {
         rmSync(folder, { recursive: true, force: true });
       }
     }),
-    { numRuns: Number(process.env['MILLRACE_CHAIN_RUNS'] ?? 25) },
+    { numRuns: runCount(25) },
   );
+});
+
+it('lists a file once when a full disk, or a folder that is gone, kept its segment from being kept, and a kill followed', async () => {
+  const [store, folder] = [new MemoryStore(), folderOf()];
+  const first = chainIn(store, folder);
+  await first.open();
+  rmSync(folder, { recursive: true });
+  writeFileSync(folder, '');
+  await expect(first.append([line('a')])).rejects.toThrow();
+  expect(store.objects.size).toBe(0);
+  rmSync(folder);
+  mkdirSync(folder);
+  await first.append([line('a')]);
+  expect(await chainIn(store, folder).open()).toEqual(new Set(['a']));
+  expect(filesIn(store)).toEqual(['a']);
 });
 
 it('forgets a segment when all of its files are dealt with, and not before', async () => {
@@ -204,9 +220,47 @@ it('forgets a segment when all of its files are dealt with, and not before', asy
   await chain.open();
   await chain.append([line('a'), line('b')]);
   await chain.forget('a');
-  expect(readdirSync(folder)).toHaveLength(1);
+  expect(readdirSync(folder)).toHaveLength(2);
   await chain.forget('b');
-  expect(readdirSync(folder)).toEqual([]);
+  expect(readdirSync(folder)).toEqual(['newest-segment']);
+});
+
+async function append(chain: ManifestChain, ...files: string[]): Promise<void> {
+  await chain.append(files.map(line));
+  for (const file of files) await chain.forget(file);
+}
+
+it('does not fork its chain where a listing is late, before it was joined or after', async () => {
+  const store = new MemoryStore();
+  const folder = folderOf();
+  const first = chainIn(store, folder);
+  await first.open();
+  await append(first, 'a');
+  const shown = new Map(store.objects);
+  // One object with two lines: a line alone would be another object, which nothing refuses.
+  await append(first, 'b', 'c');
+  const openLate = async (): Promise<void> => {
+    const late = new MemoryStore();
+    for (const [key, bytes] of shown) late.objects.set(key, bytes);
+    const list = vi.spyOn(store, 'list').mockImplementation((prefix) => late.list(prefix));
+    const before = new Map(store.objects);
+    await expect(chainIn(store, folder).open()).rejects.toMatchObject({ fault: 'unreachable' });
+    expect(store.objects).toEqual(before);
+    list.mockRestore();
+  };
+  await openLate();
+  const second = chainIn(store, folder);
+  await second.open();
+  for (let at = 0; at < 98; at += 1) await append(second, `f${at}`);
+  await until(() => store.objects.size === 1);
+  shown.clear();
+  await openLate();
+  // What was removed is no reason to wait: it does not come.
+  store.objects.clear();
+  const third = chainIn(store, folder);
+  await third.open();
+  await append(third, 'anew');
+  expect(filesIn(store)).toEqual(['anew']);
 });
 
 it('removes nothing of a chain that two have written, from copies of one folder', async () => {

@@ -137,7 +137,7 @@ describe.skipIf(lack !== null)(`an archive in S3, by the commands${skipped(lack)
   });
 
   test('a file that a rule has moved to a class that cannot be read is named; the rest is read', async () => {
-    const { url, store, client, verify } = await setting();
+    const { url, store, client, config, folder, verify } = await setting();
     const [file = ''] = await keysIn(store, 'dt=');
     const { host: Bucket, pathname } = new URL(`${url}/${file}`);
     const Key = decodeURIComponent(pathname.slice(1));
@@ -151,9 +151,17 @@ describe.skipIf(lack !== null)(`an archive in S3, by the commands${skipped(lack)
       expect.objectContaining({
         file,
         code: 'file_unreadable',
-        detail: expect.stringContaining('InvalidObjectState'),
+        detail: expect.stringMatching(/InvalidObjectState.*: a lifecycle rule .*restore it/),
       }),
     ]);
+    const codeOf = async (...args: string[]) => (await millrace([...args, '--config', config])).code;
+    // Each does the rest, and says that it is not all.
+    expect(await codeOf('replay', url, '--to', 'copy')).toBe(3);
+    expect(await codeOf('export', url, '--out', join(folder, 'out'))).toBe(3);
+    expect(await codeOf('archive', 'compact', url, '--min-age', '0s')).toBe(3);
+    const erased = await millrace(['erase', userId(1), '--now', '--config', config]);
+    expect(erased).toMatchObject({ code: 3, stderr: expect.stringContaining('restore it') as string });
+    expect(erased.stderr.match(/not erased/g)).toHaveLength(1);
   });
 
   let shared: ReturnType<typeof setting> | null = null;

@@ -240,7 +240,7 @@ export class Scene {
     const receiver = this.running ?? (await this.start());
     await this.underLoad(receiver, LIVELY, () => Promise.resolve());
     const { journal } = await receiver.drained();
-    if (journal.quarantined + journal.deadLetters > 0)
+    if (journal.quarantined !== 0 || journal.deadLetters !== 0)
       this.findings.push(`${journal.quarantined} quarantined, ${journal.deadLetters} dead letters`);
     const exit = await receiver.kill('SIGTERM');
     if (exit.code !== 0) this.findings.push(`SIGTERM: ended with ${JSON.stringify(exit)}`);

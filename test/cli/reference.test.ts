@@ -7,7 +7,7 @@ import { ENVIRONMENT } from '../../src/cli/environment.ts';
 import type { Io } from '../../src/cli/io.ts';
 import { commandReference, environmentReference } from '../../src/cli/reference.ts';
 import { commandTree, walk } from '../../src/cli/tree.ts';
-import { SCALAR_KEYS } from '../../src/config/keys.ts';
+import { configKeys } from '../../src/config/keys.ts';
 import { ROOT } from '../support/millrace.ts';
 import { run } from './run.ts';
 
@@ -46,7 +46,7 @@ test('every command, argument and option has words, and stands in the reference 
 test('every variable that the program reads is in one of the two references', () => {
   // The one that stray.ts gives as an example of a slip.
   const slip = 'MILLRACE_SERVER_PROT';
-  const known = new Set([slip, ...Object.keys(ENVIRONMENT), ...SCALAR_KEYS.map(({ env }) => env)]);
+  const known = new Set([slip, ...Object.keys(ENVIRONMENT), ...configKeys().scalars.map(({ env }) => env)]);
   const read = sources.flatMap(({ name, text }) =>
     Array.from(
       text.matchAll(/(?:\benv(?:\.|\[')|\b(?=MILLRACE_))([A-Z]+_[A-Z_]*[A-Z])/g),

@@ -35,6 +35,24 @@ describe('storage', () => {
     ]);
   });
 
+  it.each([
+    ['s3: { sessionToken: "${A}" }', ['s3.accessKeyId: must be set beside storage.s3.sessionToken']],
+    [
+      'azblob: { account: acme, accountKey: "${A}", sasToken: "${A}" }',
+      ['azblob.sasToken: must be left out beside storage.azblob.accountKey'],
+    ],
+    [
+      'azblob: { account: acme, connectionString: "${A}", managedIdentityClientId: made-up }',
+      [
+        'azblob.managedIdentityClientId: must be left out beside storage.azblob.connectionString',
+        'azblob.account: must be left out beside storage.azblob.connectionString',
+      ],
+    ],
+  ])('refuses what would not be used: %s', (text, wanted) => {
+    const { lines } = failure(`storage: { ${text} }\n${BASE}`, { A: 'made-up' });
+    expect(lines).toEqual(wanted.map((each) => expect.stringContaining(`storage.${each}`) as string));
+  });
+
   it('suggests the key that was meant', () => {
     const { lines } = failure(`storage: { s3: { endpont: "http://127.0.0.1:9000" } }\n${BASE}`);
     expect(lines).toEqual([expect.stringMatching(/endpont.*endpoint/)]);

@@ -141,3 +141,19 @@ test('what tells a repetition is the key, where a source gives one', async () =>
   expect(await log.accept(one, { dedupKey: 'hub/u1/same' })).toEqual({ status: 'duplicate' });
   expect(must.taken.map(({ event }) => event.user)).toEqual(['u1', 'u2']);
 });
+
+test('an early repetition is known by at least 50,000 ids of late, and memory has an end', async () => {
+  const log = new DeliveredLog({
+    isRequired: () => true,
+    targetsOf: () => [],
+    quarantineTo: () => null,
+    maxBytes: 1e6,
+    onSkipped: () => undefined,
+  });
+  const body = Buffer.from('{}');
+  const accept = async (n: number): Promise<string> =>
+    (await log.accept(makeEvent({ id: `msg_${n}`, body }))).status;
+  for (let n = 0; n < 120_000; n += 1) await accept(n);
+  expect([await accept(119_999), await accept(70_000)]).toEqual(['duplicate', 'duplicate']);
+  expect(await accept(0)).toBe('accepted');
+});

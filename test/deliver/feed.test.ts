@@ -83,6 +83,20 @@ test('a dead letter that cannot be stored settles nothing: the batch is sent aga
   expect(dispatcher.status()).toMatchObject([{ delivered: 2, dead: 1, pending: 0 }]);
 });
 
+test('calls that fail side by side are one failure: the sink is tried again after its first pause', async () => {
+  const sink = new ScriptedSink((_, call) => (call <= 16 ? DOWN : DELIVERED), {
+    batchCount: 1,
+    inFlight: 16,
+    order: 'none',
+  });
+  const { cursor, clock, dispatcher } = await feedOf(sink, filled(new ArrayJournal(), 30));
+  await turns();
+  expect(dispatcher.status()).toMatchObject([{ mode: 'paused', retried: 16 }]);
+  await until(clock, () => cursor() === 30);
+  // Of the first pause at most, `initial`; a pause of 16 failures is ten times as long.
+  expect(clock.monotonic()).toBeLessThanOrEqual(100);
+});
+
 test('the cursor stays in front of the oldest event that waits, however many behind it are delivered', async () => {
   let held = true;
   const sink = new ScriptedSink(

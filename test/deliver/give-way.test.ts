@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Delivery, SendResult } from '../../src/core/sink.ts';
 import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { GiveWay } from '../../src/deliver/give-way.ts';
 import { makeEvent } from '../support/events.ts';
@@ -14,12 +15,12 @@ function pass(clock: ManualClock, ms: number): void {
 }
 
 /** What a feed may read within a time, when it asks as often as it can. */
-function readWithin(ms: number, { waiting = BACKLOG, inFlight = 0, comesIn = true }): number {
+function readWithin(ms: number, { waiting = BACKLOG, comesIn = true }): number {
   const clock = new ManualClock();
   let read = 0;
   const ask = (): void => {
     for (;;) {
-      const share = way.share(ROOM, waiting, inFlight);
+      const share = way.share(ROOM, waiting);
       if (share === null || read > 100_000) return;
       read += share.count;
     }
@@ -33,10 +34,8 @@ function readWithin(ms: number, { waiting = BACKLOG, inFlight = 0, comesIn = tru
   return read;
 }
 
-test('a sink that catches up reads less while events come in, and less still with many in flight', () => {
-  // One read more than fit in between.
-  expect(readWithin(1000, {})).toBe(50_000 + 250);
-  expect(readWithin(1000, { inFlight: 3000 })).toBe(25_000 + 250);
+test('a sink that catches up reads less while events come in', () => {
+  expect(readWithin(999, {})).toBe(25_000);
 });
 
 test('without anything coming in, or without a backlog, it reads what there is room for', () => {
@@ -44,10 +43,57 @@ test('without anything coming in, or without a backlog, it reads what there is r
   expect(readWithin(10, { waiting: 500 })).toBeGreaterThan(100_000);
 });
 
-test('a backlog is delivered to its end while events come in, and once none do any more', async () => {
+/** The most that may go in a batch of 1,000, second by second, while events come in and this many wait. */
+function mostWhile(waiting: readonly number[], batchCount = 1000): number[] {
+  const clock = new ManualClock();
+  const way = new GiveWay(clock, () => undefined);
+  return waiting.map((count) => {
+    way.cameIn();
+    way.share(ROOM, count);
+    pass(clock, 1000);
+    return way.most(batchCount);
+  });
+}
+
+test('batches are small while the backlog shrinks, and whole from when it does not', () => {
+  expect(mostWhile([100_000, 90_000, 80_000, 60_000])).toEqual([200, 200, 200, 200]);
+  expect(mostWhile([100_000, 97_000, 90_000, 80_000])).toEqual([200, 1000, 1000, 1000]);
+  expect(mostWhile([100_000, 120_000, 140_000])).toEqual([200, 1000, 1000]);
+});
+
+test('they are small again when it shrinks so fast that a fifth of it is enough, and once it is gone', () => {
+  expect(mostWhile([200_000, 200_000, 160_000, 150_000])).toEqual([200, 1000, 200, 200]);
+  expect(mostWhile([20_000, 20_000, 9000, 20_000, 14_000])).toEqual([200, 1000, 1000, 200, 200]);
+});
+
+test('those of which each becomes an object are whole, and those that are small stay so', () => {
+  expect(mostWhile([100_000, 90_000], 2000)).toEqual([2000, 2000]);
+  expect(mostWhile([100_000, 90_000, 90_000], 50)).toEqual([50, 50, 50]);
+});
+
+/** Answers after so many milliseconds of the clock, as a broker far away does. */
+class FarSink extends ScriptedSink {
+  readonly #clock: ManualClock;
+  readonly #ms: number;
+
+  constructor(clock: ManualClock, ms: number) {
+    super(() => ({ status: 'delivered' }), { batchCount: 1000, inFlight: 1 });
+    this.#clock = clock;
+    this.#ms = ms;
+  }
+
+  override async send(batch: readonly Delivery[]): Promise<SendResult[]> {
+    const results = await super.send(batch);
+    await new Promise<void>((resolve) => void this.#clock.after(this.#ms, resolve));
+    return results;
+  }
+}
+
+/** How a sink with 30,000 events to catch up on does it while 2 come in each millisecond: its largest batch, and how long it takes. */
+async function catchUp(ms: number): Promise<{ largest: number; seconds: number }> {
   const journal = new ArrayJournal();
   const clock = new ManualClock();
-  const sink = new ScriptedSink(() => ({ status: 'delivered' }), { batchCount: 1000 });
+  const sink = new FarSink(clock, ms);
   const dispatcher = new Dispatcher({
     journal,
     clock,
@@ -58,13 +104,35 @@ test('a backlog is delivered to its end while events come in, and once none do a
     targetsOf: byType(() => [{ sink: 'a', destination: null }]),
   });
   await dispatcher.add('a', sink);
-  for (let n = 1; n <= 12_000; n += 1) journal.put(makeEvent({ id: `e${n}` }));
+  for (let n = 1; n <= 30_000; n += 1) journal.put(makeEvent({ id: `e${n}` }));
   dispatcher.begin();
-  for (let n = 1; n <= 20; n += 1) {
-    journal.put(makeEvent({ id: `late ${n}` }));
-    pass(clock, 5);
+  let late = 0;
+  const isCaughtUp = (): boolean => journal.lastSeq - (journal.cursors.get('a') ?? 0) < 15_000;
+  while (!isCaughtUp() && clock.monotonic() < 20_000) {
+    for (let n = 0; n < 10; n += 1) journal.put(makeEvent({ id: `late ${(late += 1)}` }));
+    clock.after(5, () => undefined);
+    const end = clock.monotonic() + 5;
+    while (clock.monotonic() < end) {
+      clock.next();
+      for (let turn = 0; turn < 8; turn += 1) await new Promise(setImmediate);
+    }
   }
-  await until(clock, () => journal.cursors.get('a') === 12_020);
-  expect(new Set(sink.taken.map(({ event }) => event.id)).size).toBe(12_020);
+  const seconds = clock.monotonic() / 1000;
+  const largest = Math.max(...sink.batches);
+  await until(clock, () => journal.cursors.get('a') === journal.lastSeq);
+  expect(new Set(sink.taken.map(({ event }) => event.id)).size).toBe(journal.lastSeq);
   await dispatcher.stop(AbortSignal.timeout(5000));
+  return { largest, seconds };
+}
+
+test('a sink that is far away catches up with whole batches while more comes in than small ones could take', async () => {
+  const { largest, seconds } = await catchUp(100);
+  expect(largest).toBe(1000);
+  expect(seconds).toBeLessThan(6);
+});
+
+test('one that is near catches up with small ones', async () => {
+  const { largest, seconds } = await catchUp(5);
+  expect(largest).toBe(200);
+  expect(seconds).toBeLessThan(3);
 });

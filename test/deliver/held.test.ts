@@ -4,6 +4,7 @@ import type { JournalEvent } from '../../src/core/event.ts';
 import { DELIVERED, type SendResult } from '../../src/core/sink.ts';
 import { Dispatcher, type DispatcherOptions } from '../../src/deliver/dispatcher.ts';
 import { makeEvent } from '../support/events.ts';
+import { runCount } from '../support/run-count.ts';
 import { ArrayJournal, byType, ManualClock, ScriptedSink, silentLog, until } from './support.ts';
 
 const LIVE = new AbortController().signal;
@@ -188,8 +189,6 @@ const steps: fc.Arbitrary<Step>[] = [
   ),
 ];
 
-const runs = Number(process.env['MILLRACE_HELD_RUNS'] ?? 60);
-
 test('whatever is held, confirmed, lost and started anew: the cursor passes only what is in its place', async () => {
   await fc.assert(
     fc.asyncProperty(fc.commands(steps, { maxCommands: 40 }), async (commands) => {
@@ -206,7 +205,7 @@ test('whatever is held, confirmed, lost and started anew: the cursor passes only
       expect(world.dispatcher.status()).toMatchObject([{ held: 0, pending: 0 }]);
       await world.dispatcher.stop(LIVE);
     }),
-    { numRuns: runs },
+    { numRuns: runCount(60) },
   );
 }, 120_000);
 

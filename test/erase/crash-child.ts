@@ -25,6 +25,8 @@ const journal = await SqliteJournal.open({
 const stores = [journal, folderStore(join(root, 'archive')), folderStore(join(root, 'tables'))];
 const { erasures } = erasuresOver(join(root, 'erasure'), stores, {
   onStep,
+  forget: (events) => journal.forget(events),
+  forgotten: (running) => journal.forgotten(running),
   closed: (subjects) => journal.erased(subjects),
 });
 for (const user of users) await erasures.request({ by: 'user', id: userId(Number(user)), team: null }, true);

@@ -7,14 +7,22 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import type { ErasureReceipt } from '../../src/core/erasure.ts';
-import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
-import { filesSink, records, signal } from '../sinks/support.ts';
+import type { JournalEvent } from '../../src/core/event.ts';
+import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
+import { filesSink, records, signal, TestClock } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { until } from '../support/until.ts';
+import { toldByBody, toldById } from './guesses.ts';
 import { erasuresOver, eventOf, find, folderStore, JOURNAL_LIMITS, secretOf, userId } from './support.ts';
 
 const CHILD = fileURLToPath(new URL('crash-child.ts', import.meta.url));
 const USERS = [1, 2, 3, 4];
 const GONE = [1, 3];
+/** Events that retention has cleared from the journal. */
+const CLEARED = USERS.map((user) => eventOf(user, 20, { receivedAt: new TestClock().now() }));
+const [CLEARED_GONE, CLEARED_LEFT] = [true, false].map((isGone) =>
+  CLEARED.filter((_, index) => GONE.includes(USERS[index] ?? 0) === isGone),
+) as [JournalEvent[], JournalEvent[]];
 /** Steps of rewriting one file, each named after what has just become true. */
 const REWRITE_STEPS = ['found', 'written', 'recorded', 'replaced', 'listed'] as const;
 /** Steps of a run around what the stores do. */
@@ -29,6 +37,7 @@ let expected: { totals: readonly number[]; left: readonly string[] };
 beforeAll(async () => {
   base = mkdtempSync(join(tmpdir(), 'millrace-test-'));
   template = join(base, 'template');
+  await acceptAndClear();
   const journal = await openJournal(template);
   for (const [nth, format] of ['ndjson', 'parquet'].entries()) {
     const { sink } = filesSink(join(template, 'archive'), { format, rotate: { bytes: 1500 } });
@@ -39,7 +48,13 @@ beforeAll(async () => {
         await sink.send([{ event: eventOf(user, n), destination: null }], signal);
       }
     }
-    if (nth === 0) for (const user of USERS) await sink.keep(eventOf(user, 9));
+    if (nth === 0) {
+      for (const user of USERS) await sink.keep(eventOf(user, 9));
+      await sink.send(
+        CLEARED.map((event) => ({ event, destination: null })),
+        signal,
+      );
+    }
     await sink.close(signal);
   }
   for (const user of USERS) await journal.quarantine(eventOf(user, 10), []);
@@ -61,6 +76,21 @@ beforeAll(async () => {
   const undisturbed = copy();
   expected = await outcome(undisturbed, await finish(undisturbed));
 });
+
+/** Only their ids stay in the journal. */
+async function acceptAndClear(): Promise<void> {
+  const clock = new TestClock();
+  const journal = await openJournal(template, { retention: 1000, clock });
+  await journal.openCursor('archive');
+  for (const event of CLEARED) await journal.accept(event);
+  journal.moveCursor('archive', CLEARED.length);
+  await journal.flush();
+  await until('the journal to be cleared', async () => {
+    clock.advance(5000);
+    return (await journal.status()).events === 0;
+  });
+  await journal.close();
+}
 
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
@@ -84,7 +114,7 @@ function crash(
   });
 }
 
-function openJournal(root: string): Promise<SqliteJournal> {
+function openJournal(root: string, more: Partial<SqliteJournalOptions> = {}): Promise<SqliteJournal> {
   return SqliteJournal.open({
     ...JOURNAL_LIMITS,
     path: join(root, 'journal'),
@@ -93,6 +123,7 @@ function openJournal(root: string): Promise<SqliteJournal> {
     onFailure: (error) => {
       throw error;
     },
+    ...more,
   });
 }
 
@@ -102,6 +133,8 @@ async function finish(root: string): Promise<readonly ErasureReceipt[]> {
   try {
     const stores = [journal, folderStore(join(root, 'archive')), folderStore(join(root, 'tables'))];
     const { erasures } = erasuresOver(join(root, 'erasure'), stores, {
+      forget: (events) => journal.forget(events),
+      forgotten: (running) => journal.forgotten(running),
       closed: (subjects) => journal.erased(subjects),
     });
     for (const user of GONE) await erasures.request({ by: 'user', id: userId(user), team: null }, true);
@@ -109,6 +142,9 @@ async function finish(root: string): Promise<readonly ErasureReceipt[]> {
     expect(left).toEqual([]);
     expect((await erasures.list()).waiting).toEqual([]);
     expect((await erasures.list()).erased).toHaveLength(GONE.length);
+    // While it is open: the log beside its database counts too.
+    expect(toldById(join(root, 'journal'), CLEARED_GONE)).toBe(0);
+    for (const event of CLEARED_LEFT) expect(await journal.accept(event)).toEqual({ status: 'duplicate' });
     return receipts;
   } finally {
     await journal.close();
@@ -130,8 +166,20 @@ async function outcome(
   return { totals: receipts.map((receipt) => receipt.records_removed), left: left.sort() };
 }
 
-test('undisturbed: four events, a kept one, a quarantined one, three rows and a place in a plan of each user', () => {
-  expect(expected.totals).toEqual(GONE.map(() => 4 + 4 + 1 + 1 + 3 + 1));
+test('what the journal keeps of events that are gone from it tells no body, and is known to the end of the window', async () => {
+  const folder = join(template, 'journal');
+  expect(toldById(folder, CLEARED)).toBe(CLEARED.length);
+  expect(toldByBody(folder, CLEARED)).toBe(0);
+  const root = copy();
+  await finish(root);
+  const journal = await openJournal(root);
+  // Nobody is blocked here; what was erased is not forwarded again.
+  for (const event of CLEARED_GONE) expect(await journal.accept(event)).toMatchObject({ status: 'reused' });
+  await journal.close();
+});
+
+test('undisturbed: four events and one that the journal has cleared, a kept one, a quarantined one, three rows and a place in a plan of each user', () => {
+  expect(expected.totals).toEqual(GONE.map(() => 4 + 4 + 1 + 1 + 1 + 3 + 1));
 });
 
 // By number: a kept event, a file of the archive, a plan.

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished, expect, test } from 'vitest';
@@ -7,6 +6,7 @@ import type { JournalEvent } from '../../src/core/event.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
 import { filesSink, records, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { toldByBody, toldById } from './guesses.ts';
 import {
   erasuresOver,
   eventOf,
@@ -125,17 +125,6 @@ test('events that come in meanwhile, and those handed in before, are dropped and
   expect(await ingest.accept(eventOf(2, 1))).toMatchObject({ status: 'accepted' });
 });
 
-/** What a guess of a body could be compared with. */
-function guessOf({ body }: Pick<JournalEvent, 'body'>): Buffer {
-  return createHash('sha256').update(body).digest().subarray(0, 8);
-}
-
-/** How many of these stand in the journal's files. */
-function standing(folder: string, guesses: readonly Buffer[]): number {
-  const files = readdirSync(folder).map((name) => readFileSync(join(folder, name)));
-  return guesses.filter((guess) => files.some((bytes) => bytes.includes(guess))).length;
-}
-
 test('nothing is left that confirms a guess of a body, and what comes with an id again is not forwarded', async () => {
   const root = await temporaryFolder();
   const folder = join(root, 'journal');
@@ -150,12 +139,13 @@ test('nothing is left that confirms a guess of a body, and what comes with an id
   expect(await journal.accept(reused)).toMatchObject({ status: 'reused' });
   const theirs = [...events, ...unfit, reused].filter(({ id }) => id.startsWith('msg_1_'));
   const others = [...events, ...unfit].filter(({ id }) => !id.startsWith('msg_1_'));
-  expect(standing(folder, theirs.map(guessOf))).toBe(theirs.length);
+  expect(toldById(folder, theirs)).toBe(theirs.length);
+  expect(toldByBody(folder, [...theirs, ...others])).toBe(0);
   const { erasures } = erasuresOver(join(root, 'erasure'), [journal]);
   await erasures.request({ by: 'user', id: userId(1), team: null }, true);
   expect((await erasures.run()).left).toEqual([]);
   const isKnown = async (): Promise<void> => {
-    expect(standing(folder, theirs.map(guessOf))).toBe(0);
+    expect(toldById(folder, theirs)).toBe(0);
     for (const event of others) expect(await journal.accept(event)).toEqual({ status: 'duplicate' });
   };
   await isKnown();

@@ -1,10 +1,11 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { eraseCommand } from '../../src/cli/erase/command.ts';
 import { EXIT } from '../../src/core/errors.ts';
 import { leftSpools, warnOfLeftSpools } from '../../src/erase/left-spools.ts';
 import { tryLock } from '../../src/lib/file-lock.ts';
+import { WorkFolder } from '../../src/lib/work-folder.ts';
 import { describe as describeFiles } from '../../src/sinks/files/config.ts';
 import { run } from '../cli/run.ts';
 import { filesSink, signal } from '../sinks/support.ts';
@@ -50,6 +51,23 @@ test('an erasure searches the spools of sinks that the config has no more', asyn
   ]);
   expect(find([folder], [userId(1), secretOf(1)])).toEqual([]);
   expect(find([spool], [userId(2)])).toHaveLength(1);
+});
+
+test('an erasure takes out what replays have noted of why a sink refused a user’s events, once they have ended', async () => {
+  const folder = await temporaryFolder();
+  const config = writeConfig(folder, { erasure: { path: join(folder, 'erasure') } });
+  const state = join(folder, 'replay', LEFT);
+  mkdirSync(state, { recursive: true });
+  const lines = [1, 2].map((user) => `${JSON.stringify({ found: 'x:1', reason: `no ${userId(user)}` })}\n`);
+  writeFileSync(join(state, 'refused.ndjson'), lines.join(''));
+  writeFileSync(join(folder, 'replay', 'console-made-up_name.json'), '{}');
+  const running = await WorkFolder.take(state);
+  const erase = () => run(eraseCommand, [userId(1), '--now', '--json', '--config', config]);
+  const meanwhile = await erase();
+  expect([meanwhile.exit, meanwhile.stdout]).toEqual([EXIT.partial, expect.stringContaining(LEFT)]);
+  running.release();
+  expect((await erase()).exit).toBe(EXIT.done);
+  expect(readFileSync(join(state, 'refused.ndjson'), 'utf8')).toBe(lines[1]);
 });
 
 test('one that a process still writes to is said to be left', async () => {

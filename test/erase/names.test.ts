@@ -5,7 +5,9 @@ import { verifyArchive } from '../../src/archive/verify.ts';
 import { IdSearch } from '../../src/core/id-search.ts';
 import { receiptsIn } from '../../src/erase/receipt.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { erasuresOver, folderStore, userId } from './support.ts';
+import type { FilesSink } from '../../src/sinks/files/sink.ts';
+import { filesSink, signal } from '../sinks/support.ts';
+import { erasuresOver, eventOf, find, folderStore, secretOf, userId } from './support.ts';
 
 const ID = userId(17);
 
@@ -69,6 +71,52 @@ test('no receipt, and nothing else of the erasure, names who was erased after a 
   const everything =
     allOf(folder) + lines.join('\n').toLowerCase() + JSON.stringify([first, second]).toLowerCase();
   expect(everything).not.toContain(ID);
+});
+
+/** An archive with events of some client users, in two files, and an export of it, as far as they say what they hold. */
+async function listed(folder: string, clientUsers: readonly string[]): Promise<FilesSink> {
+  const { sink } = filesSink(folder, { partitionBy: ['date', 'hour'], rotate: { bytes: 1024 } });
+  await sink.open();
+  for (const [n, clientUser] of clientUsers.entries()) {
+    const body = Buffer.from(JSON.stringify({ client_user_id: clientUser, note: secretOf(1) }));
+    const event = eventOf(2, n, { user: null, clientUser, headers: {}, body });
+    await sink.send([{ event, destination: null }], signal);
+  }
+  const step = {
+    step: 17,
+    types: { 'daily.data.meal.created': 17 },
+    rows: 2,
+    files: ['dt=2026-11-17/part-17.parquet'],
+  };
+  writeFileSync(join(folder, '_export.jsonl'), `${JSON.stringify(step)}\n`);
+  writeFileSync(join(folder, 'done.json'), JSON.stringify({ meals: 17, items: 2, rejects: 12, unknown: [] }));
+  mkdirSync(join(folder, '_open', '12a17b2c12d2'), { recursive: true });
+  writeFileSync(join(folder, '_open', '12a17b2c12d2', 'newest-segment'), '17 2 12');
+  return sink;
+}
+
+test('an id that is a number or a plain word is not taken for what manifests and ledgers count', async () => {
+  const folder = await temporaryFolder();
+  const clientUsers = ['17', '2', '12', 'anna', 'daily', 'a'];
+  const archive = join(folder, 'archive');
+  await (await listed(archive, clientUsers)).close(signal);
+  const { erasures } = erasuresOver(join(folder, 'erasure'), [folderStore(archive)]);
+  for (const id of clientUsers) await erasures.request({ by: 'client_user', id, team: null }, true);
+  const { receipts, left } = await erasures.run();
+  expect(left).toEqual([]);
+  expect(receipts.map((receipt) => receipt.records_removed)).toEqual(clientUsers.map(() => 1));
+  expect(find([folder], [secretOf(1)])).toEqual([]);
+});
+
+test('such an id in a path that a manifest has is found', async () => {
+  const folder = await temporaryFolder();
+  const archive = join(folder, 'archive');
+  const sink = await listed(archive, ['anna']);
+  await sink.keep(eventOf(2, 9, { id: '17', clientUser: '17' }));
+  await sink.close(signal);
+  const { erasures } = erasuresOver(join(folder, 'erasure'), [folderStore(archive)]);
+  await erasures.request({ by: 'client_user', id: '17', team: null }, true);
+  expect(await erasures.run()).toMatchObject({ receipts: [], left: [{ item: '_manifest.jsonl' }] });
 });
 
 test('a receipt vouches for the change of a file that it does not name in full', async () => {

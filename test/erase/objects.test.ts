@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +14,7 @@ import { openStore } from '../../src/storage/open.ts';
 import { compact, keysIn, put, read } from '../archive/store-archive.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { erasing, makeErasable, NAME, USERS } from './objects-support.ts';
-import { find, secretOf, userId } from './support.ts';
+import { eventOf, find, secretOf, userId } from './support.ts';
 
 const CHILD = fileURLToPath(new URL('objects-child.ts', import.meta.url));
 const GONE = [1, 3];
@@ -110,6 +111,31 @@ function crash(
     );
   });
 }
+
+test('the journal is told of every record before it goes, with what tells its bytes', async () => {
+  const root = await copy();
+  const store = await openStore(join(root, 'store'));
+  const stands = async (id: string): Promise<boolean> => {
+    for await (const item of readArchive(NAME, { places: placesOf(root) }))
+      if (item.kind === 'record' && item.record.id === id) return true;
+    return false;
+  };
+  const told: string[] = [];
+  await erase(root, [1], {
+    forget: async (events) => {
+      for (const { source, id, bodyHash } of events) {
+        expect(await stands(id)).toBe(true);
+        told.push([source, id, Buffer.from(bodyHash, 'latin1').toString('hex')].join(' '));
+      }
+    },
+  });
+  const hashed = [0, 1, 2, 3].map((n) => {
+    const { source, id, body } = eventOf(1, n);
+    return [source, id, createHash('sha256').update(body).digest('hex')].join(' ');
+  });
+  expect(told.toSorted()).toEqual(hashed);
+  await store.close();
+});
 
 test('two installations erase from one archive at once: what one has replaced, the other reads again', async () => {
   const root = await copy();

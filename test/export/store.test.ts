@@ -52,7 +52,9 @@ describeOnStores(' as the place of an export', async (emulator, scheme) => {
     return { url, run, objects, work, store };
   }
 
-  for (const format of scheme === 's3' || EVERY > 0 ? (['parquet', 'delta'] as const) : (['delta'] as const))
+  for (const format of scheme === 'azblob' || EVERY > 0
+    ? (['parquet', 'delta'] as const)
+    : (['delta'] as const))
     it(
       `${format}: ended at any request, with or without effect, and run again, it is as if nothing had happened`,
       async () => {

@@ -3,9 +3,17 @@ import { describe, expect, test } from 'vitest';
 import { decodeDone, encodeDone } from '../../src/journal/kafka/claim.ts';
 import { decodeAssignment, encodeSubscription, shareOut } from '../../src/journal/kafka/assignment.ts';
 import { fingerprintOf, Ids } from '../../src/journal/kafka/ids.ts';
+import { idsOf, RELEASED } from '../../src/journal/kafka/window.ts';
+import { eventOf } from '../erase/support.ts';
 
 const WINDOW = 100;
 const at = (id: number, body = 0) => fingerprintOf('webhooks', `msg_${id}`, Buffer.from([body]));
+
+/** What tells the bytes of one body, released from quarantine, that came with this id. */
+function ofBytes(id: string): Buffer[] {
+  const event = eventOf(1, 1, { id });
+  return idsOf({ event, again: `${RELEASED} 17` }).map(({ print }) => print.subarray(12));
+}
 
 describe('ids of a partition', () => {
   test('the first record with an id is the event, whatever has been noted before, and however often', () => {
@@ -25,6 +33,12 @@ describe('ids of a partition', () => {
         for (const from of restarts) expect(run(from)).toEqual(verdicts.slice(from));
       }),
     );
+  });
+
+  test('what tells bytes, also of what a person retries, is another for each id: a guess of a body alone tells nothing', () => {
+    const [one = [], other = [], again] = ['msg_one', 'msg_other', 'msg_one'].map(ofBytes);
+    expect(again).toEqual(one);
+    expect(new Set([...one, ...other].map((digest) => digest.toString('hex'))).size).toBe(4);
   });
 
   test('past the window an id is new', () => {

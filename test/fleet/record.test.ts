@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { keptOf, recordOf } from '../../src/journal/kafka/record.ts';
+import { asRead } from './as-read.ts';
 
-const read = (message: ReturnType<typeof recordOf>) =>
-  keptOf({ value: message.value, headers: [...message.headers] });
+const read = (message: ReturnType<typeof recordOf>) => keptOf(asRead(message));
 
 test('a record has all of its event, byte for byte', () => {
   const { seq: _, handling: __, ...event } = contractEvent(1, { body: Buffer.from([0xff, 0, 0x7b]) });

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { Cluster, Read } from '../../src/journal/kafka/cluster.ts';
 import { recordOf } from '../../src/journal/kafka/record.ts';
 import { outlineOf, PartitionWindow } from '../../src/journal/kafka/window.ts';
+import { asRead } from './as-read.ts';
 
 const [RECORDS, PAGE] = [20_000, 500];
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -18,7 +19,7 @@ function recordAt(offset: number): Read {
     headers: {},
     body: Buffer.from('{}'),
   };
-  return { ...recordOf(event, null, {}), offset, time: event.receivedAt };
+  return { ...asRead(recordOf(event, null, {})), offset, time: event.receivedAt };
 }
 
 test('a window whose reading is ended again and again is read in the end, and no record of it often', async () => {

@@ -4,24 +4,24 @@ import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { openDatabase } from '../../src/journal/database.ts';
+import { SeenIds, type Seen } from '../../src/journal/dedup.ts';
 import {
-  bodyDigestIn,
+  allKnownBy,
   bodyHashOf,
-  digestOf,
-  SeenIds,
+  formerlyKnownBy,
+  knownBy,
   type Identity,
-  type Seen,
-} from '../../src/journal/dedup.ts';
+} from '../../src/journal/identity.ts';
+import { NO_ID } from '../../src/journal/segments/format.ts';
 import { identityOf } from '../../src/journal/segments/records.ts';
 import { BloomFilter } from '../../src/lib/bloom.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
 const WEEK = 7 * 86_400_000;
-const named = (id: string, source = 'webhooks', body = `body of ${id}`): Identity => ({
-  key: digestOf(identityOf(source, id)),
-  digest: bodyDigestIn(bodyHashOf(Buffer.from(body))),
-  former: () => digestOf(id),
-});
+function named(id: string, source = 'webhooks', body = `body of ${id}`): Identity {
+  const bodyHash = bodyHashOf(Buffer.from(body));
+  return { ...knownBy(identityOf(source, id), bodyHash), former: () => formerlyKnownBy(id, bodyHash) };
+}
 
 const hashOf = (id: string): Buffer => createHash('sha256').update(id).digest().subarray(0, 16);
 
@@ -69,6 +69,10 @@ test('ids are found in every state of a generation, across restarts, and after b
   db.close();
 });
 
+function hashesIn(db: Database.Database, table: string): Buffer[] {
+  return db.prepare(`SELECT hash FROM ${table}`).pluck().all() as Buffer[];
+}
+
 /** The sealing of a generation is ended by a restart, and an id has come with other bytes when it is begun anew. */
 const GENERATION_BEGUN_TWICE = [
   { source: 'ab', id: 'y', body: 'two', pass: 0, next: 'nothing' },
@@ -90,7 +94,7 @@ test('what tells a repetition is source, id and bytes, within the window and no 
     body: fc.constantFrom('one', 'two', 'three'),
     pass: fc.constantFrom(0, 0, 1, 30, 70, 150),
     isAside: fc.boolean(),
-    next: fc.constantFrom('nothing', 'nothing', 'reopen', 'clear', 'roll back', 'keep'),
+    next: fc.constantFrom('nothing', 'nothing', 'reopen', 'clear', 'roll back', 'keep', 'forget'),
   });
   let run = 0;
   fc.assert(
@@ -99,7 +103,7 @@ test('what tells a repetition is source, id and bytes, within the window and no 
       let seen = new SeenIds(db, window, 4);
       const records: Records = [];
       // The oracle: a plain list of all that was ever remembered.
-      const remembered: { source: string; id: string; body: string; at: number; first: boolean }[] = [];
+      let remembered: { source: string; id: string; body: string | null; at: number; first: boolean }[] = [];
       let now = 1000;
       for (const { source, id, body, pass, next, isAside } of steps) {
         now += pass;
@@ -125,6 +129,19 @@ test('what tells a repetition is source, id and bytes, within the window and no 
         if (next === 'reopen') seen = reopen(db, window, 4, records);
         if (next === 'clear') while (commit(db, () => seen.expire(now)));
         if (next === 'keep') commit(db, () => seen.keep(records.length, now));
+        if (next !== 'forget') continue;
+        commit(db, () => seen.forget([identity]));
+        const isIt = (one: (typeof remembered)[number]): boolean =>
+          one.source === source && one.id === id && one.body === body;
+        remembered = remembered
+          .filter((one) => one.first || !isIt(one))
+          .map((one) => (isIt(one) ? { ...one, body: null } : one));
+        for (const [n, [known, ...rest]] of records.entries())
+          if (known.key === identity.key && known.digest === identity.digest)
+            records[n] = [{ ...known, digest: NO_ID.digest }, ...rest];
+        const digest = Buffer.from(identity.digest, 'latin1');
+        for (const table of ['recent_ids', 'sealed_ids'])
+          expect(hashesIn(db, table).filter((row) => row.includes(digest))).toEqual([]);
       }
       db.close();
     }),
@@ -171,6 +188,57 @@ test('ids of an older journal count as they did, until their window is over', as
   expect(seen.add(named('other'), 1400, 1)).toBe('new');
   expect(seen.add(named('sealed'), 1450, 2)).toBe('new');
   expect(seen.add(named('recent'), 1600, 3)).toBe('new');
+  db.close();
+});
+
+/** As programs noted it that hashed the bytes alone. */
+function notedBefore(id: string, body?: string): Identity {
+  const now = named(id, 'webhooks', body);
+  return { ...now, digest: now.former().digest };
+}
+
+test('a repetition of what an earlier program noted is one, also of an id that was used twice', async () => {
+  const db = openDatabase(await temporaryFolder(), true);
+  const seen = new SeenIds(db, WEEK, 65_536);
+  expect(seen.add(notedBefore('a', 'one'), 0, 1)).toBe('new');
+  expect(seen.add(notedBefore('a', 'two'), 0, 0)).toBe('reused');
+  expect(seen.add(named('a', 'webhooks', 'one'), 1, 2)).toBe('repeated');
+  expect(seen.add(named('a', 'webhooks', 'two'), 1, 2)).toBe('repeated');
+  expect(seen.add(named('a', 'webhooks', 'three'), 1, 0)).toBe('reused');
+  db.close();
+});
+
+test('what is forgotten has no digest in any state of a generation, and its id is known', async () => {
+  const db = openDatabase(await temporaryFolder(), true);
+  const seen = new SeenIds(db, WEEK, 8);
+  const ids = Array.from({ length: 20 }, (_, n) => `id-${n}`);
+  for (const [n, id] of ids.entries()) {
+    expect(seen.add(n % 2 === 0 ? named(id) : notedBefore(id), n, 0)).toBe('new');
+    commit(db, () => seen.saveAside());
+    seen.committed();
+    // Of the second generation a part is written, and the rest is not full.
+    if (n < 18) commit(db, () => seen.advance(1, 0));
+  }
+  // As a source of the service's pipelines has it.
+  const message = named(JSON.stringify(['webhooks', null, 'x', 'id-19']), 'webhooks', 'body of id-19');
+  expect(seen.add(message, 20, 0)).toBe('new');
+  commit(db, () => seen.saveAside());
+  expect([hashesIn(db, 'sealed_ids').length > 8, hashesIn(db, 'recent_ids').length > 0]).toEqual([
+    true,
+    true,
+  ]);
+  const known = ids
+    .slice(4)
+    .map((id) => ({ id, bodyHash: bodyHashOf(Buffer.from(`body of ${id}`)) }))
+    .flatMap((one) => allKnownBy({ ...one, source: 'webhooks', user: null, type: 'x' }));
+  commit(db, () => seen.forget(known));
+  const whole = [...hashesIn(db, 'sealed_ids'), ...hashesIn(db, 'recent_ids')].filter(
+    ({ length }) => length > 12,
+  );
+  expect(new Set(whole.map(String)).size).toBe(4);
+  for (const id of ids.slice(0, 4)) expect(seen.add(named(id), 99, 0)).toBe('repeated');
+  for (const id of [...ids.slice(4).map((each) => named(each)), message])
+    expect(seen.add(id, 99, 0)).toBe('reused');
   db.close();
 });
 

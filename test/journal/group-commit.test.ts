@@ -13,7 +13,9 @@ function build() {
     const { promise, resolve } = Promise.withResolvers<void>();
     batches.push({ batch, end: resolve });
     await promise;
-    for (const { resolve: answer } of batch) answer({ status: 'accepted', seq: (seq += 1) });
+    return () => {
+      for (const { resolve: answer } of batch) answer({ status: 'accepted', seq: (seq += 1) });
+    };
   });
   const add = (bytes = 1): Promise<AppendResult> =>
     commits.add({
@@ -48,6 +50,19 @@ test('nothing is answered before its commit has ended; events of one turn share 
   expect(await isOpen(late)).toBe(true);
   batches[1]?.end();
   expect(await late).toEqual({ status: 'accepted', seq: 3 });
+});
+
+test('enough for the next commit begins it before the last is answered', async () => {
+  const { batches, add } = build();
+  const first = add();
+  await until('a commit', () => batches.length === 1);
+  const more = Array.from({ length: 32 }, () => add());
+  const begun = first.then(() => batches.length);
+  batches[0]?.end();
+  expect(await begun).toBe(2);
+  expect(batches[1]?.batch).toHaveLength(32);
+  batches[1]?.end();
+  expect((await Promise.all(more)).at(-1)).toEqual({ status: 'accepted', seq: 33 });
 });
 
 test('a commit takes 1,024 events and 16 MiB at most, in the order they came, and one larger event alone', async () => {

@@ -156,6 +156,30 @@ describe('quarantine and dead letters', () => {
     expect(await journal.listDeadLetters({})).toMatchObject([{ sink: 'gone' }]);
   });
 
+  test('of two who drop some of the same at once, each notes what it has dropped', async () => {
+    const journal = await open(await temporaryFolder());
+    const headers = { 'millrace-salt': 'A'.repeat(22) };
+    const events = Array.from({ length: 12 }, () => makeEvent({ team: null, headers }));
+    await Promise.all(events.map((event) => journal.quarantine(event, [])));
+    const keys = (await journal.listQuarantine({})).map(({ key }) => key);
+    const noted: Record<'begun' | 'done', string[]> = { begun: [], done: [] };
+    const operations = createOperations({
+      journal,
+      validate: () => ({ fit: true, envelope: makeEvent() }),
+      pid: null,
+      sinks: () => [],
+      hasSink: () => true,
+      dropSink: () => Promise.reject(new Error('not here')),
+      noteDropped: async (notes) => {
+        for (const { state, entries } of notes) noted[state].push(...entries);
+      },
+    });
+    const drops = [keys.slice(0, 8), keys.slice(4)].map((some) => operations.dropQuarantine({ keys: some }));
+    expect(await Promise.all(drops)).toEqual([8, 4]);
+    expect(noted.begun).toHaveLength(12);
+    expect(noted.done.toSorted()).toEqual(noted.begun.toSorted());
+  });
+
   test('a quarantined event is kept whole and can be released or dropped', async () => {
     const journal = await open(await temporaryFolder());
     const event = makeEvent({ team: null });

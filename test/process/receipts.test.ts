@@ -99,6 +99,32 @@ test.skipIf(LACKS_GO)(
   },
 );
 
+test('a log that has just begun proves nothing and accuses nobody, and a place without one is no log', async () => {
+  const { folder, config } = await configured();
+  const receiver = await Receiver.start(config);
+  const url = new URL('/receipts', receiver.url).href;
+  const [archive, log] = [join(folder, 'archive'), join(folder, 'receipts')];
+  const key = ['--key', (await (await fetch(`${url}/key`)).text()).trim()];
+  const proves = async (place: string) => millrace(['archive', 'prove', archive, '--log', place, ...key]);
+  for (const place of [url, log]) {
+    const { code, stdout } = await proves(place);
+    expect([code, stdout]).toEqual([0, expect.stringContaining('nothing to prove')]);
+  }
+  const [one] = await send(receiver, [1]);
+  const file = join(folder, 'kept.ndjson');
+  writeFileSync(file, keptLines([one!]));
+  await proofs(receiver, [one!]);
+  const nowhere = [join(folder, 'nowhere'), new URL('/elsewhere', receiver.url).href];
+  for (const place of nowhere) {
+    expect((await proves(place)).code).toBe(1);
+    expect((await millrace(['receipt', 'verify', file, '--log', place, ...key])).code).toBe(1);
+  }
+  await ended(receiver);
+  // Its checkpoint taken away, it is not empty.
+  rmSync(join(log, 'checkpoint'));
+  expect((await proves(log)).code).toBe(1);
+});
+
 /** What `millrace send` prints, and a sender keeps. */
 function keptLines(all: readonly Kept[]): string {
   return all

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,7 +7,7 @@ import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { readArchive, type ArchiveItem } from '../../src/archive/read.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
-import type { ErasedItem, LeftItem } from '../../src/core/erasure.ts';
+import type { ErasedItem, LeftItem, TakenOut } from '../../src/core/erasure.ts';
 import type { RecordOpener } from '../../src/core/sealed-record.ts';
 import { KeyErasure } from '../../src/seal/key-erasure.ts';
 import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts';
@@ -269,6 +270,38 @@ describe('erasure of a sealed archive', () => {
     await archived(folder, [[{ event: unnamed, destination: null }]]);
     await KeyErasure.at('archive', folder.store, () => MASTER).erase(run);
     expect(left).toEqual(['sealed records that name no user: 0']);
+  });
+
+  it('the journal is told of the records that the keys open, as far as they can be read, before the keys are destroyed', async () => {
+    const folder = await folders();
+    await archived(folder, [deliver(1, 6)]);
+    const told: string[] = [];
+    const run = {
+      subjects: [subject('user-1')],
+      signal,
+      recorded: [],
+      record: () => Promise.resolve(),
+      leave: () => undefined,
+      searched: () => undefined,
+      onStep: () => undefined,
+      showSealed: async (opener: RecordOpener) => {
+        await items(folder.path, opener);
+        throw new Error('made up: the rest cannot be read');
+      },
+      forget: async (events: readonly TakenOut[]) => {
+        const isThere = (await seen(folder.path, await ringOf(folder.store))).includes('erased');
+        expect(isThere).toBe(false);
+        for (const { id, bodyHash } of events)
+          told.push(`${id} ${Buffer.from(bodyHash, 'latin1').toString('hex')}`);
+      },
+    };
+    await KeyErasure.at('archive', folder.store, () => MASTER).erase(run);
+    const theirs = deliver(1, 6).filter(({ event }) => event.user === 'user-1');
+    const hashed = theirs.map(
+      ({ event }) => `${event.id} ${createHash('sha256').update(event.body).digest('hex')}`,
+    );
+    expect(told.toSorted()).toEqual(hashed.toSorted());
+    expect(told.length).toBeGreaterThan(0);
   });
 
   it('a crash that left records of an erased user unfinished does not stop the next start', async () => {

@@ -5,13 +5,18 @@ export class MadeUpNotes {
   readonly all: KeyNote[] = [];
   /** What the newest records name. */
   newest: NamedKey[] = [];
+  /** Whoever keeps the notes does not answer. */
+  isSilent = false;
   writing = (): Promise<void> => Promise.resolve();
 
   reader(): KeyNotes {
     let at = 0;
+    const end = Promise.withResolvers<never>();
+    end.promise.catch(() => undefined);
     return {
       where: 'topic made-up',
       read: () => {
+        if (this.isSilent) return end.promise;
         const fresh = this.all.slice(at);
         at = this.all.length;
         return Promise.resolve(fresh);
@@ -21,7 +26,7 @@ export class MadeUpNotes {
         this.all.push(note);
       },
       newest: () => Promise.resolve(this.newest),
-      end: () => undefined,
+      end: () => end.reject(new Error('stopped')),
     };
   }
 }

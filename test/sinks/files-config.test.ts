@@ -18,6 +18,7 @@ it('fills in defaults and reads units', () => {
 
 it.each([
   [{}, 'path: '],
+  [{ path: 'gcs://acme/archive' }, 'path: gcs:// is not known here'],
   [{ path: 'a', compres: 'gzip' }, 'compres'],
   [{ path: 'a', compress: 'brotli' }, 'compress: '],
   [{ path: 'a', format: 'parket' }, 'format: '],

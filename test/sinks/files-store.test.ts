@@ -4,6 +4,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -13,6 +14,7 @@ import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, vi } from 'vitest';
 import type { SendResult } from '../../src/core/sink.ts';
+import { AppendFile } from '../../src/lib/append-file.ts';
 import { runContract } from './run-contract.ts';
 import { bytesOf, checkChains, contractOf, FaultyStore, recordsIn, storeSink } from './store-support.ts';
 import { deliver, signal, tempFolder } from './support.ts';
@@ -45,7 +47,7 @@ async function stateOf(result: SendResult | undefined): Promise<string> {
 
 const files = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8', withFileTypes: true })
-    .filter((entry) => entry.isFile() && !entry.name.startsWith('lock') && !entry.name.endsWith('.lock'))
+    .filter((entry) => entry.isFile() && !/^lock|\.lock$|^newest-segment$/.test(entry.name))
     .map(({ name }) => name.replace(/^[^.]*/, '').replace(/^$/, '(none)'));
 
 async function scene(options: object = {}) {
@@ -103,6 +105,57 @@ describe('files sink to a store', () => {
       );
     },
   );
+
+  it('takes nothing more than it says from a store that answers, and takes its time', async () => {
+    const { sink, store, spool } = await scene({ rotate: { bytes: 1024 }, compress: 'none' });
+    const gate = Promise.withResolvers<void>();
+    store.gate = gate.promise;
+    await sink.open();
+    const results: SendResult[] = [];
+    for (let from = 1; from <= 191; from += 10) results.push(...(await sink.send(deliver(from, 10), signal)));
+    const taken = results.filter(({ status }) => status === 'held').length;
+    const onDisk = readdirSync(spool, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.part'))
+      .reduce((sum, name) => sum + statSync(join(spool, name)).size, 0);
+    expect(results.at(-1)).toMatchObject({
+      status: 'retry',
+      reason: expect.stringContaining('nothing more is taken') as string,
+    });
+    // 16 KiB wait; each part goes over its 1 KiB by one batch, and two are being closed or open.
+    expect(onDisk).toBeLessThan(16 * 1024 + 3 * 5000);
+    gate.resolve();
+    await sink.flush();
+    const after = await sink.send(deliver(1001, 1), signal);
+    expect(await stateOf(after[0])).toBe('held');
+    await sink.close(signal);
+    await checkChains(store);
+    expect(await recordsIn(store)).toHaveLength(taken + 1);
+  });
+
+  it('writes the next part while the one before is synced, and a flush waits for both', async () => {
+    const { sink, store } = await scene({ rotate: { bytes: 1024 }, compress: 'none' });
+    await sink.open();
+    const gate = Promise.withResolvers<void>();
+    const close = vi.spyOn(AppendFile.prototype, 'close').mockImplementationOnce(async function (
+      this: AppendFile,
+    ) {
+      await gate.promise;
+      await this.close();
+    });
+    await sink.send(deliver(1, 10), signal);
+    const [next] = await sink.send(deliver(11, 10), signal);
+    expect([await stateOf(next), close.mock.calls.length, store.puts]).toEqual(['held', 1, []]);
+    let isFlushed = false;
+    const flushing = sink.flush().then((flushed) => ((isFlushed = true), flushed));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(isFlushed).toBe(false);
+    gate.resolve();
+    expect((await flushing).files).toHaveLength(2);
+    close.mockRestore();
+    await sink.close(signal);
+    await checkChains(store);
+    expect(await recordsIn(store)).toHaveLength(20);
+  });
 
   it('knows again what is held after a start, answers with the same promise, and writes it once', async () => {
     const { sink, store, spool } = await scene();
@@ -214,6 +267,25 @@ describe('files sink to a store', () => {
     expect(await recordsIn(store)).toHaveLength(1);
   });
 
+  it('knows the hash of a part that could not be written at first', async () => {
+    const { sink, store } = await scene({ compress: 'none' });
+    await sink.open();
+    await sink.send(deliver(1, 1), signal);
+    const handle = await open(import.meta.filename);
+    await handle.close();
+    const prototype = Object.getPrototypeOf(handle) as typeof handle;
+    vi.spyOn(prototype, 'write').mockRejectedValueOnce(new Error('ENOSPC: made up'));
+    const [failed] = await sink.send(deliver(2, 1), signal);
+    vi.restoreAllMocks();
+    expect(failed?.status).toBe('retry');
+    await sink.send(deliver(2, 1), signal);
+    // The store in a folder looks whether the bytes are what was said of them.
+    expect(await sink.flush()).toMatchObject({ files: [{ records: 2 }], failed: [] });
+    await sink.close(signal);
+    await checkChains(store);
+    expect((await recordsIn(store)).map(({ id }) => id)).toEqual(['msg_1', 'msg_2']);
+  });
+
   it('goes on in a new spool when the old one is removed', async () => {
     const { sink, store, spool, context } = await scene();
     await sink.open();
@@ -228,8 +300,8 @@ describe('files sink to a store', () => {
   });
 
   it('two writers with one place do not touch each other', async () => {
-    const { store, spool, sink } = await scene({ rotate: { bytes: 1024 } });
-    const other = storeSink(store, `${spool}-other`, { rotate: { bytes: 1024 } }).sink;
+    const { store, spool, sink } = await scene({ rotate: { bytes: 3072 } });
+    const other = storeSink(store, `${spool}-other`, { rotate: { bytes: 3072 } }).sink;
     await Promise.all([sink.open(), other.open()]);
     for (let from = 1; from <= 91; from += 10)
       await Promise.all([sink.send(deliver(from, 10), signal), other.send(deliver(from + 1000, 10), signal)]);

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Delivery, SendResult, Sink, SinkLimits } from '../../src/core/sink.ts';
-import { sinkContract, type Arrived, type ContractSubject } from '../../src/sinks/contract.ts';
+import { sinkContract, type ContractSubject } from '../../src/sinks/contract.ts';
+import type { Arrived } from '../../src/sinks/contract-checks.ts';
 
 const LIMITS: SinkLimits = {
   batchCount: 100,

@@ -2,14 +2,16 @@ import fc from 'fast-check';
 import { crc32c, Reader, readRecordsBatches } from '@platformatic/kafka';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { recordBytes, BATCH_BYTES, type Message } from '../../src/sinks/kafka/message.ts';
-import { encodeBatch, encodeCompressed } from '../../src/sinks/kafka/record-batch.ts';
+import { BATCH_BYTES, RECORD_BYTES, type Message } from '../../src/sinks/kafka/message.ts';
+import { encodeBatch, encodeCompressed, encodeRecord } from '../../src/sinks/kafka/record-batch.ts';
 
 const bytes = fc.uint8Array({ maxLength: 300 }).map((each) => Buffer.from(each));
 const message: fc.Arbitrary<Message> = fc.record({
   key: fc.option(bytes),
   value: fc.option(bytes),
-  headers: fc.array(fc.tuple(bytes, bytes), { maxLength: 5 }),
+  headers: fc.array(fc.tuple(bytes, fc.oneof(bytes, fc.string({ unit: 'binary', maxLength: 200 }))), {
+    maxLength: 5,
+  }),
 });
 const head = { producer: 2n ** 40n, epoch: 7, sequence: 2 ** 31 - 5, time: 1_790_000_000_123 };
 
@@ -35,13 +37,18 @@ const readBack = (batch: Buffer): object => {
 test('a batch is read as it was written, and is not larger than was said', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(message, { minLength: 1, maxLength: 100 }), async (messages) => {
-      const expected = messages.map((each, offsetDelta) => ({ ...each, offsetDelta }));
-      const batch = encodeBatch(messages, head, crc32c);
+      const expected = messages.map(({ headers, ...each }, offsetDelta) => ({
+        ...each,
+        headers: headers.map(([name, text]) => [name, Buffer.from(text)]),
+        offsetDelta,
+      }));
+      const records = messages.map(encodeRecord);
+      const batch = encodeBatch(records, head, crc32c);
       expect(readBack(batch)).toEqual(expected);
       expect(batch.length).toBeLessThanOrEqual(
-        messages.reduce((sum, each) => sum + recordBytes(each), BATCH_BYTES),
+        records.reduce((sum, { length }) => sum + RECORD_BYTES + length, BATCH_BYTES),
       );
-      const packed = await encodeCompressed(messages, head, crc32c, {
+      const packed = await encodeCompressed(records, head, crc32c, {
         bitmask: 1,
         compress: (all) => gzipSync(all),
       });
@@ -58,7 +65,7 @@ test('numbers of every length', () => {
     value: n === 8999 ? value : Buffer.alloc(n % 200),
     headers: [],
   }));
-  expect(readBack(encodeBatch(messages, head, crc32c))).toEqual(
+  expect(readBack(encodeBatch(messages.map(encodeRecord), head, crc32c))).toEqual(
     messages.map((each, offsetDelta) => ({ ...each, offsetDelta })),
   );
 });

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Arrived } from '../../src/sinks/contract.ts';
+import type { Arrived } from '../../src/sinks/contract-checks.ts';
 import { loadSinkModule } from '../../src/sinks/registry.ts';
 import { runContract } from './run-contract.ts';
 import { deliver, makeContext, signal } from './support.ts';

@@ -135,9 +135,10 @@ export function storageContract(open: () => Promise<ObjectStore>): void {
     }
   });
 
-  test('a probe finds nothing wrong, and leaves nothing behind', async () => {
+  test('a probe finds nothing wrong, once, twice and at once, and leaves nothing that a listing shows', async () => {
     const store = await open();
     await store.probe();
+    await Promise.all([store.probe(), store.probe()]);
     expect(await keysOf(store, '')).toEqual([]);
   });
 

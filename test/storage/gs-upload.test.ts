@@ -53,3 +53,29 @@ test('gs: an upload whose last answer was lost, and that is said to go on, is fo
   expect(await store.putIfAbsent('large', body)).toEqual({ status: 'written', version: '7' });
   expect(begun()).toBe(1);
 });
+
+test('gs: parts have a size that the service takes, whatever was configured', async () => {
+  const sizes: number[] = [];
+  const server = createServer((incoming, outgoing) => {
+    void buffer(incoming).then((body) => {
+      const [, last, total] = /-(\d+)\/(\d+)$/.exec(String(incoming.headers['content-range'])) ?? [];
+      if (incoming.method === 'POST')
+        return outgoing.writeHead(200, { location: 'http://localhost/upload?upload_id=1' }).end();
+      if (Number(last) + 1 === Number(total))
+        return outgoing.end(JSON.stringify({ size: total, generation: '7' }));
+      sizes.push(body.length);
+      // As Google says it of a part that is not the last.
+      const isWhole = body.length % (256 * 1024) === 0;
+      return outgoing.writeHead(isWhole ? 308 : 400, isWhole ? { range: `bytes=0-${last}` } : {}).end('{}');
+    });
+  });
+  onTestFinished(() => void server.close());
+  const endpoint = `http://127.0.0.1:${await listen(server)}`;
+  const store = await openStore(
+    'gs://bucket/prefix',
+    storageSettings({ gs: { endpoint }, partBytes: 5_500_000 }),
+  );
+  onTestFinished(() => store.close());
+  expect(await store.putIfAbsent('large', await fileOf(noise(6 * MIB)))).toMatchObject({ status: 'written' });
+  expect(sizes).toEqual([5 * MIB]);
+});

@@ -2,6 +2,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Those that take longest, longest first, so that none of them begins when all others are done. */
 const SLOW = [
+  'fleet/pauses',
+  'fleet/faults',
+  'fleet/losses',
   'load/kill',
   'fleet/sealed',
   'fleet/fleet',

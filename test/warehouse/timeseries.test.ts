@@ -31,7 +31,7 @@ test('samples of one moment stay apart, however it is written', async () => {
     '13:00:00+02:00',
     '11:00:00.000Z',
     '11:00:00.0000001',
-    '09:30:00-01:30',
+    '09:30-0130',
     '11:00:00.5Z',
     '11:00:01Z',
   ];
@@ -54,6 +54,50 @@ test('samples of one moment stay apart, however it is written', async () => {
     [7, null],
     [8, 1],
   ]);
+});
+
+/** Spelt as ISO 8601 and RFC 3339 allow, and seconds after 2026-03-01T00:00:00Z. */
+const SPELT: readonly (readonly [string, number])[] = [
+  ['2026-03-01T10:00Z', 36_000],
+  ['2026-03-01T10:00', 36_000],
+  ['2026-03-01t10:00:01z', 36_001],
+  ['2026-03-01 10:00:02.25z', 36_002.25],
+  ['2026-03-01T10:00:03+0530', 16_203],
+  ['2026-03-01T10:00:04.5-0530', 55_804.5],
+  ['2026-03-01T10:00+02', 28_800],
+  ['2026-03-01T10:00:05.123456789-02', 43_205.123_456],
+  ['2026-03-01T10:00-02:30', 45_000],
+  ['2026-03-01', 0],
+];
+const NO_TIMES = ['10', '10:0Z', '10:00:0Z', '10:00:00+2', '10:00:00+020', '10:00:00+02:0', '10:00:00Zz'];
+
+test('times as ISO 8601 allows to spell them fill their column; what is none is in `extra`', async () => {
+  const times = [...SPELT.map(([time]) => time), ...NO_TIMES.map((time) => `2026-03-01T${time}`)];
+  const event = eventOf(
+    1,
+    HEART,
+    samples(...times.map((time, value) => ({ ...sample(1, value), timestamp: time }))),
+  );
+  const sql = await loaded([event], 'timeseries');
+  const begin = Date.parse('2026-03-01T00:00:00Z') * 1000;
+  expect(
+    await sql(
+      `SELECT value::INT, (epoch_us(timestamp) - ${begin})::DOUBLE, extra->>'timestamp' FROM timeseries ORDER BY 1`,
+    ),
+  ).toEqual(
+    times.map((time, value) =>
+      value < SPELT.length ? [value, Math.round((SPELT[value]?.[1] ?? 0) * 1e6), null] : [value, null, time],
+    ),
+  );
+  // What databases read that are given text.
+  const { all } = await exportOf([event], 'timeseries');
+  const written = (all['timeseries'] ?? []).slice(0, SPELT.length).map((row) => String(row['timestamp']));
+  expect(written).toHaveLength(SPELT.length);
+  for (const [n, time] of written.entries()) {
+    expect(time).toMatch(/^\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?)?$/);
+    const utc = /(Z|[+-]..:..)$/.test(time) || time.length === 10 ? time : `${time}Z`;
+    expect(Date.parse(utc) - begin / 1000).toBe(Math.floor((SPELT[n]?.[1] ?? 0) * 1000));
+  }
 });
 
 test('samples that only their values tell apart stay apart, and one that is sent again replaces itself', async () => {

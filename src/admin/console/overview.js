@@ -66,8 +66,8 @@ export function showReceiving({ connections, refused }) {
 }
 
 function count(id, value) {
-  setText(byId(id), format.count(value));
-  setClass(byId(id), 'attention', value > 0);
+  setText(byId(id), value === null ? 'unknown' : format.count(value));
+  setClass(byId(id), 'attention', value !== 0);
 }
 
 const MODES = {

@@ -19,7 +19,7 @@ Examples:
   millrace erase --run                from a timer, where no receiver runs
 
 Removes a user from the journal, quarantine, dead letters, archives, kept events and tables, spools (those too that sinks of
-earlier configs have left beside the journal or the spools of today), and drops later events of that
+earlier configs have left beside the journal or the spools of today), what replays have noted there, and drops later events of that
 user. Delta Lake tables are rewritten, and lose their older versions. A request is due after erasure.grace (7d); until then --cancel leaves everything unchanged. A running receiver runs
 due erasures itself. After the erasure --cancel only accepts new events of the user again. The receipt lists files, counts and
 hashes, without the id. Its not_searched lists databases, Parquet, file archives (.zip, .tgz), targets of symbolic links, and

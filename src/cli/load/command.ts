@@ -11,6 +11,7 @@ import { print, usageError, type Io } from '../io.ts';
 import { storageOf, withPlaces } from '../places.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
 import { collect, option } from '../options.ts';
+import { fileReports } from '../file-reports.ts';
 import { StatusLine } from '../status-line.ts';
 import { addTablesOption, tablesOf, type TablesFlags } from '../tables-option.ts';
 import { targetOf, type Target } from './target.ts';
@@ -43,8 +44,6 @@ or made no row.`;
 
 /** Files are loaded together until they have held so many bytes of records: a transaction for each would cost more. */
 const STEP_BYTES = 64 * 1024 * 1024;
-/** Problems and rejects named on stderr. */
-const NAMED = 20;
 /** Notes of each kind of thing are given once, and no more than so many. */
 const MOST_TOLD = 200;
 
@@ -172,15 +171,8 @@ function reporting(io: Io): Reporting {
     told.add(line);
     status.note(line);
   };
-  const name = status.atMost(NAMED);
   return {
-    onProgress: ({ done, total, records, file }) =>
-      status.show(
-        () => `${done}/${total} files, ${records} records${status.pace(done, total, records)}: ${file}`,
-        done === total,
-      ),
-    onProblem: (file, line, reason) => name(`${file}${line === null ? '' : `:${line}`}: ${reason}`),
-    onReject: ({ file, line, table, code, reason }) => name(`${file}:${line}: ${table}: ${code}: ${reason}`),
+    ...fileReports(status),
     onUnknown: (...left) => unlessTold(describeLeft(...left)),
     onWithoutTable: (type) =>
       unlessTold(`events of type ${type}: no table knows their shape; they are in events only`),

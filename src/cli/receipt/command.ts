@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { EXIT, messageOf } from '../../core/errors.ts';
 import { visible } from '../../lib/visible.ts';
 import { parseKept, type KeptReceipt } from '../../receipts/kept.ts';
-import { openLog, type LogSource } from '../../receipts/log-source.ts';
+import { openExistingLog, type LogSource } from '../../receipts/log-source.ts';
 import { parseVerifier, type NoteVerifier, type TreeHead } from '../../receipts/note.ts';
 import { parseProof, verifyProof } from '../../receipts/proof-text.ts';
 import { witnessed } from '../../receipts/witnessed.ts';
@@ -24,7 +24,7 @@ it: from then on it is verified without the receiver. A receipt that was complet
 again is not the one it is of. With --witness a proof counts only when that witness has signed its checkpoint: whoever has the log's key
 could show each reader another log, and a witness signs but one. --key is the key of the log, from a place you trust; without it, --log is asked.
 
-Exit codes: 0 every receipt is proven, 1 not readable, 2 usage, 3 some are not in the log yet, 4 a receipt is not what the log has.`;
+Exit codes: 0 every receipt is proven, 1 not readable, or there is no log, 2 usage, 3 some are not in the log yet, 4 a receipt is not what the log has.`;
 
 interface Options {
   readonly log?: string;
@@ -57,7 +57,7 @@ export function receiptCommand(io: Io): Command {
     .option('--json', 'print one JSON object: {proven, open, false, receipts}')
     .addHelpText('after', HELP)
     .action(async (file: string, options: Options) => {
-      const log = options.log === undefined ? null : openLog(options.log);
+      const log = options.log === undefined ? null : await openExistingLog(options.log);
       const verifier = options.key ?? (await log?.key()) ?? null;
       if (verifier === null)
         throw usageError('name the key of the log with --key, or its address with --log');

@@ -1,9 +1,10 @@
 import { createHmac, hash, randomBytes } from 'node:crypto';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Config, DescribedConfig } from '../../config/config.ts';
 import { missingPlace } from '../../config/rules.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import { parseTarget, type Target } from '../../core/route.ts';
+import { replaysBeside } from '../../core/spool.ts';
 import { Pseudonymiser } from '../../replay/pseudonymiser.ts';
 import type { StoreName } from '../../replay/read-store.ts';
 import type { Selection } from '../../replay/selection.ts';
@@ -87,7 +88,7 @@ export function replayOrder(
     JSON.stringify([inputs, selection, to, sinks, [...users], keyCheck]),
     'hex',
   );
-  const folder = join(dirname(config.journal.path), 'replay', fingerprint.slice(0, 12));
+  const folder = join(replaysBeside(config.journal.path), fingerprint.slice(0, 12));
   return {
     inputs,
     selection,

@@ -2,8 +2,9 @@ import { MillraceError } from '../../core/errors.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import type { Client } from '../../sinks/kafka/client.ts';
 import { toFailure } from '../../sinks/kafka/failure.ts';
-import { BATCH_BYTES, recordBytes, type Message } from '../../sinks/kafka/message.ts';
+import { BATCH_BYTES, RECORD_BYTES, type Message } from '../../sinks/kafka/message.ts';
 import { partitionOf } from '../../sinks/kafka/partition.ts';
+import { encodeRecord, type EncodedRecord } from '../../sinks/kafka/record-batch.ts';
 import { Writer, type Written } from '../../sinks/kafka/writer.ts';
 
 export interface AppenderOptions {
@@ -18,9 +19,7 @@ export interface AppenderOptions {
 
 /** A record on its way, and whoever waits for it. */
 interface Waiting {
-  readonly message: Message;
-  readonly bytes: number;
-  readonly partition: number;
+  readonly record: EncodedRecord;
   readonly written: PromiseWithResolvers<void>;
 }
 
@@ -30,9 +29,9 @@ interface Waiting {
  */
 export const ROOM = 16 * 1024;
 /** Bytes that may wait for a write: beyond them nobody would wait long enough for the answer. */
+const MOST_WAITING = 64 * 1024 * 1024;
 /** Milliseconds between two looks at the number of partitions, while there is something to write. */
 const LOOK_EVERY = 1000;
-const MOST_WAITING = 64 * 1024 * 1024;
 
 /**
  * Appends records to a topic: what comes while a write is under way goes into the next one, a batch a partition. A record
@@ -71,24 +70,24 @@ export class Appender {
    */
   append(place: Buffer | number, message: Message, room: number | null = null): Promise<void> {
     const { topic, maxBytes } = this.#options;
-    const bytes = recordBytes(message);
-    if (room !== null && bytes + BATCH_BYTES + room > maxBytes) {
-      const detail = `with its headers it takes ${bytes} bytes; journal.maxEventBytes less ${room} is the most`;
+    const record = encodeRecord(message);
+    if (room !== null && bytesOf(record) + BATCH_BYTES + room > maxBytes) {
+      const detail = `with its headers it takes ${bytesOf(record)} bytes; journal.maxEventBytes less ${room} is the most`;
       return Promise.reject(new MillraceError('body_too_large', detail));
     }
     if (this.#bytes > MOST_WAITING) {
       const detail = `topic ${topic}: ${this.#bytes} bytes wait for the brokers`;
       return Promise.reject(new MillraceError('backlog_full', detail));
     }
-    if (typeof place === 'number') return this.#queue(place, message, bytes);
-    if (this.#count > 0) return this.#queue(partitionOf(place, this.#count), message, bytes);
-    return this.#look().then((count) => this.#queue(partitionOf(place, count), message, bytes));
+    if (typeof place === 'number') return this.#queue(place, record);
+    if (this.#count > 0) return this.#queue(partitionOf(place, this.#count), record);
+    return this.#look().then((count) => this.#queue(partitionOf(place, count), record));
   }
 
-  #queue(partition: number, message: Message, bytes: number): Promise<void> {
+  #queue(partition: number, record: EncodedRecord): Promise<void> {
     const written = Promise.withResolvers<void>();
-    getOrMake(this.#queues, partition, () => []).push({ message, bytes, partition, written });
-    this.#bytes += bytes;
+    getOrMake(this.#queues, partition, () => []).push({ record, written });
+    this.#bytes += record.length;
     this.#running ??= this.#run();
     return written.promise;
   }
@@ -126,14 +125,14 @@ export class Appender {
   }
 
   async #write(batches: ReadonlyMap<number, readonly Waiting[]>): Promise<void> {
-    const messages = [...batches].map(
-      ([partition, batch]) => [partition, batch.map(({ message }) => message)] as const,
+    const records = [...batches].map(
+      ([partition, batch]) => [partition, batch.map(({ record }) => record)] as const,
     );
     const results = await this.#writer
-      .write(new Map(messages), this.#abort.signal)
+      .write(new Map(records), this.#abort.signal)
       .catch(
         (error: unknown) =>
-          new Map<number, Written>(messages.map(([partition]) => [partition, toFailure(error)])),
+          new Map<number, Written>(records.map(([partition]) => [partition, toFailure(error)])),
       );
     for (const [partition, batch] of batches) {
       const failure = results.get(partition) ?? null;
@@ -144,8 +143,8 @@ export class Appender {
     }
   }
 
-  #settle({ bytes, written }: Waiting, failure: Written): void {
-    this.#bytes -= bytes;
+  #settle({ record, written }: Waiting, failure: Written): void {
+    this.#bytes -= record.length;
     if (failure === null) written.resolve();
     else if (failure.kind === 'too-large')
       written.reject(new MillraceError('body_too_large', `topic ${this.#options.topic}: ${failure.reason}`));
@@ -157,9 +156,13 @@ export class Appender {
   }
 }
 
+function bytesOf(record: EncodedRecord): number {
+  return RECORD_BYTES + record.length;
+}
+
 /** How many fit into one batch: at least one. */
 function fitting(queue: readonly Waiting[], most: number): number {
   let bytes = BATCH_BYTES;
-  const end = queue.findIndex((each) => (bytes += each.bytes) > most);
+  const end = queue.findIndex((each) => (bytes += bytesOf(each.record)) > most);
   return end === -1 ? queue.length : Math.max(1, end);
 }

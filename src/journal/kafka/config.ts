@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { bytes, choice, duration, NOT_EMPTY, optionalText, text } from '../../lib/fields.ts';
-import { messageOf } from '../../core/errors.ts';
+import { detailOf } from '../../core/errors.ts';
 import { parsePlace } from '../../core/place.ts';
 import { parseMasterKey } from '../../seal/master-key.ts';
 import { connectionFields, readConnection, type Connection } from '../../sinks/kafka/connection.ts';
@@ -162,7 +162,7 @@ function checkEncrypt({ store, masterKey }: KafkaJournal['encrypt'], wrong: Say)
     try {
       parse();
     } catch (error) {
-      wrong(['journal', 'encrypt', key], messageOf(error));
+      wrong(['journal', 'encrypt', key], detailOf(error));
     }
 }
 

@@ -1,4 +1,6 @@
 import { hash } from 'node:crypto';
+import { bodyHashOf, knownBy } from '../identity.ts';
+import { identityOf } from '../segments/records.ts';
 
 /** Words of 32 bits: three of the id's digest, two of the bytes', the second it was received, the offset plus one (low, high). */
 const WORDS = 8;
@@ -7,18 +9,15 @@ const SMALLEST = 1024;
 /** Fuller than this it grows. */
 const FULL = 0.7;
 
-/** What tells a repetition, in 20 bytes: of the source and the id there, and of the bytes. */
+/** What tells a repetition, in 20 bytes: of the source and the id there, and of the bytes, which nobody can guess at without that id. */
 export type Fingerprint = Buffer;
 
 export const FINGERPRINT_BYTES = 20;
 
 /** @param key the id within its source */
 export function fingerprintOf(source: string, key: string, body: Buffer): Fingerprint {
-  const print = Buffer.allocUnsafe(FINGERPRINT_BYTES);
-  // As strings: a buffer for each takes as long as the hash.
-  print.write(hash('sha256', `${source.length}:${source}${key}`, 'binary'), 0, 12, 'latin1');
-  print.write(hash('sha256', body, 'binary'), 12, 8, 'latin1');
-  return print;
+  const known = knownBy(identityOf(source, key), bodyHashOf(body));
+  return Buffer.from(known.key + known.digest, 'latin1');
 }
 
 /** The same of an event whose user was erased before, under the key of now: what was erased must not make it a repetition. */

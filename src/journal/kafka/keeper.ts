@@ -49,6 +49,7 @@ export class Keeper {
       onRecord: (record) => this.#see(record),
       handOver: () => this.#working ?? Promise.resolve(),
       flushSink: () => undefined,
+      onReceived: () => () => undefined,
       addDeadLetter: () => Promise.resolve(),
     });
     this.#share.subscribe(() => void (this.#working ??= this.#work()));

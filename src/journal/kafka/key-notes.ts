@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as wait } from 'node:timers/promises';
-import { MillraceError } from '../../core/errors.ts';
 import { isRecord } from '../../lib/is-record.ts';
 import { Serial } from '../../lib/serial.ts';
-import type { KeyNote, KeyNotes, NamedKey } from '../../seal/place-witness.ts';
-import { toFailure } from '../../sinks/kafka/failure.ts';
+import { said, type KeyNote, type KeyNotes, type NamedKey } from '../../seal/place-witness.ts';
 import type { Read } from './cluster.ts';
-import { readRange } from './read-range.ts';
+import { patiently } from './patience.ts';
+import { pagesOf, readRange } from './read-range.ts';
 import { outsideOf } from './sealed.ts';
 import type { Topics } from './topics.ts';
 
@@ -15,8 +13,10 @@ const KEY = 'millrace-keys/';
 const PARTITION = 0;
 /** Of each partition, the records whose keys are looked for. */
 const NEWEST = 8;
-/** Milliseconds: brokers choose another leader within that, and between two tries. */
-const [PATIENCE, PAUSE] = [30_000, 200];
+/** Records at the beginning and the end of a topic that are looked at by who has no keys. */
+const LOOKED_AT = 4096;
+/** As brokers say it. */
+const UNKNOWN = -1;
 const FETCH = { bytes: 8 * 1024 * 1024, wait: 0 } as const;
 const NEVER = new AbortController().signal;
 
@@ -48,9 +48,8 @@ export class TopicKeyNotes implements KeyNotes {
   read(): Promise<readonly KeyNote[]> {
     return this.#patiently(this.#topic, async () => {
       const cluster = await this.#topics.look();
-      const to = (await cluster.offsets(this.#topic, [PARTITION], 'latest')).get(PARTITION);
-      // Not known is not none: another place would be noted.
-      if (to === undefined || to < this.#position) throw new Error('the end of partition 0 is not known');
+      const to = known(await cluster.offsets(this.#topic, [PARTITION], 'latest'), PARTITION);
+      if (to < this.#position) throw new Error(`partition ${PARTITION}: its end is not known`);
       const found: KeyNote[] = [];
       const range = { from: this.#position, to };
       await readRange(cluster, this.#topic, PARTITION, range, NEVER, (record) =>
@@ -59,6 +58,35 @@ export class TopicKeyNotes implements KeyNotes {
       this.#position = to;
       return found;
     });
+  }
+
+  /**
+   * Why who has no keys must not write here; null where nothing says so. Of a long topic the beginning and the end are read:
+   * the first note is there, or was made when events had come for long, and those that came since are sealed.
+   */
+  async whySealed(): Promise<string | null> {
+    const note = await this.#patiently(this.#topic, () => this.#someNote());
+    if (note !== null) return said(this, note);
+    const isSealed = (await this.newest()).length > 0;
+    return isSealed ? `the newest events of topic ${this.#events} are sealed` : null;
+  }
+
+  async #someNote(): Promise<KeyNote | null> {
+    const cluster = await this.#topics.look();
+    const [begin, end] = [
+      known(await cluster.offsets(this.#topic, [PARTITION], 'earliest'), PARTITION),
+      known(await cluster.offsets(this.#topic, [PARTITION], 'latest'), PARTITION),
+    ];
+    const behind = Math.min(end, begin + LOOKED_AT);
+    for (const range of [
+      { from: begin, to: behind },
+      { from: Math.max(behind, end - LOOKED_AT), to: end },
+    ])
+      for await (const { records } of pagesOf(cluster, this.#topic, PARTITION, range, this.#end.signal)) {
+        const [note] = records.flatMap(noteIn);
+        if (note !== undefined) return note;
+      }
+    return null;
   }
 
   async write(note: KeyNote): Promise<void> {
@@ -75,19 +103,8 @@ export class TopicKeyNotes implements KeyNotes {
     return this.#patiently(this.#events, () => this.#newest());
   }
 
-  /** A process can start while a broker that leads is gone. @throws MillraceError journal_unreadable */
   #patiently<T>(topic: string, work: () => Promise<T>): Promise<T> {
-    return this.#serial.run(async () => {
-      for (const end = performance.now() + PATIENCE; ;)
-        try {
-          return await work();
-        } catch (error) {
-          const detail = `topic ${topic}: ${toFailure(error).reason}`;
-          if (performance.now() > end || this.#end.signal.aborted)
-            throw new MillraceError('journal_unreadable', detail, { cause: error });
-          await wait(PAUSE, undefined, { signal: this.#end.signal });
-        }
-    });
+    return this.#serial.run(() => patiently(topic, work, this.#end.signal));
   }
 
   async #newest(): Promise<readonly NamedKey[]> {
@@ -101,20 +118,29 @@ export class TopicKeyNotes implements KeyNotes {
     const found: [Read, NamedKey][] = [];
     for (const [leader, own] of Map.groupBy(all, (partition) => leaders[partition] ?? -1)) {
       const from = own.flatMap((partition): [number, number][] => {
-        const end = last.get(partition) ?? 0;
-        const begin = Math.max(first.get(partition) ?? 0, end - NEWEST);
-        return begin < end ? [[partition, begin]] : [];
+        const [begin, end] = [known(first, partition), known(last, partition)];
+        return begin < end ? [[partition, Math.max(begin, end - NEWEST)]] : [];
       });
       if (from.length === 0) continue;
-      for (const { records } of await cluster.fetch(leader, { name: this.#events, id }, new Map(from), FETCH))
+      const asked = { name: this.#events, id };
+      for (const { partition, error, records } of await cluster.fetch(leader, asked, new Map(from), FETCH)) {
+        if (error !== 'NONE') throw new Error(`partition ${partition}: ${error}`);
         for (const record of records.slice(-NEWEST)) {
           const outside = outsideOf(record);
           if (outside !== null && outside !== 'damaged') found.push([record, [outside.name, outside.id]]);
         }
+      }
     }
     const inTime = found.toSorted(([one], [other]) => one.time - other.time);
     return [...new Map(inTime.map(([, [name, key]]) => [key, [name, key] as const])).values()];
   }
+}
+
+/** Not known is not none: another place would be noted, and its keys used. */
+function known(offsets: ReadonlyMap<number, number>, partition: number): number {
+  const offset = offsets.get(partition) ?? UNKNOWN;
+  if (offset <= UNKNOWN) throw new Error(`partition ${partition}: its offsets are not known`);
+  return offset;
 }
 
 function noteIn({ key, value }: Pick<Read, 'key' | 'value'>): KeyNote[] {

@@ -5,9 +5,9 @@ import { KeyPlace } from '../../seal/key-place.ts';
 import { parseMasterKey } from '../../seal/master-key.ts';
 import { PlaceWitness, said } from '../../seal/place-witness.ts';
 import type { SharedKeys } from '../../seal/shared-keys.ts';
-import { toFailure } from '../../sinks/kafka/failure.ts';
 import { connectionOf, type KafkaJournal as Section } from './config.ts';
 import { TopicKeyNotes } from './key-notes.ts';
+import { patiently } from './patience.ts';
 import type { KafkaJournal, KafkaJournalOptions } from './store.ts';
 import type { Topics } from './topics.ts';
 
@@ -68,9 +68,9 @@ async function openKeys(
   const { store: place, masterKey } = section.encrypt;
   const notes = new TopicKeyNotes(topics, section);
   if (place === null || masterKey === null) {
-    const [first] = await notes.read();
-    if (first === undefined) return null;
-    throw new MillraceError('keys_elsewhere', `journal.encrypt.store is missing, and ${said(notes, first)}`);
+    const why = await notes.whySealed();
+    if (why === null) return null;
+    throw new MillraceError('keys_elsewhere', `journal.encrypt.store is missing, and ${why}`);
   }
   const { SharedKeys: Keys } = await import('../../seal/shared-keys.ts');
   return openPlace(place, openStore, (store) => {
@@ -90,7 +90,7 @@ export async function withKeyPlace<T>(
   section: FleetSection,
   { openStore, log }: Around,
   isBegun: boolean,
-  work: (witness: PlaceWitness, store: ObjectStore) => Promise<T>,
+  work: (witness: PlaceWitness, store: ObjectStore, place: KeyPlace) => Promise<T>,
 ): Promise<T> {
   const { store: place, masterKey } = section.encrypt;
   if (place === null || masterKey === null)
@@ -100,7 +100,7 @@ export async function withKeyPlace<T>(
     return await openPlace(place, openStore, async (store) => {
       const isNew = async (): Promise<boolean> => (await isUntied(section, topics, store)) && isBegun;
       const opened = await KeyPlace.open(store, parseMasterKey(masterKey), isNew);
-      const result = await work(new PlaceWitness(opened, new TopicKeyNotes(topics, section)), store);
+      const result = await work(new PlaceWitness(opened, new TopicKeyNotes(topics, section)), store, opened);
       await store.close();
       return result;
     });
@@ -139,15 +139,13 @@ async function isUntied(section: FleetSection, topics: Topics, { url }: ObjectSt
 /** Whether nothing was ever written to the topics that are sealed. */
 async function isEmpty(section: Section, topics: Topics): Promise<boolean> {
   const cluster = await topics.look();
-  for (const topic of [section.topic, section.quarantineTopic, section.deadLetterTopic])
-    try {
+  for (const topic of [section.topic, section.quarantineTopic, section.deadLetterTopic]) {
+    const isEmptyNow = await patiently(topic, async () => {
       const partitions = [...(await cluster.topic(topic)).leaders.keys()];
       const ends = await cluster.offsets(topic, partitions, 'latest');
-      if (partitions.some((partition) => ends.get(partition) !== 0)) return false;
-    } catch (error) {
-      throw new MillraceError('journal_unreadable', `topic ${topic}: ${toFailure(error).reason}`, {
-        cause: error,
-      });
-    }
+      return partitions.every((partition) => ends.get(partition) === 0);
+    });
+    if (!isEmptyNow) return false;
+  }
   return true;
 }

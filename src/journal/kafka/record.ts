@@ -68,14 +68,14 @@ export function recordOf(event: Event, key: Buffer | null, extra: Extra): Messag
     ...(reasons.length === 0 ? {} : { reasons }),
     ...(letter === undefined ? {} : { letter }),
   };
-  const named: (readonly [Buffer, Buffer])[] = [
-    [REST, Buffer.from(JSON.stringify(rest))],
-    [ID, Buffer.from(id)],
-    [TYPE, Buffer.from(type)],
+  const named: (readonly [Buffer, string])[] = [
+    [REST, JSON.stringify(rest)],
+    [ID, id],
+    [TYPE, type],
   ];
-  if (team !== null) named.push([TEAM, Buffer.from(team)]);
-  if (user !== null) named.push([USER, Buffer.from(user)]);
-  if (clientUser !== null) named.push([CLIENT_USER, Buffer.from(clientUser)]);
+  if (team !== null) named.push([TEAM, team]);
+  if (user !== null) named.push([USER, user]);
+  if (clientUser !== null) named.push([CLIENT_USER, clientUser]);
   return { key, value: body, headers: named };
 }
 

@@ -22,6 +22,9 @@ export interface Looked {
   readonly name: string | null;
 }
 
+/** `erased`: its key is destroyed, and nobody can open it. */
+export type Appended = 'erased' | void;
+
 /** Where a record goes, and how. */
 interface Place {
   readonly appender: Appender;
@@ -52,17 +55,12 @@ export class Records {
    * @param use the key that it was sealed with before: what was destroyed meanwhile is not sealed anew
    * @returns `erased` when its key is destroyed by now
    */
-  append(to: Place, event: Event, extra: Extra, use: KeyRef | null = null): Promise<'appended' | 'erased'> {
-    if (this.keys === null) return write(to, recordOf(event, to.key, extra)).then(appended);
+  append(to: Place, event: Event, extra: Extra, use: KeyRef | null = null): Promise<Appended> {
+    if (this.keys === null) return write(to, recordOf(event, to.key, extra));
     return this.#appendSealed(to, event, extra, use);
   }
 
-  async #appendSealed(
-    to: Place,
-    event: Event,
-    extra: Extra,
-    use: KeyRef | null,
-  ): Promise<'appended' | 'erased'> {
+  async #appendSealed(to: Place, event: Event, extra: Extra, use: KeyRef | null): Promise<Appended> {
     const message = recordOf(event, to.key, extra);
     const own = await this.#asking((keys) =>
       use === null ? keys.keyOf(event) : keys.find(use.name, use.id),
@@ -74,7 +72,7 @@ export class Records {
     const about = { at: event.receivedAt, ids, again: typeof extra.again === 'string' };
     await write(to, sealMessage(message, own, about));
     // Whoever cannot open it has not got it.
-    return (await this.#asking((keys) => keys.isGone(own))) ? 'erased' : 'appended';
+    return (await this.#asking((keys) => keys.isGone(own))) ? 'erased' : undefined;
   }
 
   /** Whether what its user sent before can be opened by nobody any more: what comes again is none of it. */
@@ -147,10 +145,6 @@ const NEVER = new AbortController().signal;
 function plain(record: Read): Looked {
   const outline = outlineOf(record);
   return { outline, kept: outline === null ? null : keptOf(record), use: null, name: null };
-}
-
-function appended(): 'appended' {
-  return 'appended';
 }
 
 function write({ appender, place, room = null }: Place, message: Message): Promise<void> {

@@ -103,15 +103,16 @@ function timeOf({ at }: Pick<Outside, 'at'>): string {
 }
 
 /** Headers one after the other, each with the lengths of name and value in front, then the value. */
-function packed({ headers, value }: Message): Buffer {
+function packed({ headers, value: body }: Message): Buffer {
   const parts: Buffer[] = [Buffer.of(headers.length)];
-  for (const [name, text] of headers) {
+  for (const [name, value] of headers) {
+    const text = typeof value === 'string' ? Buffer.from(value) : value;
     const lengths = Buffer.allocUnsafe(5);
     lengths.writeUInt8(name.length);
     lengths.writeUInt32LE(text.length, 1);
     parts.push(lengths, name, text);
   }
-  return Buffer.concat([...parts, value ?? Buffer.alloc(0)]);
+  return Buffer.concat([...parts, body ?? Buffer.alloc(0)]);
 }
 
 function unpacked(bytes: Buffer): RawRecord {

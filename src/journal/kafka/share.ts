@@ -16,6 +16,8 @@ export interface ShareOptions extends ReadingOptions {
   readonly session: number;
   /** Makes a client; `patience`: milliseconds that a request may take which waits for others. */
   readonly connect: (patience: number) => Promise<Cluster>;
+  /** Calls back when this process takes an event in. */
+  readonly onReceived: (listener: () => void) => () => void;
   /** Before partitions go to others: what is in flight is answered, and what the sink holds is confirmed, as far as can be. */
   readonly handOver: (signal: AbortSignal) => Promise<void>;
   readonly addDeadLetter: (letter: Omit<DeadLetter, 'key'>) => Promise<void>;
@@ -77,6 +79,10 @@ export class Share implements EventLog {
   subscribe(listener: (lastSeq: number) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  onReceived(listener: () => void): () => void {
+    return this.#options.onReceived(listener);
   }
 
   /** Begins to join. */

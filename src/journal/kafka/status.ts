@@ -1,4 +1,3 @@
-import { MillraceError } from '../../core/errors.ts';
 import type { CursorStatus, JournalStatus } from '../../core/journal.ts';
 import type { Cluster } from './cluster.ts';
 import type { Letters } from './letters.ts';
@@ -10,8 +9,6 @@ export interface CountedTopic {
   /** Names of those of now. */
   readonly sinks: () => readonly string[];
 }
-
-type Counts = Awaited<ReturnType<Letters['counts']>>;
 
 /** Milliseconds for which a status holds: each asks the brokers. */
 const STATUS_AGE = 2000;
@@ -26,7 +23,6 @@ export class TopicStatus {
   readonly #letters: Pick<Letters, 'counts'>;
   /** When a record came, by partition and offset: sinks stand at the same ones, and one that is in trouble stays there. */
   readonly #times = new Map<string, number>();
-  #counts: Counts = { quarantined: 0, deadLetters: 0 };
   #last: { readonly at: number; readonly answer: Promise<JournalStatus> } | null = null;
 
   constructor(options: CountedTopic, connect: () => Promise<Cluster>, letters: Pick<Letters, 'counts'>) {
@@ -82,20 +78,10 @@ export class TopicStatus {
       lastSeq: sum(last),
       bytes: 0,
       maxBytes: 0,
-      ...(await this.#countsOfLetters()),
+      ...(await this.#letters.counts()),
       damaged: 0,
       cursors,
     };
-  }
-
-  /** As they were, when some of them cannot be opened: how far the sinks are is to be said all the same. */
-  async #countsOfLetters(): Promise<Counts> {
-    try {
-      this.#counts = await this.#letters.counts();
-    } catch (error) {
-      if (!(error instanceof MillraceError)) throw error;
-    }
-    return this.#counts;
   }
 
   /** When the first record from an offset on was written; now, where there is none. */

@@ -27,7 +27,7 @@ import { Ledger } from './ledger.ts';
 import { Letters } from './letters.ts';
 import type { Extra } from './record.ts';
 import { Recent, recentName } from './recent.ts';
-import type { Records } from './records.ts';
+import type { Appended, Records } from './records.ts';
 import { SharedLog } from './shared-log.ts';
 import { Share, type ShareOptions } from './share.ts';
 import { TopicStatus } from './status.ts';
@@ -71,6 +71,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
   readonly #status: TopicStatus;
   readonly #shares = new Map<string, Share>();
   readonly #recent = new Recent(REMEMBERED);
+  readonly #received = new Set<() => void>();
   #keeper: Keeper | null = null;
   #accepted = 0;
 
@@ -245,7 +246,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
     { handling = {}, ...extra }: Extra,
     room: number | null = null,
     use: KeyRef | null = null,
-  ): Promise<'appended' | 'erased'> {
+  ): Promise<Appended> {
     const { targetsOf, records } = this.#options;
     const only = targetsOf({ type: event.type, handling }).map(formatTarget);
     const user = event.user === null || event.user === '' ? null : Buffer.from(event.user.toWellFormed());
@@ -260,7 +261,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
     kind: 'accepted' | 'quarantined',
     event: Event,
     dedupKey: string,
-    append: () => Promise<'appended' | 'erased'>,
+    append: () => Promise<Appended>,
   ): Promise<AppendResult> {
     const name = recentName(kind, event.source, dedupKey, event.body);
     const work = (): Promise<AppendResult> =>
@@ -268,6 +269,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
         if (result === 'erased') return ERASED;
         this.#recent.add(name);
         this.#accepted += 1;
+        for (const listener of this.#received) listener();
         return { status: 'accepted', seq: this.#accepted };
       });
     if (!this.#recent.has(name)) return work();
@@ -289,6 +291,10 @@ export class KafkaJournal implements EventStore, ErasableStore {
       connect: (patience) => Cluster.load(connection, timeout, patience),
       handOver: (signal) => handOver(sink, signal),
       flushSink: () => flushSink(sink),
+      onReceived: (listener) => {
+        this.#received.add(listener);
+        return () => this.#received.delete(listener);
+      },
       addDeadLetter: (letter) => this.addDeadLetter(letter),
       records,
       log,

@@ -5,6 +5,7 @@ import type { Connection } from '../../sinks/kafka/connection.ts';
 import { toFailure } from '../../sinks/kafka/failure.ts';
 import { Appender } from './appender.ts';
 import { Cluster } from './cluster.ts';
+import { patiently } from './patience.ts';
 import { dangersOf, type TopicUse } from './settings.ts';
 import { MOST_CHUNK_BYTES } from './window.ts';
 
@@ -46,11 +47,14 @@ export class Topics {
   /** @throws MillraceError journal_unreadable naming the topic that is not there, or that no broker answers */
   async open(): Promise<void> {
     const { topic, windowTopic } = this.#options;
-    for (const appender of this.#all)
-      await appender.partitions().catch((error: unknown) => {
-        const detail = `topic ${appender.topic}: ${toFailure(error).reason}`;
+    // That no broker answers is said at once.
+    await this.#load()
+      .then((client) => client.connect())
+      .catch((error: unknown) => {
+        const detail = `topic ${topic}: ${toFailure(error).reason}`;
         throw new MillraceError('journal_unreadable', detail, { cause: error });
       });
+    for (const appender of this.#all) await patiently(appender.topic, () => appender.partitions());
     const [count, own] = [await this.events.partitions(), await this.window.partitions()];
     if (count !== own)
       throw new MillraceError(

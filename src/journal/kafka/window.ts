@@ -52,8 +52,11 @@ export function idsOf({
   const print = fingerprintOf(event.source, dedupKey, event.body);
   const own = { print, second: secondOf(event.receivedAt) };
   if (again === null) return [own];
-  // No source has this name.
-  const retried = { print: fingerprintOf('', again, event.body), second: null };
+  // No source has this name; and its number alone could be guessed.
+  const retried = {
+    print: fingerprintOf('', `${again} ${event.source} ${dedupKey}`, event.body),
+    second: null,
+  };
   return again.startsWith(RELEASED) ? [retried, own] : [retried];
 }
 

@@ -1,5 +1,5 @@
 import type { Owners } from '../../core/erasure.ts';
-import { idOf, NO_ID, RECORD_HEADER, erasedMark, withoutDigest } from './format.ts';
+import { idOf, NO_ID, RECORD_HEADER, erasedMark, withoutDigest, type KnownBy } from './format.ts';
 import type { SegmentLog } from './log.ts';
 import { rowAt } from './records.ts';
 import { itemsFrom, recordsFrom, type Walked } from './records-from.ts';
@@ -78,9 +78,6 @@ export function eraseRecords(log: SegmentLog, seqs: readonly number[]): void {
     segment.overwrite(Buffer.alloc(size - RECORD_HEADER), at + RECORD_HEADER);
   for (const segment of touched) segment.sync();
 }
-
-/** What stands for an id, and for the bytes of a body: whoever guesses a body could tell by it. */
-export type KnownBy = ReturnType<typeof idOf>;
 
 /**
  * Writes over bytes in which no event can be found any more, where they name a subject, and over what

@@ -189,8 +189,13 @@ export function spoil(bytes: Buffer, at: number): void {
   bytes.writeUInt32LE(~bytes.readUInt32LE(at + 4) >>> 0, at + 4);
 }
 
-/** A character for each byte. */
-export function idOf(bytes: Buffer, at: number): { readonly key: string; readonly digest: string } {
+/** What stands for an event's source and its id there, and for its bytes: a character for each byte. */
+export interface KnownBy {
+  readonly key: string;
+  readonly digest: string;
+}
+
+export function idOf(bytes: Buffer, at: number): KnownBy {
   return {
     key: bytes.toString('latin1', at + 40, at + 52),
     digest: bytes.toString('latin1', at + 52, at + 60),

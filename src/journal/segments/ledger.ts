@@ -1,5 +1,5 @@
 import type { CursorStatus, EventHead } from '../../core/journal.ts';
-import { NO_ID, RECORD_HEADER, idOf } from './format.ts';
+import { NO_ID, RECORD_HEADER, idOf, type KnownBy } from './format.ts';
 import type { SegmentLog } from './log.ts';
 import { titleAt } from './records.ts';
 import { itemsFrom, recordsFrom, type Walked } from './records-from.ts';
@@ -55,7 +55,7 @@ export function behind(log: SegmentLog, sink: string, seq: number, now: number):
 export function idsAfter(
   log: SegmentLog,
   seq: number,
-  tell: (id: { readonly key: string; readonly digest: string }, seq: number, at: number) => void,
+  tell: (id: KnownBy, seq: number, at: number) => void,
 ): void {
   let since = 0;
   for (const { item } of itemsFrom(log, seq + 1)) {

@@ -5,7 +5,7 @@ import type { ConfigAround, SinkDescription, SinkFolder } from '../../core/sink.
 import type { FileFormat } from '../../core/archive.ts';
 import { COMPRESSIONS } from '../../core/compression.ts';
 import { isStoreUrl, parsePlace } from '../../core/place.ts';
-import { messageOf } from '../../core/errors.ts';
+import { detailOf } from '../../core/errors.ts';
 import { isRecord } from '../../lib/is-record.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { bytes, choice, duration, NOT_EMPTY, optionalText } from '../../lib/fields.ts';
@@ -19,7 +19,7 @@ const masterKey = z.string().transform((text, context) => {
   try {
     return parseMasterKey(text);
   } catch (error) {
-    context.addIssue({ code: 'custom', message: messageOf(error) });
+    context.addIssue({ code: 'custom', message: detailOf(error) });
     return z.NEVER;
   }
 });
@@ -32,7 +32,7 @@ const schema = z.strictObject({
       try {
         parsePlace(path);
       } catch (error) {
-        context.addIssue({ code: 'custom', message: messageOf(error) });
+        context.addIssue({ code: 'custom', message: detailOf(error) });
       }
     })
     .describe(

@@ -45,6 +45,13 @@ export class Finisher {
     this.#events = events;
   }
 
+  /** Bytes of parts that are not finished, as they lie on the disk. */
+  get waiting(): number {
+    let bytes = 0;
+    for (const { length } of new Set([...this.#underWay.keys(), ...this.#failed.keys()])) bytes += length;
+    return bytes;
+  }
+
   /** Files that fail again and again. */
   troubles(): SinkTrouble[] {
     const all = [...this.#troubled];

@@ -14,6 +14,8 @@ export interface Lane {
   part: Part | null;
   /** Monotonic time at which the part is old enough to be finished. */
   due: number;
+  /** The part that was sealed last is on the disk. */
+  closed: Promise<void>;
   cancelTimer: () => void;
 }
 
@@ -32,6 +34,8 @@ export class Lanes {
   readonly #lanes = new Map<string, Lane>();
   /** Parts with an open handle, least recently used first. */
   readonly #handles = new Map<Part, Lane>();
+  /** Of parts that were sealed. */
+  readonly #closing = new Set<Promise<void>>();
 
   constructor(
     context: Pick<SinkContext, 'clock' | 'log'>,
@@ -48,7 +52,8 @@ export class Lanes {
   /** The lane of a folder, made if there is none. */
   of(folder: string): Lane {
     return getOrMake(this.#lanes, folder, () => {
-      return { folder, serial: new Serial(), part: null, due: 0, cancelTimer: () => undefined };
+      const part = { part: null, due: 0, closed: Promise.resolve(), cancelTimer: () => undefined };
+      return { folder, serial: new Serial(), ...part };
     });
   }
 
@@ -62,9 +67,10 @@ export class Lanes {
     }
   }
 
-  /** Runs a task in every lane there is now, side by side. */
+  /** Runs a task in every lane there is now, side by side; what was sealed is handed on when it resolves. */
   async each(task: (lane: Lane) => Promise<void>): Promise<void> {
     await Promise.all(Array.from(this.#lanes.values(), (lane) => this.run(lane, () => task(lane))));
+    await Promise.all(this.#closing);
   }
 
   assign(lane: Lane, part: Part): void {
@@ -82,11 +88,22 @@ export class Lanes {
     return part.length >= this.#rotate.bytes || this.#context.clock.monotonic() >= due;
   }
 
-  /** Takes the part out of its lane and hands it on to be finished. */
+  /**
+   * Takes the part out of its lane, and hands it on to be finished when it is on the disk, which is not waited for: the next part can
+   * be written meanwhile. One at a time, so that a slow disk slows down what is added.
+   */
   async seal(lane: Lane): Promise<void> {
     const { part } = lane;
     if (part === null) return;
     this.#takeOut(lane, part);
+    await lane.closed;
+    const closed = this.#close(part).finally(() => this.#closing.delete(closed));
+    this.#closing.add(closed);
+    lane.closed = closed;
+  }
+
+  /** Never rejects. */
+  async #close(part: Part): Promise<void> {
     try {
       await part.close();
     } catch (error) {

@@ -60,7 +60,8 @@ export class Part extends AppendFile {
   /** Of those events. */
   destination: string | null = null;
   readonly care: PartCare;
-  readonly #hash: Hash | null;
+  /** Null too when it may hold what is not in the file. */
+  #hash: Hash | null;
 
   constructor(place: PartPlace, { stats, length = 0, form }: PartState = {}, care = CAREFUL) {
     super(pathIn(place, PART_EXTENSION), length, care.syncs);
@@ -93,9 +94,17 @@ export class Part extends AppendFile {
    * @throws FileGone when what it holds is lost
    */
   async add(lines: readonly Buffer[], events: readonly Pick<Event, 'type' | 'receivedAt'>[]): Promise<void> {
-    await this.append(...lines);
-    for (const piece of lines) this.#hash?.update(piece);
+    try {
+      await this.append(...lines);
+    } catch (error) {
+      this.#hash = null;
+      throw error;
+    }
     for (const event of events) this.stats.add(event.type, event.receivedAt);
+  }
+
+  protected override whileWriting(pieces: readonly Buffer[]): void {
+    for (const piece of pieces) this.#hash?.update(piece);
   }
 
   /** Removes a closed part that holds nothing. */

@@ -145,7 +145,7 @@ export class FilesSink implements Sink {
   }
 
   async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
-    const full = this.#target.full();
+    const full = this.#target.full(this.#finisher?.waiting ?? 0);
     if (full !== null) return batch.map(() => ({ status: 'retry', reason: full, sink: true }));
     const results: SendResult[] = [];
     /** What is to be written, by folder, with its places in the batch. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { rename } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import { isPendingSegment } from '../../archive/kept-segments.ts';
+import { isOfSegments } from '../../archive/kept-segments.ts';
 import { ManifestChain } from '../../archive/manifest-chain.ts';
 import { DATA_EXTENSIONS, FILE_FORMS, type FileForm, type FileFormat } from '../../core/archive.ts';
 import { messageOf } from '../../core/errors.ts';
@@ -67,8 +67,6 @@ export class StoreTarget implements Target {
   readonly #files: FinishedFiles;
   /** Parts that are neither confirmed nor lost. */
   readonly #held = new Set<Part>();
-  /** Sealed parts, with what they take on the disk. */
-  readonly #waiting = new Map<Part, number>();
   #opened: Opened | null = null;
   #leftListed: ReadonlySet<string> = new Set();
 
@@ -114,8 +112,7 @@ export class StoreTarget implements Target {
       finishedAs: (place) => this.#finishedAs(place, listed),
       listed: (names) => Promise.resolve(new Set([...names].filter((name) => listed.has(name)))),
       dispose: (part) => this.#endPart(part),
-      isOwn: (name) =>
-        isPendingSegment(name) || FILE_FORMS.some((each) => name.endsWith(DATA_EXTENSIONS[each])),
+      isOwn: (name) => isOfSegments(name) || FILE_FORMS.some((each) => name.endsWith(DATA_EXTENSIONS[each])),
     };
   }
 
@@ -133,7 +130,6 @@ export class StoreTarget implements Target {
   async finish(part: Part, { signal, onLeft }: Finishing): Promise<string> {
     const { onStep, context } = this.#options;
     const { chain } = this.#get();
-    this.#waiting.set(part, part.length);
     const format = formatFor(part, this.#options.format);
     onStep('sealed');
     const { file, ...written } = await this.#files.make(part, format, signal);
@@ -161,7 +157,6 @@ export class StoreTarget implements Target {
 
   finished(part: Part): void {
     const state = this.#stateOf(part);
-    this.#waiting.delete(part);
     state.answer = DELIVERED;
     state.until.resolve();
     this.#held.delete(part);
@@ -173,17 +168,14 @@ export class StoreTarget implements Target {
     return this.#stateOf(part).answer;
   }
 
-  full(): string | null {
-    let bytes = 0;
-    for (const length of this.#waiting.values()) bytes += length;
-    return bytes < this.#options.mostWaiting
+  full(waiting: number): string | null {
+    return waiting < this.#options.mostWaiting
       ? null
-      : `${formatBytes(bytes)} wait for ${this.name}; nothing more is taken until it takes them`;
+      : `${formatBytes(waiting)} wait for ${this.name}; nothing more is taken until it takes them`;
   }
 
   lost(part: Part, why: string): Promise<void> {
     const state = this.#stateOf(part);
-    this.#waiting.delete(part);
     this.#held.delete(part);
     state.answer = null;
     this.#sent.confirmed(part);

@@ -65,8 +65,8 @@ export interface Target {
   finished(part: Part): void;
   /** What an event in the part is answered with; null when the part is lost. */
   answer(part: Part): SendResult | null;
-  /** Why nothing more can be taken now, or null. */
-  full(): string | null;
+  /** Why nothing more can be taken now, or null. @param waiting bytes of parts that are not finished */
+  full(waiting: number): string | null;
   /** A part has disappeared with all that was in it. */
   lost(part: Part, why: string): Promise<void>;
   /** What to do about a folder for open parts that was replaced. */

@@ -1,7 +1,7 @@
 import { isIP, type BlockList } from 'node:net';
 import { z } from 'zod';
 import { splitSecrets } from '../../core/secrets.ts';
-import { MillraceError, messageOf } from '../../core/errors.ts';
+import { detailOf, messageOf } from '../../core/errors.ts';
 import type { SinkDescription } from '../../core/sink.ts';
 import { isRecord } from '../../lib/is-record.ts';
 import { bytes, choice, count, duration, optionalText, texts } from '../../lib/fields.ts';
@@ -190,7 +190,7 @@ function secretsOf(written: readonly string[], sign: HttpOptions['sign'], wrong:
       if (parsed.version === 'v1' || parsed.sign !== null) return [parsed];
       wrong(`${where} is a public key, which cannot sign`);
     } catch (error) {
-      wrong(error instanceof MillraceError ? error.detail : messageOf(error));
+      wrong(detailOf(error));
     }
     return [];
   });

@@ -7,7 +7,7 @@ export interface Message {
   readonly key: Buffer | null;
   /** Null takes out of a compacted topic what is kept under the key. */
   readonly value: Buffer | null;
-  readonly headers: readonly (readonly [name: Buffer, value: Buffer])[];
+  readonly headers: readonly (readonly [name: Buffer, value: Buffer | string])[];
 }
 
 const PLAIN = {};
@@ -21,9 +21,7 @@ export function toMessage(event: JournalEvent, compression: Compression): Messag
   const { body, user } = event;
   const zipped = isZipped(event, compression);
   const metadata = metadataOf(event, zipped ? ZIPPED : PLAIN, wellFormed);
-  const headers = Object.entries(metadata).map(
-    ([name, value]) => [Buffer.from(name), Buffer.from(value)] as const,
-  );
+  const headers = Object.entries(metadata).map(([name, value]) => [Buffer.from(name), value] as const);
   const key = user === null || user === '' ? null : Buffer.from(wellFormed(user));
   if (!zipped) return { key, value: body, headers };
   const packed = zip(body);
@@ -36,14 +34,5 @@ function wellFormed(text: string): string {
   return text.toWellFormed();
 }
 
-/** What a batch takes beside its records. */
-export const BATCH_BYTES = 61;
-/** Most bytes of the lengths, the offset and the time of a record; of the two lengths of a header. */
-const [RECORD_BYTES, HEADER_BYTES] = [36, 10];
-
-/** Bytes that the record takes in a batch before compression, hardly more than it really does. */
-export function recordBytes({ key, value, headers }: Message): number {
-  let bytes = RECORD_BYTES + (key?.length ?? 0) + (value?.length ?? 0);
-  for (const [name, text] of headers) bytes += HEADER_BYTES + name.length + text.length;
-  return bytes;
-}
+/** What a batch takes beside its records, and a record beside its bytes, at most. */
+export const [BATCH_BYTES, RECORD_BYTES] = [61, 12];

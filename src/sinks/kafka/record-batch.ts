@@ -30,24 +30,24 @@ const NOTHING = -1;
 const ZEROS = 2;
 
 export function encodeBatch(
-  messages: readonly Message[],
+  records: readonly EncodedRecord[],
   head: BatchHead,
   checksum: (bytes: Buffer) => number,
 ): Buffer {
-  const batch = encodeRecords(messages);
-  return withHead(batch, messages.length, head, 0, checksum);
+  const batch = joined(records);
+  return withHead(batch, records.length, head, 0, checksum);
 }
 
 export async function encodeCompressed(
-  messages: readonly Message[],
+  records: readonly EncodedRecord[],
   head: BatchHead,
   checksum: (bytes: Buffer) => number,
   { bitmask, compress }: Compression,
 ): Promise<Buffer> {
-  const packed = await compress(encodeRecords(messages).subarray(HEAD_BYTES));
+  const packed = await compress(joined(records).subarray(HEAD_BYTES));
   const batch = Buffer.allocUnsafe(HEAD_BYTES + packed.length);
   packed.copy(batch, HEAD_BYTES);
-  return withHead(batch, messages.length, head, bitmask, checksum);
+  return withHead(batch, records.length, head, bitmask, checksum);
 }
 
 function withHead(
@@ -73,41 +73,62 @@ function withHead(
 }
 
 /** The records, behind room for the head. */
-function encodeRecords(messages: readonly Message[]): Buffer {
-  const sizes = messages.map(sizeOf);
+function joined(records: readonly EncodedRecord[]): Buffer {
   let total = HEAD_BYTES;
-  for (const size of sizes) total += numberBytes(size) + size;
+  for (const [index, record] of records.entries()) {
+    const size = sizeAt(record, index);
+    total += numberBytes(size) + size;
+  }
   const batch = Buffer.allocUnsafe(total);
   let at = HEAD_BYTES;
-  for (const [index, message] of messages.entries()) {
-    at = putNumber(batch, at, sizes[index] ?? 0);
+  for (const [index, record] of records.entries()) {
+    at = putNumber(batch, at, sizeAt(record, index));
     batch[at] = 0;
     batch[at + 1] = 0;
     at = putNumber(batch, at + ZEROS, index);
-    at = putBytes(batch, at, message.key);
-    at = putBytes(batch, at, message.value);
-    at = putNumber(batch, at, message.headers.length);
-    for (const [name, value] of message.headers) at = putBytes(batch, putBytes(batch, at, name), value);
+    batch.set(record, at);
+    at += record.length;
   }
   return batch;
 }
 
 /** Bytes of a record after its length. */
-function sizeOf({ key, value, headers }: Message, index: number): number {
-  let size = ZEROS + numberBytes(index) + bytesOf(key) + bytesOf(value) + numberBytes(headers.length);
+function sizeAt(record: EncodedRecord, index: number): number {
+  return ZEROS + numberBytes(index) + record.length;
+}
+
+/** A record as it lies in a batch, behind its place there. */
+export type EncodedRecord = Buffer;
+
+export function encodeRecord({ key, value, headers }: Message): EncodedRecord {
+  let size = bytesOf(key) + bytesOf(value) + numberBytes(headers.length);
   for (const [name, text] of headers) size += bytesOf(name) + bytesOf(text);
-  return size;
+  const record = Buffer.allocUnsafe(size);
+  let at = putBytes(record, putBytes(record, 0, key), value);
+  at = putNumber(record, at, headers.length);
+  for (const [name, text] of headers) at = putBytes(record, putBytes(record, at, name), text);
+  return record;
 }
 
-function bytesOf(value: Buffer | null): number {
-  return value === null ? 1 : numberBytes(value.length) + value.length;
+function bytesOf(value: Buffer | string | null): number {
+  if (value === null) return 1;
+  const length = typeof value === 'string' ? Buffer.byteLength(value) : value.length;
+  return numberBytes(length) + length;
 }
 
-function putBytes(into: Buffer, at: number, value: Buffer | null): number {
+function putBytes(into: Buffer, at: number, value: Buffer | string | null): number {
   if (value === null) return putNumber(into, at, NOTHING);
-  const begin = putNumber(into, at, value.length);
-  into.set(value, begin);
-  return begin + value.length;
+  if (typeof value !== 'string') {
+    const begin = putNumber(into, at, value.length);
+    into.set(value, begin);
+    return begin + value.length;
+  }
+  // Of most texts the length of the length is known before they are written.
+  const begin = at + numberBytes(value.length);
+  const length = into.write(value, begin);
+  if (numberBytes(length) === begin - at) putNumber(into, at, length);
+  else into.write(value, putNumber(into, at, length));
+  return at + numberBytes(length) + length;
 }
 
 /** Seven bits a byte, the sign in the lowest. */

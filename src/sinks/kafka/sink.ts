@@ -7,8 +7,9 @@ import { badTopic, NO_TOPIC } from '../topic.ts';
 import { Client } from './client.ts';
 import type { KafkaOptions } from './config.ts';
 import { toFailure } from './failure.ts';
-import { BATCH_BYTES, recordBytes, toMessage, type Message } from './message.ts';
+import { BATCH_BYTES, RECORD_BYTES, toMessage } from './message.ts';
 import { partitionOf } from './partition.ts';
+import { encodeRecord, type EncodedRecord } from './record-batch.ts';
 import { isTopic } from './topic.ts';
 import { Writer } from './writer.ts';
 
@@ -20,10 +21,10 @@ export function createSink(options: KafkaOptions, context: SinkContext): Sink {
 
 const IN_FLIGHT = 4;
 
-/** A message, and where its result goes. */
+/** A record, and where its result goes. */
 interface Entry {
   readonly index: number;
-  readonly message: Message;
+  readonly record: EncodedRecord;
 }
 
 /** One `send`. */
@@ -108,10 +109,11 @@ export class KafkaSink implements Sink {
     const any = this.#turn++;
     const queues = new Map<number, Entry[]>();
     for (const [index, message] of messages.entries()) {
-      const bytes = BATCH_BYTES + recordBytes(message);
+      const record = encodeRecord(message);
+      const bytes = BATCH_BYTES + RECORD_BYTES + record.length;
       const partition = message.key === null ? any % partitions : partitionOf(message.key, partitions);
       if (bytes > maxEventBytes) results[index] = tooLarge(bytes, maxEventBytes);
-      else getOrMake(queues, partition, () => []).push({ index, message });
+      else getOrMake(queues, partition, () => []).push({ index, record });
     }
     while (queues.size > 0 && !job.signal.aborted) await this.#round(writer, queues, job);
   }
@@ -121,10 +123,10 @@ export class KafkaSink implements Sink {
     const batches = new Map<number, readonly Entry[]>();
     for (const [partition, queue] of queues)
       batches.set(partition, queue.splice(0, fitting(queue, this.#options.maxEventBytes)));
-    const messages = [...batches].map(
-      ([partition, entries]) => [partition, entries.map(({ message }) => message)] as const,
+    const records = [...batches].map(
+      ([partition, entries]) => [partition, entries.map(({ record }) => record)] as const,
     );
-    const written = await writer.write(new Map(messages), signal);
+    const written = await writer.write(new Map(records), signal);
     for (const [partition, entries] of batches) {
       const failure = written.get(partition) ?? null;
       const result = failure === null ? DELIVERED : resultOf(placeOf(topic), failure, entries.length);
@@ -161,8 +163,8 @@ export class KafkaSink implements Sink {
 /** How many of the entries one batch holds: at least one. */
 function fitting(entries: readonly Entry[], most: number): number {
   let bytes = BATCH_BYTES;
-  const end = entries.findIndex(({ message }) => {
-    bytes += recordBytes(message);
+  const end = entries.findIndex(({ record }) => {
+    bytes += RECORD_BYTES + record.length;
     return bytes > most;
   });
   return end === -1 ? entries.length : Math.max(1, end);

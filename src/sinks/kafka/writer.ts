@@ -4,7 +4,7 @@ import { Serial } from '../../lib/serial.ts';
 import { STOPPED_FAILURE, type Failure } from '../failure.ts';
 import type { Client, Identity, PartitionAnswer } from './client.ts';
 import { failureOfCode, toFailure } from './failure.ts';
-import type { Message } from './message.ts';
+import type { EncodedRecord } from './record-batch.ts';
 
 export interface WriterOptions {
   readonly topic: string;
@@ -15,12 +15,12 @@ export interface WriterOptions {
   readonly timeout: number;
 }
 
-/** What became of a partition's messages: null when all in-sync replicas have them. */
+/** What became of a partition's records: null when all in-sync replicas have them. */
 export type Written = Failure | null;
 
 /** What of one `write` is still to be tried. */
 interface Try {
-  readonly left: Map<number, readonly Message[]>;
+  readonly left: Map<number, readonly EncodedRecord[]>;
   readonly written: Map<number, Written>;
   /** Whether to ask anew who leads. */
   readonly look: boolean;
@@ -66,7 +66,7 @@ export class Writer {
 
   /** At most one batch a partition. Settles hardly after its time, or after the signal aborts. */
   async write(
-    batches: ReadonlyMap<number, readonly Message[]>,
+    batches: ReadonlyMap<number, readonly EncodedRecord[]>,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, Written>> {
     const late = new AbortController();
@@ -82,7 +82,7 @@ export class Writer {
 
   /** @param end aborts with `signal`, and when the time is over */
   async #write(
-    left: Map<number, readonly Message[]>,
+    left: Map<number, readonly EncodedRecord[]>,
     end: AbortSignal,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, Written>> {
@@ -122,16 +122,16 @@ export class Writer {
       const batches = new Map(
         partitions.map((each) => [
           each,
-          { messages: left.get(each) ?? [], sequence: sequences.get(each) ?? 0 },
+          { records: left.get(each) ?? [], sequence: sequences.get(each) ?? 0 },
         ]),
       );
       try {
         const answers = await client.produce(leader, { topic, batches, identity, codec }, end);
-        for (const [partition, { messages }] of batches) {
+        for (const [partition, { records }] of batches) {
           const answer = answers.get(partition) ?? { name: 'NETWORK_EXCEPTION', message: 'no answer' };
           written.set(partition, outcomeOf(answer));
           if (STORED.has(answer.name))
-            sequences.set(partition, (sequences.get(partition) ?? 0) + messages.length);
+            sequences.set(partition, (sequences.get(partition) ?? 0) + records.length);
           if (STRANGER.test(answer.name) && this.#identity === identity) this.#identity = null;
           if (!PASSING.test(answer.name)) left.delete(partition);
         }
@@ -144,7 +144,7 @@ export class Writer {
   }
 
   /** An identity under which all that is to be written is new: the one there is, or another; null for none at all. */
-  async #identify(batches: ReadonlyMap<number, readonly Message[]>): Promise<Identity | null> {
+  async #identify(batches: ReadonlyMap<number, readonly EncodedRecord[]>): Promise<Identity | null> {
     if (!this.#options.idempotent) return null;
     const last = this.#identity;
     const full = [...batches].some(

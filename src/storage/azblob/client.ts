@@ -21,7 +21,7 @@ export async function clientOf(
   const isNamed = settings.account !== null || settings.endpoint !== null;
   const connectionString =
     settings.connectionString ?? (isNamed ? undefined : env['AZURE_STORAGE_CONNECTION_STRING'] || undefined);
-  if (connectionString !== undefined) return new ContainerClient(connectionString, container, OPTIONS);
+  if (connectionString !== undefined) return clientBy(connectionString, container);
   const account = settings.account ?? (isNamed ? null : env['AZURE_STORAGE_ACCOUNT'] || null);
   const key = settings.accountKey ?? (isNamed ? null : env['AZURE_STORAGE_KEY'] || null);
   if (account === null && settings.endpoint === null)
@@ -47,6 +47,18 @@ export async function clientOf(
     clientId === null ? {} : { managedIdentityClientId: clientId },
   );
   return new ContainerClient(url, credential, OPTIONS);
+}
+
+function clientBy(connectionString: string, container: string): ContainerClient {
+  try {
+    return new ContainerClient(connectionString, container, OPTIONS);
+  } catch {
+    // What the library says of it may repeat a part of it.
+    throw new MillraceError(
+      'usage',
+      'azblob:// has a connection string (storage.azblob.connectionString, or AZURE_STORAGE_CONNECTION_STRING) that is none; copy it anew from the access keys of the account',
+    );
+  }
 }
 
 /** The first label of a service's host; emulators have it in the path. */

@@ -16,9 +16,8 @@ const FAULTS: Readonly<Record<string, StorageFault>> = {
   BlobAlreadyExists: 'changed',
   ConditionNotMet: 'changed',
   TargetConditionNotMet: 'changed',
-  // In a tier that has to be restored first.
-  BlobArchived: 'invalid',
-  BlobBeingRehydrated: 'invalid',
+  BlobArchived: 'archived',
+  BlobBeingRehydrated: 'archived',
   ServerBusy: 'busy',
   OperationTimedOut: 'unreachable',
   // By a legal hold, a policy or a lease: nothing that passes in a minute.

@@ -23,10 +23,12 @@ const FAULTS: Readonly<Record<string, StorageFault>> = {
   InvalidToken: 'denied',
   CredentialsProviderError: 'denied',
   TokenProviderError: 'denied',
-  // In a class that has to be restored first, as Glacier's.
-  InvalidObjectState: 'invalid',
+  InvalidObjectState: 'archived',
   NotImplemented: 'invalid',
 };
+
+/** As the SDK says it before it asks for anything. */
+const NO_REGION = /^Region (is missing|not accepted)/;
 
 export function faultOf(error: unknown): StorageError {
   const said = error as Partial<S3ServiceException> & {
@@ -37,7 +39,8 @@ export function faultOf(error: unknown): StorageError {
   const name = said.name ?? '';
   const retryAfter = parseRetryAfter(said.$response?.headers?.['retry-after'], Date.now());
   const options = { cause: error, ...(retryAfter === null ? {} : { delayMs: retryAfter }) };
-  const fault = isSkewed(said) ? 'busy' : (FAULTS[name] ?? faultByStatus(status));
+  const known = NO_REGION.test(messageOf(error)) ? 'denied' : FAULTS[name];
+  const fault = isSkewed(said) ? 'busy' : (known ?? faultByStatus(status));
   const line = messageFor(name, error);
   // An answer that is not the store's own, such as a proxy's.
   const isForeign = status !== undefined && !(error instanceof S3ServiceException);
@@ -55,6 +58,7 @@ function isSkewed({ name, $metadata }: Partial<S3ServiceException>): boolean {
 /** One line, with the code: the SDK's message is often `UnknownError`, or empty. */
 function messageFor(name: string, error: unknown): string {
   const [line = ''] = messageOf(error).split('\n');
+  if (NO_REGION.test(line)) return `${line}: set storage.s3.region or AWS_REGION`;
   if (name === 'RequestTimeTooSkewed')
     return `${name}: this machine's clock differs too much from the store's`;
   return line.includes(name) || name === 'Error' ? line : `${name}: ${line}`;

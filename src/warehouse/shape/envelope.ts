@@ -1,6 +1,6 @@
 import { BACKSLASH, QUOTE } from '../../lib/json-text.ts';
 import type { EnvelopeField } from '../definition.ts';
-import { cutTime } from './cut-time.ts';
+import { usualTime } from './usual-time.ts';
 import { fitsTimestamp } from './fit.ts';
 
 /** What an event says around its document. */
@@ -55,7 +55,7 @@ function nothing(): Value {
 }
 
 function timeOf(text: Uint8Array): Uint8Array {
-  return fitsTimestamp(text, 0, text.length) ? cutTime(text) : NOTHING;
+  return fitsTimestamp(text, 0, text.length) ? usualTime(text) : NOTHING;
 }
 
 /** What an event is of: its type without where it came from and what happened. */

@@ -57,8 +57,8 @@ export function fitsDate(bytes: Uint8Array, from: number, to: number): boolean {
 }
 
 /**
- * True for an ISO 8601 date-time in quotes, with seconds, perhaps a fraction (digits beyond microseconds are cut off on
- * the way out), and `Z`, an offset or neither (then UTC). A date alone is one too.
+ * True for an ISO 8601 date-time in quotes, perhaps without seconds, perhaps with a fraction (digits beyond microseconds are
+ * cut off on the way out), and `Z`, an offset (`+02:00`, `+0200`, `+02`) or neither (then UTC). A date alone is one too.
  */
 export function fitsTimestamp(bytes: Uint8Array, from: number, to: number): boolean {
   if (!isDay(bytes, from + 1)) return false;
@@ -66,20 +66,28 @@ export function fitsTimestamp(bytes: Uint8Array, from: number, to: number): bool
   let i = from + 11;
   if (i === end) return true;
   const separator = bytes[i] as number;
-  if (separator !== 0x54 && separator !== 0x20) return false;
+  if (separator !== 0x54 && separator !== 0x20 && separator !== 0x74) return false;
   if (!isBelow(bytes, i + 1, 24) || bytes[i + 3] !== 0x3a || !isBelow(bytes, i + 4, 60)) return false;
-  if (bytes[i + 6] !== 0x3a || !isBelow(bytes, i + 7, 60)) return false;
-  i += 9;
-  if (bytes[i] === 0x2e) {
-    const first = i + 1;
-    i = first;
-    while (isDigit(bytes[i] as number)) i += 1;
-    if (i === first) return false;
+  i += 6;
+  if (bytes[i] === 0x3a) {
+    if (!isBelow(bytes, i + 1, 60)) return false;
+    i += 3;
+    if (bytes[i] === 0x2e) {
+      const first = i + 1;
+      i = first;
+      while (isDigit(bytes[i] as number)) i += 1;
+      if (i === first) return false;
+    }
   }
-  if (i === end) return true;
-  if (bytes[i] === 0x5a) return i + 1 === end;
-  if (bytes[i] !== 0x2b && bytes[i] !== 0x2d) return false;
-  return end - i === 6 && isBelow(bytes, i + 1, 15) && bytes[i + 3] === 0x3a && isBelow(bytes, i + 4, 60);
+  return i === end || fitsZone(bytes, i, end);
+}
+
+function fitsZone(bytes: Uint8Array, at: number, end: number): boolean {
+  const c = bytes[at] as number;
+  if (c === 0x5a || c === 0x7a) return at + 1 === end;
+  if ((c !== 0x2b && c !== 0x2d) || !isBelow(bytes, at + 1, 15)) return false;
+  const minutes = bytes[at + 3] === 0x3a ? at + 4 : at + 3;
+  return end === at + 3 || (end === minutes + 2 && isBelow(bytes, minutes, 60));
 }
 
 const DAYS = [0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];

@@ -21,9 +21,12 @@ export function instantOf(bytes: Uint8Array, from: number, to: number): Instant 
   let seconds = dayOf(bytes, from) * 86_400;
   let micros = 0;
   if (to - from > 10) {
-    seconds +=
-      twoDigits(bytes, from + 11) * 3600 + twoDigits(bytes, from + 14) * 60 + twoDigits(bytes, from + 17);
-    let i = from + 19;
+    seconds += twoDigits(bytes, from + 11) * 3600 + twoDigits(bytes, from + 14) * 60;
+    let i = from + 16;
+    if (bytes[i] === COLON) {
+      seconds += twoDigits(bytes, i + 1);
+      i += 3;
+    }
     if (bytes[i] === POINT) {
       i += 1;
       for (let digits = 0; digits < 6; digits += 1) {
@@ -34,9 +37,9 @@ export function instantOf(bytes: Uint8Array, from: number, to: number): Instant 
       }
       while (i < to && (bytes[i] as number) >= ZERO && (bytes[i] as number) <= ZERO + 9) i += 1;
     }
-    if (bytes[i] === PLUS || bytes[i] === MINUS) {
-      const offset =
-        twoDigits(bytes, i + 1) * 3600 + twoDigits(bytes, bytes[i + 3] === COLON ? i + 4 : i + 3) * 60;
+    if (i < to && (bytes[i] === PLUS || bytes[i] === MINUS)) {
+      const minutes = bytes[i + 3] === COLON ? i + 4 : i + 3;
+      const offset = twoDigits(bytes, i + 1) * 3600 + (minutes < to ? twoDigits(bytes, minutes) * 60 : 0);
       seconds += bytes[i] === MINUS ? offset : -offset;
     }
   }

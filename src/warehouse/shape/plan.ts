@@ -8,7 +8,7 @@ import {
   EXTRA,
   type TableDefinition,
 } from '../definition.ts';
-import { cutTime } from './cut-time.ts';
+import { usualTime } from './usual-time.ts';
 
 /** A definition made ready for the shaper: paths as trees of fields, columns as slots, everything written as bytes. */
 export interface RowPlan {
@@ -287,5 +287,5 @@ function headOf(name: string): Uint8Array {
 /** A column may be called `constructor`. */
 function givenOf(given: Readonly<Record<string, string>>, { name, type }: Column): Uint8Array {
   const value = Buffer.from(Object.hasOwn(given, name) ? JSON.stringify(given[name]) : '');
-  return type === 'timestamp' ? cutTime(value) : value;
+  return type === 'timestamp' ? usualTime(value) : value;
 }

@@ -11,41 +11,19 @@ import {
   skipWhite,
   unexpected,
 } from '../../lib/json-text.ts';
-import type { OnLeft } from '../learned/drift.ts';
 import type { TableFields } from '../learned/field-sums.ts';
 import type { TableEntry } from '../tables.ts';
 import { completeRow } from './complete-row.ts';
 import { EnvelopeValues, type RowEnvelope } from './envelope.ts';
 import { LeftFields } from './left-fields.ts';
 import { planRow, type RowPlan } from './plan.ts';
+import { QuickRow } from './quick-row.ts';
 import { RowReader } from './read-row.ts';
 import { rejectOf, type RowReject, InvalidRow } from './reject.ts';
 import { RowOutputs } from './row-outputs.ts';
 import { RowState } from './row-state.ts';
-import type { RowTarget } from './row-target.ts';
+import type { ReadyRows, ShaperOptions } from './shaper-options.ts';
 import { unfold } from './unfold.ts';
-
-export interface ShaperOptions {
-  /** Tables whose rows are wanted, of those that the document makes; the other rows are not written. */
-  readonly tables: readonly string[];
-  /** Values of columns for which a document may have none, such as `user_id` or `_loaded_at`. */
-  readonly given?: Readonly<Record<string, string>>;
-  /** By table; with it rows go there value by value, and none wait to be taken. */
-  readonly targets?: ReadonlyMap<string, RowTarget>;
-  onReject(reject: RowReject): void;
-  /** Told once of each path that no column reads, or whose value did not fit its column. It is in `extra`. */
-  onUnknown?: OnLeft;
-}
-
-/** Rows of one table that only have to be handed on. */
-export interface ReadyRows {
-  readonly table: string;
-  /** Lines of NDJSON. */
-  readonly rows: Uint8Array;
-  readonly count: number;
-  /** In how many of them each column had a value of the document. */
-  readonly filled: Uint32Array;
-}
 
 /**
  * Shapes documents into rows, from bytes to bytes: what can be copied is not decoded, so numbers keep their text. The
@@ -58,6 +36,7 @@ export class Shaper {
   readonly #inner = new Map<RowPlan, RowState>();
   readonly #left: LeftFields;
   readonly #reader: RowReader;
+  readonly #quick: QuickRow | null;
   readonly #unfold: string | undefined;
   /** What is wrong is thrown, not told. */
   #trying = false;
@@ -75,6 +54,7 @@ export class Shaper {
     this.#outputs = new RowOutputs(options.tables, options.targets);
     const plan = planRow(document, options.given ?? {});
     this.#row = new RowState(plan);
+    this.#quick = QuickRow.of(plan);
     for (const { row } of plan.nested) {
       if (!this.#outputs.has(row.table)) continue;
       const state = new RowState(row);
@@ -280,6 +260,7 @@ export class Shaper {
     row.reset();
     this.#framed = false;
     this.#refused.length = 0;
+    if (at === 0 && this.#quick?.read(bytes, row) === true) return bytes.length;
     return this.#reader.object(row.plan.fields, row, bytes, at, 1);
   }
 

@@ -62,7 +62,7 @@ export const storage: Bench = {
   },
 };
 
-/** One after the other, round by round; the first round warms up and is not counted. */
+/** One after the other, each of them first in a round in its turn; the first round warms up and is not counted. */
 async function compare(
   scheme: string,
   rival: Rival,
@@ -78,26 +78,45 @@ async function compare(
       openStore(place, storageSettings(emulator.settings()));
     const batches = makeBatches(Math.min(events, MADE));
     const sends = Math.ceil(events / BATCH);
+    const memory: number[] = [];
+    let copies: readonly Copy[] = [];
+    const inTurn = async (at: number, put: (copy: Copy, n: number) => Promise<void>): Promise<number> => {
+      const seconds = await timed(async () => {
+        for (const [n, copy] of copies.entries()) await put(copy, n);
+      });
+      await emptied(await open(`${bucket}/${at}`));
+      return seconds;
+    };
+    const contestants = {
+      sink: async (at: number) => {
+        const url = `${bucket}/${at}`;
+        const seconds = await throughSink(url, join(folder, `${at}`), { batches, sends, memory }, open);
+        const sizes = await emptied(await open(url));
+        if (at === 0) copies = await makeCopies(folder, sizes);
+        return seconds;
+      },
+      store: async (at: number) => {
+        const store = await open(`${bucket}/${at}`);
+        const seconds = await inTurn(at, (copy, n) => putWhole(store, `copy-${n}`, copy));
+        await store.close();
+        return seconds;
+      },
+      plain: (at: number) => inTurn(at, ({ file }, n) => plain.put(`${at}/plain-${n}`, file)),
+    };
+    const names = Object.keys(contestants) as (keyof typeof contestants)[];
     const all: Round[] = [];
     for (let at = 0; at <= rounds; at += 1) {
-      signal.throwIfAborted();
-      const url = `${bucket}/${at}`;
-      const memory: number[] = [];
-      const sink = await timed(() =>
-        throughSink(url, join(folder, `${at}`), { batches, sends, memory }, open),
-      );
-      const store = await open(url);
-      const sizes = (await Array.fromAsync(store.list(''))).map(({ bytes }) => bytes);
-      const copies = await makeCopies(folder, sizes);
-      const own = await timed(() => inTurn(copies, (copy, n) => putWhole(store, `copy-${n}`, copy)));
-      const bare = await timed(() => inTurn(copies, ({ file }, n) => plain.put(`${at}/plain-${n}`, file)));
-      for await (const { key } of store.list('')) await store.delete(key);
-      await store.close();
-      const bytes = sizes.reduce((sum, size) => sum + size, 0);
-      if (at > 0) all.push({ sink, store: own, plain: bare, bytes, memory });
-      note(
-        `${scheme} round ${at}: sink ${round(sink, 2)} s, store ${round(own, 2)} s, SDK ${round(bare, 2)} s`,
-      );
+      const took = { sink: 0, store: 0, plain: 0 };
+      for (const nth of names.keys()) {
+        signal.throwIfAborted();
+        const name = names[(at + nth) % names.length] ?? 'sink';
+        took[name] = await contestants[name](at);
+      }
+      const bytes = copies.reduce((sum, { size }) => sum + size, 0);
+      if (at > 0) all.push({ ...took, bytes, memory: memory.splice(0) });
+      else memory.length = 0;
+      const times = names.map((name) => `${name} ${round(took[name], 2)} s`);
+      note(`${scheme} round ${at}: ${times.join(', ')}`);
     }
     plain.close();
     return all;
@@ -107,6 +126,14 @@ async function compare(
   }
 }
 
+/** Removes all objects. @returns how large they were */
+async function emptied(store: ObjectStore): Promise<number[]> {
+  const objects = await Array.fromAsync(store.list(''));
+  for (const { key } of objects) await store.delete(key);
+  await store.close();
+  return objects.map(({ bytes }) => bytes);
+}
+
 interface Flood {
   readonly batches: readonly (readonly JournalEvent[])[];
   readonly sends: number;
@@ -114,32 +141,39 @@ interface Flood {
   readonly memory: number[];
 }
 
-/** All events into the store: confirmed means that objects and manifest are there. */
+/**
+ * All events into the store: confirmed means that objects and manifest are there. A receiver opens its sinks once, and the SDK's
+ * client is there too when it begins: that does not count.
+ */
 async function throughSink(
   path: string,
   spool: string,
   { batches, sends, memory }: Flood,
   open: (url: string) => Promise<ObjectStore>,
-): Promise<void> {
+): Promise<number> {
   const signal = new AbortController().signal;
   const options = files.parseOptions({ path, spool, compress: 'none', rotate: { bytes: '15MiB' } });
   const around = { name: 'bench', log: quiet, clock: systemClock, openStore: open };
   // Nothing is ever lost here, so that no journal has to send anything again.
   const sink = files.createSink(options, { ...around, takeBack: () => Promise.resolve(0) });
   await sink.open(signal);
-  for (let at = 0; at < sends; at += 1) {
-    if (at % LOOKS === 0) memory.push(process.memoryUsage.rss());
-    const batch = batches[at % batches.length] ?? [];
-    const results = await sink.send(
-      batch.map((event) => ({ event, destination: null })),
-      signal,
-    );
-    const refused = results.find(({ status }) => status !== 'held');
-    if (refused !== undefined) throw new Error(`the sink did not take an event: ${JSON.stringify(refused)}`);
-  }
-  const { failed } = (await sink.flush?.()) ?? { failed: ['nothing was flushed'] };
-  if (failed.length > 0) throw new Error(failed.join('; '));
+  const seconds = await timed(async () => {
+    for (let at = 0; at < sends; at += 1) {
+      if (at % LOOKS === 0) memory.push(process.memoryUsage.rss());
+      const batch = batches[at % batches.length] ?? [];
+      const results = await sink.send(
+        batch.map((event) => ({ event, destination: null })),
+        signal,
+      );
+      const refused = results.find(({ status }) => status !== 'held');
+      if (refused !== undefined)
+        throw new Error(`the sink did not take an event: ${JSON.stringify(refused)}`);
+    }
+    const { failed } = (await sink.flush?.()) ?? { failed: ['nothing was flushed'] };
+    if (failed.length > 0) throw new Error(failed.join('; '));
+  });
   await sink.close(signal);
+  return seconds;
 }
 
 interface Copy {
@@ -149,24 +183,21 @@ interface Copy {
 }
 
 /** Files as large as the archive's objects. */
-function makeCopies(folder: string, sizes: readonly number[]): Promise<Copy[]> {
-  return Promise.all(
-    sizes.map(async (size, n) => {
-      const file = join(folder, `copy-${n}`);
-      const content = Buffer.alloc(size, `made-up ${n} `);
-      await writeFile(file, content);
-      return { file, size, sha256: createHash('sha256').update(content).digest('hex') };
-    }),
-  );
+async function makeCopies(folder: string, sizes: readonly number[]): Promise<Copy[]> {
+  const copies: Copy[] = [];
+  const content = Buffer.alloc(Math.max(...sizes));
+  for (const [n, size] of sizes.entries()) {
+    const file = join(folder, `copy-${n}`);
+    const bytes = content.fill(`made-up ${n} `).subarray(0, size);
+    await writeFile(file, bytes);
+    copies.push({ file, size, sha256: createHash('sha256').update(bytes).digest('hex') });
+  }
+  return copies;
 }
 
 async function putWhole(store: ObjectStore, key: string, copy: Copy): Promise<void> {
   const { status } = await store.putIfAbsent(key, copy);
   if (status !== 'written') throw new Error(`${key} is ${status}`);
-}
-
-async function inTurn(copies: readonly Copy[], put: (copy: Copy, n: number) => Promise<void>): Promise<void> {
-  for (const [n, copy] of copies.entries()) await put(copy, n);
 }
 
 function shown(shares: readonly number[]): string {

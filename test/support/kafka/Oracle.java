@@ -141,11 +141,12 @@ public final class Oracle {
     }
   }
 
-  /** leader TOPIC: the broker that leads its first partition */
+  /** leader TOPIC: the broker that leads its first partition; -1 while none does */
   private static void leader(String topic, StringBuilder answer) throws Exception {
     try (Admin admin = Admin.create(properties)) {
       var partitions = admin.describeTopics(Set.of(topic)).allTopicNames().get().get(topic).partitions();
-      answer.append(partitions.get(0).leader().id()).append('\n');
+      var leader = partitions.get(0).leader();
+      answer.append(leader == null ? -1 : leader.id()).append('\n');
     }
   }
 

@@ -1,9 +1,11 @@
-import { exportsOf, growTo, type WithMemory } from '../lib/web-assembly.ts';
+import { exportsOf, growTo, type WithMemory } from './web-assembly.ts';
 import { WASM } from './quick-scan-wasm.ts';
 
 /** What `quick-scan.as` exports. */
 interface Quick extends WithMemory {
   scan(from: number, to: number, names: number, spans: number, levels: number, maxDepth: number): number;
+  readonly isCanonical: { readonly value: number };
+  readonly others: { readonly value: number };
 }
 
 /** Longer texts, deeper ones, and more or longer names are rare. */
@@ -11,7 +13,7 @@ const LONGEST = 1024 * 1024;
 const MOST_LEVELS = 1024;
 const MOST_NAMES = 64;
 const NAMES_SIZE = 16 * 1024;
-/** Zeros behind the text, at which reading stops. */
+/** Room behind the text for zeros, at which reading stops. */
 const ZEROS = 64;
 /** Where things are in the memory, whose beginning is left free: address 0 means that there is nothing. */
 const LEVELS_AT = 1024;
@@ -50,6 +52,16 @@ export class QuickScan {
     this.#maxDepth = Math.min(maxDepth, MOST_LEVELS);
   }
 
+  /** Of the text scanned last, whether its JSON stands as rows write it. */
+  get isCanonical(): boolean {
+    return this.#engine.quick.isCanonical.value !== 0;
+  }
+
+  /** Whether it had any member that is not looked for, or one twice. */
+  get hadOthers(): boolean {
+    return this.#engine.quick.others.value > 0;
+  }
+
   /**
    * @param spans filled in where it is an object: start and end of each member's value, start -1 where there is none
    * @returns true for a JSON object; false says nothing
@@ -62,7 +74,6 @@ export class QuickScan {
       this.#engine.names = this.#names;
     }
     const end = TEXT_AT + json.copy(memory, TEXT_AT);
-    memory.fill(0, end, end + ZEROS);
     for (let i = 0; i < spans.length; i += 1) found[i] = -1;
     if (quick.scan(TEXT_AT, end, NAMES_AT, SPANS_AT, LEVELS_AT, this.#maxDepth) === 0) return false;
     for (let i = 0; i < spans.length; i += 1) {

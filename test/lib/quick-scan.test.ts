@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { QuickScan } from '../../src/validate/quick-scan.ts';
+import { QuickScan } from '../../src/lib/quick-scan.ts';
 import { Scanner } from '../../src/validate/scan.ts';
 
 const NAMES = ['event_type', 'a'];
@@ -39,6 +39,37 @@ test.each(['[]', '1', '{"\\u0061":1}', '{"a":[[[[1]]]]}', '{"a":1} x', '{"a":1}\
   },
 );
 
+test.each([
+  ['{"a":[1.5,-0,true,null,{}],"b":"\\n\\"\\\\é"}', true],
+  [`{"a":${'1'.repeat(300)}}`, true],
+  [`{"a":${'1'.repeat(301)}}`, false],
+  ['{"a":1e5}', false],
+  ['{"a":"\\u0041"}', false],
+  ['{"a":"0123456789abcdef\\/"}', false],
+  ['{"a": 1}', false],
+  ['{"a":[1,\t2]}', false],
+  ['{}\n', false],
+])('%s is canonical: %s', (text, isCanonical) => {
+  const quick = newQuick();
+  // What was said of the text before does not count.
+  for (const before of ['{"a": 1e5}', '{}']) {
+    taken(before, quick);
+    expect([taken(text, quick) !== null, quick.isCanonical]).toEqual([true, isCanonical]);
+  }
+});
+
+test.each([
+  ['{}', false],
+  ['{"a":{"b":1,"b":2},"event_type":[]}', false],
+  ['{"a":1,"b":2}', true],
+  ['{"b":{}}', true],
+  ['{"a":{},"event_type":"x","a":1}', true],
+])('%s has members that nobody looks for, or one twice: %s', (text, hasOthers) => {
+  const quick = newQuick();
+  taken('{"a":1}', quick);
+  expect([taken(text, quick) !== null, quick.hadOthers]).toEqual([true, hasOthers]);
+});
+
 test('levels are counted as they are in JavaScript', () => {
   for (let maxDepth = 0; maxDepth < 5; maxDepth += 1)
     for (let depth = 1; depth < 6; depth += 1) {
@@ -49,17 +80,18 @@ test('levels are counted as they are in JavaScript', () => {
 });
 
 test('wherever something stands in the 16 bytes that are looked at together', () => {
-  const rest = '","a":"0\\n1","n":[12.5,true,false,null,"","0123456789abcdef0123456789abcdef"]}';
-  for (let padding = 0; padding < 40; padding += 1) {
-    const text = `{"p":"${'x'.repeat(padding)}${rest}`;
-    expect(taken(text)).toEqual([undefined, '"0\\n1"']);
-    // What is left of the text before stands behind each of these.
-    for (let length = 0; length < text.length; length += 1) expect(taken(text.slice(0, length))).toBeNull();
-    for (let at = 0; at < text.length; at += 1) {
-      const wrong = `${text.slice(0, at)}\u0001${text.slice(at + 1)}`;
-      expect([wrong, taken(wrong)]).toEqual([wrong, null]);
+  const rest = ',"a":"0\\n1","n":[12.5,true,false,null,"","0123456789abcdef0123456789abcdef"]}';
+  for (let padding = 0; padding < 40; padding += 1)
+    for (const member of [`"p":"${'x'.repeat(padding)}"`, `"p":{"${'x'.repeat(padding)}":0,"\\"":1}`]) {
+      const text = `{${member}${rest}`;
+      expect([text, taken(text)]).toEqual([text, [undefined, '"0\\n1"']]);
+      // What is left of the text before stands behind each of these.
+      for (let length = 0; length < text.length; length += 1) expect(taken(text.slice(0, length))).toBeNull();
+      for (let at = 0; at < text.length; at += 1) {
+        const wrong = `${text.slice(0, at)}\u0001${text.slice(at + 1)}`;
+        expect([wrong, taken(wrong)]).toEqual([wrong, null]);
+      }
     }
-  }
 });
 
 test('what is left of a text is not read as the end of the next one', () => {

@@ -1,0 +1,71 @@
+import type { FeedOptions } from './feed-options.ts';
+import { GiveWay } from './give-way.ts';
+import type { Held } from './held.ts';
+import type { InFlightWindow } from './in-flight-window.ts';
+import { Loader } from './loader.ts';
+
+export interface LoadingEvents {
+  /** Something has been taken in. */
+  readonly onLoaded: () => void;
+  readonly onFailed: (reason: string) => void;
+  /** There may be more to read by now. */
+  readonly onTurn: () => void;
+}
+
+/** What one sink is to have of the journal: what comes next, and again what the sink held and has lost. */
+export class Loading {
+  readonly #options: FeedOptions;
+  readonly #window: InFlightWindow;
+  readonly #held: Held;
+  readonly #loader: Loader;
+  readonly #reloader: Loader;
+  readonly #giveWay: GiveWay;
+
+  constructor(
+    options: FeedOptions,
+    window: InFlightWindow,
+    held: Held,
+    { onLoaded, onFailed, onTurn }: LoadingEvents,
+  ) {
+    this.#options = options;
+    this.#window = window;
+    this.#held = held;
+    this.#giveWay = new GiveWay(options.clock, onTurn);
+    this.#loader = new Loader(options.journal, {
+      onLoaded: (events) => {
+        for (const event of events) window.admit(event);
+        onLoaded();
+      },
+      onFailed,
+    });
+    this.#reloader = new Loader(options.journal, {
+      onLoaded: (events) => {
+        window.readmit(events);
+        onLoaded();
+      },
+      onFailed,
+    });
+  }
+
+  /** Looks at what comes in, until what it returns is called. */
+  watch(): () => void {
+    const { journal } = this.#options;
+    const cameIn = (): void => this.#giveWay.cameIn();
+    return journal.onReceived?.(cameIn) ?? journal.subscribe(cameIn);
+  }
+
+  /** How many events may go in a batch now. */
+  get most(): number {
+    return this.#giveWay.most(this.#options.sink.limits.batchCount);
+  }
+
+  /** Reads what there is room for. */
+  load(): void {
+    const { room, position } = this.#window;
+    if (room === null) return;
+    const { toReload } = this.#held;
+    if (Number.isFinite(toReload)) return this.#reloader.load(toReload - 1, room);
+    const share = this.#giveWay.share(room, this.#options.journal.lastSeq - position);
+    if (share !== null) this.#loader.load(position, share);
+  }
+}

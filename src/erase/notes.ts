@@ -1,0 +1,83 @@
+import { fileLines } from '../archive/file-lines.ts';
+import type { Bytes } from '../archive/place.ts';
+import type { Subject } from '../core/erasure.ts';
+import { IdSearch } from '../core/id-search.ts';
+import { canonicalId } from '../core/named-ids.ts';
+import { isRecord } from '../lib/is-record.ts';
+
+/** Manifests and ledgers of exports, in a folder or in a store; how far pulls, replays, compactions and spools are. */
+const NOTES =
+  /(?:^|\/)(?:_(?:manifest|export)(?:\.jsonl$|\/)|(?:done|plan|state|compaction)\.json$|newest-segment$|segment-\d{10}-\d{10}\.jsonl$)/;
+const FILE = /\/|\.(?:nd)?json|\.parquet/;
+/** Levels of a path that are of a day, an hour, a type or a team. */
+const PARTITION = /^(?:dt|hour|type|team)=/;
+
+/** Whether it holds JSON about other files, a document a line, as this program writes it. */
+export function isNotes(file: string): boolean {
+  return NOTES.test(file);
+}
+
+/**
+ * The requests whose ids stand in such a file. They are full of numbers, hashes and names of types: an id that could be any of
+ * these, such as `17`, stands there only where it is all of a text, or of a name in a path.
+ * @throws what `searchFile` does
+ */
+export async function requestsInNotes(
+  place: Bytes,
+  file: string,
+  subjects: readonly Subject[],
+): Promise<{ readonly requests: readonly string[]; readonly bytes: number }> {
+  const search = new IdSearch(subjects);
+  const byId = Map.groupBy(subjects, ({ id }) => canonicalId(id));
+  const requests = new Set<string>();
+  let bytes = 0;
+  for await (const lines of fileLines(place, file))
+    for (const { number, bytes: line } of lines) {
+      if (line === null) throw new Error(`line ${number} is too long to search`);
+      bytes += line.length;
+      for (const request of search.requestsIn(line)) requests.add(request);
+      for (const text of textsIn(parsed(line)))
+        for (const name of namesIn(text))
+          for (const { request } of byId.get(canonicalId(name)) ?? []) requests.add(request);
+    }
+  return { requests: [...requests], bytes };
+}
+
+/** Null where it is not JSON: then it is searched as bytes alone. */
+function parsed(line: Buffer): unknown {
+  try {
+    return JSON.parse(line.toString());
+  } catch {
+    return null;
+  }
+}
+
+function* textsIn(value: unknown): Generator<string> {
+  if (typeof value === 'string') yield value;
+  if (Array.isArray(value)) for (const each of value) yield* textsIn(each);
+  else if (isRecord(value))
+    for (const [name, each] of Object.entries(value)) {
+      yield name;
+      yield* textsIn(each);
+    }
+}
+
+/** The text itself; of a path its levels, and what they begin with before their extension. */
+function* namesIn(text: string): Generator<string> {
+  yield text;
+  if (!FILE.test(text)) return;
+  for (const level of text.split(/[/#]/)) {
+    if (PARTITION.test(level)) continue;
+    const name = decoded(level).replace(/^.*=/s, '');
+    yield name;
+    yield name.replace(/\..*$/s, '');
+  }
+}
+
+function decoded(level: string): string {
+  try {
+    return decodeURIComponent(level);
+  } catch {
+    return level;
+  }
+}

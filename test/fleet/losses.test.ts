@@ -1,0 +1,88 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../support/folders.ts';
+import { until } from '../support/until.ts';
+import { Fleet } from './fleet.ts';
+import { describeUnderFaults, verdictOn, whyNot, underLoad, type Work } from './under-faults.ts';
+
+const TIMEOUT = 180_000;
+const ONE_PARTITION = { partitions: 1 } as const;
+
+// Alone, a leader takes what the others have not got, and is lost with it; they are still counted as in sync.
+const loseLeader: Work = async (scene) => {
+  const { fleet, cluster } = scene;
+  await underLoad(scene, () => wait(1000));
+  const leader = await cluster.oracle.leader(fleet.topic);
+  const others = cluster.brokers.filter(({ id }) => id !== leader);
+  const own = cluster.brokers.find(({ id }) => id === leader);
+  const from = Date.now();
+  await Promise.all(others.map(async (broker) => broker.pause()));
+  const sending = underLoad(scene, () => wait(3000));
+  await wait(2500);
+  await own?.kill();
+  for (const broker of others) broker.resume();
+  await wait(3000);
+  await own?.start();
+  await sending;
+  fleet.noteFault(from, 'a leader was lost that was alone', null);
+};
+
+const send: Work = (scene) => underLoad(scene, () => wait(2000));
+
+const killDeliverers: Work = (scene) =>
+  underLoad(
+    scene,
+    async () => {
+      await wait(3000);
+      await scene.faults.kill('d');
+      await scene.faults.kill('d');
+    },
+    2,
+  );
+
+describeUnderFaults('a fleet that could lose events', (makeScene, cluster) => {
+  test('a leader that was alone is lost', { timeout: TIMEOUT }, async () => {
+    const scene = await makeScene(ONE_PARTITION);
+    await loseLeader(scene);
+    const { ok, text } = await verdictOn(scene);
+    expect(ok, text).toBe(true);
+  });
+
+  test('the judge notices: acks=1', { timeout: TIMEOUT }, async () => {
+    expect(await whyNot(makeScene, 'acks=1', loseLeader, ONE_PARTITION)).toContain('is not there');
+  });
+
+  test('the judge notices: offset first', { timeout: TIMEOUT }, async () => {
+    const text = await whyNot(makeScene, 'offset first', killDeliverers, { ms: 200 });
+    expect(text).toContain('is not there');
+  });
+
+  test('the judge notices: no dedup', { timeout: TIMEOUT }, async () => {
+    expect(await whyNot(makeScene, 'no dedup', send)).toContain('no fault explains it');
+  });
+
+  test(
+    'who starts while a partition has no leader waits until it has one',
+    { timeout: TIMEOUT },
+    async () => {
+      const { addresses, oracle, brokers } = cluster;
+      // One copy: while its broker is gone nobody can lead.
+      const fleet = new Fleet({
+        folder: await temporaryFolder(),
+        addresses,
+        oracle,
+        partitions: 1,
+        replicas: 1,
+      });
+      onTestFinished(() => fleet.stop());
+      await fleet.createTopics();
+      const leader = await oracle.leader(fleet.topic);
+      const own = brokers.find(({ id }) => id === leader);
+      await own?.kill();
+      await until('nobody to lead', async () => (await oracle.leader(fleet.topic)) < 0, 60_000);
+      const starting = fleet.start('r1', 'receive');
+      await own?.start();
+      expect((await starting).url).toMatch(/^http:/);
+    },
+  );
+});

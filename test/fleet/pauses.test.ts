@@ -1,0 +1,64 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { until } from '../support/until.ts';
+import { describeUnderFaults, verdictOn, whyNot, underLoad, type Work } from './under-faults.ts';
+
+const TIMEOUT = 240_000;
+const SLOW = { ms: 150 } as const;
+const HELD = { session: '20s', stalls: 'stalls', only: 'one' } as const;
+
+// With much waiting in memory, which others have when it comes back.
+const pauseDeliverers: Work = (scene) =>
+  underLoad(
+    scene,
+    async () => {
+      await wait(3000);
+      for (let n = 0; n < 2; n += 1) await scene.faults.pause('d', 8000);
+    },
+    3,
+  );
+
+// Much lies in the deliverers' memory when nothing can be committed any more; others then have what was not.
+const pauseAllBrokers: Work = async (scene) => {
+  const { fleet, faults } = scene;
+  // Partitions must not change hands any more.
+  await underLoad(scene, () => wait(2000));
+  await until('all to be delivered', async () => fleet.isDelivered || wait(200).then(() => false), 90_000);
+  const stalls = join(fleet.folder, 'stalls');
+  writeFileSync(stalls, '');
+  await underLoad(scene, () => wait(10_000), 3);
+  await until('the other sink to have all', () => fleet.isDeliveredTo('two'));
+  await faults.pauseAllBrokers(25_000, () => rmSync(stalls));
+  // What comes again comes before this.
+  await underLoad(scene, () => wait(500));
+};
+
+describeUnderFaults('a fleet that is paused', (makeScene) => {
+  test(
+    'deliverers with much to do are paused, and come back when others have it',
+    { timeout: TIMEOUT },
+    async () => {
+      const scene = await makeScene(SLOW);
+      await pauseDeliverers(scene);
+      const { ok, text } = await verdictOn(scene);
+      expect(ok, text).toBe(true);
+    },
+  );
+
+  test('the judge notices: no fencing', { timeout: TIMEOUT }, async () => {
+    expect(await whyNot(makeScene, 'no fencing', pauseDeliverers, SLOW)).toContain('again');
+  });
+
+  test('nothing can be committed while there is much to send', { timeout: TIMEOUT }, async () => {
+    const scene = await makeScene(HELD);
+    await pauseAllBrokers(scene);
+    const { ok, text } = await verdictOn(scene);
+    expect(ok, text).toBe(true);
+  });
+
+  test('the judge notices: no bound', { timeout: TIMEOUT }, async () => {
+    expect(await whyNot(makeScene, 'no bound', pauseAllBrokers, HELD)).toContain('no more of it');
+  });
+});

@@ -1,0 +1,135 @@
+import { mkdirSync, mkdtempSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { expect, onTestFinished } from 'vitest';
+import { newMasterKey } from '../../src/seal/master-key.ts';
+import { CuttingProxy } from '../support/cutting-proxy.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { describeOnKafka, type KafkaCluster } from '../support/kafka/cluster.ts';
+import { seededRandom } from '../support/random.ts';
+import { until } from '../support/until.ts';
+import { Faults } from './faults.ts';
+import { Fleet } from './fleet.ts';
+import { makeMutant, type MUTANTS } from './mutants.ts';
+
+export const SEED = Number(process.env['MILLRACE_FLEET_SEED'] ?? 1);
+/** A folder where histories and logs are kept; without it they are gone with their test. */
+const KEPT = process.env['MILLRACE_FLEET_KEEP'] ?? null;
+const USERS = 24;
+/** Milliseconds in which all is delivered that is not lost. */
+const [DELIVERED, DELIVERED_BY_MUTANT] = [90_000, 20_000];
+
+const historyFolder = async (): Promise<string> => {
+  if (KEPT === null) return temporaryFolder();
+  mkdirSync(KEPT, { recursive: true });
+  return mkdtempSync(join(KEPT, 'history-'));
+};
+/** How the fleet of a test is made. */
+export interface SceneOptions {
+  readonly main?: string;
+  /** Milliseconds that the sinks take for a batch. */
+  readonly ms?: number;
+  readonly partitions?: number;
+  readonly session?: string;
+  /** A sink that hangs while a file is there, by its name in the fleet's folder. */
+  readonly stalls?: string;
+  readonly only?: string;
+  /** What lies in the topics is sealed. */
+  readonly isSealed?: boolean;
+}
+
+/** A fleet of two receivers and three deliverers, and what may be done to it. */
+export interface Scene {
+  readonly cluster: KafkaCluster;
+  readonly fleet: Fleet;
+  readonly faults: Faults;
+}
+
+export type Work = (scene: Scene) => Promise<void>;
+
+/** Tests with three brokers behind proxies. Faults take seconds each: sessions run out, brokers start. */
+export function describeUnderFaults(
+  title: string,
+  body: (makeScene: MakeScene, cluster: KafkaCluster) => void,
+): void {
+  const proxies: CuttingProxy[] = [];
+  const advertised = async (port: number): Promise<number> => {
+    const started = await CuttingProxy.start(port);
+    proxies.push(started.proxy);
+    return started.port;
+  };
+  describeOnKafka(title, { longRun: true, brokers: 3, advertised }, (cluster) =>
+    body((options) => makeScene(cluster, proxies, options), cluster),
+  );
+}
+
+export type MakeScene = (options?: SceneOptions) => Promise<Scene>;
+
+async function makeScene(
+  cluster: KafkaCluster,
+  proxies: readonly CuttingProxy[],
+  { main, ms = 20, partitions = 6, session = '3s', stalls, only, isSealed = false }: SceneOptions = {},
+): Promise<Scene> {
+  const { addresses, oracle } = cluster;
+  const folder = await historyFolder();
+  const sink = { ms, batch: 5, ...(stalls === undefined ? {} : { stalls: join(folder, stalls), only }) };
+  const encrypt = { store: join(folder, 'keys'), masterKey: newMasterKey() };
+  const journal = isSealed ? { encrypt } : {};
+  const fleet = new Fleet({ folder, addresses, oracle, partitions, replicas: 3, sink, session, journal });
+  await fleet.createTopics();
+  onTestFinished(() => fleet.stop());
+  const random = seededRandom(SEED);
+  const faults = new Faults(fleet, cluster, { proxies, random, ...(main === undefined ? {} : { main }) });
+  for (const name of ['r1', 'r2', 'd1', 'd2', 'd3']) await faults.start(name);
+  return { cluster, fleet, faults };
+}
+
+/** Sends until the work is over, and waits for it all. @param pause milliseconds between two events of a user */
+export async function underLoad(
+  { fleet, faults }: Scene,
+  work: () => Promise<void>,
+  pause = 60,
+): Promise<void> {
+  const over = new AbortController();
+  const users = Array.from({ length: USERS }, async (_, n) => {
+    for (let at = 0; !over.signal.aborted; at += 1) {
+      await fleet.send(`user-${n}`, () => faults.urls, at % 3 === 0 ? 1 : 0);
+      await wait(pause);
+    }
+  });
+  try {
+    await until('the load to begin', () => fleet.acknowledged > USERS);
+    await work();
+  } finally {
+    over.abort();
+    await Promise.all(users);
+  }
+}
+
+const delivered = (fleet: Fleet, ms: number): Promise<unknown> =>
+  until('all to be delivered', async () => fleet.isDelivered || wait(200).then(() => false), ms).catch(
+    () => undefined,
+  );
+
+/** What the judge says once all is delivered: whether all is there, once, in order, but for what a fault explains. */
+export async function verdictOn({ fleet }: Scene): Promise<ReturnType<Fleet['judge']>> {
+  await delivered(fleet, DELIVERED);
+  return fleet.judge();
+}
+
+/** The same of the program with one thing left out, which does not hold. @returns the text */
+export async function whyNot(
+  makeOne: MakeScene,
+  name: keyof typeof MUTANTS,
+  work: Work,
+  options: SceneOptions = {},
+): Promise<string> {
+  const { main, remove } = makeMutant(name);
+  onTestFinished(remove);
+  const scene = await makeOne({ ...options, main });
+  await work(scene);
+  await delivered(scene.fleet, DELIVERED_BY_MUTANT);
+  const { ok, text } = scene.fleet.judge();
+  expect(ok, text).toBe(false);
+  return text;
+}
