@@ -26,8 +26,8 @@ const CODECS = { gzip: 'GZIP', zstd: 'ZSTD', none: 'UNCOMPRESSED' } as const sat
   string
 >;
 
-/** A compressed page comes in pieces of this size. */
-const pieceOf = ({ length }: Uint8Array): number => Math.max(256, Math.ceil(length / 2));
+/** A compressed page comes in pieces of this size. Each is allocated whole, however little of the page is left for the last one. */
+const pieceOf = ({ length }: Uint8Array): number => Math.max(256, Math.ceil(length / 8));
 
 const COMPRESS: Readonly<Record<Compression, (bytes: Uint8Array) => Uint8Array>> = {
   gzip: (bytes) => gzipSync(bytes, gzipOptions(bytes)),

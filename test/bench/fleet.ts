@@ -18,8 +18,8 @@ const HELP = `Flags:
 const PARTITIONS = 12;
 const WANTED = 0.8;
 
-/** Of the whole receiver, of one that routes nothing, of one that keeps nothing either, and of receivers of a fleet. */
-type Name = 'whole' | 'journal' | 'nothing' | 'fleet' | 'before';
+/** Of the whole receiver, of one that routes nothing, and of receivers of a fleet. */
+type Name = 'whole' | 'journal' | 'fleet' | 'before';
 
 interface Lap {
   readonly cpu: number;
@@ -64,7 +64,6 @@ export const fleet: Bench = {
       const all = new Map<Name, ReceiverProcess>([
         ['whole', await start('whole', {})],
         ['journal', await start('journal', { routed: false })],
-        ['nothing', await start('nothing', { routed: false, isEmpty: true })],
         ['fleet', await start('fleet', { journal, profile: values.profile ?? null })],
       ]);
       if (values.before !== undefined)

@@ -82,8 +82,6 @@ export interface ReceiverOptions {
   readonly profile: string | null;
   /** Events that are not stay in the journal; they are when left out. */
   readonly routed?: boolean;
-  /** It keeps nothing, and answers at once: what all others take besides. */
-  readonly isEmpty?: boolean;
   /** Another journal than one in the folder, for a process that only receives. */
   readonly journal?: object;
 }
@@ -115,7 +113,6 @@ export class ReceiverProcess implements Server {
       env = {},
       main = MAIN,
       journal,
-      isEmpty = false,
     } = options;
     const archive = join(folder, 'archive');
     const config = join(folder, 'millrace.yaml');
@@ -128,7 +125,6 @@ export class ReceiverProcess implements Server {
         signing: { secrets: [secret, ...otherSecrets], tolerance: '1h' },
         journal: journal ?? { path: join(folder, 'journal') },
         sinks: { archive: { type: 'files', path: archive, ...sink } },
-        ...(isEmpty ? { acknowledge: 'delivered' } : {}),
         routes: routed ? ROUTES : [{ match: '*', to: [] }],
         shutdown: { deadline: '300s' },
       }),
