@@ -7,6 +7,7 @@ import type {
 } from './config/config.ts';
 import { requireSecrets } from './config/config.ts';
 import { claimCheckSink } from './config/rules.ts';
+import type { Target } from './core/route.ts';
 import type { Verifier } from './core/verifier.ts';
 import type { PlannedSink } from './deliver/live-sinks.ts';
 import { compileRoutes, type RouteTable } from './route/table.ts';
@@ -52,20 +53,19 @@ function keeperOf(config: DescribedConfig, name: string): string | null {
 function planSink(config: DescribedConfig, resolved: ResolvedSink): PlannedSink {
   const own = config.sinks[resolved.name];
   const keeper = keeperOf(config, resolved.name);
+  const routes = routesTo(config, resolved.name);
+  const redacts = routes.some(({ targets }) => targets.some(({ redactions }) => redactions !== undefined));
   return {
     module: resolved.module,
     options: resolved.options,
     keeper,
     continues: own?.continues ?? null,
-    fingerprint: JSON.stringify([
-      own,
-      keeper === null ? null : config.sinks[keeper],
-      routesTo(config, resolved.name),
-    ]),
+    fingerprint: JSON.stringify([own, keeper === null ? null : config.sinks[keeper], routes]),
+    redacting: redacts ? JSON.stringify(routes) : null,
   };
 }
 
-function routesTo({ routes }: Config, name: string): unknown {
+function routesTo({ routes }: Config, name: string): readonly { readonly targets: readonly Target[] }[] {
   return routes.flatMap(({ match, to }) => {
     const targets = to.filter(({ sink }) => sink === name);
     return targets.length === 0 ? [] : [{ match, targets }];

@@ -3,11 +3,16 @@ import type { Target } from '../core/route.ts';
 import type { Sink, TakenBack } from '../core/sink.ts';
 import { orAborted } from '../lib/abort.ts';
 import { Feed } from './feed.ts';
-import type { FeedOptions, FeedStatus, Forgotten, SharedOptions } from './feed-options.ts';
+import type { FeedOptions, FeedStatus, Forgotten, Loaded, SharedOptions } from './feed-options.ts';
 
 export interface DispatcherOptions extends SharedOptions {
   /** Events of users whose erasure has begun go nowhere. */
   readonly isErased?: (event: JournalEvent) => boolean;
+}
+
+export interface Removal {
+  readonly forget?: boolean;
+  readonly loaded?: Loaded;
 }
 
 /** Everything after the 2xx: one feed a sink, each at its own pace. Sinks can come and go while it runs. */
@@ -68,10 +73,10 @@ export class Dispatcher {
    * Lets a sink go, flushed as far as it can be until `signal` aborts. Its cursor stays for when it comes back.
    * @param forget whether it never came to be: then nothing may wait behind a cursor that `add` placed
    */
-  async remove(name: string, signal: AbortSignal, forget = false): Promise<void> {
+  async remove(name: string, signal: AbortSignal, { forget = false, loaded }: Removal = {}): Promise<void> {
     const feed = this.#feeds.get(name);
     if (feed === undefined) return;
-    await feed.stop(signal);
+    await feed.stop(signal, loaded);
     this.#feeds.delete(name);
     this.#options.journal.releaseCursor(name, forget);
   }

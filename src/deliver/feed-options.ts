@@ -49,6 +49,9 @@ export interface FeedOptions extends SharedOptions {
 
 export type FeedMode = 'opening' | 'running' | 'paused' | 'draining' | 'stopped';
 
+/** What becomes, when a feed stops, of what it has loaded and not begun to send; left is what stays in the journal. */
+export type Loaded = 'finished' | 'left';
+
 export interface FeedStatus extends SinkStatus {
   readonly mode: FeedMode;
   readonly cursor: number;

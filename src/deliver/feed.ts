@@ -1,10 +1,10 @@
 import PQueue from 'p-queue';
 import { messageOf } from '../core/errors.ts';
 import type { TakenBack } from '../core/sink.ts';
-import { orAborted, untilAborted } from '../lib/abort.ts';
+import { onAbort, orAborted, untilAborted } from '../lib/abort.ts';
 import { DeadLetters } from './dead-letters.ts';
 import { Held } from './held.ts';
-import type { FeedMode, FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
+import type { FeedMode, FeedOptions, FeedStatus, Forgotten, Loaded } from './feed-options.ts';
 import { InFlightWindow } from './in-flight-window.ts';
 import { Linger } from './linger.ts';
 import { Loading } from './loading.ts';
@@ -170,17 +170,18 @@ export class Feed {
     };
   }
 
-  /** Finishes what is loaded while the sink takes it, closes the sink, keeps the rest for the next start. */
-  async stop(signal: AbortSignal): Promise<void> {
+  /** Finishes what is being sent and, unless it is `left`, what is loaded, while the sink takes it; the rest is kept. */
+  async stop(signal: AbortSignal, loaded: Loaded = 'finished'): Promise<void> {
     if (this.#mode === 'stopped') return;
     const healthy = this.#mode === 'running';
     this.#unsubscribe();
     this.#enter('draining');
-    if (healthy) await this.#drained(signal);
+    if (healthy && loaded === 'finished') await this.#drained(signal);
     this.#enter('stopped');
-    if (!healthy || signal.aborted) this.#abort.abort();
+    if (!healthy) this.#abort.abort();
+    const forget = onAbort(signal, () => this.#abort.abort());
     // A sink that ignores its signal must not keep the process: what it has not confirmed is still in the journal.
-    await orAborted(this.#queue.onIdle(), signal);
+    await orAborted(this.#queue.onIdle(), signal).finally(forget);
     // Before the sink finishes its files: what is in them must not look undelivered after a crash in between.
     await this.#options.journal.flush().catch(() => undefined);
     const { cursor } = this;

@@ -2,7 +2,8 @@ import type { ErasableStore } from '../core/erasure.ts';
 import { messageOf } from '../core/errors.ts';
 import type { Flushed, Sink, SinkContext, SinkModule } from '../core/sink.ts';
 import type { Keep } from './claim-check.ts';
-import type { Dispatcher } from './dispatcher.ts';
+import type { Dispatcher, Removal } from './dispatcher.ts';
+import type { Loaded } from './feed-options.ts';
 
 /** One sink as it is to be, before anything is opened. */
 export interface PlannedSink {
@@ -15,6 +16,8 @@ export interface PlannedSink {
   readonly continues: string | null;
   /** Equal when nothing about the sink, its keeper or the routes to it has changed: what is loaded goes by its old route. */
   readonly fingerprint: string;
+  /** The routes to it, as text, when any of them redacts; null when all leaves. */
+  readonly redacting: string | null;
 }
 
 export interface PlannedSinks {
@@ -85,10 +88,12 @@ export class LiveSinks {
         const old = sink.continues;
         const predecessor = old === null || heirs.get(old) !== name ? undefined : this.#planned.get(old);
         undo.push(() =>
-          before === undefined ? this.remove(name, signal, true) : this.#exchange(name, before, signal, true),
+          before === undefined
+            ? this.remove(name, signal, { forget: true })
+            : this.#exchange(name, before, signal, true),
         );
         if (old !== null && predecessor !== undefined) {
-          await this.remove(old, signal);
+          await this.remove(old, signal, { loaded: loadedFor(sink, predecessor) });
           undo.push(() => this.#exchange(old, predecessor, signal, true));
           await succeed(old, name);
           undo.push(async () => {
@@ -126,15 +131,15 @@ export class LiveSinks {
     return this.#open.get(name)?.erasable?.() ?? null;
   }
 
-  async remove(name: string, signal: AbortSignal, forget = false): Promise<void> {
-    await this.#dispatcher.remove(name, signal, forget);
+  async remove(name: string, signal: AbortSignal, removal: Removal = {}): Promise<void> {
+    await this.#dispatcher.remove(name, signal, removal);
     this.#open.delete(name);
     this.#planned.delete(name);
   }
 
   /** @param patient whether it is tried again in the background, whatever is in the way */
   async #exchange(name: string, sink: PlannedSink, signal: AbortSignal, patient = false): Promise<void> {
-    await this.remove(name, signal);
+    await this.remove(name, signal, { loaded: loadedFor(sink, this.#planned.get(name)) });
     this.#make(name, sink);
     await this.#start(name, sink, patient);
   }
@@ -167,4 +172,9 @@ export class LiveSinks {
       return sink.keep(event, signal);
     };
   }
+}
+
+/** What the next routes let less out of is loaded anew, and goes by these. */
+function loadedFor({ redacting }: PlannedSink, before: PlannedSink | undefined): Loaded {
+  return redacting === null || redacting === before?.redacting ? 'finished' : 'left';
 }

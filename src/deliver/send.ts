@@ -121,6 +121,8 @@ async function callSink(
   batch: readonly Delivery[],
   signal: AbortSignal,
 ): Promise<SendResult[]> {
+  // The rest of a batch must not leave when its sink has stopped: by then other routes may redact it.
+  if (signal.aborted) return batch.map(() => STOPPED);
   try {
     return await sink.send(batch, signal);
   } catch (error) {
@@ -133,4 +135,5 @@ const TOO_LARGE = 'too_large';
 /** Of an event that nothing may leave of. */
 const NOT_REDACTED = 'not_redacted';
 
+const STOPPED: SendResult = { status: 'retry', reason: 'the sink is being closed', sink: true };
 const MISSING: SendResult = { status: 'retry', reason: 'the sink gave no result', sink: true };

@@ -1,4 +1,5 @@
 import type { JournalEvent } from '../core/event.ts';
+import type { Redaction } from '../core/redaction.ts';
 import { parseTarget, type Route, type Target } from '../core/route.ts';
 import type { RouteRecord, Succession } from '../core/route-record.ts';
 import { distinct, explicitTargets } from './explicit.ts';
@@ -28,7 +29,8 @@ export type Addressed = Pick<JournalEvent, 'seq' | 'type'> & {
  * (`continues`) takes over its cursor and, for all accepted so far, its name. A sink can be taken out only once it has
  * passed all that is for it, or when a person has made dead letters of the rest. What a later table may change is the
  * place inside a sink, and what leaves for it: an event that waits goes to the destination that today's routes name in that
- * sink, if they do, and goes without what they say.
+ * sink, if they do, and goes without what they say. If they do not, it goes without what any route since then has said for
+ * its type and that sink, and without what today's say for the sink.
  */
 export class AcceptedRoutes {
   readonly #eras: readonly Era[];
@@ -42,6 +44,7 @@ export class AcceptedRoutes {
   readonly #now: RouteTable;
   /** Routes of earlier eras, with the names that their sinks have now. */
   readonly #ever: readonly Route[];
+  readonly #isAnyRedacted: boolean;
 
   constructor(record: RouteRecord) {
     this.#record = record;
@@ -55,6 +58,7 @@ export class AcceptedRoutes {
         routes.map((route) => ({ ...route, to: this.#renamed(route.to, after + 1) })),
       ),
     );
+    this.#isAnyRedacted = this.#ever.some(({ to }) => to.some(({ redactions }) => redactions !== undefined));
   }
 
   targetsOf({ seq, type, handling: { only, redactions } }: Addressed): readonly Target[] {
@@ -68,8 +72,23 @@ export class AcceptedRoutes {
     const now = targetsIn(this.#newest, type);
     return [...new Set(then.map(({ sink }) => sink))].flatMap((name) => {
       const inSink = ({ sink }: Target): boolean => sink === name;
-      return now.some(inSink) ? now.filter(inSink) : then.filter(inSink);
+      if (now.some(inSink)) return now.filter(inSink);
+      const since = this.#since(era, type, inSink);
+      return then.filter(inSink).map((target) => {
+        const all = distinct([...(target.redactions ?? []), ...since]);
+        return all.length === 0 ? target : { ...target, redactions: all };
+      });
     });
+  }
+
+  /** What has been said of a type and a sink since an era, and is said of the sink today. */
+  #since(era: Era, type: string, inSink: (target: Target) => boolean): readonly Redaction[] {
+    if (!this.#isAnyRedacted) return [];
+    const later = this.#eras.slice(this.#eras.indexOf(era));
+    return [
+      ...later.flatMap((each) => this.#renamed(targetsIn(each, type), each.after + 1)),
+      ...this.#now.routes.flatMap(({ to }) => to),
+    ].flatMap((target) => (inSink(target) ? (target.redactions ?? []) : []));
   }
 
   /** The seq after which the routes began that an event was accepted under; 0 for what is older than all that is known. */

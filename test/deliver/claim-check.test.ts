@@ -73,7 +73,7 @@ test('a reload that exchanges the keeper after the sink that uses it leaves the 
     };
     const hub = { module, options: {} };
     const archive = { module: { parseOptions, createSink } as SinkModule, options: parseOptions({ path }) };
-    const rest = { continues: null, fingerprint: path };
+    const rest = { continues: null, fingerprint: path, redacting: null };
     return {
       sinks: new Map<string, PlannedSink>([
         ['hub', { ...hub, ...rest, keeper: 'archive' }],

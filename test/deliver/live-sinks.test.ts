@@ -48,7 +48,14 @@ function setting() {
   const delivered: string[] = [];
   const plan = (fingerprint: string): PlannedSinks => {
     const module: SinkModule = { parseOptions: (value) => value, createSink: () => sinkOn(disk, delivered) };
-    const sink: PlannedSink = { module, options: {}, keeper: null, continues: null, fingerprint };
+    const sink: PlannedSink = {
+      module,
+      options: {},
+      keeper: null,
+      continues: null,
+      fingerprint,
+      redacting: null,
+    };
     return { sinks: new Map([['a', sink]]) };
   };
   return { journal, clock, dispatcher, sinks, disk, delivered, plan };

@@ -225,6 +225,7 @@ function planOf(
       keeper: null,
       continues: settings.continues?.heir === name ? settings.continues.old : null,
       fingerprint: JSON.stringify([name, settings.routes.map(({ to }) => to.includes(name))]),
+      redacting: null,
     });
   }
   if (fails) sinks.set('wrong', WRONG);
@@ -249,6 +250,7 @@ const WRONG: PlannedSink = {
   keeper: null,
   continues: null,
   fingerprint: 'wrong',
+  redacting: null,
 };
 
 /** The far side lives in the world; what a dead process sends does not reach it. */

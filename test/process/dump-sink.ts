@@ -1,10 +1,12 @@
 import { existsSync } from 'node:fs';
 import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import { DELIVERED, type Sink } from '../../src/core/sink.ts';
 
 // A sink of a user's own that writes all it is given to `dump` in its folder: each event's body, and a line with the rest of
-// the delivery. While `refuse` is there it takes nothing, and while `closed` is there it cannot be reached.
+// the delivery. While `refuse` is there it takes nothing, and while `closed` is there it cannot be reached. While `hold` is
+// there a batch waits; `begun` appears with the first that does.
 
 export function parseOptions(options: unknown): { folder: string } {
   return { folder: String((Object(options) as { folder?: unknown }).folder) };
@@ -22,6 +24,10 @@ export function createSink({ folder }: { folder: string }): Sink {
     },
     open: () => Promise.resolve(),
     async send(batch) {
+      while (existsSync(join(folder, 'hold'))) {
+        await appendFile(join(folder, 'begun'), '');
+        await wait(5);
+      }
       if (existsSync(join(folder, 'closed'))) throw new Error('closed');
       if (existsSync(join(folder, 'refuse')))
         return batch.map(() => ({ status: 'refused', code: 'made_up', reason: 'made up' }) as const);

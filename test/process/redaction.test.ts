@@ -228,6 +228,32 @@ const bodyOf = (n: number): Buffer =>
     `{"event_type":"labtest.order.created","team_id":"${TEAM}","user_id":"${USER}","client_user_id":"c","data":{ "name" : "hidden-${n}", "code":"shown-${n}"}}`,
   );
 
+test('what is loaded when a reload redacts is redacted, but for what is being sent', async () => {
+  const folder = await temporaryFolder();
+  const sinks = { dump: { type: DUMP, folder } };
+  const routed = (route: object): string => writeConfig(folder, { sinks, routes: [route] });
+  const config = routed({ match: '*', to: ['dump'] });
+  const receiver = await Receiver.start(config);
+  writeFileSync(join(folder, 'hold'), '');
+  const post = async (n: number): Promise<void> => {
+    expect((await postSigned(receiver.url, bodyOf(n), { id: `event-${n}` })).status).toBe(202);
+  };
+  await post(0);
+  await until('a batch under way', () => existsSync(join(folder, 'begun')));
+  for (let n = 1; n <= 30; n += 1) await post(n);
+  routed({ match: '*', to: ['dump'], redact: '/data/name' });
+  const reloaded = reload(receiver);
+  await until('the end of the old feed', () =>
+    receiver.logLines().some(({ msg }) => msg === 'sink draining'),
+  );
+  rmSync(join(folder, 'hold'));
+  await reloaded;
+  await receiver.drained();
+  const text = readFileSync(join(folder, 'dump'), 'utf8');
+  expect(text.match(/shown-\d+/g)).toHaveLength(31);
+  expect(text.match(/hidden-\d+/g)).toEqual(['hidden-0']);
+});
+
 test('what waits, dies and is retried leaves by the redaction of today, or by that it had when no route says', async () => {
   const folder = await temporaryFolder();
   const sinks = { archive: { type: 'files', path: join(folder, 'archive') }, dump: { type: DUMP, folder } };

@@ -103,7 +103,7 @@ const leaves = (accepted: AcceptedRoutes, seq: number, type: string, handling = 
 describe('what leaves for a target', () => {
   const before = { match: ['*'], to: [target('a', hiding('/old')), target('b')] };
 
-  test('is what the routes of now say, or those of then where these do not name the sink', () => {
+  test('is what the routes of now say, or where these do not name the sink those of then, and all they say of it', () => {
     const now = [
       { match: ['x.'], to: [target('a', hiding('/new'))] },
       { match: ['*'], to: [target('b', hiding('/b'))] },
@@ -111,13 +111,28 @@ describe('what leaves for a target', () => {
     const accepted = new AcceptedRoutes(record(eraOf(0, before), eraOf(10, ...now)));
     expect(leaves(accepted, 5, 'x.1')).toEqual([
       ['a', ['/new']],
-      ['b', []],
+      ['b', ['/b']],
     ]);
     expect(leaves(accepted, 5, 'y.1')).toEqual([
-      ['a', ['/old']],
+      ['a', ['/old', '/new']],
       ['b', ['/b']],
     ]);
     expect(leaves(accepted, 11, 'x.1')).toEqual([['a', ['/new']]]);
+  });
+
+  test('is no more than any route has let out since, where none leads there any more', () => {
+    const eras = [
+      eraOf(0, before),
+      eraOf(10, { match: ['x.'], to: [target('a', hiding('/since'))] }, { match: ['*'], to: [target('b')] }),
+      eraOf(20, { match: ['z.'], to: [target('a', hiding('/today'))] }),
+    ];
+    const accepted = new AcceptedRoutes(record(...eras));
+    expect(leaves(accepted, 5, 'x.1')).toEqual([
+      ['a', ['/old', '/since', '/today']],
+      ['b', []],
+    ]);
+    expect(leaves(accepted, 15, 'x.1')).toEqual([['a', ['/since', '/today']]]);
+    expect(leaves(accepted, 15, 'y.1')).toEqual([['b', []]]);
   });
 
   test('follows a sink to its new name', () => {
