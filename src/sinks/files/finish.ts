@@ -43,7 +43,7 @@ export async function finishPart(part: Part, finish: Finish): Promise<string> {
   // Not a failure: what is listed is finished, and the next open removes the part at the latest.
   await removePart(part).catch((error: unknown) => {
     log.warn({ file: name, error: messageOf(error) }, 'part of a closed file could not be removed');
-    finish.onLeft(part);
+    finish.onLeft(part, () => removePart(part));
   });
   onStep('removed');
   return name;

@@ -3,7 +3,7 @@ import { link, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileChunks } from '../../archive/file-lines.ts';
 import { DISK } from '../../archive/place.ts';
-import { DATA_EXTENSIONS, FILE_FORMS, type FileForm, type FileFormat } from '../../core/archive.ts';
+import { DATA_EXTENSIONS, FILE_FORMS, formOf, type FileForm, type FileFormat } from '../../core/archive.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { isMissing, readPlain, syncFolder } from '../../lib/durable.ts';
 import { compress, recordsOf } from './compress.ts';
@@ -53,7 +53,16 @@ export class FinishedFiles {
     return { file, ...written };
   }
 
-  /** Of a part that has ended. */
+  /** Of a part that is gone. */
+  async clear(place: PartPlace): Promise<void> {
+    await this.remove(place);
+    const folder = dirname(finishedPlace(place, 'none').path);
+    await syncFolder(folder).catch((error: unknown) => {
+      if (!isMissing(error)) throw error;
+    });
+  }
+
+  /** Of a part that ends. Not synced. */
   async remove(place: PartPlace): Promise<void> {
     for (const form of FILE_FORMS) await rm(finishedPlace(place, form).path, { force: true });
   }
@@ -104,6 +113,16 @@ export function finishedPlace(
 ): { readonly name: string; readonly path: string } {
   const file = `${stem}${DATA_EXTENSIONS[form]}`;
   return { name: folder === '' ? file : `${folder}/${file}`, path: join(openFolder, folder, file) };
+}
+
+/** As `newStem` makes them. */
+const STEM = /^\d{8}T\d{9}Z-[0-9a-f]{12}$/;
+
+/** The stem of the part that a finished file was made of; null when the name is none of ours. */
+export function stemOf(name: string): string | null {
+  const form = formOf(name);
+  const stem = form === null ? '' : name.slice(0, -DATA_EXTENSIONS[form].length);
+  return STEM.test(stem) ? stem : null;
 }
 
 export async function isThere(path: string): Promise<boolean> {

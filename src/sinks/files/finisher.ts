@@ -5,9 +5,8 @@ import type { Clock } from '../../core/clock.ts';
 import type { Flushed, SinkContext, SinkLog, SinkTrouble } from '../../core/sink.ts';
 import { isMissing } from '../../lib/durable.ts';
 import { formatDuration } from '../../lib/units.ts';
-import { removePart } from './finish.ts';
 import type { Part } from './part.ts';
-import type { Target } from './target.ts';
+import type { Finishing, Target } from './target.ts';
 import { codeOf, explain, waitOf } from './troubles.ts';
 
 /** Files being compressed at once; each takes a thread of libuv's pool of four, which the appends need too. */
@@ -130,8 +129,7 @@ export class Finisher {
       signal.throwIfAborted();
       // A part can outlive its finished file, and all it holds counts as delivered then.
       await part.trim();
-      const onLeft = (left: Part): void => this.#removeLater(left);
-      const name = await this.#target.finish(part, { signal, onLeft });
+      const name = await this.#target.finish(part, { signal, onLeft: this.#removeLater });
       this.#log.info({ file: name, records: part.stats.records }, 'closed an archive file');
       this.#troubled.delete(part);
       this.#events.onFinished(part);
@@ -157,15 +155,15 @@ export class Finisher {
   }
 
   /** A part whose records are in a finished file: only its bytes are in the way. */
-  #removeLater(part: Part): void {
+  readonly #removeLater: Finishing['onLeft'] = (part, remove) => {
     this.#clock.after(RETRY_MS, () => {
       if (this.#abort.signal.aborted) return;
-      removePart(part).then(
+      remove().then(
         () => prune(part),
-        (error: unknown) => (isMissing(error) ? undefined : this.#removeLater(part)),
+        (error: unknown) => (isMissing(error) ? undefined : this.#removeLater(part, remove)),
       );
     });
-  }
+  };
 
   #retry(part: Part): void {
     this.#failed.delete(part);

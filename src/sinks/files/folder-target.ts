@@ -58,6 +58,8 @@ export class FolderTarget implements Target {
       finishedAs: (place) => finishedAs(root, place),
       listed: (names) => manifest.listed(names),
       dispose: (part) => removePart(part),
+      stemOf: () => null,
+      clear: () => Promise.resolve(),
       isOwn: () => false,
     };
   }

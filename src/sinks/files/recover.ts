@@ -15,7 +15,7 @@ import { isLockFile } from './writer-folders.ts';
 
 /**
  * Mends what a crash left in one writer's folder: removes temporary files, cuts torn ends off parts, removes parts whose
- * file is finished and listed. Anything that is not a plain file or folder is reported by name and left alone.
+ * file is finished and listed, and what was made of parts that are gone. Anything that is not a plain file or folder is reported by name and left alone.
  * @param openFolder the writer's folder, absolute, its lock held
  * @param opener of sealed records; null when none are expected
  */
@@ -27,7 +27,8 @@ export async function recoverFolder(
 ): Promise<RecoveredPart[]> {
   const places: PartPlace[] = [];
   const sent: PartPlace[] = [];
-  await walk(openFolder, '', { places, sent, log, recovery });
+  const made: PartPlace[] = [];
+  await walk(openFolder, '', { places, sent, made, log, recovery });
   const finished = new Map<PartPlace, FileForm>();
   for (const place of places) {
     const form = await recovery.finishedAs(place);
@@ -36,6 +37,7 @@ export async function recoverFolder(
   const names = new Set([...finished].map(([place, form]) => new Part(place).finishedName(form)));
   const listed = await recovery.listed(names);
   const recovered: RecoveredPart[] = [];
+  const there = new Set<string>();
   for (const place of places) {
     const form = finished.get(place) ?? null;
     const { part, ids } = await mendPart(place, form, log, opener);
@@ -44,7 +46,9 @@ export async function recoverFolder(
     else if (state === 'listed') await recovery.dispose(part);
     // The ids of a listed part still count: its last batch may not have been noted as delivered.
     if (part.length > 0) recovered.push({ part, ids, state });
+    if (part.length > 0 && state !== 'listed') there.add(part.path);
   }
+  for (const place of made) if (!there.has(new Part(place).path)) await recovery.clear(place);
   for (const place of sent) {
     const { ids, stats, length } = await scan(sentPath(place), log, opener);
     recovered.push({ part: new Part(place, { stats, length }), ids, state: 'listed' });
@@ -60,6 +64,8 @@ function stateOf(part: Part, listed: ReadonlySet<string>): RecoveredPart['state'
 interface Found {
   readonly places: PartPlace[];
   readonly sent: PartPlace[];
+  /** Of which finished files lie beside them, or where they were. */
+  readonly made: PartPlace[];
   readonly recovery: Recovery;
   readonly log: SinkLog;
 }
@@ -87,8 +93,10 @@ async function walk(openFolder: string, folder: string, found: Found): Promise<v
       found.places.push({ openFolder, folder, stem: name.slice(0, -PART_EXTENSION.length) });
     } else if (name.endsWith(SENT_EXTENSION)) {
       found.sent.push({ openFolder, folder, stem: name.slice(0, -SENT_EXTENSION.length) });
-    } else if (!recovery.isOwn(name)) {
-      log.warn({ path }, 'not a file of this archive; left alone');
+    } else {
+      const stem = recovery.stemOf(name);
+      if (stem !== null) found.made.push({ openFolder, folder, stem });
+      else if (!recovery.isOwn(name)) log.warn({ path }, 'not a file of this archive; left alone');
     }
   }
 }

@@ -3,7 +3,7 @@ import { rename } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { isOfSegments } from '../../archive/kept-segments.ts';
 import { ManifestChain } from '../../archive/manifest-chain.ts';
-import { DATA_EXTENSIONS, FILE_FORMS, type FileForm, type FileFormat } from '../../core/archive.ts';
+import { FILE_FORMS, type FileForm, type FileFormat } from '../../core/archive.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import {
@@ -17,7 +17,7 @@ import type { ObjectBody, ObjectStore } from '../../core/storage.ts';
 import { syncFolder } from '../../lib/durable.ts';
 import { formatBytes } from '../../lib/units.ts';
 import { formatFor, lineOf } from './finish.ts';
-import { FinishedFiles, finishedPlace, isThere } from './finished-files.ts';
+import { FinishedFiles, finishedPlace, isThere, stemOf } from './finished-files.ts';
 import type { ArchiveFolder } from './folder.ts';
 import { keepInStore } from './keep.ts';
 import type { Part, PartCare, PartPlace } from './part.ts';
@@ -112,7 +112,9 @@ export class StoreTarget implements Target {
       finishedAs: (place) => this.#finishedAs(place, listed),
       listed: (names) => Promise.resolve(new Set([...names].filter((name) => listed.has(name)))),
       dispose: (part) => this.#endPart(part),
-      isOwn: (name) => isOfSegments(name) || FILE_FORMS.some((each) => name.endsWith(DATA_EXTENSIONS[each])),
+      stemOf,
+      clear: (place) => this.#files.clear(place),
+      isOwn: isOfSegments,
     };
   }
 
@@ -148,8 +150,11 @@ export class StoreTarget implements Target {
       await this.#endPart(part);
       await chain.forget(name);
     } catch (error) {
-      context.log.warn({ file: name, error: messageOf(error) }, 'part of a closed file could not be removed');
-      onLeft(part);
+      context.log.warn({ file: name, error: messageOf(error) }, NOT_REMOVED);
+      onLeft(part, async () => {
+        await this.#endPart(part);
+        this.#sent.add(sentPath(part.place), new Set(this.#held));
+      });
     }
     onStep('removed');
     return name;
@@ -174,7 +179,7 @@ export class StoreTarget implements Target {
       : `${formatBytes(waiting)} wait for ${this.name}; nothing more is taken until it takes them`;
   }
 
-  lost(part: Part, why: string): Promise<void> {
+  async lost(part: Part, why: string): Promise<void> {
     const state = this.#stateOf(part);
     this.#held.delete(part);
     state.answer = null;
@@ -188,7 +193,11 @@ export class StoreTarget implements Target {
       'an unfinished archive file disappeared',
     );
     state.until.reject(new Error(reason));
-    return Promise.resolve();
+    await this.#files
+      .clear(part.place)
+      .catch((error: unknown) =>
+        this.#options.context.log.warn({ path, error: messageOf(error) }, NOT_REMOVED),
+      );
   }
 
   keep(event: JournalEvent): Promise<ClaimCheck> {
@@ -255,9 +264,10 @@ export class StoreTarget implements Target {
   }
 
   async #endPart(part: Part): Promise<void> {
+    // In this order: beside a part that is sent on, nothing would ask for it any more.
+    await this.#files.remove(part.place);
     await rename(part.path, sentPath(part.place));
     await syncFolder(dirname(part.path));
-    await this.#files.remove(part.place);
   }
 
   #stateOf(part: Part): State {
@@ -278,3 +288,5 @@ export class StoreTarget implements Target {
     return this.#opened;
   }
 }
+
+const NOT_REMOVED = 'part of a closed file could not be removed';

@@ -14,8 +14,8 @@ export type FinishStep = (typeof FINISH_STEPS)[number] | (typeof STORE_STEPS)[nu
 
 export interface Finishing {
   readonly signal: AbortSignal;
-  /** Called for a part that could not be removed: an erasure waits for it. */
-  readonly onLeft: (part: Part) => void;
+  /** Called for a part that could not be removed, with what tries again: an erasure waits for it. */
+  readonly onLeft: (part: Part, remove: () => Promise<void>) => void;
 }
 
 /** A part found at open, mended. */
@@ -38,6 +38,10 @@ export interface Recovery {
   listed(names: ReadonlySet<string>): Promise<ReadonlySet<string>>;
   /** Does away with a part whose file is finished and listed. */
   dispose(part: Part): Promise<void>;
+  /** The stem of the part that a file beside it was made of; null for any other file. */
+  stemOf(name: string): string | null;
+  /** Does away with what was made of a part that is not there any more. */
+  clear(place: PartPlace): Promise<void>;
   /** Whether a file in a writer's folder that is no part is there by intent. */
   isOwn(name: string): boolean;
 }

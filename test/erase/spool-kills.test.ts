@@ -1,0 +1,194 @@
+import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
+import { FolderStore } from '../../src/erase/folder-store.ts';
+import { ObjectErasure } from '../../src/erase/object-store.ts';
+import type { FilesSink } from '../../src/sinks/files/sink.ts';
+import { openStore } from '../../src/storage/open.ts';
+import { FaultyStore, recordsIn, storeSink, URL } from '../sinks/store-support.ts';
+import { signal } from '../sinks/support.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { erasuresOver, eventOf, FIELDS, find, QUIET, secretOf, userId } from './support.ts';
+
+/** Told before each step by which a file is made, or gets another name, or goes. */
+const disk = vi.hoisted(() => {
+  const now = { before: (): void => undefined, removes: true };
+  const watched =
+    <Given extends unknown[], Result>(call: (...given: Given) => Promise<Result>) =>
+    (...given: Given): Promise<Result> => {
+      now.before();
+      return call(...given);
+    };
+  return Object.assign(now, { watched });
+});
+vi.mock('node:fs/promises', async (original) => {
+  const real = await original<typeof import('node:fs/promises')>();
+  const { watched } = disk;
+  const { link, open, rename, rm, rmdir, unlink, writeFile } = real;
+  const makes = { link: watched(link), open: watched(open), writeFile: watched(writeFile) };
+  return {
+    ...real,
+    ...makes,
+    rename: watched(rename),
+    rm: watched((...given: Parameters<typeof rm>) =>
+      !disk.removes && /\/spool\/.*\.gz$/.test(String(given[0]))
+        ? Promise.reject(new Error('EIO: made up'))
+        : rm(...given),
+    ),
+    rmdir: watched(rmdir),
+    unlink: watched(unlink),
+  };
+});
+afterEach(() => void Object.assign(disk, { before: () => undefined, removes: true }));
+
+const GONE = 1;
+const USERS = [GONE, 2];
+const EVENTS = 3;
+const batch = (users: readonly number[]) =>
+  users.flatMap((user) =>
+    Array.from({ length: EVENTS }, (_, n) => ({ event: eventOf(user, n), destination: null })),
+  );
+
+/** Every file below a folder with its bytes: two kills that leave the same are one. */
+function contentOf(folder: string): string {
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort();
+  return names
+    .filter((name) => statSync(join(folder, name)).isFile() && !/(^|\/)lock/.test(name))
+    .map((name) => `${name} ${readFileSync(join(folder, name), 'base64')}`)
+    .join('\n');
+}
+
+/** What kill -9 leaves at any step of closing a file, putting it and letting its part go: a folder each. */
+async function killedEverywhere(options: object): Promise<string[]> {
+  const [root, left] = [await temporaryFolder(), await temporaryFolder()];
+  const store = await FaultyStore.in(join(root, 'store'));
+  const { sink, context } = storeSink(store, join(root, 'spool'), options);
+  const found = new Map<string, string>();
+  const look = (): void => {
+    const to = join(left, String(found.size));
+    const content = contentOf(root);
+    if (found.has(content)) return;
+    // An object is in a store whole, or not at all.
+    cpSync(root, to, { recursive: true, filter: (path) => !/store\/.*\.tmp$/.test(path) });
+    found.set(content, to);
+  };
+  await sink.open();
+  await sink.send(batch(USERS), signal);
+  disk.before = look;
+  await sink.flush();
+  context.clock.advance(40_000);
+  await expect
+    .poll(() => readdirSync(join(root, 'spool'), { recursive: true }).join())
+    .not.toContain('.sent');
+  disk.before = () => undefined;
+  look();
+  await sink.close(signal);
+  return [...found.values()];
+}
+
+async function erase(root: string, sink: FilesSink | null): Promise<void> {
+  const settle = async (holds: (path: string) => Promise<boolean>): Promise<void> => sink?.settle(holds);
+  const shared = { fields: FIELDS, log: QUIET, settle };
+  const [spool = ''] = readdirSync(join(root, 'spool'));
+  const path = join(root, 'spool', spool);
+  const { erasures } = erasuresOver(join(root, 'erasure'), [
+    new FolderStore({ ...shared, name: path, path, exclude: [] }),
+    new ObjectErasure({
+      ...shared,
+      name: URL,
+      open: () => openStore(join(root, 'store')),
+      isArchive: true,
+      exclude: [],
+      folder: join(root, 'erasure'),
+    }),
+  ]);
+  await erasures.request({ by: 'user', id: userId(GONE), team: null }, true);
+  const { receipts, left } = await erasures.run();
+  expect(left).toEqual([]);
+  expect(receipts).toHaveLength(1);
+}
+
+const traces = (root: string): string[] => find([root], [userId(GONE), secretOf(GONE)]);
+
+const STARTED = 'the receiver has started again';
+const STOPPED = 'it is stopped';
+
+test.each([
+  [{ compress: 'gzip' }, STARTED],
+  [{ compress: 'gzip' }, STOPPED],
+  [{ compress: 'none' }, STARTED],
+  [{ format: 'parquet' }, STARTED],
+])(
+  'kill -9 at any step of a file on its way to a store, %j: an erasure ends when %s, and nothing of the user is left',
+  async (options, when) => {
+    const kills = await killedEverywhere(options);
+    expect(kills.length).toBeGreaterThan(8);
+    for (const root of kills) {
+      const isRunning = when === STARTED;
+      const store = await FaultyStore.in(join(root, 'store'));
+      const { sink } = storeSink(store, join(root, 'spool'), options);
+      if (!isRunning) await erase(root, null);
+      await sink.open();
+      await sink.send(batch(isRunning ? USERS : [2]), signal);
+      if (isRunning) await erase(root, sink);
+      await sink.close(signal);
+      expect(traces(root)).toEqual([]);
+      const left = new Set((await recordsIn(store)).map(({ id }) => id));
+      expect(left).toEqual(new Set(batch([2]).map(({ event }) => event.id)));
+    }
+  },
+);
+
+/** A running sink with a file that cannot be put yet, and where the file lies that was made for it. */
+async function waiting() {
+  const root = await temporaryFolder();
+  const store = await FaultyStore.in(join(root, 'store'));
+  const { sink, context } = storeSink(store, join(root, 'spool'));
+  await sink.open();
+  onTestFinished(() => sink.close(signal));
+  store.fault = (verb) => (verb === 'putIfAbsent' ? 'busy' : null);
+  await sink.send(batch(USERS), signal);
+  await sink.flush();
+  const made = filesIn(root).find((name) => name.startsWith('spool/') && name.endsWith('.gz')) ?? '';
+  return { root, store, sink, context, made };
+}
+
+const filesIn = (root: string): string[] => readdirSync(root, { recursive: true, encoding: 'utf8' });
+
+test('a power cut that brings back the file of a part which was sent on: the start removes it', async () => {
+  const { root, store, sink, made } = await waiting();
+  const bytes = readFileSync(join(root, made));
+  store.fault = () => null;
+  await sink.flush();
+  await sink.close(signal);
+  writeFileSync(join(root, made), bytes);
+  const again = storeSink(store, join(root, 'spool')).sink;
+  await again.open();
+  await erase(root, again);
+  await again.close(signal);
+  expect(traces(root)).toEqual([]);
+});
+
+test('a file that could not be removed when it was put goes with the next try', async () => {
+  const { root, store, sink, context } = await waiting();
+  store.fault = () => null;
+  disk.removes = false;
+  await sink.flush();
+  disk.removes = true;
+  expect(filesIn(root).filter((name) => name.startsWith('spool/') && name.endsWith('.gz'))).toHaveLength(1);
+  context.clock.advance(40_000);
+  await expect.poll(() => filesIn(root).filter((name) => /^spool.*(gz|part)$/.test(name))).toEqual([]);
+  context.clock.advance(40_000);
+  await erase(root, sink);
+  expect(traces(root)).toEqual([]);
+});
+
+test('a part that somebody removes takes the file with it that was made of it', async () => {
+  const { root, store, sink, made } = await waiting();
+  rmSync(join(root, made.replace('.ndjson.gz', '.part')));
+  await sink.flush();
+  expect(filesIn(root)).not.toContain(made);
+  store.fault = () => null;
+  await erase(root, sink);
+  expect(traces(root)).toEqual([]);
+});
