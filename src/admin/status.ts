@@ -64,18 +64,19 @@ export class Status {
   }
 
   /**
-   * Ready from the moment the journal and every required sink are open until the shutdown begins. A sink that was open
-   * once and is in trouble now is no reason to stay away: the journal takes what it cannot.
+   * Ready from when it listens until the shutdown begins. A sink is no reason to stay away: the journal keeps what it cannot
+   * take. Where there is no journal, a delivery is answered by the required sinks, and each has to have been open once.
    */
   health(): Health {
     const { receiver, dispatcher, plan, store } = this.#options;
     const withheld = store.troubles?.() ?? [];
     // Its config is not the fleet's: what it takes in would not be sealed, and it delivers less than it should.
     const isMisled = withheld.some(({ code }) => code === 'keys_elsewhere' || code === 'keys_stale');
+    const { acknowledge, sinks: configured } = plan.value.config;
     const sinks = dispatcher.status().map(({ sink, mode, troubles }) => ({
       name: `sink ${sink}`,
       ok: mode === 'running' && troubles.length === 0,
-      required: plan.value.config.sinks[sink]?.required ?? false,
+      required: acknowledge === 'delivered' && configured[sink]?.required === true,
       state: mode,
       ...codesOf(troubles),
     }));

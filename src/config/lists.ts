@@ -64,7 +64,7 @@ const sink = z
       ),
       required: flag(
         true,
-        'Whether the receiver starts and is ready only once this sink is open, and whether `acknowledge: delivered` waits for it; others get events as they can.',
+        'Whether an error in its options or its access that waiting cannot mend ends the start, and whether `acknowledge: delivered` waits for this sink. Others are tried again, and get events as they can. One that is down never ends a start.',
       ),
       oversize: choice(
         ['dead-letter', 'claim-check'],

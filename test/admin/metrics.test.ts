@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { request } from 'undici';
@@ -132,11 +132,32 @@ test('a sender that makes up types does not make up series', async () => {
   expect(series.get('millrace_event_types_total{type="(other)"}')).toBe(30);
 });
 
-test('not ready until every required sink has been opened', async () => {
+test('a sink that does not open keeps no delivery away: the journal has it for later', async () => {
   const { receiver, folder } = await start([]);
+  const ready = await readiness(receiver);
+  expect(ready).toMatchObject({ status: 200, json: { status: 'ready' } });
+  expect((ready.json as { checks: object[] }).checks).toContainEqual({
+    name: 'sink own',
+    ok: false,
+    required: false,
+    state: 'opening',
+  });
+  const { series } = await scrape(receiver);
+  expect([series.get('millrace_ready'), series.get('millrace_sink_up{sink="own"}')]).toEqual([1, 0]);
+  const { id, body } = madeUpEvent(0, 'labtest.order.updated');
+  expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
+  writeFileSync(join(folder, 'open'), '');
+  writeFileSync(join(folder, 'mild'), '');
+  await until('the event is delivered', () => existsSync(join(folder, 'sent')));
+  expect(readFileSync(join(folder, 'sent'), 'utf8')).toContain(id);
+});
+
+const STATELESS = { acknowledge: 'delivered' } as unknown as Record<string, object>;
+
+test('without a journal it is not ready until every required sink has been opened', async () => {
+  const { receiver, folder } = await start([], STATELESS);
   const before = await readiness(receiver);
-  expect(before.status).toBe(503);
-  expect(before.json).toMatchObject({ status: 'not ready' });
+  expect(before).toMatchObject({ status: 503, json: { status: 'not ready' } });
   expect((before.json as { checks: object[] }).checks).toContainEqual({
     name: 'sink own',
     ok: false,
@@ -144,23 +165,21 @@ test('not ready until every required sink has been opened', async () => {
     state: 'opening',
   });
   expect((await scrape(receiver)).series.get('millrace_ready')).toBe(0);
-  // Deliveries are taken all the same: whoever does not heed readiness loses nothing.
-  expect((await postSigned(receiver.url)).status).toBe(202);
   writeFileSync(join(folder, 'open'), '');
   await until('readiness', async () => (await readiness(receiver)).status === 200);
   const { body } = await request(`${receiver.adminUrl}/readyz`);
   expect(await body.json()).toEqual({ status: 'ready' });
 });
 
-test('a best-effort sink that does not open keeps nobody waiting', async () => {
+test('without a journal a best-effort sink that does not open keeps nobody waiting', async () => {
   const folder = await temporaryFolder();
-  const config = writeConfig(folder, {
+  const { receiver } = await start([], {
+    ...STATELESS,
     sinks: {
       archive: { type: 'files', path: join(folder, 'archive') },
       own: { type: WILFUL, folder, required: false },
     },
   });
-  const receiver = await ReceiverProcess.start(config);
   expect((await readiness(receiver)).status).toBe(200);
   expect((await scrape(receiver)).series.get('millrace_sink_up{sink="own"}')).toBe(0);
 });
