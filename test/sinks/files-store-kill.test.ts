@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { cpSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import type { FilesSink } from '../../src/sinks/files/sink.ts';
 import type { FinishStep } from '../../src/sinks/files/target.ts';
 import { checkChains, FaultyStore, recordsIn, storeSink } from './store-support.ts';
 import { deliver, signal, tempFolder } from './support.ts';
@@ -69,4 +70,36 @@ it('a part that is not compressed is put without being copied, and the line has 
     .digest('hex');
   const segment = store.puts.find((key) => key.startsWith('_manifest')) ?? '';
   expect(readFileSync(join(path, 'store', segment), 'utf8')).toContain(`"sha256":"${hash}"`);
+});
+
+it('knows what lies in a spool that was full when it was killed, and puts it once', async () => {
+  const path = tempFolder();
+  const store = await FaultyStore.in(join(path, 'store'));
+  const start = (): FilesSink => storeSink(store, join(path, 'spool'), { rotate: { bytes: 1024 } }).sink;
+  const sink = start();
+  await sink.open();
+  store.fault = (verb) => (verb === 'putIfAbsent' ? 'no_place' : null);
+  const taken: number[] = [];
+  for (let from = 1; from < 1000; from += 10) {
+    const [result] = await sink.send(deliver(from, 10), signal);
+    if (result?.status === 'retry') break;
+    taken.push(from);
+  }
+  await sink.close(AbortSignal.abort());
+  const again = start();
+  await again.open();
+  const left: number[] = [];
+  for (const from of taken) {
+    const results = await again.send(deliver(from, 10), signal);
+    if (results.some(({ status }) => status === 'retry')) left.push(from);
+  }
+  expect((await again.send(deliver(1001, 1), signal))[0]).toMatchObject({ status: 'retry', sink: true });
+  store.fault = () => null;
+  await again.flush();
+  for (const from of [...left, 1001]) await again.send(deliver(from, from === 1001 ? 1 : 10), signal);
+  await again.close(signal);
+  await checkChains(store);
+  const ids = (await recordsIn(store)).map(({ id }) => id);
+  expect([left, ids.length]).toEqual([[], new Set(ids).size]);
+  expect(ids).toHaveLength(taken.length * 10 + 1);
 });

@@ -146,14 +146,14 @@ export class FilesSink implements Sink {
 
   async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
     const full = this.#target.full(this.#finisher?.waiting ?? 0);
-    if (full !== null) return batch.map(() => ({ status: 'retry', reason: full, sink: true }));
+    const due: SendResult = full === null ? DUE : { status: 'retry', reason: full, sink: true };
     const results: SendResult[] = [];
     /** What is to be written, by folder, with its places in the batch. */
     const groups = new Map<string, { readonly places: number[]; readonly deliveries: Delivery[] }>();
     for (const [place, delivery] of batch.entries()) {
       const written = this.#onDisk(delivery);
-      results.push(written ?? DUE);
-      if (written !== null) continue;
+      results.push(written ?? due);
+      if (written !== null || due !== DUE) continue;
       const folder = this.#partitioner.folderOf(delivery.event, delivery.destination);
       const { places, deliveries } = getOrMake(groups, folder, () => ({ places: [], deliveries: [] }));
       places.push(place);
