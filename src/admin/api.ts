@@ -19,6 +19,7 @@ export function createApi(
   const api = express.Router();
   api.get('/status', async (_request, response) => void response.json(await operationsOf(response).status()));
   api.get('/schema', async (_request, response) => void response.json(await operationsOf(response).schema()));
+  api.get('/routes', async (_request, response) => void response.json(await operationsOf(response).routes()));
   api.get('/events', async (request, response) => {
     if (!mayShow(response)) return refuseBodies(response);
     response.json(await operationsOf(response).listEvents(selectionOf(request.query)));

@@ -1,5 +1,6 @@
 import { MillraceError } from '../core/errors.ts';
 import type { EventStore } from '../core/journal.ts';
+import { NO_ROUTES } from '../core/route-record.ts';
 import type { Operations } from '../core/operations.ts';
 import { nothingRemembered, type OperationsOptions } from './operations.ts';
 
@@ -26,6 +27,7 @@ export function directOperations(
     dropDeadLetters: nothingKept,
     listEntries: () => Promise.resolve([]),
     dropSink: nothingKept,
+    routes: () => Promise.resolve(NO_ROUTES),
     schema: async () => nothingRemembered(),
   };
 }

@@ -12,6 +12,7 @@ import type {
   RetryResult,
   SinkStatus,
 } from '../core/operations.ts';
+import { NO_ROUTES } from '../core/route-record.ts';
 import type { SchemaReport } from '../core/schema.ts';
 import { Serial } from '../lib/serial.ts';
 import type { Validation } from '../validate/envelope.ts';
@@ -47,7 +48,8 @@ export type AdministeredJournal = Pick<
   | 'retryDeadLetters'
   | 'dropDeadLetters'
   | 'listEntries'
->;
+> &
+  Partial<Pick<Journal, 'routes'>>;
 
 /** Letters in one answer; their bytes are bounded by the journal. */
 const LETTERS = 1000;
@@ -61,6 +63,7 @@ export function createOperations(options: OperationsOptions): Operations {
   const turns = new Serial();
   return {
     dropSink,
+    routes: async () => (await journal.routes?.()) ?? NO_ROUTES,
     schema: async () => (schema === null || schema === undefined ? nothingRemembered() : schema.report()),
     status: async () => ({
       pid,

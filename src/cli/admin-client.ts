@@ -134,6 +134,7 @@ export class AdminClient {
       dropDeadLetters: (selection) => drop('/dead-letters/drop', selection),
       listEntries: (kind, selection) => list(`/${kind}/entries`, selection, false),
       schema: () => this.ask('GET', '/schema'),
+      routes: () => this.ask('GET', '/routes'),
       dropSink: (sink) => this.ask('POST', '/sinks/drop', { sink }),
     };
   }

@@ -3,6 +3,7 @@ import type { Flushed, SinkTrouble } from './sink.ts';
 import type { InvalidReason } from './ingest.ts';
 import type { SchemaReport } from './schema.ts';
 import type { EventHead, JournalAccount, JournalStatus, Selection } from './journal.ts';
+import type { RouteRecord } from './route-record.ts';
 import type { SetAsideEntry, SetAsideKind } from './receipt.ts';
 
 /** How one sink is doing, beside what its cursor says. */
@@ -163,6 +164,8 @@ export interface Operations {
   listEntries(kind: SetAsideKind, selection: Selection): Promise<readonly SetAsideEntry[]>;
   /** What accepted events look like. Rejects where that is not remembered. */
   schema(): Promise<SchemaReport>;
+  /** The routes that the journal remembers, those of now among them; none where it is not on this machine. */
+  routes(): Promise<RouteRecord>;
   /** Gives up what waits for a sink that is not in the config any more. */
   dropSink(sink: string): Promise<GivenUp>;
 }

@@ -61,6 +61,11 @@ export class AcceptedRoutes {
     this.#isAnyRedacted = this.#ever.some(({ to }) => to.some(({ redactions }) => redactions !== undefined));
   }
 
+  /** Every route there was while the journal remembers, those of now among them. */
+  get ever(): readonly Route[] {
+    return this.#ever;
+  }
+
   targetsOf({ seq, type, handling: { only, redactions } }: Addressed): readonly Target[] {
     if (only !== undefined) {
       const targets = this.#renamed(only.map(parseTarget), seq);

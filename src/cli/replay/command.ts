@@ -80,8 +80,9 @@ export function replayCommand(io: Io): Command {
           note(io, `${where} has changed since: replayed again from its first line, under the same ids`);
         await withPlaces(loaded.config.storage, async (places) => {
           const topicLog = (): ReturnType<ReplayStore['topicLog']> => store.topicLog();
-          const parts = { loaded, opener, ask: store.ask, topicLog, places, onPassedOver, onChanged };
-          const work = replayWork(order, parts);
+          const routes = (): ReturnType<ReplayStore['routes']> => store.routes();
+          const parts = { loaded, opener, ask: store.ask, routes, topicLog, places, onPassedOver, onChanged };
+          const work = await replayWork(order, parts);
           if (flags.dryRun === true) await count(work, flags, io);
           else render(await runReplay(work, flags, io), work, flags, io);
         });

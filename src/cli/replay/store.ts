@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LoadedConfig } from '../../config/config.ts';
 import { MillraceError } from '../../core/errors.ts';
+import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
 import type { AskStore } from '../../replay/read-store.ts';
 import type { TopicLog } from '../../replay/read-topic.ts';
 import type { OpenOperations, openTopics } from '../operations.ts';
@@ -33,6 +34,20 @@ export class ReplayStore {
       }
     }
   };
+
+  /** None where there is no journal, or none that remembers. What reads only archives must not hold it any longer. */
+  async routes(): Promise<RouteRecord> {
+    const { config } = this.#loaded;
+    if (config.acknowledge === 'delivered' || config.journal.type === 'kafka') return NO_ROUTES;
+    try {
+      return await this.ask((operations) => operations.routes());
+    } catch (error) {
+      if (error instanceof MillraceError && error.code === 'journal_missing') return NO_ROUTES;
+      throw error;
+    } finally {
+      await this.close();
+    }
+  }
 
   /** The journal of a fleet, which is read here whoever runs; null where it is not one. */
   async topicLog(): Promise<TopicLog | null> {

@@ -1,6 +1,7 @@
 import type { ResolvedConfig } from '../../config/config.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import type { Places } from '../../archive/places.ts';
+import type { RouteRecord } from '../../core/route-record.ts';
 import { ErasedUsers } from '../../erase/erased-users.ts';
 import { destinationsOf, type Destinations } from '../../replay/destinations.ts';
 import { listPath, type Listing } from '../../replay/list.ts';
@@ -9,6 +10,7 @@ import { listStore, StoreReader, type AskStore } from '../../replay/read-store.t
 import { listTopic, readTopic, type TopicLog, type TopicUnit } from '../../replay/read-topic.ts';
 import type { ReadUnit } from '../../replay/replay.ts';
 import { StepMaker, type Step, type Unit } from '../../replay/unit.ts';
+import { AcceptedRoutes } from '../../route/accepted.ts';
 import { explicitTargets } from '../../route/explicit.ts';
 import { compileRoutes } from '../../route/table.ts';
 import { createValidator } from '../../validate/envelope.ts';
@@ -32,6 +34,8 @@ export interface ReplayParts {
   /** Opens sealed records. */
   readonly opener: RecordOpener | undefined;
   readonly ask: AskStore;
+  /** What the journal of the config remembers of earlier routes. */
+  readonly routes: () => Promise<RouteRecord>;
   /** The journal of a fleet; null where it is on a machine. */
   readonly topicLog: () => Promise<TopicLog | null>;
   /** Where archives are opened. */
@@ -41,13 +45,15 @@ export interface ReplayParts {
   readonly onChanged: (where: string) => void;
 }
 
-export function replayWork(order: ReplayOrder, parts: ReplayParts): ReplayWork {
+/** @throws MillraceError when it cannot be told what earlier routes had redacted */
+export async function replayWork(order: ReplayOrder, parts: ReplayParts): Promise<ReplayWork> {
   const { loaded } = parts;
   const table = compileRoutes(loaded.config.routes);
   const erased = ErasedUsers.open(loaded.config.erasure.path);
   const { to } = order;
+  const ever = to === null ? [] : new AcceptedRoutes(await parts.routes()).ever;
   const named: Parameters<typeof destinationsOf>[0] =
-    to === null ? null : (type, before) => explicitTargets(to, type, table, { before });
+    to === null ? null : (type, before) => explicitTargets(to, type, table, { ever, before });
   return {
     loaded,
     order,
