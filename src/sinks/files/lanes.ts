@@ -34,8 +34,8 @@ export class Lanes {
   readonly #lanes = new Map<string, Lane>();
   /** Parts with an open handle, least recently used first. */
   readonly #handles = new Map<Part, Lane>();
-  /** Of parts that were sealed. */
-  readonly #closing = new Set<Promise<void>>();
+  /** Parts that were sealed and are not on the disk yet. */
+  readonly #closing = new Map<Part, Promise<void>>();
 
   constructor(
     context: Pick<SinkContext, 'clock' | 'log'>,
@@ -47,6 +47,13 @@ export class Lanes {
     this.#rotate = rotate;
     this.#events = events;
     this.#openFiles = openFiles;
+  }
+
+  /** Bytes of parts that were sealed and are not on the disk yet. */
+  get closing(): number {
+    let bytes = 0;
+    for (const { length } of this.#closing.keys()) bytes += length;
+    return bytes;
   }
 
   /** The lane of a folder, made if there is none. */
@@ -70,7 +77,7 @@ export class Lanes {
   /** Runs a task in every lane there is now, side by side; what was sealed is handed on when it resolves. */
   async each(task: (lane: Lane) => Promise<void>): Promise<void> {
     await Promise.all(Array.from(this.#lanes.values(), (lane) => this.run(lane, () => task(lane))));
-    await Promise.all(this.#closing);
+    await Promise.all(this.#closing.values());
   }
 
   assign(lane: Lane, part: Part): void {
@@ -97,9 +104,8 @@ export class Lanes {
     if (part === null) return;
     this.#takeOut(lane, part);
     await lane.closed;
-    const closed = this.#close(part).finally(() => this.#closing.delete(closed));
-    this.#closing.add(closed);
-    lane.closed = closed;
+    lane.closed = this.#close(part).finally(() => this.#closing.delete(part));
+    this.#closing.set(part, lane.closed);
   }
 
   /** Never rejects. */

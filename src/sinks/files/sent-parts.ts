@@ -20,6 +20,8 @@ export class SentParts {
   readonly #waiting = new Map<string, Set<Part>>();
   /** Those that wait for nothing but the journal, with what cancels their removal. */
   readonly #leaving = new Map<string, () => void>();
+  /** Parts that were lost a moment ago, with what cancels their end. */
+  readonly #lost = new Map<Part, () => void>();
   #stopped = false;
 
   constructor(clock: Clock, log: SinkLog) {
@@ -33,14 +35,26 @@ export class SentParts {
     else this.#waiting.set(path, beside);
   }
 
-  /** The part is held no longer. */
-  confirmed(part: Part): void {
+  /** The part is held no longer. @param instead what its records are in now, and are not in their place */
+  confirmed(part: Part, instead: Iterable<Part> = []): void {
+    const held = [...instead];
     for (const [path, beside] of this.#waiting) {
-      beside.delete(part);
+      if (!beside.delete(part)) continue;
+      for (const each of held) beside.add(each);
       if (beside.size > 0) continue;
       this.#waiting.delete(path);
       this.#leave(path);
     }
+  }
+
+  /** The part is gone, and its records come again, soon: `held` is asked for what they are in then. */
+  lost(part: Part, held: () => Iterable<Part>): void {
+    if (this.#stopped) return;
+    const cancel = this.#clock.after(NOTED, () => {
+      this.#lost.delete(part);
+      this.confirmed(part, held());
+    });
+    this.#lost.set(part, cancel);
   }
 
   /** Removes those at once for which `holds` answers true: an erasure does not wait. */
@@ -57,7 +71,7 @@ export class SentParts {
   /** What is left is for the next start. */
   stop(): void {
     this.#stopped = true;
-    for (const cancel of this.#leaving.values()) cancel();
+    for (const cancel of [...this.#leaving.values(), ...this.#lost.values()]) cancel();
   }
 
   #leave(path: string): void {

@@ -145,7 +145,7 @@ export class FilesSink implements Sink {
   }
 
   async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
-    const full = this.#target.full(this.#finisher?.waiting ?? 0);
+    const full = this.#target.full((this.#finisher?.waiting ?? 0) + this.#lanes.closing);
     const due: SendResult = full === null ? DUE : { status: 'retry', reason: full, sink: true };
     const results: SendResult[] = [];
     /** What is to be written, by folder, with its places in the batch. */

@@ -65,7 +65,7 @@ export class StoreTarget implements Target {
   readonly #abort = new AbortController();
   readonly #states = new WeakMap<Part, State>();
   readonly #files: FinishedFiles;
-  /** Parts that are neither confirmed nor lost. */
+  /** Parts whose records are not in their place; also one that was lost, until they are in another. */
   readonly #held = new Set<Part>();
   #opened: Opened | null = null;
   #leftListed: ReadonlySet<string> = new Set();
@@ -181,9 +181,11 @@ export class StoreTarget implements Target {
 
   async lost(part: Part, why: string): Promise<void> {
     const state = this.#stateOf(part);
-    this.#held.delete(part);
     state.answer = null;
-    this.#sent.confirmed(part);
+    this.#sent.lost(part, () => {
+      this.#held.delete(part);
+      return this.#held;
+    });
     const { path, stats } = part;
     const reason = `${path} disappeared: ${why}`;
     const detail = `${reason}; its ${stats.records} records are sent again from the journal`;
