@@ -66,7 +66,10 @@ async function main(): Promise<void> {
   const { currentGuest } = await import('./lib/attribution.ts');
   const { lostOutput, wantsJson, writeFailure } = await import('./cli/failure.ts');
   const args = process.argv.slice(2);
-  const io = processIo(currentGuest, (error) => writeFailure(io, lostOutput(error), wantsJson(args)));
+  const { actAsOwnerOf } = await import('./lib/act-as-owner.ts');
+  const io = processIo(currentGuest, actAsOwnerOf, (error) =>
+    writeFailure(io, lostOutput(error), wantsJson(args)),
+  );
   const { runProgram } = await import('./cli/program.ts');
   await runProgram(io, args);
   // A handle that someone forgot must not turn an ended command into one that hangs.
@@ -114,7 +117,11 @@ function onUncaught(
  * What the commands see of this process. Listens for its signals.
  * @param sayLost says that stdout takes nothing more
  */
-function processIo(currentGuest: () => Guest | null, sayLost: (error: NodeJS.ErrnoException) => void): Io {
+function processIo(
+  currentGuest: () => Guest | null,
+  actAsOwnerOf: (folder: string) => string | null,
+  sayLost: (error: NodeJS.ErrnoException) => void,
+): Io {
   let uncaught: Parameters<Io['onUncaught']>[0] | null = null;
   onUncaught(currentGuest, () => uncaught);
   /** `timeout`, npm and shells signal a process and its group: what comes twice at once was meant once. */
@@ -148,6 +155,7 @@ function processIo(currentGuest: () => Guest | null, sayLost: (error: NodeJS.Err
     stdin: process.stdin,
     env: process.env,
     signal: stopping.signal,
+    actAsOwnerOf,
     onHangUp: (listener) => void process.on('SIGHUP', listener),
     onUncaught: (listener) => {
       uncaught = listener;

@@ -4,6 +4,7 @@ import { EXIT } from '../core/errors.ts';
 import { formatBytes, parseBytes, parseDuration } from '../lib/units.ts';
 import { visible } from '../lib/visible.ts';
 import { openProof, readProof } from '../proof/open.ts';
+import { actAsOwnerOf } from './as-owner.ts';
 import { configOf } from './config-options.ts';
 import { note, print, type Io } from './io.ts';
 import { option } from './options.ts';
@@ -63,6 +64,7 @@ function targetSize(text: string): number {
 async function compact(path: string, options: Options, io: Io): Promise<void> {
   const { targetSize: targetBytes, minAge, json = false, dryRun = false } = options;
   const config = options.config === undefined ? null : configOf(options, io).config;
+  if (!dryRun) actAsOwnerOf(path, io);
   const status = new StatusLine(io);
   const made: { file: string; files: number; bytes: number }[] = [];
   const problems: { file: string; reason: string }[] = [];

@@ -19,6 +19,7 @@ import { createVerifier, type SigningOptions } from '../verify/registry.ts';
 import { compactCommand } from './archive-compact.ts';
 import { excerptCommand } from './archive-excerpt.ts';
 import { proveCommand } from './archive-prove.ts';
+import { actAsOwnerOf } from './as-owner.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { configOf } from './config-options.ts';
@@ -129,6 +130,7 @@ async function work(
 ): Promise<{ report: VerifyReport; actions: readonly RepairAction[] | null }> {
   if (options.repair !== true) return { report: await verifyArchive(path, how), actions: null };
   const dryRun = options.dryRun === true;
+  if (!dryRun) actAsOwnerOf(path, io);
   const onAction = ({ action, file, detail }: RepairAction): void => {
     const line = `${dryRun ? 'would     ' : 'repair    '} ${action.replace('_', ' ')} ${file}: ${detail}`;
     if (options.json === true) note(io, line);

@@ -10,6 +10,7 @@ import type { KeyCounts } from '../seal/key-ring.ts';
 import type { PlaceWitness } from '../seal/place-witness.ts';
 import type { KeyProblem } from '../seal/tombstones.ts';
 import { addKeyOptions, keyPlaces, masterKeyFrom, type KeyOptions, type KeyPlace } from './key-options.ts';
+import { actAsOwnerOf } from './as-owner.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import { openStore } from '../storage/open.ts';
@@ -185,8 +186,10 @@ async function withFleetKeys<T>(
 
 async function placesOf(options: Options, io: Io): Promise<KeyPlace[]> {
   const places = await keyPlaces(options, io);
-  if (places.length === 0)
+  const [first] = places;
+  if (first === undefined)
     throw usageError('say which keys: --keys FOLDER, or --config FILE with a files sink that has encrypt');
+  actAsOwnerOf(first.path, io);
   return places;
 }
 

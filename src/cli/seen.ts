@@ -6,6 +6,7 @@ import type { SchemaReport, SchemaType } from '../core/schema.ts';
 import { isRecord } from '../lib/is-record.ts';
 import { SchemaMemory } from '../schema/memory.ts';
 import { reportOf } from '../schema/report.ts';
+import { asOwner } from './as-owner.ts';
 import { note, usageError, type Io } from './io.ts';
 import { openerOf, type KeyOptions } from './key-options.ts';
 import { withOperations } from './operations.ts';
@@ -25,7 +26,9 @@ const NAMED = 20;
 export async function seenOf(options: SeenOptions, io: Io): Promise<SchemaReport> {
   const { from } = options;
   if (from === undefined) {
-    const report = await withOperations(receiverConfigOf(options, io), (operations) => operations.schema());
+    const report = await withOperations(asOwner(receiverConfigOf(options, io), io), (operations) =>
+      operations.schema(),
+    );
     if (!report.enabled) note(io, 'schema.enabled is false: this is what was seen before');
     if (report.full) note(io, 'there were more event types than are remembered');
     return report;

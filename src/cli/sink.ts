@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import type { GivenUp } from '../core/operations.ts';
+import { asOwner } from './as-owner.ts';
 import { print, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
 import { configOf, configOption, type CommonFlags } from './config-options.ts';
@@ -24,7 +25,7 @@ export function sinkCommand(io: Io): Command {
     .option('--json', 'print one JSON document')
     .addHelpText('after', HELP)
     .action(async (name: string, options: CommonFlags) => {
-      const loaded = configOf(options, io);
+      const loaded = asOwner(configOf(options, io), io);
       const result = await withOperations(loaded, (operations) => operations.dropSink(name));
       print(io, options.json === true ? JSON.stringify(result) : render(result));
     });

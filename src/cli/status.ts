@@ -5,6 +5,7 @@ import type { ReceiptsStatus, ReceivingStatus, SinkStatus, SystemStatus } from '
 import type { SinkTrouble } from '../core/sink.ts';
 import { visible } from '../lib/visible.ts';
 import { formatBytes, formatDuration, parseDuration } from '../lib/units.ts';
+import { asOwner } from './as-owner.ts';
 import { note, print, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
 import { option } from './options.ts';
@@ -42,7 +43,7 @@ export function statusCommand(io: Io): Command {
     .option('--json', 'print one JSON document')
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
-      const loaded = receiverConfigOf(options, io);
+      const loaded = asOwner(receiverConfigOf(options, io), io);
       const { wait } = options;
       const end = performance.now() + (wait ?? 0);
       for (;;) {

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 
@@ -16,6 +16,8 @@ export default async function build(): Promise<() => void> {
   const cache = join(ROOT, 'node_modules/.cache');
   mkdirSync(cache, { recursive: true });
   const folder = mkdtempSync(join(cache, 'millrace-built-'));
+  // Commands that root runs act as another user, who has to read it.
+  chmodSync(folder, 0o755);
   const bundle = await rolldown({
     input: {
       main: join(ROOT, 'src/main.ts'),

@@ -4,6 +4,7 @@ import type { ErasureResult, Erasures, Subject } from '../../core/erasure.ts';
 import { EXIT } from '../../core/errors.ts';
 import { withErasures } from './erasures.ts';
 import { eraseVerifyCommand } from './verify.ts';
+import { asOwner } from '../as-owner.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { resolvedConfigOf, configOption } from '../config-options.ts';
 import { serviceOptions, withService, type ServiceFlags } from '../service.ts';
@@ -67,7 +68,7 @@ export function eraseCommand(io: Io): Command {
     .addCommand(eraseVerifyCommand(io))
     .addHelpText('after', HELP)
     .action(async (given: string[], options: Options) => {
-      const loaded = await resolvedConfigOf(options, io);
+      const loaded = asOwner(await resolvedConfigOf(options, io), io);
       const ids = await idsOf(io, given);
       checkUsage(ids, options);
       const subjects = ids.map((id): Person => {

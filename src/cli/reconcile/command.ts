@@ -16,6 +16,7 @@ import { reconcile, type CountedSink } from '../../reconcile/reconcile.ts';
 import { compareWithService } from '../../reconcile/service-side.ts';
 import { windowOf, type Window } from '../../reconcile/window.ts';
 import type { ServiceClient } from '../../service/client.ts';
+import { asOwner } from '../as-owner.ts';
 import { print, usageError, type Io } from '../io.ts';
 import { withPlaces } from '../places.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
@@ -104,7 +105,7 @@ export function reconcileCommand(io: Io): Command {
     const window = windowOf(since, until, Date.now());
     const reading = filesRead(io);
     const report = await withPlaces(loaded.config.storage, (places) =>
-      withLedger(loaded, (operations) =>
+      withLedger(asOwner(loaded, io), (operations) =>
         reconcile({
           operations,
           places,

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { parseTarget } from '../../core/route.ts';
 import { dryRun, type DryRun } from '../../replay/dry-run.ts';
+import { asOwner } from '../as-owner.ts';
 import { note, print, type Io } from '../io.ts';
 import { withPlaces } from '../places.ts';
 import { addKeyOptions, openerOf } from '../key-options.ts';
@@ -69,7 +70,7 @@ export function replayCommand(io: Io): Command {
     .option('--json', 'print one JSON object as the last line; on stderr where events go to stdout')
     .addHelpText('after', HELP)
     .action(async (inputs: string[], flags: ReplayFlags) => {
-      const loaded = await resolvedConfigOf(flags, io);
+      const loaded = asOwner(await resolvedConfigOf(flags, io), io);
       const order = replayOrder(inputs, flags, loaded.config, io);
       const store = new ReplayStore(loaded, io.signal);
       try {

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import type { Selection } from '../../core/journal.ts';
 import { pagesOf } from '../../core/page.ts';
 import type { EventSummary, Operations, RetryResult } from '../../core/operations.ts';
+import { asOwner } from '../as-owner.ts';
 import { print, usageError, type Io } from '../io.ts';
 import { withOperations } from '../operations.ts';
 import { configOf, configOption, type CommonFlags } from '../config-options.ts';
@@ -40,7 +41,7 @@ export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterB
     return child;
   };
   const run = <T>(options: Options, work: (operations: Operations) => Promise<T>): Promise<T> =>
-    withOperations(configOf(options, io), work);
+    withOperations(asOwner(configOf(options, io), io), work);
 
   verb('list', 'one line per event, without bodies')
     .addOption(option('--limit <n>', 'show at most this many', wholeNumber(), '100'))
