@@ -94,3 +94,16 @@ it('knows what was confirmed beside a part that was lost, until that one’s eve
     Array.from({ length: 6 }, (_, at) => `msg_${at + 1}`),
   );
 });
+
+it('says of a flush which part could not be synced', async () => {
+  const { sink, store } = await scene({ partitionBy: ['type'] });
+  await sink.open();
+  await sink.send(deliver(1, 1, { type: 'one' }), signal);
+  await sink.send(deliver(2, 1, { type: 'two' }), signal);
+  vi.spyOn(AppendFile.prototype, 'close').mockRejectedValueOnce(new Error('EIO: made up'));
+  const { files, failed } = await sink.flush();
+  expect([files.length, failed]).toEqual([1, [expect.stringMatching(/type=one\/.*\.part: EIO: made up/)]]);
+  expect(await sink.flush()).toEqual({ files: [], failed: [] });
+  await sink.close(signal);
+  expect((await recordsIn(store)).map(({ id }) => id)).toEqual(['msg_2']);
+});

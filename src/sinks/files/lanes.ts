@@ -36,6 +36,8 @@ export class Lanes {
   readonly #handles = new Map<Part, Lane>();
   /** Parts that were sealed and are not on the disk yet. */
   readonly #closing = new Map<Part, Promise<void>>();
+  /** What has been given up since each call of `each` that runs now. */
+  readonly #lost = new Set<string[]>();
 
   constructor(
     context: Pick<SinkContext, 'clock' | 'log'>,
@@ -74,10 +76,20 @@ export class Lanes {
     }
   }
 
-  /** Runs a task in every lane there is now, side by side; what was sealed is handed on when it resolves. */
-  async each(task: (lane: Lane) => Promise<void>): Promise<void> {
-    await Promise.all(Array.from(this.#lanes.values(), (lane) => this.run(lane, () => task(lane))));
-    await Promise.all(this.#closing.values());
+  /**
+   * Runs a task in every lane there is now, side by side; what was sealed is handed on when it resolves.
+   * @returns a line for each sealed part that was lost instead, with the reason
+   */
+  async each(task: (lane: Lane) => Promise<void>): Promise<readonly string[]> {
+    const lost: string[] = [];
+    this.#lost.add(lost);
+    try {
+      await Promise.all(Array.from(this.#lanes.values(), (lane) => this.run(lane, () => task(lane))));
+      await Promise.all(this.#closing.values());
+    } finally {
+      this.#lost.delete(lost);
+    }
+    return lost;
   }
 
   assign(lane: Lane, part: Part): void {
@@ -130,6 +142,7 @@ export class Lanes {
 
   /** Nobody knows how much of it is on the disk. */
   async #giveUp(part: Part, why: string): Promise<void> {
+    for (const lost of this.#lost) lost.push(`${part.path}: ${why}`);
     await part.discard().catch(() => undefined);
     await this.#events.onLost(part, why);
   }

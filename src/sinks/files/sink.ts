@@ -187,8 +187,9 @@ export class FilesSink implements Sink {
   async flush(): Promise<Flushed> {
     if (this.#mode !== 'open' || this.#finisher === null)
       throw new Error(`${this.#options.path} is not open`);
-    await this.#lanes.each((lane) => this.#lanes.seal(lane));
-    return this.#finisher.flush();
+    const lost = await this.#lanes.each((lane) => this.#lanes.seal(lane));
+    const { files, failed } = await this.#finisher.flush();
+    return { files, failed: [...lost, ...failed] };
   }
 
   erasable(): ErasableStore | null {
