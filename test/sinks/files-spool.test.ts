@@ -1,4 +1,5 @@
 import { readdirSync, rmSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, it, vi } from 'vitest';
 import { AppendFile } from '../../src/lib/append-file.ts';
@@ -107,3 +108,22 @@ it('says of a flush which part could not be synced', async () => {
   await sink.close(signal);
   expect((await recordsIn(store)).map(({ id }) => id)).toEqual(['msg_2']);
 });
+
+it.each(['no_place', 'denied', 'archived', 'invalid'] as const)(
+  'a put answered %s: the trouble says what to do, by a code that the reference names',
+  async (fault) => {
+    const { sink, store } = await scene({});
+    await sink.open();
+    await sink.send(deliver(1, 1), signal);
+    store.fault = () => fault;
+    await sink.flush();
+    const [trouble] = sink.troubles();
+    expect(trouble).toMatchObject({
+      code: `store_${fault}`,
+      detail: expect.stringMatching(/fail \(.+\)$/) as string,
+    });
+    const reference = await readFile('config/README.md', 'utf8');
+    expect(reference).toMatch(new RegExp(`What is wrong with the store is in .*\`store_${fault}\``));
+    await sink.close(AbortSignal.abort());
+  },
+);

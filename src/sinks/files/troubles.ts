@@ -54,10 +54,13 @@ export function explain(error: unknown): string {
   return advice === undefined ? message : `${message} (${advice})`;
 }
 
+/** None where time alone helps. */
 const ADVICE: Partial<Record<StorageFault, string>> = {
   no_place: 'create the bucket or container, or correct the path; nothing is lost, and it is tried again',
   denied:
     'renew the credentials, let them write and list there, and compare the clock of this machine; it is tried again',
+  archived:
+    'a lifecycle rule has moved it to where it cannot be read at once: restore it (S3) or rehydrate it (Azure), and end that rule; it is tried again',
   invalid: 'the store will never take it: correct the config',
 };
 
