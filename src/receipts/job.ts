@@ -6,14 +6,21 @@ export interface Opening {
   readonly pem: string;
 }
 
+/** A log that is opened once more. */
+export interface LogBefore {
+  readonly id: string;
+  /** Entries that were signed. */
+  readonly signed: number;
+}
+
 /** What it is to do. Jobs come one at a time. */
 export interface Job {
   /** To append; a buffer that is all theirs. */
   readonly entries: Uint8Array | null;
   /** Make all of it durable, and sign it. */
   readonly sign: boolean;
-  /** Entries that were signed before: when it is opened and has fewer, it is not the log that it was. */
-  readonly least?: number;
+  /** The log as it was before: when another one, or one with fewer entries, lies there, it is not opened. */
+  readonly before?: LogBefore;
   /** Two sizes of the log: to prove that the one goes on from the other. */
   readonly between?: readonly [old: number, size: number];
   /** A checkpoint with the signatures of witnesses. */

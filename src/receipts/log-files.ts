@@ -15,6 +15,7 @@ import { makeFolder, readIfThere, syncFolderNow } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
 import { Frontier, LEVELS } from './frontier.ts';
 import { EMPTY_ROOT, HASH_BYTES, writeLeafHash } from './hashing.ts';
+import type { LogBefore } from './job.ts';
 import { checkpointText, openCheckpoint, signNote, type NoteSigner, type TreeHead } from './note.ts';
 import { consistencyProof, inclusionProof } from './proofs.ts';
 import { formatProof } from './proof-text.ts';
@@ -193,11 +194,14 @@ export class LogWriter {
   #size: number;
 
   /**
-   * @param least entries that it had before: another one begun in its place would contradict what was signed
+   * @param before what it was: another one begun in its place would contradict what was signed, or miss its name
    * @throws Error when the log is not what its checkpoint says, or its key is another one
    */
-  static async open(folder: string, signer: NoteSigner, least = 0): Promise<LogWriter> {
+  static async open(folder: string, signer: NoteSigner, before?: LogBefore): Promise<LogWriter> {
     const reader = new LogReader(folder);
+    const least = before?.signed ?? 0;
+    if (before !== undefined && reader.id() !== before.id)
+      throw new Error('was removed, or another log lies in its place. Restore it');
     const note = reader.checkpoint();
     if (note === null && least === 0) {
       makeFolder(folder, 0o700);

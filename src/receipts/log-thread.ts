@@ -29,8 +29,8 @@ async function look({ find, between, cosigned = '' }: Job): Promise<Done> {
   return { size: 0, checkpoint: null };
 }
 
-async function perform({ entries, sign, least }: Job): Promise<Done> {
-  opened ??= LogWriter.open(folder, signer, least);
+async function perform({ entries, sign, before }: Job): Promise<Done> {
+  opened ??= LogWriter.open(folder, signer, before);
   const log = await opened;
   if (entries !== null) log.append(Buffer.from(entries.buffer, entries.byteOffset, entries.length));
   const checkpoint = sign ? await log.checkpoint() : null;

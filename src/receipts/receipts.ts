@@ -248,7 +248,8 @@ export class Receipts {
     const { journal } = this.#options;
     // What could not be written has been cut off again.
     if (this.#behindSince !== null) {
-      const opened = await this.#thread.run({ entries: null, sign: false, least: this.#signed });
+      const before = { id: this.#id, signed: this.#signed };
+      const opened = await this.#thread.run({ entries: null, sign: false, before });
       this.#size = opened.size;
     }
     while (this.#covered < upTo) {

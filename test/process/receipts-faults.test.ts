@@ -177,6 +177,7 @@ test('a log that is taken away, emptied or replaced while it is written is never
   const receiver = await Receiver.start(config);
   const kept = [await post(receiver, 0), await post(receiver, 1)];
   let sent = 2;
+  await until('both to be signed', async () => (await metric(receiver, 'millrace_receipts_entries')) === 2);
   const noticed = () =>
     until('it to be noticed', async () => {
       kept.push(await post(receiver, sent));

@@ -1,5 +1,5 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -104,6 +104,24 @@ describe('a log', () => {
     await expect(LogWriter.open(folder, signer)).rejects.toThrow('is not the log that its checkpoint is of');
     writeFileSync(file, bytes.subarray(0, 599 * 32));
     await expect(LogWriter.open(folder, signer)).rejects.toThrow('is not whole');
+  });
+
+  test('one that was taken away before anything in it was signed is not begun anew, and goes on when it is back', async () => {
+    const parent = await temporaryFolder();
+    const [folder, aside] = [join(parent, 'log'), join(parent, 'aside')];
+    (await LogWriter.open(folder, signer)).close();
+    writeFileSync(join(folder, 'log.json'), '{"id":"the-log"}\n');
+    const openAgain = () => LogWriter.open(folder, signer, { id: 'the-log', signed: 0 });
+    renameSync(folder, aside);
+    await expect(openAgain()).rejects.toThrow('Restore it');
+    expect(readdirSync(parent)).toEqual(['aside']);
+    mkdirSync(folder);
+    await expect(openAgain()).rejects.toThrow('Restore it');
+    expect(readdirSync(folder)).toEqual([]);
+    renameSync(aside, folder);
+    const log = await openAgain();
+    expect(log.size).toBe(0);
+    log.close();
   });
 
   test('a proof is of its key, its place and its checkpoint alone', async () => {
