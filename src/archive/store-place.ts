@@ -179,7 +179,13 @@ async function asking<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /** About one object, and no reason to stop: others can be read. */
-const OF_ONE_OBJECT: ReadonlySet<StorageFault> = new Set(['missing', 'changed', 'archived', 'invalid']);
+const OF_ONE_OBJECT: ReadonlySet<StorageFault> = new Set([
+  'missing',
+  'changed',
+  'archived',
+  'immutable',
+  'invalid',
+]);
 
 /**
  * What an error of a store means to who reads an archive. That the store cannot be asked says nothing of what is in it, so

@@ -87,7 +87,15 @@ export interface Purged {
  * - `invalid`: the store will never take it (a key too long, an object too large).
  */
 export type StorageFault =
-  'missing' | 'changed' | 'no_place' | 'denied' | 'busy' | 'unreachable' | 'archived' | 'invalid';
+  | 'missing'
+  | 'changed'
+  | 'no_place'
+  | 'denied'
+  | 'busy'
+  | 'unreachable'
+  | 'archived'
+  | 'immutable'
+  | 'invalid';
 
 export class StorageError extends Error {
   readonly fault: StorageFault;
@@ -112,8 +120,14 @@ export const WHAT_TO_DO: Readonly<Record<StorageFault, string>> = {
   unreachable: 'check the network and the endpoint, then run the command again',
   archived:
     'a lifecycle rule has moved it to where it cannot be read at once: restore it (S3) or rehydrate it (Azure), which takes hours, then run the command again',
+  immutable: 'a retention policy or a hold keeps it as it is; run the command again when it has ended',
   invalid: 'the store does not take such a request; check the URL',
 };
+
+/** Whether what is there is neither replaced nor removed: by a lifecycle rule that has moved it, a policy or a hold. */
+export function isKept(error: unknown): boolean {
+  return error instanceof StorageError && (error.fault === 'archived' || error.fault === 'immutable');
+}
 
 /** Whether the same call can succeed later without anybody's doing. */
 export function isTransient(error: unknown): boolean {

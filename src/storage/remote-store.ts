@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { keyProblem } from '../core/place.ts';
 import {
   type GetOptions,
+  isKept,
   type ObjectBody,
   type ObjectStore,
   type Purged,
@@ -158,8 +159,7 @@ export class RemoteStore implements ObjectStore {
     try {
       return (await this.#asking('', signal, put)) === null;
     } catch (error) {
-      // A lifecycle rule has moved it to where nothing is replaced.
-      if (error instanceof StorageError && error.fault === 'archived') return true;
+      if (isKept(error)) return true;
       throw error;
     }
   }
@@ -188,7 +188,12 @@ export class RemoteStore implements ObjectStore {
     const reader = await BodyReader.open(body);
     try {
       for (let beginning = 1; ; beginning += 1) {
-        const { version, isRefused } = await this.#tryWrite(key, reader, facts, { condition, signal });
+        const { version, isRefused } = await this.#tryWrite(key, reader, facts, { condition, signal }).catch(
+          (error: unknown) => {
+            if (condition.version !== null || !isKept(error)) throw error;
+            return { version: null, isRefused: true };
+          },
+        );
         if (version !== null) return version;
         // It may be here by an attempt whose answer was lost, in this process or in one that was killed.
         const there = await this.#find(full, signal);

@@ -20,8 +20,9 @@ const FAULTS: Readonly<Record<string, StorageFault>> = {
   BlobBeingRehydrated: 'archived',
   ServerBusy: 'busy',
   OperationTimedOut: 'unreachable',
-  // By a legal hold, a policy or a lease: nothing that passes in a minute.
-  BlobImmutableDueToPolicy: 'denied',
+  BlobImmutableDueToPolicy: 'immutable',
+  BlobImmutableDueToLegalHold: 'immutable',
+  // Nothing that passes in a minute.
   LeaseIdMissing: 'denied',
   SnapshotsPresent: 'denied',
 };

@@ -28,17 +28,20 @@ const FAULTS: Readonly<Record<string, StorageFault>> = {
   userRateLimitExceeded: 'busy',
   quotaExceeded: 'busy',
   conditionNotMet: 'changed',
-  // A lock or a hold on the object: nothing that passes in a minute.
-  retentionPolicyNotMet: 'denied',
-  objectUnderActiveHold: 'denied',
+  retentionPolicyNotMet: 'immutable',
+  objectUnderActiveHold: 'immutable',
 };
+
+/** Where the reason is only that of a missing right, as for holds. */
+const KEPT = /cannot be deleted, overwritten or archived/;
 
 export function faultOf(error: unknown): StorageError {
   if (!(error instanceof AnswerError))
     return new StorageError(withoutAnswer(error), lineOf(error), { cause: error });
   const { status, reason, retryAfter } = error;
   const isBucket = status === 404 && /bucket/i.test(error.message) && !/object/i.test(error.message);
-  const fault = isBucket ? 'no_place' : (FAULTS[reason] ?? faultByStatus(status));
+  const isKept = status === 403 && KEPT.test(error.message);
+  const fault = isBucket ? 'no_place' : isKept ? 'immutable' : (FAULTS[reason] ?? faultByStatus(status));
   const delayMs = parseRetryAfter(retryAfter, Date.now());
   const options = { cause: error, ...(delayMs === null ? {} : { delayMs }) };
   return new StorageError(fault, lineOf(error), options);
