@@ -156,6 +156,14 @@ export interface DeadLetterBatch {
   })[];
 }
 
+/** What is known of a sink's deliveries ahead of its cursor. */
+export interface Ahead {
+  /** As the feed noted it with its last move; null for nothing. */
+  readonly note: string | null;
+  /** Those that became dead letters, whatever became of these. */
+  readonly died: readonly (readonly [destination: string | null, seq: number])[];
+}
+
 /** Where events wait for their sinks: all that delivering needs to know of it. */
 export interface EventLog {
   readonly lastSeq: number;
@@ -173,8 +181,13 @@ export interface EventLog {
    * @param forget when the sink could not be opened: a cursor that was placed for this attempt goes with it
    */
   releaseCursor(sink: string, forget?: boolean): void;
-  /** Remembers that all up to `seq` is settled; written soon, and by `flush` at the latest. */
-  moveCursor(sink: string, seq: number): void;
+  /**
+   * Remembers that all up to `seq` is settled; written soon, and by `flush` at the latest.
+   * @param note says what is settled ahead of it; asked when it is written
+   */
+  moveCursor(sink: string, seq: number, note?: () => string | null): void;
+  /** What is settled ahead of a cursor; left out where it is remembered otherwise, or nothing has to be. */
+  ahead?(sink: string): Promise<Ahead>;
   flush(): Promise<void>;
   addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void>;
   /** A sink has confirmed one delivery of the event. */

@@ -10,6 +10,7 @@ import type { Dispatcher } from './dispatcher.ts';
 import { deadLetterWaiting, countWaiting, type WaitingFor } from './waiting.ts';
 import { orAborted, untilAborted } from '../lib/abort.ts';
 import type { Live } from '../lib/live.ts';
+import { byName } from './recall.ts';
 import type { LiveSinks, PlannedSinks } from './live-sinks.ts';
 import { AcceptedRoutes } from '../route/accepted.ts';
 import { refuseWaiting, successions } from './succession.ts';
@@ -54,6 +55,9 @@ export class Delivery {
   targetsOf(event: JournalEvent): readonly Target[] {
     return this.#accepted.targetsOf(event);
   }
+
+  /** Which routes these are, and where events went by earlier ones. */
+  readonly routes = byName(() => this.#accepted);
 
   /** The seq after which the routes began that an event was accepted under. */
   eraOf(seq: number): number {
@@ -197,7 +201,7 @@ export class Delivery {
 
   async #waitingFor(sink: string, journal: Journal): Promise<WaitingFor> {
     const after = new Map(await journal.cursors()).get(sink) ?? 0;
-    return { journal, sink, after, targetsOf: (event) => this.#accepted.targetsOf(event) };
+    return { journal, sink, after, routes: this.#accepted };
   }
 
   /** Resolves when the removed sink is done, or is recalled. @returns dead letters made */
@@ -261,7 +265,7 @@ export async function dropSink(
   if (after === undefined) throw new MillraceError('usage', `the journal knows no sink ${sink}`);
   const record = await journal.routes();
   const accepted = new AcceptedRoutes(record);
-  const waiting = { journal, sink, after, targetsOf: accepted.targetsOf.bind(accepted) };
+  const waiting = { journal, sink, after, routes: accepted };
   const dropped = await deadLetterWaiting(waiting, isErased, now);
   // What a person retries before the next start goes by the routes of the last one.
   if (record.eras.length > 0) await journal.acceptUnder(accepted.routesWithout(sink));

@@ -6,6 +6,7 @@ import type { Target } from '../core/route.ts';
 import type { Delivery, Sink, SinkLog } from '../core/sink.ts';
 import type { Tracing } from '../core/tracing.ts';
 import type { Keep } from './claim-check.ts';
+import type { RoutesByName } from './recall.ts';
 import type { RetryOptions } from './retry.ts';
 
 /** Watches what feeds do; its methods must be cheap and never throw. */
@@ -33,6 +34,8 @@ export interface SharedOptions {
   readonly maxPendingBytes: number;
   /** All targets of an event, of every sink. */
   readonly targetsOf: (event: JournalEvent) => readonly Target[];
+  /** Which routes these are; where they never change, left out. */
+  readonly routes?: () => RoutesByName;
   readonly observer?: FeedObserver;
   /** Records a span around each batch; left out when nobody collects them. */
   readonly tracing?: Pick<Tracing, 'deliver'> | undefined;

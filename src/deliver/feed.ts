@@ -3,7 +3,7 @@ import { messageOf } from '../core/errors.ts';
 import type { TakenBack } from '../core/sink.ts';
 import { onAbort, orAborted, untilAborted } from '../lib/abort.ts';
 import { DeadLetters } from './dead-letters.ts';
-import { Held } from './held.ts';
+import { Held, type Seqs, seqsOf } from './held.ts';
 import type { FeedMode, FeedOptions, FeedStatus, Forgotten, Loaded } from './feed-options.ts';
 import { InFlightWindow } from './in-flight-window.ts';
 import { Linger } from './linger.ts';
@@ -101,9 +101,8 @@ export class Feed {
    * does not say so soon; until then an error that waiting cannot mend (a MillraceError) is thrown.
    */
   async start(): Promise<void> {
-    this.#window.begin(await this.#options.journal.openCursor(this.name));
-    const { journal } = this.#options;
-    const ends = [this.#loading.watch(), journal.subscribe(() => this.#pump())];
+    await this.#window.open();
+    const ends = [this.#loading.watch(), this.#options.journal.subscribe(() => this.#pump())];
     this.#unsubscribe = () => ends.forEach((end) => end());
     const opening = new Opening(this.#options, (signal) => this.#calls.open(signal), this.#abort.signal, {
       onTrouble: (reason) => (this.#lastError = reason),
@@ -265,11 +264,13 @@ export class Feed {
     });
   }
 
-  #confirmed(deliveries: number, seqs: Iterable<number>): void {
+  #confirmed(deliveries: number, seqs: Seqs): void {
     const { journal } = this.#options;
+    this.#window.confirmed(seqs);
     this.#sending.counts.delivered += deliveries;
     this.#rejections = 0;
-    if (journal.delivered !== undefined) for (const seq of seqs) journal.delivered(this.name, { seq });
+    if (journal.delivered !== undefined)
+      for (const seq of seqsOf(seqs)) journal.delivered(this.name, { seq });
     this.#moveCursor();
   }
 
@@ -285,7 +286,7 @@ export class Feed {
   }
 
   #moveCursor(): void {
-    this.#options.journal.moveCursor(this.name, this.#window.cursor);
+    this.#options.journal.moveCursor(this.name, this.#window.cursor, this.#window.note);
     this.#waiters.moved(this.#window);
   }
 

@@ -3,11 +3,11 @@ import { getOrMake } from '../lib/get-or-make.ts';
 import { NumberSet } from '../lib/number-set.ts';
 
 /** Seqs of events by the destination that their delivery is for. */
-type Seqs = Map<string | null, NumberSet>;
+export type Seqs = Map<string | null, NumberSet>;
 
 export interface HeldEvents {
   /** The sink has confirmed deliveries. */
-  readonly onConfirmed: (deliveries: number, seqs: Iterable<number>) => void;
+  readonly onConfirmed: (deliveries: number, seqs: Seqs) => void;
   /** Deliveries have to be loaded and sent again. */
   readonly onRejected: (deliveries: number, reason: unknown) => void;
 }
@@ -57,6 +57,14 @@ export class Held {
     return leastOf(this.#rejected);
   }
 
+  /** The first event from a seq on that a destination has not confirmed; Infinity for none. */
+  from(destination: string | null, seq: number): number {
+    let first = Number.POSITIVE_INFINITY;
+    for (const seqs of [this.#rejected, this.#reloaded, ...this.#held.values()])
+      first = Math.min(first, seqs.get(destination)?.from(seq) ?? Number.POSITIVE_INFINITY);
+    return first;
+  }
+
   hold({ event: { seq }, destination }: Again, until: Promise<void>): void {
     let seqs = this.#held.get(until);
     if (seqs === undefined) {
@@ -100,7 +108,7 @@ export class Held {
 
   #confirm(until: Promise<void>): void {
     const seqs = this.#take(until);
-    this.#events.onConfirmed(sizeOf(seqs), seqsOf(seqs));
+    this.#events.onConfirmed(sizeOf(seqs), seqs);
   }
 
   #reject(until: Promise<void>, reason: unknown): void {
@@ -132,6 +140,6 @@ function sizeOf(seqs: Seqs): number {
   return size;
 }
 
-function* seqsOf(seqs: Seqs): Generator<number> {
+export function* seqsOf(seqs: Seqs): Generator<number> {
   for (const own of seqs.values()) yield* own.values();
 }

@@ -1,6 +1,8 @@
 import type { JournalEvent } from '../core/event.ts';
 import type { Journal } from '../core/journal.ts';
 import type { Target } from '../core/route.ts';
+import type { AcceptedRoutes, Addressed } from '../route/accepted.ts';
+import { byName, recallOf } from './recall.ts';
 
 /** What is asked of a journal about one sink. */
 export interface WaitingFor {
@@ -8,20 +10,29 @@ export interface WaitingFor {
   readonly sink: string;
   /** Where its cursor stands. */
   readonly after: number;
-  readonly targetsOf: (
-    event: Pick<JournalEvent, 'seq' | 'type'> & { readonly handling: { readonly only?: readonly string[] } },
-  ) => readonly Target[];
+  readonly routes: AcceptedRoutes;
+}
+
+/** Where of the sink an event waits. */
+type Waits = (event: Addressed) => readonly Target[];
+
+async function waitsBy({ journal, sink, routes }: WaitingFor): Promise<Waits> {
+  const recall = await recallOf(sink, { journal, routes: () => byName(() => routes) });
+  return (event) => {
+    const own = routes.targetsOf(event).filter((target) => target.sink === sink);
+    return recall?.open(event, own) ?? own;
+  };
 }
 
 /** Events that wait for a sink, whether it is open or not. */
-export async function countWaiting({ journal, sink, after, targetsOf }: WaitingFor): Promise<number> {
+export async function countWaiting(waiting: WaitingFor): Promise<number> {
+  const { journal, after } = waiting;
+  const waits = await waitsBy(waiting);
   let count = 0;
   for (let at = after; ;) {
     const heads = await journal.heads(at);
-    for (const { seq, type, only } of heads) {
-      const targets = targetsOf({ seq, type, handling: only === null ? {} : { only } });
-      if (targets.some((target) => target.sink === sink)) count += 1;
-    }
+    for (const { seq, type, only } of heads)
+      if (waits({ seq, type, handling: only === null ? {} : { only } }).length > 0) count += 1;
     const last = heads.at(-1);
     if (last === undefined) return count;
     at = last.seq;
@@ -37,10 +48,12 @@ const PAGE = { count: 1000, bytes: 8 * 2 ** 20 };
  * @returns how many letters
  */
 export async function deadLetterWaiting(
-  { journal, sink, after, targetsOf }: WaitingFor,
+  waiting: WaitingFor,
   isErased: (event: JournalEvent) => boolean,
   now: number,
 ): Promise<number> {
+  const { journal, sink, after } = waiting;
+  const waits = await waitsBy(waiting);
   const given = {
     code: 'sink_dropped',
     reason: 'the sink was removed before it had this event',
@@ -54,18 +67,12 @@ export async function deadLetterWaiting(
     const letters = events.flatMap((event) =>
       isErased(event)
         ? []
-        : targetsOf(event).flatMap(({ sink: name, destination, redactions }) =>
-            name === sink
-              ? [
-                  {
-                    seq: event.seq,
-                    destination,
-                    ...given,
-                    ...(redactions === undefined ? {} : { redactions }),
-                  },
-                ]
-              : [],
-          ),
+        : waits(event).map(({ destination, redactions }) => ({
+            seq: event.seq,
+            destination,
+            ...given,
+            ...(redactions === undefined ? {} : { redactions }),
+          })),
     );
     count += await journal.addDeadLetters({ sink, upTo: last.seq, letters });
     at = last.seq;

@@ -1,8 +1,10 @@
 import type Database from 'better-sqlite3';
+import type { Ahead } from '../core/journal.ts';
 import type { RouteRecord } from '../core/route-record.ts';
 import type { Events } from './events.ts';
 import type { LedgerReader } from './ledger-reader.ts';
 import type { RouteRecords } from './route-records.ts';
+import { SettledAhead } from './settled-ahead.ts';
 import type { Transactions } from './transactions.ts';
 
 interface CursorParts {
@@ -11,10 +13,14 @@ interface CursorParts {
   readonly events: Pick<Events, 'lastSeq'>;
 }
 
+/** What a feed says of its sink: where its cursor stands now, and what is settled ahead of it (left out: nothing new). */
+export type Move = readonly [sink: string, seq: number, note?: string | null];
+
 /** How far each sink is, in the database and in memory. */
 export class Cursors {
   readonly #db: Database.Database;
   readonly #transactions: Transactions;
+  readonly #ahead: SettledAhead;
   readonly #ledger: LedgerReader;
   readonly #routes: RouteRecords;
   readonly #events: Pick<Events, 'lastSeq'>;
@@ -31,6 +37,7 @@ export class Cursors {
   constructor(db: Database.Database, transactions: Transactions, { ledger, routes, events }: CursorParts) {
     this.#db = db;
     this.#transactions = transactions;
+    this.#ahead = new SettledAhead(db);
     this.#ledger = ledger;
     this.#routes = routes;
     this.#events = events;
@@ -66,6 +73,11 @@ export class Cursors {
     return end;
   }
 
+  /** What is settled ahead of where a sink stands. */
+  ahead(sink: string): Ahead {
+    return this.#ahead.read(sink);
+  }
+
   /** Gives a sink that has no place, or has left, one that events can wait behind. Inside a transaction; `placed` follows. */
   place(sink: string, end: number): void {
     const isNew = !this.#seqs.has(sink);
@@ -90,6 +102,7 @@ export class Cursors {
     if (since === 'back') return void this.leave(sink);
     this.#transactions.run(() => {
       this.#db.prepare('DELETE FROM cursors WHERE sink = ?').run(sink);
+      this.#ahead.forget(sink);
       this.#ledger.sinkForgotten(sink);
     });
     this.#seqs.delete(sink);
@@ -97,7 +110,10 @@ export class Cursors {
 
   /** The sink is taken out for good: nothing waits for it. */
   leave(sink: string): RouteRecord {
-    const record = this.#transactions.run(() => this.#routes.leave(sink));
+    const record = this.#transactions.run(() => {
+      this.#ahead.forget(sink);
+      return this.#routes.leave(sink);
+    });
     this.#left.add(sink);
     return record;
   }
@@ -110,6 +126,7 @@ export class Cursors {
       this.#db.prepare('UPDATE cursors SET sink = ? WHERE sink = ?').run(to, from);
       this.#db.prepare('UPDATE dead_letters SET sink = ? WHERE sink = ?').run(to, from);
       this.#db.prepare('UPDATE OR REPLACE erased_alone SET sink = ? WHERE sink = ?').run(to, from);
+      this.#ahead.sinkRenamed(from, to);
       this.#ledger.sinkRenamed(from, to);
       return this.#routes.succeed(from, to);
     });
@@ -118,11 +135,14 @@ export class Cursors {
     return record;
   }
 
-  move(moves: readonly (readonly [sink: string, seq: number])[]): void {
+  move(moves: readonly Move[]): void {
     // A sink that has left, or goes by another name now, is not brought back by a move that was on its way.
     const known = moves.filter(([sink]) => this.#seqs.has(sink) && !this.#left.has(sink));
     this.#transactions.run(() => {
-      for (const [sink, seq] of known) this.#set(sink, seq);
+      for (const [sink, seq, note] of known) {
+        this.#set(sink, seq);
+        if (note !== undefined) this.#ahead.note(sink, note);
+      }
     });
     for (const [sink, seq] of known) {
       if (this.#seqs.get(sink) !== seq) this.#fresh.delete(sink);
@@ -156,5 +176,6 @@ export class Cursors {
         'INSERT INTO cursors (sink, seq) VALUES (?, ?) ON CONFLICT (sink) DO UPDATE SET seq = excluded.seq',
       )
       .run(sink, seq);
+    this.#ahead.passed(sink, seq);
   }
 }

@@ -25,6 +25,10 @@ const DDL = `
 -- Records that turned out not to be what was written; those that could be read are in quarantine as well. Earlier programs noted ids.
 CREATE TABLE IF NOT EXISTS damaged (seq INTEGER PRIMARY KEY, id TEXT, found_at INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS cursors (sink TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
+-- What is settled ahead of them: as the feed said it with its last move, and what became a dead letter.
+CREATE TABLE IF NOT EXISTS settled_ahead (sink TEXT PRIMARY KEY, note TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS died_ahead (sink TEXT NOT NULL, seq INTEGER NOT NULL, destination TEXT);
+CREATE INDEX IF NOT EXISTS died_ahead_by_seq ON died_ahead (sink, seq);
 CREATE TABLE IF NOT EXISTS checkpoints (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS quarantine (key INTEGER PRIMARY KEY AUTOINCREMENT, reasons TEXT NOT NULL, ${EVENT_DDL});
 CREATE TABLE IF NOT EXISTS dead_letters (

@@ -12,7 +12,10 @@ const DELAY = 200;
 export class LateWrites {
   readonly #store: Remote<Store>;
   readonly #clock: Clock;
-  readonly #moves = new Map<string, number>();
+  readonly #moves = new Map<
+    string,
+    { readonly seq: number; readonly note?: (() => string | null) | undefined }
+  >();
   #erased: number[] = [];
   #cancel: (() => void) | null = null;
   #stopped = false;
@@ -22,8 +25,9 @@ export class LateWrites {
     this.#clock = clock;
   }
 
-  move(sink: string, seq: number): void {
-    this.#moves.set(sink, seq);
+  /** @param note asked when it is written */
+  move(sink: string, seq: number, note?: () => string | null): void {
+    this.#moves.set(sink, { seq, note });
     this.#schedule();
   }
 
@@ -42,8 +46,10 @@ export class LateWrites {
       });
     const moves = [...this.#moves];
     if (moves.length === 0) return;
-    await this.#store.cursors.move(moves);
-    for (const [sink, seq] of moves) if (this.#moves.get(sink) === seq) this.#moves.delete(sink);
+    await this.#store.cursors.move(
+      moves.map(([sink, { seq, note }]) => (note === undefined ? [sink, seq] : [sink, seq, note()])),
+    );
+    for (const [sink, move] of moves) if (this.#moves.get(sink) === move) this.#moves.delete(sink);
   }
 
   stop(): void {

@@ -10,6 +10,7 @@ const READS: ReadonlySet<string> = new Set<Operation<Store>>([
   'checkpoints.load',
   'routes.read',
   'cursors.known',
+  'cursors.ahead',
   'status',
   'setAside.list',
   'setAside.listQuarantine',

@@ -83,10 +83,10 @@ export function packRows(rows: readonly EventRow[], parts: readonly Uint8Array[]
   return { rows, sizes, bodies };
 }
 
-/** Bodies come back as views into the one buffer they travelled in. @param seqs 0 where left out */
-export function unpack(packed: Packed, seqs: readonly number[] = []): JournalEvent[] {
+/** Bodies come back as views into the one buffer they travelled in. Each seq is 0. */
+export function unpack(packed: Packed): JournalEvent[] {
   const bodies = bodiesOf(packed);
-  return packed.rows.map((row, index) => eventOf(row, bodies[index] as Buffer, seqs[index] ?? 0));
+  return packed.rows.map((row, index) => eventOf(row, bodies[index] as Buffer, 0));
 }
 
 /** Without a copy. */

@@ -40,6 +40,7 @@ export class SetAside {
   readonly #quarantine;
   readonly #add;
   readonly #isThere;
+  readonly #died;
   readonly #dropped: DroppedLetters;
 
   constructor(db: Database.Database, dropped: DroppedLetters) {
@@ -48,6 +49,11 @@ export class SetAside {
     db.function('canonical', { deterministic: true }, (id) => (id === null ? null : canonicalId(String(id))));
     this.#quarantine = db.prepare(insertInto('quarantine'));
     this.#add = db.prepare(insertInto('dead_letters'));
+    // Behind the cursor that is known as it is.
+    this.#died = db.prepare(
+      `INSERT INTO died_ahead SELECT @sink, @seq, @destination
+       WHERE NOT EXISTS (SELECT 1 FROM cursors WHERE sink = @sink AND seq >= @seq)`,
+    );
     this.#isThere = db.prepare(
       'SELECT 1 FROM dead_letters WHERE sink = ? AND seq = ? AND destination IS ? AND id = ?',
     );
@@ -58,12 +64,15 @@ export class SetAside {
     return Number(this.#quarantine.run(reasons, ...row, body).lastInsertRowid);
   }
 
+  /** The letter, and that its delivery is settled: all of it or nothing. */
   add(letter: LetterRow, event: Packed): void {
-    for (const [index, body] of bodiesOf(event).entries())
-      this.addRow(letter, event.rows[index] as EventRow, body);
+    this.#db.transaction(() => {
+      for (const [index, body] of bodiesOf(event).entries())
+        this.addRow(letter, event.rows[index] as EventRow, body);
+    })();
   }
 
-  /** Once for each target: what was refused before a crash, and not behind the cursor yet, is refused again after it. */
+  /** Once for each target. Inside a transaction. */
   addRow(
     { sink, destination, code, reason, attempts, diedAt, seq }: LetterRow,
     row: EventRow,
@@ -71,6 +80,7 @@ export class SetAside {
   ): void {
     if (this.#isThere.get(sink, seq, destination, row[0]) !== undefined) return;
     this.#add.run(sink, destination, code, reason, attempts, diedAt, seq, ...row, body);
+    this.#died.run({ sink, seq, destination });
   }
 
   list(selection: SetAsideSelection, bodies: boolean): LetterPage<LetterRow> {

@@ -103,6 +103,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     save: (key, value) => this.#store.checkpoints.save(key, value),
   };
   readonly routes: Journal['routes'] = () => this.#store.routes.read();
+  readonly ahead: Remote<Store>['cursors']['ahead'] = (sink) => this.#store.cursors.ahead(sink);
   readonly acceptUnder: Journal['acceptUnder'] = (routes) => this.#store.acceptUnder(routes);
   readonly addDeadLetters: Journal['addDeadLetters'] = (batch) => this.#store.addDeadLetters(batch);
   readonly dropDeadLetters: Journal['dropDeadLetters'] = (selection) =>
@@ -152,6 +153,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   async openCursor(sink: string): Promise<number> {
+    await this.#tryFlush();
     const seq = await this.#store.cursors.open(sink);
     this.#floors.set(sink, seq);
     return seq;
@@ -161,15 +163,13 @@ export class SqliteJournal implements Journal, ErasableStore {
     this.#store.cursors.release(sink, forget).catch(() => undefined);
   }
 
-  moveCursor(sink: string, seq: number): void {
+  moveCursor(sink: string, seq: number, note?: () => string | null): void {
     this.#floors.set(sink, seq);
     this.#tail.drop(Math.min(...this.#floors.values()));
-    this.#late.move(sink, seq);
+    this.#late.move(sink, seq, note);
   }
 
-  flush(): Promise<void> {
-    return this.#late.flush();
-  }
+  readonly flush = (): Promise<void> => this.#late.flush();
 
   async cursors(): Promise<readonly (readonly [sink: string, seq: number])[]> {
     await this.#tryFlush();
@@ -208,17 +208,16 @@ export class SqliteJournal implements Journal, ErasableStore {
 
   async listDeadLetters(selection: SetAsideSelection, bodies = true): Promise<readonly DeadLetter[]> {
     const { about, ...packed } = await this.#store.setAside.list(selection, bodies);
-    const seqs = about.map(({ seq }) => seq);
-    return unpack(packed, seqs).map((event, index) => {
-      const { seq: _, ...letter } = about[index] as (typeof about)[number];
-      return { ...letter, event };
+    return unpack(packed).map((event, index) => {
+      const { seq, ...letter } = about[index] as (typeof about)[number];
+      return { ...letter, event: { ...event, seq } };
     });
   }
 
   async retryDeadLetters(selection: Selection): Promise<number> {
-    const { count, lastSeq } = await this.#store.retryDeadLetters(selection, this.#options.clock.now());
-    this.#announce(lastSeq);
-    return count;
+    const done = await this.#store.retryDeadLetters(selection, this.#options.clock.now());
+    this.#announce(done.lastSeq);
+    return done.count;
   }
 
   async listQuarantine(selection: SetAsideSelection, bodies = true): Promise<readonly QuarantinedEvent[]> {
@@ -230,8 +229,8 @@ export class SqliteJournal implements Journal, ErasableStore {
     // Looked at anew, it may turn out to be of a user who has been erased since.
     if (this.#options.isErased?.(event) === true) await this.dropQuarantine({ keys: [key] });
     else {
-      const batch = { records: encodeRecords([{ event }]) };
-      this.#announce(await this.#store.release(key, batch, this.#options.clock.now()));
+      const records = encodeRecords([{ event }]);
+      this.#announce(await this.#store.release(key, { records }, this.#options.clock.now()));
     }
   }
 
@@ -289,7 +288,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     return this.#commits.add(entry);
   }
 
-  /** Never rejects. @returns what tells whoever waits */
+  /** @returns what tells whoever waits; never rejects */
   async #commit(batch: readonly Waiting[]): Promise<() => void> {
     const { clock, onCommit } = this.#options;
     const started = clock.monotonic();

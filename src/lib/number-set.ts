@@ -40,7 +40,35 @@ export class NumberSet {
     if (block?.delete(number % BLOCK) !== true) return;
     this.#size -= 1;
     if (block.size === 0) this.#blocks.delete(at);
-    if (number === this.#least) this.#least = this.#after(number);
+    if (number === this.#least) this.#least = this.#seek(number);
+  }
+
+  /** The least one that is not below a number; Infinity without any. */
+  from(number: number): number {
+    return number <= this.#least ? this.#least : this.#seek(number);
+  }
+
+  addAll(other: NumberSet): void {
+    for (const [at, block] of other.#blocks) {
+      if (this.#blocks.has(at)) for (const low of block.values()) this.add(at * BLOCK + low);
+      else {
+        this.#blocks.set(at, block.copy());
+        this.#size += block.size;
+      }
+    }
+    this.#least = Math.min(this.#least, other.#least);
+  }
+
+  /** Takes out all that are below a number. */
+  cut(number: number): void {
+    if (this.#least >= number) return;
+    for (const [at, block] of this.#blocks) {
+      if ((at + 1) * BLOCK > number) continue;
+      this.#blocks.delete(at);
+      this.#size -= block.size;
+    }
+    this.#least = this.#seek(0);
+    while (this.#least < number) this.delete(this.#least);
   }
 
   /** Ascending. */
@@ -49,12 +77,14 @@ export class NumberSet {
       for (const low of this.#blocks.get(at)?.values() ?? []) yield at * BLOCK + low;
   }
 
-  /** The next one, when all that remain are greater. */
-  #after(number: number): number {
+  #seek(number: number): number {
     const own = Math.floor(number / BLOCK);
-    const at = this.#blocks.has(own) ? own : Math.min(...this.#blocks.keys());
-    const low = this.#blocks.get(at)?.from(at === own ? number % BLOCK : 0);
-    return low === undefined ? Number.POSITIVE_INFINITY : at * BLOCK + low;
+    const low = this.#blocks.get(own)?.from(number % BLOCK);
+    if (low !== undefined) return own * BLOCK + low;
+    let next = Number.POSITIVE_INFINITY;
+    for (const at of this.#blocks.keys()) if (at > own && at < next) next = at;
+    const block = this.#blocks.get(next);
+    return block === undefined ? Number.POSITIVE_INFINITY : next * BLOCK + (block.from(0) ?? 0);
   }
 }
 
@@ -102,7 +132,7 @@ class Block {
 
   /** The least from a number on. */
   from(low: number): number | undefined {
-    if (this.#list !== null) return this.#list[this.#placeOf(low, this.#list)];
+    if (this.#list !== null) return this.#isIn(low) ? this.#list[this.#placeOf(low, this.#list)] : undefined;
     for (let each = low; each < BLOCK; each += 1) {
       const byte = (this.#bits[each >>> 3] ?? 0) >>> (each & 7);
       if ((byte & 1) === 1) return each;
@@ -117,6 +147,14 @@ class Block {
     else
       for (const [at, byte] of this.#bits.entries())
         for (let bit = 0; byte >>> bit !== 0; bit += 1) if (((byte >>> bit) & 1) === 1) yield at * 8 + bit;
+  }
+
+  copy(): Block {
+    const copy = new Block();
+    copy.size = this.size;
+    copy.#list = this.#list?.slice() ?? null;
+    copy.#bits = this.#bits.slice();
+    return copy;
   }
 
   #isIn(low: number): boolean {

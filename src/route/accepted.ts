@@ -1,7 +1,8 @@
+import { hash } from 'node:crypto';
 import type { JournalEvent } from '../core/event.ts';
 import type { Redaction } from '../core/redaction.ts';
 import { parseTarget, type Route, type Target } from '../core/route.ts';
-import type { RouteRecord, Succession } from '../core/route-record.ts';
+import type { RouteEra, RouteRecord, Succession } from '../core/route-record.ts';
 import { distinct, explicitTargets } from './explicit.ts';
 import { compileRoutes, type RouteTable } from './table.ts';
 
@@ -45,6 +46,8 @@ export class AcceptedRoutes {
   /** Routes of earlier eras, with the names that their sinks have now. */
   readonly #ever: readonly Route[];
   readonly #isAnyRedacted: boolean;
+  readonly #earlier = new Map<string, AcceptedRoutes | null>();
+  #name: string | null = null;
 
   constructor(record: RouteRecord) {
     this.#record = record;
@@ -94,6 +97,23 @@ export class AcceptedRoutes {
       ...later.flatMap((each) => this.#renamed(targetsIn(each, type), each.after + 1)),
       ...this.#now.routes.flatMap(({ to }) => to),
     ].flatMap((target) => (inSink(target) ? (target.redactions ?? []) : []));
+  }
+
+  /** Of the routes of now: the same for the same ones. */
+  get name(): string {
+    this.#name ??= nameOf(this.#record.eras.at(-1));
+    return this.#name;
+  }
+
+  /** What it was while those of this name were the routes of now; null when it is not known any more. */
+  asOf(name: string): AcceptedRoutes | null {
+    if (name === this.name) return this;
+    if (!this.#earlier.has(name)) {
+      const last = this.#record.eras.findLastIndex((era) => nameOf(era) === name);
+      const eras = this.#record.eras.slice(0, last + 1);
+      this.#earlier.set(name, last === -1 ? null : new AcceptedRoutes({ ...this.#record, eras }));
+    }
+    return this.#earlier.get(name) ?? null;
   }
 
   /** The seq after which the routes began that an event was accepted under; 0 for what is older than all that is known. */
@@ -164,6 +184,10 @@ export class AcceptedRoutes {
       return sink === target.sink ? target : { ...target, sink };
     });
   }
+}
+
+function nameOf(era: RouteEra | undefined): string {
+  return hash('sha256', JSON.stringify(era?.tables ?? []), 'base64url').slice(0, 16);
 }
 
 function targetsIn({ tables }: Era, type: string): readonly Target[] {

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { DELIVERED, type Delivery, type SendResult, type Sink } from '../../src/core/sink.ts';
 import { Dispatcher } from '../../src/deliver/dispatcher.ts';
-import { OffsetTracker } from '../../src/deliver/offset-tracker.ts';
 import { backoff } from '../../src/deliver/retry.ts';
 import { makeEvent } from '../support/events.ts';
 import { ArrayJournal, byType, ManualClock, ScriptedSink, silentLog, until } from './support.ts';
@@ -189,24 +188,6 @@ test('stopping finishes what is loaded and leaves the rest behind the cursor', a
   await dispatcher.stop(AbortSignal.timeout(5000));
   expect(journal.cursors.get('sink')).toBe(30);
   expect(sink.closed).toBe(true);
-});
-
-test('the offsets floor is just before the oldest event that is not settled', () => {
-  fc.assert(
-    fc.property(fc.shuffledSubarray([1, 2, 3, 4, 5, 6, 7, 8], { minLength: 0 }), (settled) => {
-      const offsets = new OffsetTracker(0);
-      for (let seq = 1; seq <= 8; seq += 1) offsets.add(seq, 1);
-      for (const seq of settled) offsets.settle(seq);
-      const open = [1, 2, 3, 4, 5, 6, 7, 8].find((seq) => !settled.includes(seq));
-      expect(offsets.floor).toBe((open ?? 9) - 1);
-    }),
-  );
-  const twice = new OffsetTracker(0);
-  twice.add(1, 2);
-  twice.settle(1);
-  expect(twice.floor).toBe(0);
-  twice.settle(1);
-  expect(twice.floor).toBe(1);
 });
 
 test('backoff grows, stays under its cap and keeps half of itself fixed', () => {

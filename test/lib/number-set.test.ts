@@ -30,6 +30,25 @@ it('holds what a Set holds, in order', () => {
   );
 });
 
+it('finds what follows a number, takes in another set, and lets go of what is below a number, as lists do', () => {
+  const numbers = fc.array(number, { maxLength: 100 });
+  fc.assert(
+    fc.property(numbers, numbers, number, (own, others, at) => {
+      const [set, other] = [new NumberSet(), new NumberSet()];
+      for (const each of own) set.add(each);
+      for (const each of others) other.add(each);
+      set.addAll(other);
+      const all = [...own, ...others];
+      checked(set, new Set(all));
+      checked(other, new Set(others));
+      expect(set.from(at)).toBe(Math.min(Number.POSITIVE_INFINITY, ...all.filter((each) => each >= at)));
+      set.cut(at);
+      checked(set, new Set(all.filter((each) => each >= at)));
+      checked(other, new Set(others));
+    }),
+  );
+});
+
 it.each([1, 3, 7, 40])('holds many numbers %i apart, and gives them up again', (apart) => {
   const set = new NumberSet();
   const oracle = new Set<number>();

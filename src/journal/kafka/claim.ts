@@ -1,10 +1,5 @@
+import { decodeStretches, encodeStretches, type Stretch } from '../../lib/stretches.ts';
 import type { Member } from './groups.ts';
-
-/** A stretch of offsets: from the first, up to before `to`. */
-export interface Stretch {
-  readonly from: number;
-  readonly to: number;
-}
 
 /** How far a group is in a partition. */
 export interface Progress {
@@ -16,35 +11,18 @@ export interface Progress {
 
 /** What brokers take beside an offset: `offset.metadata.max.bytes` less a little. */
 const MOST = 4000;
-const BASE = 36;
 /** Begins the text, so that nobody else's is taken for one. */
-const MARK = 'done:';
+const MARK = 'done: ';
 
-/** As it is committed beside the offset: how much is not done, how much is, and so on. What has no room is done again. */
+/** As it is committed beside the offset. What has no room is done again. */
 export function encodeDone({ offset, done }: Progress): string {
-  let text = MARK;
-  let at = offset;
-  for (const { from, to } of done) {
-    const next = `${text} ${(from - at).toString(BASE)} ${(to - from).toString(BASE)}`;
-    if (next.length > MOST) break;
-    text = next;
-    at = to;
-  }
-  return text === MARK ? '' : text;
+  const text = encodeStretches(offset, done, MOST - MARK.length);
+  return text === '' ? '' : MARK + text;
 }
 
 export function decodeDone(offset: number, text: string): Progress {
-  const [mark, ...words] = text.split(' ');
-  const lengths = mark === MARK ? words.map((each) => Number.parseInt(each, BASE)) : [];
-  const done: Stretch[] = [];
-  let at = offset;
-  for (let index = 0; index + 1 < lengths.length; index += 2) {
-    const from = at + (lengths[index] ?? 0);
-    at = from + (lengths[index + 1] ?? 0);
-    if (!Number.isSafeInteger(at)) return { offset, done: [] };
-    done.push({ from, to: at });
-  }
-  return { offset, done };
+  const words = text.startsWith(MARK) ? text.slice(MARK.length) : '';
+  return { offset, done: decodeStretches(offset, words) ?? [] };
 }
 
 /** How long silence may last before what is claimed counts as lost, as a share of the session: before others may have it. */

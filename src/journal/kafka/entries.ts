@@ -1,6 +1,7 @@
 import type { JournalEvent } from '../../core/event.ts';
 import type { KeyRef } from '../../seal/shared-keys.ts';
-import type { Claim, Progress, Stretch } from './claim.ts';
+import type { Stretch } from '../../lib/stretches.ts';
+import type { Claim, Progress } from './claim.ts';
 import { nothingAt, type SharedEvent } from './record.ts';
 
 /** An event on its way to one sink, or the place of one that is none for it. */

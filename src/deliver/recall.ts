@@ -1,0 +1,156 @@
+import type { Ahead, EventLog } from '../core/journal.ts';
+import type { Target } from '../core/route.ts';
+import { decodeStretches, encodeStretches, isWithin, type Stretch } from '../lib/stretches.ts';
+import type { AcceptedRoutes, Addressed } from '../route/accepted.ts';
+import type { Lane } from './lane.ts';
+
+/** Which routes say where events go, by name; and where they went by others. */
+export interface RoutesByName {
+  readonly now: string;
+  /** Null when nobody knows any more. */
+  asOf(name: string): ((event: Addressed) => readonly Target[]) | null;
+}
+
+/** Events that were loaded under the same routes: those after the chapter before, up to a seq. */
+export interface Chapter {
+  readonly upTo: number;
+  /** Name of the routes. */
+  readonly routes: string;
+  /** Destinations that have not all of it yet: from where on, and what is settled behind that, as stretches in words. */
+  readonly lanes: readonly (readonly [destination: string | null, floor: number, settled: string])[];
+}
+
+/** Characters of one lane, and chapters: what has no room is delivered again. */
+const MOST = 32_768;
+const MOST_CHAPTERS = 16;
+
+export function chapterOf(
+  after: number,
+  upTo: number,
+  routes: string,
+  lanes: Iterable<readonly [string | null, Lane]>,
+): Chapter {
+  const open = Array.from(
+    lanes,
+    ([destination, lane]) => [destination, lane.settledIn(after, upTo)] as const,
+  );
+  return {
+    upTo,
+    routes,
+    lanes: open.flatMap(([destination, found]) =>
+      found === null
+        ? []
+        : [[destination, found.floor, encodeStretches(found.floor, found.stretches, MOST)] as const],
+    ),
+  };
+}
+
+export function noteOf(chapters: readonly Chapter[]): string | null {
+  return chapters.length === 0 ? null : JSON.stringify(chapters.slice(0, MOST_CHAPTERS));
+}
+
+interface ReadChapter extends Chapter {
+  readonly settled: ReadonlyMap<
+    string | null,
+    { readonly floor: number; readonly stretches: readonly Stretch[] }
+  >;
+}
+
+/** What a sink had settled ahead of its cursor before the feed began: it is not sent again. */
+export class Recall {
+  readonly #sink: string;
+  readonly #routes: RoutesByName;
+  readonly #chapters: readonly ReadChapter[];
+  readonly #died = new Map<number, (string | null)[]>();
+  /** Nothing is known of what comes after it. */
+  readonly last: number;
+
+  constructor(sink: string, { note, died }: Ahead, routes: RoutesByName) {
+    this.#sink = sink;
+    this.#routes = routes;
+    this.#chapters = note === null ? [] : (JSON.parse(note) as Chapter[]).map(read);
+    for (const [destination, seq] of died) {
+      const known = this.#died.get(seq);
+      if (known === undefined) this.#died.set(seq, [destination]);
+      else known.push(destination);
+    }
+    this.last = Math.max(0, this.#chapters.at(-1)?.upTo ?? 0, ...this.#died.keys());
+  }
+
+  /** Chapters that go on after a seq. */
+  after(seq: number): readonly Chapter[] {
+    return this.#chapters.flatMap(({ upTo, routes, lanes }) => (upTo > seq ? [{ upTo, routes, lanes }] : []));
+  }
+
+  /**
+   * Those of an event's targets at the sink that it has still to have. What had not been sent when a route named another
+   * destination for it goes to that one.
+   * @param own by the routes of now
+   */
+  open(event: Addressed, own: readonly Target[]): readonly Target[] {
+    const { seq } = event;
+    const chapter = this.#chapters.find(({ upTo }) => upTo >= seq);
+    const died = this.#died.get(seq);
+    if (chapter === undefined && died === undefined) return own;
+    const isSettled = ({ destination }: Target): boolean =>
+      died?.includes(destination) === true ||
+      (chapter !== undefined && isSettledIn(chapter, destination, seq));
+    const name = (chapter ?? this.#chapters.at(-1))?.routes ?? this.#routes.now;
+    if (name === this.#routes.now) return own.filter((target) => !isSettled(target));
+    const before = this.#routes
+      .asOf(name)?.(event)
+      .filter(({ sink }) => sink === this.#sink);
+    if (before === undefined) {
+      const isOpen = chapter?.lanes.some(([destination]) => !isSettledIn(chapter, destination, seq)) ?? true;
+      return isOpen ? own.filter(({ destination }) => died?.includes(destination) !== true) : NONE;
+    }
+    const open = before.filter((target) => !isSettled(target));
+    if (before.length > 0 && open.length === 0) return NONE;
+    const isMoved = open.some((target) => !has(own, target));
+    return own.filter((target) => (has(before, target) ? !isSettled(target) : isMoved));
+  }
+}
+
+/** What a log remembers of a sink; null for nothing. */
+export async function recallOf(
+  sink: string,
+  { journal, routes }: { readonly journal: Pick<EventLog, 'ahead'>; readonly routes?: () => RoutesByName },
+): Promise<Recall | null> {
+  const ahead = await journal.ahead?.(sink);
+  if (ahead === undefined || (ahead.note === null && ahead.died.length === 0)) return null;
+  return new Recall(sink, ahead, routes?.() ?? NEVER_CHANGED);
+}
+
+/** @param accepted the routes of the moment when they are asked for */
+export function byName(accepted: () => AcceptedRoutes): RoutesByName {
+  return {
+    get now() {
+      return accepted().name;
+    },
+    asOf(name) {
+      const routes = accepted().asOf(name);
+      return routes === null ? null : (event) => routes.targetsOf(event);
+    },
+  };
+}
+
+const NEVER_CHANGED: RoutesByName = { now: '', asOf: () => null };
+
+function read(chapter: Chapter): ReadChapter {
+  const lanes = chapter.lanes.map(
+    ([destination, floor, text]) =>
+      [destination, { floor, stretches: decodeStretches(floor, text) ?? [] }] as const,
+  );
+  return { ...chapter, settled: new Map(lanes) };
+}
+
+function isSettledIn({ settled }: ReadChapter, destination: string | null, seq: number): boolean {
+  const lane = settled.get(destination);
+  return lane === undefined || seq <= lane.floor || isWithin(lane.stretches, seq);
+}
+
+function has(targets: readonly Target[], { destination }: Target): boolean {
+  return targets.some((other) => other.destination === destination);
+}
+
+const NONE: readonly Target[] = [];
