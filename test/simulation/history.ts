@@ -370,7 +370,7 @@ class History {
         log: this.#log() as never,
         onFailure: (error) => {
           if (!life.isAlive) return;
-          this.#do('failure of the journal', `fails: ${error.message}`);
+          this.#do('failure of the journal', `fails: ${error.message.replaceAll(this.#folder, '')}`);
           // As main does: the process ends, and is started again.
           scheduler.within(null, () => scheduler.later(() => this.#restart(life)));
         },
