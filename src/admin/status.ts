@@ -27,6 +27,8 @@ export interface StatusOptions {
     readonly state: string;
     readonly inFlight: number;
   };
+  /** Whether the backlog lets deliveries in. */
+  readonly admission: () => { readonly ok: true } | { readonly ok: false; readonly code: string };
   readonly operations: Operations;
   readonly schema: { readonly figures: SchemaFigures } | null;
   /** Erasures, replays and backfills that are known of. */
@@ -64,14 +66,15 @@ export class Status {
   }
 
   /**
-   * Ready from when it listens until the shutdown begins. A sink is no reason to stay away: the journal keeps what it cannot
-   * take. Where there is no journal, a delivery is answered by the required sinks, and each has to have been open once.
+   * Ready while deliveries are accepted: from when it listens until the shutdown begins, but for when the journal is full or
+   * the backlog above its mark. A sink is no reason to stay away: the journal keeps what it cannot take. Where there is no
+   * journal, a delivery is answered by the required sinks, and each has to have been open once.
    */
   health(): Health {
-    const { receiver, dispatcher, plan, store } = this.#options;
+    const { receiver, dispatcher, plan, store, admission } = this.#options;
+    const admitted = admission();
     const withheld = store.troubles?.() ?? [];
-    // Its config is not the fleet's: what it takes in would not be sealed, and it delivers less than it should.
-    const isMisled = withheld.some(({ code }) => code === 'keys_elsewhere' || code === 'keys_stale');
+    const isClosed = withheld.some(({ code }) => CLOSED.has(code));
     const { acknowledge, sinks: configured } = plan.value.config;
     const sinks = dispatcher.status().map(({ sink, mode, troubles }) => ({
       name: `sink ${sink}`,
@@ -82,15 +85,20 @@ export class Status {
     }));
     const opening = sinks.some(({ required, state }) => required && state === 'opening');
     return {
-      ready: receiver.ready && !opening && !isMisled,
+      ready: receiver.ready && admitted.ok && !opening && !isClosed,
       checks: [
-        { name: 'receiver', ok: receiver.ready, required: true, state: receiver.state },
+        {
+          name: 'receiver',
+          ok: receiver.ready && admitted.ok,
+          required: true,
+          state: admitted.ok ? receiver.state : admitted.code,
+        },
         // What could not be opened, or can no longer be written, has ended the process.
         {
           name: 'journal',
           ok: withheld.length === 0,
           required: true,
-          state: withheld.length === 0 ? 'open' : 'withheld',
+          state: journalStateOf(withheld),
           ...codesOf(withheld),
         },
         ...this.#receipts(),
@@ -227,6 +235,17 @@ export class Status {
       }),
     };
   }
+}
+
+/**
+ * Nothing is accepted while the journal has one of these. `keys_…`: its config is not the fleet's; what it takes in would
+ * not be sealed, and it delivers less than it should.
+ */
+const CLOSED: ReadonlySet<string> = new Set(['keys_elsewhere', 'keys_stale', 'journal_full']);
+
+function journalStateOf(troubles: readonly SinkTrouble[]): string {
+  if (troubles.some(({ code }) => code === 'journal_full')) return 'full';
+  return troubles.length === 0 ? 'open' : 'withheld';
 }
 
 /** Codes only: the rest is for those who have a token. */

@@ -20,6 +20,7 @@ const READS: ReadonlySet<string> = new Set<Operation<Store>>([
   'asideEntries.list',
   'receiptLog',
   'heldReceipts',
+  'space.shortage',
   'eraser.counts',
 ]);
 

@@ -22,13 +22,13 @@ import { eraseFrom, forgetIn, perform } from './erasure.ts';
 import { GroupCommit, type Entry, type Waiting } from './group-commit.ts';
 import { unpackHeads } from './head-columns.ts';
 import { LateWrites } from './late-writes.ts';
-import { maintain } from './maintenance.ts';
 import { clearOwner } from './owner.ts';
 import type { CarryingOver, JournalOptions } from './protocol.ts';
 import { NO_HANDLING, pack, unpack } from './rows.ts';
 import { encodeRecords, eventsOf, noEvent } from './segments/records.ts';
 import type { Store } from './store.ts';
 import { Tail } from './tail.ts';
+import { Upkeep } from './upkeep.ts';
 import { WriterThread, type Writer } from './writer-thread.ts';
 
 export interface SqliteJournalOptions extends JournalOptions {
@@ -72,7 +72,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   readonly #buffers = new BufferPool();
   #lastSeq: number;
   #mode: 'open' | 'failed' | 'closing' | 'closed' = 'open';
-  readonly #stopMaintenance: () => void;
+  readonly #upkeep: Upkeep;
 
   /** @param writer what `open` starts; another only where no thread is wanted, as in simulations */
   constructor(writer: Writer, options: SqliteJournalOptions) {
@@ -82,8 +82,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     this.#lastSeq = writer.lastSeq;
     this.#tail = new Tail(options.tailBytes ?? 32 * 1024 * 1024);
     this.#late = new LateWrites(this.#store, options.clock);
-    this.#stopMaintenance =
-      options.maintained === false ? () => undefined : maintain(this.#store, options.clock);
+    this.#upkeep = new Upkeep(this.#store, options.clock, options.maintained !== false);
   }
 
   /** @throws MillraceError journal_in_use, journal_missing, journal_unreadable, folder_unwritable */
@@ -115,6 +114,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   readonly holdReceipts: Remote<Store>['holdReceipts'] = (log) => this.#store.holdReceipts(log);
   readonly receiptLog: Remote<Store>['receiptLog'] = () => this.#store.receiptLog();
   readonly heldReceipts: Remote<Store>['heldReceipts'] = () => this.#store.heldReceipts();
+  readonly troubles: Upkeep['troubles'] = () => this.#upkeep.troubles();
 
   accept(event: Event, { handling, dedupKey }: IngestOptions = {}): Promise<AppendResult> {
     return this.#enqueue({ event, handling, invalid: null, dedupKey });
@@ -190,7 +190,7 @@ export class SqliteJournal implements Journal, ErasableStore {
 
   async status(): Promise<CountedStatus> {
     await this.#tryFlush();
-    return this.#store.status(this.#options.clock.now());
+    return { ...(await this.#store.status(this.#options.clock.now())), ...this.#upkeep.told() };
   }
 
   async account(since: number, until: number): Promise<JournalAccount> {
@@ -273,7 +273,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     if (this.#mode === 'closing' || this.#mode === 'closed') return;
     const failed = this.#mode === 'failed';
     if (!failed) this.#mode = 'closing';
-    this.#stopMaintenance();
+    this.#upkeep.stop();
     this.#late.stop();
     if (!failed) {
       await this.#tryFlush();
@@ -284,8 +284,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   #enqueue(entry: Entry): Promise<AppendResult> {
-    if (this.#mode !== 'open') return Promise.reject(this.#unavailable());
-    return this.#commits.add(entry);
+    return this.#mode === 'open' ? this.#commits.add(entry) : Promise.reject(this.#unavailable());
   }
 
   /** @returns what tells whoever waits; never rejects */
@@ -294,7 +293,8 @@ export class SqliteJournal implements Journal, ErasableStore {
     const started = clock.monotonic();
     try {
       const handed = batchOf(batch, (bytes) => this.#buffers.take(bytes));
-      const { answers, records } = await this.#store.appendAndReturn(handed, clock.now());
+      const written = this.#store.appendAndReturn(handed, clock.now());
+      const { answers, records } = await this.#upkeep.noting(written);
       this.#buffers.give(Buffer.from(records.buffer));
       onCommit?.(batch.length, clock.monotonic() - started);
       return () => this.#answer(batch, answers);
@@ -333,7 +333,7 @@ export class SqliteJournal implements Journal, ErasableStore {
 
   #fail(error: MillraceError): void {
     this.#mode = 'failed';
-    this.#stopMaintenance();
+    this.#upkeep.stop();
     this.#late.stop();
     this.#commits.rejectAll(error);
     this.#options.onFailure(error);

@@ -56,7 +56,6 @@ export class Store {
   readonly #events: Events;
   readonly #appending: Appending;
   readonly #progress: Progress;
-  readonly #space: Space;
   readonly #damages: Damages;
   readonly #erasedAlone: ErasedAlone;
   readonly #fresh = new FreshEntries();
@@ -68,6 +67,7 @@ export class Store {
   readonly setAside: SetAside;
   readonly asideEntries: AsideEntries;
   readonly routes: RouteRecords;
+  readonly space: Space;
 
   /** @param onCarryOver told how many events of an older journal are carried over, of how many, when that takes long */
   constructor(options: JournalOptions, onCarryOver?: (done: number, total: number) => void) {
@@ -83,7 +83,7 @@ export class Store {
     this.#events = new Events(db, checkpoints, where);
     const { log } = this.#events;
     this.#seen = new SeenIds(db, options.dedupWindow, generationFor(options));
-    this.#space = new Space(
+    this.space = new Space(
       db,
       options,
       () => log.bytes,
@@ -114,7 +114,7 @@ export class Store {
     const fresh = this.#fresh;
     const parts = { transactions, events: this.#events, seen: this.#seen, cursors, setAside, fresh };
     this.#appending = new Appending(parts);
-    this.#progress = new Progress({ ...parts, asideEntries, space: this.#space });
+    this.#progress = new Progress({ ...parts, asideEntries, space: this.space });
     // What a crash has left undone.
     if (this.#events.consumed.length > 0) this.#progress.save();
     if (options.create) this.prepare();
@@ -266,7 +266,7 @@ export class Store {
       events: lastSeq - firstSeq + 1,
       firstSeq,
       lastSeq,
-      bytes: this.#space.bytes(),
+      bytes: this.space.bytes(),
       maxBytes,
       quarantined: count('quarantine'),
       deadLetters: count('dead_letters'),

@@ -148,7 +148,7 @@ export const METRICS: readonly MetricDefinition[] = [
   ),
   gauge(
     'millrace_journal_trouble_since_timestamp_seconds',
-    'Since when events of a journal in topics are withheld from sinks, or cannot be accepted, by code: `keys_elsewhere` (journal.encrypt is missing or names another place), `keys_stale`, `keys_unusable`, `keys_unreachable`. `millrace status` says which. No series without a problem.',
+    'Since when the journal accepts nothing, or withholds events from sinks, by code: `journal_full` (its limit, or the disk), and of a journal in topics `keys_elsewhere` (journal.encrypt is missing or names another place), `keys_stale`, `keys_unusable`, `keys_unreachable`. `millrace status` says which. No series without a problem.',
     ['code'],
     ({ status }) => [...earliest({}, status.journal.troubles ?? [])],
   ),

@@ -29,13 +29,14 @@ export async function makeReceiver(system: System): Promise<Stop> {
   return () => refusals.stop();
 }
 
-function admit({ config, store, dispatcher }: System): Admission {
+/** Whether a delivery may come in now, as far as it is known before it is read. */
+export function admit({ config, store, dispatcher }: System): Admission {
   const { maxBacklog } = config.journal;
   if (maxBacklog === 0 || store.lastSeq - dispatcher.slowestCursor() < maxBacklog) return ADMITTED;
   return { ok: false, code: 'backlog_full', retryAfterMs: config.server.retryAfter };
 }
 
-const ADMITTED: Admission = { ok: true };
+export const ADMITTED: Admission = { ok: true };
 
 /** Every delivery at debug; only what nobody expects is worth a line of its own above that. */
 function logOutcome(log: Logger, outcome: Outcome, type: string | null): void {

@@ -4,7 +4,9 @@ import { Status } from '../admin/status.ts';
 import { archiveKeyOf } from '../config/folders.ts';
 import type { ReceivingStatus } from '../core/operations.ts';
 import type { Stop } from '../lib/parts.ts';
+import type { Admission } from '../receive/stages.ts';
 import { droppedBy } from '../proof/dropped.ts';
+import { admit, ADMITTED } from './receiver.ts';
 import type { System } from './system.ts';
 
 export function makeStatus(system: System): Stop {
@@ -31,7 +33,14 @@ export function makeStatus(system: System): Stop {
         });
   const activities = () => [...erasures.activities(), ...board.list()];
   const receiver = system.receiver ?? NOT_RECEIVING;
-  const status = new Status({ ...system, receiver, activities, canReplay: system.file !== undefined });
+  const admission = (): Admission => (system.receiver === null ? ADMITTED : admit(system));
+  const status = new Status({
+    ...system,
+    receiver,
+    admission,
+    activities,
+    canReplay: system.file !== undefined,
+  });
   system.status = status;
   return () => status.stop();
 }

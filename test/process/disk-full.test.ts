@@ -48,6 +48,9 @@ test.skipIf(lack !== null)(
     const refused = await postUntilRefused(receiver.url, acknowledged);
     expect(refused).toMatchObject({ status: 503, json: { code: 'journal_full' } });
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    // A load balancer goes by this.
+    const ready = async (): Promise<number> => (await fetch(new URL('/readyz', receiver.adminUrl))).status;
+    expect(await ready()).toBe(503);
     // What was acknowledged continues to its sinks meanwhile.
     await until('delivery while the disk is full', async () => {
       const found = await readBack(archive, { parts: true });
@@ -55,6 +58,8 @@ test.skipIf(lack !== null)(
     });
 
     rmSync(join(path, 'filler'));
+    // Nothing has come in that could have shown it.
+    await until('readiness', async () => (await ready()) === 200);
     for (let n = 0; n < 20; n += 1) await postUntilTaken(receiver.url, acknowledged);
     await receiver.drained();
     expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
