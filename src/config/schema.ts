@@ -164,10 +164,17 @@ export const CONFIG = section({
       'Where events wait for their sinks: on the disk of this machine, or in a topic that a fleet shares (`serve --role`).',
     ),
     path: text('./data/journal', 'Folder of the journal; not with `type: kafka`.', NOT_EMPTY),
-    retention: duration('7d', 'How long delivered events are kept for replays; a sixteenth longer at most.'),
-    maxBytes: bytes('10GiB', 'Largest size of the journal; above it deliveries are answered with 503.', {
-      min: 1024 * 1024,
-    }),
+    retention: duration(
+      '7d',
+      'How long delivered events are kept for replays; a sixteenth longer at most. They go earlier, the oldest first, when the journal or its disk is full otherwise.',
+    ),
+    maxBytes: bytes(
+      '10GiB',
+      'Largest size of the journal. Delivered events make room before that; when none are left, deliveries are answered with 503. So they are, too, when the disk has less than 32 MiB free, or an eighth of a smaller one.',
+      {
+        min: 1024 * 1024,
+      },
+    ),
     dedupWindow: duration(
       '7d',
       'How long an id is remembered, so that a repeated delivery is not forwarded twice.',
