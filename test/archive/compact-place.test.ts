@@ -1,18 +1,10 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { holdFolder } from '../../src/archive/compact-place.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { tempFolder } from '../sinks/support.ts';
-
-/** Removals that work before one does not. */
-const left = vi.hoisted(() => ({ removals: Number.POSITIVE_INFINITY }));
-vi.mock('node:fs/promises', async (original) => {
-  const real = await original<typeof import('node:fs/promises')>();
-  const rm: typeof real.rm = (...given) =>
-    (left.removals -= 1) < 0 ? Promise.reject(new Error('EIO: made up')) : real.rm(...given);
-  return { ...real, rm };
-});
+import { replaceFiles } from '../support/replaced-files.ts';
 
 it('writes over nothing, and says so also where what it made cannot be removed', async () => {
   const root = tempFolder();
@@ -23,7 +15,10 @@ it('writes over nothing, and says so also where what it made cannot be removed',
   await expect(put()).rejects.toMatchObject({ code: 'EEXIST' });
   expect(readdirSync(join(root, '_open')).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   // One makes sure that nothing is in the way of the new file.
-  left.removals = 1;
-  onTestFinished(() => void (left.removals = Number.POSITIVE_INFINITY));
+  let removals = 0;
+  replaceFiles(({ rm }) => ({
+    rm: (...given) => ((removals += 1) > 1 ? Promise.reject(new Error('EIO: made up')) : rm(...given)),
+  }));
   await expect(put()).rejects.toMatchObject({ code: 'EEXIST' });
+  expect(removals).toBe(2);
 });

@@ -1,6 +1,6 @@
 import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { FolderStore } from '../../src/erase/folder-store.ts';
 import { ObjectErasure } from '../../src/erase/object-store.ts';
 import type { FilesSink } from '../../src/sinks/files/sink.ts';
@@ -8,27 +8,22 @@ import { openStore } from '../../src/storage/open.ts';
 import { FaultyStore, recordsIn, storeSink, URL } from '../sinks/store-support.ts';
 import { signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { replaceFiles } from '../support/replaced-files.ts';
 import { erasuresOver, eventOf, FIELDS, find, QUIET, secretOf, userId } from './support.ts';
 
 /** Told before each step by which a file is made, or gets another name, or goes. */
-const disk = vi.hoisted(() => {
-  const now = { before: (): void => undefined, removes: true };
-  const watched =
-    <Given extends unknown[], Result>(call: (...given: Given) => Promise<Result>) =>
-    (...given: Given): Promise<Result> => {
-      now.before();
-      return call(...given);
-    };
-  return Object.assign(now, { watched });
-});
-vi.mock('node:fs/promises', async (original) => {
-  const real = await original<typeof import('node:fs/promises')>();
-  const { watched } = disk;
-  const { link, open, rename, rm, rmdir, unlink, writeFile } = real;
-  const makes = { link: watched(link), open: watched(open), writeFile: watched(writeFile) };
-  return {
-    ...real,
-    ...makes,
+const disk = { before: (): void => undefined, removes: true };
+function watched<Given extends unknown[], Result>(call: (...given: Given) => Promise<Result>) {
+  return (...given: Given): Promise<Result> => {
+    disk.before();
+    return call(...given);
+  };
+}
+beforeEach(() =>
+  replaceFiles(({ link, open, rename, rm, rmdir, unlink, writeFile }) => ({
+    link: watched(link),
+    open: watched(open),
+    writeFile: watched(writeFile),
     rename: watched(rename),
     rm: watched((...given: Parameters<typeof rm>) =>
       !disk.removes && /\/spool\/.*\.gz$/.test(String(given[0]))
@@ -37,8 +32,8 @@ vi.mock('node:fs/promises', async (original) => {
     ),
     rmdir: watched(rmdir),
     unlink: watched(unlink),
-  };
-});
+  })),
+);
 afterEach(() => void Object.assign(disk, { before: () => undefined, removes: true }));
 
 const GONE = 1;
