@@ -3,8 +3,8 @@ import { Compactions } from './compactions.ts';
 import { readManifest } from './manifest.ts';
 import type { ArchivePlace, Slice } from './place.ts';
 
-/** Compactions, one after another, whose file is gone when it is to be read. */
-const TRIES = 4;
+/** Compactions, one after another, whose file is gone when it is to be read: more than anybody runs in a row. */
+const TRIES = 50;
 
 /** How a place reads a file. */
 export interface Reading {

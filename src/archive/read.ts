@@ -46,7 +46,7 @@ export interface ReadOptions {
   readonly places?: Places | undefined;
   /** Read the unfinished files too; their last line may be incomplete while a receiver runs, and is then left out. */
   readonly parts?: boolean;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Finished files to pass over, relative to the archive. */
   readonly skip?: ReadonlySet<string>;
   /** Opens what is sealed; without it a sealed record is a problem that says so. */

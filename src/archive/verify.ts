@@ -15,7 +15,7 @@ import { readManifest, type Manifest } from './manifest.ts';
 import type { ArchiveListing } from './place.ts';
 import { listArchive, type Places } from './places.ts';
 import type { ArchiveItem } from './read.ts';
-import { Tally, type Difference, type VerifyReport } from './report.ts';
+import { Tally, type Difference, type DifferenceCode, type VerifyReport } from './report.ts';
 
 export type { VerifyReport } from './report.ts';
 
@@ -25,7 +25,7 @@ export interface VerifyOptions {
   /** Checks each record's signature at the time of its receipt. Give it a boundless tolerance, lest clocks matter. */
   readonly verifier?: Verifier;
   /** Opens sealed records; without it they are counted, and their signatures are not checked. */
-  readonly opener?: RecordOpener;
+  readonly opener?: RecordOpener | undefined;
   /** Heads that an earlier run reported, or that were noted: the manifest must still hold the lines they are the hashes of. */
   readonly heads?: readonly ExpectedHead[];
   /** What the manifest's lines are judged by; without it they must be signed by one key, and receipts are not looked for. */
@@ -34,7 +34,7 @@ export interface VerifyOptions {
   readonly signed?: boolean;
   /** What is known to be wrong before it begins, with the keys of sealed records say. */
   readonly found?: readonly Difference[];
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Told before each file: how many are done, and how many there are. */
   readonly onProgress?: (done: number, total: number, file: string) => void;
 }
@@ -54,12 +54,61 @@ export interface Inspection {
  * Holds every file of an archive against its manifest: sizes, hashes, counts, types, the manifest's own chain and, with
  * a verifier, each record's signature over its exact bytes. Reads each file once, in constant memory.
  *
- * What is finished while it runs is reported as extra or unfinished; stop the receiver for a clean answer.
+ * What seems extra, missing or changed is looked at again in the end: receivers, compactions and erasures go on meanwhile. What is
+ * just being finished then is reported all the same; stop the receiver for a clean answer.
  * @param path the archive's folder
  * @throws MillraceError archive_unreadable
  */
 export async function verifyArchive(path: string, options: VerifyOptions = {}): Promise<VerifyReport> {
-  return (await inspectArchive(path, options)).report;
+  const found = await inspectArchive(path, options);
+  return lookAgain(path, found, options);
+}
+
+/** What may only have seemed so, because files and manifest are read one after the other. */
+const FLEETING: ReadonlySet<DifferenceCode> = new Set([
+  'file_missing',
+  'file_extra',
+  'file_returned',
+  'file_truncated',
+  'file_changed',
+  'file_unreadable',
+  'counts_differ',
+  'compaction_differs',
+]);
+
+/** Holds each file that seems wrong once more against a manifest that is read later than it was. */
+async function lookAgain(
+  path: string,
+  { report, listing: before, manifest: known }: Inspection,
+  { places, opener, signal, trust = ALONE }: VerifyOptions,
+): Promise<VerifyReport> {
+  const doubtful = new Set(
+    report.differences.filter(({ code }) => FLEETING.has(code)).map(({ file }) => file),
+  );
+  if (doubtful.size === 0 || known === null) return report;
+  const listing = await listArchive(path, places);
+  const manifest = await readManifest(listing, { trust });
+  if (namesIn(before) === namesIn(listing) && headsOf(manifest) === headsOf(known)) return report;
+  const isOne = (file: string): boolean => doubtful.has(file);
+  const { files, aside, claims } = listing;
+  const some = { files: files.filter(isOne), aside: aside.filter(isOne), claims: claims.filter(isOne) };
+  const tally = new Tally();
+  const ownLines = new Map([...manifest.entries].filter(([file]) => isOne(file)));
+  const found = await checkFiles({ ...listing, ...some }, manifest.entries, tally, { opener, signal });
+  await checkClaims({ ...listing, ...some }, manifest.entries, tally, { signal });
+  await reportAside({ ...listing, ...some }, manifest, tally);
+  reportMissing(ownLines, listing, { found, compactions: manifest.compactions }, tally);
+  const certain = tally.report(report.path).differences.filter(({ code }) => FLEETING.has(code));
+  const rest = report.differences.filter(({ code, file }) => !(isOne(file) && FLEETING.has(code)));
+  return { ...report, differences: [...rest, ...certain] };
+}
+
+function headsOf({ chains }: Manifest): string {
+  return chains.map(({ name, head }) => `${name} ${head}`).join();
+}
+
+function namesIn({ files, aside, claims }: ArchiveListing): string {
+  return [files, aside, claims].join('\n');
 }
 
 /** Like `verifyArchive`, with everything it has learnt. */

@@ -105,6 +105,11 @@ async function unitOf(place: ArchivePlace, file: string): Promise<Unit> {
     const state = await place.stat(name);
     if (state !== null) return fileUnit(place.root, name, state);
   }
+  // A compaction has joined it since it was listed: its bytes are read by its old name, from the file that has them.
+  const slice = await place.moved(file);
+  const by = slice === null ? null : await place.stat(slice.file);
+  if (slice !== null)
+    return fileUnit(place.root, file, { bytes: slice.bytes, modified: by?.modified ?? 0, version: null });
   return { kind: 'unreadable', where: nameOf(place.root, file), reason: 'it disappeared' };
 }
 
