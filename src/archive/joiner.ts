@@ -57,11 +57,11 @@ export class Joiner {
     try {
       await this.#place.check();
     } catch (error) {
-      await this.#withdraw(line.file);
+      await this.#withdraw(line.file, made, group);
       throw error;
     }
     if (since.length > 0) {
-      await this.#withdraw(line.file);
+      await this.#withdraw(line.file, made, group);
       return {
         bad: since.map(({ file, reason }) => ({
           file: file === line.file ? (group[0]?.file ?? '') : file,
@@ -75,8 +75,11 @@ export class Joiner {
   }
 
   /** What was put may hold what is erased by now. Another that has taken over can have put and listed the same. */
-  async #withdraw(file: string): Promise<void> {
-    if (!(await this.#place.isListed(file))) await this.#place.remove([file], { forGood: true });
+  async #withdraw(file: string, made: Buffer, [like]: readonly Candidate[]): Promise<void> {
+    if (await this.#place.isListed(file)) return;
+    await this.#place.remove([file], { forGood: true });
+    // Listed in between: its old files may be gone. Who lists it from now on sees that it is not there, and leaves them.
+    if (await this.#place.isListed(file)) await this.#place.put(file, made, like?.file ?? '');
   }
 
   /** One version of a file, whole, sound, and as the manifest has it. */

@@ -75,7 +75,7 @@ export class ManifestChain {
    */
   async open(): Promise<ReadonlySet<string>> {
     const chain = await this.#find();
-    await this.#refuseLate();
+    await this.#refuseLate(chain);
     const newest = chain.at(-1);
     // A kill may have come between its put and its note.
     if (newest !== undefined) await this.#kept.note(newest.key);
@@ -178,11 +178,13 @@ export class ManifestChain {
    * A segment of fewer or more lines than the one that a listing does not show has another key than that: nothing would refuse it,
    * and the chain would have two ends.
    */
-  async #refuseLate(): Promise<void> {
+  async #refuseLate(chain: readonly Segment[]): Promise<void> {
     const { store, signal } = this.#options;
     const key = this.#kept.noted();
     const newest = key === null ? null : parseSegmentKey(key);
-    if (key === null || newest === null || newest.last <= this.#tip.n) return;
+    if (key === null || newest === null) return;
+    // Also one that joins others, of which a kill has left the last: the listing would show a chain that begins with those.
+    if (chain.some(({ first, last }) => first <= newest.first && last >= newest.last)) return;
     if ((await store.head(key, signal)) !== null) throw this.#late(key);
   }
 
@@ -253,7 +255,9 @@ export class ManifestChain {
     this.#tip = last === undefined ? CHAIN_START : { n: last.last, hash: hashLine(lines.at(-1) ?? '') };
     this.#bytes = chain.reduce((sum, { bytes }) => sum + bytes, 0);
     const large = chain.findLastIndex(({ first, last: to }) => to - first + 1 >= MOST_LINES);
-    this.#small = chain.slice(large + 1);
+    // What is joined has a name that says which lines are in it: none may be missing.
+    const gap = chain.findLastIndex(({ first }, at) => first !== (chain[at - 1]?.last ?? 0) + 1);
+    this.#small = chain.slice(Math.max(large + 1, gap));
     return chain;
   }
 

@@ -107,9 +107,13 @@ export class StorePlace implements ArchivePlace {
 
   /** A segment, or its lines in the one that its writer has joined it to since it was listed. */
   async *#readSegment(file: string, segment: Segment): AsyncGenerator<Buffer> {
+    let got = 0;
     let gone: unknown;
     try {
-      yield* this.#get(file, 0);
+      for await (const chunk of this.#get(file, 0)) {
+        got += chunk.length;
+        yield chunk;
+      }
       return;
     } catch (error) {
       if (!isMissing(error)) throw error;
@@ -119,7 +123,7 @@ export class StorePlace implements ArchivePlace {
     if (joined === null) throw gone;
     this.#joined = joined;
     const lines = joined.lines.slice(segment.first - joined.segment.first).slice(0, lengthOf(segment));
-    yield Buffer.from(lines.map((line) => `${line}\n`).join(''));
+    yield Buffer.from(lines.map((line) => `${line}\n`).join('')).subarray(got);
   }
 
   async #findJoined(wanted: Segment): Promise<Joined | null> {

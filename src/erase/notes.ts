@@ -12,6 +12,17 @@ const FILE = /\/|\.(?:nd)?json|\.parquet/;
 /** Levels of a path that are of a day, an hour, a type or a team. */
 const PARTITION = /^(?:dt|hour|type|team)=/;
 
+/** Names that other programs give their files too, and what is in ours, of which each has all of one. */
+const OF_ANYBODY = /(?:^|\/)(?:done|plan|state|compaction)\.json$/;
+const OURS = [
+  ['fingerprint'],
+  ['place', 'counts'],
+  ['url', 'kind', 'made'],
+  ['rejects'],
+  ['loadedAt'],
+  ['host', 'process'],
+];
+
 /** Whether it holds JSON about other files, a document a line, as this program writes it. */
 export function isNotes(file: string): boolean {
   return NOTES.test(file);
@@ -28,6 +39,7 @@ export async function requestsInNotes(
   subjects: readonly Subject[],
 ): Promise<{ readonly requests: readonly string[]; readonly bytes: number }> {
   const search = new IdSearch(subjects);
+  const anywhere = new IdSearch(subjects, 'anywhere');
   const byId = Map.groupBy(subjects, ({ id }) => canonicalId(id));
   const requests = new Set<string>();
   let bytes = 0;
@@ -35,8 +47,12 @@ export async function requestsInNotes(
     for (const { number, bytes: line } of lines) {
       if (line === null) throw new Error(`line ${number} is too long to search`);
       bytes += line.length;
-      for (const request of search.requestsIn(line)) requests.add(request);
-      for (const text of textsIn(parsed(line)))
+      const value = parsed(line);
+      const isOurs =
+        !OF_ANYBODY.test(file) ||
+        OURS.some((names) => names.every((name) => isRecord(value) && name in value));
+      for (const request of (isOurs ? search : anywhere).requestsIn(line)) requests.add(request);
+      for (const text of textsIn(value))
         for (const name of namesIn(text))
           for (const { request } of byId.get(canonicalId(name)) ?? []) requests.add(request);
     }

@@ -36,11 +36,13 @@ export function createTake({ ingest, validate, maxBytes }: TakeOptions): Inlet['
     const validation = validate(body, known);
     const { envelope } = validation;
     const event: Event = { ...envelope, id, source, receivedAt, headers: {}, body };
-    const dedupKey = messageKey(event);
     if (!decoded.ok) {
       const reasons = [{ code: decoded.code, detail: DETAIL[decoded.code] }];
-      return ingest.quarantine({ ...event, ...NO_ENVELOPE, ...known }, reasons, { dedupKey });
+      // Known by what is kept of it: an erasure could not tell otherwise by what it is known.
+      const kept = { ...event, ...NO_ENVELOPE, ...known };
+      return ingest.quarantine(kept, reasons, { dedupKey: messageKey(kept) });
     }
+    const dedupKey = messageKey(event);
     if (!validation.fit) return ingest.quarantine(event, validation.reasons, { dedupKey });
     // The trace continues to wherever the event does.
     const trace = traceOf(properties);
