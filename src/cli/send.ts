@@ -28,7 +28,7 @@ and sends to the receiver of the config. Without --file it makes up the events. 
 503, is sent again under the same id for as long as --retry says; then the command stops, and says how many were answered and
 how the rest can be sent. Prints one line per answer: on a terminal for a person, elsewhere as JSON, with its receipt where the receiver gives
 one. \`millrace receipt verify\` takes these lines.
-Exit codes: 0 every event was accepted, 1 some were not, 3 it stopped before the last one.`;
+Exit codes: 0 every event was accepted, or known already, 1 some were refused or quarantined, 3 it stopped before the last one.`;
 
 interface Options extends ConfigFlags {
   readonly url?: string;
@@ -72,7 +72,7 @@ export function sendCommand(io: Io): Command {
       const patience = new Patience(options.retry);
       const stop = new AbortController();
       const signal = AbortSignal.any([io.signal, stop.signal]);
-      let [answered, refused, unsigned] = [0, 0, 0];
+      let [answered, refused, unsigned, aside] = [0, 0, 0, 0];
       let failure: unknown = null;
       try {
         const all: Promise<void>[] = [];
@@ -87,6 +87,7 @@ export function sendCommand(io: Io): Command {
             if (status === 401) unsigned += 1;
             const kept = receipt === null ? {} : { receipt, body_sha256: hash('sha256', body, 'hex') };
             const line = { id, http: status, answer: parse(answer), ...kept };
+            if (isQuarantined(line)) aside += 1;
             if (isForPerson) io.stdout.write(`${rendered(line, hasColours(io.stdout, io.env))}\n`);
             else print(io, JSON.stringify(line));
           });
@@ -105,7 +106,12 @@ export function sendCommand(io: Io): Command {
       if (refused > 0) note(io, `${refused} of ${count} were not accepted`);
       if (unsigned > 0)
         note(io, `401: the receiver at ${url} has another secret, or another receiver has that port`);
-      if (answered === count) return io.setExit(refused === 0 ? EXIT.done : EXIT.failed);
+      if (aside > 0)
+        note(
+          io,
+          `${aside} of ${count} were quarantined, and go to no sink: \`millrace quarantine list\` says why`,
+        );
+      if (answered === count) return io.setExit(refused + aside === 0 ? EXIT.done : EXIT.failed);
       if (failure !== null && !io.signal.aborted) note(io, messageOf(failure));
       const rest = count - answered;
       note(
@@ -181,6 +187,11 @@ interface Line {
   readonly http: number;
   readonly answer: unknown;
   readonly receipt?: unknown;
+}
+
+/** Answered with a 2xx so that a service does not retry it, and yet not accepted. */
+function isQuarantined({ http, answer }: Line): boolean {
+  return http < 300 && Object(answer).status === 'quarantined';
 }
 
 /** One answer, for a person: its parts are visible already. */
