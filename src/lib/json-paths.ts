@@ -3,22 +3,32 @@
  * - a name: the member of an object with exactly that name, or the element of an array at that index (`0`, `17`);
  * - `*`: each member and each element;
  * - `**`: any number of levels, also none.
- * In a name `~0` is a tilde, `~1` a slash, `~2` a star.
+ * In a name `~0` is a tilde, `~1` a slash, `~2` a star. Other than in RFC 6901 a name is not empty: a slash too many would
+ * name nothing there is, and all would leave. `*` stands for such a member, too.
  */
 export type Step = { readonly name: string } | '*' | '**';
 
 /** @throws Error that says what is wrong with it, and what to write instead */
 export function parsePath(text: string): readonly Step[] {
+  if (text === '') throw new Error('is all of the document: name what is in it, such as "/data/name"');
   if (!text.startsWith('/')) {
     const names = text.replace(/^\$?\.?/, '').replaceAll(/\[(\d+|\*)?\]/g, (_, inside = '*') => `.${inside}`);
     throw new Error(`must begin with a slash, such as "/${names.split('.').join('/')}"`);
   }
-  return text.slice(1).split('/').map(parseStep);
+  const steps = text.slice(1).split('/');
+  if (steps.includes('')) throw new Error(adviceOnEmpty(steps));
+  return steps.map(parseStep);
+}
+
+function adviceOnEmpty(steps: readonly string[]): string {
+  const meant = `/${steps.filter((step) => step !== '').join('/')}`;
+  const each = `/${steps.map((step) => (step === '' ? '*' : step)).join('/')}`;
+  const other = meant === '/' ? '' : `"${meant}", or `;
+  return `has an empty name, which it cannot have: write ${other}"${each}" for each member there, one with an empty name too`;
 }
 
 function parseStep(text: string): Step {
   if (text === '*' || text === '**') return text;
-  if (text === '') throw new Error('has nothing between two slashes, or after the last one');
   if (text.includes('*'))
     throw new Error(
       `a star stands alone between slashes, and "${text}" is no name; write ~2 for a star in a name`,

@@ -69,6 +69,8 @@ describe('what is cut out of JSON text', () => {
     ['{"a":{"b":1,"s":2}}', { only: ['/a'], mask: ['/a/s'] }, '{"a":{"b":1,"s":null}}'],
     ['{"a":{"b":1},"c":2}', { only: ['/a/b'], mask: ['/a'] }, '{}'],
     ['{"a":1}', { only: [] }, '{}'],
+    // The one way to name what has an empty name.
+    ['{"a":{"":1,"b":2},"":3}', { mask: ['/a/*'] }, '{"a":{"":null,"b":null},"":3}'],
   ])('%s with %j', (json, lists, expected) => {
     expect(cut(json, lists)).toBe(expected);
   });
@@ -111,11 +113,12 @@ describe('a path', () => {
   test.each([
     ['data.name', '"/data/name"'],
     ['$.data.results[*].name', '"/data/results/*/name"'],
-    ['/a//b', 'between two slashes'],
-    ['/a/', 'after the last one'],
+    ['/a//b', 'write "/a/b", or "/a/*/b" for each member there'],
+    ['/a/', 'write "/a", or "/a/*" for each member there'],
+    ['/', 'write "/*" for each member there'],
     ['/a/b*', '~2'],
     ['/a~3', 'after ~ stands'],
-    ['', 'begin with a slash'],
+    ['', 'is all of the document'],
   ])('%j is refused with advice', (path, advice) => {
     expect(() => parsePath(path)).toThrow(advice);
   });
