@@ -69,10 +69,13 @@ async function look(system: System): Promise<Left> {
   const isHeld = sinks.some(({ held }) => held > 0);
   if (isHeld && sinks.every(({ pending }) => pending === 0)) await flushSinks(system, null);
   await system.store.flush();
-  const { cursors, deadLetters, quarantined } = await journal.status();
-  const waiting = cursors.filter(({ backlog }) => backlog > 0);
+  const { cursors, lastSeq, deadLetters, quarantined } = await journal.status();
+  const waiting = cursors.flatMap(({ sink, backlog }) => {
+    const { waiting: own = 0, lookedAt = 0 } = sinks.find((each) => each.sink === sink) ?? {};
+    return backlog === 0 ? [] : [[sink, Math.min(backlog, own + Math.max(0, lastSeq - lookedAt))] as const];
+  });
   return {
-    waiting: Object.fromEntries(waiting.map(({ sink, backlog }) => [sink, backlog])),
+    waiting: Object.fromEntries(waiting),
     delivered: Object.fromEntries(sinks.map(({ sink, delivered }) => [sink, delivered])),
     errors: Object.fromEntries(
       sinks.flatMap(({ sink, lastError }) => (lastError === null ? [] : [[sink, lastError]])),

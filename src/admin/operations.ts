@@ -2,7 +2,7 @@ import { MillraceError } from '../core/errors.ts';
 import type { Event } from '../core/event.ts';
 import { pagesOf } from '../core/page.ts';
 import { ID_REUSED } from '../core/ingest.ts';
-import type { Journal, Selection } from '../core/journal.ts';
+import type { CursorStatus, Journal, Selection } from '../core/journal.ts';
 import type { DroppedEntries, DroppedNote } from '../core/proof.ts';
 import type { SetAsideKind } from '../core/receipt.ts';
 import type {
@@ -27,6 +27,8 @@ export interface OperationsOptions {
   readonly receiving?: () => ReceivingStatus | null;
   /** Whether a sink of that name is configured: what is retried for one that is not would reach nobody. */
   readonly hasSink: (name: string) => boolean;
+  /** Events after a seq that are for a sink. Left out where the sinks of a journal are in other processes, too. */
+  readonly countWaiting?: (sink: string, after: number) => Promise<number>;
   readonly dropSink: Operations['dropSink'];
   /** Notes for good what the log of receipts has of what is about to be dropped: entries, base64. */
   readonly noteDropped: DroppedEntries['append'];
@@ -65,12 +67,15 @@ export function createOperations(options: OperationsOptions): Operations {
     dropSink,
     routes: async () => (await journal.routes?.()) ?? NO_ROUTES,
     schema: async () => (schema === null || schema === undefined ? nothingRemembered() : schema.report()),
-    status: async () => ({
-      pid,
-      journal: await journal.status(),
-      sinks: sinks(),
-      receiving: receiving?.() ?? null,
-    }),
+    status: async () => {
+      // Before the cursors, which are moved first: what waited for nothing then has its cursor at the end.
+      const now = sinks();
+      const status = await journal.status();
+      const cursors = await Promise.all(
+        status.cursors.map((cursor) => withWaiting(cursor, status.lastSeq, now, options)),
+      );
+      return { pid, journal: { ...status, cursors }, sinks: sinks(), receiving: receiving?.() ?? null };
+    },
     listEvents: async ({ after = 0, limit = EVENTS.count }) => {
       const found = await journal.read(after, { count: Math.min(limit, EVENTS.count), bytes: EVENTS.bytes });
       return found.map((event) => summarise(event.seq, event, true));
@@ -100,6 +105,24 @@ export function createOperations(options: OperationsOptions): Operations {
     dropDeadLetters: (selection) => turns.run(() => drop(options, 'dead-letters', selection)),
     listEntries: async (kind, selection) => (await journal.listEntries?.(kind, bounded(selection))) ?? [],
   };
+}
+
+/** Events are looked at so far to count them; of more, all count. */
+const MOST_COUNTED = 10_000;
+
+/** Behind a cursor is more than waits for its sink: what is for others, and what came through while an earlier one has trouble. */
+async function withWaiting(
+  cursor: CursorStatus,
+  lastSeq: number,
+  sinks: readonly SinkStatus[],
+  { countWaiting }: OperationsOptions,
+): Promise<CursorStatus> {
+  const { sink, seq, backlog } = cursor;
+  if (backlog === 0 || countWaiting === undefined) return cursor;
+  const { waiting, lookedAt } = sinks.find((each) => each.sink === sink) ?? { waiting: 0, lookedAt: seq };
+  const rest = Math.max(0, lastSeq - lookedAt);
+  const more = rest === 0 || rest > MOST_COUNTED ? rest : await countWaiting(sink, lookedAt);
+  return { ...cursor, backlog: Math.min(backlog, waiting + more) };
 }
 
 /** Puts each back for its sink; those whose sink is configured no longer stay where they are. */

@@ -230,8 +230,8 @@ export class Status {
       accepted: meter.accepted,
       refused: meter.refused,
       quarantined: meter.quarantined,
-      sinks: dispatcher.status().map(({ sink, delivered, cursor }) => {
-        return { sink, delivered, backlog: Math.max(0, store.lastSeq - cursor) };
+      sinks: dispatcher.status().map(({ sink, delivered, waiting, lookedAt }) => {
+        return { sink, delivered, backlog: waiting + Math.max(0, store.lastSeq - lookedAt) };
       }),
     };
   }

@@ -8,6 +8,7 @@ import { systemClock } from '../core/clock.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { GivenUp, Operations } from '../core/operations.ts';
 import { dropSink } from '../deliver/delivery.ts';
+import { countWaiting } from '../deliver/waiting.ts';
 import { parseTarget } from '../core/route.ts';
 import { ErasedUsers } from '../erase/erased-users.ts';
 import { openKafkaJournal } from '../journal/kafka/open.ts';
@@ -17,6 +18,7 @@ import { ownerFolder } from '../journal/owner.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { droppedBy } from '../proof/dropped.ts';
 import { openProof } from '../proof/open.ts';
+import { AcceptedRoutes } from '../route/accepted.ts';
 import { compileRoutes } from '../route/table.ts';
 import { memoryOf } from '../schema/kept.ts';
 import { reportOf } from '../schema/report.ts';
@@ -73,6 +75,8 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
     pid: null,
     sinks: () => [],
     hasSink: (name) => config.sinks[name] !== undefined,
+    countWaiting: async (sink, after) =>
+      countWaiting({ journal, sink, after, routes: new AcceptedRoutes(await journal.routes()) }),
     dropSink: async (sink) => drop(journal, config, sink),
     noteDropped: droppedBy(openProof(config), (sink) => archiveOf(loaded, sink)),
     schema: {

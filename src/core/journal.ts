@@ -35,7 +35,7 @@ export interface CursorStatus {
   readonly sink: string;
   /** Everything up to and including this seq is settled. */
   readonly seq: number;
-  /** Events after the cursor, routed to this sink or not. */
+  /** Events after the cursor. `status` of the operations tells those that wait for the sink, as far as they are counted. */
   readonly backlog: number;
   readonly backlogBytes: number;
   /** Age of the oldest event after the cursor, milliseconds; 0 when there is none. */

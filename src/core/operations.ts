@@ -15,6 +15,10 @@ export interface SinkStatus {
   /** Deliveries that the sink has on its own disk and has not confirmed yet. */
   readonly held: number;
   readonly inFlight: number;
+  /** Deliveries not confirmed, of the events up to `lookedAt`. */
+  readonly waiting: number;
+  /** Seq up to which it is known what the sink is to have. */
+  readonly lookedAt: number;
   readonly delivered: number;
   readonly retried: number;
   readonly dead: number;

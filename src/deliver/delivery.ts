@@ -59,6 +59,11 @@ export class Delivery {
   /** Which routes these are, and where events went by earlier ones. */
   readonly routes = byName(() => this.#accepted);
 
+  /** Events after a seq that are for a sink, and that it has not had. */
+  countWaiting(sink: string, after: number, journal: Journal): Promise<number> {
+    return countWaiting({ journal, sink, after, routes: this.#accepted });
+  }
+
   /** The seq after which the routes began that an event was accepted under. */
   eraOf(seq: number): number {
     return this.#accepted.eraOf(seq);

@@ -157,8 +157,7 @@ export class Feed {
     return {
       sink: this.name,
       mode: this.#mode,
-      cursor: this.#window.cursor,
-      pending: this.#window.count,
+      ...this.#window.status(),
       held: this.#held.count,
       inFlight: this.#queue.pending,
       ...this.#sending.counts,

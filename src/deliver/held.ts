@@ -40,6 +40,11 @@ export class Held {
     return this.#count;
   }
 
+  /** Deliveries lost, and not loaded again yet. */
+  get rejected(): number {
+    return sizeOf(this.#rejected);
+  }
+
   /** Seq of the first event that is not confirmed; Infinity without any. */
   get least(): number {
     let least = this.leastToSend;

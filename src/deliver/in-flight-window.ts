@@ -2,7 +2,7 @@ import type { JournalEvent } from '../core/event.ts';
 import type { Target } from '../core/route.ts';
 import { getOrMake } from '../lib/get-or-make.ts';
 import type { Held, Seqs } from './held.ts';
-import type { FeedOptions, Forgotten } from './feed-options.ts';
+import type { FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
 import { Lane } from './lane.ts';
 import { Item, type Pending } from './pending.ts';
 import { type Chapter, chapterOf, noteOf, type Recall, recallOf } from './recall.ts';
@@ -80,6 +80,12 @@ export class InFlightWindow {
   /** Deliveries loaded and not settled. */
   get count(): number {
     return this.#count;
+  }
+
+  /** What `FeedStatus` says of it. */
+  status(): Pick<FeedStatus, 'cursor' | 'pending' | 'waiting' | 'lookedAt'> {
+    const waiting = this.#count + this.#held.count + this.#held.rejected;
+    return { cursor: this.cursor, pending: this.#count, waiting, lookedAt: this.#position };
   }
 
   /** How much to read next; null when there is no room. */

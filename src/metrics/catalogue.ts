@@ -180,12 +180,12 @@ export const METRICS: readonly MetricDefinition[] = [
   ),
   cursorGauge(
     'millrace_sink_backlog_events',
-    'Events after the cursor of the sink, routed to it or not.',
+    'Events that wait for the sink; of more than 10,000 that it has not looked at yet, also those for others.',
     ({ backlog }) => backlog,
   ),
   cursorGauge(
     'millrace_sink_backlog_bytes',
-    'Body bytes of those events.',
+    'Bytes of the journal from the oldest of them on, also of what is for others.',
     ({ backlogBytes }) => backlogBytes,
   ),
   cursorGauge(

@@ -22,6 +22,9 @@ export function makeStatus(system: System): Stop {
       ? directOperations(store, running)
       : createOperations({
           ...running,
+          ...(journal === null
+            ? {}
+            : { countWaiting: (sink, after) => delivery.countWaiting(sink, after, journal) }),
           journal: administered,
           validate,
           schema: system.schema,
