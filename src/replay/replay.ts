@@ -3,6 +3,7 @@ import { messageOf } from '../core/errors.ts';
 import type { Event, Handling } from '../core/event.ts';
 import { formatTarget } from '../core/route.ts';
 import { MemoryLog, type Refusal } from '../deliver/memory-log.ts';
+import { RateWindow } from '../lib/rate-window.ts';
 import { inSight, readAhead } from '../lib/read-ahead.ts';
 import { AHEAD, IN_SIGHT } from './ahead.ts';
 import type { Checkpoint } from './checkpoint.ts';
@@ -159,22 +160,27 @@ export class Replay {
 /** Milliseconds that what was not used may be caught up on: a replay is steady, and never makes up for a pause. */
 const CATCH_UP = 100;
 
-/** Spreads events evenly over time. */
+/** Spreads events evenly over time, and no second has more of them than the rate says. */
 class Pace {
   readonly #gap: number;
+  readonly #window: RateWindow | null;
   #due = performance.now();
 
   /** @param perSecond events; null holds nothing back */
   constructor(perSecond: number | null) {
     this.#gap = perSecond === null ? 0 : 1000 / perSecond;
+    this.#window = perSecond === null ? null : new RateWindow(perSecond);
   }
 
   /** Resolves when the next event may go. @throws the signal's reason */
   async next(signal: AbortSignal): Promise<void> {
-    if (this.#gap === 0) return;
+    const window = this.#window;
+    if (window === null) return;
     const now = performance.now();
     this.#due = Math.max(this.#due + this.#gap, now - CATCH_UP);
     // A timer is no finer than a millisecond; what is due sooner goes at once, and the next one later.
     if (this.#due - now >= 1) await wait(this.#due - now, undefined, { signal });
+    for (let ms; (ms = window.wait(performance.now())) > 0;) await wait(Math.ceil(ms), undefined, { signal });
+    window.take(performance.now());
   }
 }

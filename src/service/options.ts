@@ -2,7 +2,7 @@ import { systemClock, type Clock } from '../core/clock.ts';
 import { ServiceInputError } from './errors.ts';
 import { resolvePaths, type Paths } from './paths.ts';
 import type { Retries } from './retry.ts';
-import type { RateLimit } from './token-bucket.ts';
+import type { RateLimit } from './request-pace.ts';
 
 /** How to reach the service. Only `baseUrl` and a key are needed. */
 export interface ServiceOptions {

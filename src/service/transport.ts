@@ -5,7 +5,7 @@ import { resolveOptions, type ResolvedOptions, type ServiceOptions } from './opt
 import { errorOfAnswer, errorOfFailure, type Headers } from './outcome.ts';
 import { fillPath, type PathName } from './paths.ts';
 import { retryDelay } from './retry.ts';
-import { TokenBucket } from './token-bucket.ts';
+import { RequestPace } from './request-pace.ts';
 import { wait } from './wait.ts';
 
 type QueryValue = string | number | readonly string[] | null | undefined;
@@ -45,13 +45,13 @@ type Response = Dispatcher.ResponseData;
 export class Transport {
   readonly options: ResolvedOptions;
   readonly #pool: Pool;
-  readonly #bucket: TokenBucket;
+  readonly #pace: RequestPace;
 
   constructor(options: ServiceOptions) {
     this.options = resolveOptions(options);
     const { base, connections, timeouts, rateLimit, clock } = this.options;
     this.#pool = new Pool(base.origin, { connections, connect: { timeout: timeouts.connect } });
-    this.#bucket = new TokenBucket(rateLimit, clock);
+    this.#pace = new RequestPace(rateLimit, clock);
   }
 
   /** @returns a 2xx answer, body read. @throws ServiceError; the signal's reason when it aborts */
@@ -117,7 +117,7 @@ export class Transport {
     const signals = [call.signal, this.options.signal].filter((signal) => signal !== undefined);
     const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
     for (let attempt = 1; ; attempt += 1) {
-      await this.#bucket.take(signal);
+      await this.#pace.take(signal);
       try {
         return await read(await this.#send(call, signal), signal);
       } catch (cause) {
@@ -131,7 +131,7 @@ export class Transport {
           random,
         );
         if (error.status === 429 && error.retryAfterMs !== null && delayMs !== null) {
-          this.#bucket.pause(error.retryAfterMs);
+          this.#pace.pause(error.retryAfterMs);
         }
         if (delayMs === null) throw error;
         onRetry?.({ operation, attempt, delayMs, reason: error.message });

@@ -1,4 +1,5 @@
 import type { Clock } from '../../core/clock.ts';
+import { RateWindow } from '../../lib/rate-window.ts';
 
 export interface Pace {
   /** Requests at a time. */
@@ -7,7 +8,7 @@ export interface Pace {
   readonly rate: number;
 }
 
-/** What is made up for after a delay, as a part of a second: with more, a second would have too many requests. */
+/** What is made up for after a delay, as a part of a second: with more, requests would come in bursts. */
 const CATCH_UP = 0.05;
 /** Less than two, so that two never go at once, and more than one, so that a timer that is late does not slow the next. */
 const LEAST = 1.99;
@@ -26,6 +27,7 @@ export class Turns {
   readonly #patience: number;
   readonly #clock: Clock;
   readonly #most: number;
+  readonly #window: RateWindow | null;
   #waiting: Waiting[] = [];
   /** How many of those at the front have been told. */
   #told = 0;
@@ -43,6 +45,7 @@ export class Turns {
     this.#patience = patience;
     this.#clock = clock;
     this.#most = Math.max(LEAST, pace.rate * CATCH_UP);
+    this.#window = pace.rate === 0 ? null : new RateWindow(pace.rate);
     this.#tokens = 1;
     this.#filledAt = clock.monotonic();
   }
@@ -87,7 +90,10 @@ export class Turns {
     const first = this.#waiting[this.#told];
     if (first === undefined) return;
     // Without a free lane `done` is what it waits for.
-    const token = this.#running < this.#lanes ? ((1 - this.#tokens) * 1000) / this.#pace.rate : Infinity;
+    const token =
+      this.#running < this.#lanes
+        ? Math.max(((1 - this.#tokens) * 1000) / this.#pace.rate, this.#window?.wait(now) ?? 0)
+        : Infinity;
     this.#wakeAt(now + Math.max(1, Math.ceil(Math.min(first.since + this.#patience - now, token))));
   }
 
@@ -97,7 +103,8 @@ export class Turns {
     this.#tokens = Math.min(this.#most, this.#tokens + ((now - this.#filledAt) * rate) / 1000);
     this.#filledAt = now;
     // A rounding error below one must not turn into one more wait.
-    if (this.#tokens < 1 - 1e-9) return false;
+    if (this.#tokens < 1 - 1e-9 || (this.#window?.wait(now) ?? 0) > 0) return false;
+    this.#window?.take(now);
     this.#tokens -= 1;
     return true;
   }
