@@ -1,5 +1,5 @@
 import { MillraceError } from '../core/errors.ts';
-import type { Event } from '../core/event.ts';
+import type { Event, JournalEvent } from '../core/event.ts';
 import { pagesOf } from '../core/page.ts';
 import { ID_REUSED } from '../core/ingest.ts';
 import type { CursorStatus, Journal, Selection } from '../core/journal.ts';
@@ -78,7 +78,7 @@ export function createOperations(options: OperationsOptions): Operations {
     },
     listEvents: async ({ after = 0, limit = EVENTS.count }) => {
       const found = await journal.read(after, { count: Math.min(limit, EVENTS.count), bytes: EVENTS.bytes });
-      return found.map((event) => summarise(event.seq, event, true));
+      return found.map((event) => ({ ...summarise(event.seq, event, true), ...goneOf(event) }));
     },
     listHeads: (after) => journal.heads(after),
     account: (since, until) => journal.account(since, until),
@@ -209,6 +209,11 @@ export function nothingRemembered(): never {
 
 function bounded(selection: Selection): Selection {
   return { ...selection, limit: Math.min(selection.limit ?? 100, LETTERS) };
+}
+
+function goneOf({ id, handling }: JournalEvent): Pick<EventSummary, 'gone'> {
+  if (id !== '') return {};
+  return { gone: handling.aside === true ? 'quarantined' : handling.erased === true ? 'erased' : 'damaged' };
 }
 
 function summarise(

@@ -39,6 +39,8 @@ export interface Handling {
   readonly redactions?: readonly Redaction[];
   /** Its content was erased: an empty event that keeps its place and goes nowhere. */
   readonly erased?: boolean;
+  /** Of what looks erased: it was never here, but set aside in quarantine. */
+  readonly aside?: boolean;
   /** The trace it belongs to; sinks pass it on as `traceparent` and `tracestate`. */
   readonly trace?: TraceContext;
 }

@@ -103,6 +103,8 @@ export interface EventSummary {
   readonly body_base64?: string;
   readonly source?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Of a place in the journal without an event: what became of it. */
+  readonly gone?: 'erased' | 'quarantined' | 'damaged';
 }
 
 export interface QuarantineSummary extends EventSummary {

@@ -84,13 +84,20 @@ export class StoreReader {
   }
 
   #take(step: StepMaker, { kind }: StoreUnit, summary: EventSummary): void {
+    const where = `${kind}:${summary.key}`;
+    // What is in quarantine is replayed from there.
+    if (summary.gone === 'quarantined') return step.reach(summary.key);
+    if (summary.gone === 'damaged') {
+      step.problem(where, 'the record is damaged');
+      return step.reach(summary.key);
+    }
     const event = eventOf(summary);
     const letter = letterOf(summary);
     const { refusedBy } = letter;
     const { sinks } = this.#options;
     const isOther = refusedBy !== undefined && sinks.length > 0 && !sinks.includes(refusedBy);
     const taken = isOther ? 'passed' : this.#select(event, event.receivedAt);
-    step.take(summary.key, `${kind}:${summary.key}`, taken, letter);
+    step.take(summary.key, where, taken, letter);
   }
 }
 

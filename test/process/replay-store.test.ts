@@ -81,6 +81,26 @@ test(
   },
 );
 
+test('what is in quarantine with a receipt is no erased event of the journal', async () => {
+  const folder = await temporaryFolder();
+  const config = writeConfig(folder, {
+    receipts: { path: join(folder, 'receipts'), origin: 'example.com/made-up' },
+  });
+  const receiver = await ReceiverProcess.start(config);
+  const { id, body } = madeUpEvent(1);
+  await postSigned(receiver.url, body, { id });
+  const invalid = await postSigned(receiver.url, Buffer.from('{}'), { id: 'msg_invalid' });
+  expect(invalid.json).toMatchObject({ status: 'quarantined' });
+  const replayed = async (): Promise<unknown> => {
+    const args = ['replay', 'journal', '--to', 'archive', '--dry-run', '--json', '--config', config];
+    return JSON.parse((await millrace(args)).stdout);
+  };
+  const expected = { ok: true, read: 1, selected: 1, erased: 0, problems: 0 };
+  expect(await replayed()).toMatchObject(expected);
+  await receiver.kill('SIGTERM');
+  expect(await replayed()).toMatchObject(expected);
+});
+
 test('SIGTERM: exit code 3, how to continue, and continuing', { timeout: 120_000 }, async () => {
   const { folder, config } = await setting();
   const source = join(folder, 'source');

@@ -18,6 +18,8 @@ type Head = readonly [
 
 /** Handling of an event whose content is gone: there is no sink for it. */
 const ERASED_HANDLING: Handling = Object.freeze({ only: [], erased: true });
+/** Of the place that the entry of a quarantined event keeps. */
+const ASIDE_HANDLING: Handling = Object.freeze({ ...ERASED_HANDLING, aside: true });
 const NOTHING = Buffer.alloc(0);
 
 export function identityOf(source: string, id: string): string {
@@ -77,7 +79,8 @@ type Sizes = Pick<RecordParts, 'identityBytes' | 'headBytes' | 'bodyBytes'>;
 /** What a sound record holds; its body is a view. */
 function eventAt(bytes: Buffer, at: number, seq: number): JournalEvent {
   const parts = partsAt(bytes, at);
-  if (isErasedAt(bytes, at)) return emptyEvent(seq, parts.receivedAt, ERASED_HANDLING);
+  if (isErasedAt(bytes, at))
+    return emptyEvent(seq, parts.receivedAt, parts.isEntry ? ASIDE_HANDLING : ERASED_HANDLING);
   const { source, id, head } = textsAt(bytes, at, parts);
   const [type, team, user, clientUser, headers, handling] = head;
   const { receivedAt } = parts;
@@ -117,7 +120,7 @@ export interface Page {
 
 /** Stands in the place of an entry whose event is in quarantine. */
 export function noEvent(seq: number, receivedAt: number): JournalEvent {
-  return emptyEvent(seq, receivedAt, ERASED_HANDLING);
+  return emptyEvent(seq, receivedAt, ASIDE_HANDLING);
 }
 
 /** Stands in a place whose content is not there. */
