@@ -9,8 +9,9 @@ import { signWith } from '../verify/sign-standard-webhooks.ts';
 import { parseStandardSecret, type StandardSecret } from '../verify/standard-secret.ts';
 import { configOption, type CommonFlags } from './config-options.ts';
 import { hasColours, styled } from './colour.ts';
-import { note, type Io } from './io.ts';
+import { note, usageError, type Io } from './io.ts';
 import { collect, httpUrl, option, wholeNumber } from './options.ts';
+import { receiverConfigOf, receiverUrlOf } from './receiver-config.ts';
 import { follow } from './tail/follow.ts';
 import { writeLine } from './tail/render.ts';
 
@@ -67,6 +68,7 @@ export function listenCommand(io: Io): Command {
     .action(async (options: Options) => {
       const { forward, type = [], user = [], count = Infinity } = options;
       const sign = signerOf(options, io);
+      refuseLoop(forward, receiverUrlOf(receiverConfigOf(options, io, true).config));
       const outcomes = ['accepted', 'duplicate'] as const;
       const wanted = {
         types: [...type],
@@ -137,10 +139,23 @@ function render({ id, event_type, status, ms, error }: Forwarded, isColoured: bo
   ].join('  ');
 }
 
+function isHere(hostname: string): boolean {
+  return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+}
+
+/** @throws MillraceError usage: each delivery would come back as a duplicate, and be sent there again */
+function refuseLoop(forward: string, receiver: string): void {
+  const [to, own] = [new URL(forward), new URL(receiver)];
+  const isSameHost = to.hostname === own.hostname || (isHere(to.hostname) && isHere(own.hostname));
+  if (isSameHost && to.protocol === own.protocol && to.port === own.port)
+    throw usageError(
+      `--forward ${forward} leads back to the receiver itself (${receiver}): name the address of a handler`,
+    );
+}
+
 function handlerUrl(text: string): string {
   const { protocol, hostname } = new URL(httpUrl(text));
-  const isHere = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
-  if (isHere || protocol === 'https:') return text;
+  if (isHere(hostname) || protocol === 'https:') return text;
   throw new TypeError('must be on this machine, or https: events are health data');
 }
 

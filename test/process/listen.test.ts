@@ -8,6 +8,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { freePort } from '../support/free-port.ts';
 import { listen } from '../support/listen.ts';
 import { childEnvironment, MAIN, millrace, writeConfig } from '../support/millrace.ts';
+import { Receiver } from '../support/receiver.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until, within } from '../support/until.ts';
@@ -139,5 +140,25 @@ test('health data goes to this machine or by https, and nowhere else', async () 
     expect(stderr).toContain('--secret-env BAD');
     expect(stderr).not.toContain(bad);
     expect(stderr.trimEnd().split('\n'), stderr).toHaveLength(1);
+  }
+});
+
+test('it does not send deliveries back to the receiver they come from, however that is called', async () => {
+  const config = writeConfig(await temporaryFolder());
+  const receiver = await Receiver.start(config);
+  const { port, pathname } = new URL(receiver.url);
+  for (const host of ['127.0.0.1', 'localhost', '[::1]']) {
+    const forward = `http://${host}:${port}${pathname}`;
+    const { code, stderr } = await millrace([
+      'listen',
+      '--forward',
+      forward,
+      '--count',
+      '1',
+      '--config',
+      config,
+    ]);
+    expect(code).toBe(2);
+    expect(stderr).toContain(`--forward ${forward} leads back to the receiver itself`);
   }
 });
