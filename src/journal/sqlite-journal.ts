@@ -27,6 +27,7 @@ import type { CarryingOver, JournalOptions } from './protocol.ts';
 import { NO_HANDLING, pack, unpack } from './rows.ts';
 import { encodeRecords, eventsOf, noEvent } from './segments/records.ts';
 import type { Store } from './store.ts';
+import { Newest } from './newest.ts';
 import { Tail } from './tail.ts';
 import { Upkeep } from './upkeep.ts';
 import { WriterThread, type Writer } from './writer-thread.ts';
@@ -63,14 +64,13 @@ export class SqliteJournal implements Journal, ErasableStore {
   readonly #store: Remote<Store>;
   readonly #options: SqliteJournalOptions;
   readonly #tail: Tail;
-  readonly #listeners = new Set<(lastSeq: number) => void>();
   readonly #late: LateWrites;
   /** Where each sink of this run stands. */
   readonly #floors = new Map<string, number>();
   readonly #commits = new GroupCommit((batch) => this.#commit(batch));
   /** For the records of commits: fresh memory takes a quarter of what it costs to encode them. */
   readonly #buffers = new BufferPool();
-  #lastSeq: number;
+  readonly #newest: Newest;
   #mode: 'open' | 'failed' | 'closing' | 'closed' = 'open';
   readonly #upkeep: Upkeep;
 
@@ -79,7 +79,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     this.#writer = writer;
     this.#store = remoteOf<Store>((call) => writer.call(call));
     this.#options = options;
-    this.#lastSeq = writer.lastSeq;
+    this.#newest = new Newest(writer.lastSeq, (error) => this.#fail(error));
     this.#tail = new Tail(options.tailBytes ?? 32 * 1024 * 1024);
     this.#late = new LateWrites(this.#store, options.clock);
     this.#upkeep = new Upkeep(this.#store, options.clock, options.maintained !== false);
@@ -93,7 +93,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   get lastSeq(): number {
-    return this.#lastSeq;
+    return this.#newest.seq;
   }
 
   // What the writer thread does alone.
@@ -139,7 +139,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   async read(after: number, limits: { count: number; bytes: number }): Promise<readonly JournalEvent[]> {
-    if (after >= this.#lastSeq) return [];
+    if (after >= this.#newest.seq) return [];
     const recent = this.#tail.read(after, limits);
     if (recent !== null) return recent;
     const page = await this.#store.read(after, limits, this.#options.clock.now());
@@ -148,8 +148,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   subscribe(listener: (lastSeq: number) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#newest.subscribe(listener);
   }
 
   async openCursor(sink: string): Promise<number> {
@@ -216,7 +215,7 @@ export class SqliteJournal implements Journal, ErasableStore {
 
   async retryDeadLetters(selection: Selection): Promise<number> {
     const done = await this.#store.retryDeadLetters(selection, this.#options.clock.now());
-    this.#announce(done.lastSeq);
+    this.#newest.reach(done.lastSeq);
     return done.count;
   }
 
@@ -230,7 +229,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     if (this.#options.isErased?.(event) === true) await this.dropQuarantine({ keys: [key] });
     else {
       const records = encodeRecords([{ event }]);
-      this.#announce(await this.#store.release(key, { records }, this.#options.clock.now()));
+      this.#newest.reach(await this.#store.release(key, { records }, this.#options.clock.now()));
     }
   }
 
@@ -242,7 +241,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   /** Has the log of receipts take all that is there, before an erasure overwrites some of it. */
   coverReceipts: () => Promise<void> = async () => {
     const held = await this.heldReceipts();
-    if (held !== null && held < this.#lastSeq)
+    if (held !== null && held < this.#newest.seq)
       throw new MillraceError('receipts_behind', 'start the receiver once, and erase then');
   };
 
@@ -317,13 +316,7 @@ export class SqliteJournal implements Journal, ErasableStore {
       }
       resolve(result);
     }
-    if (lastSeq > 0) this.#announce(lastSeq);
-  }
-
-  #announce(lastSeq: number): void {
-    if (lastSeq <= this.#lastSeq) return;
-    this.#lastSeq = lastSeq;
-    for (const listener of this.#listeners) listener(lastSeq);
+    if (lastSeq > 0) this.#newest.reach(lastSeq);
   }
 
   /** What is late can also be written later. */

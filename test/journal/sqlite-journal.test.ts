@@ -55,6 +55,23 @@ describe('append and read', () => {
     expect(await again.read(4, ALL)).toEqual([]);
   });
 
+  test('a listener that throws is a failure of the journal, and keeps neither senders nor other listeners from theirs', async () => {
+    const failures: string[] = [];
+    const journal = await open(await temporaryFolder(), {
+      onFailure: ({ detail }) => failures.push(detail),
+    });
+    const told: number[] = [];
+    journal.subscribe(() => {
+      throw new Error('made up');
+    });
+    journal.subscribe((seq) => told.push(seq));
+    const accepted = journal.accept(makeEvent());
+    expect(await accepted).toEqual({ status: 'accepted', seq: 1 });
+    await journal.settled();
+    expect({ told, failures }).toEqual({ told: [1], failures: [expect.stringContaining('made up')] });
+    await expect(journal.accept(makeEvent())).rejects.toMatchObject({ code: 'journal_failed' });
+  });
+
   test('ids that stand in the segments only are known to one that is opened to look, too', async () => {
     const path = await temporaryFolder();
     const event = makeEvent();
