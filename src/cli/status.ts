@@ -21,8 +21,9 @@ Examples:
   millrace send --count 100 && millrace status --wait 2m > /dev/null
 
 BACKLOG counts the events that wait for the sink (of more than 10,000 that it has not looked at yet, also those for others), BYTES
-what the journal holds from the oldest of them on. Asks the running receiver if there is one, otherwise reads the journal itself. With --wait, exit codes: 0 all
-that was accepted is delivered, or is a dead letter; 1 events still wait when the time is over, or no receiver runs.`;
+what the journal holds from the oldest of them on. Asks the running receiver if there is one, otherwise reads the journal itself. 
+Exit codes: 0 told, and with --wait all that was accepted is delivered, or is a dead letter; 1 there is no journal, or its holder
+cannot be asked, and with --wait events still wait when the time is over, at a signal, or while no receiver runs; 2 usage or config.`;
 
 /** Milliseconds. */
 const LOOK_EVERY = 200;

@@ -127,9 +127,13 @@ export type ErrorCode = keyof typeof CATALOGUE;
 export class MillraceError extends Error {
   readonly code: ErrorCode;
   readonly detail: string;
+  readonly #exit: number | null;
 
-  constructor(code: ErrorCode, detail: string, options?: ErrorOptions) {
-    super(`${CATALOGUE[code].title}: ${detail}`, options);
+  /** @param options `exit` where the command has another exit code for it than the catalogue */
+  constructor(code: ErrorCode, detail: string, options: ErrorOptions & { readonly exit?: number } = {}) {
+    const { exit = null, ...rest } = options;
+    super(`${CATALOGUE[code].title}: ${detail}`, rest);
+    this.#exit = exit;
     this.name = 'MillraceError';
     this.code = code;
     this.detail = detail;
@@ -138,7 +142,7 @@ export class MillraceError extends Error {
   /** Exit code of a command that ends with this error. */
   get exit(): number {
     const entry: Entry = CATALOGUE[this.code];
-    return entry.exit ?? EXIT.failed;
+    return this.#exit ?? entry.exit ?? EXIT.failed;
   }
 }
 

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
@@ -29,6 +29,21 @@ test('fault 08: a killed receiver leaves no lock, and its name is not given for 
   const next = await ReceiverProcess.start(config);
   expect(await postSigned(next.url)).toMatchObject({ status: 202 });
   expect((await millraceProcess(['serve', '--config', config])).stderr).toContain(`process ${next.pid}`);
+});
+
+test('what another process holds ends a receiver with an exit code on which systemd starts it again', async () => {
+  const receipts = { path: join(await temporaryFolder(), 'receipts'), origin: 'example.com/made-up' };
+  const config = async (): Promise<string> => writeConfig(await temporaryFolder(), { receipts });
+  const first = await ReceiverProcess.start(await config());
+  const second = await config();
+  const refused = await millraceProcess(['serve', '--config', second]);
+  expect(refused.stderr).toContain('The log of receipts is in use by another process');
+  const unit = readFileSync(new URL('../../deploy/systemd/millrace.service', import.meta.url), 'utf8');
+  const [, forGood] = /^RestartPreventExitStatus=(.*)$/m.exec(unit) ?? [];
+  expect(forGood?.split(' ')).not.toContain(String(refused.code));
+  expect(refused.code).toBe(1);
+  await first.kill('SIGTERM');
+  await ReceiverProcess.start(second);
 });
 
 for (const name of ['journal.db', 'journal.db-wal', FIRST_SEGMENT, 'owner.json', 'owner.json.tmp']) {

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { startApp, type App, type Role } from '../../app.ts';
 import type { DescribedConfig } from '../../config/config.ts';
 import { resolveConfig } from '../../config/load.ts';
-import { EXIT, messageOf, type MillraceError } from '../../core/errors.ts';
+import { CATALOGUE, EXIT, messageOf, MillraceError } from '../../core/errors.ts';
 import { untilAborted } from '../../lib/abort.ts';
 import { usageError, type Io } from '../io.ts';
 import { createLog } from '../log.ts';
@@ -19,7 +19,9 @@ Examples:
 Logs to stderr, in JSON unless it is a terminal (see log.format); the line with "msg":"listening" has the actual URL. SIGTERM stops accepting deliveries, flushes
 the sinks within shutdown.deadline and exits with 0; a second SIGTERM exits at once. SIGHUP reads the config again: secrets,
 envelope, routes and sinks change without losing a request. A config that cannot be used changes nothing. Acknowledged
-events are never lost.`;
+events are never lost.
+Exit codes: 0 stopped by a signal, 1 failed, or something it needs is in use by another process, 2 usage or config, 4 the key store
+is an older copy, or its ledger was changed. On 2 and 4 a restart does not help.`;
 
 /** `millrace serve`: the receiver, until a signal ends it. */
 export function serveCommand(io: Io): Command {
@@ -59,7 +61,7 @@ export function serveCommand(io: Io): Command {
         reload: reloadNow,
         ...(role === undefined ? {} : { role }),
       });
-      const app = await Promise.race([starting, broken.promise]);
+      const app = await Promise.race([starting, broken.promise]).catch(refuse);
       if (app === null) return io.setExit(EXIT.failed);
       started.resolve(app);
       const stopped = untilAborted(io.signal).then(() => null);
@@ -75,6 +77,15 @@ export function serveCommand(io: Io): Command {
       else log.info('stopped');
       io.setExit(failed === null && !broken.happened ? EXIT.done : EXIT.failed);
     });
+}
+
+/**
+ * A supervisor gives a service up on 2, as the units in deploy/ say: a config does not get better by itself. What another process
+ * holds is free when that one ends.
+ */
+function refuse(error: unknown): never {
+  if (!(error instanceof MillraceError) || !CATALOGUE[error.code].retryable) throw error;
+  throw new MillraceError(error.code, error.detail, { cause: error, exit: EXIT.failed });
 }
 
 /** Connections come first to what there is, and then the sinks cannot open their files. */
