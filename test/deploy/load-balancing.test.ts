@@ -22,13 +22,21 @@ interface Replica {
   readonly server: Server;
   readonly port: number;
   readonly had: string[];
+  /** X-Forwarded-For of each. */
+  readonly senders: unknown[];
+  /** Paths of what was only looked at. */
+  readonly shown: string[];
 }
 
 async function replica(): Promise<Replica> {
   const had: string[] = [];
+  const senders: unknown[] = [];
+  const shown: string[] = [];
   const server = createServer((request, response) => {
-    if (request.method === 'POST')
+    if (request.method === 'POST') {
       had.push(String(request.headers['svix-id'] ?? request.headers['webhook-id']));
+      senders.push(request.headers['x-forwarded-for']);
+    } else shown.push(String(request.url));
     request.resume().on('end', () => response.writeHead(request.url === '/readyz' ? 200 : 202).end());
   });
   const port = await listen(server);
@@ -36,7 +44,7 @@ async function replica(): Promise<Replica> {
     server.closeAllConnections();
     server.close();
   });
-  return { server, port, had };
+  return { server, port, had, senders, shown };
 }
 
 /** Runs a balancer with an example whose names and ports are those of this machine. */
@@ -51,8 +59,8 @@ async function balancer(
   const port = await freePort();
   const [first, second] = replicas.map((one) => one.port);
   const text = readFileSync(join(EXAMPLES, file), 'utf8')
-    .replace('millrace-0.millrace:8080', `127.0.0.1:${first}`)
-    .replace('millrace-1.millrace:8080', `127.0.0.1:${second}`)
+    .replaceAll('millrace-0.millrace:8080', `127.0.0.1:${first}`)
+    .replaceAll('millrace-1.millrace:8080', `127.0.0.1:${second}`)
     .replace(/(listen |bind :)8000/, (_, word: string) =>
       word === 'bind :' ? `bind 127.0.0.1:${port}` : `listen 127.0.0.1:${port}`,
     )
@@ -120,6 +128,12 @@ describe.each(PROGRAMS)('%s', (program, file, args) => {
       const [first, second] = replicas.map(({ had }) => new Set(had));
       expect([...(first ?? [])].filter((id) => second?.has(id))).toEqual([]);
       expect(Math.min(first?.size ?? 0, second?.size ?? 0)).toBeGreaterThan(5);
+      // One hop, as server.trustedProxies: 1 has it.
+      for (const { senders } of replicas) expect(new Set(senders)).toEqual(new Set(['127.0.0.1']));
+      for (const n of [0, 1])
+        await (await ask(new URL(`/${n}/receipts/checkpoint`, url), { reset: true })).body.dump();
+      for (const { shown } of replicas)
+        expect(shown.filter((path) => path !== '/readyz')).toEqual(['/receipts/checkpoint']);
       const [gone, left] = replicas;
       gone.server.closeAllConnections();
       gone.server.close();
@@ -138,4 +152,5 @@ test('what the example for Envoy says is as the others have it', () => {
   expect(all.clusters.map((cluster) => cluster.lb_policy)).toEqual(['RING_HASH']);
   const names = [...text.matchAll(/header_name: (\S+)/g)].map(([, name]) => name);
   expect(names).toEqual(['svix-id', 'webhook-id']);
+  expect(text).toContain('use_remote_address: true');
 });
