@@ -8,7 +8,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace, ROOT, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { lacksProgram, skipped } from '../support/requirements.ts';
-import { SECRET } from '../support/signed-events.ts';
+import { postSigned, SECRET } from '../support/signed-events.ts';
 
 const DEPLOY = join(ROOT, 'deploy');
 const textOf = (path: string): string => readFileSync(join(DEPLOY, path), 'utf8');
@@ -184,25 +184,42 @@ describe('systemd', () => {
   });
 });
 
-test('the job that drains runs as the chart runs a replica, and its command line is one', async () => {
-  const { spec } = parse(textOf('kubernetes/drain-job.yaml')) as {
-    spec: { template: { spec: { containers: { image: string; args: string[]; volumeMounts: object[] }[] } } };
+interface PodSpec {
+  readonly template: {
+    readonly spec: {
+      readonly containers: readonly { image: string; args: string[]; volumeMounts: object[] }[];
+    };
   };
-  const [container] = spec.template.spec.containers;
+}
+
+test.each([
+  ['drain-job.yaml', './data/journal', 'journal'],
+  ['compact-cronjob.yaml', 's3://acme-health/archive', 'archive'],
+])('%s runs as the chart runs a replica, and its command line is one', async (file, place, folder) => {
+  const { spec } = parse(textOf(`kubernetes/${file}`)) as {
+    spec: PodSpec | { jobTemplate: { spec: PodSpec } };
+  };
+  const { template } = 'jobTemplate' in spec ? spec.jobTemplate.spec : spec;
+  const [container] = template.spec.containers;
   const pod = textOf('helm/millrace/templates/_helpers.tpl');
   for (const mount of container?.volumeMounts ?? []) {
     const { mountPath } = mount as { mountPath: string };
     expect(pod).toContain(`mountPath: ${mountPath}\n`);
   }
   expect(container?.image).toBe(`registry.example.com/millrace:${manifest.version}`);
-  const folder = await temporaryFolder();
-  const config = writeConfig(folder);
-  // An empty journal, made by a receiver.
-  await (await ReceiverProcess.start(config)).kill('SIGTERM');
-  const args = (container?.args ?? []).map((each) =>
-    each === './data/journal' ? join(folder, 'journal') : each,
-  );
-  const { code, stderr } = await millrace([...args, '--config', config]);
+  const at = await temporaryFolder();
+  const config = writeConfig(at);
+  // An empty journal, and an archive, made by a receiver.
+  const receiver = await ReceiverProcess.start(config);
+  if (folder === 'archive') expect((await postSigned(receiver.url)).status).toBe(202);
+  await receiver.drained();
+  await receiver.kill('SIGTERM');
+  const args = (container?.args ?? []).map((each) => {
+    if (each === place) return join(at, folder);
+    return each === '/etc/millrace/millrace.yaml' ? config : each;
+  });
+  expect(args).toContain(join(at, folder));
+  const { code, stderr } = await millrace([...args, ...(args.includes(config) ? [] : ['--config', config])]);
   expect({ code }, stderr).toEqual({ code: 0 });
 });
 

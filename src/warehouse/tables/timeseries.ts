@@ -24,7 +24,7 @@ const BATCH = json(
 export const TIMESERIES: TableDefinition = {
   name: 'timeseries',
   description:
-    'Samples of all kinds, one a row: heart rate, glucose, steps. Every event whose data is a list of samples has its rows here.',
+    'Samples of all kinds, one a row: heart rate, glucose, steps. Every `daily.data.…` event whose data has a list of samples has its rows here.',
   key: [
     'user_id',
     'resource',
