@@ -139,7 +139,7 @@ export class Store {
    * @throws MillraceError journal_full when the limit is reached and nothing settled can make room.
    */
   append(batch: Batch, now: number): readonly number[] {
-    if (now < this.#transactions.fullUntil)
+    if (this.#transactions.isPausing(now))
       throw new MillraceError('journal_full', `no space left for ${this.#options.path}`);
     this.#progress.makeRoom(now);
     return this.#transactions.noticingFull(now, () => this.#appending.append(batch, now));

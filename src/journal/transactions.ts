@@ -10,8 +10,8 @@ export class Transactions {
   readonly #db: Database.Database;
   readonly #begin;
   readonly #commit;
-  /** Milliseconds since the epoch: until then nothing is tried. */
-  fullUntil = 0;
+  /** When the disk was last found full, milliseconds since the epoch. */
+  #fullAt = 0;
 
   constructor(db: Database.Database) {
     this.#db = db;
@@ -56,8 +56,13 @@ export class Transactions {
       const isFull =
         sqliteCode(error) === 'SQLITE_FULL' ||
         (error instanceof MillraceError && error.code === 'journal_full');
-      if (isFull) this.fullUntil = now + FULL_PAUSE;
+      if (isFull) this.#fullAt = now;
       throw error;
     }
+  }
+
+  /** Whether that was so short a time ago that nothing is tried. A clock that was put back says nothing of the disk. */
+  isPausing(now: number): boolean {
+    return now >= this.#fullAt && now < this.#fullAt + FULL_PAUSE;
   }
 }

@@ -260,6 +260,17 @@ test('after a full disk nothing is tried for half a second, and then it is', asy
   expect(store.append(batchOf(named('a')), NOW + 500)).toEqual([1]);
 });
 
+test('a clock that is put back after a full disk lets events in at once', async () => {
+  const store = open(await temporaryFolder());
+  const full = vi.spyOn(Segment.prototype, 'append').mockImplementation(() => {
+    throw new MillraceError('journal_full', 'made-up');
+  });
+  onTestFinished(() => full.mockRestore());
+  expect(() => append(store, 'a')).toThrow('made-up');
+  full.mockRestore();
+  expect(store.append(batchOf(named('a')), NOW - 3_600_000)).toEqual([1]);
+});
+
 /** Counts 1,000 bytes in a tail. */
 function at(seq: number): JournalEvent {
   return { ...makeEvent({ body: Buffer.alloc(488) }), seq, handling: {} };
