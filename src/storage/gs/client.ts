@@ -1,12 +1,13 @@
-import { GoogleAuth } from 'google-auth-library';
 import { buffer } from 'node:stream/consumers';
 import { type Dispatcher, EnvHttpProxyAgent, request } from 'undici';
 import type { Environment } from '../driver.ts';
 import type { StorageSettings } from '../fields.ts';
+import { messageOf } from '../../core/errors.ts';
+import { StorageError } from '../../core/storage.ts';
 import { AnswerError } from './fault.ts';
+import { signIn, type SignedIn } from './sign-in.ts';
 
 const GOOGLE = 'https://storage.googleapis.com';
-const SCOPE = 'https://www.googleapis.com/auth/devstorage.full_control';
 
 export interface Asking {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -32,9 +33,11 @@ export interface Answer {
  */
 export class GoogleClient {
   readonly #endpoint: string;
-  readonly #auth: GoogleAuth | null;
+  readonly #isOpen: boolean;
+  readonly #keyFile: string | null;
   readonly #userProject: string | null;
   readonly #agent: EnvHttpProxyAgent;
+  #signedIn: Promise<SignedIn> | null = null;
 
   constructor({ endpoint, keyFile, userProject }: StorageSettings['gs'], env: Environment) {
     const emulator = env['STORAGE_EMULATOR_HOST'] || null;
@@ -43,8 +46,8 @@ export class GoogleClient {
       (emulator === null ? GOOGLE : /^https?:\/\//.test(emulator) ? emulator : `http://${emulator}`);
     this.#endpoint = address.replace(/\/$/, '');
     // A token must not be sent where others can read it; an emulator asks for none.
-    const isOpen = this.#endpoint.startsWith('http:') || (endpoint === null && emulator !== null);
-    this.#auth = isOpen ? null : new GoogleAuth({ scopes: SCOPE, ...(keyFile === null ? {} : { keyFile }) });
+    this.#isOpen = this.#endpoint.startsWith('http:') || (endpoint === null && emulator !== null);
+    this.#keyFile = keyFile;
     this.#userProject = userProject;
     // Time limits are remote-store.ts's.
     this.#agent = new EnvHttpProxyAgent({ headersTimeout: 0, bodyTimeout: 0 });
@@ -88,8 +91,12 @@ export class GoogleClient {
   }
 
   async #credentials(): Promise<Record<string, string>> {
-    if (this.#auth === null) return {};
-    const headers = await this.#auth.getRequestHeaders();
+    if (this.#isOpen) return {};
+    this.#signedIn ??= signIn(this.#keyFile).catch((error: unknown) => {
+      this.#signedIn = null;
+      throw new StorageError('denied', messageOf(error), { cause: error });
+    });
+    const headers = await (await this.#signedIn).getRequestHeaders();
     return Object.fromEntries(headers.entries());
   }
 }
