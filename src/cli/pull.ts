@@ -6,6 +6,7 @@ import type { ServiceClient } from '../service/client.ts';
 import { RADII } from '../service/labs.ts';
 import { print, usageError, type Io } from './io.ts';
 import { collect, loadedAtOption, workOption, readAs, textOf } from './options.ts';
+import { noteOutput } from './note-output.ts';
 import { makeInPlace } from './output-place.ts';
 import { StatusLine } from './status-line.ts';
 import { storageOf } from './places.ts';
@@ -129,6 +130,7 @@ export function pullCommand(io: Io): Command {
           asks: JSON.stringify(query),
           signal: io.signal,
         };
+        await noteOutput(io, options.config, out, work);
         return makeInPlace(place, (output) => pullReference(service, resource, { ...pull, output }));
       });
       for (const field of summary.unknown_fields)

@@ -22,6 +22,7 @@ import { openStore } from '../storage/open.ts';
 import { FolderStore } from './folder-store.ts';
 import { leftReplays, leftSpools } from './left-spools.ts';
 import { LocalErasures } from './local-erasures.ts';
+import { outputsOf } from './outputs.ts';
 import { ObjectErasure } from './object-store.ts';
 
 /** The journal, when it is erased from: it forgets the requests as well, when they are done. */
@@ -142,7 +143,7 @@ async function folderStores({ plan, settleSink, log, proof }: ErasingParts): Pro
     }
   }
   const left = [...(await leftSpools({ sinks, journal })), ...(await leftReplays({ journal }))];
-  for (const path of [...left, ...erasure.folders]) {
+  for (const path of [...left, ...erasure.folders, ...outputsOf(erasure.path)]) {
     if (!found.has(placeOf(path))) found.set(placeOf(path), { name: path, sinks: [], isArchive: false });
   }
   // A folder inside another is a store of its own; and the journal's file is only to be touched by who holds its lock.

@@ -13,6 +13,7 @@ import { parseDuration } from '../../lib/units.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { note, usageError, type Io } from '../io.ts';
 import { collect, loadedAtOption, number, option, workOption, wholeNumber } from '../options.ts';
+import { noteOutput } from '../note-output.ts';
 import { makeInPlace } from '../output-place.ts';
 import { storageOf } from '../places.ts';
 import { serviceOptions, withService } from '../service.ts';
@@ -136,6 +137,7 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
     const storage = storageOf(options, io, [out]);
     const kind = options.triggerOnly === true ? 'trigger' : 'backfill';
     const place = { out, work, storage, kind, asks, signal: io.signal };
+    if (kind === 'backfill') await noteOutput(io, options.config, out, work);
     const summary = await makeInPlace<BackfillSummary | PulledSummary>(place, async (folder, onWritten) => {
       const plan = await planOf(io, { ...options, out: folder }, service);
       const begins = Checkpoint.planOf(folder) === null;

@@ -17,6 +17,7 @@ import { compareWithService } from '../../reconcile/service-side.ts';
 import { windowOf, type Window } from '../../reconcile/window.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { asOwner } from '../as-owner.ts';
+import { noteOutput } from '../note-output.ts';
 import { print, usageError, type Io } from '../io.ts';
 import { withPlaces } from '../places.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
@@ -150,6 +151,7 @@ async function againstService(
   const work = async (): Promise<void> => {
     if (fill !== undefined && existsSync(join(fill, 'meals.ndjson')))
       throw usageError(`--fill ${fill} has a meals.ndjson already; name a folder of its own`);
+    if (fill !== undefined) await noteOutput(io, options.config, fill);
     await withService(io, options, (service) =>
       compare(io, { ...options, since }, sinks, { service, places }),
     );

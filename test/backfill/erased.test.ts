@@ -1,0 +1,46 @@
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { ErasureResult } from '../../src/core/erasure.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
+import { environment, sandbox } from './support.ts';
+
+const RANGE = ['--since', '2026-01-01', '--until', '2026-01-10'];
+
+const filesIn = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name));
+
+test('an erasure finds a user in what backfill, pull and reconcile have written, wherever that is', async () => {
+  const folder = await temporaryFolder();
+  const service = await sandbox({ users: 3 });
+  const config = writeConfig(folder);
+  const run = async (...args: string[]): Promise<string> => {
+    const { code, stdout, stderr } = await millrace([...args, '--config', config], {
+      env: environment(service),
+    });
+    expect([0, 3, 4], stderr).toContain(code);
+    return stdout;
+  };
+  const out = (name: string): string => join(folder, 'elsewhere', name);
+  await run('backfill', '--all-users', '--out', out('history'), ...RANGE);
+  await run('pull', 'users', '--all-users', '--out', out('reference'));
+  const [user = '', other = ''] = service.state.users.list(service.teamId).map(({ id }) => id);
+  await run('reconcile', '--service', '--user', user, '--user', other, ...RANGE, '--fill', out('missing'));
+  // What was written long ago, and removed since, is in the way of nothing.
+  await run('backfill', '--all-users', '--out', join(folder, 'gone'), ...RANGE);
+  rmSync(join(folder, 'gone'), { recursive: true });
+  const bytes = (): string =>
+    ['history', 'reference', 'missing']
+      .flatMap((name) => filesIn(out(name)))
+      .map((file) => readFileSync(file, 'utf8'))
+      .join('');
+  for (const id of [user, other]) expect(bytes()).toContain(id);
+  const { receipts, left } = JSON.parse(await run('erase', user, '--now', '--json')) as ErasureResult;
+  expect(left).toEqual([]);
+  expect(receipts[0]?.stores).toEqual(expect.arrayContaining(['history', 'reference', 'missing'].map(out)));
+  expect(bytes()).not.toContain(user);
+  expect(bytes()).toContain(other);
+});
