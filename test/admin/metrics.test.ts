@@ -7,7 +7,8 @@ import { METRICS } from '../../src/metrics/catalogue.ts';
 import { madeUpEvent, MADE_UP_TEAM } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
+import type { Serving } from '../support/serving.ts';
 import { postSigned, SECRET } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { parseMetrics, typesIn } from './prometheus-text.ts';
@@ -15,7 +16,7 @@ import { parseMetrics, typesIn } from './prometheus-text.ts';
 const WILFUL = fileURLToPath(new URL('./wilful-sink.ts', import.meta.url));
 const OLD_SECRET = `whsec_${Buffer.from('a made-up secret to be retired soon').toString('base64')}`;
 
-async function scrape(receiver: ReceiverProcess): Promise<{ text: string; series: Map<string, number> }> {
+async function scrape(receiver: Serving): Promise<{ text: string; series: Map<string, number> }> {
   const { body, headers, statusCode } = await request(`${receiver.adminUrl}/metrics`);
   const text = await body.text();
   expect(statusCode, text).toBe(200);
@@ -23,13 +24,13 @@ async function scrape(receiver: ReceiverProcess): Promise<{ text: string; series
   return { text, series: parseMetrics(text) };
 }
 
-async function readiness(receiver: ReceiverProcess): Promise<{ status: number; json: unknown }> {
+async function readiness(receiver: Serving): Promise<{ status: number; json: unknown }> {
   const { body, statusCode } = await request(`${receiver.adminUrl}/readyz?verbose`);
   return { status: statusCode, json: await body.json() };
 }
 
 interface Prepared {
-  readonly receiver: ReceiverProcess;
+  readonly receiver: Serving;
   readonly folder: string;
   readonly config: string;
 }
@@ -52,7 +53,7 @@ async function start(files: readonly string[], changes: Record<string, object> =
     ],
     ...changes,
   });
-  return { receiver: await ReceiverProcess.start(config), folder: own, config };
+  return { receiver: await Receiver.start(config), folder: own, config };
 }
 
 test('the metrics say what has happened, by bounded labels only', async () => {

@@ -5,6 +5,8 @@ import { startEndpoint } from '../sinks/http-support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
+import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
@@ -34,7 +36,7 @@ test('events are found by what is known of them, and their way is told, over a k
     ],
   };
   const config = writeConfig(folder, settings);
-  let receiver = await ReceiverProcess.start(config);
+  let receiver: Serving = await ReceiverProcess.start(config);
   const ask = async (path: string, body?: object): Promise<{ status: number; answer: unknown }> => {
     const headers = { ...receiver.authorization, 'content-type': 'application/json' };
     const options = body === undefined ? {} : { method: 'POST' as const, body: JSON.stringify(body) };
@@ -129,7 +131,7 @@ test('events are found by what is known of them, and their way is told, over a k
 
   await receiver.kill('SIGKILL');
   services.reply = () => 204;
-  receiver = await ReceiverProcess.start(config);
+  receiver = await Receiver.start(config);
   // What is not remembered is not claimed.
   expect(await way('meal')).toMatchObject({ journaled_at: iso, sinks: [{ state: 'passed', at: null }] });
   expect((await millrace(['erase', sent['meal']?.user ?? '', '--now', '--config', config])).code).toBe(0);

@@ -8,7 +8,7 @@ import { METRICS } from '../../src/metrics/catalogue.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { anchorsOf } from '../support/markdown.ts';
 import { ROOT, writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { lacksProgram, skipped } from '../support/requirements.ts';
 
 interface Rule {
@@ -70,7 +70,7 @@ function groupedBy(expr: string): string[] {
 
 /** Names of the series that a running receiver exports. */
 async function exportedSeries(): Promise<Set<string>> {
-  const receiver = await ReceiverProcess.start(writeConfig(await temporaryFolder()));
+  const receiver = await Receiver.start(writeConfig(await temporaryFolder()));
   const response = await fetch(`${receiver.adminUrl}/metrics`);
   expect(response.status).toBe(200);
   const types = (await response.text()).matchAll(/^# TYPE (\S+) (\S+)$/gm);

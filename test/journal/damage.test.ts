@@ -11,6 +11,7 @@ import { writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { segmentsOf } from '../support/journal-files.ts';
+import { Receiver } from '../support/receiver.ts';
 
 /** Bytes that a disk loses at once. */
 const SECTOR = 512;
@@ -113,7 +114,7 @@ test('fault 4: a receiver starts on a damaged journal, names the record and deli
   file[at] = (file[at] as number) ^ 1;
   writeFileSync(name, file);
   writeFileSync(join(folder, 'gate'), '');
-  const second = await ReceiverProcess.start(config);
+  const second = await Receiver.start(config);
   await second.drained();
   await second.kill('SIGTERM');
   expect(second.logLines()).toContainEqual(

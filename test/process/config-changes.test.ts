@@ -104,7 +104,8 @@ test.each(['with a restart', 'without a restart'])(
     const sinks = { a: bench.sink('a'), b: bench.sink('b') };
     bench.open('a');
     const config = bench.config(sinks, [everythingTo('b')]);
-    const receiver = await ReceiverProcess.start(config);
+    const Kind = how === 'with a restart' ? ReceiverProcess : Receiver;
+    const receiver: Serving = await Kind.start(config);
     const ids = await send(receiver, 50);
     bench.config(sinks, [everythingTo('a')]);
     expect(await bench.reload(receiver)).toMatchObject({ msg: 'reloaded' });
@@ -117,10 +118,10 @@ test.each(['with a restart', 'without a restart'])(
       { sink: 'a', delivered: 5, elsewhere: 50 },
       { sink: 'b', waiting: 50, elsewhere: 5 },
     ]);
-    let running = receiver;
+    let running: Serving = receiver;
     if (how === 'with a restart') {
       await receiver.kill('SIGKILL');
-      running = await ReceiverProcess.start(config);
+      running = await Receiver.start(config);
     }
     bench.open('b');
     await running.drained();
@@ -136,7 +137,8 @@ test.each(['by a reload', 'between two starts', 'after kill -9'])(
     const a = bench.sink('a');
     bench.open('a');
     const config = bench.config({ a, b: bench.sink('b') }, [everythingTo('a', 'b')]);
-    const receiver = await ReceiverProcess.start(config);
+    const Kind = how === 'after kill -9' ? ReceiverProcess : Receiver;
+    const receiver: Serving = await Kind.start(config);
     const ids = await send(receiver, 50);
     const changeTo = async (sinks: Record<string, object>, routes: object[]): Promise<string> => {
       bench.config(sinks, routes);
@@ -173,7 +175,7 @@ test.each(['by a reload', 'between two starts', 'after kill -9'])(
     expect(await changeTo(renamed, [everythingTo('a', 'c')])).toContain('reloaded');
     bench.open('c');
     if (how !== 'by a reload') {
-      const again = await ReceiverProcess.start(config);
+      const again = await Receiver.start(config);
       await again.drained();
     } else await receiver.drained();
     expect(sorted(bench.taken('c'))).toEqual(sorted(ids));
@@ -189,7 +191,8 @@ test.each(['while it runs', 'while it is down'])(
     const a = bench.sink('a');
     bench.open('a');
     const config = bench.config({ a, b: bench.sink('b') }, [everythingTo('a', 'b')]);
-    const receiver = await ReceiverProcess.start(config);
+    const Kind = how === 'while it runs' ? Receiver : ReceiverProcess;
+    const receiver: Serving = await Kind.start(config);
     const ids = await send(receiver, 20);
     bench.config({ a }, [everythingTo('a')]);
     if (how === 'while it runs') {
@@ -202,7 +205,7 @@ test.each(['while it runs', 'while it is down'])(
       expect((await millrace(['sink', 'drop', 'b', '--config', config])).stdout).toContain(
         'b: 20 dead letters',
       );
-      await ReceiverProcess.start(config);
+      await Receiver.start(config);
     }
     const listed = await millrace([
       'dead-letters',
@@ -254,7 +257,7 @@ test('a healthy sink that is busy is taken out by a reload, and the process kill
   if (!up) expect(restarted.stderr).toMatch(/sinks\.b: \d+ events wait for it/);
   await restarted.kill('SIGKILL');
   bench.config({ a, b }, [everythingTo('a')]);
-  await (await ReceiverProcess.start(config)).drained();
+  await (await Receiver.start(config)).drained();
   expect(sorted(bench.taken('b'))).toEqual(sorted(ids));
   expect(sorted(bench.taken('a'))).toEqual(sorted(ids));
 });
@@ -300,7 +303,7 @@ test.each(['before', 'after'])(
       expect(stdout).toContain('retried 20');
     };
     if (when === 'before') await retryLetters();
-    const again = await ReceiverProcess.start(config);
+    const again = await Receiver.start(config);
     if (when === 'after') await retryLetters();
     await again.drained();
     expect(sorted(bench.taken('b'))).toEqual(sorted(ids));

@@ -150,6 +150,7 @@ test('with acknowledge: delivered a required sink that is down ends in 503, and 
   const config = replica(folder, 'only', 0, {
     server: { host: '127.0.0.1', port: 0, answerTimeout: '1s' },
     sinks: { stuck: { type: join(import.meta.dirname, 'gated-sink.ts'), folder } },
+    shutdown: { deadline: '100ms' },
   });
   const receiver = await Receiver.start(config);
   const answer = await postSigned(receiver.url);

@@ -5,6 +5,7 @@ import { SPELLINGS, standing } from '../erase/spellings.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -57,6 +58,6 @@ test('events that only name the user in some way are erased, answered as erased 
   expect(standing(folder, [...mine.slice(0, -1), SECRET_OF(2)])).toEqual([SECRET_OF(2)]);
 
   await receiver.kill('SIGKILL');
-  const restarted = await ReceiverProcess.start(config);
+  const restarted = await Receiver.start(config);
   expect(await sendAll(restarted.url, 1, 3)).toEqual(ALL.map(() => 'erased'));
 });

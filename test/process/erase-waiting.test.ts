@@ -7,6 +7,8 @@ import { eventOf, find, secretOf, userId } from '../erase/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
+import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
@@ -14,7 +16,7 @@ const GATED = join(import.meta.dirname, 'gated-sink.ts');
 const PICKY = join(import.meta.dirname, 'picky-sink.ts');
 
 /** A receiver with one sink of the test's own, and events of users 1 and 2 in turns. */
-async function start(sink: object): Promise<{ folder: string; config: string; receiver: ReceiverProcess }> {
+async function start(sink: object): Promise<{ folder: string; config: string; receiver: Serving }> {
   const folder = await temporaryFolder();
   const config = writeConfig(folder, {
     sinks: { own: { ...sink, folder } },
@@ -78,7 +80,7 @@ test('after a kill -9 amid the run nothing of the user is sent before the run co
   await ErasedUsers.open(join(folder, 'erasure')).block(request, request.requested_at);
   const ready = JSON.parse(readFileSync(config, 'utf8')) as { sinks: { own: object } };
   writeFileSync(config, JSON.stringify({ ...ready, sinks: { own: { ...ready.sinks.own, ready: true } } }));
-  const again = await ReceiverProcess.start(config);
+  const again = await Receiver.start(config);
   await again.drained();
   await until('the receipt', () => existsSync(join(folder, 'erasure', 'receipts', name)));
   expect(deliveredIn(folder)).toEqual(OTHERS);

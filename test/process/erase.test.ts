@@ -8,6 +8,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
@@ -85,7 +86,7 @@ test('a running receiver erases a user in journal, open files, quarantine and de
   expect(find([folder], gone)).toEqual([]);
 
   await receiver.kill('SIGKILL');
-  const restarted = await ReceiverProcess.start(config);
+  const restarted = await Receiver.start(config);
   expect((await postSigned(restarted.url, again.body, { id: again.id })).json).toMatchObject({
     status: 'erased',
   });
@@ -123,7 +124,7 @@ test('a receiver performs by itself what is due, and continues with what a kill 
     1,
     expect.stringContaining('Erasure has already begun') as string,
   ]);
-  const next = await ReceiverProcess.start(config);
+  const next = await Receiver.start(config);
   const receipt = join(folder, 'erasure', 'receipts', `${request}.json`);
   // The run continues while this looks, and takes files away: only these are looked for.
   await until('the receipt', () => existsSync(receipt));

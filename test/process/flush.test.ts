@@ -6,6 +6,8 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { expectConserved, expectOnce, expectWhole, readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
+import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -26,7 +28,7 @@ async function scene() {
   const sinks = { archive: { type: 'files', path: archive }, ...stdout };
   const config = writeConfig(folder, { sinks, routes: [{ match: '*', to: ['archive', 'out'] }] });
   const sent = new Map<string, Buffer>();
-  const send = async (receiver: ReceiverProcess, count: number): Promise<void> => {
+  const send = async (receiver: Serving, count: number): Promise<void> => {
     for (let n = 0; n < count; n += 1) {
       const id = `msg_${sent.size}`;
       const { body } = madeUpEvent(n);
@@ -67,7 +69,7 @@ test('flushed events can be read at once, again and again, side by side, and aft
   await send(receiver, 2);
   await flush();
   await receiver.kill('SIGKILL');
-  const next = await ReceiverProcess.start(config);
+  const next = await Receiver.start(config);
   await send(next, 1);
   await flush();
   const found = await readBack(archive);

@@ -7,6 +7,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 
 test('a completion becomes exactly that pull, once however often it is repeated, also after a restart', async () => {
@@ -61,7 +62,7 @@ test('a completion becomes exactly that pull, once however often it is repeated,
     'millrace_sink_skipped_total{sink="history",what="historical.data.sleep.created"} 1\n',
   );
   await first.kill('SIGKILL');
-  const second = await ReceiverProcess.start(config);
+  const second = await Receiver.start(config);
   await postSigned(second.url, meals, { id: 'msg_d' });
   await second.drained();
   await second.kill('SIGTERM');
@@ -123,7 +124,7 @@ test('with events the meals go through the routes as well, each once over repeti
     await postSigned(first.url, completion('2026-01-01', '2026-02-10'), { id });
   await first.drained();
   await first.kill('SIGKILL');
-  const second = await ReceiverProcess.start(config);
+  const second = await Receiver.start(config);
   await postSigned(second.url, completion('2026-01-01', '2026-02-10'), { id: 'msg_c' });
   await postSigned(second.url, completion('2026-02-01', '2026-02-20'), { id: 'msg_d' });
   await second.drained();

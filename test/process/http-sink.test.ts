@@ -5,6 +5,8 @@ import { startEndpoint, type Endpoint } from '../sinks/http-support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
+import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
@@ -41,7 +43,7 @@ test('what is acknowledged reaches its target through kill -9, errors and a targ
   );
   const [refused, throttled] = [...sent].filter(([, { n }]) => n === 130 || n === 131).map(([id]) => id);
   await labs.stop();
-  let receiver = await ReceiverProcess.start(config);
+  let receiver: Serving = await ReceiverProcess.start(config);
   for (const [id, { body }] of sent) {
     expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
     if (services.posts.length >= 20) services.reply = () => 'hang';
@@ -55,7 +57,7 @@ test('what is acknowledged reaches its target through kill -9, errors and a targ
     if (headers['idempotency-key'] === throttled && throttles-- > 0) return [503, { 'retry-after': '0' }];
     return 204;
   };
-  receiver = await ReceiverProcess.start(config);
+  receiver = await Receiver.start(config);
   const lacking = (endpoint: Endpoint, prefix: string): string[] => {
     const ids = new Set(endpoint.ids());
     return [...sent].filter(([id, { type }]) => type.startsWith(prefix) && !ids.has(id)).map(([id]) => id);

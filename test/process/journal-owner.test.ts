@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { FIRST_SEGMENT } from '../support/journal-files.ts';
-import { millraceProcess, writeConfig } from '../support/millrace.ts';
+import { millrace, millraceProcess, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { lacksProgram, skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 
@@ -80,7 +81,7 @@ function saying(name: string): string {
 }
 
 async function said(config: string, name: string): Promise<string> {
-  if (name.startsWith('owner')) await ReceiverProcess.start(config);
-  const { code, stderr } = await millraceProcess(['serve', '--config', config]);
+  if (name.startsWith('owner')) await Receiver.start(config);
+  const { code, stderr } = await millrace(['serve', '--config', config]);
   return `${code} ${stderr}`;
 }

@@ -18,7 +18,7 @@ vi.setConfig({ testTimeout: 60_000 });
 test('a handler gets the bytes and the id of each delivery, signed for it; its status is shown, and harms nobody', async () => {
   const folder = await temporaryFolder();
   const config = writeConfig(folder);
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const got: { id: string; body: Buffer; headers: Record<string, string> }[] = [];
   const handler = createServer((request, response) => {
     void buffer(request).then((body) => {
@@ -110,7 +110,7 @@ test('what came in before it was connected again goes to the handler whole, and 
     return got.size > 0;
   });
   await receiver.kill('SIGKILL');
-  const next = await ReceiverProcess.start(config);
+  const next = await Receiver.start(config);
   const ids = Array.from({ length: 20 }, (_, n) => `msg_again_${n}`);
   await Promise.all(ids.map((id) => postSigned(next.url, body, { id })));
   await until('all of them', () => ids.every((id) => got.has(id)));

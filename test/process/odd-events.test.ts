@@ -9,7 +9,6 @@ import { TEAM } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { expectConserved, expectOnce, expectWhole, readBack } from '../support/read-back.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postSigned, SECRET } from '../support/signed-events.ts';
 
@@ -199,7 +198,7 @@ function postRaw(url: string, headers: Readonly<Record<string, string>>, body: B
 test('fault 28: line breaks and escape sequences in ids never make a second log line', async () => {
   const folder = await temporaryFolder();
   const config = writeConfig(folder, { log: { level: 'trace' } });
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const body = around('1');
   const ids = [
     'a\u001b[31mred',

@@ -6,6 +6,8 @@ import { temporaryFolder } from '../support/folders.ts';
 import { MAIN, writeConfig } from '../support/millrace.ts';
 import { expectConserved, readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
+import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
@@ -20,6 +22,8 @@ interface Fault {
   readonly close?: string;
   /** In the log, beside the module's name, or in `status`. */
   readonly named: RegExp;
+  /** Throws where nobody catches it: only a process of its own can say whose fault it is. */
+  readonly isUncaught?: boolean;
 }
 
 const FAULTS: Readonly<Record<string, Fault>> = {
@@ -38,18 +42,22 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'throws late, outside of every call': {
     send: `if (calls === 1) setTimeout(() => { throw new Error('thrown late'); }, 1);`,
     named: /thrown late/,
+    isUncaught: true,
   },
   'leaves a rejection that nobody handles': {
     send: `if (calls === 1) void Promise.reject(new Error('left alone'));`,
     named: /left alone/,
+    isUncaught: true,
   },
   'rejects twice': {
     send: `if (calls === 1) { void (async () => { await 1; throw new Error('the second time'); })(); throw new Error('the first time'); }`,
     named: /the second time/,
+    isUncaught: true,
   },
   'throws when its signal aborts': {
     send: `if (calls === 1) { signal.addEventListener('abort', () => { throw new Error('on abort'); }); return new Promise(() => {}); }`,
     named: /on abort/,
+    isUncaught: true,
   },
   'writes into what it is given': {
     send: `for (const delivery of batch) {
@@ -121,7 +129,7 @@ describe('a sink module harms its own sink only, and is named', () => {
       delivery: { sendTimeout: '1s', retryInitial: '50ms', retryMax: '500ms' },
       shutdown: { deadline: '2s' },
     });
-    const receiver = await ReceiverProcess.start(config);
+    const receiver: Serving = await (fault.isUncaught ? ReceiverProcess : Receiver).start(config);
     const acknowledged = new Map<string, Buffer>();
     const troubles = new Set<string>();
     for (let n = 0; n < EVENTS; n += 1) {
@@ -164,7 +172,7 @@ describe('a sink module harms its own sink only, and is named', () => {
     const folder = await temporaryFolder();
     writeFileSync(join(folder, 'faulty.mjs'), moduleWith({ named: /./ }, folder).replace(from, to));
     const config = writeConfig(folder, { sinks: { faulty: { type: './faulty.mjs' } } });
-    const receiver = new ReceiverProcess(config);
+    const receiver = new Receiver(config);
     expect(await receiver.exited).toEqual({ code: 2, signal: null });
     expect(receiver.stderr).toContain('sinks.faulty');
     expect(receiver.stderr).toContain(message);

@@ -10,6 +10,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ALL_STORES, describeOnStores } from '../support/object-stores/emulators.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import type { Serving } from '../support/serving.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { scene } from './store-scene.ts';
@@ -36,7 +37,7 @@ async function recordsLeft({ place, config, env, store }: Lake): Promise<number>
     return { code: code ?? -1, json: JSON.parse(text) as Record<string, unknown> };
   };
   const sent = new Map<string, Buffer>();
-  let receiver = await ReceiverProcess.start(config, { env });
+  let receiver: Serving = await ReceiverProcess.start(config, { env });
   const post = async (from: number, to: number): Promise<void> => {
     for (let n = from; n < to; n += 1)
       for (const user of USERS) {
@@ -58,7 +59,7 @@ async function recordsLeft({ place, config, env, store }: Lake): Promise<number>
   await post(0, 2);
   receiver.signal('SIGKILL');
   await receiver.exited;
-  receiver = await ReceiverProcess.start(config, { env });
+  receiver = await Receiver.start(config, { env });
   await flush();
   await post(2, 4);
   await flush();

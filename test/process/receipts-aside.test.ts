@@ -5,7 +5,8 @@ import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { entryOfAnswer } from '../receipts/entry-by-hand.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
+import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
@@ -23,7 +24,7 @@ function bodyOf(user: number, isFit = true): Buffer {
 }
 
 /** @returns the entry that it is promised */
-async function post(receiver: ReceiverProcess, id: string, body: Buffer): Promise<string> {
+async function post(receiver: Serving, id: string, body: Buffer): Promise<string> {
   const { status, headers } = await postSigned(receiver.url, body, { id });
   expect(status).toBe(202);
   return entryOfAnswer({ id, body }, String(headers['millrace-receipt']));
@@ -83,7 +84,7 @@ async function scene(more: Readonly<Record<string, object>> = {}) {
 
 test('an erasure of what is in quarantine alone names its entries', async () => {
   const { config, run, prove, erased } = await scene();
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   await post(receiver, 'good', bodyOf(1));
   const theirs = [
     await post(receiver, 'bad1', bodyOf(2, false)),
@@ -99,7 +100,7 @@ test('a dead letter that was dropped stays explained, whatever its sink is calle
   const { folder, archive, config, all, run, prove, reconcile, deadLetters, block, unblock } = await scene({
     delivery: { retryInitial: '50ms', retryMax: '100ms', giveUpAfter: '300ms' },
   });
-  let receiver = await ReceiverProcess.start(config);
+  let receiver: Serving = await Receiver.start(config);
   await post(receiver, 'e0', bodyOf(1));
   await receiver.drained();
   await run('flush');
@@ -120,7 +121,7 @@ test('a dead letter that was dropped stays explained, whatever its sink is calle
   ] as const) {
     const sink = { type: 'files', path: archive, ...(continues === undefined ? {} : { continues }) };
     writeConfig(folder, { ...all, sinks: { [name]: sink }, routes: [{ match: '*', to: [name] }] });
-    receiver = await ReceiverProcess.start(config);
+    receiver = await Receiver.start(config);
     await receiver.kill('SIGTERM');
     expect([name, continues, await prove()]).toEqual([name, continues, expect.objectContaining(explained)]);
     expect(await reconcile()).toEqual({ code: 0, differences: [] });

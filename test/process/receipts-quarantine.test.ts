@@ -96,7 +96,7 @@ async function verified(folder: string, log: string, all: readonly Kept[]): Prom
 
 test('what is quarantined has a receipt, and is accounted for whatever becomes of it', async () => {
   const { folder, config, run, prove, keys } = await scene();
-  let receiver = await ReceiverProcess.start(config);
+  let receiver: Serving = await ReceiverProcess.start(config);
   const all: Kept[] = [];
   for (let n = 0; n < 6; n += 1) {
     all.push(await post(receiver, `good${n}`, bodyOf(n)));
@@ -112,7 +112,7 @@ test('what is quarantined has a receipt, and is accounted for whatever becomes o
     )),
   );
   await receiver.kill('SIGKILL');
-  receiver = await ReceiverProcess.start(config);
+  receiver = await Receiver.start(config);
   const log = new URL('/receipts/', receiver.url).href;
   await verified(folder, log, all);
   const { body: bad1 } = all.find(({ id }) => id === 'bad1')!;
@@ -148,7 +148,7 @@ test('what is quarantined has a receipt, and is accounted for whatever becomes o
     archived: all.length - quarantined - (theirs.length - theirBad) + 1,
   };
   expect(await prove()).toMatchObject({ code: 0, ...accounted });
-  receiver = await ReceiverProcess.start(config);
+  receiver = await Receiver.start(config);
   expect(await prove()).toMatchObject({ code: 0, ...accounted });
   expect((await run('reconcile')).said).toMatchObject({ differences: [] });
   await receiver.kill('SIGTERM');
@@ -189,7 +189,7 @@ test('who has the disk and not the key cannot say that a person dropped what is 
 
 test('a quarantine from before has no entries: nothing is claimed of it, also when it is erased, dropped or retried', async () => {
   const { folder, config, run, prove, keys } = await scene();
-  let receiver = await Receiver.start(config);
+  let receiver: Serving = await Receiver.start(config);
   const good = await post(receiver, 'good', bodyOf(0));
   await post(receiver, 'bad0', bodyOf(0, false));
   await receiver.kill('SIGTERM');

@@ -62,12 +62,12 @@ test('a disk that was put back promises nothing from its start on, and says so, 
     journal: { path: join(place, 'journal') },
   });
   const older = join(folder, 'older');
-  let receiver = await ReceiverProcess.start(config);
+  let receiver: Serving = await Receiver.start(config);
   await post(receiver, 0);
   await until('it to be signed', () => known === 1);
   await receiver.kill('SIGTERM');
   cpSync(place, older, { recursive: true });
-  receiver = await ReceiverProcess.start(config);
+  receiver = await Receiver.start(config);
   for (let n = 1; n < 8; n += 1) expect(await post(receiver, n)).toContain(`leaf=${n},`);
   await until('all to be signed', () => known === 8);
   expect(await said(receiver, config)).toEqual(SIGNED);
@@ -83,7 +83,7 @@ test('a disk that was put back promises nothing from its start on, and says so, 
   expect(await said(receiver, config)).toEqual(REFUSED);
   await receiver.kill('SIGKILL');
   writeFileSync(config, plain);
-  receiver = await ReceiverProcess.start(config);
+  receiver = await Receiver.start(config);
   expect(receiver.logLines()).toContainEqual(
     expect.objectContaining({
       level: 50,
@@ -115,7 +115,7 @@ test('a witness that does not answer holds a start up for a moment only, and tak
       witnesses: [witness.text],
     },
   });
-  let receiver = await Receiver.start(config);
+  let receiver: Serving = await Receiver.start(config);
   expect(await post(receiver, 0)).toContain('leaf=0,');
   await receiver.kill('SIGTERM');
   receiver = await Receiver.start(config);

@@ -78,13 +78,13 @@ test.skipIf(LACKS_GO)(
   `each 202 has a receipt that Go verifies, over kills and restarts${skipped(LACKS_GO)}`,
   async () => {
     const { config } = await configured();
-    let receiver = await ReceiverProcess.start(config);
+    let receiver: Serving = await ReceiverProcess.start(config);
     const kept = await send(receiver, numbers(0, 130));
     await receiver.kill('SIGKILL');
-    receiver = await ReceiverProcess.start(config);
+    receiver = await Receiver.start(config);
     kept.push(...(await send(receiver, numbers(130, 130))));
     await receiver.kill('SIGTERM');
-    receiver = await ReceiverProcess.start(config);
+    receiver = await Receiver.start(config);
     kept.push(...(await send(receiver, numbers(260, 4))));
     expect(new Set(kept.map(({ leaf }) => leaf)).size).toBe(kept.length);
     expect(kept.map(({ leaf }) => leaf).toSorted((a, b) => a - b)).toEqual(numbers(0, kept.length));
@@ -283,7 +283,7 @@ test('an older copy of the log, or another one in its place, is refused; a new n
       differences: report.differences.map((one) => [one.code, one.count]),
     };
   };
-  let receiver = await Receiver.start(config);
+  let receiver: Serving = await Receiver.start(config);
   await proofs(receiver, await send(receiver, numbers(0, 20)));
   // The running receiver is asked for its journal.
   expect(await counted()).toMatchObject({ exit: 0, log: { size: 20, waiting: 0 } });

@@ -176,7 +176,7 @@ test('routes edited while nothing runs: what waits still goes where it was to go
   await first.kill('SIGKILL');
   const second = await ReceiverProcess.start(configOf('archive'));
   await second.kill('SIGKILL');
-  const third = await ReceiverProcess.start(configOf('archive'));
+  const third = await Receiver.start(configOf('archive'));
   const later = madeUpEvent(30);
   expect((await postSigned(third.url, later.body, { id: later.id })).status).toBe(202);
   writeFileSync(join(folder, 'gate'), '');

@@ -9,7 +9,7 @@ import { writeArchive } from '../replay/made-up-archive.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { childEnvironment, MAIN, millrace, writeConfig } from '../support/millrace.ts';
 import { readBack } from '../support/read-back.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until, within } from '../support/until.ts';
 
@@ -47,7 +47,7 @@ test(
   { timeout: 120_000 },
   async () => {
     const { config, archive, replay } = await setting();
-    const receiver = await ReceiverProcess.start(config);
+    const receiver = await Receiver.start(config);
     const bodies = new Map<string, Buffer>();
     const refused: string[] = [];
     for (let n = 0; n < 45; n += 1) {
@@ -86,7 +86,7 @@ test('what is in quarantine with a receipt is no erased event of the journal', a
   const config = writeConfig(folder, {
     receipts: { path: join(folder, 'receipts'), origin: 'example.com/made-up' },
   });
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   const { id, body } = madeUpEvent(1);
   await postSigned(receiver.url, body, { id });
   const invalid = await postSigned(receiver.url, Buffer.from('{}'), { id: 'msg_invalid' });

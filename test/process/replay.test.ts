@@ -11,7 +11,7 @@ import { startAmqpPeer, type AmqpPeer } from '../support/amqp-peer/peer.ts';
 import type { PeerMessage } from '../support/amqp-peer/hub.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { childEnvironment, MAIN, millrace, writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until, within } from '../support/until.ts';
 
@@ -148,7 +148,7 @@ test(
     const events = writeArchive(source, { files: 3, each: 200 });
     const peer = await startPeer();
     const config = configFor(folder, peer);
-    const receiver = await ReceiverProcess.start(config);
+    const receiver = await Receiver.start(config);
     const live = liveTraffic(receiver.url);
     const args = ['replay', source, '--routes', '--sink', 'hubs', '--config', config, '--json'];
     const ids: string[] = [];

@@ -6,6 +6,8 @@ import { millrace, millraceProcess, writeConfig } from '../support/millrace.ts';
 import { describeOnStores } from '../support/object-stores/emulators.ts';
 import { readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
+import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { gunzipSync } from 'node:zlib';
 import { scene } from './store-scene.ts';
@@ -29,7 +31,7 @@ describeOnStores(
           sinks: { archive: sealed, before: out('before'), after: out('after') },
           routes: [{ match: '*', to: ['archive'] }],
         });
-        let receiver = await ReceiverProcess.start(config, { env });
+        let receiver: Serving = await ReceiverProcess.start(config, { env });
         const sent = new Map<string, string>();
         const post = async (from: number, to: number): Promise<void> => {
           for (let n = from; n < to; n += 1) {
@@ -42,7 +44,7 @@ describeOnStores(
         // What a kill leaves behind without a spool is another test's.
         if (spool === 'none') await receiver.drained();
         await receiver.kill('SIGKILL');
-        receiver = await ReceiverProcess.start(config, { env });
+        receiver = await Receiver.start(config, { env });
         await post(6, 10);
         expect((await millraceProcess(['flush', 'archive', '--config', config], { env })).code).toBe(0);
         const run = async (...args: string[]): Promise<void> => {

@@ -14,6 +14,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import type { Serving } from '../support/serving.ts';
 import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
@@ -86,7 +87,7 @@ describe('a receiver with a sealed archive', () => {
     const first = await ReceiverProcess.start(where.config, { env });
     const sent = await send(first, 20);
     await first.kill('SIGKILL');
-    const second = await ReceiverProcess.start(where.config, { env });
+    const second = await Receiver.start(where.config, { env });
     await second.drained();
     await second.kill('SIGTERM');
     expect(await opened(where)).toEqual([...sent.values()].toSorted());
@@ -98,7 +99,7 @@ describe('a receiver with a sealed archive', () => {
     '%s: an erasure destroys the user’s keys, and the receipt says so',
     async (how) => {
       const where = await place();
-      const receiver = await ReceiverProcess.start(where.config, { env });
+      const receiver = await Receiver.start(where.config, { env });
       const sent = await send(receiver, 6);
       const [user = '', id = ''] = [...sent][2] ?? [];
       await receiver.drained();
@@ -143,7 +144,7 @@ describe('a receiver with a sealed archive', () => {
     const erase = await millrace(['erase', user, '--now', '--config', where.config], { env });
     expect(erase.code).toBe(0);
     await receiver.kill('SIGKILL');
-    const again = await ReceiverProcess.start(where.config, { env });
+    const again = await Receiver.start(where.config, { env });
     await again.drained();
     await again.kill('SIGTERM');
     const keys = new OpensSealed(where.store, parseMasterKey(MASTER));
@@ -162,7 +163,7 @@ describe('a receiver with a sealed archive', () => {
 
   it('fault 43: an older key store restored: the receiver and every command refuse it, verifying reports it, catching up mends it', async () => {
     const where = await place();
-    const receiver = await ReceiverProcess.start(where.config, { env });
+    const receiver = await Receiver.start(where.config, { env });
     const sent = await send(receiver, 6);
     const [user = '', id = ''] = [...sent][2] ?? [];
     await receiver.drained();
@@ -218,7 +219,7 @@ describe('a receiver with a sealed archive', () => {
       2,
       expect.stringContaining('MILLRACE_MASTER_KEY, which is not set'),
     ]);
-    const receiver = await ReceiverProcess.start(where.config, { env });
+    const receiver = await Receiver.start(where.config, { env });
     await send(receiver, 1);
     await receiver.kill('SIGTERM');
     const other = { MILLRACE_MASTER_KEY: Buffer.alloc(32, 6).toString('base64') };

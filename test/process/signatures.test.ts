@@ -96,7 +96,7 @@ test('fault 16: the same event again, at once and after kill -9, is acknowledged
   expect(repeats.map(({ json }) => json)).toEqual(repeats.map(() => ({ status: 'duplicate', id })));
   expect(repeats).toHaveLength(9);
   await receiver.kill('SIGKILL');
-  const next = await ReceiverProcess.start(config);
+  const next = await Receiver.start(config);
   expect(await postSigned(next.url, body, { id })).toMatchObject({ status: 200 });
   await next.drained();
   await next.kill('SIGTERM');

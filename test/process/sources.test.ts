@@ -10,6 +10,7 @@ import { PubSubAdmin } from '../support/pubsub-admin.ts';
 import { PROJECT, startPubSubPeer } from '../support/pubsub-peer/peer.ts';
 import { expectConserved, expectOnce, readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import type { Serving } from '../support/serving.ts';
 import { until } from '../support/until.ts';
 
@@ -52,7 +53,7 @@ test('what the ETL pipelines publish lands in the archive: compressed or not, in
   await producer.sendBatch([...hubEvents.slice(0, 5).map(toHub), toHub(late, 0), odd]);
   for (const [n, event] of topicEvents.slice(0, 5).entries())
     await admin.publish('pipeline', toTopic(event, n));
-  const second = await ReceiverProcess.start(config);
+  const second = await Receiver.start(config);
   await until('the new event', async () => (await received(second)) === events.length + 1);
   const { stdout } = await until('the odd one in quarantine', async () => {
     const listed = await millrace(['quarantine', 'list', '--json', '--config', config]);

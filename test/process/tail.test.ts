@@ -5,6 +5,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { freePort } from '../support/free-port.ts';
 import { childEnvironment, MAIN, millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until, within } from '../support/until.ts';
 
@@ -95,7 +96,7 @@ test('tail shows what happens to each delivery, as it was asked for, over a relo
   await post(receiver.url, 'msg_5', 4);
   await until('a line after the reload', () => all.lines().find(({ id }) => id === 'msg_5'));
   await receiver.kill('SIGKILL');
-  const next = await ReceiverProcess.start(config);
+  const next = await Receiver.start(config);
   await post(next.url, 'msg_6', 5);
   await until('a line after the restart', () => all.lines().find(({ id }) => id === 'msg_6'));
   expect(all.stderr()).toContain('trying again');

@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { childEnvironment, MAIN, millrace, type Ended } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned, SECRET } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { openScene, type Scene } from './webhooks-scene.ts';
@@ -101,7 +102,7 @@ test('a receiver that cannot read its config again does not have the service sig
   const { url, webhooks, endpoints, secrets, config, env } = scene;
   await webhooks('create', '--url', url);
   const [old] = secrets();
-  await ReceiverProcess.start(config, { env });
+  await Receiver.start(config, { env });
   const text = readFileSync(config, 'utf8');
   writeFileSync(config, text.replace('"archive":', '"_":'));
   // What the command needs of the config can be read all the same.
@@ -125,7 +126,7 @@ test('test: the address and the secret that the service has, tried at the receiv
   const scene = await openScene();
   const { url, webhooks, secretFile, endpoints, config, env } = scene;
   await webhooks('create', '--url', url);
-  const receiver = await ReceiverProcess.start(config, { env });
+  const receiver = await Receiver.start(config, { env });
   const good = await webhooks('test', '--json');
   expect(good.code).toBe(0);
   expect(JSON.parse(good.stdout)).toMatchObject({
@@ -257,7 +258,7 @@ test('a variable in .env: other lines stay, nobody else reads it, and a running 
   expect(modeOf(file)).toBe(0o600);
 
   chmodSync(file, 0o640);
-  const receiver = await ReceiverProcess.start(config, { env: { ...env, WEBHOOK_SECRET: old } });
+  const receiver = await Receiver.start(config, { env: { ...env, WEBHOOK_SECRET: old } });
   const waiting = await webhooks('rotate');
   expect(waiting).toMatchObject({ code: 3, stderr: expect.stringContaining('restart it') });
   expect(modeOf(file)).toBe(0o640);
@@ -265,7 +266,7 @@ test('a variable in .env: other lines stay, nobody else reads it, and a running 
   const [, both = ''] = /^export WEBHOOK_SECRET="(.*)"$/m.exec(readFileSync(file, 'utf8')) ?? [];
   expect(both.split(' ')).toEqual([expect.stringMatching(/^whsec_/), old]);
   await receiver.kill('SIGTERM');
-  await ReceiverProcess.start(config, { env: { ...env, WEBHOOK_SECRET: both } });
+  await Receiver.start(config, { env: { ...env, WEBHOOK_SECRET: both } });
   expect(await webhooks('rotate')).toMatchObject({ code: 0 });
   expect(endpoints()[0]?.secrets).toEqual(both.split(' '));
 
