@@ -196,6 +196,8 @@ export interface EventLog {
   noted?(): Promise<void>;
   /** Whether an event that was read may still be sent, asked right before; left out where nobody else could send it. */
   maySend?(event: Pick<JournalEvent, 'seq'>): boolean;
+  /** Set where an event is not there any more once it was read. */
+  readonly readsOnce?: true;
   /** The log of one sink, where each has its own; left out where all have one. */
   logOf?(sink: string): EventLog;
 }

@@ -86,16 +86,16 @@ export class Held {
   }
 
   /**
-   * Takes out what is to be sent again of a page of the journal, which begins at `toReload`; what is missing in it is not in
-   * the journal any more.
+   * Takes out what is to be sent again of a page of the journal; what is missing in it is not in the journal any more.
    * @param events empty at the end of the journal
+   * @param after what comes before the page: it may have been rejected since that was asked for
    */
-  reload(events: readonly JournalEvent[]): Again[] {
+  reload(events: readonly JournalEvent[], after: number): Again[] {
     const upTo = events.at(-1)?.seq ?? Number.POSITIVE_INFINITY;
     const bySeq = new Map(events.map((event) => [event.seq, event]));
     const again: Again[] = [];
     for (const [destination, seqs] of this.#rejected) {
-      for (let seq = seqs.least; seq <= upTo && seqs.size > 0; seq = seqs.least) {
+      for (let seq = seqs.from(after + 1); seq <= upTo && seq < Infinity; seq = seqs.from(after + 1)) {
         seqs.delete(seq);
         const event = bySeq.get(seq);
         if (event === undefined) continue;

@@ -1,30 +1,22 @@
 import type { JournalEvent } from '../core/event.ts';
 import type { Target } from '../core/route.ts';
-import { getOrMake } from '../lib/get-or-make.ts';
 import type { Held, Seqs } from './held.ts';
 import type { FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
-import { Lane } from './lane.ts';
-import { Item, type Pending } from './pending.ts';
+import { Lanes } from './lanes.ts';
+import { Item, type Pending, type Place } from './pending.ts';
 import { type Chapter, chapterOf, noteOf, type Recall, recallOf } from './recall.ts';
-
-/** Events read in one go: while these are sent, the journal reads the next. */
-const LOAD_AT_ONCE = 1000;
-/** Room for fewer is not worth a read. */
-const LOAD_AT_LEAST = 250;
 
 /** What a feed has loaded from the journal and not settled: how much there is, how far it goes, what may be dropped. */
 export class InFlightWindow {
   readonly #options: FeedOptions;
   readonly #pending: Pending;
   readonly #held: Held;
-  readonly #lanes = new Map<string | null, Lane>();
+  readonly #lanes: Lanes;
   /** What is known of the time before; null when it has all been loaded again. */
   #recall: Recall | null = null;
   /** The routes that events were loaded under, and from which seq on. */
   #routes: { readonly from: number; readonly name: string }[] = [];
   #position = 0;
-  #count = 0;
-  #bytes = 0;
   /** What was loaded, up to a seq, and is not to be sent any more. */
   #forgotten: readonly Forgotten[] = [];
 
@@ -32,6 +24,7 @@ export class InFlightWindow {
     this.#options = options;
     this.#pending = pending;
     this.#held = held;
+    this.#lanes = new Lanes(options, (destination, seq) => held.from(destination, seq));
   }
 
   /** Begins where the log says that the sink stands. */
@@ -79,22 +72,29 @@ export class InFlightWindow {
 
   /** Deliveries loaded and not settled. */
   get count(): number {
-    return this.#count;
+    return this.#lanes.count;
   }
 
   /** What `FeedStatus` says of it. */
   status(): Pick<FeedStatus, 'cursor' | 'pending' | 'waiting' | 'lookedAt'> {
-    const waiting = this.#count + this.#held.count + this.#held.rejected;
-    return { cursor: this.cursor, pending: this.#count, waiting, lookedAt: this.#position };
+    const { count: pending, left } = this.#lanes;
+    const waiting = pending + left + this.#held.count + this.#held.rejected;
+    return { cursor: this.cursor, pending, waiting, lookedAt: this.#position };
   }
 
   /** How much to read next; null when there is no room. */
-  get room(): { count: number; bytes: number } | null {
-    const { maxPending, maxPendingBytes } = this.#options;
-    const free = maxPending - this.#count;
-    const bytes = maxPendingBytes - this.#bytes;
-    if (bytes <= 0 || free < Math.min(maxPending / 4, LOAD_AT_LEAST)) return null;
-    return { count: Math.min(free, LOAD_AT_ONCE), bytes };
+  get room(): Lanes['room'] {
+    return this.#lanes.room;
+  }
+
+  /** The first event that was left and that there is room for now; Infinity without any. */
+  get toReload(): number {
+    return this.#lanes.toReload;
+  }
+
+  /** Whether there is somebody to whom what comes next could be sent. */
+  get isAnyKeepingUp(): boolean {
+    return this.#lanes.isAnyKeepingUp;
   }
 
   /** Takes in what the sink is to have of an event, and has not had. */
@@ -107,48 +107,65 @@ export class InFlightWindow {
     let own = targetsOf(event).filter(({ sink }) => sink === name);
     if (this.#recall !== null) own = this.#unsettled(this.#recall, event, own);
     for (const target of own) {
-      if (!this.#laneOf(target.destination).add(seq)) continue;
-      this.#pending.push(event, target);
-      this.#count += 1;
-      this.#bytes += event.body.length;
+      const lane = this.#lanes.of(target.destination);
+      if (this.#lanes.isBehind(lane)) lane.leave(seq);
+      else if (lane.add(seq)) this.#push(event, target);
     }
   }
 
   settle(item: Item): void {
     this.#release(item);
-    if (item.again) this.#held.settle(item);
-    this.#laneOf(item.destination).settle(item.seq);
+    this.#lanes.of(item.destination).settle(item.seq);
+  }
+
+  /** They have to be sent again, and wait for that. */
+  inVain(items: readonly Item[]): void {
+    for (const item of items) this.#lanes.inVain(item);
+  }
+
+  /** Whether there is no room to wait in for this one, and all that is behind it. */
+  isInTheWay(item: Item): boolean {
+    return this.#lanes.takesFarTooMuch(item);
+  }
+
+  /** They are read again from the journal when there is room. */
+  leave(items: readonly Item[]): void {
+    for (const item of items) {
+      this.#release(item);
+      this.#lanes.of(item.destination).leave(item.seq);
+    }
   }
 
   /** The sink has confirmed what it held. */
   confirmed(seqs: Seqs): void {
-    for (const [destination, own] of seqs) this.#laneOf(destination).settleAll(own);
+    for (const [destination, own] of seqs) this.#lanes.of(destination).settleAll(own);
   }
 
   /** It is not kept any more, and not settled: the sink confirms it later. */
   hold(item: Item, until: Promise<void>): void {
     this.#held.hold(item, until);
     this.#release(item);
-    if (item.again) this.#held.settle(item);
-    else this.#laneOf(item.destination).hold(item.seq);
+    this.#lanes.of(item.destination).hold(item.seq);
   }
 
-  /** Takes in anew what was held and has to be sent again, as far as it is still for the sink. */
-  readmit(page: readonly JournalEvent[]): void {
-    const { name, targetsOf } = this.#options;
-    for (const again of this.#held.reload(page)) {
-      const { event, destination } = again;
-      const own = targetsOf(event).filter(({ sink }) => sink === name);
-      if (own.length === 0) {
-        this.#held.settle(again);
-        this.#laneOf(destination).settle(event.seq);
-        continue;
+  /** Takes in anew what was held and has to be sent again, as far as it is still for the sink. @param after as `Held.reload` */
+  readmit(page: readonly JournalEvent[], after: number): void {
+    for (const { event, destination } of this.#held.reload(page, after))
+      this.#again(event, destination, true);
+  }
+
+  /** The same for what was left, as far as there is room. */
+  readmitLeft(page: readonly JournalEvent[], after: number): void {
+    const events = new Map(page.map((event) => [event.seq, event]));
+    const upTo = page.at(-1)?.seq ?? 0;
+    for (const [destination, lane] of this.#lanes) {
+      // In order, or a user's events would overtake each other.
+      if (lane.leastLeft <= after) continue;
+      for (let seq = lane.leastLeft; seq <= upTo && this.#lanes.hasRoom(lane); seq = lane.leastLeft) {
+        const event = events.get(seq);
+        if (event === undefined) lane.settle(seq);
+        else this.#again(event, destination, false);
       }
-      const same = own.find((target) => target.destination === destination);
-      const redactions = (same === undefined ? own : [same]).flatMap((target) => target.redactions ?? []);
-      this.#count += 1;
-      this.#bytes += event.body.length;
-      this.#pending.push(event, { destination, redactions }, true);
     }
   }
 
@@ -170,25 +187,40 @@ export class InFlightWindow {
 
   /** Up to here nothing is open, but it may be held. */
   get #floor(): number {
-    let floor = this.#position;
-    for (const { least } of this.#lanes.values()) floor = Math.min(floor, least - 1);
-    return floor;
+    return Math.min(this.#position, this.#lanes.least - 1);
   }
 
   #unsettled(recall: Recall, event: JournalEvent, own: readonly Target[]): Target[] {
     const open = recall.open(event, own);
-    for (const target of own) if (!open.includes(target)) this.#laneOf(target.destination).settle(event.seq);
+    for (const target of own)
+      if (!open.includes(target)) this.#lanes.of(target.destination).settle(event.seq);
     if (recall.last <= event.seq) this.#recall = null;
     return [...open];
   }
 
-  #laneOf(destination: string | null): Lane {
-    return getOrMake(this.#lanes, destination, () => new Lane((seq) => this.#held.from(destination, seq)));
+  #push(event: JournalEvent, target: Place, again = false): void {
+    this.#lanes.took(this.#lanes.of(target.destination), event.body.length);
+    this.#pending.push(event, target, again);
   }
 
-  #release({ bytes }: Item): void {
-    this.#count -= 1;
-    this.#bytes -= bytes;
+  #again(event: JournalEvent, destination: string | null, wasHeld: boolean): void {
+    const { name, targetsOf } = this.#options;
+    const lane = this.#lanes.of(destination);
+    const own = targetsOf(event).filter(({ sink }) => sink === name);
+    if (own.length === 0) {
+      if (wasHeld) this.#held.settle({ event, destination });
+      lane.settle(event.seq);
+      return;
+    }
+    const same = own.find((target) => target.destination === destination);
+    const redactions = (same === undefined ? own : [same]).flatMap((target) => target.redactions ?? []);
+    if (!wasHeld) lane.add(event.seq);
+    this.#push(event, { destination, redactions }, wasHeld);
+  }
+
+  #release(item: Item): void {
+    this.#lanes.gave(item);
+    if (item.again) this.#held.settle(item);
   }
 
   #turnTo(name: string, from: number): void {

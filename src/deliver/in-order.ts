@@ -52,6 +52,10 @@ export class InOrder implements Pending {
     if (again.length > 0) this.#restart([...again, ...again.flatMap((item) => this.#takeBehind(item.key))]);
   }
 
+  drop(key: string | null): readonly Item[] {
+    return this.#takeBehind(key);
+  }
+
   postpone(items: readonly Item[]): void {
     for (const { key } of items) if (key !== null && !this.#behind.has(key)) this.#behind.set(key, []);
     const waiting = this.#items.slice(this.#at);

@@ -2,11 +2,14 @@ import { NumberSet } from '../lib/number-set.ts';
 import type { Stretch } from '../lib/stretches.ts';
 
 /**
- * What of one destination is settled: an event is open → settled. What a sink holds is neither, until it has confirmed it;
- * that is known elsewhere.
+ * What of one destination is settled. An event is open (its delivery is in memory) → settled, or → left (in the journal alone, to be
+ * read again once there is room) → open. What a sink holds is none of these, until it has confirmed it; that is known elsewhere.
  */
 export class Lane {
+  /** Deliveries in memory, and of these: bytes of their bodies, and how many have been tried in vain. */
+  readonly load = { count: 0, bytes: 0, inVain: 0 };
   readonly #open = new NumberSet();
+  readonly #left = new NumberSet();
   /** Those that came after one that is not. */
   readonly #settled = new NumberSet();
   readonly #heldFrom: (seq: number) => number;
@@ -16,16 +19,32 @@ export class Lane {
     this.#heldFrom = heldFrom;
   }
 
-  /** The first that is open; Infinity without any. */
+  /** The first that is open or left; Infinity without any. */
   get least(): number {
-    return this.#open.least;
+    return Math.min(this.#open.least, this.#left.least);
+  }
+
+  /** How many are left. */
+  get left(): number {
+    return this.#left.size;
+  }
+
+  /** The first that is left; Infinity without any. */
+  get leastLeft(): number {
+    return this.#left.least;
   }
 
   /** @returns false when it is open already */
   add(seq: number): boolean {
     if (this.#open.has(seq)) return false;
+    this.#left.delete(seq);
     this.#open.add(seq);
     return true;
+  }
+
+  leave(seq: number): void {
+    this.#open.delete(seq);
+    this.#left.add(seq);
   }
 
   /** It is the sink's now, and not settled. */
@@ -35,6 +54,7 @@ export class Lane {
 
   settle(seq: number): void {
     this.#open.delete(seq);
+    this.#left.delete(seq);
     const least = this.#from(0);
     if (seq > least) this.#settled.add(seq);
     else this.#settled.cut(least);
@@ -69,6 +89,6 @@ export class Lane {
 
   /** The first from a seq on that is not settled. */
   #from(seq: number): number {
-    return Math.min(this.#open.from(seq), this.#heldFrom(seq));
+    return Math.min(this.#open.from(seq), this.#left.from(seq), this.#heldFrom(seq));
   }
 }

@@ -3,7 +3,8 @@ import type { JournalEvent } from '../core/event.ts';
 import type { EventLog } from '../core/journal.ts';
 
 export interface LoaderEvents {
-  readonly onLoaded: (events: readonly JournalEvent[]) => void;
+  /** @param after the seq that was asked for */
+  readonly onLoaded: (events: readonly JournalEvent[], after: number) => void;
   readonly onFailed: (reason: string) => void;
 }
 
@@ -31,7 +32,7 @@ export class Loader {
     this.#journal.read(after, room).then(
       (events) => {
         this.#isLoading = false;
-        if (events.length > 0 || this.#again) this.#events.onLoaded(events);
+        if (events.length > 0 || this.#again) this.#events.onLoaded(events, after);
       },
       (error: unknown) => {
         this.#isLoading = false;

@@ -12,13 +12,17 @@ export interface LoadingEvents {
   readonly onTurn: () => void;
 }
 
-/** What one sink is to have of the journal: what comes next, and again what the sink held and has lost. */
+/**
+ * What one sink is to have of the journal: what comes next, and again what the sink held and has lost, or what was left for
+ * want of room.
+ */
 export class Loading {
   readonly #options: FeedOptions;
   readonly #window: InFlightWindow;
   readonly #held: Held;
   readonly #loader: Loader;
   readonly #reloader: Loader;
+  readonly #leftLoader: Loader;
   readonly #giveWay: GiveWay;
 
   constructor(
@@ -39,8 +43,15 @@ export class Loading {
       onFailed,
     });
     this.#reloader = new Loader(options.journal, {
-      onLoaded: (events) => {
-        window.readmit(events);
+      onLoaded: (events, after) => {
+        window.readmit(events, after);
+        onLoaded();
+      },
+      onFailed,
+    });
+    this.#leftLoader = new Loader(options.journal, {
+      onLoaded: (events, after) => {
+        window.readmitLeft(events, after);
         onLoaded();
       },
       onFailed,
@@ -61,10 +72,13 @@ export class Loading {
 
   /** Reads what there is room for. */
   load(): void {
-    const { room, position } = this.#window;
+    const { room, toReload, isAnyKeepingUp, position } = this.#window;
     if (room === null) return;
-    const { toReload } = this.#held;
-    if (Number.isFinite(toReload)) return this.#reloader.load(toReload - 1, room);
+    // What the sink has lost goes first.
+    const lost = this.#held.toReload;
+    if (Number.isFinite(lost)) return this.#reloader.load(lost - 1, room);
+    if (Number.isFinite(toReload)) this.#leftLoader.load(toReload - 1, room);
+    if (!isAnyKeepingUp) return;
     const share = this.#giveWay.share(room, this.#options.journal.lastSeq - position);
     if (share !== null) this.#loader.load(position, share);
   }

@@ -19,6 +19,8 @@ export class Item implements Delivery {
   attempts = 0;
   /** Monotonic milliseconds of the first try; null before it. */
   firstTry: number | null = null;
+  /** It was tried, and has to be sent again. */
+  isInVain = false;
   /** It was held before, and is to be sent again: its event was settled among those in flight then. */
   readonly again: boolean;
   /** As it came. Private: a sink is given this item, and must not find in it what was cut out of the event. */
@@ -99,6 +101,8 @@ export interface Pending {
    * Call it once for all the items of a batch that are not waiting for a later retry.
    */
   release(settled: readonly Item[], again?: readonly Item[]): void;
+  /** Takes out what waits behind what is to be sent again of a key. */
+  drop(key: string | null): readonly Item[];
   /** These of a batch are released later, to be sent again; nothing of their users is taken before. */
   postpone(items: readonly Item[]): void;
 }
@@ -161,6 +165,10 @@ export class UserByUser implements Pending {
       this.#putFirst([...items, ...this.#takeHeld(key)]);
     }
     for (const item of settled) this.#putFirst(this.#takeHeld(item.key));
+  }
+
+  drop(key: string | null): readonly Item[] {
+    return this.#takeHeld(key);
   }
 
   /** They are out until then as it is. */

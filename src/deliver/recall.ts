@@ -9,6 +9,8 @@ export interface RoutesByName {
   readonly now: string;
   /** Null when nobody knows any more. */
   asOf(name: string): ((event: Addressed) => readonly Target[]) | null;
+  /** How many destinations of a sink there are. */
+  placesIn(sink: string): number;
 }
 
 /** Events that were loaded under the same routes: those after the chapter before, up to a seq. */
@@ -127,6 +129,7 @@ export function byName(accepted: () => AcceptedRoutes): RoutesByName {
     get now() {
       return accepted().name;
     },
+    placesIn: (sink) => accepted().placesIn(sink),
     asOf(name) {
       const routes = accepted().asOf(name);
       return routes === null ? null : (event) => routes.targetsOf(event);
@@ -134,7 +137,7 @@ export function byName(accepted: () => AcceptedRoutes): RoutesByName {
   };
 }
 
-const NEVER_CHANGED: RoutesByName = { now: '', asOf: () => null };
+const NEVER_CHANGED: RoutesByName = { now: '', asOf: () => null, placesIn: () => 0 };
 
 function read(chapter: Chapter): ReadChapter {
   const lanes = chapter.lanes.map(

@@ -93,12 +93,19 @@ export class Sending {
 
   /** Until the retries of a user come back nothing of that user is sent. */
   #scheduleRetries(later: Verdict['later'], settled: readonly Item[]): void {
-    const { options, pending } = this.#parts;
+    const { options, pending, window } = this.#parts;
     if (later.length === 0) return pending.release(settled);
     const groups = retryGroups(later);
-    pending.postpone(later.map(({ item }) => item));
+    const again = later.map(({ item }) => item);
+    pending.postpone(again);
+    window.inVain(again);
     pending.release(settled.filter((item) => !groups.has(item.key ?? item)));
     for (const { items, delayMs } of groups.values()) {
+      const [first] = items;
+      if (first !== undefined && window.isInTheWay(first)) {
+        window.leave([...items, ...pending.drop(first.key)]);
+        continue;
+      }
       options.clock.after(delayMs, () => {
         pending.release([], items);
         this.#events.onPending();

@@ -3,6 +3,7 @@ import type { JournalEvent } from '../core/event.ts';
 import type { Redaction } from '../core/redaction.ts';
 import { parseTarget, type Route, type Target } from '../core/route.ts';
 import type { RouteEra, RouteRecord, Succession } from '../core/route-record.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
 import { distinct, explicitTargets } from './explicit.ts';
 import { compileRoutes, type RouteTable } from './table.ts';
 
@@ -48,6 +49,7 @@ export class AcceptedRoutes {
   readonly #isAnyRedacted: boolean;
   readonly #earlier = new Map<string, AcceptedRoutes | null>();
   #name: string | null = null;
+  readonly #places = new Map<string, number>();
 
   constructor(record: RouteRecord) {
     this.#record = record;
@@ -97,6 +99,14 @@ export class AcceptedRoutes {
       ...later.flatMap((each) => this.#renamed(targetsIn(each, type), each.after + 1)),
       ...this.#now.routes.flatMap(({ to }) => to),
     ].flatMap((target) => (inSink(target) ? (target.redactions ?? []) : []));
+  }
+
+  /** How many destinations of a sink routes name, or have named. */
+  placesIn(sink: string): number {
+    return getOrMake(this.#places, sink, () => {
+      const all = [...this.#now.routes, ...this.#ever].flatMap(({ to }) => to);
+      return new Set(all.flatMap((target) => (target.sink === sink ? [target.destination] : []))).size;
+    });
   }
 
   /** Of the routes of now: the same for the same ones. */

@@ -66,7 +66,14 @@ export class ArrayJournal implements EventLog {
   }
 
   read(after: number, limits: { count: number; bytes: number }): Promise<readonly JournalEvent[]> {
-    return Promise.resolve(this.events.slice(after, after + limits.count));
+    const page: JournalEvent[] = [];
+    let bytes = 0;
+    for (const event of this.events.slice(after, after + limits.count)) {
+      bytes += event.body.length;
+      if (page.length > 0 && bytes > limits.bytes) break;
+      page.push(event);
+    }
+    return Promise.resolve(page);
   }
 
   subscribe(listener: (seq: number) => void): () => void {

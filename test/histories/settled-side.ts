@@ -39,9 +39,17 @@ export class FarSide {
   /** Confirmed, or refused, since there was last time for writing it down. */
   readonly fresh = new Set<string>();
   readonly faults: string[] = [];
+  /** By user and place, what is owed in the order in which it came. */
+  readonly #lines = new Map<string, string[]>();
 
   constructor(folder: string) {
     this.folder = folder;
+  }
+
+  owe(id: string, place: Place): void {
+    const line = lineOf(id, place);
+    this.#lines.set(line, [...(this.#lines.get(line) ?? []), `${id}@${place}`]);
+    this.owed.add(`${id}@${place}`);
   }
 
   take(id: string, place: Place): 'delivered' | 'refused' | 'down' {
@@ -52,6 +60,9 @@ export class FarSide {
       ...(this.got.has(name) && !this.putBack.has(name) && !this.unsure.has(name) ? ['confirmed'] : []),
     ];
     if (was.length > 0) this.faults.push(`${name} came again, and was ${was.join(', ')}`);
+    const line = this.#lines.get(lineOf(id, place)) ?? [];
+    for (const before of line.slice(0, line.indexOf(name)))
+      if (!this.#hasBeen(before)) this.faults.push(`${name} came before ${before}`);
     if (this.down.has(place)) return 'down';
     this.putBack.delete(name);
     if (this.refusing.has(place) && Number(id.slice(1)) % 3 === 0) {
@@ -62,7 +73,14 @@ export class FarSide {
     this.fresh.add(name);
     return 'delivered';
   }
+
+  #hasBeen(name: string): boolean {
+    return [this.got, this.refused, this.dropped, this.putBack].some((all) => all.has(name));
+  }
 }
+
+export const userOf = (id: string): string => `u${Number(id.slice(1)) % 4}`;
+const lineOf = (id: string, place: Place): string => `${userOf(id)} ${place}`;
 
 /** A run of the receiver as far as delivering goes, with a journal on disk. */
 export class Run {
@@ -131,9 +149,9 @@ export class Run {
   }
 
   async append(id: string, type: string): Promise<void> {
-    const event = makeEvent({ id, type: `${type}.x`, user: `u${Number(id.slice(1)) % 4}` });
+    const event = makeEvent({ id, type: `${type}.x`, user: userOf(id) });
+    for (const place of TO[type] ?? []) this.#far.owe(id, place);
     await this.journal.accept(event);
-    for (const place of TO[type] ?? []) this.#far.owed.add(`${id}@${place}`);
   }
 
   /** The sink by another config, with the same routes. */

@@ -61,13 +61,28 @@ const some = fc.integer({ min: 1, max: 3 });
 
 const anyStep: fc.Arbitrary<Step>[] = [
   fc
-    .tuple(fc.integer({ min: 1, max: 8 }), fc.constantFrom(...Object.keys(TO)), fc.nat(30))
+    .tuple(fc.integer({ min: 1, max: 25 }), fc.constantFrom(...Object.keys(TO)), fc.nat(30))
     .map(([count, type, turns]) =>
       command(`append ${count} ${type}`, turns, async (real) => {
         for (let n = 0; n < count; n += 1) await real.run.append(`e${(real.count += 1)}`, type);
       }),
     ),
   place.map((at) => command(`${at} down`, 3, ({ far }) => void far.down.add(at))),
+  fc.constant(
+    command('what the other place gets while one is down', 150, async (real) => {
+      const { down } = real.far;
+      const up = PLACES.find((at) => !down.has(at));
+      if (down.size !== 1 || up === undefined) return;
+      await goOn(real, 300);
+      const there = new Set([
+        ...real.far.got,
+        ...real.far.dropped,
+        ...(await real.run.letters()).map(({ name }) => name),
+      ]);
+      const missing = [...real.far.owed].filter((name) => name.endsWith(`@${up}`) && !there.has(name));
+      if (missing.length > 0) throw new Error(`${missing.join()} waits for a place that is down`);
+    }),
+  ),
   place.map((at) => command(`${at} up`, 40, ({ far }) => void far.down.delete(at))),
   place.map((at) => command(`${at} refuses`, 3, ({ far }) => void far.refusing.add(at))),
   place.map((at) => command(`${at} takes all`, 3, ({ far }) => void far.refusing.delete(at))),

@@ -62,6 +62,8 @@ export class Share implements EventLog {
     });
   }
 
+  readonly readsOnce = true;
+
   get troubles(): readonly SinkTrouble[] {
     return this.#reading.troubles;
   }
