@@ -37,6 +37,8 @@ export interface Handling {
   readonly redacted?: boolean;
   /** What an event goes without to a target in `only` that no route names for it. */
   readonly redactions?: readonly Redaction[];
+  /** The same of one target in `only`, by its name there. */
+  readonly without?: Readonly<Record<string, readonly Redaction[]>>;
   /** Its content was erased: an empty event that keeps its place and goes nowhere. */
   readonly erased?: boolean;
   /** Of what looks erased: it was never here, but set aside in quarantine. */

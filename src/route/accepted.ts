@@ -19,7 +19,7 @@ const MOST_TYPES = 1000;
 
 /** What a decision needs of an event. */
 export type Addressed = Pick<JournalEvent, 'seq' | 'type'> & {
-  readonly handling: Pick<JournalEvent['handling'], 'only' | 'redactions'>;
+  readonly handling: Pick<JournalEvent['handling'], 'only' | 'redactions' | 'without'>;
 };
 
 /**
@@ -71,9 +71,10 @@ export class AcceptedRoutes {
     return this.#ever;
   }
 
-  targetsOf({ seq, type, handling: { only, redactions } }: Addressed): readonly Target[] {
+  targetsOf({ seq, type, handling: { only, redactions, without } }: Addressed): readonly Target[] {
     if (only !== undefined) {
-      const targets = this.#renamed(only.map(parseTarget), seq);
+      const named = only.map((name) => withRedactions(parseTarget(name), without?.[name]));
+      const targets = this.#renamed(named, seq);
       return explicitTargets(targets, type, this.#now, { ever: this.#ever, before: redactions });
     }
     const era = this.#eraOf(seq);
@@ -198,6 +199,10 @@ export class AcceptedRoutes {
 
 function nameOf(era: RouteEra | undefined): string {
   return hash('sha256', JSON.stringify(era?.tables ?? []), 'base64url').slice(0, 16);
+}
+
+function withRedactions(target: Target, redactions: readonly Redaction[] | undefined): Target {
+  return redactions === undefined ? target : { ...target, redactions };
 }
 
 function targetsIn({ tables }: Era, type: string): readonly Target[] {

@@ -5,7 +5,7 @@ import type { RouteTable } from './table.ts';
 /**
  * Targets that were named for an event without asking its route: by a retried dead letter, or by a replay. What leaves is
  * decided here all the same: by the route that leads events of this type to that target; when none does, by every
- * redaction there is for its sink, and by what the event has had to go without before.
+ * redaction there is for its sink, by those it comes with, and by what the event has had to go without before.
  * @param ever routes that may say something about the sink beside those of `now`
  */
 export function explicitTargets(
@@ -15,7 +15,9 @@ export function explicitTargets(
   { ever = [], before = [] }: { ever?: readonly Route[]; before?: readonly Redaction[] | undefined } = {},
 ): readonly Target[] {
   const routes = [...now.routes, ...ever];
-  const isAny = routes.some(({ to }) => to.some(({ redactions }) => redactions !== undefined));
+  const isAny = [targets, ...routes.map(({ to }) => to)]
+    .flat()
+    .some(({ redactions }) => redactions !== undefined);
   if (!isAny && before.length === 0) return targets;
   const byRoute = now.routesFor(type).targets;
   return targets.map((target) => {
@@ -25,7 +27,7 @@ export function explicitTargets(
     const all = routes.flatMap(({ to }) =>
       to.flatMap((other) => (other.sink === sink ? (other.redactions ?? []) : [])),
     );
-    const redactions = distinct([...all, ...before]);
+    const redactions = distinct([...all, ...(target.redactions ?? []), ...before]);
     return redactions.length === 0 ? target : { ...target, redactions };
   });
 }

@@ -1,9 +1,10 @@
-import { writeFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { describeOnKafka } from '../support/kafka/cluster.ts';
-import { millrace } from '../support/millrace.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
+import { ServeProcess } from '../support/serve-process.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { Fleet, type FleetOptions } from './fleet.ts';
@@ -18,6 +19,8 @@ const body = (fields: object): Buffer =>
       ...fields,
     }),
   );
+
+const halfSecret = (n: number): Buffer => body({ data: { name: `hidden-${n}`, code: `shown-${n}` } });
 
 describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
   const makeFleet = async (options: Partial<FleetOptions> = {}): Promise<Fleet> => {
@@ -38,6 +41,33 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
     const places = await oracle.committed(`${fleet.name}.${sink}`, fleet.topic);
     return [...places.values()].reduce((sum, each) => sum + each, 0);
   };
+
+  test('what the routes redact does not leave, nor what a route that is gone had redacted when the event came', async () => {
+    const fleet = await makeFleet();
+    const { folder } = fleet;
+    const type = join(import.meta.dirname, '../process/dump-sink.ts');
+    const routed = (...routes: object[]): string =>
+      writeConfig(folder, {
+        journal: fleet.journal,
+        sinks: { dump: { type, folder } },
+        envelope: { userIds: 'text' },
+        routes,
+      });
+    const dumped = (): string =>
+      existsSync(join(folder, 'dump')) ? readFileSync(join(folder, 'dump'), 'utf8') : '';
+    const first = new ServeProcess(routed({ match: '*', to: 'dump', redact: '/data/name' }), { args: [] });
+    await first.listening();
+    expect((await postSigned(first.url, halfSecret(1))).json['status']).toBe('accepted');
+    await until('the first event', () => dumped().includes('shown-1'));
+    writeFileSync(join(folder, 'closed'), '');
+    expect((await postSigned(first.url, halfSecret(2))).json['status']).toBe('accepted');
+    expect(await first.kill('SIGTERM')).toMatchObject({ code: 0 });
+    rmSync(join(folder, 'closed'));
+    const second = new ServeProcess(routed({ match: 'labtest.', to: 'dump' }), { args: [] });
+    onTestFinished(async () => void (await second.kill('SIGKILL')));
+    await until('the second event', () => dumped().includes('shown-2'));
+    expect(dumped()).not.toContain('hidden');
+  });
 
   test('repeated to another receiver, also after all were killed: each event is at each sink once, in order', async () => {
     const fleet = await makeFleet({ sinks: ['one'], session: '3s' });

@@ -160,6 +160,15 @@ describe('what leaves for a target', () => {
       ['a', ['/new', '/old']],
       ['b', []],
     ]);
+    const carried = { only: ['b', 'a'], without: { b: [hiding('/then')] } };
+    expect(leaves(accepted, 11, 'z', carried)).toEqual([
+      ['b', []],
+      ['a', ['/new', '/old']],
+    ]);
+    expect(leaves(accepted, 11, 'x.1', carried)).toEqual([
+      ['b', ['/then']],
+      ['a', ['/new']],
+    ]);
     const own = { only: ['b:place'], redactions: [hiding('/own'), hiding('/own')] };
     expect(leaves(accepted, 11, 'y.1', own)).toEqual([['b', ['/own']]]);
   });

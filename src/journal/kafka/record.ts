@@ -130,8 +130,10 @@ function restOf(text: string | null): Rest | null {
 function isWritten({ source, at, headers, handling, key, again, reasons, letter }: Mapping): boolean {
   if (typeof source !== 'string' || !Number.isSafeInteger(at)) return false;
   if (!isRecord(headers) || !Object.values(headers).every(isText) || !isRecord(handling)) return false;
-  const { only } = handling;
+  const { only, without } = handling;
   if (only !== undefined && !(Array.isArray(only) && only.every(isText))) return false;
+  if (without !== undefined && !(isRecord(without) && Object.values(without).every(Array.isArray)))
+    return false;
   if (![key, again].every((each) => each === undefined || isText(each))) return false;
   if (reasons !== undefined && !(Array.isArray(reasons) && reasons.every(isRecord))) return false;
   return letter === undefined || (isRecord(letter) && isText(letter['sink']));

@@ -16,7 +16,7 @@ import type {
   QuarantinedEvent,
   Selection,
 } from '../../core/journal.ts';
-import { formatTarget, type Target } from '../../core/route.ts';
+import type { Route, Target } from '../../core/route.ts';
 import type { SinkTrouble } from '../../core/sink.ts';
 import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
 import type { KeyRef } from '../../seal/shared-keys.ts';
@@ -27,6 +27,7 @@ import { Ledger } from './ledger.ts';
 import { Letters } from './letters.ts';
 import type { Extra } from './record.ts';
 import { Recent, recentName } from './recent.ts';
+import { addressed } from './address.ts';
 import type { Appended, Records } from './records.ts';
 import { SharedLog } from './shared-log.ts';
 import { Share, type ShareOptions } from './share.ts';
@@ -125,9 +126,9 @@ export class KafkaJournal implements EventStore, ErasableStore {
     return Promise.resolve();
   }
 
-  /** Each event carries where it goes. */
-  acceptUnder(): Promise<RouteRecord> {
-    return Promise.resolve(NO_ROUTES);
+  /** Each event carries where it goes; what leaves for there is said by the routes of now, and those it was accepted under. */
+  acceptUnder(routes: readonly Route[]): Promise<RouteRecord> {
+    return Promise.resolve({ ...NO_ROUTES, eras: [{ after: 0, tables: [routes] }] });
   }
 
   logOf(sink: string): EventLog {
@@ -248,12 +249,12 @@ export class KafkaJournal implements EventStore, ErasableStore {
     use: KeyRef | null = null,
   ): Promise<Appended> {
     const { targetsOf, records } = this.#options;
-    const only = targetsOf({ type: event.type, handling }).map(formatTarget);
+    const handled = addressed(handling, targetsOf({ type: event.type, handling }));
     const user = event.user === null || event.user === '' ? null : Buffer.from(event.user.toWellFormed());
     // What is of no user is found again by its id; and a sealed record says nothing of whose it is.
     const to = { appender: this.#topics.events, place: user ?? Buffer.from(event.id), room };
     const key = records.keys === null ? user : null;
-    return records.append({ ...to, key }, event, { ...extra, handling: { ...handling, only } }, use);
+    return records.append({ ...to, key }, event, { ...extra, handling: handled }, use);
   }
 
   /** @param kind what it becomes: what was quarantined may be accepted later, and the other way round */
