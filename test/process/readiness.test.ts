@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
@@ -16,7 +16,7 @@ const PADDING = Buffer.alloc(200_000, 0x20);
 async function gated(journal: object) {
   const folder = await temporaryFolder();
   const config = writeConfig(folder, { journal, sinks: { gated: { type: GATED, folder } } });
-  const receiver = await ReceiverProcess.start(config);
+  const receiver = await Receiver.start(config);
   let n = 0;
   const post = async (): Promise<unknown> => {
     const { id, body } = madeUpEvent((n += 1));
