@@ -1,4 +1,4 @@
-import { hash, randomBytes } from 'node:crypto';
+import { createHash, hash, randomBytes } from 'node:crypto';
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -7,6 +7,7 @@ import type { ManifestChain } from '../../archive/manifest-chain.ts';
 import type { ManifestWriter } from '../../archive/manifest-writer.ts';
 import { CLAIMS_FOLDER } from '../../core/archive.ts';
 import type { JournalEvent } from '../../core/event.ts';
+import { IdSearch } from '../../core/id-search.ts';
 import type { ClaimCheck } from '../../core/sink.ts';
 import type { ObjectStore } from '../../core/storage.ts';
 import { ensureFolder, syncFolder } from '../../lib/durable.ts';
@@ -16,7 +17,7 @@ import { safeLevel } from './partition.ts';
 /**
  * Writes one whole event to a file of its own: `claim-checks/{team}/{day}/{time}#{type}#{id}.json[.gz]`. It appears
  * complete or not at all, and the same event has the same path. The service's own pipelines have the user in the place of
- * the day; here the path stays in the manifest, and in what points at it, when the user is erased.
+ * the day; here the path stays in the manifest, and in what points at it, when the user is erased. So an id that names its user is hashed.
  * It is in the manifest before anything points at it.
  */
 export async function keepInFolder(
@@ -69,8 +70,12 @@ async function presentContent(
 
 /** Hex digits in the name of what was redacted. */
 const CUT_NAME = 16;
+/** Hex digits that stand for an id. */
+const HASH_DIGITS = 32;
 
 interface Claim {
+  /** Of the event, or what stands for it. */
+  readonly id: string;
   readonly check: ClaimCheck;
   /** Folder of its path. */
   readonly place: string;
@@ -80,17 +85,38 @@ interface Claim {
 
 async function claimOf(event: JournalEvent, compress: boolean): Promise<Claim> {
   const time = new Date(event.receivedAt).toISOString().replaceAll(':', '');
-  const what = safeLevel(`${event.type}#${event.id}`).replaceAll('%23', '#');
   const place = [CLAIMS_FOLDER, safeLevel(event.team), time.slice(0, 10)].join('/');
   const sha256 = hash('sha256', event.body, 'hex');
+  const id = namesItsUser(event) ? standIn(event) : event.id;
+  const what = safeLevel(`${event.type}#${id}`).replaceAll('%23', '#');
   // Each redaction of an event is kept for itself: what one target may read is not for another.
   const cut = event.handling.redacted === true ? `~${sha256.slice(0, CUT_NAME)}` : '';
   const path = `${place}/${time}#${what}${cut}.json${compress ? '.gz' : ''}`;
   const content = compress ? await promisify(gzip)(event.body) : event.body;
-  return { check: { path, sha256, bytes: event.body.length }, place, content };
+  return { id, check: { path, sha256, bytes: event.body.length }, place, content };
 }
 
-function lineOf({ id, type }: JournalEvent, { check, content }: Claim) {
+/** In the letters that an erasure searches the manifest for, or, of an id that is a word or a number, as all of a word. */
+function namesItsUser({ id, user, clientUser }: JournalEvent): boolean {
+  const users = [user, clientUser].flatMap((each) => (each === null || each === '' ? [] : [each]));
+  const search = new IdSearch(users.map((each) => ({ request: '', by: 'user', id: each, team: null })));
+  const isAWord = (each: string): boolean => {
+    const text = each.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`);
+    return new RegExp(String.raw`(?<![\p{L}\p{N}])${text}(?![\p{L}\p{N}])`, 'u').test(id);
+  };
+  return search.finds(Buffer.from(JSON.stringify(id))) || users.some(isAWord);
+}
+
+/** The same for the same event. Of its bytes too: when they are erased, nobody can confirm a guess of the id. */
+function standIn({ source, id, body }: JournalEvent): string {
+  const digest = createHash('sha256')
+    .update(JSON.stringify([source, id]))
+    .update(body)
+    .digest('hex');
+  return `hash-${digest.slice(0, HASH_DIGITS)}`;
+}
+
+function lineOf({ type }: JournalEvent, { id, check, content }: Claim) {
   return {
     claim_check: id,
     file: check.path,
