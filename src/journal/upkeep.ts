@@ -62,7 +62,11 @@ export class Upkeep {
 
   #lookIn(delay: number): void {
     if (this.#isOver) return;
-    this.#cancel = this.#clock.after(delay, () => void this.#look());
+    this.#cancel?.();
+    this.#cancel = this.#clock.after(delay, () => {
+      this.#cancel = undefined;
+      void this.#look();
+    });
   }
 
   async #look(): Promise<void> {
@@ -75,6 +79,8 @@ export class Upkeep {
   }
 
   #noteShortage(detail: string): void {
+    // Unless it looks just now, and says itself when it looks again.
+    if (this.#full === null && this.#cancel !== undefined) this.#lookIn(FULL_EVERY);
     const since = this.#full?.since ?? this.#clock.now();
     this.#full = { code: 'journal_full', detail, since };
   }

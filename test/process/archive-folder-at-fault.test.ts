@@ -21,7 +21,7 @@ class Scene {
   readonly archive: string;
   readonly config: string;
   readonly acknowledged = new Map<string, Buffer>();
-  readonly receiver: Receiver;
+  receiver: Receiver;
 
   private constructor(folder: string, config: string, receiver: Receiver) {
     this.archive = join(folder, 'archive');
@@ -36,6 +36,11 @@ class Scene {
       delivery: { retryInitial: '50ms', retryMax: '500ms' },
     });
     return new Scene(folder, config, await Receiver.start(config));
+  }
+
+  async restart(): Promise<void> {
+    await this.receiver.kill('SIGTERM');
+    this.receiver = await Receiver.start(this.config);
   }
 
   /** Sends made-up events; settles when they are acknowledged. */
@@ -197,6 +202,10 @@ test.skipIf(noMount !== null)(
     expect(metrics).toMatch(/code="folder_unusable"/);
     await scene.send(10, 10);
     await until('the sink to be paused', async () => (await scene.sink()).lastError?.includes('EROFS'));
+    // A restart meanwhile ends nothing but the sink's work.
+    await scene.restart();
+    await until('the sink to be tried', async () => (await scene.sink()).lastError?.includes('EROFS'));
+    await scene.send(20, 10);
     unmount();
     await until('the trouble to be over', async () => {
       const { troubles, mode } = await scene.sink();

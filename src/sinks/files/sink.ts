@@ -1,6 +1,5 @@
 import type { ErasableStore } from '../../core/erasure.ts';
 import { isStoreUrl } from '../../core/place.ts';
-import { MillraceError } from '../../core/errors.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import {
   type ClaimCheck,
@@ -12,7 +11,6 @@ import {
   type SinkLimits,
   type SinkTrouble,
 } from '../../core/sink.ts';
-import { StorageError } from '../../core/storage.ts';
 import { onAbort, unlessAborted } from '../../lib/abort.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { KeyErasure } from '../../seal/key-erasure.ts';
@@ -30,7 +28,7 @@ import { placesOf } from './places.ts';
 import { recoverFolder } from './recover.ts';
 import { RecoveredIds } from './recovered-ids.ts';
 import type { FinishStep, RecoveredPart, Recovery, Target } from './target.ts';
-import { explain, FolderTroubles } from './troubles.ts';
+import { FolderTroubles, unopened } from './troubles.ts';
 import { Watch } from './watch.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';
@@ -128,12 +126,7 @@ export class FilesSink implements Sink {
     } catch (error) {
       this.#folder.release();
       await this.#closeSealer();
-      // It may be gone for a while: the receiver starts without it, and it is tried again.
-      if (error instanceof StorageError) throw new Error(explain(error), { cause: error });
-      if (isStoreUrl(this.#options.path) && error instanceof MillraceError) throw error;
-      throw new MillraceError('folder_unwritable', `${this.#folder.path}: ${explain(error)}`, {
-        cause: error,
-      });
+      throw unopened(this.#options.path, this.#folder.path, error);
     }
     this.#mode = 'open';
     this.#watch.start();

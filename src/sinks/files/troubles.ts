@@ -1,5 +1,6 @@
 import type { Clock } from '../../core/clock.ts';
-import { messageOf } from '../../core/errors.ts';
+import { MillraceError, messageOf } from '../../core/errors.ts';
+import { isStoreUrl } from '../../core/place.ts';
 import type { SinkTrouble } from '../../core/sink.ts';
 import { StorageError, type StorageFault } from '../../core/storage.ts';
 import { errorCode } from '../../lib/durable.ts';
@@ -52,6 +53,23 @@ export function explain(error: unknown): string {
     return `${message} (raise the limit of open files with ulimit -n)`;
   const advice = error instanceof StorageError ? ADVICE[error.fault] : undefined;
   return advice === undefined ? message : `${message} (${advice})`;
+}
+
+/** Of a disk that is full, at fault, or away: what was a folder once will be one again. */
+const PASSING: ReadonlySet<string> = new Set(
+  'ENOSPC EDQUOT EIO EROFS ESTALE ENOTCONN ETIMEDOUT EHOSTDOWN EMFILE ENFILE'.split(' '),
+);
+
+/**
+ * What a sink says that could not be opened. A store or a disk may be away for a while: the receiver starts without it, and
+ * it is tried again, which another error than a MillraceError asks for.
+ * @param place the config's path, a folder or a URL
+ */
+export function unopened(place: string, folder: string, error: unknown): Error {
+  if (error instanceof StorageError || PASSING.has(errorCode(error)))
+    return new Error(explain(error), { cause: error });
+  if (isStoreUrl(place) && error instanceof MillraceError) return error;
+  return new MillraceError('folder_unwritable', `${folder}: ${explain(error)}`, { cause: error });
 }
 
 /** None where time alone helps. */
