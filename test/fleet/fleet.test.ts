@@ -5,6 +5,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { describeOnKafka } from '../support/kafka/cluster.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ServeProcess } from '../support/serve-process.ts';
+import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { Fleet, type FleetOptions } from './fleet.ts';
@@ -71,8 +72,8 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
 
   test('repeated to another receiver, also after all were killed: each event is at each sink once, in order', async () => {
     const fleet = await makeFleet({ sinks: ['one'], session: '3s' });
-    const receivers = [await fleet.start('r1', 'receive'), await fleet.start('r2', 'receive')];
-    const deliverer = await fleet.start('d1', 'deliver');
+    const receivers: Serving[] = [await fleet.start('r1', 'receive'), await fleet.start('r2', 'receive')];
+    const deliverer = await fleet.startInside('d1', 'deliver');
     const urls = (): string[] => receivers.map(({ url }) => url);
     const users = Array.from({ length: 6 }, (_, n) => `user-${n}`);
     const send = (): Promise<unknown> =>
@@ -86,7 +87,7 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
     expect(await deliverer.kill('SIGTERM')).toMatchObject({ code: 0 });
     for (const each of receivers) await each.kill('SIGKILL');
     // In one process, which knows of nothing but the topics.
-    const both = await fleet.start('b1', 'both');
+    const both = await fleet.startInside('b1', 'both');
     const again = Buffer.from(
       JSON.stringify({
         event_type: 'daily.data.steps.updated',
@@ -112,7 +113,7 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
 
   test('what is set aside lies in topics, for the commands of anybody', async () => {
     const fleet = await makeFleet({ sinks: ['one'], sink: { refuse: 'unwanted.created' } });
-    const both = await fleet.start('b1', 'both');
+    const both = await fleet.startInside('b1', 'both');
     const config = fleet.config('cli');
     const run = async (...args: string[]): Promise<string> => {
       const { code, stdout, stderr } = await millrace([...args, '--config', config]);
@@ -172,7 +173,7 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
     const holds = join(folder, 'holds');
     const fleet = await makeFleet({ folder, sink: { holds, only: 'two' } });
     writeFileSync(holds, '');
-    const both = await fleet.start('b1', 'both');
+    const both = await fleet.startInside('b1', 'both');
     for (let n = 0; n < 5; n += 1) await fleet.send('user', () => [both.url]);
     await until('one to have all', () => fleet.given('one').length === 5);
     expect(fleet.given('two')).toEqual([]);
@@ -195,7 +196,7 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
     const holds = join(folder, 'holds');
     const fleet = await makeFleet({ folder, sinks: ['one'], sink: { holds, only: 'one' } });
     writeFileSync(holds, '');
-    const both = await fleet.start('b1', 'both');
+    const both = await fleet.startInside('b1', 'both');
     const config = fleet.config('b1');
     for (let n = 0; n < 5; n += 1) await fleet.send('gone', () => [both.url]);
     await until('the sink to be tried', async () => (await both.status()).sinks[0]?.retried !== 0);
@@ -213,7 +214,7 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
   test('what was retried from quarantine is known when it comes again', async () => {
     const fleet = await makeFleet({ sinks: ['one'] });
     fleet.envelope = { teams: ['other'] };
-    const strict = await fleet.start('b1', 'both');
+    const strict = await fleet.startInside('b1', 'both');
     const ids = ['msg_1', 'msg_2'];
     for (const id of ids)
       expect((await postSigned(strict.url, body({}), { id })).json['status']).toBe('quarantined');
@@ -226,7 +227,7 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
       ['b2', 4],
       ['b3', 6],
     ] as const) {
-      const both = await fleet.start(name, 'both');
+      const both = await fleet.startInside(name, 'both');
       for (const id of ids)
         expect((await postSigned(both.url, body({}), { id })).json['status']).toBe('accepted');
       await until('all to be looked at', async () => (await placeOf(fleet, 'one')) === records);
@@ -237,7 +238,7 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
 
   test('each known id with other bytes is set aside, also long after the first', async () => {
     const fleet = await makeFleet({ sinks: ['one'] });
-    const both = await fleet.start('b1', 'both');
+    const both = await fleet.startInside('b1', 'both');
     const config = fleet.config('b1');
     const list = async (): Promise<number> =>
       (await millrace(['quarantine', 'list', '--json', '--config', config])).stdout.split('\n').length - 1;
@@ -254,7 +255,7 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
   test('whatever is accepted can become a dead letter, however large it is', async () => {
     const sink = { refuse: 'unwanted.created' };
     const fleet = await makeFleet({ sinks: ['one'], sink, journal: { maxEventBytes: '64KiB' } });
-    const both = await fleet.start('b1', 'both');
+    const both = await fleet.startInside('b1', 'both');
     const config = fleet.config('b1');
     let [accepted, least, most] = [0, 30_000, 65_536];
     while (most - least > 1) {
@@ -278,7 +279,7 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
 
   test('a dead letter that several retry at once is sent once', async () => {
     const fleet = await makeFleet({ sinks: ['one'], sink: { refuse: 'unwanted.created' } });
-    const both = await fleet.start('b1', 'both');
+    const both = await fleet.startInside('b1', 'both');
     const config = fleet.config('b1');
     const status = async (): Promise<{
       deadLetters: number;

@@ -4,10 +4,17 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } fr
 import { join } from 'node:path';
 import type { KafkaOracle } from '../support/kafka/oracle.ts';
 import { writeConfig } from '../support/millrace.ts';
+import { Receiver } from '../support/receiver.ts';
 import { ServeProcess } from '../support/serve-process.ts';
 import { postSigned } from '../support/signed-events.ts';
 
 const HERE = import.meta.dirname;
+
+type Role = 'receive' | 'deliver' | 'both';
+
+function roleArgs(role: Role): string[] {
+  return role === 'both' ? [] : ['--role', role];
+}
 
 export interface FleetOptions {
   readonly folder: string;
@@ -88,9 +95,14 @@ export class Fleet {
     });
   }
 
+  /** Inside the test, for those that it does not kill. */
+  startInside(name: string, role: Role): Promise<Receiver> {
+    return Receiver.start(this.config(name), { args: roleArgs(role) });
+  }
+
   /** @param main what to run in place of the program as it is */
-  async start(name: string, role: 'receive' | 'deliver' | 'both', main?: string): Promise<ServeProcess> {
-    const args = role === 'both' ? [] : ['--role', role];
+  async start(name: string, role: Role, main?: string): Promise<ServeProcess> {
+    const args = roleArgs(role);
     const process = new ServeProcess(this.config(name), { args, ...(main === undefined ? {} : { main }) });
     this.processes.add(process);
     void process.exited.then(() => {

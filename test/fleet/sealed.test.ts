@@ -58,7 +58,7 @@ describeOnKafka('a fleet whose topics are sealed', {}, ({ addresses, oracle }) =
       const sink = { refuse: 'unwanted.created', holds, only: 'one' };
       const { fleet, keys } = await makeFleet({ folder, sink });
       fleet.envelope = { teams: ['team'] };
-      const both = [await fleet.start('b1', 'both'), await fleet.start('b2', 'both')];
+      const both = [await fleet.startInside('b1', 'both'), await fleet.startInside('b2', 'both')];
       const urls = (): string[] => both.map(({ url }) => url);
       for (const user of ['gone', 'stays']) {
         await postSigned(both[0]!.url, body(user, 'unwanted.created'), { id: `msg_refused_${user}` });
@@ -99,7 +99,7 @@ describeOnKafka('a fleet whose topics are sealed', {}, ({ addresses, oracle }) =
       );
       await Promise.all(both.map((each) => each.kill('SIGTERM')));
       // From the log, of which a half cannot be opened; and what came before is known.
-      both.splice(0, 2, await fleet.start('b3', 'both'));
+      both.splice(0, 2, await fleet.startInside('b3', 'both'));
       const again = Buffer.from(
         JSON.stringify({
           event_type: 'daily.data.steps.updated',
@@ -181,13 +181,13 @@ describeOnKafka('a fleet whose topics are sealed', {}, ({ addresses, oracle }) =
     };
     // From before it was set.
     const plain = await at({});
-    const blind = await plain.start('b1', 'both');
+    const blind = await plain.startInside('b1', 'both');
     for (let n = 0; n < 3; n += 1) await plain.send('u', () => [blind.url]);
     await until('it to be delivered', () => plain.isDelivered);
     await blind.kill('SIGTERM');
     const old = await plain.start('d1', 'deliver');
     expect((await millrace(['keys', 'begin', '--config', fleet.config('x1')])).code).toBe(0);
-    const receiver = await fleet.start('r1', 'receive');
+    const receiver = await fleet.startInside('r1', 'receive');
     await fleet.send('v', () => [receiver.url]);
     await until('it to say so', () => old.stderr.includes('journal.encrypt is missing'));
     expect((await fetch(`${old.adminUrl}/readyz`)).status).toBe(503);
@@ -241,7 +241,7 @@ describeOnKafka('a fleet whose topics are sealed', {}, ({ addresses, oracle }) =
       expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(keys) as unknown });
       expect(stderr).toContain(strangers.keys);
     }
-    await fleet.start('d1', 'deliver');
+    await fleet.startInside('d1', 'deliver');
     await until('it to be delivered', () => fleet.isDelivered);
     expect(fleet.given('one').filter((id) => id === 'msg_v_1')).toHaveLength(1);
     // What was never sealed is found, and named; of whoever has nothing of the kind nothing is left to do.
@@ -255,7 +255,7 @@ describeOnKafka('a fleet whose topics are sealed', {}, ({ addresses, oracle }) =
 
   test('an older copy of the keys that was restored is refused, and used when it has caught up', async () => {
     const { fleet, keys } = await makeFleet();
-    const receiver = await fleet.start('r1', 'receive');
+    const receiver = await fleet.startInside('r1', 'receive');
     const url = (): string[] => [receiver.url];
     for (const user of ['gone', 'stays']) await fleet.send(user, url);
     cpSync(keys, `${keys}.older`, { recursive: true });
@@ -281,14 +281,14 @@ describeOnKafka('a fleet whose topics are sealed', {}, ({ addresses, oracle }) =
     expect(opened(all, keysIn(keys, master))).toBe(all.length - 1);
     await until('who runs to go on', async () => (await fetch(`${receiver.adminUrl}/readyz`)).status === 200);
     await fleet.send('stays', url);
-    await fleet.start('d1', 'deliver');
+    await fleet.startInside('d1', 'deliver');
     await until('the others', () => fleet.given('one').includes('msg_stays_3'));
     expect(fleet.given('one')).toEqual(['msg_stays_1', 'msg_stays_2', 'msg_stays_3']);
   });
 
   test('an empty folder in place of the keys is no place: 503, no receipt; nothing is lost', async () => {
     const { fleet, keys } = await makeFleet();
-    const receiver = await fleet.start('r1', 'receive');
+    const receiver = await fleet.startInside('r1', 'receive');
     await fleet.send('gone', () => [receiver.url]);
     renameSync(keys, `${keys}.away`);
     mkdirSync(keys);
@@ -319,11 +319,11 @@ describeOnKafka('a fleet whose topics are sealed', {}, ({ addresses, oracle }) =
   test('is replayed, each event once, from where it was interrupted', async () => {
     const { fleet } = await makeFleet({ sinks: ['one', 'two'], sink: { refuse: 'unwanted.created' } });
     fleet.envelope = { teams: ['other'] };
-    const strict = await fleet.start('b0', 'both');
+    const strict = await fleet.startInside('b0', 'both');
     await postSigned(strict.url, body('user-0', 'a.created'), { id: 'msg_released' });
     await strict.kill('SIGTERM');
     fleet.envelope = {};
-    const both = [await fleet.start('b1', 'both'), await fleet.start('b2', 'receive')];
+    const both = [await fleet.startInside('b1', 'both'), await fleet.startInside('b2', 'receive')];
     const config = fleet.config('x1');
     await millrace(['quarantine', 'retry', '--all', '--config', config]);
     await postSigned(both[0]!.url, body('user-0', 'unwanted.created'), { id: 'msg_refused' });

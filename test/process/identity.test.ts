@@ -7,6 +7,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import type { Serving } from '../support/serving.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postSigned, SECRET, type Answer } from '../support/signed-events.ts';
 
@@ -42,7 +43,7 @@ test.each([1, 2])(
       server: { workers },
       signing: { secrets: [SECRET, OTHER_SECRET] },
     });
-    let receiver = await ReceiverProcess.start(config);
+    let receiver: Serving = await ReceiverProcess.start(config);
     const post = async (id: string, body: Buffer, secret = SECRET): Promise<Answer> =>
       postSigned(receiver.url, body, { id, secret });
     const [genuine, burnt, third, fourth] = bodies;
@@ -61,7 +62,7 @@ test.each([1, 2])(
     expect(await post('msg_b', genuine)).toMatchObject({ status: 202, json: REUSED });
     // The same after a restart.
     await receiver.kill('SIGKILL');
-    receiver = await ReceiverProcess.start(config);
+    receiver = await (workers === 1 ? Receiver : ReceiverProcess).start(config);
     expect(await post('msg_a', genuine)).toMatchObject({ status: 200, json: { status: 'duplicate' } });
     expect(await post('msg_a', fourth)).toMatchObject({ status: 202, json: REUSED });
     const kept = await quarantined(config);

@@ -5,6 +5,7 @@ import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
@@ -36,7 +37,7 @@ for (const workers of [1, 2]) {
   test(`a wrong secret shows in the log, in status and on the console, by reason: ${workers} receiving`, async () => {
     const folder = await temporaryFolder();
     const config = writeConfig(folder, { server: { workers } });
-    const receiver = await ReceiverProcess.start(config);
+    const receiver: Serving = await (workers === 1 ? Receiver : ReceiverProcess).start(config);
     for (let n = 0; n < 12; n += 1) {
       const { id, body } = madeUpEvent(n);
       expect((await postSigned(receiver.url, body, { id, secret: OTHER_SECRET })).status).toBe(401);
@@ -69,7 +70,7 @@ for (const workers of [1, 2]) {
 
   test(`idle connections in every place do not keep a sender out, and are counted: ${workers} receiving`, async () => {
     const folder = await temporaryFolder();
-    const receiver = await ReceiverProcess.start(
+    const receiver: Serving = await (workers === 1 ? Receiver : ReceiverProcess).start(
       writeConfig(folder, { server: { workers, maxConnections: 10 } }),
     );
     const port = Number(new URL(receiver.url).port);

@@ -8,6 +8,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Receiver } from '../support/receiver.ts';
 import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
@@ -41,7 +42,7 @@ test.each([1, 2])(
   async (workers) => {
     const folder = await temporaryFolder();
     const config = writeConfig(folder, { server: { workers }, schema: { alertTo: 'archive' } });
-    const reload = async (receiver: ReceiverProcess, schema: unknown): Promise<void> => {
+    const reload = async (receiver: Serving, schema: unknown): Promise<void> => {
       const written = JSON.parse(readFileSync(config, 'utf8')) as object;
       writeFileSync(config, JSON.stringify({ ...written, schema }));
       const count = () => receiver.logLines().filter(({ msg }) => msg === 'reloaded').length;
@@ -56,7 +57,7 @@ test.each([1, 2])(
     await told(one, '/data/glucose');
     await one.kill('SIGKILL');
 
-    const two = await ReceiverProcess.start(config);
+    const two: Serving = await (workers === 1 ? Receiver : ReceiverProcess).start(config);
     await post(two, { steps: 1, glucose: 5 });
     await post(two, { steps: 1, vo2: 40 });
     await told(two, '/data/vo2');

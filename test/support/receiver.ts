@@ -2,6 +2,11 @@ import { onTestFinished } from 'vitest';
 import { type Inside, type RunOptions, runInside } from './millrace.ts';
 import { type Exit, Serving } from './serving.ts';
 
+interface ReceiverOptions extends Pick<RunOptions, 'env'> {
+  /** More of the command line. */
+  readonly args?: readonly string[];
+}
+
 /**
  * `millrace serve` inside the test: a process of its own takes longer to start than most tests need. `ReceiverProcess` is for
  * what only a process does. It stops when the test ends.
@@ -11,9 +16,13 @@ export class Receiver extends Serving {
   readonly exited: Promise<Exit>;
 
   /** Starts one and returns at once. */
-  constructor(config: string, options: Pick<RunOptions, 'env'> = {}) {
+  constructor(config: string, options: ReceiverOptions = {}) {
     super(config);
-    this.#run = runInside(['serve', '--config', config], options, (name, text) => (this[name] += text));
+    this.#run = runInside(
+      ['serve', '--config', config, ...(options.args ?? [])],
+      options,
+      (name, text) => (this[name] += text),
+    );
     this.exited = this.#run.exited.then((code) => ({ code, signal: null }));
     onTestFinished(async () => {
       await this.kill('SIGTERM');
@@ -21,7 +30,7 @@ export class Receiver extends Serving {
   }
 
   /** Starts one and returns once it listens. */
-  static async start(config: string, options: Pick<RunOptions, 'env'> = {}): Promise<Receiver> {
+  static async start(config: string, options: ReceiverOptions = {}): Promise<Receiver> {
     const receiver = new Receiver(config, options);
     await receiver.listening();
     return receiver;

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
+import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
@@ -20,6 +21,7 @@ import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.acl.AclPermissionType;
+import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.resource.PatternType;
 import org.apache.kafka.common.resource.ResourcePattern;
 import org.apache.kafka.common.resource.ResourceType;
@@ -70,6 +72,18 @@ public final class Oracle {
     NewTopic topic = new NewTopic(words[1], Integer.parseInt(words[2]), Short.parseShort(words[3])).configs(config);
     try (Admin admin = Admin.create(properties)) {
       admin.createTopics(List.of(topic)).all().get();
+      // The brokers hear of it a moment after the controller has made it.
+      while (!isKnown(admin, words[1])) Thread.sleep(10);
+    }
+  }
+
+  private static boolean isKnown(Admin admin, String topic) throws Exception {
+    try {
+      admin.describeTopics(List.of(topic)).allTopicNames().get();
+      return true;
+    } catch (ExecutionException error) {
+      if (error.getCause() instanceof UnknownTopicOrPartitionException) return false;
+      throw error;
     }
   }
 
