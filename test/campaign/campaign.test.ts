@@ -13,7 +13,7 @@ vi.setConfig({ testTimeout: 300_000, maxConcurrency: 2 });
 const FAIL_OTHERWISE: ReadonlySet<string> = new Set(['two-processes', 'power-cut']);
 
 const SHORT: Readonly<Record<string, { readonly fault: string; readonly cycles: number }>> = {
-  kill: { fault: 'fault 01: kill -9 under load', cycles: 5 },
+  kill: { fault: 'fault 01: kill -9 under load', cycles: 3 },
   'power-cut': { fault: 'fault 02: power cut under load', cycles: 1 },
   'disk-full': { fault: 'fault 06: disk full', cycles: 1 },
   eio: { fault: 'fault 07: EIO on fsync', cycles: 1 },
