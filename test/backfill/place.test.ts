@@ -11,69 +11,68 @@ import { environment, sandbox } from './support.ts';
 
 const LOADED = ['--loaded-at', '2026-11-21T10:00:00Z'];
 
-describeOnStores(' as the place of fetched tables', async (emulator, scheme) => {
-  const proxy = await startFaultProxy(emulator.url);
-  afterAll(() => proxy.stop());
-  const bucket = await emulator.bucket('tables');
-  let places = 0;
+describeOnStores(
+  ' as the place of fetched tables',
+  async (emulator) => {
+    const proxy = await startFaultProxy(emulator.url);
+    afterAll(() => proxy.stop());
+    const bucket = await emulator.bucket('tables');
+    let places = 0;
 
-  async function place() {
-    const url = `${bucket}/${(places += 1)}`;
-    const store = await openStore(url, storageSettings(emulator.settings()));
-    onTestFinished(() => {
-      proxy.inject(() => null);
-      vi.unstubAllEnvs();
-      return store.close();
-    });
-    vi.stubEnv('AWS_ENDPOINT_URL_S3', proxy.url);
-    vi.stubEnv('AWS_REGION', 'us-east-1');
-    vi.stubEnv('AWS_ACCESS_KEY_ID', 'made-up');
-    vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'made-up');
-    const objects = async (): Promise<Record<string, string>> => {
-      const found: Record<string, string> = {};
-      for await (const { key } of store.list('')) found[key] = (await readWhole(store, key)).toString();
-      return found;
-    };
-    return { url, objects, work: await temporaryFolder() };
-  }
-
-  // The commands find the others by their configs, and this one by variables.
-  it.skipIf(scheme !== 's3')('pull: the files of a folder, once, wherever it was ended', async () => {
-    const service = await sandbox({ users: 2 });
-    const env = environment(service);
-    const cwd = await temporaryFolder();
-    await millrace(['pull', 'markers', '--out', cwd, ...LOADED], { env, cwd });
-    const expected = filesIn(cwd);
-    expect(Object.keys(expected)).toContain('markers.ndjson');
-    const { url, objects, work } = await place();
-    const pull = (folder = work, ...args: string[]) =>
-      millrace(['pull', 'markers', '--out', url, '--work', folder, ...LOADED, ...args], { env, cwd });
-    // Ended before anything is there, before the last file, and before the list of them.
-    for (const part of ['_pull-markers/begun', 'markers.ndjson', '_pull-markers/files']) {
-      let isEnded = false;
-      // From here on there is no store.
-      proxy.inject(({ url: path, method }) => {
-        if (isEnded) return 'cut';
-        isEnded = method === 'PUT' && path?.includes(part) === true;
-        return isEnded ? 'lost' : null;
+    async function place() {
+      const url = `${bucket}/${(places += 1)}`;
+      const store = await openStore(url, storageSettings(emulator.settings()));
+      onTestFinished(() => {
+        proxy.inject(() => null);
+        vi.unstubAllEnvs();
+        return store.close();
       });
-      expect((await pull()).code).not.toBe(0);
+      vi.stubEnv('AWS_ENDPOINT_URL_S3', proxy.url);
+      vi.stubEnv('AWS_REGION', 'us-east-1');
+      vi.stubEnv('AWS_ACCESS_KEY_ID', 'made-up');
+      vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'made-up');
+      const objects = async (): Promise<Record<string, string>> => {
+        const found: Record<string, string> = {};
+        for await (const { key } of store.list('')) found[key] = (await readWhole(store, key)).toString();
+        return found;
+      };
+      return { url, objects, work: await temporaryFolder() };
     }
-    proxy.inject(() => null);
-    const ended = await pull();
-    expect([ended.code, ended.stderr]).toEqual([0, expect.any(String)]);
-    expect(tablesOf(await objects())).toEqual(expected);
-    expect(readdirSync(work)).toEqual([]);
-    const again = await pull();
-    expect([again.code, again.stderr]).toEqual([2, expect.stringContaining('name another place')]);
-    const other = await pull(await temporaryFolder());
-    expect(other.code).toBe(2);
-    expect(tablesOf(await objects())).toEqual(expected);
-  });
 
-  it.skipIf(scheme !== 's3')(
-    'backfill: a second machine is refused and told who was first, and the first continues',
-    async () => {
+    it('pull: the files of a folder, once, wherever it was ended', async () => {
+      const service = await sandbox({ users: 2 });
+      const env = environment(service);
+      const cwd = await temporaryFolder();
+      await millrace(['pull', 'markers', '--out', cwd, ...LOADED], { env, cwd });
+      const expected = filesIn(cwd);
+      expect(Object.keys(expected)).toContain('markers.ndjson');
+      const { url, objects, work } = await place();
+      const pull = (folder = work, ...args: string[]) =>
+        millrace(['pull', 'markers', '--out', url, '--work', folder, ...LOADED, ...args], { env, cwd });
+      // Ended before anything is there, before the last file, and before the list of them.
+      for (const part of ['_pull-markers/begun', 'markers.ndjson', '_pull-markers/files']) {
+        let isEnded = false;
+        // From here on there is no store.
+        proxy.inject(({ url: path, method }) => {
+          if (isEnded) return 'cut';
+          isEnded = method === 'PUT' && path?.includes(part) === true;
+          return isEnded ? 'lost' : null;
+        });
+        expect((await pull()).code).not.toBe(0);
+      }
+      proxy.inject(() => null);
+      const ended = await pull();
+      expect([ended.code, ended.stderr]).toEqual([0, expect.any(String)]);
+      expect(tablesOf(await objects())).toEqual(expected);
+      expect(readdirSync(work)).toEqual([]);
+      const again = await pull();
+      expect([again.code, again.stderr]).toEqual([2, expect.stringContaining('name another place')]);
+      const other = await pull(await temporaryFolder());
+      expect(other.code).toBe(2);
+      expect(tablesOf(await objects())).toEqual(expected);
+    });
+
+    it('backfill: a second machine is refused and told who was first, and the first continues', async () => {
       const service = await sandbox({ users: 3 });
       const env = environment(service);
       const cwd = await temporaryFolder();
@@ -95,9 +94,11 @@ describeOnStores(' as the place of fetched tables', async (emulator, scheme) => 
         files: expect.arrayContaining([`${url}/meals.ndjson`]) as unknown,
       });
       expect(tablesOf(await objects())).toEqual(filesIn(cwd));
-    },
-  );
-});
+    });
+    // The commands find the others by their configs, and this one by variables.
+  },
+  ['s3'],
+);
 
 const filesIn = (folder: string): Record<string, string> =>
   Object.fromEntries(

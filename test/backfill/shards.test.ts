@@ -133,24 +133,29 @@ describe('a backfill in shards', () => {
   });
 });
 
-describeOnStores(' as the place of shards', async (emulator, scheme) => {
-  it.runIf(scheme === 's3')('a summary of those whose files are all put', async () => {
-    const service = await sandbox({ users: 4 });
-    const url = `${await emulator.bucket('shards')}/history`;
-    const env = {
-      ...environment(service),
-      AWS_ENDPOINT_URL_S3: emulator.url,
-      AWS_REGION: 'us-east-1',
-      AWS_ACCESS_KEY_ID: 'made-up',
-      AWS_SECRET_ACCESS_KEY: 'made-up',
-    };
-    for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
-    const cwd = await temporaryFolder();
-    const run = (...args: string[]) => millrace(['backfill', '--out', url, '--json', ...args], { env, cwd });
-    expect((await run(...FLAGS, '--shard', '1/2')).code).toBe(0);
-    expect(lastLine(await run('--summary'))).toMatchObject({ ok: false, incomplete: ['shard-2-of-2'] });
-    expect((await run(...FLAGS, '--shard', '2/2')).code).toBe(0);
-    const meals = (await mealIds(service, RANGE)).length;
-    expect(lastLine(await run('--summary'))).toMatchObject({ ok: true, shards: 2, users: 4, meals });
-  });
-});
+describeOnStores(
+  ' as the place of shards',
+  (emulator) => {
+    it('a summary of those whose files are all put', async () => {
+      const service = await sandbox({ users: 4 });
+      const url = `${await emulator.bucket('shards')}/history`;
+      const env = {
+        ...environment(service),
+        AWS_ENDPOINT_URL_S3: emulator.url,
+        AWS_REGION: 'us-east-1',
+        AWS_ACCESS_KEY_ID: 'made-up',
+        AWS_SECRET_ACCESS_KEY: 'made-up',
+      };
+      for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+      const cwd = await temporaryFolder();
+      const run = (...args: string[]) =>
+        millrace(['backfill', '--out', url, '--json', ...args], { env, cwd });
+      expect((await run(...FLAGS, '--shard', '1/2')).code).toBe(0);
+      expect(lastLine(await run('--summary'))).toMatchObject({ ok: false, incomplete: ['shard-2-of-2'] });
+      expect((await run(...FLAGS, '--shard', '2/2')).code).toBe(0);
+      const meals = (await mealIds(service, RANGE)).length;
+      expect(lastLine(await run('--summary'))).toMatchObject({ ok: true, shards: 2, users: 4, meals });
+    });
+  },
+  ['s3'],
+);
