@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { compactArchive, type CompactReport } from '../archive/compact.ts';
+import { MANIFEST } from '../core/archive.ts';
 import { EXIT } from '../core/errors.ts';
 import { formatBytes, parseBytes, parseDuration } from '../lib/units.ts';
 import { visible } from '../lib/visible.ts';
@@ -64,7 +65,7 @@ function targetSize(text: string): number {
 async function compact(path: string, options: Options, io: Io): Promise<void> {
   const { targetSize: targetBytes, minAge, json = false, dryRun = false } = options;
   const config = options.config === undefined ? null : configOf(options, io).config;
-  if (!dryRun) actAsOwnerOf(path, io);
+  if (!dryRun) actAsOwnerOf(path, MANIFEST, io);
   const status = new StatusLine(io);
   const made: { file: string; files: number; bytes: number }[] = [];
   const problems: { file: string; reason: string }[] = [];

@@ -7,6 +7,7 @@ import { repairArchive, type RepairAction } from '../archive/repair.ts';
 import type { Difference } from '../archive/report.ts';
 import { verifyArchive, type VerifyOptions, type VerifyReport } from '../archive/verify.ts';
 import { eachSecret } from '../config/secrets.ts';
+import { MANIFEST } from '../core/archive.ts';
 import { SEGMENTS } from '../core/archive-segments.ts';
 import { EXIT } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
@@ -130,7 +131,7 @@ async function work(
 ): Promise<{ report: VerifyReport; actions: readonly RepairAction[] | null }> {
   if (options.repair !== true) return { report: await verifyArchive(path, how), actions: null };
   const dryRun = options.dryRun === true;
-  if (!dryRun) actAsOwnerOf(path, io);
+  if (!dryRun) actAsOwnerOf(path, MANIFEST, io);
   const onAction = ({ action, file, detail }: RepairAction): void => {
     const line = `${dryRun ? 'would     ' : 'repair    '} ${action.replace('_', ' ')} ${file}: ${detail}`;
     if (options.json === true) note(io, line);

@@ -26,10 +26,10 @@ export interface Io {
    */
   whenOutputIsLost(then: 'end' | 'stay'): void;
   /**
-   * Has a process of root act as the user who owns a folder; left out where the process is not the command's own.
+   * Has a process of root act as the user who owns a file or folder; left out where the process is not the command's own.
    * @returns the user's name; null when nothing has changed
    */
-  readonly actAsOwnerOf?: (folder: string) => string | null;
+  readonly actAsOwnerOf?: (path: string) => string | null;
   /** The code the process ends with once the command has returned; see EXIT. */
   setExit(code: number): void;
 }

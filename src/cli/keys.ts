@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { EXIT, MillraceError } from '../core/errors.ts';
 import { openProof, readProof } from '../proof/open.ts';
-import { KeyStore } from '../seal/key-store.ts';
+import { KEYS, KeyStore } from '../seal/key-store.ts';
 import { DestroyedKeys } from '../seal/destroyed-keys.ts';
 import { newMasterKey } from '../seal/master-key.ts';
 import type { KeyPlace as SharedPlace } from '../seal/key-place.ts';
@@ -189,7 +189,7 @@ async function placesOf(options: Options, io: Io): Promise<KeyPlace[]> {
   const [first] = places;
   if (first === undefined)
     throw usageError('say which keys: --keys FOLDER, or --config FILE with a files sink that has encrypt');
-  actAsOwnerOf(first.path, io);
+  actAsOwnerOf(first.path, KEYS, io);
   return places;
 }
 

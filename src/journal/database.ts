@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { makeFolder, OWNER_ONLY } from '../lib/durable.ts';
+import { DATABASE } from './local.ts';
 import { IDS_OF_BEFORE } from './dedup.ts';
 import { readOwner } from './owner.ts';
 import { walBytesFor } from './space.ts';
 
 /** From 4 on the events lie in segments. */
 export const VERSION = 4;
-const FILE = 'journal.db';
 /** Bytes. */
 const PAGE = 8192;
 
@@ -83,7 +83,7 @@ const ATTEMPTS = 4;
 const PAUSE = 20;
 
 function openOnce(folder: string, create: boolean): Database.Database {
-  const file = join(folder, FILE);
+  const file = join(folder, DATABASE);
   if (!create && !existsSync(file)) {
     throw new MillraceError('journal_missing', `${file} does not exist; \`millrace serve\` creates it`);
   }
@@ -94,10 +94,11 @@ function openOnce(folder: string, create: boolean): Database.Database {
       cause: error,
     });
   }
-  for (const name of [FILE, `${FILE}-wal`, `${FILE}-journal`]) refuseUnlessPlain(join(folder, name));
+  for (const name of [DATABASE, `${DATABASE}-wal`, `${DATABASE}-journal`])
+    refuseUnlessPlain(join(folder, name));
   let db: Database.Database;
   try {
-    for (const name of [FILE, `${FILE}-wal`, `${FILE}-journal`]) keepPrivate(join(folder, name));
+    for (const name of [DATABASE, `${DATABASE}-wal`, `${DATABASE}-journal`]) keepPrivate(join(folder, name));
     // SQLite gives what it makes beside the file the file's own mode.
     if (!existsSync(file)) closeSync(openSync(file, 'wx', OWNER_ONLY));
     db = new Database(file, { timeout: 0 });

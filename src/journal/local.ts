@@ -8,3 +8,6 @@ export interface Waiting {
 export function isLocal({ acknowledge, journal }: Waiting): boolean {
   return acknowledge === 'journaled' && journal.type === 'local';
 }
+
+/** The name of a journal's database, in its folder. */
+export const DATABASE = 'journal.db';

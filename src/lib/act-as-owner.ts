@@ -8,14 +8,14 @@ const ROOT = 0;
 const system: NodeJS.Process & { initgroups?(user: number, group: number): void } = process;
 
 /**
- * Has a process of root act from now on as the user who owns a folder: its owner could not write what root creates there. A
- * folder that is missing belongs to who owns the one it will lie in. Nothing changes for others, or in a folder of root's.
+ * Has a process of root act from now on as the user who owns a file or folder: its owner could not write what root creates there.
+ * What is missing belongs to who owns the folder it will lie in. Nothing changes for others, or for what is root's.
  * @returns the name of the user that this process acts as now; null when nothing has changed
  * @throws the system's error where this root may not act as others
  */
-export function actAsOwnerOf(folder: string): string | null {
+export function actAsOwnerOf(path: string): string | null {
   if (process.geteuid?.() !== ROOT) return null;
-  const { uid, gid } = ownerOf(resolve(folder));
+  const { uid, gid } = ownerOf(resolve(path));
   if (uid === ROOT) return null;
   try {
     system.initgroups?.(uid, gid);

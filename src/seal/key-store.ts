@@ -13,7 +13,7 @@ import { Serial } from '../lib/serial.ts';
 import { newHeader } from './key-file.ts';
 import { KeyRing } from './key-ring.ts';
 
-const FILE = 'keys.bin';
+export const KEYS = 'keys.bin';
 const LOCK = 'lock';
 
 /** A key and its id. */
@@ -94,10 +94,10 @@ export class KeyStore {
       const folder = await realpath(wanted);
       const refusal = (by: string) => new MillraceError('keys_in_use', `${folder} is held by ${by}`);
       lock = await own(join(folder, LOCK), refusal);
-      await rm(join(folder, `${FILE}${UNFINISHED}`), { force: true });
-      const file = join(folder, FILE);
+      await rm(join(folder, `${KEYS}${UNFINISHED}`), { force: true });
+      const file = join(folder, KEYS);
       if (lstatSync(file, { throwIfNoEntry: false }) === undefined)
-        await writeDurably(folder, FILE, newHeader(master).header, OWNER_ONLY);
+        await writeDurably(folder, KEYS, newHeader(master).header, OWNER_ONLY);
       else await syncFound(file);
       let ring = await KeyRing.read(file, master);
       const { destroyed } = ring;
@@ -128,7 +128,7 @@ export class KeyStore {
    */
   static async read(path: string, master: Buffer): Promise<KeyRing> {
     try {
-      return await KeyRing.read(join(resolve(path), FILE), master);
+      return await KeyRing.read(join(resolve(path), KEYS), master);
     } catch (error) {
       throw unusable(path, error);
     }
@@ -210,7 +210,7 @@ export class KeyStore {
     return this.#serial.run(async () => {
       const { file, count } = this.#ring.rewrapped(master);
       await replaceFile(this.path, file);
-      this.#ring = await KeyRing.read(join(this.path, FILE), master);
+      this.#ring = await KeyRing.read(join(this.path, KEYS), master);
       await this.#file.close();
       this.#file = fileOf(this.path, this.#ring);
       return count;
@@ -239,14 +239,14 @@ export class KeyStore {
 }
 
 function fileOf(folder: string, { end }: KeyRing): AppendFile {
-  return new AppendFile(join(folder, FILE), end);
+  return new AppendFile(join(folder, KEYS), end);
 }
 
 /** Another file in its place. The old one is overwritten: a copy of the disk is not to find keys in what it leaves. */
 async function replaceFile(folder: string, content: Buffer): Promise<void> {
-  const old = await openPlain(join(folder, FILE), READ_WRITE);
+  const old = await openPlain(join(folder, KEYS), READ_WRITE);
   try {
-    await writeDurably(folder, FILE, content, OWNER_ONLY);
+    await writeDurably(folder, KEYS, content, OWNER_ONLY);
     const { size } = await old.stat();
     await writeAll(old, randomBytes(size), 0);
     await old.sync();

@@ -6,7 +6,7 @@ import { resolveConfig } from '../../config/load.ts';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { startDraining, type Left } from '../../drain.ts';
 import { parseDuration } from '../../lib/units.ts';
-import { actAsOwnerOf } from '../as-owner.ts';
+import { actAsOwnerOfJournal } from '../as-owner.ts';
 import { configOption, type CommonFlags } from '../config-options.ts';
 import { note, print, type Io } from '../io.ts';
 import { createLog } from '../log.ts';
@@ -48,7 +48,7 @@ export function drainCommand(io: Io): Command {
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const loaded = await resolveConfig({ file: options.config, env: io.env });
-      actAsOwnerOf(options.journal, io);
+      actAsOwnerOfJournal(options.journal, io);
       const left = await drain(loaded, options, io);
       const isEmpty = Object.keys(left.waiting).length + left.deadLetters + left.quarantined === 0;
       if (options.json === true) print(io, JSON.stringify(document(isEmpty, left)));
