@@ -35,8 +35,10 @@ export class RouteRecords {
     const newest = record.eras.at(-1);
     if (newest !== undefined && JSON.stringify(newest.tables) === JSON.stringify([routes]))
       return found.heirs.some(({ upTo }) => upTo === null) ? this.#save(record) : found;
-    // An era in which nothing came is none.
-    const before = record.eras.filter(({ after }) => after < lastSeq || (after === 0 && lastSeq > 0));
+    // An era in which nothing came is none; but what it redacted is not to leave because another one follows.
+    const before = record.eras.filter(
+      (era) => era.after < lastSeq || (era.after === 0 && lastSeq > 0) || isRedacting(era),
+    );
     return this.#save(
       forget({ ...record, eras: [...before, { after: lastSeq, tables: [routes] }] }, firstSeq),
     );
@@ -68,6 +70,10 @@ export class RouteRecords {
     this.#checkpoints.save(KEY, JSON.stringify(record));
     return record;
   }
+}
+
+function isRedacting({ tables }: RouteEra): boolean {
+  return tables.flat().some(({ to }) => to.some(({ redactions }) => redactions !== undefined));
 }
 
 /** Without the oldest eras and successions, if no event of theirs is left. */
