@@ -1,0 +1,202 @@
+import fc from 'fast-check';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { systemClock } from '../../src/core/clock.ts';
+import type { Route } from '../../src/core/route.ts';
+import { Delivery, type DeliveryPlan } from '../../src/deliver/delivery.ts';
+import { Dispatcher } from '../../src/deliver/dispatcher.ts';
+import { LiveSinks } from '../../src/deliver/live-sinks.ts';
+import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
+import { Cell } from '../../src/lib/live.ts';
+import { DEFAULT_FIELDS } from '../../src/validate/envelope.ts';
+import { makeEvent } from '../support/events.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { until } from '../support/until.ts';
+import {
+  type Mode,
+  type Name,
+  type Routing,
+  SECRETS,
+  SINKS,
+  type Type,
+  TYPES,
+  World,
+} from './redaction-world.ts';
+import { silentLog } from './support.ts';
+
+vi.setConfig({ testTimeout: 600_000 });
+
+type Step =
+  | { readonly do: 'post'; readonly type: Type }
+  | { readonly do: 'reload' | 'restart'; readonly to: Routing }
+  | { readonly do: 'mode'; readonly sink: Name; readonly mode: Mode }
+  | { readonly do: 'retry' };
+
+const leaving = fc.constantFrom(null, [], ['x'], ['y'], ['x', 'y']);
+const toSinks = fc.record({ one: leaving, two: leaving });
+const routings: fc.Arbitrary<Routing> = fc.record({ 'a.': toSinks, 'b.': toSinks });
+const modes = fc.constantFrom<Mode>('takes', 'holds', 'down', 'refuses');
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('post' as const), type: fc.constantFrom(...TYPES) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constantFrom('reload' as const, 'restart' as const), to: routings }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constant('mode' as const), sink: fc.constantFrom(...SINKS), mode: modes }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('retry' as const) }) },
+);
+
+const isErased = (): boolean => false;
+
+/** Each takes a journal on disk, some of them several times; a tenth of what the histories of `test/histories` are. */
+const RUNS = Math.ceil(Number(process.env['MILLRACE_HISTORIES'] ?? 150) / 10);
+
+const routesOf = (routing: Routing): readonly Route[] =>
+  TYPES.map((type) => ({
+    match: [type],
+    to: SINKS.flatMap((sink) => {
+      const names = routing[type][sink];
+      if (names === null) return [];
+      const redactions = [{ redact: names.map((name) => `/data/${name}`), fields: DEFAULT_FIELDS }];
+      return [{ sink, destination: null, ...(names.length === 0 ? {} : { redactions }) }];
+    }),
+  }));
+
+function planOf(world: World, routing: Routing): DeliveryPlan {
+  const routes = routesOf(routing);
+  const sinks = SINKS.map((name) => {
+    const own = JSON.stringify(TYPES.map((type) => routing[type][name]));
+    const module = { parseOptions: (value: unknown) => value, createSink: () => world.sinkNamed(name) };
+    const redacting = /[xy]/.test(own) ? own : null;
+    return [
+      name,
+      { module, options: {}, keeper: null, continues: null, fingerprint: own, redacting },
+    ] as const;
+  });
+  return { sinks: new Map(sinks), config: { routes } };
+}
+
+async function start(world: World, path: string, routing: Routing) {
+  const journal = await SqliteJournal.open({
+    path,
+    retention: 1e9,
+    dedupWindow: 1e9,
+    maxBytes: 1e9,
+    create: true,
+    clock: systemClock,
+    onFailure: (error) => {
+      throw error;
+    },
+  });
+  const parts = { clock: systemClock, log: silentLog };
+  const dispatcher = new Dispatcher({
+    ...parts,
+    journal,
+    retry: { initial: 1, max: 2, giveUpAfter: 0 },
+    maxPending: 100,
+    maxPendingBytes: 1e6,
+    targetsOf: (event) => delivery.targetsOf(event),
+  });
+  const plan = new Cell(planOf(world, routing));
+  const sinks = new LiveSinks(dispatcher, parts);
+  const delivery: Delivery = new Delivery({
+    ...parts,
+    plan,
+    dispatcher,
+    sinks,
+    routes: journal,
+    journal,
+    isErased,
+  });
+  await delivery.start();
+  return { journal, dispatcher, delivery, plan };
+}
+
+async function reloadTo(
+  next: DeliveryPlan,
+  { delivery, plan }: Awaited<ReturnType<typeof start>>,
+): Promise<void> {
+  const never = new AbortController().signal;
+  await delivery.prepare(next, never);
+  await plan.replace(next);
+  await delivery.part(never);
+}
+
+async function play(routing: Routing, steps: readonly Step[]): Promise<World> {
+  const world = new World();
+  const path = join(await temporaryFolder(), 'journal');
+  world.routings.push(routing);
+  let running = await start(world, path, routing);
+  const never = new AbortController().signal;
+  const inForce = (names: readonly Name[] = SINKS): void => {
+    for (const name of names) world.first[name] = world.routings.length - 1;
+  };
+  /** What is held is let go once the change waits for it: by then nothing else may leave by the earlier routes. */
+  const changed = async (change: Promise<unknown>): Promise<void> => {
+    let isOver = false;
+    const over = change.finally(() => (isOver = true));
+    for (const name of SINKS.filter((each) => world.modes[each] === 'holds')) {
+      const modeOf = (): string | undefined =>
+        running.dispatcher.status().find(({ sink }) => sink === name)?.mode;
+      await until(
+        'the end of the old feed',
+        () => isOver || modeOf() === 'draining' || modeOf() === 'stopped',
+      );
+      inForce([name]);
+      world.modes[name] = 'takes';
+    }
+    await over;
+    inForce();
+  };
+  const steppedTo = async (each: Step): Promise<void> => {
+    if (each.do === 'mode') world.modes[each.sink] = each.mode;
+    else if (each.do === 'post') {
+      const id = `event${world.posted.size}-`;
+      world.posted.set(id, { type: each.type, under: world.routings.length - 1 });
+      const data = Object.fromEntries(SECRETS.map((name) => [name, `${name}-${id}`]));
+      const body = Buffer.from(JSON.stringify({ event_type: each.type, data }));
+      await running.journal.accept(makeEvent({ id, type: each.type, body }));
+    } else if (each.do === 'retry') await running.journal.retryDeadLetters({});
+    else if (each.do === 'reload') {
+      world.routings.push(each.to);
+      const next = planOf(world, each.to);
+      await changed(reloadTo(next, running));
+    } else {
+      await changed(running.delivery.stop(never));
+      await running.journal.close();
+      world.routings.push(each.to);
+      inForce();
+      running = await start(world, path, each.to);
+    }
+  };
+  for (const each of steps) await steppedTo(each);
+  for (const name of SINKS) world.modes[name] = 'takes';
+  await until('all to be delivered', async () => {
+    await running.journal.retryDeadLetters({});
+    await Promise.all(SINKS.map((name) => running.dispatcher.passed(name)));
+    return (await running.journal.status()).deadLetters === 0;
+  });
+  await running.delivery.stop(never);
+  await running.journal.close();
+  return world;
+}
+
+test('over reloads, restarts, holds, failures and retries nothing leaves with less cut out than the routes say, and all arrives', async () => {
+  await fc.assert(
+    fc.asyncProperty(routings, fc.array(step, { minLength: 4, maxLength: 14 }), async (first, steps) => {
+      const world = await play(first, steps);
+      expect(world.wrong).toEqual([]);
+      for (const [id, { type, under }] of world.posted)
+        for (const sink of SINKS)
+          expect([id, sink, world.had[sink].has(id)]).toEqual([
+            id,
+            sink,
+            world.routings[under]![type][sink] !== null,
+          ]);
+    }),
+    { numRuns: RUNS },
+  );
+});
