@@ -2,7 +2,7 @@ import { BACKSLASH, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE
 import type { RejectCode } from '../warehouse/shape/reject.ts';
 import { Brackets, closes, opens } from './brackets.ts';
 import type { Damage } from './damage.ts';
-import { Holder } from './holder.ts';
+import { Holder, withoutSpace } from './holder.ts';
 
 const LINE_FEED = 10;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
@@ -22,6 +22,8 @@ export interface ElementOptions {
    * @returns index of the comma or bracket after it; 0 when it is not taken, and then it becomes an element
    */
   take?(at: number): number;
+  /** The document has a container of this name. */
+  onList?(name: string): void;
   /** An element without white space around it: a view that is valid until the call returns. `offset` counts bytes of text. */
   onElement(bytes: Buffer, offset: number): void;
   /** Something that is no element. */
@@ -257,6 +259,7 @@ export class ElementScanner {
         if (c === OPEN_BRACKET && brackets.depth === 1 && this.#options.containers.includes(this.#name)) {
           this.#wrapped = true;
           this.#onOneLine = false;
+          this.#options.onList?.(this.#name);
           this.#enterArray();
           return i;
         }
@@ -298,10 +301,7 @@ export class ElementScanner {
     if (bytes === null) {
       onFault('too_long', `longer than ${longest} bytes`, offset, end - offset);
     } else {
-      let last = bytes.length;
-      while (last > 0 && (bytes[last - 1] as number) <= 0x20) last -= 1;
-      let first = 0;
-      while (first < last && (bytes[first] as number) <= 0x20) first += 1;
+      const { first, last } = withoutSpace(bytes);
       if (last > first) onElement(bytes.subarray(first, last), offset + first);
       else if (this.#mode !== 'lines') onFault('not_json', 'nothing between two commas', offset, 0);
     }

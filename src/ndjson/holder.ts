@@ -48,3 +48,12 @@ export class Holder {
     return this.finish(EMPTY, 0, 0);
   }
 }
+
+/** Where the bytes without white space around them begin and end. */
+export function withoutSpace(bytes: Buffer): { readonly first: number; readonly last: number } {
+  let last = bytes.length;
+  while (last > 0 && (bytes[last - 1] as number) <= 0x20) last -= 1;
+  let first = 0;
+  while (first < last && (bytes[first] as number) <= 0x20) first += 1;
+  return { first, last };
+}

@@ -37,6 +37,8 @@ export interface ShapeTextOptions {
   /** Takes whole lines of NDJSON. The buffer is valid until the promise resolves; the next rows are shaped meanwhile. */
   write(table: string, rows: Buffer): Promise<void>;
   onReject(reject: LocatedReject): void;
+  /** The document is an object with a list of this name, `meals` or `data`, whose items are what is shaped. */
+  onList?(name: string): void;
   /** Told once of each path that no column reads, or whose value did not fit its column; it is in `extra`. */
   readonly onUnknown?: OnLeft;
   onProgress?(progress: ShapeProgress): void;
@@ -87,6 +89,7 @@ export async function shapeText(
     containers: holds ? [name] : [name, 'data'],
     longest,
     lines: options.lines ?? false,
+    onList: (list) => options.onList?.(list),
     take: (at) => {
       const end = quick?.shape(at, longest) ?? 0;
       if (quick !== null && end > 0) {

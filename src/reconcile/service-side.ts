@@ -1,5 +1,5 @@
 import { countTasks, tasksOf, type BackfillPlan, type Task } from '../backfill/plan.ts';
-import { MEAL_TABLES } from '../backfill/pull-meals.ts';
+import { MEAL_TABLES } from '../backfill/meals-document.ts';
 import { RowFiles } from '../ndjson/row-files.ts';
 import { shapeText } from '../ndjson/shape-text.ts';
 import type { ServiceClient } from '../service/client.ts';
