@@ -87,7 +87,7 @@ export class LoadStep {
         this.#opener,
       )) {
         if (item.kind === 'problem') {
-          isWhole &&= item.line !== null;
+          isWhole &&= item.sealed?.why === 'erased';
           noteProblem(item, this.counts, this.#told);
           continue;
         }
@@ -108,7 +108,7 @@ export class LoadStep {
       load,
       archive,
       file,
-      // What could not be read to its end is tried again the next time.
+      // What could not be read in all its lines is tried again the next time.
       sha256: isWhole ? sha256 : '',
       shape: this.#tables.shape,
       records: this.counts.records - before.records,

@@ -57,7 +57,7 @@ export class Staging {
     const { places, signal } = this.#options;
     for await (const item of readArchiveFile(places.at(root), file, signal, undefined, this.#opener)) {
       if (item.kind === 'problem') {
-        isWhole &&= item.line !== null;
+        isWhole &&= item.sealed?.why === 'erased';
         noteProblem(item, this.counts, this.#options);
         continue;
       }
@@ -73,7 +73,7 @@ export class Staging {
       load,
       archive,
       file,
-      // What could not be read to its end is tried again the next time.
+      // What could not be read in all its lines is tried again the next time.
       sha256: isWhole ? sha256 : '',
       shape: this.#tables.shape,
       records: this.counts.records - before,
