@@ -3,13 +3,13 @@ import { systemClock, type Clock } from '../core/clock.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { ServiceError } from '../service/errors.ts';
-import { wait } from '../service/wait.ts';
 import { assemble, type Outcome, type Result } from './assemble.ts';
 import { Checkpoint } from './checkpoint.ts';
 import { connectionKey } from './connections.ts';
 import { haveHistoryPulled, type PullProgress } from './have-pulled.ts';
 import { countTasks, tasksOf, type BackfillPlan, type Task } from './plan.ts';
 import { finishedTask, pullMeals } from './pull-meals.ts';
+import { withTries } from './tries.ts';
 
 export interface BackfillOptions {
   readonly service: ServiceClient;
@@ -56,10 +56,6 @@ export interface BackfillSummary {
   readonly unknown_fields: readonly string[];
   readonly files: readonly string[];
 }
-
-/** Tries at one task, beside the client's own at one request: for answers that break off midway. */
-const TRIES = 6;
-const FIRST_PAUSE = 500;
 
 /**
  * Fetches history into tables: trigger → follow → pull → write. Every step is on disk before the next begins, and a task
@@ -149,20 +145,14 @@ interface TaskWork {
   readonly signal: AbortSignal;
 }
 
-/** A user whose answer cannot be had is an outcome; a service that refuses us altogether is an error. */
+/** A user whose answer cannot be had is an outcome; a service that refuses us altogether is an error, and so is our own disk. */
 async function pullWithTries({ service, task, folder, given, clock, signal }: TaskWork): Promise<Result> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await pullMeals(service, task, folder, signal, { given });
-    } catch (error) {
-      if (signal.aborted || error instanceof MillraceError) throw error;
-      const known = error instanceof ServiceError ? error : null;
-      if (known !== null && (known.status === 401 || known.status === 403)) throw error;
-      if (attempt >= TRIES || known?.retryable === false) {
-        return { status: 'failed', reason: messageOf(error) };
-      }
-      await wait(clock, known?.retryAfterMs ?? FIRST_PAUSE * 2 ** (attempt - 1), signal);
-    }
+  try {
+    return await withTries(() => pullMeals(service, task, folder, signal, { given }), clock, signal);
+  } catch (error) {
+    if (signal.aborted || !(error instanceof ServiceError)) throw error;
+    if (error.status === 401 || error.status === 403) throw error;
+    return { status: 'failed', reason: messageOf(error) };
   }
 }
 

@@ -30,6 +30,12 @@ export class NewFile {
     this.#bytes += chunk.length;
   }
 
+  /** Takes back what was written behind so many bytes. */
+  async cutTo(bytes: number): Promise<void> {
+    await this.handle.truncate(bytes);
+    this.#bytes = bytes;
+  }
+
   /** What was written is on disk once it resolves; the name is only after `syncFolder`. */
   async finish(): Promise<void> {
     await this.handle.sync();
@@ -54,6 +60,10 @@ export class HashedFile extends NewFile {
   override write(chunk: Buffer): Promise<void> {
     this.#hash.update(chunk);
     return super.write(chunk);
+  }
+
+  override cutTo(): Promise<void> {
+    return Promise.reject(new Error('what was hashed cannot be taken back'));
   }
 
   /** Size and hash (lower-case hex), of a file that is finished; to be asked for once. */

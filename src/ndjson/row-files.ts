@@ -48,6 +48,16 @@ export class RowFiles {
     await file.write(rows);
   }
 
+  /** How far the tables are, for `backTo`. */
+  place(): ReadonlyMap<string, number> {
+    return new Map([...this.#files].map(([name, { bytes }]) => [name, bytes]));
+  }
+
+  /** Takes back the rows that were written since; none may be on their way. */
+  async backTo(place: ReadonlyMap<string, number>): Promise<void> {
+    for (const [name, bytes] of place) if (name !== REJECTS) await this.#files.get(name)?.cutTo(bytes);
+  }
+
   /** Notes a rejected row. It is written in its time; an error shows when the files are finished. */
   reject(line: string): void {
     this.#rejects += `${line}\n`;

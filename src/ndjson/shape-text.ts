@@ -59,6 +59,7 @@ export interface ShapeProgress {
 /**
  * Shapes a bulk JSON text into rows, in memory that does not grow with it: a response body, a file, NDJSON. For the shapes
  * it takes see `ElementScanner`. What is wrong with the text is told to `onReject`, never thrown.
+ * No `write` is under way any more when it has ended, however that was.
  * @throws TypeError for tables that do not belong together; errors of `chunks` and `write`; the signal's reason
  */
 export async function shapeText(
@@ -111,26 +112,33 @@ export async function shapeText(
   });
   const outputs = options.tables.map((table) => new Output(table, shaper, options));
   const report = (): ShapeProgress => ({ ...progress, rows: shaper.counts() });
-  try {
-    for await (const chunk of chunks) {
-      options.signal?.throwIfAborted();
-      for (let at = 0; at < chunk.length; at += TEXT) {
-        const piece = chunk.subarray(at, at + TEXT);
-        if (progress.bytes + at + piece.length >= LEAST_QUICK)
-          quick ??= QuickItems.of(shaper.plan, options.tables);
-        text = quick?.fill(piece) ?? padded.fill(piece);
-        scanner.push(piece);
-        for (const output of outputs) await output.flush(PIECE);
+  const readAll = async (): Promise<void> => {
+    try {
+      for await (const chunk of chunks) {
+        options.signal?.throwIfAborted();
+        for (let at = 0; at < chunk.length; at += TEXT) {
+          const piece = chunk.subarray(at, at + TEXT);
+          if (progress.bytes + at + piece.length >= LEAST_QUICK)
+            quick ??= QuickItems.of(shaper.plan, options.tables);
+          text = quick?.fill(piece) ?? padded.fill(piece);
+          scanner.push(piece);
+          for (const output of outputs) await output.flush(PIECE);
+        }
+        progress.bytes += chunk.length;
+        options.onProgress?.(report());
       }
-      progress.bytes += chunk.length;
-      options.onProgress?.(report());
+      scanner.end();
+    } catch (error) {
+      if (!(error instanceof DamagedText)) throw error;
+      scanner.end(error);
     }
-    scanner.end();
-  } catch (error) {
-    if (!(error instanceof DamagedText)) throw error;
-    scanner.end(error);
+  };
+  try {
+    await readAll();
+    for (const output of outputs) await output.end();
+  } finally {
+    for (const output of outputs) await output.written();
   }
-  for (const output of outputs) await output.end();
   options.onMet?.(shaper.met());
   return report();
 }
@@ -170,6 +178,11 @@ class Output {
     this.#writing = this.#write(this.#table, rows.view());
     // Whoever waits for it next sees the error; until then it is not unhandled.
     this.#writing.catch(() => undefined);
+  }
+
+  /** Resolves when nothing is being written, whatever came of it. */
+  async written(): Promise<void> {
+    await this.#writing.catch(() => undefined);
   }
 
   async end(): Promise<void> {

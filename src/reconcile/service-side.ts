@@ -1,7 +1,8 @@
 import { countTasks, tasksOf, type BackfillPlan, type Task } from '../backfill/plan.ts';
-import { MEAL_TABLES } from '../backfill/meals-document.ts';
+import { MEAL_TABLES, shapeMeals } from '../backfill/meals-document.ts';
+import { withTries } from '../backfill/tries.ts';
+import { systemClock } from '../core/clock.ts';
 import { RowFiles } from '../ndjson/row-files.ts';
-import { shapeText } from '../ndjson/shape-text.ts';
 import type { ServiceClient } from '../service/client.ts';
 import type { MealIds, MealRef } from './meal-ids.ts';
 import { NAMED } from './report.ts';
@@ -64,38 +65,58 @@ export async function compareWithService(options: ServiceOptions): Promise<Servi
   }
 }
 
+/** What came of an answer that was not whole is taken back before the next try. */
 async function compareTask(
-  { user, provider, start, end }: Task,
+  task: Task,
   { service, signal }: ServiceOptions,
   tally: ServiceTally,
 ): Promise<void> {
-  const range = { start, end, ...(provider === null ? {} : { provider }) };
-  const document = await service.meals.stream(user, range, { signal });
-  await shapeText(document as AsyncIterable<Buffer>, {
-    tables: MEAL_TABLES,
-    given: { user_id: user },
-    write: (table, rows) => tally.rows(table, rows, user),
-    onReject: (reject) => {
-      if (reject.code === 'cut') throw new Error(`the answer for ${user} was cut short`);
-      tally.rejects += 1;
-    },
-    signal,
-  });
+  const { user } = task;
+  const before = tally.place();
+  const once = async (): Promise<void> => {
+    await tally.backTo(before);
+    await shapeMeals(service, task, {
+      given: { user_id: user },
+      write: (table, rows) => tally.rows(table, rows, user),
+      onReject: () => tally.reject(),
+      signal,
+    });
+  };
+  await withTries(once, systemClock, signal);
+}
+
+interface Tallied {
+  readonly meals: number;
+  readonly missing: number;
+  readonly rejects: number;
+  readonly named: readonly MealRef[];
+  readonly filled: Readonly<Record<string, number>>;
 }
 
 /** Goes through the rows of the answers; those of missing meals stay. */
 class ServiceTally {
-  rejects = 0;
-  #meals = 0;
-  #missing = 0;
-  readonly #named: MealRef[] = [];
-  readonly #filled: Record<string, number> = {};
+  #tallied: Tallied = { meals: 0, missing: 0, rejects: 0, named: [], filled: {} };
   readonly #held: MealIds;
   readonly #files: RowFiles | null;
 
   constructor(held: MealIds, files: RowFiles | null) {
     this.#held = held;
     this.#files = files;
+  }
+
+  /** How far it is, for `backTo`. */
+  place(): { readonly tallied: Tallied; readonly files: ReadonlyMap<string, number> | null } {
+    return { tallied: this.#tallied, files: this.#files?.place() ?? null };
+  }
+
+  /** Takes back what came since. */
+  async backTo({ tallied, files }: ReturnType<ServiceTally['place']>): Promise<void> {
+    this.#tallied = tallied;
+    if (files !== null) await this.#files?.backTo(files);
+  }
+
+  reject(): void {
+    this.#tallied = { ...this.#tallied, rejects: this.#tallied.rejects + 1 };
   }
 
   async rows(table: string, rows: Buffer, user: string): Promise<void> {
@@ -107,30 +128,38 @@ class ServiceTally {
       if (this.#count(table, { id, user, timestamp: row.timestamp ?? null })) kept.push(`${line}\n`);
     }
     if (kept.length === 0 || this.#files === null) return;
-    this.#filled[table] = (this.#filled[table] ?? 0) + kept.length;
+    const { filled } = this.#tallied;
+    this.#tallied = {
+      ...this.#tallied,
+      filled: { ...filled, [table]: (filled[table] ?? 0) + kept.length },
+    };
     await this.#files.write(table, Buffer.from(kept.join('')));
   }
 
   report(users: number, files: readonly string[] | null): ServiceReport {
+    const { meals, missing, rejects, named, filled } = this.#tallied;
     return {
       users,
-      meals: this.#meals,
-      held: this.#meals - this.#missing,
-      missing: this.#missing,
-      missing_meals: this.#named.map(({ id, user, timestamp }) => ({ id, user_id: user, timestamp })),
-      rejects: this.rejects,
-      filled: files === null ? null : { rows: this.#filled, files },
+      meals,
+      held: meals - missing,
+      missing,
+      missing_meals: named.map(({ id, user, timestamp }) => ({ id, user_id: user, timestamp })),
+      rejects,
+      filled: files === null ? null : { rows: filled, files },
     };
   }
 
   /** True when the meal is missing. */
   #count(table: string, meal: MealRef): boolean {
-    const missing = !this.#held.has(meal.id);
-    if (table !== 'meals') return missing;
-    this.#meals += 1;
-    if (!missing) return false;
-    this.#missing += 1;
-    if (this.#named.length < NAMED) this.#named.push(meal);
-    return true;
+    const isMissing = !this.#held.has(meal.id);
+    if (table !== 'meals') return isMissing;
+    const { meals, missing, named } = this.#tallied;
+    this.#tallied = {
+      ...this.#tallied,
+      meals: meals + 1,
+      missing: missing + (isMissing ? 1 : 0),
+      named: isMissing && named.length < NAMED ? [...named, meal] : named,
+    };
+    return isMissing;
   }
 }
