@@ -275,5 +275,8 @@ function isTime(text: string): boolean {
   const noon = new Date(`${day}T12:00:00Z`);
   const exists =
     !Number.isNaN(noon.getTime()) && noon.toISOString().startsWith(day) && !day.startsWith('0000');
-  return exists && hour < 24 && minute < 60 && second < 60 && hours < 15 && minutes < 60;
+  if (!(exists && hour < 24 && minute < 60 && second < 60 && hours < 15 && minutes < 60)) return false;
+  const zone = /(Z|[+-]..:..)$/.exec(text.slice(19))?.[0] ?? 'Z';
+  const instant = new Date(`${day}T${text.slice(11, 19) || '00:00:00'}${zone}`);
+  return instant.getUTCFullYear() >= 1 && instant.getUTCFullYear() <= 9999;
 }

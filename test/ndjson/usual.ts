@@ -38,6 +38,8 @@ const time = fc
     fc.constantFrom('', 'T08:00:00', ' 23:59:59', 'T00:00:00.5', 'T10:20:30.123456'),
     fc.constantFrom('', 'Z', '+05:30', '-14:59'),
   )
+  // Offsets at the ends of all years are none that WebAssembly knows.
+  .filter(([date, , zone]) => zone.length < 2 || !date.startsWith('0001'))
   .map(([date, clock, zone]) => `"${date}${clock}${clock === '' ? '' : zone}"`);
 
 type Members = Readonly<Record<string, fc.Arbitrary<string>>>;

@@ -271,7 +271,7 @@ function isDay(at: u32): bool {
   return day <= (leaps ? 29 : 28);
 }
 
-/** As `fitsTimestamp`, with no more digits than a column has. */
+/** As `fitsTimestamp`, with no more digits than a column has, and no offset in the first or last year. */
 function isTime(at: u32, end: u32): bool {
   if (!isDay(at + 1)) return false;
   let i = at + 11;
@@ -291,6 +291,8 @@ function isTime(at: u32, end: u32): bool {
   const zone = byte(i);
   if (zone == 0x5a) return i + 1 == end;
   if (zone != 0x2b && zone != MINUS) return false;
+  const year = two(at + 1) * 100 + two(at + 3);
+  if (year == 1 || year == 9999) return false;
   return end - i == 6 && isBelow(i + 1, 15) && byte(i + 3) == COLON && isBelow(i + 4, 60);
 }
 

@@ -1,3 +1,5 @@
+import { instantOf } from './instant.ts';
+
 /**
  * Whether a value's text fits its column in every dialect. A row that a warehouse refuses can hold up its whole file,
  * so what does not fit goes to `extra` instead.
@@ -58,7 +60,8 @@ export function fitsDate(bytes: Uint8Array, from: number, to: number): boolean {
 
 /**
  * True for an ISO 8601 date-time in quotes, perhaps without seconds, perhaps with a fraction (digits beyond microseconds are
- * cut off on the way out), and `Z`, an offset (`+02:00`, `+0200`, `+02`) or neither (then UTC). A date alone is one too.
+ * cut off on the way out), and `Z`, an offset (`+02:00`, `+0200`, `+02`) or neither (then UTC). A date alone is one too. Its
+ * instant is in the years 1 to 9999 of UTC: some readers end at any other.
  */
 export function fitsTimestamp(bytes: Uint8Array, from: number, to: number): boolean {
   if (!isDay(bytes, from + 1)) return false;
@@ -79,7 +82,18 @@ export function fitsTimestamp(bytes: Uint8Array, from: number, to: number): bool
       if (i === first) return false;
     }
   }
-  return i === end || fitsZone(bytes, i, end);
+  return i === end || (fitsZone(bytes, i, end) && isInYears(bytes, from + 1, end));
+}
+
+/** The first second of year 1 and the last of year 9999, since the epoch. */
+const FIRST = -62_135_596_800;
+const LAST = 253_402_300_799;
+
+function isInYears(bytes: Uint8Array, from: number, end: number): boolean {
+  const year = twoDigits(bytes, from) * 100 + twoDigits(bytes, from + 2);
+  if (year > 1 && year < 9999) return true;
+  const { seconds } = instantOf(bytes, from, end);
+  return seconds >= FIRST && seconds <= LAST;
 }
 
 function fitsZone(bytes: Uint8Array, at: number, end: number): boolean {
