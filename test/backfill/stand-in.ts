@@ -20,6 +20,8 @@ export interface StandIn {
 
 const id = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
 
+const dayOf = (n: number): string => `2026-01-${String((n % 31) + 1).padStart(2, '0')}`;
+
 /** Users with a meal a day of January 2026 each, as many as `meals`, with two foods in it. */
 export async function standIn(options: {
   readonly users: number;
@@ -29,7 +31,6 @@ export async function standIn(options: {
   const users = Array.from({ length: options.users }, (_, n) => id(n + 1));
   const idsOf = (user: string): string[] =>
     Array.from({ length: meals }, (_, n) => `${user.slice(-4)}-${String(n).padStart(4, '0')}`);
-  const dayOf = (n: number): string => `2026-01-${String((n % 31) + 1).padStart(2, '0')}`;
   const documentOf = (user: string, from: string, to: string): string => {
     const data = { bread: { energy: { unit: 'kcal', value: 90 } }, tea: {} };
     const found = idsOf(user).flatMap((meal, n) => {

@@ -62,8 +62,7 @@ test('and in records, which are read quickly', () => {
   const entry = TABLES.get('events');
   if (entry === undefined) expect.fail('there is no such table');
   for (const [time, fits] of TIMES) {
-    const reject = (fault: { readonly reason: string }) => expect.fail(fault.reason);
-    const shaper = new Shaper(entry, { tables: ['events'], onReject: reject });
+    const shaper = new Shaper(entry, { tables: ['events'], onReject: ({ reason }) => expect.fail(reason) });
     shaper.shape(Buffer.from(JSON.stringify({ id: 'a', received_at: time, event: {} })));
     const row = JSON.parse(shaper.take('events', new ByteWriter()).view().toString()) as Row;
     expect([time, typeof row['received_at']]).toEqual([time, fits ? 'string' : 'undefined']);
