@@ -3,42 +3,11 @@ import { join } from 'node:path';
 import { MillraceError } from '../core/errors.ts';
 import { errorCode, readPlain, syncFolder } from '../lib/durable.ts';
 import { fillNew, NewFile, writeDurably } from '../lib/new-file.ts';
-import type { Checkpoint, Without } from './checkpoint.ts';
-import { tasksOf, type BackfillPlan, type Task } from './plan.ts';
-import type { TaskResult } from './pull-meals.ts';
+import type { Checkpoint } from './checkpoint.ts';
+import { keptFile } from './keep.ts';
+import { FILES, OUTCOMES, Outcomes, type Kept, type Outcome, type Result } from './outcomes.ts';
+import { tasksOf, type BackfillPlan } from './plan.ts';
 
-/** What became of one user with one provider; a line of `_backfill.ndjson`. */
-export interface Outcome {
-  readonly user_id: string;
-  readonly provider: string | null;
-  /** Days that were asked for, both inclusive. */
-  readonly since: string;
-  readonly until: string;
-  readonly status: 'done' | Without['status'];
-  readonly meals: number;
-  readonly meal_items: number;
-  readonly rejects: number;
-  readonly error: string | null;
-}
-
-/** What a task has come to: its rows are in its folder, or there are none. */
-export type Result = TaskResult | Without;
-
-/** Rows of each file, as they were counted in the tasks' files. */
-type Rows = Pick<Outcome, 'meals' | 'meal_items' | 'rejects'>;
-
-/** The files, and what a task says of the rows it has put into its own. */
-const FILES: readonly {
-  readonly name: string;
-  readonly column: keyof Rows;
-  readonly said: keyof TaskResult;
-}[] = [
-  { name: 'meals', column: 'meals', said: 'meals' },
-  { name: 'meal_items', column: 'meal_items', said: 'items' },
-  { name: '_rejects', column: 'rejects', said: 'rejects' },
-];
-/** What became of each user; there when all is. */
-export const OUTCOMES = '_backfill.ndjson';
 const LINE_FEED = 10;
 
 /**
@@ -51,16 +20,23 @@ export async function assemble(
   output: string,
   plan: BackfillPlan,
   checkpoint: Checkpoint,
-  results: ReadonlyMap<number, Result>,
+  { results, kept }: { readonly results: ReadonlyMap<number, Result>; readonly kept: Kept },
 ): Promise<{ readonly outcomes: readonly Outcome[]; readonly files: readonly string[] }> {
-  const outcomes = new Outcomes(plan, results);
+  const outcomes = new Outcomes(plan, results, kept);
   const files: string[] = [];
   for (const { name, column, said } of FILES) {
     const path = join(output, `${name}.ndjson`);
     const target = await fillNew(NewFile.create(`${path}.part`), async (file) => {
       for (const task of tasksOf(plan)) {
+        const before = kept.get(task.index);
+        if (before !== undefined && outcomes.isKept(task) && before[column] > 0) {
+          const part = keptFile(checkpoint, task.index, name);
+          const rows = await append(file, part);
+          if (rows !== before[column]) throw missing(part, rows, before[column], checkpoint);
+          outcomes.add(task, column, rows);
+        }
         const result = results.get(task.index);
-        if (result === undefined || 'status' in result) continue;
+        if (result === undefined || 'status' in result || outcomes.isKept(task)) continue;
         const part = join(checkpoint.taskFolder(task.index), `${name}.ndjson`);
         // What had nothing to reject has no such file.
         if (name === '_rejects' && result.rejects === 0) continue;
@@ -99,37 +75,4 @@ async function append(target: NewFile, path: string): Promise<number | null> {
     if (errorCode(error) === 'ENOENT') return null;
     throw error;
   }
-}
-
-/** An outcome for each user and provider, over all windows. */
-class Outcomes {
-  readonly #byKey = new Map<string, Outcome>();
-
-  constructor(plan: BackfillPlan, results: ReadonlyMap<number, Result>) {
-    const { since, until } = plan;
-    for (const task of tasksOf(plan)) {
-      const { index, user, provider } = task;
-      const none = { status: 'done', meals: 0, meal_items: 0, rejects: 0, error: null } as const;
-      const known = this.#byKey.get(keyOf(task)) ?? { user_id: user, provider, since, until, ...none };
-      const result = results.get(index) ?? { status: 'failed', reason: 'was not done' };
-      const outcome =
-        'status' in result && known.status === 'done'
-          ? { ...known, status: result.status, error: result.reason }
-          : known;
-      this.#byKey.set(keyOf(task), outcome);
-    }
-  }
-
-  get all(): readonly Outcome[] {
-    return [...this.#byKey.values()];
-  }
-
-  add(task: Task, column: keyof Rows, rows: number): void {
-    const outcome = this.#byKey.get(keyOf(task));
-    if (outcome !== undefined) this.#byKey.set(keyOf(task), { ...outcome, [column]: outcome[column] + rows });
-  }
-}
-
-function keyOf({ user, provider }: Task): string {
-  return `${user} ${provider ?? ''}`;
 }

@@ -44,6 +44,8 @@ interface State {
   readonly checked: boolean;
   /** True once the pulls have been followed to their end. */
   readonly followed: boolean;
+  /** The files are complete, without those for whom it failed: they can be asked for again, and another run can begin. */
+  readonly written?: boolean;
 }
 
 interface Begin {
@@ -77,7 +79,7 @@ export class Checkpoint {
 
   /**
    * @param output a folder that nobody else writes meanwhile
-   * @param resume continue what is there; else there must be nothing
+   * @param resume continue what is there; else there must be nothing that is not written
    * @param loadedAt of a run that begins
    * @param triggers whether the service is to pull first; a run that was begun so is resumed so
    * @throws MillraceError usage when the folder belongs to another plan, or to an unfinished run and `resume` is false
@@ -89,7 +91,8 @@ export class Checkpoint {
   ): Promise<Checkpoint> {
     const folder = join(output, FOLDER);
     try {
-      const before = stateIn(folder);
+      const left = stateIn(folder);
+      const before = left?.written === true && !resume ? null : left;
       goesOn(folder, before === null ? null : planId(before.plan), {
         kind: 'backfill',
         fingerprint: planId(plan),
@@ -98,8 +101,9 @@ export class Checkpoint {
       });
       // Without a state, what lies there is of a run that was ended while it removed it.
       if (before === null) await rm(folder, { recursive: true, force: true });
-      const checkpoint = new Checkpoint(folder, { ...newState(plan, loadedAt), ...before });
-      await mkdir(join(folder, checkpoint.#state.run), { recursive: true });
+      const state = { ...newState(plan, loadedAt), ...before };
+      const checkpoint = new Checkpoint(folder, state.written === true ? againFrom(state) : state);
+      await mkdir(checkpoint.runFolder, { recursive: true });
       const { triggers: began, triggered } = checkpoint.#state;
       // An earlier version noted no more than what it had triggered.
       await checkpoint.#change({ triggers: triggers || began || Object.keys(triggered).length > 0 });
@@ -109,14 +113,15 @@ export class Checkpoint {
     }
   }
 
-  /** The plan of an unfinished run, for a `--resume` that does not repeat it. */
+  /** The plan of a run with something left to do, for a `--resume` that does not repeat it. */
   static planOf(output: string): BackfillPlan | null {
-    const folder = join(output, FOLDER);
-    try {
-      return stateIn(folder)?.plan ?? null;
-    } catch (error) {
-      throw folderError(folder, error);
-    }
+    return leftIn(output)?.plan ?? null;
+  }
+
+  /** Whether there is a run whose files are not complete. */
+  static isUnfinished(output: string): boolean {
+    const left = leftIn(output);
+    return left !== null && left.written !== true;
   }
 
   get state(): State {
@@ -143,9 +148,19 @@ export class Checkpoint {
     return this.#change({ without: { ...this.#state.without, ...without }, followed: true });
   }
 
+  /** Notes that the files are complete, and keeps what the next try of those who failed goes on from. */
+  written(): Promise<void> {
+    return this.#change({ written: true });
+  }
+
+  /** Folder of all tasks of the run. */
+  get runFolder(): string {
+    return join(this.folder, this.#state.run);
+  }
+
   /** Where the rows of one task go; a hundred tasks to a folder, so that no folder grows without bounds. */
   taskFolder(index: number): string {
-    return join(this.folder, this.#state.run, String(Math.floor(index / 100)), String(index));
+    return join(this.runFolder, String(Math.floor(index / 100)), String(index));
   }
 
   /** The state goes first, durably: from then on nothing is left to resume, and what else is left is nobody's. */
@@ -173,6 +188,21 @@ function newState(plan: BackfillPlan, loadedAt: string): State {
     checked: false,
     followed: false,
   };
+}
+
+/** For another try of those who failed: what the service has to say of them may be another thing now. */
+function againFrom(state: State): State {
+  const stay = Object.entries(state.without).filter(([, { status }]) => status === 'not_connected');
+  return { ...state, without: Object.fromEntries(stay), followed: false, written: false };
+}
+
+function leftIn(output: string): ReturnType<typeof stateIn> {
+  const folder = join(output, FOLDER);
+  try {
+    return stateIn(folder);
+  } catch (error) {
+    throw folderError(folder, error);
+  }
 }
 
 /** A state of an earlier version does not say when its rows are of. */

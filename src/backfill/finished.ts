@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { ERASED_USER } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
 import { readIfThere } from '../lib/durable.ts';
-import { OUTCOMES, type Outcome } from './assemble.ts';
+import { OUTCOMES, type Outcome } from './outcomes.ts';
 import type { BackfillPlan } from './plan.ts';
 
 /** What a run fetches, as far as files of another one can hold more. */
@@ -27,7 +27,7 @@ export function refuseLoss(output: string, fetches: Fetches): void {
   );
 }
 
-/** Whether the files are complete, and of the days and users that are named. */
+/** Whether the files are complete, nobody has failed, and they are of the days and users that are named. */
 export function isFinished(
   output: string,
   named: { readonly since?: string; readonly until?: string; readonly user?: readonly string[] },
@@ -37,6 +37,7 @@ export function isFinished(
   const { since, until } = outcomes[0] ?? {};
   const users = new Set(outcomes.map(({ user_id: user }) => user));
   return (
+    outcomes.every(({ status }) => status !== 'failed' && status !== 'not_pulled') &&
     isSame(named.since, since) &&
     isSame(named.until, until) &&
     (named.user ?? []).every((user) => users.has(user.toLowerCase()))
@@ -66,7 +67,7 @@ function lossIn(outcomes: readonly Partial<Outcome>[], { plan, isOfAll, isErased
 }
 
 /** What became of each user; null where no backfill has ended. */
-function outcomesIn(output: string): Partial<Outcome>[] | null {
+export function outcomesIn(output: string): Partial<Outcome>[] | null {
   const path = join(output, OUTCOMES);
   const text = readIfThere(path);
   if (text === null) return null;

@@ -3,10 +3,12 @@ import { systemClock, type Clock } from '../core/clock.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { ServiceError } from '../service/errors.ts';
-import { assemble, type Outcome, type Result } from './assemble.ts';
+import { assemble } from './assemble.ts';
 import { Checkpoint } from './checkpoint.ts';
 import { connectionKey } from './connections.ts';
 import { haveHistoryPulled, type PullProgress } from './have-pulled.ts';
+import { keepRows } from './keep.ts';
+import type { Outcome, Result } from './outcomes.ts';
 import { countTasks, tasksOf, type BackfillPlan, type Task } from './plan.ts';
 import { finishedTask, pullMeals } from './pull-meals.ts';
 import { withTries } from './tries.ts';
@@ -17,6 +19,8 @@ export interface BackfillOptions {
   /** Folder of the tables, which nobody else writes meanwhile. */
   readonly output: string;
   readonly resume: boolean;
+  /** Whether rows that are in the files stay where less is fetched now. Default: true. */
+  readonly keep?: boolean;
   /** `_loaded_at` of every row, milliseconds since the epoch. Default: when the run begins. */
   readonly loadedAt?: number | undefined;
   /** Trigger the bulk pull and follow it first. */
@@ -47,6 +51,8 @@ export interface BackfillSummary {
   readonly rejects: number;
   /** Users with an outcome `failed`, sorted. */
   readonly failed_users: readonly string[];
+  /** Users whose rows are those that were there before, for less was fetched; sorted. */
+  readonly kept_users: readonly string[];
   /** With `trigger`: users without a connection, and users for whom the service has pulled nothing; sorted. */
   readonly not_connected_users: readonly string[];
   readonly not_pulled_users: readonly string[];
@@ -82,10 +88,13 @@ export async function runBackfill(options: BackfillOptions): Promise<BackfillSum
     throw new MillraceError('service_lost', `${error.message}; --resume continues`, { cause: error });
   }
   onProgress({ phase: 'write' });
-  const { outcomes, files } = await assemble(output, plan, checkpoint, results);
+  const kept = options.keep === false ? new Map() : await keepRows(output, plan, checkpoint, results);
+  const { outcomes, files } = await assemble(output, plan, checkpoint, { results, kept });
   const summary = summarise(plan, results, outcomes, files);
   await options.onWritten?.(summary);
-  await checkpoint.remove();
+  // Who failed can be asked for again, with --resume.
+  if (summary.outcomes.failed + summary.outcomes.not_pulled > 0) await checkpoint.written();
+  else await checkpoint.remove();
   return summary;
 }
 
@@ -177,6 +186,7 @@ function summarise(
     meal_items: sum('meal_items'),
     rejects: sum('rejects'),
     failed_users: usersWith('failed'),
+    kept_users: [...new Set(outcomes.filter(({ kept }) => kept === true).map(({ user_id: user }) => user))],
     not_connected_users: usersWith('not_connected'),
     not_pulled_users: usersWith('not_pulled'),
     outcomes: count,

@@ -80,6 +80,7 @@ describe('backfill', () => {
       expect(new Set(meals.map(({ user_id: user }) => user)).size).toBe(USERS - 3);
       expect(lines(join(out, 'meal_items.ndjson'))).toHaveLength(Number(summary['meal_items']));
       expect(readdirSync(out).toSorted()).toEqual([
+        '_backfill',
         '_backfill.ndjson',
         '_rejects.ndjson',
         'meal_items.ndjson',

@@ -35,17 +35,18 @@ Examples:
 Writes meals.ndjson and meal_items.ndjson (\`millrace schema meals\` prints the matching DDL), _rejects.ndjson with invalid
 rows, and _backfill.ndjson with a line for each user and provider: done, failed, not_connected or not_pulled. With --trigger
 the service's bulk pull is triggered first, for users with a connection to the provider, and followed until it ends; nothing
-is fetched for other users. The same command again replaces the files; one that fetches less (other users, providers, fewer days) is
-refused, unless --replace is given. Every step is on disk before the next begins: after an interruption --resume continues and
-produces the same files. With a URL the files are made in --work, put when all are complete, and never overwritten; one run to a
-place. The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey.
+is fetched for other users. The same command again replaces the files, but for the rows of those whom it cannot fetch now; one that
+fetches less (other users, providers, fewer days) is refused. With --replace it is not, and nothing stays. Every step is on disk before the
+next begins: after an interruption --resume continues and produces the same files; after a run in which users failed it asks again for
+these, from what stays in _backfill until then. With a URL the files are made in --work, put when all are complete, and never overwritten;
+one run to a place. The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey.
 
 With --shard 3/16 a run takes its share of the users, told by a hash of their ids, and writes to shard-03-of-16 below --out; job/16
 takes the number from JOB_COMPLETION_INDEX. --max-rate is then divided by the number of shards. The history is pulled before, once
 and for all shards, with --trigger-only. --summary puts together what all of them did, and names those that are not complete.
 
 Exit codes: 0 complete, even if users are not connected; 1 failed: after an aborted or stuck bulk operation use --resume;
-2 usage or config, or the folder is in use; 3 users or rows failed, users were not pulled, or interrupted: use --resume.`;
+2 usage or config, or the folder is in use; 3 users failed or were not pulled, or interrupted: use --resume; or rows were rejected.`;
 
 /** `millrace backfill`: history from the service into tables. */
 export function backfillCommand(io: Io): Command {
@@ -140,7 +141,7 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
     if (kind === 'backfill') await noteOutput(io, options.config, out, work);
     const summary = await makeInPlace<BackfillSummary | PulledSummary>(place, async (folder, onWritten) => {
       const plan = await planOf(io, { ...options, out: folder }, service);
-      const begins = Checkpoint.planOf(folder) === null;
+      const begins = resume === true ? Checkpoint.planOf(folder) === null : !Checkpoint.isUnfinished(folder);
       if (begins && options.replace !== true && plan.triggerOnly !== true)
         refuseLoss(folder, { plan, isOfAll: isOfAll(options), isErased: erasedUsers(io, options.config) });
       const show = backfillProgress(io);
@@ -150,6 +151,7 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
         plan,
         output: folder,
         resume: resume === true,
+        keep: options.replace !== true,
         pollMs: options.poll,
         patienceMs: options.patience,
         signal: io.signal,

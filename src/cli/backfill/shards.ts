@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { OUTCOMES, type Outcome } from '../../backfill/assemble.ts';
+import { OUTCOMES, type Outcome } from '../../backfill/outcomes.ts';
 import { Checkpoint } from '../../backfill/checkpoint.ts';
 import { shardFolder, shardOf } from '../../backfill/shard.ts';
 import { errorCode, readIfThere } from '../../lib/durable.ts';
@@ -75,7 +75,7 @@ function textsInFolder(out: string): Texts {
   const folders = names.filter((name) => shardOf(name) !== null);
   return new Map(
     folders.map((folder) => {
-      const isOpen = Checkpoint.planOf(join(out, folder)) !== null;
+      const isOpen = Checkpoint.isUnfinished(join(out, folder));
       return [folder, isOpen ? null : readIfThere(join(out, folder, OUTCOMES))];
     }),
   );

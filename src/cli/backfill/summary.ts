@@ -11,6 +11,7 @@ export function showSummary(io: Io, summary: BackfillSummary, json: boolean): vo
   const ok = outcomes.failed === 0 && outcomes.not_pulled === 0 && rejects === 0;
   if (unknown.length > 0) note(io, `in extra, without a column or not fitting it: ${unknown.join(', ')}`);
   name(io, 'failed', summary.failed_users);
+  name(io, 'the rows of before stay', summary.kept_users);
   name(io, 'not connected', summary.not_connected_users);
   name(io, 'not pulled', summary.not_pulled_users);
   if (json) print(io, JSON.stringify({ ok, ...summary }));
@@ -20,6 +21,7 @@ export function showSummary(io: Io, summary: BackfillSummary, json: boolean): vo
     print(io, `meals      ${meals}, items ${items}, rejected ${rejects}`);
     for (const file of files) print(io, visible(`wrote      ${file}`));
   }
+  if (outcomes.failed + outcomes.not_pulled > 0) note(io, '--resume asks again for those who failed');
   io.setExit(ok ? EXIT.done : EXIT.partial);
 }
 
