@@ -138,6 +138,8 @@ export function pullCommand(io: Io): Command {
       const report = status.atMost(NAMED);
       for (const { item, reason } of summary.missing) report(`missing: ${item}: ${reason}`);
       for (const said of summary.incomplete) status.note(`incomplete: ${said}`);
+      if (summary.rejects > 0)
+        status.note(`${summary.rejects} rows were rejected: they are in _rejects.ndjson`);
       const isWhole = summary.rejects + summary.incomplete.length === 0;
       if (options.json === true) print(io, JSON.stringify({ ok: isWhole, ...summary }));
       else for (const [table, rows] of Object.entries(summary.rows)) print(io, `${table.padEnd(26)} ${rows}`);

@@ -8,6 +8,8 @@ import { LOAD_COLUMN, type Database } from './database.ts';
 
 /** Read as texts: on the way from a number of JSON to a decimal DuckDB would lose digits. */
 const AS_TEXT: ReadonlySet<ColumnType> = new Set(['decimal', 'date', 'timestamp']);
+/** Where the database is; null for one in memory. */
+const OWN_FILE = 'SELECT path FROM duckdb_databases() WHERE database_name = current_database()';
 const INSTALL = 'npm install @duckdb/node-api';
 
 /** A DuckDB file. It is this process's alone for as long as it is open: DuckDB sees to that. */
@@ -38,6 +40,12 @@ export class DuckDBDatabase implements Database {
         connection.closeSync();
         instance.closeSync();
       };
+      const [[path] = []] = (await connection.runAndReadAll(OWN_FILE)).getRows();
+      // DuckDB takes other files for tables of a database in memory.
+      if (typeof path !== 'string') {
+        close();
+        throw new Error('it is no DuckDB file, and what is loaded would be in memory only');
+      }
       await connection.run(`SET TimeZone = 'UTC'`);
       const rows = `${file}.loading.ndjson`;
       // Of a run that was killed: they are people's rows, in plain text.

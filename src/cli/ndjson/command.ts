@@ -32,6 +32,8 @@ the columns that \`millrace schema\` declares; fields without a column go to the
 it is complete. Invalid rows go to _rejects.ndjson, or to stderr without a folder, with the reason and their position: the byte
 offset in the decompressed document, or with --at in the selected array.
 
+A document without a byte, or with nothing at --at, is an error and replaces no file; a file of lines may be empty.
+
 Exit codes: 0 done, 1 failed, 2 usage, 3 done, but some rows were rejected.`;
 
 /** Fields without a column that are named as they are met; the rest is in the drift at the end. */
@@ -174,21 +176,40 @@ async function shape(
   const drift = new Drift();
   const tell = progress.status.atMost(NAMED);
   const bytes = progress.counted(input.chunks);
-  const text = options.gzip === 'auto' ? decompressed(bytes) : bytes;
-  const done = await shapeText(options.at === undefined ? text : pickText(text, options.at), {
-    ...shaping,
-    tables,
-    signal: io.signal,
-    write,
-    onReject,
-    onUnknown: (...left) => tell(describeLeft(...left)),
-    onProgress: (state) => progress.show(state),
-    onMet: (fields) => fields.forEach((one) => drift.add(one)),
-  });
+  const whole = options.gzip === 'auto' ? decompressed(bytes) : bytes;
+  let isEmpty = true;
+  const text = options.at === undefined ? whole : pickText(whole, options.at);
+  const done = await shapeText(
+    seen(text, () => (isEmpty = false)),
+    {
+      ...shaping,
+      tables,
+      signal: io.signal,
+      write,
+      onReject,
+      onUnknown: (...left) => tell(describeLeft(...left)),
+      onProgress: (state) => progress.show(state),
+      onMet: (fields) => fields.forEach((one) => drift.add(one)),
+    },
+  );
+  // What came of a command that failed, or was looked for at the wrong place, does not say that there is nothing.
+  if (isEmpty && done.rejects === 0 && !shaping.lines)
+    throw new MillraceError(
+      'document_unreadable',
+      options.at === undefined ? 'the document is empty' : `the document has nothing at ${options.at}`,
+    );
   progress.end(done);
   const drifted = drift.report((table) => shaping.known.get(table)?.definition);
   for (const one of drifted) progress.status.note(describeDrift(one));
   return { ...done, drift: drifted };
+}
+
+/** Tells when there is more than white space. */
+async function* seen(chunks: AsyncIterable<Buffer>, onText: () => void): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    if (chunk.some((byte) => byte > 0x20)) onText();
+    yield chunk;
+  }
 }
 
 async function toStdout(work: Work, io: Io): Promise<Shaped> {
