@@ -1,9 +1,8 @@
-import { createServer } from 'node:http';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Erasures } from '../core/erasure.ts';
 import type { FlushedSink, Operations } from '../core/operations.ts';
-import { bracketed, startListening } from '../lib/listen.ts';
+import { bracketed, createServer, startListening } from '../lib/listen.ts';
 import { activityApi, type ActivityBoard } from './activities.ts';
 import { type Audit, auditedErasures, auditedOperations } from './audit.ts';
 import { createApi } from './api.ts';

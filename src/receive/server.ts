@@ -1,7 +1,7 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { messageOf, MillraceError } from '../core/errors.ts';
-import { bracketed, startListening } from '../lib/listen.ts';
+import { bracketed, createServer, startListening } from '../lib/listen.ts';
 import { createFallback, type Refuse } from './fallback.ts';
 import type { Connections } from './connections.ts';
 import { createReading, type Documents } from './documents.ts';

@@ -1,6 +1,5 @@
-import { createServer } from 'node:http';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { bracketed, startListening } from '../lib/listen.ts';
+import { bracketed, createServer, startListening } from '../lib/listen.ts';
 import { createSandboxApp } from './app.ts';
 import { subjectOf } from './events.ts';
 import { madeUpEvent, type MadeUpEvent } from './made-up-events.ts';
