@@ -5,6 +5,8 @@ import type { ArchivePlace, Slice } from './place.ts';
 
 /** Compactions, one after another, whose file is gone when it is to be read: more than anybody runs in a row. */
 const TRIES = 50;
+/** Of the same file; another reader's list may be older than its end. */
+const SAME = 4;
 
 /** How a place reads a file. */
 export interface Reading {
@@ -54,9 +56,13 @@ export class Moved {
       if (!isGone(error)) throw error;
       gone = error;
     }
+    const asked = new Map<string, number>();
     for (let tries = 1; tries <= TRIES; tries += 1) {
       const slice = await this.sliceOf(file);
-      if (slice === null) break;
+      const before = asked.get(slice?.file ?? '') ?? 0;
+      // Gone, and said to have them again and again: it was no compaction that took it.
+      if (slice === null || before === SAME) break;
+      asked.set(slice.file, before + 1);
       if (got >= slice.bytes) return;
       try {
         for await (const chunk of open(slice.file, slice.offset + got)) {

@@ -68,8 +68,8 @@ async function killedEverywhere(options: object): Promise<string[]> {
     found.set(content, to);
   };
   await sink.open();
-  await sink.send(batch(USERS), signal);
   disk.before = look;
+  await sink.send(batch(USERS), signal);
   await sink.flush();
   context.clock.advance(40_000);
   await expect
