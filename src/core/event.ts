@@ -52,4 +52,6 @@ export interface JournalEvent extends Event {
   /** Position in the journal: ascending, never used again. */
   readonly seq: number;
   readonly handling: Handling;
+  /** What says that it was put back, of a log whose events all say `only`; null when it was not. */
+  readonly again?: string | null;
 }

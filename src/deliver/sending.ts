@@ -1,4 +1,5 @@
 import { messageOf } from '../core/errors.ts';
+import { Ages } from './age.ts';
 import type { DeadLetters } from './dead-letters.ts';
 import type { FeedOptions } from './feed-options.ts';
 import type { InFlightWindow } from './in-flight-window.ts';
@@ -35,8 +36,11 @@ export class Sending {
   /** Deliveries confirmed, and those that had to be sent again. */
   readonly counts = { delivered: 0, retried: 0 };
 
+  readonly #ages: Ages;
+
   constructor(parts: SendingParts, events: SendingEvents) {
     this.#parts = parts;
+    this.#ages = new Ages(parts.options.clock);
     this.#events = events;
   }
 
@@ -67,8 +71,10 @@ export class Sending {
 
   async #settle(outcomes: readonly Outcome[]): Promise<void> {
     const { options, pending, window, deadLetters } = this.#parts;
-    const { name, retry, clock, observer, journal } = options;
-    const { delivered, held, dead, later, reason, trouble } = judge(outcomes, retry, clock.monotonic());
+    const { name, retry, observer, journal } = options;
+    const { delivered, held, dead, later, reason, trouble } = judge(outcomes, retry, (item) =>
+      this.#ages.of(item),
+    );
     for (const { item, code, reason: why } of dead) await deadLetters.add(item, code, why);
     if (delivered.length > 0) observer?.delivered(name, delivered);
     if (journal.delivered !== undefined) for (const { event } of delivered) journal.delivered(name, event);

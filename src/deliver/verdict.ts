@@ -16,8 +16,12 @@ export interface Verdict {
   readonly trouble: { readonly reason: string; readonly delayMs: number } | null;
 }
 
-/** @param now monotonic milliseconds */
-export function judge(outcomes: readonly Outcome[], retry: RetryOptions, now: number): Verdict {
+/** @param ageOf milliseconds */
+export function judge(
+  outcomes: readonly Outcome[],
+  retry: RetryOptions,
+  ageOf: (item: Item) => number,
+): Verdict {
   const delivered: Item[] = [];
   const held: { item: Item; until: Promise<void> }[] = [];
   const dead: { item: Item; code: string; reason: string }[] = [];
@@ -29,7 +33,7 @@ export function judge(outcomes: readonly Outcome[], retry: RetryOptions, now: nu
     if (result.status === 'refused') dead.push({ item, code: result.code, reason: result.reason });
     else if (result.status === 'delivered') delivered.push(item);
     else if (result.status === 'held') held.push({ item, until: result.until });
-    else if (giveUpAfter > 0 && item.firstTry !== null && now - item.firstTry >= giveUpAfter)
+    else if (giveUpAfter > 0 && ageOf(item) >= giveUpAfter)
       dead.push({ item, code: 'gave_up', reason: result.reason });
     else {
       ({ reason } = result);

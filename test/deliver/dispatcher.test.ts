@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { DELIVERED, type Delivery, type SendResult, type Sink } from '../../src/core/sink.ts';
 import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { backoff } from '../../src/deliver/retry.ts';
@@ -8,9 +8,11 @@ import { ArrayJournal, byType, ManualClock, ScriptedSink, silentLog, until } fro
 
 const retry = { initial: 100, max: 1000, giveUpAfter: 0 };
 
-function build(sinks: Record<string, Sink>, overrides: { giveUpAfter?: number; destination?: string } = {}) {
-  const journal = new ArrayJournal();
-  const clock = new ManualClock();
+function build(
+  sinks: Record<string, Sink>,
+  overrides: { giveUpAfter?: number; destination?: string } = {},
+  { journal = new ArrayJournal(), clock = new ManualClock() } = {},
+) {
   const dispatcher = new Dispatcher({
     journal,
     clock,
@@ -164,6 +166,58 @@ test('an event that is retried for longer than it may becomes a dead letter', as
     { code: 'gave_up', reason: 'not this one', event: { id: 'stuck' } },
   ]);
   expect(idsOf(sink.taken)).toEqual(['other']);
+});
+
+describe('when an event that nothing takes becomes a dead letter', () => {
+  const stuck = (): ScriptedSink => new ScriptedSink(() => ({ status: 'retry', reason: 'not this one' }));
+  /** How long after `since`, in milliseconds. */
+  const died = ({ journal }: ReturnType<typeof build>, since: number): number =>
+    (journal.letters[0]?.diedAt ?? Number.NaN) - since;
+
+  test('its age decides, over restarts', async () => {
+    const world = build({ sink: stuck() }, { giveUpAfter: 5000 });
+    const { journal, clock } = world;
+    const receivedAt = clock.now();
+    journal.put(makeEvent({ receivedAt }));
+    for (let life = 0; life < 3; life += 1) {
+      const { dispatcher, start } = build({ sink: stuck() }, { giveUpAfter: 5000 }, { journal, clock });
+      await start();
+      await until(clock, () => clock.now() - receivedAt > 1500 * (life + 1));
+      await dispatcher.stop(AbortSignal.abort());
+    }
+    const { start } = build({ sink: stuck() }, { giveUpAfter: 5000 }, { journal, clock });
+    await start();
+    await until(clock, () => journal.letters.length === 1);
+    expect(died(world, receivedAt)).toBeGreaterThanOrEqual(5000);
+    expect(died(world, receivedAt)).toBeLessThan(6500);
+  });
+
+  test.each([{ only: ['sink'] }, { replayId: 'r1' }])(
+    'one that is wanted again, %j, has its time from its first try on',
+    async (handling) => {
+      const world = build({ sink: stuck() }, { giveUpAfter: 5000 });
+      const { journal, clock, start } = world;
+      const begin = clock.now();
+      journal.put({ ...makeEvent({ receivedAt: begin - 86_400_000 }), handling });
+      await start();
+      await until(clock, () => journal.letters.length === 1);
+      expect(died(world, begin)).toBeGreaterThanOrEqual(5000);
+    },
+  );
+
+  test('a clock that is set an hour on or back makes nothing older', async () => {
+    for (const jump of [3_600_000, -3_600_000]) {
+      const world = build({ sink: stuck() }, { giveUpAfter: 5000 });
+      const { journal, clock, start } = world;
+      await start();
+      journal.put(makeEvent({ receivedAt: clock.now() }));
+      clock.offset = jump;
+      const begin = clock.monotonic();
+      if (jump < 0) journal.put(makeEvent({ receivedAt: clock.now() }));
+      await until(clock, () => journal.letters.length > 0);
+      expect(clock.monotonic() - begin).toBeGreaterThanOrEqual(5000);
+    }
+  });
 });
 
 test('an event retried for one sink goes to that sink only', async () => {

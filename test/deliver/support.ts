@@ -9,10 +9,12 @@ export const silentLog: SinkLog = { info: () => {}, warn: () => {}, error: () =>
 /** A clock whose timers fire when told, in due order; waiting code is run in no time at all. */
 export class ManualClock implements Clock {
   #now = 0;
+  /** By how much somebody has set it. */
+  offset = 0;
   #timers: { at: number; callback: () => void }[] = [];
 
   now(): number {
-    return 1_700_000_000_000 + this.#now;
+    return 1_700_000_000_000 + this.#now + this.offset;
   }
 
   monotonic(): number {
