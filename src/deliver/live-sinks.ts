@@ -24,6 +24,9 @@ export interface PlannedSinks {
   readonly sinks: ReadonlyMap<string, PlannedSink>;
 }
 
+/** Milliseconds in which a sink answers that has nothing in its way. */
+const PROMPT = 1000;
+
 /** Tells the journal that one sink continues for another. */
 export type Succeed = (from: string, to: string) => Promise<void>;
 
@@ -66,7 +69,7 @@ export class LiveSinks {
   }
 
   /**
-   * Adds what is new and exchanges what has changed; what is gone stays. They load nothing until the dispatcher lets them
+   * Adds what is new and exchanges what has changed, side by side; what is gone stays. They load nothing until the dispatcher lets them
    * begin. If one cannot be opened, the earlier ones are brought back before the error is passed on; what is in the way of
    * one of these is waited for.
    * @param heirs the sinks that continue for others, by the name of the other
@@ -82,27 +85,45 @@ export class LiveSinks {
       ([name, sink]) => this.#planned.get(name)?.fingerprint !== sink.fingerprint,
     );
     const undo: (() => Promise<void>)[] = [];
-    try {
-      for (const [name, sink] of changed) {
-        const before = this.#planned.get(name);
-        const old = sink.continues;
-        const predecessor = old === null || heirs.get(old) !== name ? undefined : this.#planned.get(old);
-        undo.push(() =>
-          before === undefined
-            ? this.remove(name, signal, { forget: true })
-            : this.#exchange(name, before, signal, true),
-        );
-        if (old !== null && predecessor !== undefined) {
-          await this.remove(old, signal, { loaded: loadedFor(sink, predecessor) });
-          undo.push(() => this.#exchange(old, predecessor, signal, true));
-          await succeed(old, name);
-          undo.push(async () => {
-            await this.remove(name, signal);
-            await succeed(name, old);
-          });
-        }
-        await this.#exchange(name, sink, signal);
+    /** What could not be opened yet: another may have held its folder, that has let go of it meanwhile. */
+    const again: (() => Promise<void>)[] = [];
+    const turn = async ([name, sink]: readonly [string, PlannedSink]): Promise<void> => {
+      const before = this.#planned.get(name);
+      const old = sink.continues;
+      const predecessor = old === null || heirs.get(old) !== name ? undefined : this.#planned.get(old);
+      undo.push(() =>
+        before === undefined
+          ? this.remove(name, signal, { forget: true })
+          : this.#exchange(name, before, signal, true),
+      );
+      if (old !== null && predecessor !== undefined) {
+        await this.remove(old, signal, { loaded: loadedFor(sink, predecessor) });
+        undo.push(() => this.#exchange(old, predecessor, signal, true));
+        await succeed(old, name);
+        undo.push(async () => {
+          await this.remove(name, signal);
+          await succeed(name, old);
+        });
       }
+      await this.#exchange(name, sink, signal).catch((error: unknown) => {
+        if (changed.length === 1) throw error;
+        again.push(() => this.#exchange(name, sink, signal));
+      });
+    };
+    try {
+      const prompt = await this.#prompt(
+        changed.map(([name, { continues }]) => {
+          const isHeir = continues !== null && heirs.get(continues) === name;
+          return [isHeir ? continues : name, name];
+        }),
+      );
+      // Those that take long to let go come first: until all have changed, one that has changed stands still.
+      for (const isPrompt of [false, true]) {
+        const turns = changed.filter(([name]) => prompt.has(name) === isPrompt).map(turn);
+        const failed = (await Promise.allSettled(turns)).find(({ status }) => status === 'rejected');
+        if (failed?.status === 'rejected') throw failed.reason;
+      }
+      for (const exchange of again) await exchange();
     } catch (error) {
       for (const step of undo.toReversed())
         await step().catch((cause: unknown) => this.#noteLeftUndone(cause));
@@ -135,6 +156,21 @@ export class LiveSinks {
     await this.#dispatcher.remove(name, signal, removal);
     this.#open.delete(name);
     this.#planned.delete(name);
+  }
+
+  /** Of these sinks, each with the one that it is there for, those that soon answer what they have been sent by now. */
+  async #prompt(sinks: readonly (readonly [sink: string, forWhom: string])[]): Promise<ReadonlySet<string>> {
+    const prompt = new Set<string>();
+    if (sinks.length === 1) return prompt;
+    const late = Promise.withResolvers<void>();
+    const cancel = this.#parts.clock.after(PROMPT, late.resolve);
+    const all = sinks.map(async ([sink, forWhom]) => {
+      await this.#dispatcher.answeredBy(sink);
+      prompt.add(forWhom);
+    });
+    await Promise.race([Promise.all(all), late.promise]);
+    cancel();
+    return new Set(prompt);
   }
 
   /** @param patient whether it is tried again in the background, whatever is in the way */

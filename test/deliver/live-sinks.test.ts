@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { MillraceError } from '../../src/core/errors.ts';
 import type { Target } from '../../src/core/route.ts';
 import { DELIVERED, type Sink, type SinkModule } from '../../src/core/sink.ts';
@@ -35,6 +35,128 @@ test('a sink that is not required is waited for in the background, whatever is i
   await until(clock, () => delivered.includes('made-up'));
   await dispatcher.stop(AbortSignal.timeout(1000));
 });
+
+describe('a change of several sinks', () => {
+  test('the one that answers goes on while another has not answered yet', async () => {
+    const { clock, journal, dispatcher, sinks, hanging, got, plan } = several(['slow', 'fast']);
+    await sinks.open(plan('before'));
+    dispatcher.begin();
+    hanging.add('slow');
+    journal.put(makeEvent({ id: 'one' }));
+    await until(clock, () => got('fast').includes('one'));
+    const changing = sinks.change(plan('after'), LIVE, new Map(), () => Promise.resolve());
+    journal.put(makeEvent({ id: 'two' }));
+    await until(clock, () => got('fast').includes('two'));
+    // Past the time in which a sink answers that has nothing in its way.
+    for (let round = 0; round < 5; round += 1) clock.next();
+    journal.put(makeEvent({ id: 'three' }));
+    await until(clock, () => got('fast').includes('three'));
+    hanging.clear();
+    await changing;
+    dispatcher.begin();
+    await until(clock, () => got('slow').length >= 3 && got('fast').length === 3);
+    await dispatcher.stop(AbortSignal.timeout(1000));
+  });
+
+  test('of two that have not answered each is exchanged as soon as it has', async () => {
+    const { clock, journal, dispatcher, sinks, hanging, opened, plan } = several(['a', 'b']);
+    await sinks.open(plan('before'));
+    dispatcher.begin();
+    for (const name of ['a', 'b']) hanging.add(name);
+    journal.put(makeEvent({ id: 'one' }));
+    const changing = sinks.change(plan('after'), LIVE, new Map(), () => Promise.resolve());
+    await until(clock, () => hanging.waiting === 2);
+    hanging.delete('b');
+    await until(clock, () => opened.includes('b after'));
+    expect(opened).not.toContain('a after');
+    hanging.delete('a');
+    await changing;
+    await dispatcher.stop(AbortSignal.timeout(1000));
+  });
+
+  test('what one lets go of another can take', async () => {
+    const { dispatcher, sinks, opened, plan } = several(['a', 'b', 'c']);
+    await sinks.open(plan('before', { a: 'p', b: 'q', c: 'r' }));
+    await sinks.change(plan('after', { a: 'q', b: 'r', c: 's' }), LIVE, new Map(), () => Promise.resolve());
+    expect(opened.slice(3).toSorted()).toEqual(['a after', 'b after', 'c after']);
+    await dispatcher.stop(AbortSignal.timeout(1000));
+  });
+});
+
+const LIVE = new AbortController().signal;
+
+/** Sinks that can be made not to answer; each may own a folder, which has one owner. */
+class Hanging extends Set<string> {
+  waiting = 0;
+  #release = new Map<string, PromiseWithResolvers<void>>();
+
+  async wait(name: string): Promise<void> {
+    if (!this.has(name)) return;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#release.set(name, { promise, resolve, reject });
+    this.waiting += 1;
+    await promise;
+  }
+
+  override delete(name: string): boolean {
+    this.#release.get(name)?.resolve();
+    return super.delete(name);
+  }
+
+  override clear(): void {
+    for (const name of [...this]) this.delete(name);
+  }
+}
+
+function several(names: readonly string[]) {
+  const journal = new ArrayJournal();
+  const clock = new ManualClock();
+  const retry = { initial: 10, max: 100, giveUpAfter: 0 };
+  const limits = { maxPending: 10, maxPendingBytes: 1e6 };
+  const all = names.map((sink) => ({ sink, destination: null }));
+  const dispatcher = new Dispatcher({
+    journal,
+    clock,
+    log: silentLog,
+    retry,
+    ...limits,
+    targetsOf: () => all,
+  });
+  const sinks = new LiveSinks(dispatcher, { log: silentLog, clock });
+  const hanging = new Hanging();
+  const opened: string[] = [];
+  const delivered = new Map<string, string[]>(names.map((name) => [name, []]));
+  const owners = new Map<string, string>();
+  const sinkOf = (name: string, fingerprint: string, folder = name): Sink => ({
+    limits: LIMITS,
+    open: () => {
+      if (owners.has(folder)) return Promise.reject(new MillraceError('folder_in_use', folder));
+      owners.set(folder, name);
+      opened.push(`${name} ${fingerprint}`);
+      return Promise.resolve();
+    },
+    async send(batch) {
+      await hanging.wait(name);
+      delivered.get(name)?.push(...batch.map(({ event }) => event.id));
+      return batch.map(() => DELIVERED);
+    },
+    close: () => {
+      if (owners.get(folder) === name) owners.delete(folder);
+      return Promise.resolve();
+    },
+  });
+  const plan = (fingerprint: string, folders: Readonly<Record<string, string>> = {}): PlannedSinks => ({
+    sinks: new Map(
+      names.map((name) => {
+        const createSink = (): Sink => sinkOf(name, fingerprint, folders[name]);
+        const module: SinkModule = { parseOptions: (value) => value, createSink };
+        return [name, { module, options: {}, keeper: null, continues: null, fingerprint, redacting: null }];
+      }),
+    ),
+  });
+  const got = (name: string): readonly string[] => delivered.get(name) ?? [];
+  return { journal, clock, dispatcher, sinks, hanging, opened, got, plan };
+}
 
 /** A dispatcher, and plans with one sink on a disk that can be in trouble. */
 function setting() {
