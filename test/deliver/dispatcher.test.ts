@@ -168,12 +168,12 @@ test('an event that is retried for longer than it may becomes a dead letter', as
   expect(idsOf(sink.taken)).toEqual(['other']);
 });
 
-describe('when an event that nothing takes becomes a dead letter', () => {
-  const stuck = (): ScriptedSink => new ScriptedSink(() => ({ status: 'retry', reason: 'not this one' }));
-  /** How long after `since`, in milliseconds. */
-  const died = ({ journal }: ReturnType<typeof build>, since: number): number =>
-    (journal.letters[0]?.diedAt ?? Number.NaN) - since;
+const stuck = (): ScriptedSink => new ScriptedSink(() => ({ status: 'retry', reason: 'not this one' }));
+/** How long after `since`, in milliseconds. */
+const died = ({ journal }: ReturnType<typeof build>, since: number): number =>
+  (journal.letters[0]?.diedAt ?? Number.NaN) - since;
 
+describe('when an event that nothing takes becomes a dead letter', () => {
   test('its age decides, over restarts', async () => {
     const world = build({ sink: stuck() }, { giveUpAfter: 5000 });
     const { journal, clock } = world;
