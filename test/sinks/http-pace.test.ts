@@ -163,6 +163,27 @@ describe('a target in trouble', () => {
     expect(endpoint.posts).toHaveLength(2);
   });
 
+  test('is left alone by the sink that a reload makes, too, until it takes something', async () => {
+    const endpoint = await startEndpoint();
+    endpoint.reply = () => [429, { 'retry-after': '30' }];
+    const context = makeContext();
+    const before = await openHttp({ url: endpoint.url('/') }, context);
+    await before.send(eight.slice(0, 1), signal);
+    await before.close(signal);
+    context.clock.advance(10_000);
+    const after = await openHttp({ url: endpoint.url('/'), timeout: '5s' }, context);
+    expect(await after.send(eight.slice(0, 1), signal)).toMatchObject([
+      { status: 'retry', delayMs: 20_000, reason: expect.stringContaining('429') },
+    ]);
+    expect(after.troubles()).toMatchObject([{ code: 'target_paused' }]);
+    expect(endpoint.posts).toHaveLength(1);
+    endpoint.reply = () => 204;
+    context.clock.advance(20_000);
+    expect(await after.send(eight.slice(0, 1), signal)).toEqual([{ status: 'delivered' }]);
+    const last = await openHttp({ url: endpoint.url('/') }, context);
+    expect(last.troubles()).toEqual([]);
+  });
+
   test('is left alone although an answer from before comes in', async () => {
     const endpoint = await startEndpoint();
     const held = Promise.withResolvers<void>();

@@ -4,6 +4,7 @@ import type { JournalEvent } from '../../core/event.ts';
 import type { SendResult, SinkTrouble } from '../../core/sink.ts';
 import { onAbort, unlessAborted } from '../../lib/abort.ts';
 import { ABORTED } from '../failure.ts';
+import { type Asked, askedFor } from './asked.ts';
 import { checkedLookup, type Resolve } from './addresses.ts';
 import type { HttpOptions, TargetOptions } from './config.ts';
 import { failureOf, resultOf, THROTTLING, type Answer } from './failure.ts';
@@ -39,6 +40,7 @@ export class Target {
   readonly #context: TargetContext;
   readonly #pool: Pool;
   readonly #turns: Turns;
+  readonly #asked: Map<string, Asked>;
   #failures = 0;
   /** Pauses in a row; above 0 it is paused or probing. */
   #pauses = 0;
@@ -62,6 +64,11 @@ export class Target {
       connect: { ...target.tls, lookup, timeout },
     });
     this.#turns = new Turns(options, PATIENCE, context.clock);
+    this.#asked = askedFor(context.clock);
+    const asked = this.#asked.get(target.url.href);
+    if (asked === undefined || asked.until <= context.clock.monotonic()) return;
+    [this.#pauses, this.#pausedUntil, this.#trouble] = [1, asked.until, asked.trouble];
+    this.#turns.narrow = true;
   }
 
   get trouble(): SinkTrouble | null {
@@ -153,6 +160,7 @@ export class Target {
       if (this.#trouble !== null) this.#context.onChange(this.name, null);
       [this.#failures, this.#pauses, this.#pausedUntil, this.#trouble] = [0, 0, 0, null];
       this.#turns.narrow = false;
+      this.#asked.delete(this.#options.url.href);
       return;
     }
     this.#failures += 1;
@@ -167,6 +175,8 @@ export class Target {
       detail: result.reason,
       since: this.#trouble?.since ?? clock.now(),
     };
+    if (throttles)
+      this.#asked.set(this.#options.url.href, { until: this.#pausedUntil, trouble: this.#trouble });
     this.#turns.narrow = true;
     this.#turns.dismiss();
   }
