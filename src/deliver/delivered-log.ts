@@ -116,6 +116,14 @@ export class DeliveredLog extends MemoryLog implements EventStore {
     for (let seq = from; seq <= to; seq += 1) this.#giveBack(seq, sink, goneWithout(sink));
   }
 
+  /** Of what is for a required sink the sender is told. */
+  protected override left(sink: string, events: readonly JournalEvent[]): void {
+    const { isRequired, targetsOf } = this.#options;
+    if (isRequired(sink)) return;
+    const own = events.filter((event) => targetsOf(event).some((target) => target.sink === sink));
+    if (own.length > 0) this.skipped(sink, own.length);
+  }
+
   /** What only best-effort sinks have not had. */
   protected override maySkip(seq: number): boolean {
     return !this.#bySeq.has(seq);

@@ -107,8 +107,13 @@ export class MemoryLog implements EventLog {
   }
 
   releaseCursor(sink: string): void {
+    const cursor = this.#cursors.get(sink) ?? this.lastSeq;
     this.#cursors.delete(sink);
     this.passed(sink, this.#firstSeq, this.lastSeq);
+    this.left(
+      sink,
+      this.#events.filter(({ seq }) => seq > cursor),
+    );
     this.forget();
   }
 
@@ -131,6 +136,9 @@ export class MemoryLog implements EventLog {
 
   /** A sink has moved on, or is gone: it is past these, or never gets to them. */
   protected passed(_sink: string, _from: number, _to: number): void {}
+
+  /** A sink is gone that has not had all of these. */
+  protected left(_sink: string, _events: readonly JournalEvent[]): void {}
 
   /** Whether an event that sinks wait for may be forgotten when there is no room. */
   protected maySkip(_seq: number): boolean {

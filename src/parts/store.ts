@@ -96,7 +96,8 @@ function openMemory(plan: Live<Plan>, log: Logger): DeliveredLog {
     targetsOf: targetsBy(plan),
     quarantineTo: () => plan.value.config.quarantine.to,
     maxBytes: plan.value.config.delivery.maxPendingBytes,
-    onSkipped: (sink, events) => log.warn({ sink, events }, 'best-effort sink fell behind; events skipped'),
+    onSkipped: (sink, events) =>
+      log.warn({ sink, events }, 'best-effort sink fell behind, or was exchanged; events skipped'),
   });
 }
 

@@ -115,6 +115,15 @@ test('when a reload exchanges a required sink, what it had not confirmed is give
   expect(log.waiting.bytes).toBe(0);
 });
 
+test('when a reload exchanges a best-effort sink, what it had not had is told', async () => {
+  const { log, dispatcher, skipped } = await build(new ScriptedSink(() => DELIVERED), alwaysDown());
+  for (let n = 0; n < 3; n += 1) await log.accept(makeEvent());
+  await dispatcher.remove('may', AbortSignal.abort());
+  expect(skipped).toEqual([['may', 3]]);
+  await dispatcher.remove('must', AbortSignal.abort());
+  expect(skipped).toHaveLength(1);
+});
+
 test('when a route no longer names a required sink, nobody waits for it in vain', async () => {
   const must = alwaysDown();
   const { log, routes, clock } = await build(must, new ScriptedSink(() => DELIVERED));
