@@ -1,8 +1,9 @@
-import type { Event } from '../core/event.ts';
+import type { Event, Handling } from '../core/event.ts';
 import type { IsErased } from '../core/ingest.ts';
 import { compileSelection, type Selection } from './selection.ts';
 import { takerOf } from './take.ts';
-import { StepMaker, type Step, type Unit } from './unit.ts';
+import { parseTarget } from '../core/route.ts';
+import { type Letter, StepMaker, type Step, type Unit } from './unit.ts';
 
 /** A journal that a fleet shares, as a replay reads it: partitions, with numbers from 1. */
 export interface TopicLog {
@@ -27,7 +28,14 @@ export interface TopicPage {
   /** Records that the brokers had deleted before they could be read. */
   readonly removed: number;
   /** `erased`: nobody can open it any more. */
-  readonly found: readonly { readonly at: number; readonly event: Event | 'erased' }[];
+  readonly found: readonly TopicEvent[];
+}
+
+export interface TopicEvent {
+  readonly at: number;
+  readonly event: Event | 'erased';
+  /** What it was to go without to each of its targets, when it came. */
+  readonly without?: Handling['without'];
 }
 
 export type TopicUnit = Extract<Unit, { kind: 'topic' }>;
@@ -36,12 +44,20 @@ export async function* listTopic(log: TopicLog, { since }: Selection): AsyncGene
   for (const span of await log.spans(since)) yield { kind: 'topic', ...span };
 }
 
+export interface TopicReading {
+  readonly selection: Selection;
+  readonly isErased: IsErased;
+  /** Those that are named for what is read. */
+  readonly sinks: readonly string[];
+  readonly signal: AbortSignal;
+}
+
 /** @param from the number that everything has been read up to */
 export async function* readTopic(
   log: TopicLog,
   { partition, after, upTo }: TopicUnit,
   from: number,
-  { selection, isErased, signal }: { selection: Selection; isErased: IsErased; signal: AbortSignal },
+  { selection, isErased, sinks, signal }: TopicReading,
 ): AsyncGenerator<Step> {
   const take = takerOf(compileSelection(selection), isErased);
   const range = { after: Math.max(from, after), upTo };
@@ -50,11 +66,18 @@ export async function* readTopic(
     const where = `journal:${partition}`;
     if (page.removed > 0)
       step.problem(where, `the brokers have deleted ${page.removed} records before they could be read`);
-    for (const { at, event } of page.found) {
+    for (const { at, event, without } of page.found) {
       const taken = event === 'erased' ? event : take(event, event.receivedAt);
-      step.take(at, `${where}/${at - 1}`, taken);
+      step.take(at, `${where}/${at - 1}`, taken, letterOf(without, sinks));
     }
     step.reach(page.upTo);
     yield step.made();
   }
+}
+
+function letterOf(without: Handling['without'], sinks: readonly string[]): Letter {
+  const redactions = Object.entries(without ?? {}).flatMap(([target, each]) =>
+    sinks.includes(parseTarget(target).sink) ? each : [],
+  );
+  return redactions.length === 0 ? {} : { redactions };
 }

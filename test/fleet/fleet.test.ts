@@ -67,6 +67,10 @@ describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
     const second = new ServeProcess(routed({ match: 'labtest.', to: 'dump' }), { args: [] });
     onTestFinished(async () => void (await second.kill('SIGKILL')));
     await until('the second event', () => dumped().includes('shown-2'));
+    const config = join(folder, 'millrace.yaml');
+    const played = await millrace(['replay', 'journal', '--to', 'dump', '--config', config]);
+    expect(played.code, played.stderr).toBe(0);
+    expect(dumped().match(/shown-1/g)).toHaveLength(2);
     expect(dumped()).not.toContain('hidden');
   });
 

@@ -77,7 +77,7 @@ async function* listInputs(
 }
 
 function readerOf(
-  { selection, sinks }: ReplayOrder,
+  { selection, sinks, to }: ReplayOrder,
   { loaded, opener, ask, topicLog, places, onChanged }: ReplayParts,
   { isErased }: ErasedUsers,
 ): Pick<ReplayWork, 'read' | 'expect'> {
@@ -92,7 +92,8 @@ function readerOf(
       if (unit.kind === 'file') return files.read(unit, from, signal);
       if (unit.kind === 'unreadable') return unreadable(unit.where, unit.reason);
       if (unit.kind !== 'topic') return stores.read(unit, from, signal);
-      return topic(unit, from, { log: topicLog, selection, isErased, signal });
+      const named = (to ?? []).map(({ sink }) => sink);
+      return topic(unit, from, { log: topicLog, selection, isErased, sinks: named, signal });
     },
     expect: (unit) => {
       if (unit.kind === 'file') files.expect(unit);

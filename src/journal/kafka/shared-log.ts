@@ -1,9 +1,15 @@
-import type { Event } from '../../core/event.ts';
+import type { Event, Handling } from '../../core/event.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import type { Cluster } from './cluster.ts';
 import { pagesOf } from './read-range.ts';
 import type { Records } from './records.ts';
 import { PartitionWindow, RETRIED } from './window.ts';
+
+interface Found {
+  readonly at: number;
+  readonly event: Event | 'erased';
+  readonly without?: Handling['without'];
+}
 
 export interface SharedLogOptions {
   readonly topic: string;
@@ -51,7 +57,7 @@ export class SharedLog {
   ): AsyncGenerator<{
     readonly upTo: number;
     readonly removed: number;
-    readonly found: readonly { readonly at: number; readonly event: Event | 'erased' }[];
+    readonly found: readonly Found[];
   }> {
     const { topic, records } = this.#options;
     const window = new PartitionWindow(partition, { ...this.#options, now: Date.now });
@@ -60,12 +66,14 @@ export class SharedLog {
     let from = after;
     for await (const page of pagesOf(this.#cluster, topic, partition, { from, to: upTo }, signal)) {
       const looked = await records.open(page.records);
-      const found: { at: number; event: Event | 'erased' }[] = [];
+      const found: Found[] = [];
       for (const [index, { outline, kept }] of looked.entries()) {
         if (outline === null || window.note(outline) !== 'first') continue;
         // A dead letter that is sent once more stands behind the event that it was made of.
         if (kept?.again?.startsWith(RETRIED) === true) continue;
-        found.push({ at: (page.records[index]?.offset ?? 0) + 1, event: kept?.event ?? 'erased' });
+        const { event = 'erased', handling: { without } = {} } = kept ?? {};
+        const at = (page.records[index]?.offset ?? 0) + 1;
+        found.push({ at, event, ...(without === undefined ? {} : { without }) });
       }
       const end = Math.min(page.next, upTo);
       yield { upTo: end, removed: page.from - from, found };
