@@ -32,8 +32,10 @@ inclusive, --until is exclusive; a day means all of that day, in UTC.
 A file gets its name only when it is complete; _export.jsonl lists each file with its rows, bytes and SHA-256. The same command
 again exports new events, re-exports what an erasure has changed, and continues after an interruption. Drift is said at the end:
 fields without a column, values that do not fit theirs, and columns that earlier rows had and these do not. A sealed archive needs
-its keys: --config or --keys. One folder holds one export. An archive and a copy of it are two archives: a command that
-names both exports their events twice.
+its keys: --config or --keys. One folder holds one export. A file and its copy in another archive count once.
+
+A file that is short or damaged is read again by each run until all of it can be read. Rows of a file that is missing stay; only what
+an erasure or a compaction has noted in the manifest goes.
 
 --format delta makes each table a Delta Lake table, <out>/<table>, that Spark, Databricks, DuckDB and others read and append to.
 A run that is killed and started again adds each row once. A table gains the columns that its definition gains. Rows that an
@@ -51,7 +53,8 @@ lines: {step, action: load|remove, table, dt, file, rows, bytes, sha256}, and la
   step=$(millrace export --out ./export/meals --list-new step)
   for file in $(millrace export --out ./export/meals --list-new --after 6); do …; done
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 partly done: interrupted, or some records could not be read or made no row.`;
+Exit codes: 0 done, 1 failed, 2 usage, 3 partly done: interrupted, some records could not be read or made no row,
+or files of the archive are missing.`;
 
 /** Kinds of what no column took that are named on stderr. */
 const NAMED = 20;
@@ -159,7 +162,8 @@ async function exportTo(paths: readonly string[], options: Options, io: Io): Pro
       signal: io.signal,
     }),
   );
-  const ok = summary.complete && summary.rejects === 0 && summary.problems === 0;
+  const { complete, rejects, problems, missing } = summary;
+  const ok = complete && rejects + problems + missing === 0;
   // What is listed goes to stdout alone.
   if (options.listNew !== undefined) render(summary, options.out, (line) => note(io, line));
   else if (options.json === true) print(io, JSON.stringify({ ok, ...summary }));
@@ -235,6 +239,7 @@ function render(summary: ExportSummary, out: string, say: (line: string) => void
   if (replaced > 0) say(`${replaced} files replaced: their source files have changed`);
   if (unfinished > 0) say(`${unfinished} unfinished files of a receiver: included in the next export`);
   if (summary.erased > 0) say(`${summary.erased} records stay sealed: their users were erased`);
+  if (summary.missing > 0) say(`${summary.missing} files of an archive are missing: their rows stay`);
   if (summary.problems > 0) say(`${summary.problems} records or files could not be read`);
   for (const [type, count] of Object.entries(summary.without_table))
     say(`${type}: ${count} events without a table; they are in events`);

@@ -11,7 +11,16 @@ export const exportStep = z.object({
   step: z.number().int().positive(),
   /** Steps whose files these replace, because what they were made of has changed. */
   replaces: z.array(count),
-  sources: z.array(z.object({ root: z.string(), file: z.string(), sha256: z.string() })),
+  sources: z.array(
+    z.object({
+      root: z.string(),
+      file: z.string(),
+      sha256: z.string(),
+      /** What of it could not be read: it is read again until all of it can. Records that could. Earlier versions noted neither. */
+      problems: count.default(0),
+      records: count.optional(),
+    }),
+  ),
   files: z.array(
     z.object({ file: inside, table: z.string(), rows: count, bytes: count, sha256: z.string() }),
   ),

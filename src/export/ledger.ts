@@ -46,6 +46,7 @@ export class Ledger {
   #missing: readonly WrittenFile[] = [];
   /** The last step has its line, and not all of its files have their names: what is in `work` is needed. */
   #isSettled = true;
+  #passedOver: ExportStep | null = null;
 
   private constructor(place: ExportPlace, options: LedgerOptions, steps: ExportStep[], id: string) {
     this.work = place.work;
@@ -99,6 +100,11 @@ export class Ledger {
     return this.#missing.length === 0 ? null : (this.#steps.at(-1) ?? null);
   }
 
+  /** A step whose files never came to be the export's: what stands in its place is to be made. */
+  get passedOver(): ExportStep | null {
+    return this.#passedOver;
+  }
+
   /** Tells whether files can be replaced. @throws MillraceError table_changed */
   async checkRemoval(files: readonly string[]): Promise<void> {
     await this.#tables?.checkRemoval(files);
@@ -137,14 +143,24 @@ export class Ledger {
    * has taken out of the archive since.
    */
   async #resume(): Promise<void> {
-    const { signal, onKept, isStale } = this.#options;
     const last = this.#steps.at(-1);
-    if (last === undefined || !isStale(last)) {
-      await this.settle();
-      return;
-    }
+    if (last === undefined || !this.#options.isStale(last)) await this.settle();
+    else await this.passOver(last);
+  }
+
+  /** Brings none of the last step's files; what it replaces goes all the same. */
+  async passOver(last: ExportStep): Promise<void> {
+    const { signal, onKept } = this.#options;
+    this.#missing = [];
+    this.#passedOver = last;
     await this.#tables?.passOver(last);
     for (const reason of await this.#place.remove(last.removes, signal)) onKept(reason);
+    this.#isSettled = true;
+    await this.#clear();
+  }
+
+  /** Forgets files of a step that is not to be. */
+  async discard(): Promise<void> {
     await this.#clear();
   }
 

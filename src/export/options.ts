@@ -67,7 +67,10 @@ export interface ExportSummary {
   readonly without_table: Readonly<Record<string, number>>;
   /** How documents differ from what their tables were made for. */
   readonly drift: readonly TableDrift[];
+  /** Records and files that could not be read, or not to their end. */
   readonly problems: number;
+  /** Files of the archives that are not there, though nothing says that they went. */
+  readonly missing: number;
   /** Sealed records whose keys an erasure has destroyed. */
   readonly erased: number;
   /** False when it was interrupted; the next run continues. */

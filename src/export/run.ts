@@ -1,13 +1,12 @@
-import { basename } from 'node:path';
-import { nameOf } from '../archive/place.ts';
 import { MillraceError } from '../core/errors.ts';
-import type { RecordOpener } from '../core/sealed-record.ts';
 import { Drift, type Earlier } from '../warehouse/learned/drift.ts';
 import type { ExportStep } from './export-step.ts';
 import { Ledger, type LedgerOptions } from './ledger.ts';
 import type { ExportOptions, ExportSummary } from './options.ts';
 import { Shaping } from './shaping.ts';
-import { listSources, type Source, type SourceList } from './sources.ts';
+import { identitiesIn, identityOf, isStale, planExport, type ExportPlan } from './plan.ts';
+import { isBetter } from './reread.ts';
+import { listSources, type SourceList } from './sources.ts';
 import { openPlace } from './open-place.ts';
 import { StepRun, type StepOptions } from './step.ts';
 import { checkTypes } from './types.ts';
@@ -36,18 +35,14 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
   const ledger = await openLedger(options, (step) => isStale(step, list, opener));
   try {
     await finishStep(ledger, list, steps);
-    const stale = ledger.standing.filter((step) => options.again || isStale(step, list, opener));
-    const staying = ledger.standing.filter((step) => !stale.includes(step));
+    const { again, places, onProblem } = options;
+    const plan = await planExport(ledger.standing, list, { again, opener, places });
+    for (const { file, reason } of plan.faults) onProblem(file, null, reason);
+    const { stale, staying, sources } = plan;
     // Delta tables know the types of their columns themselves.
     if (options.format !== 'delta') checkTypes(staying, tables, options.out);
-    const fresh = new Set(staying.flatMap(identities));
-    const sources = list.sources.flatMap((source) => missingOf(source, fresh));
-    const replacing = {
-      replaces: stale.map(({ step }) => step),
-      removes: stale.flatMap(({ files }) => files.map(({ file }) => file)),
-    };
+    const replacing = replacementOf(stale);
     await ledger.checkRemoval(replacing.removes);
-    const before = list.sources.filter((source) => missingOf(source, fresh).length === 0).length;
     const earlier = earlierOf(ledger.standing);
     const drift = new Drift();
     const done: ExportStep[] = [];
@@ -71,15 +66,41 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
       done.push(step);
       for (const fields of run.met()) drift.add(fields);
     }
+    let problems = 0;
+    for (const one of complete ? plan.partly : []) {
+      const run = new StepRun({ ...steps, stepBytes: Number.POSITIVE_INFINITY }, ledger, NOTHING_YET);
+      const made = signal.aborted ? null : await run.run(one.sources);
+      if (made !== null && !isBetter(one.step, made, ledger.passedOver)) {
+        await ledger.discard();
+        problems += made.problems;
+        continue;
+      }
+      const step = made === null ? null : { ...made, ...replacementOf([one.step]) };
+      if (step !== null) await ledger.checkRemoval(step.removes);
+      complete = step !== null && (await isCommitted(ledger, step, signal));
+      if (step === null || !complete) break;
+      done.push(step);
+      for (const fields of run.met()) drift.add(fields);
+    }
     const drifted = drift.report(
       (name) => tables.get(name)?.definition,
       (name) => earlier.get(name),
     );
-    return { ...summaryOf(list, before, done, complete), drift: drifted };
+    const summary = summaryOf(list, plan, done, complete);
+    return { ...summary, problems: summary.problems + problems, drift: drifted };
   } finally {
     await shaping.close();
     await ledger.close();
   }
+}
+
+const NOTHING_YET = { done: 0, total: 0, records: 0 };
+
+function replacementOf(steps: readonly ExportStep[]): Pick<ExportStep, 'replaces' | 'removes'> {
+  return {
+    replaces: steps.map(({ step }) => step),
+    removes: steps.flatMap(({ files }) => files.map(({ file }) => file)),
+  };
 }
 
 async function openLedger(options: ExportOptions, stale: LedgerOptions['isStale']): Promise<Ledger> {
@@ -113,10 +134,10 @@ async function isCommitted(ledger: Ledger, step: ExportStep, signal: AbortSignal
  * so it does no harm when that machine is still at it.
  * @throws MillraceError folder_in_use when they cannot be made here
  */
-async function finishStep(ledger: Ledger, { sources }: SourceList, options: StepOptions): Promise<void> {
+async function finishStep(ledger: Ledger, list: SourceList, options: StepOptions): Promise<void> {
   const lost = ledger.unfinished;
   if (lost === null) return;
-  const here = new Map(sources.flatMap(withPieces).map((source) => [identityOf(source), source]));
+  const here = identitiesIn(list);
   const own = lost.sources.flatMap((source) => here.get(identityOf(source)) ?? []);
   const so = { done: 0, total: own.length, records: 0 };
   const run = new StepRun(
@@ -126,6 +147,11 @@ async function finishStep(ledger: Ledger, { sources }: SourceList, options: Step
   );
   const made = own.length === lost.sources.length ? await run.run(own) : null;
   const isSame = JSON.stringify(made?.files) === JSON.stringify(lost.files);
+  if (!isSame && !options.signal.aborted && lost.problems > 0) {
+    // What it could not read is there by now, or less of it is.
+    await ledger.passOver(lost);
+    return;
+  }
   if (!isSame && !options.signal.aborted)
     throw new MillraceError(
       'folder_in_use',
@@ -133,43 +159,6 @@ async function finishStep(ledger: Ledger, { sources }: SourceList, options: Step
         'run that export again where it was begun, or export to another place',
     );
   await ledger.settle();
-}
-
-/**
- * True when a file it was made of is another now, or gone, or when keys have been destroyed since: nothing in a sealed
- * archive tells whose records are in which file. Files of archives that were not named are left alone.
- */
-function isStale(step: ExportStep, { present, roots }: SourceList, opener?: RecordOpener): boolean {
-  if (step.sealed > 0 && (opener?.destroyed ?? 0) > step.destroyed) return true;
-  return step.sources.some(({ root, file, sha256 }) => {
-    const now = present.get(nameOf(root, file));
-    return now === undefined ? roots.has(root) : now !== sha256;
-  });
-}
-
-/** A file is the same after its archive has moved, and when another folder around it was named. */
-function identityOf({ file, sha256 }: Pick<Source, 'file' | 'sha256'>): string {
-  return `${sha256} ${basename(file)}`;
-}
-
-/** The file, and what it is made of. */
-function withPieces(source: Source): Source[] {
-  return [source, ...(source.pieces ?? []).flatMap(withPieces)];
-}
-
-/**
- * What of a file is not exported yet. One that a compaction made is read whole, unless some of what it is made of was
- * exported before: then the rest is.
- */
-function missingOf(source: Source, exported: ReadonlySet<string>): Source[] {
-  const { root, file, sha256, pieces = [] } = source;
-  if (exported.has(identityOf(source))) return [];
-  const isInside = pieces.flatMap(withPieces).some((piece) => exported.has(identityOf(piece)));
-  return isInside ? pieces.flatMap((piece) => missingOf(piece, exported)) : [{ root, file, sha256 }];
-}
-
-function identities({ sources }: ExportStep): string[] {
-  return sources.map(identityOf);
 }
 
 /** What the rows of steps had, by table. Steps of earlier versions did not note it. */
@@ -189,11 +178,12 @@ function earlierOf(steps: readonly ExportStep[]): Map<string, Earlier> {
 
 function summaryOf(
   { passedOver, unfinished, problems }: SourceList,
-  before: number,
+  { before, faults }: ExportPlan,
   steps: readonly ExportStep[],
   complete: boolean,
 ): Omit<ExportSummary, 'drift'> {
   const sum = (of: (step: ExportStep) => number): number => steps.reduce((all, step) => all + of(step), 0);
+  const missing = (is: boolean): number => faults.filter(({ isMissing }) => isMissing === is).length;
   const files = steps.flatMap((step) => step.files);
   const rows: Record<string, number> = {};
   for (const { table, rows: count } of files) rows[table] = (rows[table] ?? 0) + count;
@@ -213,7 +203,8 @@ function summaryOf(
     replaced: sum(({ removes }) => removes.length),
     rejects: sum(({ rejects }) => rejects),
     without_table: withoutTable,
-    problems: problems.length + sum((step) => step.problems),
+    problems: problems.length + missing(false) + sum((step) => step.problems),
+    missing: missing(true),
     erased: sum(({ erased }) => erased),
     complete,
   };

@@ -1,3 +1,4 @@
+import { Compactions } from '../archive/compactions.ts';
 import { hashFile } from '../archive/facts.ts';
 import { readManifest } from '../archive/manifest.ts';
 import { readPieces } from '../archive/pieces.ts';
@@ -13,6 +14,8 @@ export interface Source {
   readonly file: string;
   /** Of the bytes on disk, as the manifest says it; read from the file where no manifest does. */
   readonly sha256: string;
+  /** Its size as the manifest says it; absent where none does. */
+  readonly bytes?: number;
   /** What a compaction made it of, as far as it is wanted: its bytes are theirs, which can be read by their old names. */
   readonly pieces?: readonly Source[];
 }
@@ -22,8 +25,12 @@ export interface SourceList {
   readonly sources: readonly Source[];
   /** SHA-256 of every finished file there is, wanted or not, also inside a compacted one, by `root` and `file` joined. */
   readonly present: ReadonlyMap<string, string>;
-  /** Folders that were listed whole: what is not present below them is gone. */
+  /** Folders that were listed whole: what is not present below them is gone or missing. */
   readonly roots: ReadonlySet<string>;
+  /** What the manifest says is there no more, by `root` and `file` joined: an erasure removed it, or a compaction replaced it. */
+  readonly gone: ReadonlySet<string>;
+  /** Wanted files that the manifest still lists as they were, and that are not there; the same way. */
+  readonly missing: ReadonlyMap<string, Source>;
   /** Unfinished files: their records come with the next export. */
   readonly unfinished: number;
   /** Files that hold nothing wanted, as the manifest tells. */
@@ -44,6 +51,8 @@ export async function listSources(
   const found = new Map<string, Source>();
   const present = new Map<string, string>();
   const roots = new Set<string>();
+  const gone = new Set<string>();
+  const missing = new Map<string, Source>();
   const problems: { file: string; reason: string }[] = [];
   let unfinished = 0;
   let passedOver = 0;
@@ -61,9 +70,9 @@ export async function listSources(
       return entry !== undefined && 'types' in entry && !canHoldWanted(entry, selection, takes);
     };
     const withPieces = (source: Source): Source => {
-      const pieces = piecesOf(source.file)?.map(({ file, sha256 }) => {
+      const pieces = piecesOf(source.file)?.map(({ file, sha256, bytes }) => {
         present.set(nameOf(root, file), sha256);
-        return withPieces({ root, file, sha256 });
+        return withPieces({ root, file, sha256, bytes });
       });
       return pieces === undefined
         ? source
@@ -75,10 +84,20 @@ export async function listSources(
       const listed = entry !== undefined && 'types' in entry ? entry : null;
       const sha256 = listed?.sha256 ?? (await hashFile(place, file)).sha256;
       present.set(at, sha256);
-      const source = withPieces({ root, file, sha256 });
+      const source = withPieces({ root, file, sha256, ...(listed === null ? {} : { bytes: listed.bytes }) });
       if (isPassedOver(file)) passedOver += 1;
       else found.set(at, source);
     }
+    if (!isFolder) continue;
+    const compactions = new Compactions(manifest.compactions);
+    const there = new Set(files);
+    const stands = (file: string): boolean => there.has(file) || entries.get(file)?.sha256 === null;
+    for (const [file, entry] of entries) {
+      if (there.has(file) || !('types' in entry)) continue;
+      const { sha256 } = entry;
+      if (sha256 === null || compactions.isReplaced(file, stands)) gone.add(nameOf(root, file));
+      else if (!isPassedOver(file)) missing.set(nameOf(root, file), { root, file, sha256 });
+    }
   }
-  return { sources: [...found.values()], present, roots, unfinished, passedOver, problems };
+  return { sources: [...found.values()], present, roots, gone, missing, unfinished, passedOver, problems };
 }

@@ -50,6 +50,8 @@ export class StepRun {
   readonly #withoutTable = new Map<string, number>();
   readonly #unknown = new Set<string>();
   readonly #met = new FieldSums();
+  /** By file: what kept it from being read, of lines and of the file; two archives can each have one of that name. */
+  readonly #faults = new Map<string, number>();
   #units = 0;
   #bytes = 0;
 
@@ -80,19 +82,28 @@ export class StepRun {
   /** Reads as many of the sources as a step takes; null when it was interrupted. */
   async run(sources: readonly Source[]): Promise<ExportStep | null> {
     const { keys, signal, stepBytes, shaping, places } = this.#options;
-    const read: Source[] = [];
+    const read: { readonly source: Source; readonly lines: number }[] = [];
+    const sizes = new Map<Source, number>();
     try {
       await shaping.expect(sources, places);
       for (const [root, own] of Map.groupBy(sources, (source) => source.root))
         places.at(root).expect(own.map(({ file }) => file));
-      const open = ({ root, file }: Source): AsyncIterable<Iterable<Line>> =>
-        readInChunks(places.at(root), file, lineAsItIs, { signal, opener: keys });
+      const open = (source: Source): AsyncIterable<Iterable<Line>> => {
+        const onBytes = ({ length }: Buffer): void =>
+          void sizes.set(source, (sizes.get(source) ?? 0) + length);
+        return readInChunks(places.at(source.root), source.file, lineAsItIs, {
+          signal,
+          opener: keys,
+          onBytes,
+        });
+      };
       for await (const [source, lines] of readAhead(inTurn(sources), { ...AHEAD, open })) {
         if (this.#bytes >= stepBytes) break;
-        await this.#read(source.file, lines, read.length);
-        read.push(source);
+        const count = await this.#read(source.file, lines, read.length);
+        const short = this.#checkSize(source, sizes.get(source) ?? 0);
+        read.push({ source, lines: count + short });
       }
-      const last = { file: read.at(-1)?.file ?? '', read: read.length };
+      const last = { file: read.at(-1)?.source.file ?? '', read: read.length };
       if (!this.#unit.isEmpty) this.#begin(last, this.#units === 0);
       while (this.#shaping.length > 0) await this.#takeFirst();
       this.#show(last);
@@ -100,7 +111,10 @@ export class StepRun {
       return {
         step: this.#step,
         replaces: [],
-        sources: read,
+        sources: read.map(({ source: { root, file, sha256 }, lines }) => {
+          const problems = this.#faults.get(file) ?? 0;
+          return { root, file, sha256, problems, records: Math.max(lines - problems, 0) };
+        }),
         files,
         removes: [],
         ...this.#counts,
@@ -116,9 +130,12 @@ export class StepRun {
     }
   }
 
-  async #read(file: string, chunks: AsyncIterable<Iterable<Line>>, read: number): Promise<void> {
+  /** @returns how many lines it had, those that cannot be read included */
+  async #read(file: string, chunks: AsyncIterable<Iterable<Line>>, read: number): Promise<number> {
+    let count = 0;
     for await (const lines of chunks) {
       for (const line of lines) {
+        count += 1;
         if (line.kind === 'problem') {
           this.#note(line);
           continue;
@@ -130,6 +147,15 @@ export class StepRun {
         this.#unit.add(file, line.line, text);
       }
     }
+    return count;
+  }
+
+  /** A file that is not compressed can be short and end with a whole line. @returns problems */
+  #checkSize({ file, bytes }: Source, read: number): 0 | 1 {
+    if (bytes === undefined || read === bytes || this.#faults.has(file)) return 0;
+    const reason = `it has ${read} bytes, and its manifest says ${bytes}`;
+    this.#note({ kind: 'problem', file, line: null, reason });
+    return 1;
   }
 
   /** Has the unit shaped, as soon as there is room for another. */
@@ -173,6 +199,7 @@ export class StepRun {
       return;
     }
     this.#counts.problems += 1;
+    this.#faults.set(file, (this.#faults.get(file) ?? 0) + 1);
     this.#options.onProblem(file, line, reason);
   }
 

@@ -1,0 +1,214 @@
+import { basename } from 'node:path';
+import { nameOf } from '../archive/place.ts';
+import type { Places } from '../archive/places.ts';
+import type { RecordOpener } from '../core/sealed-record.ts';
+import type { ExportStep } from './export-step.ts';
+import type { Source, SourceList } from './sources.ts';
+
+/** What has to be done so that an export has what archives hold. */
+export interface ExportPlan {
+  /** Files to be exported, and the steps that they take the place of, all in one go. */
+  readonly sources: readonly Source[];
+  readonly stale: readonly ExportStep[];
+  readonly staying: readonly ExportStep[];
+  /** Steps that are made again, each on its own: of their sources something could not be read. */
+  readonly partly: readonly { readonly step: ExportStep; readonly sources: readonly Source[] }[];
+  /** Files that are exported as they are. */
+  readonly before: number;
+  /** What is not there, or not whole, and what becomes of its rows. */
+  readonly faults: readonly Fault[];
+}
+
+interface Fault {
+  readonly file: string;
+  readonly reason: string;
+  readonly isMissing: boolean;
+}
+
+export interface PlanOptions {
+  /** Everything anew. */
+  readonly again: boolean;
+  readonly opener: RecordOpener | undefined;
+  readonly places: Places;
+}
+
+type StepSource = ExportStep['sources'][number];
+
+/**
+ * Compares what an export is made of with what is there. Rows go when the archive says that they have to; that a file is
+ * missing, or short, is a fault of the archive and no reason to lose them.
+ * @param standing the oldest first
+ */
+export async function planExport(
+  standing: readonly ExportStep[],
+  list: SourceList,
+  { again, opener, places }: PlanOptions,
+): Promise<ExportPlan> {
+  const here = identitiesIn(list);
+  const missing = missingIn(standing, list, here);
+  const short = again ? await shortOf(list.sources, places) : new Map<string, string>();
+  const doubled = doubledIn(standing);
+  const hasFault = ({ sources }: ExportStep): boolean =>
+    sources.some((source) => missing.has(source) || short.has(identityOf(source)));
+  const must = new Set(standing.filter((step) => isStale(step, list, opener)));
+  const stale = standing.filter(
+    (step) => must.has(step) || ((again || doubled.has(step)) && !hasFault(step)),
+  );
+  const staying = standing.filter((step) => !stale.includes(step));
+  const partly = staying.flatMap((step) => {
+    const sources = step.sources.flatMap((source) => here.get(identityOf(source)) ?? []);
+    const isComplete = sources.length === step.sources.length;
+    return isComplete && step.sources.some(({ problems }) => problems > 0) ? [{ step, sources }] : [];
+  });
+  const exported = new Set(staying.flatMap(identities));
+  const whole = new Set(
+    staying.flatMap(({ sources }) => sources.filter(({ problems }) => problems === 0).map(identityOf)),
+  );
+  return {
+    sources: onceEach(list.sources, exported),
+    stale,
+    staying,
+    partly,
+    before: list.sources.filter((source) => missingOf(source, whole).length === 0).length,
+    faults: [
+      ...missingFaults(missing, stale, list, here),
+      ...staying.flatMap(({ sources }) => sources).flatMap((source) => heldBack(source, short)),
+      ...staying.flatMap((step) => notNamed(step, list, missing)),
+    ],
+  };
+}
+
+const LISTED = 'in the manifest, but missing';
+const STAYS = 'its rows stay';
+const GOES = 'its rows go with others that have to, and come back with it';
+
+/**
+ * True when a file it was made of is another now, or gone as the manifest says, or when keys have been destroyed since: nothing in a
+ * sealed archive tells whose records are in which file. Files of archives that were not named are left alone.
+ */
+export function isStale(
+  step: ExportStep,
+  { present, roots, gone }: SourceList,
+  opener?: RecordOpener,
+): boolean {
+  if (step.sealed > 0 && (opener?.destroyed ?? 0) > step.destroyed) return true;
+  return step.sources.some((source) => {
+    const now = present.get(placeOf(source));
+    return now === undefined ? roots.has(source.root) && gone.has(placeOf(source)) : now !== source.sha256;
+  });
+}
+
+/** A file is the same after its archive has moved, and when another folder around it was named. */
+export function identityOf({ file, sha256 }: Pick<Source, 'file' | 'sha256'>): string {
+  return `${sha256} ${basename(file)}`;
+}
+
+/** The file, and what it is made of. */
+export function withPieces(source: Source): Source[] {
+  return [source, ...(source.pieces ?? []).flatMap(withPieces)];
+}
+
+/** What can be read, by what it is. */
+export function identitiesIn({ sources }: SourceList): Map<string, Source> {
+  return new Map(sources.flatMap(withPieces).map((source) => [identityOf(source), source]));
+}
+
+function missingIn(
+  standing: readonly ExportStep[],
+  { present, roots, gone }: SourceList,
+  here: ReadonlyMap<string, Source>,
+): Set<StepSource> {
+  const isThere = (source: StepSource): boolean =>
+    present.has(placeOf(source)) || gone.has(placeOf(source)) || here.has(identityOf(source));
+  const sources = standing.flatMap((step) => step.sources);
+  return new Set(sources.filter((source) => roots.has(source.root) && !isThere(source)));
+}
+
+/** Of those that the export has rows of, and of others that it should have. */
+function missingFaults(
+  missing: ReadonlySet<StepSource>,
+  stale: readonly ExportStep[],
+  list: SourceList,
+  here: ReadonlyMap<string, Source>,
+): Fault[] {
+  const goes = new Set(stale.flatMap(({ sources }) => sources));
+  const known = new Set([...missing].map(placeOf));
+  const never = [...list.missing.values()].filter(
+    (source) => !known.has(placeOf(source)) && !here.has(identityOf(source)),
+  );
+  return [
+    ...[...missing].map((source) => {
+      const what = list.missing.has(placeOf(source)) ? LISTED : 'missing';
+      return { file: source.file, reason: `${what}: ${goes.has(source) ? GOES : STAYS}`, isMissing: true };
+    }),
+    ...never.map(({ file }) => ({ file, reason: LISTED, isMissing: true })),
+  ];
+}
+
+/** Of a file that is read again, what cannot be read is told then. */
+function heldBack(source: StepSource, short: ReadonlyMap<string, string>): Fault[] {
+  const file = source.problems > 0 ? undefined : short.get(identityOf(source));
+  return file === undefined ? [] : [{ file, reason: `not whole: ${STAYS}`, isMissing: false }];
+}
+
+/** A step is made again as a whole, so all archives that it is made of have to be named. */
+function notNamed({ sources }: ExportStep, { roots }: SourceList, missing: ReadonlySet<StepSource>): Fault[] {
+  const others = [...new Set(sources.map(({ root }) => root))].filter((root) => !roots.has(root));
+  if (others.length === 0 || sources.some((source) => missing.has(source))) return [];
+  const reason = `it could not be read whole, and is read again when ${others.join(', ')} is named, too`;
+  return sources.flatMap(({ root, file, problems }) =>
+    problems > 0 && roots.has(root) ? [{ file, reason, isMissing: false }] : [],
+  );
+}
+
+/** Files that are not as long as the manifest says, by what they are. */
+async function shortOf(sources: readonly Source[], places: Places): Promise<Map<string, string>> {
+  const short = new Map<string, string>();
+  for (const source of sources) {
+    const { root, file, bytes } = source;
+    if (bytes === undefined || (await places.at(root).stat(file))?.bytes === bytes) continue;
+    for (const one of withPieces(source)) short.set(identityOf(one), file);
+  }
+  return short;
+}
+
+/** Steps with a file that a later one has, too: a run that made everything again was interrupted. */
+function doubledIn(standing: readonly ExportStep[]): Set<ExportStep> {
+  const doubled = new Set<ExportStep>();
+  const later = new Set<string>();
+  for (const step of standing.toReversed()) {
+    const own = identities(step);
+    if (own.some((identity) => later.has(identity))) doubled.add(step);
+    else for (const identity of own) later.add(identity);
+  }
+  return doubled;
+}
+
+/** What is not exported yet; a file and its copy are one. */
+function onceEach(sources: readonly Source[], exported: ReadonlySet<string>): Source[] {
+  const taken = new Set(exported);
+  return sources.flatMap((source) => {
+    const due = missingOf(source, taken);
+    for (const one of withPieces(source)) taken.add(identityOf(one));
+    return due;
+  });
+}
+
+/**
+ * What of a file is not exported yet. One that a compaction made is read whole, unless some of what it is made of was
+ * exported before: then the rest is.
+ */
+function missingOf(source: Source, exported: ReadonlySet<string>): Source[] {
+  const { pieces = [], ...own } = source;
+  if (exported.has(identityOf(source))) return [];
+  const isInside = pieces.flatMap(withPieces).some((piece) => exported.has(identityOf(piece)));
+  return isInside ? pieces.flatMap((piece) => missingOf(piece, exported)) : [own];
+}
+
+function identities({ sources }: ExportStep): string[] {
+  return sources.map(identityOf);
+}
+
+function placeOf({ root, file }: Pick<Source, 'root' | 'file'>): string {
+  return nameOf(root, file);
+}

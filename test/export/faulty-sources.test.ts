@@ -1,0 +1,208 @@
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import type { ExportOptions } from '../../src/export/options.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace } from '../support/millrace.ts';
+import { archive, duckdb, exported, mealEvent, mealOf } from './support.ts';
+
+const meals = Array.from({ length: 30 }, (_, n) => mealEvent(n + 1));
+const ids = (of: (n: number) => boolean = () => true): string[] =>
+  meals
+    .map((_, n) => n + 1)
+    .filter(of)
+    .map((n) => mealOf(n).id);
+
+/** An archive of three files, a day each, and where exports of it go. */
+async function begun(options: object = {}) {
+  const [path, out] = [await temporaryFolder(), await temporaryFolder()];
+  await archive(path, meals, options);
+  const files = readdirSync(path, { recursive: true, encoding: 'utf8' })
+    .filter((name) => /^dt=.*\.ndjson(\.gz)?$/.test(name))
+    .sort()
+    .map((name) => join(path, name));
+  const run = (changes: Partial<ExportOptions> = {}) =>
+    exported([path], out, { table: 'meals', format: 'ndjson', ...changes });
+  return { path, out, files, run, first: files[0] ?? '', last: files.at(-1) ?? '' };
+}
+
+/** Ids of the meals that an export in NDJSON holds, each as often as it does. */
+function mealsIn(out: string): string[] {
+  return readdirSync(join(out, 'meals'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ndjson.gz'))
+    .flatMap((name) =>
+      gunzipSync(readFileSync(join(out, 'meals', name)))
+        .toString()
+        .split('\n'),
+    )
+    .filter((line) => line !== '')
+    .map((line) => (JSON.parse(line) as { id: string }).id)
+    .sort();
+}
+
+const steps = (out: string): number =>
+  readFileSync(join(out, '_export.jsonl'), 'utf8').trim().split('\n').length - 1;
+
+describe('a source that cannot be read whole', () => {
+  it.each(['gzip', 'none'] as const)('short: is read again until it is whole (%s)', async (compress) => {
+    const { out, last, run } = await begun({ compress });
+    const whole = readFileSync(last);
+    // Where it is not compressed, it ends with a whole line.
+    truncateSync(last, compress === 'gzip' ? whole.length - 100 : whole.lastIndexOf(10, -2) + 1);
+    expect((await run()).problems).toBe(1);
+    const made = steps(out);
+    const again = await run();
+    expect([again.problems, again.told.some((line) => line.startsWith('dt=2026-11-23'))]).toEqual([1, true]);
+    // Nothing has changed, so nothing is replaced, and consumers have nothing to load again.
+    expect(steps(out)).toBe(made);
+    writeFileSync(last, whole);
+    expect(await run()).toMatchObject({ problems: 0, complete: true });
+    expect(mealsIn(out)).toEqual(ids());
+    expect(await run()).toMatchObject({ steps: 0, before: 3, problems: 0 });
+  });
+
+  it('damaged lines: the same; and what comes meanwhile is exported, and once', async () => {
+    const { path, out, last, run } = await begun();
+    const whole = readFileSync(last);
+    const lines = gunzipSync(whole).toString().split('\n');
+    lines[3] = (lines[3] ?? '').replace('{', '[');
+    writeFileSync(last, gzipSync(lines.join('\n')));
+    expect((await run()).problems).toBeGreaterThan(0);
+    await archive(path, [mealEvent(31)]);
+    expect((await run()).problems).toBeGreaterThan(0);
+    expect(mealsIn(out)).toHaveLength(30);
+    writeFileSync(last, whole);
+    expect((await run()).problems).toBe(0);
+    expect(mealsIn(out)).toEqual([...ids(), mealOf(31).id]);
+  });
+
+  it('what was right before stays when it becomes worse, also with --again', async () => {
+    const { out, last, run } = await begun();
+    const whole = readFileSync(last);
+    truncateSync(last, whole.length - 60);
+    await run();
+    const before = mealsIn(out);
+    truncateSync(last, 30);
+    expect((await run()).problems).toBe(1);
+    expect(mealsIn(out)).toEqual(before);
+    expect((await run({ again: true })).problems).toBeGreaterThan(0);
+    expect(mealsIn(out)).toEqual(before);
+    writeFileSync(last, whole);
+    expect((await run()).problems).toBe(0);
+    expect(mealsIn(out)).toEqual(ids());
+  });
+
+  it.each(['parquet', 'delta'] as const)('%s: its rows are replaced by all of them', async (format) => {
+    const { out, last, run } = await begun();
+    const whole = readFileSync(last);
+    truncateSync(last, whole.length - 100);
+    expect((await run({ format })).problems).toBe(1);
+    writeFileSync(last, whole);
+    expect((await run({ format })).problems).toBe(0);
+    const sql = await duckdb();
+    const rows = await sql(`SELECT id FROM read_parquet('${out}/meals/**/part-*.parquet') ORDER BY id`);
+    expect(rows.flat()).toEqual(ids());
+  });
+});
+
+describe('a source that is missing', () => {
+  it('keeps its rows, is named, and is an exit code of its own', async () => {
+    const { path, out, last, run } = await begun();
+    await run();
+    renameSync(last, join(out, 'elsewhere'));
+    const { code, stdout, stderr } = await millrace([
+      'export',
+      path,
+      '--out',
+      out,
+      '--table',
+      'meals',
+      '--format',
+      'ndjson',
+    ]);
+    expect(code, stderr).toBe(3);
+    expect(stderr).toContain(`${last.slice(path.length + 1)}: in the manifest, but missing: its rows stay`);
+    expect(stdout).toContain('1 files of an archive are missing: their rows stay');
+    expect(mealsIn(out)).toEqual(ids());
+    expect(await run({ again: true })).toMatchObject({ missing: 1 });
+    expect(mealsIn(out)).toEqual(ids());
+    renameSync(join(out, 'elsewhere'), last);
+    expect(await run()).toMatchObject({ missing: 0, steps: 0 });
+  });
+
+  it.each(['ndjson', 'delta'] as const)('a folder that is empty empties nothing (%s)', async (format) => {
+    const { path, out, run } = await begun();
+    await run({ format });
+    const all = (): string[] => readdirSync(join(out, 'meals'), { recursive: true, encoding: 'utf8' }).sort();
+    const before = all();
+    renameSync(path, `${path}.away`);
+    mkdirSync(path);
+    expect(await run({ format })).toMatchObject({ missing: 3, replaced: 0 });
+    expect(all()).toEqual(before);
+  });
+
+  it('was never exported: is told, too', async () => {
+    const { out, last, run } = await begun();
+    renameSync(last, join(out, 'elsewhere'));
+    expect(await run()).toMatchObject({ missing: 1, rows: { meals: 20 } });
+  });
+
+  it('the rows of an erased user go all the same, and those of the missing file come back with it', async () => {
+    const { path, out, first, last, run } = await begun({ compress: 'none' });
+    await run();
+    renameSync(last, join(out, 'elsewhere'));
+    const kept = readFileSync(first, 'utf8').split('\n').slice(1).join('\n');
+    writeFileSync(first, kept);
+    const manifest = join(path, '_manifest.jsonl');
+    const line = readFileSync(manifest, 'utf8')
+      .split('\n')
+      .find((text) => text.includes(first.slice(path.length + 1)));
+    const { createHash } = await import('node:crypto');
+    const sha256 = createHash('sha256').update(kept).digest('hex');
+    const { types, ...facts } = JSON.parse(line ?? '') as { types: object };
+    const erasure = {
+      erasure: 'made up',
+      at: '2026-11-24T00:00:00.000Z',
+      removed: 1,
+      ...facts,
+      records: 9,
+      bytes: kept.length,
+      sha256,
+      types,
+    };
+    appendFileSync(manifest, `${JSON.stringify(erasure)}\n`);
+    const erased = JSON.parse(readFileSync(join(out, 'elsewhere'), 'utf8').split('\n')[0] ?? '') as {
+      id: string;
+    };
+    expect(erased.id).toBeTruthy();
+    const { missing, told } = await run();
+    expect([missing, told.some((text) => text.includes('come back with it'))]).toEqual([1, true]);
+    expect(mealsIn(out)).toHaveLength(19);
+    renameSync(join(out, 'elsewhere'), last);
+    expect(await run()).toMatchObject({ missing: 0, problems: 0 });
+    expect(mealsIn(out)).toHaveLength(29);
+  });
+});
+
+it('a file that is there twice counts once, and an interrupted --again leaves nothing twice', async () => {
+  const { path, out, run } = await begun();
+  const copy = await temporaryFolder();
+  const { cpSync } = await import('node:fs');
+  cpSync(path, copy, { recursive: true });
+  await exported([path, copy, path], out, { table: 'meals', format: 'ndjson' });
+  expect(mealsIn(out)).toEqual(ids());
+  const abort = new AbortController();
+  const onProgress = ({ done }: { done: number }): void => void (done === 2 && abort.abort());
+  await run({ again: true, stepBytes: 1, signal: abort.signal, onProgress });
+  expect(await run({ stepBytes: 1 })).toMatchObject({ complete: true });
+  expect(mealsIn(out)).toEqual(ids());
+});
