@@ -1,4 +1,4 @@
-import type { ObjectStore } from './storage.ts';
+import { type ObjectStore, StorageError } from './storage.ts';
 
 /** All of an object. @throws StorageError */
 export async function readWhole(store: ObjectStore, key: string, signal?: AbortSignal): Promise<Buffer> {
@@ -23,4 +23,14 @@ export async function removeForGood(
     for (const reason of kept) left.push(`${key}: ${reason}`);
   }
   return left;
+}
+
+export function isMissing(error: unknown): boolean {
+  return error instanceof StorageError && error.fault === 'missing';
+}
+
+/** For what others may remove while it is read. @throws any other error */
+export function nullIfMissing(error: unknown): null {
+  if (!isMissing(error)) throw error;
+  return null;
 }

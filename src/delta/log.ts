@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { readWhole } from '../core/objects.ts';
-import { type ObjectStore, StorageError } from '../core/storage.ts';
+import { isMissing, nullIfMissing, readWhole } from '../core/objects.ts';
+import type { ObjectStore } from '../core/storage.ts';
 import { type Action, ENGINE, parseCommit } from './actions.ts';
 import { readCheckpoint, writeCheckpoint } from './checkpoint.ts';
 import { commitName, LOG_FOLDER } from './names.ts';
@@ -10,6 +10,8 @@ import { Snapshot } from './snapshot.ts';
 const INTERVAL = 10;
 /** Each try that fails is a commit of somebody else. */
 const TRIES = 1000;
+/** Times a log is listed again that was cut while it was read. */
+const LOADS = 10;
 
 /** What a commit is for, as its `commitInfo` has it. */
 export interface Purpose {
@@ -56,14 +58,15 @@ export class DeltaLog {
 
   /** The table as it is now. @throws Error when the log cannot be read; StorageError */
   async snapshot(signal?: AbortSignal): Promise<Snapshot> {
-    if (!this.#snapshot.exists) return this.#load(signal);
-    try {
-      while (await this.#next(signal));
-      return this.#snapshot;
-    } catch (error) {
-      // What it was read from may be gone by now.
-      if (!(error instanceof StorageError) || error.fault !== 'missing') throw error;
-      return this.#load(signal);
+    for (let tries = 1; ; tries += 1) {
+      try {
+        if (tries > 1 || !this.#snapshot.exists) return await this.#load(signal);
+        while (await this.#next(signal));
+        return this.#snapshot;
+      } catch (error) {
+        // What it was listed with, or read from, may be gone by now: whoever replaces files cuts the log.
+        if (!isMissing(error) || tries === LOADS) throw error;
+      }
     }
   }
 
@@ -117,8 +120,10 @@ export class DeltaLog {
   /** The newest commit that has such a line; null when none of those that are still there has. */
   async find(has: (action: Action) => boolean, signal?: AbortSignal): Promise<number | null> {
     const { commits } = await this.#versions(signal);
-    for (const version of commits.toReversed())
-      if ((await this.#actions(version, signal)).some(has)) return version;
+    for (const version of commits.toReversed()) {
+      const actions = await this.#actions(version, signal).catch(nullIfMissing);
+      if (actions?.some(has) === true) return version;
+    }
     return null;
   }
 
@@ -130,7 +135,7 @@ export class DeltaLog {
       snapshot.apply(version, await this.#actions(version, signal));
       return true;
     } catch (error) {
-      if (!(error instanceof StorageError) || error.fault !== 'missing') throw error;
+      if (!isMissing(error)) throw error;
       // The log is cut at its old end only: a later version without this one means that all we know is old.
       const newest = (await this.#versions(signal)).commits.at(-1) ?? -1;
       if (newest > snapshot.version) throw error;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { leftBy, type ErasureRun } from '../core/erasure.ts';
 import type { IdSearch } from '../core/id-search.ts';
-import { readWhole, removeForGood } from '../core/objects.ts';
+import { isMissing, nullIfMissing, readWhole, removeForGood } from '../core/objects.ts';
 import { type AddFile, keyOf, pathOf, removalOf, type RemoveFile } from '../delta/actions.ts';
 import { forgetBefore } from '../delta/forget.ts';
 import type { DeltaLog } from '../delta/log.ts';
@@ -13,6 +13,7 @@ import { storedFile } from '../delta/stored-file.ts';
 import { unsupported } from '../delta/supported.ts';
 import { type Judged, NotFlat, withoutRows } from '../delta/without-rows.ts';
 import { isNamedIn, itemOf, type Partition, partitionIn, partitionOf } from './delta-partition.ts';
+import { hashOf, isInLog } from './delta-objects.ts';
 import type { LineOwners } from './file-kinds.ts';
 import { mayHold } from './search-file.ts';
 
@@ -35,6 +36,13 @@ interface Found {
   readonly add: AddFile;
   readonly key: string;
   readonly judged: Judged;
+}
+
+/** Files put, and what a commit is to say of them and of those they replace. */
+interface Replacing {
+  readonly put: string[];
+  readonly adds: AddFile[];
+  readonly replaced: AddFile[];
 }
 
 /**
@@ -63,13 +71,17 @@ export class DeltaTableErasure {
           this.#leave('', NOBODY, `${reason}; delete the user's rows with a program that knows it`);
         return;
       }
-      const found = await this.#find(snapshot);
-      const version = found.length === 0 ? null : await this.#replace(found);
-      if (found.length > 0 && version === null) continue;
+      const { version: seen } = snapshot;
+      const done = await this.#takeOut(snapshot).catch(async (error: unknown) => {
+        // What others have replaced is gone: then the table is another by now.
+        if (!isMissing(error) || (await log.snapshot(run.signal)).version === seen) throw error;
+        return 'again' as const;
+      });
+      if (done === 'again') continue;
       // The log is needed as long as a file of it waits for another program.
-      if (found.length === 0 && this.#kept.size > 0) return;
-      await this.#clear(version);
-      if (found.length === 0) return;
+      if (done === 'clean' && this.#kept.size > 0) return;
+      await this.#clear(done === 'clean' ? null : done);
+      if (done === 'clean') return;
     }
     const { name, prefix } = this.#about;
     run.leave(
@@ -80,6 +92,12 @@ export class DeltaTableErasure {
         new Error('other programs change the table faster than it can be searched'),
       ),
     );
+  }
+
+  /** @returns the version in which the rows are gone; or that there were none, or that all is to be looked at again */
+  async #takeOut(snapshot: Snapshot): Promise<number | 'clean' | 'again'> {
+    const found = await this.#find(snapshot);
+    return found.length === 0 ? 'clean' : ((await this.#replace(found)) ?? 'again');
   }
 
   /** Active files that hold rows of the subjects. */
@@ -121,34 +139,16 @@ export class DeltaTableErasure {
 
   /** @returns the version in which the rows are gone; null when others were faster, and all is to be looked at again */
   async #replace(found: readonly Found[]): Promise<number | null> {
-    const { log, run, search } = this.#about;
+    const { log, run } = this.#about;
     const put: string[] = [];
     const adds: AddFile[] = [];
     const replaced: AddFile[] = [];
-    for (const { add, key, judged } of found) {
-      // What is left of it would still be called after the subject.
-      if (judged.rest?.rows === 0 && isNamedIn(partitionOf(add.partitionValues), search)) {
-        replaced.push(add);
-        await this.#record(key, judged, null);
-        continue;
-      }
-      const rest = rewriteName(key);
-      const bytes = await this.#put(log.prefix + rest, judged);
-      if (bytes === null) {
-        this.#kept.add(add.path);
-        this.#leave(key, [...judged.removed.keys()], UNLIKE);
-        continue;
-      }
-      replaced.push(add);
-      adds.push({
-        ...add,
-        path: pathOf(rest),
-        size: bytes.length,
-        modificationTime: log.now(),
-        stats: statsOf(bytes),
-      });
-      put.push(log.prefix + rest);
-      await this.#record(key, judged, sha256(bytes));
+    try {
+      for (const one of found) await this.#putRest(one, { put, adds, replaced });
+    } catch (error) {
+      // No version lists them, and they hold other users.
+      await removeForGood(log.store, put);
+      throw error;
     }
     // Without those that stay, the table is looked at again.
     if (replaced.length === 0) return null;
@@ -165,10 +165,34 @@ export class DeltaTableErasure {
     return version;
   }
 
+  /** Writes what is left of a file beside it. */
+  async #putRest({ add, key, judged }: Found, { put, adds, replaced }: Replacing): Promise<void> {
+    const { log, search } = this.#about;
+    // What is left of it would still be called after the subject.
+    if (judged.rest?.rows === 0 && isNamedIn(partitionOf(add.partitionValues), search)) {
+      replaced.push(add);
+      await this.#record(key, judged, null);
+      return;
+    }
+    const rest = rewriteName(key);
+    put.push(log.prefix + rest);
+    const bytes = await this.#put(log.prefix + rest, judged);
+    if (bytes === null) {
+      put.pop();
+      this.#kept.add(add.path);
+      this.#leave(key, [...judged.removed.keys()], UNLIKE);
+      return;
+    }
+    replaced.push(add);
+    const stats = statsOf(bytes);
+    adds.push({ ...add, path: pathOf(rest), size: bytes.length, modificationTime: log.now(), stats });
+    await this.#record(key, judged, sha256(bytes));
+  }
+
   async #record(key: string, judged: Judged, after: string | null): Promise<void> {
-    const { run, name, prefix, search } = this.#about;
+    const { log, run, name, prefix, search } = this.#about;
     const removed = Object.fromEntries(judged.removed);
-    const hashes = { sha256_before: await this.#hash(key), sha256_after: after };
+    const hashes = { sha256_before: await hashOf(log, key, run.signal), sha256_after: after };
     await run.record({ store: name, item: itemOf(prefix + key, search), removed, ...hashes });
   }
 
@@ -200,7 +224,7 @@ export class DeltaTableErasure {
     const areNamed = [...snapshot.tombstones.values()].some(isNamed);
     const kept = areNamed ? await removeForGood(log.store, old, run.signal) : [];
     let version = committed;
-    if (areNamed || (version === null && (old.length > 0 || (await this.#isInLog()))))
+    if (areNamed || (version === null && (old.length > 0 || (await isInLog(log, search, run.signal)))))
       version = await log.commit(PURPOSE, ({ tombstones }) => {
         // The checkpoint would go on saying what they were called.
         for (const tombstone of tombstones.values())
@@ -231,10 +255,8 @@ export class DeltaTableErasure {
         this.#clean.has(key)
       )
         continue;
-      const judged = await this.#judge(own, bytes, {
-        ...partitionIn(own),
-        ...partitionOf(removed.get(own) ?? {}),
-      });
+      const fixed = { ...partitionIn(own), ...partitionOf(removed.get(own) ?? {}) };
+      const judged = await this.#judge(own, bytes, fixed).catch(nullIfMissing);
       if (judged === null || judged.removed.size === 0) this.#clean.add(key);
       else if (removed.has(own) || log.now() - modifiedAt >= ABANDONED_AFTER) old.push(key);
       else
@@ -245,25 +267,6 @@ export class DeltaTableErasure {
         );
     }
     return old;
-  }
-
-  /** Whether what the log says of files (the bounds that other programs write there) names a subject. */
-  async #isInLog(): Promise<boolean> {
-    const { log, run, search } = this.#about;
-    for await (const { key } of log.store.list(log.key(''), run.signal)) {
-      if (!key.endsWith('.json')) continue;
-      const chunks: Buffer[] = [];
-      for await (const chunk of log.store.get(key, { signal: run.signal })) chunks.push(chunk);
-      if (search.finds(Buffer.concat(chunks))) return true;
-    }
-    return false;
-  }
-
-  async #hash(key: string): Promise<string> {
-    const { log, run } = this.#about;
-    const hash = createHash('sha256');
-    for await (const chunk of log.store.get(log.prefix + key, { signal: run.signal })) hash.update(chunk);
-    return hash.digest('hex');
   }
 
   get #requests(): string[] {
