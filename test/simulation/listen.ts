@@ -2,6 +2,8 @@ import type { Server } from 'node:http';
 import { bind } from './client.ts';
 import { here } from './world.ts';
 
+export { createServer } from 'node:http';
+
 /** No port is opened: who wants to connect finds the server in the world. */
 export async function startListening(server: Server, { port }: { readonly port: number }): Promise<number> {
   const { servers, scheduler } = here();
