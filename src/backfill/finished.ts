@@ -29,11 +29,9 @@ export function refuseLoss(output: string, fetches: Fetches): void {
 
 /** Whether the files are complete, nobody has failed, and they are of the days and users that are named. */
 export function isFinished(
-  output: string,
+  outcomes: readonly Partial<Outcome>[],
   named: { readonly since?: string; readonly until?: string; readonly user?: readonly string[] },
 ): boolean {
-  const outcomes = outcomesIn(output);
-  if (outcomes === null) return false;
   const { since, until } = outcomes[0] ?? {};
   const users = new Set(outcomes.map(({ user_id: user }) => user));
   return (
@@ -71,12 +69,17 @@ export function outcomesIn(output: string): Partial<Outcome>[] | null {
   const path = join(output, OUTCOMES);
   const text = readIfThere(path);
   if (text === null) return null;
-  const lines = text.split('\n').filter(Boolean);
   try {
-    return lines.map((line) => JSON.parse(line) as Partial<Outcome>);
+    return parseOutcomes(text);
   } catch (error) {
     throw new MillraceError('usage', `${path} is not of a backfill; use another --out, or --replace`, {
       cause: error,
     });
   }
+}
+
+/** Lines of `_backfill.ndjson`; those of an earlier version say less. @throws SyntaxError */
+export function parseOutcomes(text: string): Partial<Outcome>[] {
+  const lines = text.split('\n').filter(Boolean);
+  return lines.map((line) => JSON.parse(line) as Partial<Outcome>);
 }

@@ -77,6 +77,20 @@ export async function makeInPlace<T extends Made>(place: OutputPlace, make: Make
   );
 }
 
+/** The text of a file in a store that has all files of the kind; null where something of them is left to do. */
+export async function textPut(place: OutputPlace, file: string): Promise<string | null> {
+  const { out, work = workFolderFor(out), storage, kind, signal } = place;
+  if (!isStoreUrl(out) || readState(work, STATE) !== null) return null;
+  return withStore(out, storage, async (store) => {
+    const isWhole = (await store.head(keyOf(kind, 'files'), signal)) !== null;
+    return isWhole ? (await readWhole(store, file, signal)).toString() : null;
+  });
+}
+
+function keyOf(kind: string, name: 'begun' | 'files'): string {
+  return `_${kind}/${name}.json`;
+}
+
 class Output<T extends Made> {
   readonly #store: ObjectStore;
   readonly #folder: string;
@@ -182,6 +196,6 @@ class Output<T extends Made> {
   }
 
   #key(name: 'begun' | 'files'): string {
-    return `_${this.#place.kind}/${name}.json`;
+    return keyOf(this.#place.kind, name);
   }
 }

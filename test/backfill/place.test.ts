@@ -94,6 +94,9 @@ describeOnStores(
         files: expect.arrayContaining([`${url}/meals.ndjson`]) as unknown,
       });
       expect(tablesOf(await objects())).toEqual(filesIn(cwd));
+      // A Job that repeats its command has nothing left to do, as in a folder.
+      const done = await backfill(work, '--resume');
+      expect([done.code, done.stderr]).toEqual([0, expect.stringContaining('is complete')]);
     });
     // The commands find the others by their configs, and this one by variables.
   },

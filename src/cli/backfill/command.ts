@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { Checkpoint } from '../../backfill/checkpoint.ts';
-import { isFinished, refuseLoss } from '../../backfill/finished.ts';
+import { isFinished, outcomesIn, parseOutcomes, refuseLoss } from '../../backfill/finished.ts';
+import { OUTCOMES } from '../../backfill/outcomes.ts';
 import { runTrigger, type PulledSummary } from '../../backfill/have-pulled.ts';
 import type { BackfillPlan } from '../../backfill/plan.ts';
 import { runBackfill, type BackfillProgress, type BackfillSummary } from '../../backfill/run.ts';
@@ -14,7 +15,7 @@ import type { ServiceClient } from '../../service/client.ts';
 import { note, usageError, type Io } from '../io.ts';
 import { collect, loadedAtOption, number, option, workOption, wholeNumber } from '../options.ts';
 import { noteOutput } from '../note-output.ts';
-import { makeInPlace } from '../output-place.ts';
+import { makeInPlace, textPut, type OutputPlace } from '../output-place.ts';
 import { storageOf } from '../places.ts';
 import { serviceOptions, withService } from '../service.ts';
 import { erasedUsers, isOfAll, planOf, showPlan, type BackfillFlags } from './plan.ts';
@@ -129,15 +130,16 @@ function ownShare(options: BackfillFlags): BackfillFlags {
 }
 
 async function backfill(io: Io, options: BackfillFlags, service: ServiceClient): Promise<void> {
-  if (isComplete(options)) return note(io, `${options.out} is complete: there is nothing to resume`);
+  const { out, work, resume, user, usersFile, allUsers, provider, since, until, window } = options;
+  const asks =
+    resume === true ? null : JSON.stringify([user, usersFile, allUsers, provider, since, until, window]);
+  const storage = storageOf(options, io, [out]);
+  const kind = options.triggerOnly === true ? 'trigger' : 'backfill';
+  const place = { out, work, storage, kind, asks, signal: io.signal };
+  if (resume === true && kind === 'backfill' && (await isComplete(options, place)))
+    return note(io, `${out} is complete: there is nothing to resume`);
   let report = null as ReturnType<typeof backfillReport>;
   try {
-    const { out, work, resume, user, usersFile, allUsers, provider, since, until, window } = options;
-    const asks =
-      resume === true ? null : JSON.stringify([user, usersFile, allUsers, provider, since, until, window]);
-    const storage = storageOf(options, io, [out]);
-    const kind = options.triggerOnly === true ? 'trigger' : 'backfill';
-    const place = { out, work, storage, kind, asks, signal: io.signal };
     if (kind === 'backfill') await noteOutput(io, options.config, out, work);
     const summary = await makeInPlace<BackfillSummary | PulledSummary>(place, async (folder, onWritten) => {
       const plan = await planOf(io, { ...options, out: folder }, service);
@@ -176,10 +178,15 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
 }
 
 /** A Job that repeats its command with --resume does not fetch again what a run before has finished. */
-function isComplete({ out, resume, ...named }: BackfillFlags): boolean {
-  if (resume !== true || isStoreUrl(out)) return false;
-  return Checkpoint.planOf(out) === null && isFinished(out, named);
+async function isComplete({ out, ...named }: BackfillFlags, place: OutputPlace): Promise<boolean> {
+  if (!isStoreUrl(out))
+    return Checkpoint.planOf(out) === null && isFinished(outcomesIn(out) ?? NO_RUN, named);
+  const text = await textPut(place, OUTCOMES);
+  return text !== null && isFinished(parseOutcomes(text), named);
 }
+
+/** Of what was never begun nothing is finished. */
+const NO_RUN = [{ status: 'failed' }] as const;
 
 /** For whoever watches: how much, and nobody's id. */
 function titleOf({ users, since, until }: BackfillPlan): string {
