@@ -15,7 +15,7 @@ import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { collect, endInstant, instant, option, wholeNumber, workOption } from './options.ts';
 import { refuseArchives } from './own-folder.ts';
 import { StatusLine } from './status-line.ts';
-import { fileReports } from './file-reports.ts';
+import { fileReports, tellLost } from './file-reports.ts';
 import { addTablesOption, tableOption, tablesOf, type TablesFlags } from './tables-option.ts';
 
 const HELP = `
@@ -54,7 +54,7 @@ lines: {step, action: load|remove, table, dt, file, rows, bytes, sha256}, and la
   for file in $(millrace export --out ./export/meals --list-new --after 6); do …; done
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 partly done: interrupted, some records could not be read or made no row,
-or files of the archive are missing.`;
+or files of the archive or of the export are missing.`;
 
 /** Kinds of what no column took that are named on stderr. */
 const NAMED = 20;
@@ -162,8 +162,8 @@ async function exportTo(paths: readonly string[], options: Options, io: Io): Pro
       signal: io.signal,
     }),
   );
-  const { complete, rejects, problems, missing } = summary;
-  const ok = complete && rejects + problems + missing === 0;
+  const { complete, rejects, problems, missing, lost } = summary;
+  const ok = complete && rejects + problems + missing + lost === 0;
   // What is listed goes to stdout alone.
   if (options.listNew !== undefined) render(summary, options.out, (line) => note(io, line));
   else if (options.json === true) print(io, JSON.stringify({ ok, ...summary }));
@@ -174,7 +174,9 @@ async function exportTo(paths: readonly string[], options: Options, io: Io): Pro
 async function listNew(options: Options, io: Io): Promise<void> {
   const { out, after, listNew: what, json } = options;
   const storage = storageOf(options, io, [out]) ?? undefined;
-  const { step, files, days, emptied } = await changesAfter(out, after, storage);
+  const changes = await changesAfter(out, after, storage);
+  tellLost(changes, io);
+  const { step, files, days, emptied } = changes;
   if (json === true) {
     for (const line of [...files, { step, action: 'end' }]) print(io, JSON.stringify(line));
     return;
@@ -236,10 +238,11 @@ function render(summary: ExportSummary, out: string, say: (line: string) => void
   for (const [table, count] of Object.entries(rows)) say(`${table.padEnd(20)} ${count} rows`);
   say(`${files} files, ${formatAmount(bytes)}, in ${out}`);
   say(`of ${read} files of the archive; ${before} exported before, ${passed_over} without matching events`);
-  if (replaced > 0) say(`${replaced} files replaced: their source files have changed`);
+  if (replaced > 0) say(`${replaced} files of earlier runs replaced`);
   if (unfinished > 0) say(`${unfinished} unfinished files of a receiver: included in the next export`);
   if (summary.erased > 0) say(`${summary.erased} records stay sealed: their users were erased`);
   if (summary.missing > 0) say(`${summary.missing} files of an archive are missing: their rows stay`);
+  if (summary.lost > 0) say(`${summary.lost} files of the export are gone: --again makes all of it anew`);
   if (summary.problems > 0) say(`${summary.problems} records or files could not be read`);
   for (const [type, count] of Object.entries(summary.without_table))
     say(`${type}: ${count} events without a table; they are in events`);

@@ -1,4 +1,7 @@
+import { EXIT } from '../core/errors.ts';
+import type { Changes } from '../export/new-files.ts';
 import type { ExportOptions } from '../export/options.ts';
+import { note, type Io } from './io.ts';
 import type { StatusLine } from './status-line.ts';
 
 /** Problems and rejects named on stderr. */
@@ -18,4 +21,11 @@ export function fileReports(
     onProblem: (file, line, reason) => name(`${file}${line === null ? '' : `:${line}`}: ${reason}`),
     onReject: ({ file, line, table, code, reason }) => name(`${file}:${line}: ${table}: ${code}: ${reason}`),
   };
+}
+
+/** Says on stderr what a list of an export's files leaves out, and by the exit code that files are gone. */
+export function tellLost({ lost, leftOut }: Changes, io: Io): void {
+  for (const file of lost) note(io, `${file}: gone: erased, replaced a moment ago, or lost; export again`);
+  if (leftOut !== null) note(io, `step ${leftOut} is left out: not all of its files are there yet`);
+  if (lost.length > 0) io.setExit(EXIT.partial);
 }

@@ -1,11 +1,12 @@
 import { Command, Option } from 'commander';
-import { changesAfter } from '../export/new-files.ts';
+import { changesAfter, type Changes } from '../export/new-files.ts';
 import type { Dialect } from '../warehouse/sql/dialects/dialect.ts';
 import { DIALECTS, type DialectName } from '../warehouse/sql/dialects/registry.ts';
 import { dayOf, type SourceFormat } from '../warehouse/sql/dialects/source.ts';
 import { schemaOf, type SchemaOptions, type TableSchema } from '../warehouse/sql/schema.ts';
 import { TABLES, type TableEntry } from '../warehouse/tables.ts';
 import { messageOf } from '../core/errors.ts';
+import { tellLost } from './file-reports.ts';
 import { inferCommand } from './infer.ts';
 import { addKeyOptions, type KeyOptions } from './key-options.ts';
 import { printSeen, schemaDiffCommand } from './schema-seen.ts';
@@ -114,7 +115,9 @@ export function schemaCommand(io: Io): Command {
         ({ definition }) => table === undefined || definition.name === table,
       );
       if (options.export !== undefined) {
-        const loads = await loadsOfExport(options.export, entries, { ...options, dialect });
+        const changes = await changesAfter(options.export, options.after);
+        tellLost(changes, io);
+        const loads = loadsOfExport(changes, entries, { ...options, export: options.export, dialect });
         for (const statements of loads) print(io, statements);
         return;
       }
@@ -142,12 +145,15 @@ function refuseSql(name: string | undefined, options: Options): void {
 }
 
 /** What brings a warehouse from a step of an export to its last, a text for each day, or for each file without days. */
-async function loadsOfExport(
-  folder: string,
+function loadsOfExport(
+  { terms: format, days, emptied, files }: Changes,
   entries: readonly TableEntry[],
-  { dialect, from = folder, after }: Options & { readonly dialect: DialectName },
-): Promise<string[]> {
-  const { terms: format, days, emptied, files } = await changesAfter(folder, after);
+  {
+    dialect,
+    export: folder,
+    from = folder,
+  }: Options & { readonly dialect: DialectName; readonly export: string },
+): string[] {
   const schemaAt = (place: string, options: SchemaOptions): TableSchema | null => {
     const name = place.slice(0, place.indexOf('/'));
     const entry = entries.find(({ definition }) => definition.name === name);

@@ -1,4 +1,5 @@
 import { FolderRefused } from '../lib/folder-refused.ts';
+import { StorageError, WHAT_TO_DO } from './storage.ts';
 
 /** One entry of the catalogue. `status` is the HTTP answer, `exit` the command's exit code; `retryable` tells both. */
 interface Entry {
@@ -151,6 +152,10 @@ export function folderError(path: string, error: unknown): MillraceError {
   if (error instanceof MillraceError) return error;
   if (error instanceof FolderRefused)
     return new MillraceError(error.why === 'in_use' ? 'folder_in_use' : 'usage', error.message, {
+      cause: error,
+    });
+  if (error instanceof StorageError && path.includes('://'))
+    return new MillraceError('store_unreadable', `${path}: ${error.message}: ${WHAT_TO_DO[error.fault]}`, {
       cause: error,
     });
   return new MillraceError('folder_unwritable', `${path}: ${messageOf(error)}`, { cause: error });

@@ -3,18 +3,13 @@ import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { folderError, messageOf } from '../core/errors.ts';
-import { isStoreUrl } from '../core/place.ts';
-import type { ObjectStore } from '../core/storage.ts';
-import { errorCode, syncFolder } from '../lib/durable.ts';
+import { syncFolder } from '../lib/durable.ts';
 import { goesOn } from '../lib/work-folder.ts';
-import type { StorageSettings } from '../storage/fields.ts';
-import { openStore } from '../storage/open.ts';
 import type { DeltaTables } from './delta/delta-tables.ts';
 import { type ExportStep, exportStep } from './export-step.ts';
-import { ledgerLines } from './folder-place.ts';
+import { notIn } from './lost.ts';
 import type { WrittenFile } from './outputs.ts';
 import type { ExportPlace } from './place.ts';
-import { storedLines } from './store-place.ts';
 
 const first = z.object({ export: z.record(z.string(), z.unknown()), id: z.uuid().optional() });
 
@@ -71,12 +66,12 @@ export class Ledger {
         otherwise: `${describe(read.found ?? {})}; name another folder`,
       });
       if (read.found === null) {
-        await options.tablesOf('')?.check(true);
+        await options.tablesOf('')?.check([]);
         await place.append({ export: terms, id: randomUUID() }, 0);
         read = await readLedger(place.lines());
       }
       const ledger = new Ledger(place, options, read.steps, read.id ?? '');
-      await ledger.#tables?.check(read.steps.length === 0);
+      await ledger.#tables?.check(read.steps);
       await ledger.#resume();
       return ledger;
     } catch (error) {
@@ -98,6 +93,13 @@ export class Ledger {
   /** The last step, when files of it are lost: another machine began it, and was ended before it had put them. */
   get unfinished(): ExportStep | null {
     return this.#missing.length === 0 ? null : (this.#steps.at(-1) ?? null);
+  }
+
+  /** Files of the steps that stand, or logs of their tables, that are not there. */
+  async lost(): Promise<string[]> {
+    const files = this.standing.flatMap((step) => step.files);
+    if (this.#tables === null) return notIn(this.#place.store, files, this.#options.signal);
+    return this.#tables.lost();
   }
 
   /** A step whose files never came to be the export's: what stands in its place is to be made. */
@@ -129,13 +131,24 @@ export class Ledger {
     this.#isSettled = false;
     if (last !== undefined) {
       const due = (await this.#tables?.pending(last)) ?? last.files;
-      this.#missing = await this.#place.put(due, signal);
+      const missing = await this.#place.put(due, signal);
+      // A table that lists what is not there cannot be read at all.
+      this.#missing =
+        this.#tables === null || missing.length > 0 ? missing : await this.#rowsLost(due, signal);
       if (this.#missing.length > 0) return;
       await this.#tables?.commit(last);
       for (const reason of await this.#place.remove(last.removes, signal)) onKept(reason);
     }
     this.#isSettled = true;
     await this.#clear();
+  }
+
+  async #rowsLost(due: readonly WrittenFile[], signal: AbortSignal): Promise<WrittenFile[]> {
+    const lost: WrittenFile[] = [];
+    for (const facts of due)
+      if (isParquet(facts.file) && (await this.#place.store.head(facts.file, signal)) === null)
+        lost.push(facts);
+    return lost;
   }
 
   /**
@@ -175,46 +188,13 @@ export class Ledger {
   }
 }
 
-/**
- * What an export says of itself, without its lock: another command may be at it. A last step whose files have not got their
- * names yet is left out; the next run sees to that.
- * @param place a folder, or a URL
- * @returns null when there is no export
- * @throws Error when its ledger cannot be read
- */
-export async function readExport(
-  place: string,
-  storage?: StorageSettings,
-): Promise<{ steps: ExportStep[]; terms: unknown } | null> {
-  const store = await openStore(place, storage);
-  try {
-    const { steps, found: terms } = await readLedger(
-      isStoreUrl(place) ? storedLines(store) : ledgerLines(place),
-    );
-    const last = steps.at(-1);
-    if (last === undefined) return { steps, terms };
-    return { steps: (await isSettled(last, store)) ? steps : steps.slice(0, -1), terms };
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT' || errorCode((error as Error).cause) === 'ENOENT') return null;
-    throw error;
-  } finally {
-    await store.close();
-  }
-}
-
-async function isSettled({ files, removes }: ExportStep, store: ObjectStore): Promise<boolean> {
-  for (const { file } of files) if ((await store.head(file)) === null) return false;
-  for (const file of removes) if ((await store.head(file)) !== null) return false;
-  return true;
-}
-
 interface Found {
   readonly steps: ExportStep[];
   readonly found: Record<string, unknown> | null;
   readonly id: string | undefined;
 }
 
-async function readLedger(lines: AsyncIterable<string>): Promise<Found> {
+export async function readLedger(lines: AsyncIterable<string>): Promise<Found> {
   const steps: ExportStep[] = [];
   let begun: z.output<typeof first> | null = null;
   try {
@@ -236,6 +216,10 @@ function parse(text: string): unknown {
   } catch {
     return null;
   }
+}
+
+function isParquet(file: string): boolean {
+  return file.endsWith('.parquet');
 }
 
 function describe(terms: Readonly<Record<string, unknown>>): string {

@@ -3,7 +3,7 @@ import { folderError, MillraceError } from '../core/errors.ts';
 import { z } from 'zod';
 import type { StorageSettings } from '../storage/fields.ts';
 import type { ExportStep } from './export-step.ts';
-import { readExport } from './ledger.ts';
+import { readExport } from './read-export.ts';
 import { COMPRESSIONS } from '../core/compression.ts';
 
 /** A file of an export that came or went after a step. */
@@ -36,6 +36,10 @@ export interface Changes {
   readonly days: readonly string[];
   /** Those that have none any more. */
   readonly emptied: readonly string[];
+  /** Files that are not listed as they are not there: an erasure removed them, or they are lost. */
+  readonly lost: readonly string[];
+  /** The last step, when it is not listed as not all of it is there yet. */
+  readonly leftOut: number | null;
 }
 
 /**
@@ -54,7 +58,7 @@ export async function changesAfter(
     throw folderError(folder, error);
   });
   if (read === null || read.terms === null) throw new MillraceError('usage', `${folder} holds no export`);
-  const { steps, terms: found } = read;
+  const { steps, terms: found, lost, leftOut } = read;
   if (isDelta.safeParse(found).success)
     throw new MillraceError(
       'usage',
@@ -68,10 +72,8 @@ export async function changesAfter(
     );
   const later = steps.filter(({ step }) => step > after);
   const replaced = new Set(steps.flatMap(({ replaces }) => replaces));
-  const files = [
-    ...later.flatMap((step) => removedBy(step)),
-    ...later.filter(({ step }) => !replaced.has(step)).flatMap((step) => madeBy(step)),
-  ];
+  const made = later.filter(({ step }) => !replaced.has(step)).flatMap((step) => madeBy(step));
+  const files = [...later.flatMap((step) => removedBy(step)), ...made.filter(({ file }) => !lost.has(file))];
   const standing = steps.filter(({ step }) => !replaced.has(step)).flatMap((step) => madeBy(step));
   const full = new Set(standing.map(({ file }) => dirname(file)));
   const touched = [...new Set(files.map(({ file }) => dirname(file)))].sort();
@@ -81,6 +83,8 @@ export async function changesAfter(
     files,
     days: touched.filter((day) => full.has(day)),
     emptied: touched.filter((day) => !full.has(day)),
+    lost: made.map(({ file }) => file).filter((file) => lost.has(file)),
+    leftOut: leftOut?.step ?? null,
   };
 }
 

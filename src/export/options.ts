@@ -71,6 +71,8 @@ export interface ExportSummary {
   readonly problems: number;
   /** Files of the archives that are not there, though nothing says that they went. */
   readonly missing: number;
+  /** Files of the export itself that are gone. */
+  readonly lost: number;
   /** Sealed records whose keys an erasure has destroyed. */
   readonly erased: number;
   /** False when it was interrupted; the next run continues. */

@@ -86,8 +86,10 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
       (name) => tables.get(name)?.definition,
       (name) => earlier.get(name),
     );
+    const lost = signal.aborted ? [] : await ledger.lost();
+    for (const file of lost) onProblem(file, null, 'gone from the export; --again makes all of it anew');
     const summary = summaryOf(list, plan, done, complete);
-    return { ...summary, problems: summary.problems + problems, drift: drifted };
+    return { ...summary, problems: summary.problems + problems, lost: lost.length, drift: drifted };
   } finally {
     await shaping.close();
     await ledger.close();
@@ -181,7 +183,7 @@ function summaryOf(
   { before, faults }: ExportPlan,
   steps: readonly ExportStep[],
   complete: boolean,
-): Omit<ExportSummary, 'drift'> {
+): Omit<ExportSummary, 'drift' | 'lost'> {
   const sum = (of: (step: ExportStep) => number): number => steps.reduce((all, step) => all + of(step), 0);
   const missing = (is: boolean): number => faults.filter(({ isMissing }) => isMissing === is).length;
   const files = steps.flatMap((step) => step.files);

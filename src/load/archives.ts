@@ -72,3 +72,20 @@ export async function readArchiveFolder(path: string, places: Places): Promise<A
     problems: notFollowed.map((file) => ({ file, reason: 'not a plain file; not followed' })),
   };
 }
+
+/** Archives, each once, however often it or a copy of it was named: of a file that several have, the first counts. */
+export function onceEach(archives: readonly Archive[]): Archive[] {
+  return [...Map.groupBy(archives, ({ id }) => id).values()].flatMap(([first, ...others]) => {
+    if (first === undefined) return [];
+    const all = [first, ...others];
+    const files = new Map(all.toReversed().flatMap((one) => one.files.map((file) => [file.file, file])));
+    const problems = new Map(all.flatMap((one) => one.problems.map((problem) => [problem.file, problem])));
+    return {
+      ...first,
+      files: [...files.values()],
+      missing: new Set([...first.missing].filter((file) => !files.has(file))),
+      unfinished: Math.max(...all.map(({ unfinished }) => unfinished)),
+      problems: [...problems.values()],
+    };
+  });
+}

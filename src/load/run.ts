@@ -1,6 +1,6 @@
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { Drift } from '../warehouse/learned/drift.ts';
-import { readArchiveFolder, type Archive } from './archives.ts';
+import { onceEach, readArchiveFolder, type Archive } from './archives.ts';
 import type { LoadOptions, LoadSummary } from './options.ts';
 import { planLoad, type LoadPlan } from './plan.ts';
 import type { StepCounts } from './step.ts';
@@ -14,7 +14,8 @@ import type { LoadedTables } from './tables.ts';
  * @throws MillraceError archive_unreadable, archive_sealed, usage; errors of the database as they are
  */
 export async function runLoad(store: LoadStore, options: LoadOptions): Promise<LoadSummary> {
-  const archives = await Promise.all(options.paths.map((path) => readArchiveFolder(path, options.places)));
+  const read = await Promise.all(options.paths.map((path) => readArchiveFolder(path, options.places)));
+  const archives = onceEach(read);
   const opener = await options.opener?.();
   const tables = await store.prepare(options.tables, options.wanted);
   return new LoadRun(store, tables, opener, options).load(archives);

@@ -116,9 +116,9 @@ describe('what is wrong inside a meal costs no more than it must', () => {
   });
 
   test.each([
-    ['an array as source', '{"id":"odd","source":[1]}', 'source (1 array; the column is json)'],
-    ['a text as data', '{"id":"odd","data":"Tea"}', 'data (1 text; the column is json)'],
-    ['a number as fats', '{"id":"odd","macros":{"fats":7}}', 'macros.fats (1 number; the column is json)'],
+    ['an array as source', '{"id":"odd","source":[1]}', 'source (1 array; read in another shape)'],
+    ['a text as data', '{"id":"odd","data":"Tea"}', 'data (1 text; read in another shape)'],
+    ['a number as fats', '{"id":"odd","macros":{"fats":7}}', 'macros.fats (1 number; read in another shape)'],
   ])('%s is kept in extra, and said', async (_, meal, drift) => {
     const { exit, ids, stderr } = await shape(among(meal));
     expect({ exit, ids }).toEqual({ exit: 0, ids: ['first', 'odd', 'last'] });

@@ -44,15 +44,18 @@ export class DeltaTables {
 
   /**
    * Looks for what would keep a step from becoming part of the tables, before there is one.
-   * @param isNew no step is there yet: then no table is, either
+   * @param steps so far: without one no table is there, either; of the last one, tables may not know yet
    * @throws MillraceError table_changed, usage
    */
-  async check(isNew: boolean): Promise<void> {
+  async check(steps: readonly ExportStep[]): Promise<void> {
+    const known = new Set(steps.slice(0, -1).flatMap(({ files }) => files.map(({ table }) => table)));
     for (const [name, log] of this.#logs) {
       this.#checkDay(name);
       const snapshot = await log.snapshot(this.#terms.signal);
+      if (!snapshot.exists && known.has(name))
+        throw changed(log, 'its log (_delta_log) is gone; put it back');
       if (!snapshot.exists) continue;
-      if (isNew && !snapshot.txns.has(this.#terms.id))
+      if (steps.length === 0 && !snapshot.txns.has(this.#terms.id))
         throw new MillraceError(
           'usage',
           `${log.url} is a table already, and not of this export; name another place`,
@@ -79,6 +82,21 @@ export class DeltaTables {
       const snapshot = await log.snapshot(this.#terms.signal);
       for (const file of this.#had(within(name, files), snapshot)) standingFor(file, snapshot, log);
     }
+  }
+
+  /** Files that the tables consist of, whoever wrote them, and that are not there. */
+  async lost(): Promise<string[]> {
+    const lost: string[] = [];
+    for (const [name, log] of this.#logs) {
+      const { files } = await log.snapshot(this.#terms.signal);
+      const there = new Set<string>();
+      for await (const { key } of log.store.list(log.prefix, this.#terms.signal)) there.add(key);
+      for (const { path } of files.values()) {
+        const key = keyOf(path);
+        if (key !== null && !there.has(log.prefix + key)) lost.push(`${name}/${key}`);
+      }
+    }
+    return lost;
   }
 
   /** A step's files that are not part of their tables yet: of the others there may be only what an erasure has left. */

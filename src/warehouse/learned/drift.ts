@@ -24,7 +24,14 @@ export type OnLeft = (table: string, path: string, type: ColumnType | null) => v
 export function describeLeft(table: string, path: string, type: LeftField['type']): string {
   return type === null
     ? `${table}: ${path} has no column; it is in extra`
-    : `${table}: a value of ${path} does not fit its column (${type}); it is in extra`;
+    : `${table}: a value of ${path} does not fit ${isFrame(type) ? FRAME : `its column (${type})`}; it is in extra`;
+}
+
+const FRAME = 'the shape in which its rows or columns are read';
+
+/** A column of JSON takes every value: what does not fit is to have columns, or rows, inside. */
+function isFrame(type: ColumnType): boolean {
+  return type === 'json';
 }
 
 /** How documents differ from what their table was made for. */
@@ -138,7 +145,7 @@ export function describeDrift({ table, rows, new: added, changed, gone, more }: 
       'values of another type, in extra',
       changed.map(({ path, type, found }) => {
         const kinds = Object.entries(found).map(([kind, count]) => `${count} ${kind}`);
-        return `${path} (${kinds.join(', ')}; the column is ${type})`;
+        return `${path} (${kinds.join(', ')}; ${isFrame(type) ? 'read in another shape' : `the column is ${type}`})`;
       }),
     ),
     listed(

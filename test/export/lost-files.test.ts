@@ -1,0 +1,86 @@
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace } from '../support/millrace.ts';
+import { archive, duckdb, exported, mealEvent } from './support.ts';
+
+const meals = Array.from({ length: 12 }, (_, n) => mealEvent(n + 1));
+
+/** An export of two steps, and a command line that goes on with it. */
+async function twoSteps(format: 'ndjson' | 'parquet' | 'delta') {
+  const [path, out] = [await temporaryFolder(), await temporaryFolder()];
+  const run = (again = false) => exported([path], out, { table: 'meals', format, again });
+  await archive(path, meals.slice(0, 6));
+  await run();
+  await archive(path, meals.slice(6));
+  await run();
+  const files = readdirSync(join(out, 'meals'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => /part-00000\d\./.test(name))
+    .sort();
+  return { path, out, run, files: files.map((name) => `meals/${name}`) };
+}
+
+const count = async (out: string): Promise<unknown> =>
+  (
+    await (
+      await duckdb()
+    )(`SELECT count(*)::INT FROM read_parquet('${out}/meals/**/part-*.parquet')`)
+  )[0]?.[0];
+
+describe('files of an export that are gone', () => {
+  it.each(['ndjson', 'parquet', 'delta'] as const)(
+    '%s: are named as long as they are, and made anew with --again',
+    async (format) => {
+      const { path, out, run, files } = await twoSteps(format);
+      const gone = [files[0] ?? '', files.at(-1) ?? ''];
+      for (const file of gone) rmSync(join(out, file));
+      const args = ['export', path, '--out', out, '--table', 'meals', '--format', format];
+      const { code, stdout, stderr } = await millrace(args);
+      expect([code, gone.every((file) => stderr.includes(`${file}: gone from the export`))]).toEqual([
+        3,
+        true,
+      ]);
+      expect(stdout).toContain('2 files of the export are gone');
+      expect(await run()).toMatchObject({ lost: 2, steps: 0 });
+      expect(await run(true)).toMatchObject({ lost: 0, rows: { meals: 12 } });
+      if (format !== 'ndjson') expect(await count(out)).toBe(12);
+    },
+  );
+
+  it('--list-new and `schema --load` list the others, say which are gone, and end with 3', async () => {
+    const { out, files } = await twoSteps('ndjson');
+    const last = files.at(-1) ?? '';
+    rmSync(join(out, last));
+    const listed = await millrace(['export', '--out', out, '--list-new']);
+    expect([
+      listed.code,
+      listed.stdout
+        .split('\n')
+        .filter((line) => line.startsWith('meals/'))
+        .sort(),
+    ]).toEqual([3, files.filter((file) => file !== last)]);
+    expect(listed.stderr).toContain(`${last}: gone`);
+    const schema = ['schema', '--dialect', 'duckdb', '--load', '--export', out, '--after', '1'];
+    const loads = await millrace(schema);
+    expect([loads.code, loads.stderr.includes(`${last}: gone`)]).toEqual([3, true]);
+    expect(loads.stdout).toContain('meal_items');
+  });
+
+  it('a Delta table of one step is made anew; the log of another cannot be', async () => {
+    const { out, run } = await twoSteps('delta');
+    rmSync(join(out, 'meals/_delta_log'), { recursive: true });
+    await expect(run()).rejects.toMatchObject({
+      code: 'table_changed',
+      detail: expect.stringContaining('_delta_log'),
+    });
+    expect(existsSync(join(out, 'meals/_delta_log'))).toBe(false);
+    const [path, other] = [await temporaryFolder(), await temporaryFolder()];
+    await archive(path, meals);
+    const one = () => exported([path], other, { table: 'meals', format: 'delta' });
+    await one();
+    rmSync(join(other, 'meals'), { recursive: true });
+    expect(await one()).toMatchObject({ lost: 0 });
+    expect(await count(other)).toBe(12);
+  });
+});
