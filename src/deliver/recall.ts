@@ -76,7 +76,10 @@ export class Recall {
       if (known === undefined) this.#died.set(seq, [destination]);
       else known.push(destination);
     }
-    this.last = Math.max(0, this.#chapters.at(-1)?.upTo ?? 0, ...this.#died.keys());
+    let last = this.#chapters.at(-1)?.upTo ?? 0;
+    // One by one: as arguments of a call, a hundred thousand are too many.
+    for (const seq of this.#died.keys()) last = Math.max(last, seq);
+    this.last = last;
   }
 
   /** Chapters that go on after a seq. */
@@ -85,31 +88,32 @@ export class Recall {
   }
 
   /**
-   * Those of an event's targets at the sink that it has still to have. What had not been sent when a route named another
-   * destination for it goes to that one.
+   * Those of an event's targets at the sink that it has still to have. What waits for one destination when a route names another
+   * goes to that one.
    * @param own by the routes of now
    */
   open(event: Addressed, own: readonly Target[]): readonly Target[] {
     const { seq } = event;
     const chapter = this.#chapters.find(({ upTo }) => upTo >= seq);
     const died = this.#died.get(seq);
-    if (chapter === undefined && died === undefined) return own;
-    const isSettled = ({ destination }: Target): boolean =>
-      died?.includes(destination) === true ||
-      (chapter !== undefined && isSettledIn(chapter, destination, seq));
-    const name = (chapter ?? this.#chapters.at(-1))?.routes ?? this.#routes.now;
+    const hasDied = ({ destination }: Target): boolean => died?.includes(destination) === true;
+    // By which routes it was loaded that is behind the last chapter, nobody has noted.
+    if (chapter === undefined) return died === undefined ? own : own.filter((target) => !hasDied(target));
+    const isSettled = (target: Target): boolean =>
+      hasDied(target) || isSettledIn(chapter, target.destination, seq);
+    const { routes: name } = chapter;
     if (name === this.#routes.now) return own.filter((target) => !isSettled(target));
     const before = this.#routes
       .asOf(name)?.(event)
       .filter(({ sink }) => sink === this.#sink);
-    if (before === undefined) {
-      const isOpen = chapter?.lanes.some(([destination]) => !isSettledIn(chapter, destination, seq)) ?? true;
-      return isOpen ? own.filter(({ destination }) => died?.includes(destination) !== true) : NONE;
+    // That it was for the sink is decided once and for good: routes that say otherwise are not those of then.
+    if (before === undefined || before.length === 0) {
+      const isOpen = chapter.lanes.some(([destination]) => !isSettledIn(chapter, destination, seq));
+      return isOpen ? own.filter((target) => !hasDied(target)) : NONE;
     }
-    const open = before.filter((target) => !isSettled(target));
-    if (before.length > 0 && open.length === 0) return NONE;
-    const isMoved = open.some((target) => !has(own, target));
-    return own.filter((target) => (has(before, target) ? !isSettled(target) : isMoved));
+    if (before.every(isSettled)) return NONE;
+    // A new destination has it as well, or it would be noted as settled there, and no route need name those it waits for by then.
+    return own.filter((target) => (has(before, target) ? !isSettled(target) : !hasDied(target)));
   }
 }
 

@@ -80,7 +80,8 @@ export class AcceptedRoutes {
     const era = this.#eraOf(seq);
     if (era === this.#newest) return this.#renamed(targetsIn(era, type), seq);
     const then = this.#renamed(targetsIn(era, type), seq);
-    const now = targetsIn(this.#newest, type);
+    // By the names of now, too: these may be the routes of an earlier time.
+    const now = this.#renamed(targetsIn(this.#newest, type), this.#newest.after + 1);
     return [...new Set(then.map(({ sink }) => sink))].flatMap((name) => {
       const inSink = ({ sink }: Target): boolean => sink === name;
       if (now.some(inSink)) return now.filter(inSink);
@@ -120,9 +121,12 @@ export class AcceptedRoutes {
   asOf(name: string): AcceptedRoutes | null {
     if (name === this.name) return this;
     if (!this.#earlier.has(name)) {
-      const last = this.#record.eras.findLastIndex((era) => nameOf(era) === name);
-      const eras = this.#record.eras.slice(0, last + 1);
-      this.#earlier.set(name, last === -1 ? null : new AcceptedRoutes({ ...this.#record, eras }));
+      const { eras: all } = this.#record;
+      const last = all.findLastIndex((era) => nameOf(era) === name);
+      const eras = all.slice(0, last + 1);
+      // Where another followed before anything came, nothing says which of the two a sink was renamed in.
+      const isKnown = last !== -1 && all[last]?.after !== all[last + 1]?.after;
+      this.#earlier.set(name, isKnown ? new AcceptedRoutes({ ...this.#record, eras }) : null);
     }
     return this.#earlier.get(name) ?? null;
   }
@@ -198,7 +202,8 @@ export class AcceptedRoutes {
 }
 
 function nameOf(era: RouteEra | undefined): string {
-  return hash('sha256', JSON.stringify(era?.tables ?? []), 'base64url').slice(0, 16);
+  // With where it begins: the same tables may come again, and what was accepted in between goes by others.
+  return hash('sha256', JSON.stringify(era ?? []), 'base64url').slice(0, 16);
 }
 
 function withRedactions(target: Target, redactions: readonly Redaction[] | undefined): Target {

@@ -117,8 +117,8 @@ test('where routes have changed, what waits goes to the place of now, and what h
   expect(again(2, 'one')).toEqual([]);
   // `y` has it; what waited for `x` is for `z` now.
   expect(again(3, 'both')).toEqual(['z']);
-  // A dead letter at `x`: `y` has still to have it, and `z` has not.
-  expect(again(4, 'both')).toEqual(['y']);
+  // A dead letter at `x`; it waited for `y`, and goes where an event that waits goes now.
+  expect(again(4, 'both')).toEqual(['y', 'z']);
   expect(again(5, 'other')).toEqual([]);
   expect(again(6, 'one')).toEqual(['z']);
 });
