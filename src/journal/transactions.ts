@@ -11,7 +11,7 @@ export class Transactions {
   readonly #begin;
   readonly #commit;
   /** When the disk was last found full, milliseconds since the epoch. */
-  #fullAt = 0;
+  #fullAt = Number.NEGATIVE_INFINITY;
 
   constructor(db: Database.Database) {
     this.#db = db;
