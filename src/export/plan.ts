@@ -88,13 +88,15 @@ const GOES = 'its rows go with others that have to, and come back with it';
  */
 export function isStale(
   step: ExportStep,
-  { present, roots, gone }: SourceList,
+  { present, roots, gone, missing }: SourceList,
   opener?: RecordOpener,
 ): boolean {
   if (step.sealed > 0 && (opener?.destroyed ?? 0) > step.destroyed) return true;
   return step.sources.some((source) => {
-    const now = present.get(placeOf(source));
-    return now === undefined ? roots.has(source.root) && gone.has(placeOf(source)) : now !== source.sha256;
+    const place = placeOf(source);
+    // An erasure can have rewritten what is missing by now.
+    const now = present.get(place) ?? missing.get(place)?.sha256;
+    return now === undefined ? roots.has(source.root) && gone.has(place) : now !== source.sha256;
   });
 }
 

@@ -27,7 +27,7 @@ export interface SourceList {
   readonly present: ReadonlyMap<string, string>;
   /** Folders that were listed whole: what is not present below them is gone or missing. */
   readonly roots: ReadonlySet<string>;
-  /** What the manifest says is there no more, by `root` and `file` joined: an erasure removed it, or a compaction replaced it. */
+  /** By `root` and `file` joined: what is not there, nor is to be, as an erasure removed it or what was wanted of it, or a compaction replaced it. */
   readonly gone: ReadonlySet<string>;
   /** Wanted files that the manifest still lists as they were, and that are not there; the same way. */
   readonly missing: ReadonlyMap<string, Source>;
@@ -95,8 +95,9 @@ export async function listSources(
     for (const [file, entry] of entries) {
       if (there.has(file) || !('types' in entry)) continue;
       const { sha256 } = entry;
-      if (sha256 === null || compactions.isReplaced(file, stands)) gone.add(nameOf(root, file));
-      else if (!isPassedOver(file)) missing.set(nameOf(root, file), { root, file, sha256 });
+      const isGone = sha256 === null || compactions.isReplaced(file, stands) || isPassedOver(file);
+      if (isGone) gone.add(nameOf(root, file));
+      else missing.set(nameOf(root, file), { root, file, sha256 });
     }
   }
   return { sources: [...found.values()], present, roots, gone, missing, unfinished, passedOver, problems };
