@@ -70,6 +70,7 @@ export class Process {
         defects.routesOfNow === true
           ? delivery.targetsOf({ ...event, seq: Number.MAX_SAFE_INTEGER })
           : delivery.targetsOf(event),
+      routes: () => delivery.routes,
     });
     const sinks = new LiveSinks(dispatcher, { log: silentLog, clock: world.clock });
     const seen = defects.forgetsSinks === true ? forgetful(journal) : journal;
