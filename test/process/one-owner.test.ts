@@ -31,6 +31,8 @@ interface Case {
   readonly env?: Readonly<Record<string, string>>;
   /** Held open: the command reads on. */
   readonly input?: string;
+  /** Exit codes of one that comes after a killed one. A comparison that finds something, or an archive without a manifest, ends with 4. */
+  readonly ends?: readonly number[];
   /** It runs until a signal ends it. */
   readonly endless?: boolean;
 }
@@ -87,6 +89,8 @@ const CASES: Readonly<Record<string, (folder: string) => Case | Promise<Case>>> 
       args: ['ndjson', '-', '--table', 'meals', '--out', out],
       lock: inFolder(out),
       input: '{"meals":[',
+      // Then it is given nothing, of which it makes no tables.
+      ends: [1],
     };
   },
   'archive verify': (folder) => {
@@ -166,9 +170,8 @@ describe('two of one command in one folder: the second exits 2 and names the fir
     let third = await millrace(about.args, options);
     // Some had begun already.
     if (third.stderr.includes('add --resume')) third = await millrace([...about.args, '--resume'], options);
-    // A comparison that finds something, or an archive without a manifest, ends with 4; rows of no document with 3.
     expect(third.stderr).not.toContain('(process');
-    expect([0, 3, 4]).toContain(third.code);
+    expect(about.ends ?? [0, 3, 4]).toContain(third.code);
   });
 });
 
