@@ -13,8 +13,9 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { tryLock } from '../../src/lib/file-lock.ts';
+import { nameThisProcess } from '../../src/lib/lock-owner.ts';
 import { goesOn, readState, WorkFolder, writeState } from '../../src/lib/work-folder.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { lacksProgram, skipped } from '../support/requirements.ts';
@@ -25,11 +26,13 @@ const lack = lacksProgram('mkfifo');
 describe('a folder that one at a time writes', () => {
   test('it is made, held, and left without a trace', async () => {
     const path = join(await temporaryFolder(), 'deep', 'down');
+    nameThisProcess('made-up');
+    onTestFinished(() => nameThisProcess('millrace'));
     const first = await WorkFolder.take(path);
     expect(readdirSync(path).toSorted()).toEqual(['.millrace-lock', '.millrace-lock-owner']);
     expect(statSync(join(path, '.millrace-lock')).mode & 0o077).toBe(0);
     await expect(WorkFolder.take(path)).rejects.toThrow(
-      `${path} is being written by millrace (process ${process.pid})`,
+      `${path} is being written by made-up (process ${process.pid})`,
     );
     first.release();
     expect(readdirSync(path)).toEqual([]);
