@@ -1,14 +1,14 @@
-import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { startApp, type App } from '../../app.ts';
 import { resolveText } from '../../config/load.ts';
-import { MillraceError } from '../../core/errors.ts';
 import type { Operations } from '../../core/operations.ts';
+import { newSecret } from '../../core/secrets.ts';
 import { DEMO_BODY_LIMIT } from './requests.ts';
 import type { DemoStore } from './store.ts';
 import type { Io } from '../io.ts';
 import { createLog } from '../log.ts';
+import { unfinished } from './child.ts';
 
 /** A whole receiver below `folder`, on free ports, with a secret of its own. */
 export async function startDemoApp(
@@ -19,7 +19,7 @@ export async function startDemoApp(
   const archive = store === null ? join(folder, 'archive') : `${store.url}/archive`;
   // In a store events are confirmed when their file is closed and uploaded.
   const rotate = store === null ? {} : { rotate: { every: '1s' } };
-  const secret = `whsec_${randomBytes(24).toString('base64')}`;
+  const secret = newSecret();
   const text = JSON.stringify({
     server: { host: '127.0.0.1', port: 0, maxBodyBytes: DEMO_BODY_LIMIT },
     admin: { enabled: false },
@@ -45,7 +45,7 @@ export async function untilDelivered(operations: Operations, signal: AbortSignal
   for (;;) {
     const { journal } = await operations.status();
     if (journal.cursors.every(({ backlog }) => backlog === 0)) return;
-    if (signal.aborted) throw new MillraceError('interrupted', 'nothing is kept of an unfinished demo');
+    if (signal.aborted) throw unfinished();
     await wait(20);
   }
 }

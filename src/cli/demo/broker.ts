@@ -1,12 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
-import { MillraceError } from '../../core/errors.ts';
 import { startListening } from '../../lib/listen.ts';
 import { usageError } from '../io.ts';
+import { startChild, unlessInterrupted } from './child.ts';
 
 export interface Broker {
   /** `127.0.0.1:port` */
@@ -36,20 +35,15 @@ export async function startBroker(home: string, folder: string, signal: AbortSig
   const data = join(folder, 'broker');
   writeFileSync(file, propertiesOf(port, peers, data));
   const format = ['kafka.tools.StorageTool', 'format', '-t', CLUSTER_ID, '-c', file];
-  const formatting = run([...classes, ...format]);
-  const kill = (): void => void formatting.child.kill('SIGKILL');
-  signal.addEventListener('abort', kill, { once: true });
-  await formatting.closed;
-  signal.removeEventListener('abort', kill);
-  if (signal.aborted) throw new MillraceError('interrupted', 'nothing is kept of an unfinished demo');
-  if (formatting.child.exitCode !== 0) throw usageError(`${INSTALL} (java: ${formatting.said()})`);
-  const broker = run([...JAVA, ...classes, 'kafka.Kafka', file]);
+  const formatting = startChild('java', [...classes, ...format]);
+  const code = await unlessInterrupted(formatting, signal, formatting.ended);
+  if (code !== 0) throw usageError(`${INSTALL} (java: ${formatting.said()})`);
+  const broker = startChild('java', [...JAVA, ...classes, 'kafka.Kafka', file]);
   return {
     address: `127.0.0.1:${port}`,
     ended: () => (broker.isOver() ? broker.said() : null),
     stop: async () => {
-      broker.child.kill('SIGKILL');
-      await broker.closed;
+      await broker.end('SIGKILL');
       await rm(data, { recursive: true, force: true });
     },
   };
@@ -98,36 +92,4 @@ async function freePort(): Promise<number> {
   server.close();
   await once(server, 'close');
   return port;
-}
-
-interface Running {
-  readonly child: ChildProcess;
-  /** Resolves once it has ended, or could not be started. */
-  readonly closed: Promise<unknown>;
-  isOver(): boolean;
-  /** The last line that it wrote. */
-  said(): string;
-}
-
-function run(args: readonly string[]): Running {
-  // In a group of its own: Ctrl-C must not end it before the replicas.
-  const child = spawn('java', args, { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
-  const kill = (): void => void child.kill('SIGKILL');
-  process.once('exit', kill);
-  let [said, over] = ['', false];
-  const listen = (chunk: Buffer): void => void (said = `${said}${chunk.toString()}`.slice(-10_000));
-  child.stdout.on('data', listen);
-  child.stderr.on('data', listen);
-  const { promise: closed, resolve: close } = Promise.withResolvers<null>();
-  const end = (): void => {
-    over = true;
-    process.off('exit', kill);
-    close(null);
-  };
-  child.once('error', (error) => {
-    said += `\n${error.message}`;
-    end();
-  });
-  child.once('close', end);
-  return { child, closed, isOver: () => over, said: () => said.trim().split('\n').at(-1) ?? '' };
 }

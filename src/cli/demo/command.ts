@@ -2,7 +2,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
-import { EXIT, MillraceError } from '../../core/errors.ts';
+import { EXIT } from '../../core/errors.ts';
 import { countArchive, type DemoCounts } from './count.ts';
 import { demoRequests, Tally, type DemoRequest } from './requests.ts';
 import { startDemoApp, untilDelivered } from './app.ts';
@@ -12,6 +12,7 @@ import { option, wholeNumber } from '../options.ts';
 import { withPlaces } from '../places.ts';
 import { Sender } from '../sender.ts';
 import { openDemoStore, type DemoStore } from './store.ts';
+import { unfinished } from './child.ts';
 
 const HELP = `
 Examples:
@@ -45,7 +46,6 @@ interface Options {
   readonly json?: boolean;
 }
 
-/** `millrace demo`: the main job once, bounded, proved from the files it leaves. */
 export function demoCommand(io: Io): Command {
   return new Command('demo')
     .description('send events through a temporary receiver; prove the counts from the files')
@@ -128,7 +128,7 @@ async function send(io: Io, url: string, requests: Iterable<DemoRequest>, tally:
   const failures: unknown[] = [];
   try {
     for (const request of requests) {
-      if (io.signal.aborted) throw new MillraceError('interrupted', 'nothing is kept of an unfinished demo');
+      if (io.signal.aborted) throw unfinished();
       await sender.room(CONNECTIONS * 4);
       const done: Promise<void> = sender
         .send(request)

@@ -4,6 +4,7 @@ import { MillraceError } from '../../core/errors.ts';
 import { madeUpEvent } from '../../sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../../verify/sign-standard-webhooks.ts';
 import { Sender } from '../sender.ts';
+import { unfinished } from './child.ts';
 
 /** What the sender knows of an event that was answered with 2xx: its own list, from no replica. */
 export interface Sent {
@@ -50,7 +51,7 @@ export async function sendLoad(
   const post = async (id: string, body: Buffer, to: number): Promise<void> => {
     const end = performance.now() + PATIENCE;
     for (let at = to; ; at = 1 - at) {
-      if (signal.aborted) throw new MillraceError('interrupted', 'nothing is kept of an unfinished demo');
+      if (signal.aborted) throw unfinished();
       const headers = signStandardWebhooks(secret, id, Date.now(), body);
       const said = await senders[killed ? 1 : at]?.send({ headers, body }).then(
         ({ status }) => String(status),

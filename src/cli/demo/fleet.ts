@@ -3,6 +3,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '../../core/errors.ts';
+import { newSecret } from '../../core/secrets.ts';
 import { makeTopics, type TemporaryTopics } from '../../journal/kafka/temporary-topics.ts';
 import { untilDelivered } from './app.ts';
 import { INSTALL, startBroker, type Broker } from './broker.ts';
@@ -66,7 +67,7 @@ async function onBrokers(io: Io, folder: string, { events, broker, brokers }: Ar
   note(io, `broker     ${addresses.join(', ')}, topics ${name}.*`);
   const running = new Set<Replica>();
   try {
-    const secret = `whsec_${randomBytes(24).toString('base64')}`;
+    const secret = newSecret();
     const start = async (which: string): Promise<Replica> => {
       const replica = await startReplica(folder, which, { brokers: addresses, name }, secret, io);
       running.add(replica);

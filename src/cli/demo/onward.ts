@@ -13,6 +13,7 @@ import { openStore } from '../../storage/open.ts';
 import { createValidator, DEFAULT_ENVELOPE } from '../../validate/envelope.ts';
 import { TABLES } from '../../warehouse/tables.ts';
 import type { DemoStore } from './store.ts';
+import { unfinished } from './child.ts';
 
 /** What became of the objects of an archive. */
 export interface Onward {
@@ -62,7 +63,7 @@ export async function sendOnward({ url, storage }: DemoStore, given: Given): Pro
     onReject: ({ file, reason }) => void problems.push(`${file}: ${reason}`),
     onUnknown: () => undefined,
   });
-  if (signal.aborted) throw new MillraceError('interrupted', 'nothing is kept of an unfinished demo');
+  if (signal.aborted) throw unfinished();
   const rows = await idsIn({ url: out, storage }, signal);
   const missing = ids.difference(new Set(rows)).size;
   if (missing > 0 || rows.length !== ids.size)

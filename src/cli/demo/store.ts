@@ -13,7 +13,7 @@ export interface DemoStore {
   /** Only this demo's objects lie below it. */
   readonly url: string;
   readonly storage: StorageSettings;
-  stop(): Promise<void>;
+  stop(): Promise<unknown>;
 }
 
 const BUCKET = 'millrace-demo';
