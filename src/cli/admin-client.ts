@@ -1,3 +1,4 @@
+import type { Dispatcher } from 'undici';
 import type { Config } from '../config/config.ts';
 import { isLocal } from '../journal/local.ts';
 import { CATALOGUE, MillraceError, messageOf, type ErrorCode } from '../core/errors.ts';
@@ -62,23 +63,9 @@ export class AdminClient {
   async ask<T>(method: 'GET' | 'POST', path: string, body?: object, patience = TIMEOUT): Promise<T> {
     const url = `${this.url}/api${path}`;
     try {
-      const { request } = await loadHttp();
-      const response = await request(url, {
-        method,
-        headers: {
-          ...(this.#token === null ? {} : { authorization: `Bearer ${this.#token}` }),
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        headersTimeout: patience,
-        bodyTimeout: TIMEOUT,
-      });
-      const answer: unknown = await response.body.json();
-      if (response.statusCode === 200) return answer as T;
-      throw answerOf(url, response.statusCode, answer);
+      return (await (await this.#answer(url, { method, headersTimeout: patience }, body)).json()) as T;
     } catch (error) {
-      if (error instanceof MillraceError) throw error;
-      throw new MillraceError('receiver_unreachable', `${url}: ${messageOf(error)}`, { cause: error });
+      throw unreachable(url, error);
     }
   }
 
@@ -90,27 +77,34 @@ export class AdminClient {
   async *lines<T>(path: string, body: object, signal: AbortSignal): AsyncGenerator<T | null> {
     const url = `${this.url}/api${path}`;
     try {
-      const { request } = await loadHttp();
-      const response = await request(url, {
-        method: 'POST',
-        headers: {
-          ...(this.#token === null ? {} : { authorization: `Bearer ${this.#token}` }),
-          'content-type': 'application/json',
-        },
-        body: JSON.stringify(body),
-        signal,
-        headersTimeout: TIMEOUT,
-        bodyTimeout: TIMEOUT,
-      });
-      if (response.statusCode !== 200) throw answerOf(url, response.statusCode, await response.body.json());
-      for await (const lines of cutLines(response.body as AsyncIterable<Buffer>))
+      const answer = await this.#answer(url, { method: 'POST', headersTimeout: TIMEOUT, signal }, body);
+      for await (const lines of cutLines(answer as AsyncIterable<Buffer>))
         for (const { bytes } of lines)
           yield bytes === null || bytes.length === 0 ? null : (JSON.parse(bytes.toString('utf8')) as T);
       throw new Error('the receiver closed the connection');
     } catch (error) {
-      if (error instanceof MillraceError) throw error;
-      throw new MillraceError('receiver_unreachable', `${url}: ${messageOf(error)}`, { cause: error });
+      throw unreachable(url, error);
     }
+  }
+
+  /** @throws MillraceError what the receiver says instead */
+  async #answer(
+    url: string,
+    how: Pick<Dispatcher.RequestOptions, 'method' | 'headersTimeout' | 'signal'>,
+    body?: object,
+  ): Promise<Dispatcher.ResponseData['body']> {
+    const { request } = await loadHttp();
+    const answer = await request(url, {
+      ...how,
+      headers: {
+        ...(this.#token === null ? {} : { authorization: `Bearer ${this.#token}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      body: body === undefined ? null : JSON.stringify(body),
+      bodyTimeout: TIMEOUT,
+    });
+    if (answer.statusCode === 200) return answer.body;
+    throw answerOf(url, answer.statusCode, await answer.body.json());
   }
 
   operations(): Operations {
@@ -163,6 +157,11 @@ const NOBODY =
 /** Loaded when something is asked: most commands that could ask never do. */
 function loadHttp(): Promise<typeof import('undici')> {
   return import('undici');
+}
+
+function unreachable(url: string, error: unknown): MillraceError {
+  if (error instanceof MillraceError) return error;
+  return new MillraceError('receiver_unreachable', `${url}: ${messageOf(error)}`, { cause: error });
 }
 
 /** What the receiver says instead of what was asked for. */
