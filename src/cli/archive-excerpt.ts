@@ -33,7 +33,6 @@ interface Options {
   readonly json?: boolean;
 }
 
-/** `millrace archive excerpt`: some records as one Parquet file. */
 export function excerptCommand(io: Io): Command {
   return new Command('excerpt')
     .description('write rows of some records to standard output, as one Parquet file')

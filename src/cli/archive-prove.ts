@@ -53,7 +53,6 @@ interface Options extends KeyOptions {
   readonly json?: boolean;
 }
 
-/** `millrace archive prove`. */
 export function proveCommand(io: Io): Command {
   return addKeyOptions(new Command('prove'))
     .description('prove that every event with a receipt is in the archive, or was erased')

@@ -63,7 +63,6 @@ interface Options extends KeyOptions {
   readonly dryRun?: boolean;
 }
 
-/** `millrace archive …`: looks at what the files sink wrote. */
 export function archiveCommand(io: Io): Command {
   const archive = new Command('archive')
     .description('inspect and compact what the files sink wrote')

@@ -28,7 +28,6 @@ interface Options extends CommonFlags {
   readonly head?: string;
 }
 
-/** `millrace audit`: who has seen and done what. */
 export function auditCommand(io: Io): Command {
   const audit = new Command('audit')
     .description('who read which bodies, and who dropped, retried or erased what: list, verify')

@@ -14,7 +14,6 @@ Prints a link that opens the console of the running receiver. The link works onc
 tab, for twelve hours or until the tab is closed. The receiver's own token, which commands read from owner.json beside the
 journal, is never shown.`;
 
-/** `millrace console`: a link that lets one browser in, once. */
 export function consoleCommand(io: Io): Command {
   return new Command('console')
     .description('print a one-time link to the console of the running receiver')

@@ -81,7 +81,6 @@ const LISTS = ['files', 'removed', 'days', 'emptied', 'step'] as const;
 
 type List = (typeof LISTS)[number];
 
-/** `millrace export`: archives into files of table rows, for a warehouse or object storage. */
 export function exportCommand(io: Io): Command {
   const command = new Command('export')
     .description('turn archives into table rows: Parquet, Delta Lake or NDJSON, by day')

@@ -16,7 +16,6 @@ Waits until each sink has confirmed the events accepted before (5 seconds at mos
 of each on a line of its own. Files close by themselves when rotate.bytes or rotate.every is reached, and when the receiver stops.
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 a file could not be closed, or events still wait for a sink.`;
 
-/** `millrace flush`: the open files of the running receiver's sinks can be read at once. */
 export function flushCommand(io: Io): Command {
   return new Command('flush')
     .description('close the files that sinks hold open now, so that they can be read')

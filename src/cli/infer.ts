@@ -34,7 +34,6 @@ interface Options extends KeyOptions, TablesFlags {
   readonly all?: boolean;
 }
 
-/** `millrace schema infer`: tables proposed from an archive. */
 export function inferCommand(io: Io): Command {
   const command = new Command('infer')
     .description('propose tables for the events of archives that no table covers')

@@ -44,7 +44,6 @@ interface Options extends KeyOptions {
   readonly newMasterKeyEnv?: string;
 }
 
-/** `millrace keys …`: the keys of sealed archives. */
 export function keysCommand(io: Io): Command {
   const keys = new Command('keys')
     .description('create and manage the keys of sealed archives')

@@ -53,7 +53,6 @@ interface Forwarded {
   readonly error?: string;
 }
 
-/** `millrace listen`: a handler on this machine gets what the receiver gets. */
 export function listenCommand(io: Io): Command {
   return new Command('listen')
     .description('also send each delivery to a handler on this machine, signed again')

@@ -67,7 +67,6 @@ interface Options extends ServiceFlags {
   readonly loadedAt?: number;
 }
 
-/** `millrace pull`: reference data from the service into tables. */
 export function pullCommand(io: Io): Command {
   const command = new Command('pull')
     .description('fetch reference data from the service into tables')

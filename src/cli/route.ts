@@ -25,7 +25,6 @@ Examples:
 A target that redacts says what of an event leaves for it.
 Nothing is sent and no sink is opened. Exit codes: 0 explained (also when the answer is "nowhere"), 2 usage or config.`;
 
-/** `millrace route`: explains which rule decides for a type or an event, and where that leads. */
 export function routeCommand(io: Io): Command {
   return new Command('route')
     .description('explain where events go: which rule decides, which sinks and destinations, by which key')

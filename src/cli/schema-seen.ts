@@ -81,7 +81,6 @@ function day(at: string): string {
   return `${at.slice(0, 19)}Z`;
 }
 
-/** `millrace schema diff`: what is new, what has gone, what has become something else. */
 export function schemaDiffCommand(io: Io): Command {
   const command = new Command('diff')
     .description('show how events have changed: new fields, fields that are gone, other kinds of values')

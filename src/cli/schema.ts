@@ -67,7 +67,6 @@ interface Options extends TablesFlags, KeyOptions {
 
 type Part = (typeof PARTS)[number];
 
-/** `millrace schema`: what events look like; with a dialect DDL, load statements and erasures for a warehouse. */
 export function schemaCommand(io: Io): Command {
   const command = new Command('schema')
     .description('show what events look like; with --dialect print tables, views and load statements')

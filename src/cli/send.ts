@@ -46,7 +46,6 @@ const USUAL_URL = 'http://127.0.0.1:8080/webhooks';
 /** Milliseconds between two tries, and at most. */
 const PAUSE = { first: 100, most: 2000 };
 
-/** `millrace send`: signs events and posts them to a receiver, to try a setup end to end. */
 export function sendCommand(io: Io): Command {
   return new Command('send')
     .description('sign events and post them to a receiver')

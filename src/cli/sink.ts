@@ -14,7 +14,6 @@ A reload or start is refused when it removes a sink for which events are waiting
 its events (sinks.<new>.continues: hubs), or drop it. If the running receiver still has the sink, the drop takes effect at the
 next reload without it. Exit codes: 0 done, 1 failed, 2 usage or config.`;
 
-/** `millrace sink`: what a config that no longer names a sink leaves behind. */
 export function sinkCommand(io: Io): Command {
   const command = new Command('sink').description('give up events that wait for a removed sink: drop');
   command

@@ -32,7 +32,6 @@ interface Options extends CommonFlags {
   readonly wait?: number;
 }
 
-/** `millrace status`: journal, backlog and age per sink, quarantine, dead letters. */
 export function statusCommand(io: Io): Command {
   return new Command('status')
     .description('connections and refusals, journal, backlog and age per sink, quarantine, dead letters')

@@ -1,9 +1,16 @@
+import { randomBytes } from 'node:crypto';
+
 /**
  * The secrets in one text, spaces or line breaks between: a file or a variable holds two during a rotation, the new one in
  * front. No secret of Standard Webhooks has a space in it.
  */
 export function splitSecrets(text: string): string[] {
   return text.split(/\s+/).filter((secret) => secret !== '');
+}
+
+/** A random one, as Standard Webhooks writes it. */
+export function newSecret(): string {
+  return `whsec_${randomBytes(32).toString('base64')}`;
 }
 
 /**

@@ -1,5 +1,5 @@
-import { randomBytes } from 'node:crypto';
 import { MillraceError } from '../core/errors.ts';
+import { newSecret } from '../core/secrets.ts';
 import { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
 import { Refusal } from './refusal.ts';
 import { uuidOf, type Name } from './seeded.ts';
@@ -144,10 +144,6 @@ export function signatureHeaders(
   const all = secrets.map((secret) => signStandardWebhooks(secret, id, timestampMs, body, family));
   const name = `${family}-signature`;
   return { ...all[0], [name]: all.map((headers) => headers[name]).join(' ') };
-}
-
-function newSecret(): string {
-  return `whsec_${randomBytes(24).toString('base64')}`;
 }
 
 function needSigner(secret: string): void {

@@ -49,7 +49,6 @@ and for all shards, with --trigger-only. --summary puts together what all of the
 Exit codes: 0 complete, even if users are not connected; 1 failed: after an aborted or stuck bulk operation use --resume;
 2 usage or config, or the folder is in use; 3 users failed or were not pulled, or interrupted: use --resume; or rows were rejected.`;
 
-/** `millrace backfill`: history from the service into tables. */
 export function backfillCommand(io: Io): Command {
   const shard = (text: string) => parseShard(text, io.env);
   const command = new Command('backfill')

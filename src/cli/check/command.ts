@@ -33,7 +33,6 @@ interface Options extends CommonFlags {
   readonly exitCode?: boolean;
 }
 
-/** `millrace check`: validates the config with all of its sinks' options, then prints it resolved and redacted. */
 export function checkCommand(io: Io): Command {
   return new Command('check')
     .description('validate the config; print it as resolved, without its secrets, and the route table')

@@ -21,7 +21,6 @@ const SHELLS = {
   fish: fishCompletion,
 } as const satisfies Record<string, (root: CommandNode) => string>;
 
-/** `millrace completion`: a script that completes this very command line in a shell. */
 export function completionCommand(io: Io): Command {
   return new Command('completion')
     .description('print a script that completes millrace in your shell')

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -6,6 +5,7 @@ import { stringify } from 'yaml';
 import { startApp, type App } from '../../app.ts';
 import { resolveText } from '../../config/load.ts';
 import type { MillraceError } from '../../core/errors.ts';
+import { newSecret } from '../../core/secrets.ts';
 import { startSandbox, type Sandbox } from '../../sandbox/start.ts';
 import type { Io } from '../io.ts';
 import { createLog } from '../log.ts';
@@ -44,7 +44,7 @@ export async function startDev(io: Io, options: DevOptions): Promise<DevApp> {
   const port = options.port ?? (await usualOrFree(USUAL.receiver));
   const adminPort = options.adminPort ?? (await usualOrFree(USUAL.admin));
   const servicePort = options.servicePort ?? (await usualOrFree(USUAL.service));
-  const secret = `whsec_${randomBytes(24).toString('base64')}`;
+  const secret = newSecret();
   const sandbox = await startSandbox({ port: servicePort, users, dailyEveryMs: every });
   const failure = Promise.withResolvers<never>();
   failure.promise.catch(() => undefined);

@@ -34,7 +34,6 @@ interface Options {
 const FLUSH_DEADLINE = 10_000;
 const anyPort = wholeNumber(0, 65_535);
 
-/** `millrace dev`: everything at once on this machine, until a signal ends it. */
 export function devCommand(io: Io): Command {
   return new Command('dev')
     .description('receiver, files, console and a stand-in of the service, all on this machine')

@@ -35,7 +35,6 @@ interface Options extends CommonFlags {
   readonly timeout?: number;
 }
 
-/** `millrace drain`: empties a journal that has lost its receiver. */
 export function drainCommand(io: Io): Command {
   return new Command('drain')
     .description('deliver what a journal holds that no receiver owns any more')

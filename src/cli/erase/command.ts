@@ -50,7 +50,6 @@ interface Options extends ServiceFlags {
 /** Whose data is meant. */
 type Person = Omit<Subject, 'request'>;
 
-/** `millrace erase`: removal of users, with a grace period and a receipt. */
 export function eraseCommand(io: Io): Command {
   const command = new Command('erase')
     .description("remove a user's data everywhere, after a grace period, with a receipt")

@@ -52,7 +52,6 @@ interface Options extends KeyOptions {
   readonly json?: boolean;
 }
 
-/** `millrace erase verify`: a receipt, held against the log and the archives. */
 export function eraseVerifyCommand(io: Io): Command {
   return addKeyOptions(new Command('verify'))
     .description('verify the receipt of an erasure, without learning whose it was')

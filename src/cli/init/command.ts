@@ -35,7 +35,6 @@ interface Options {
   readonly json?: boolean;
 }
 
-/** `millrace init`: a folder from which a receiver can be started. */
 export function initCommand(io: Io): Command {
   return new Command('init')
     .description('write a config, .env and what runs it, and print the next commands')

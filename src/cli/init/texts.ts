@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { newSecret } from '../../core/secrets.ts';
 import { NAMES, type InitPlan, type InitSink } from './plan.ts';
 
 /** Lines of the config below `sinks:`. */
@@ -23,10 +23,6 @@ export interface Variable {
   readonly about: string;
   /** Null: a person has to fill it in. */
   readonly value: string | null;
-}
-
-function newSecret(): string {
-  return `whsec_${randomBytes(32).toString('base64')}`;
 }
 
 /** What stands in `.env`. */

@@ -56,7 +56,6 @@ interface Options extends KeyOptions, Omit<TablesFlags, 'config'> {
   readonly json?: boolean;
 }
 
-/** `millrace load`: archives into a database. */
 export function loadCommand(io: Io): Command {
   const command = new Command('load')
     .description('load archives into PostgreSQL, a DuckDB file or BigQuery, once or continuously')

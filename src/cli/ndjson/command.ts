@@ -50,7 +50,6 @@ interface Options extends TablesFlags {
   readonly json?: boolean;
 }
 
-/** `millrace ndjson`: a bulk JSON document into rows of tables, in constant memory. */
 export function ndjsonCommand(io: Io): Command {
   const command = new Command('ndjson')
     .description('turn a bulk JSON document of any size into table rows')

@@ -41,7 +41,6 @@ type Judged = {
   readonly detail: string;
 };
 
-/** `millrace receipt verify`: what a sender has been answered, held against the log. */
 export function receiptCommand(io: Io): Command {
   const receipt = new Command('receipt')
     .description('verify the receipts that deliveries were answered with')

@@ -70,7 +70,6 @@ const OF_SERVICE = {
   fill: '--fill',
 } as const satisfies Partial<Record<keyof Options, string>>;
 
-/** `millrace reconcile`: is all that came in where it should be? */
 export function reconcileCommand(io: Io): Command {
   const command = new Command('reconcile')
     .description('account for every delivery in a time window: compare the journal with the files')

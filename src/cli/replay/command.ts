@@ -39,7 +39,6 @@ Sealed records are opened with the keys of the config, or with --keys.
 
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 interrupted (use --resume), or done except for the listed problems.`;
 
-/** `millrace replay`: plays events again. */
 export function replayCommand(io: Io): Command {
   const command = new Command('replay')
     .description('send archived, journaled, quarantined or dead-lettered events to sinks again, resumable')

@@ -74,7 +74,6 @@ interface Options extends Required<Pick<FaultOptions, keyof typeof FAULTS>> {
   readonly json?: boolean;
 }
 
-/** `millrace sandbox`: the stand-in service on its own, until a signal ends it. */
 export function sandboxCommand(io: Io): Command {
   const command = new Command('sandbox')
     .description('a stand-in of the whole service, with made-up data, for development and tests')

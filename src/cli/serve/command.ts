@@ -23,7 +23,6 @@ events are never lost.
 Exit codes: 0 stopped by a signal, 1 failed, or something it needs is in use by another process, 2 usage or config, 4 the key store
 is an older copy, or its ledger was changed. On 2 and 4 a restart does not help.`;
 
-/** `millrace serve`: the receiver, until a signal ends it. */
 export function serveCommand(io: Io): Command {
   return new Command('serve')
     .description('receive signed webhooks, keep them durably, deliver them to the sinks')

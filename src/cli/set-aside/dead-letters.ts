@@ -11,7 +11,6 @@ Examples:
   millrace dead-letters retry --all      to the sink that refused them, and no other
   millrace dead-letters drop 3 4`;
 
-/** `millrace dead-letters`: events one sink has refused for good. */
 export function deadLettersCommand(io: Io): Command {
   return letterCommand<DeadLetterSummary>(io, {
     name: 'dead-letters',

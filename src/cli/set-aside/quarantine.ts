@@ -12,7 +12,6 @@ Examples:
 
 Authentic but invalid events are kept here, byte for byte, until someone retries or drops them.`;
 
-/** `millrace quarantine`: authentic events that are not fit to route. */
 export function quarantineCommand(io: Io): Command {
   return letterCommand<QuarantineSummary>(io, {
     name: 'quarantine',

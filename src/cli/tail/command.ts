@@ -32,7 +32,6 @@ interface Options extends CommonFlags {
   readonly count?: number;
 }
 
-/** `millrace tail`: what happens in the running receiver, as it happens. */
 export function tailCommand(io: Io): Command {
   return new Command('tail')
     .description('show deliveries as they arrive and reach the sinks, live')

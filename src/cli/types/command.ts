@@ -23,7 +23,6 @@ interface Options extends SeenOptions {
   readonly out?: string;
 }
 
-/** `millrace types`: code with the types of the events that were seen. */
 export function typesCommand(io: Io): Command {
   const command = new Command('types')
     .description('write typed code for the events that were seen: TypeScript, Python or Go')

@@ -54,7 +54,6 @@ interface RotateFlags extends StoreFlags {
   readonly force?: boolean;
 }
 
-/** `millrace webhooks …`: the endpoints that the service sends events to, and the secrets they are signed with. */
 export function webhooksCommand(io: Io): Command {
   const webhooks = new Command('webhooks')
     .description("manage the team's webhooks at the service, and their signing secrets here")

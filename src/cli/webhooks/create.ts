@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { newSecret } from '../../core/secrets.ts';
 import type { Webhook } from '../../service/webhooks.ts';
 import { note, usageError } from '../io.ts';
 import { fingerprintOf, now, type Entry } from './ledger.ts';
@@ -110,8 +110,4 @@ async function adopt(
   }
   note(io, `its secret was not in ${store.name}; it is added, and those that were there stay`);
   await settle(session, await ledger.store(secret, entry), webhook, secret, 'finished');
-}
-
-export function newSecret(): string {
-  return `whsec_${randomBytes(32).toString('base64')}`;
 }

@@ -1,5 +1,5 @@
 import { note, usageError } from '../io.ts';
-import { newSecret } from './create.ts';
+import { newSecret } from '../../core/secrets.ts';
 import { fingerprintOf, now, type Entry } from './ledger.ts';
 import { mayProceed, report } from './report.ts';
 import { findWebhook, secretAtService, type Session } from './session.ts';
