@@ -10,8 +10,10 @@ import type { Window } from './window.ts';
 /** What the files of one archive hold of a window. */
 export interface FilesCount {
   readonly records: number;
-  /** Records that stay sealed, so that nobody can say which they are. */
-  readonly sealed: number;
+  /** Records whose key an erasure destroyed, so that nobody can say which they are. */
+  readonly destroyed: number;
+  /** Sealed records that no key at hand opens, although none was destroyed. */
+  readonly closed: number;
   /** Records an erasure took out of files of this window. */
   readonly erased: number;
   readonly problems: readonly {
@@ -50,7 +52,8 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
   const outside = new Set(files.filter((file) => isOutside(lines.get(file), window)));
   const problems: { file: string; line: number | null; reason: string }[] = [];
   let records = 0;
-  let sealed = 0;
+  let destroyed = 0;
+  let closed = 0;
   let before = '';
   const { opener, signal } = options;
   const chunks = readListed(listing, parseSummary, {
@@ -69,12 +72,14 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
         records += 1;
         options.onRecord(item);
       } else if (item.sealed !== undefined) {
-        if (isInside(item.sealed.received_at)) sealed += 1;
+        if (!isInside(item.sealed.received_at)) continue;
+        if (item.sealed.why === 'erased') destroyed += 1;
+        else closed += 1;
       } else if (problems.length < NAMED)
         problems.push({ file: item.file, line: item.line, reason: item.reason });
     }
   }
-  return { records, sealed, erased: erasures.count(manifest), problems, passedOver: outside.size };
+  return { records, destroyed, closed, erased: erasures.count(manifest), problems, passedOver: outside.size };
 }
 
 /** Whether a time lies in a window. Texts of one length sort as their times do, and parsing one takes twenty times as long. */

@@ -148,14 +148,25 @@ function accountOf(
 ): SinkAccount {
   const past = new Remainder(side.past);
   const unsure = new Remainder(ids.settled);
-  const sealed = files?.sealed ?? 0;
+  const { destroyed = 0, closed = 0 } = files ?? {};
   let delivered = ids.found + past.take(ids.onlyFound);
   const dead = ids.dead + past.take(ids.deadAlone);
   const dropped = side.dropped + ids.dropped + past.take(ids.droppedAlone);
   const alone = side.erasedAlone.filter((sink) => sink === name).length;
   const erased = side.turnedAway + side.erased + past.take(files?.erased ?? 0) + past.take(alone);
-  delivered += unsure.take(files === null ? ids.settled : sealed);
-  if (files !== null) delivered += past.take(sealed - (ids.settled - unsure.left));
+  // What the journal has erased explains as many records of destroyed keys: no event that it still has is one of those.
+  delivered += unsure.take(files === null ? ids.settled : destroyed - side.erased);
+  if (files !== null) delivered += past.take(destroyed - (ids.settled - unsure.left));
+  const named = unsure.left === ids.settled ? ids.missing : [];
+  const unread = unsure.take(closed);
+  const unreadPast = takesAll ? past.take(closed - unread) : 0;
+  differ(
+    'unreadable',
+    name,
+    unread + unreadPast,
+    `not in the records that open: ${closed} in the files of ${archive?.path ?? ''} are sealed with keys that are not in the key store (restore its newest copy, or name it with --keys)`,
+    unsure.left === 0 ? named : [],
+  );
   const lost = files !== null && takesAll ? past.take(past.left) : 0;
   differ(
     'missing',
@@ -164,7 +175,7 @@ function accountOf(
     archive === null
       ? 'confirmed by the journal, but not in the files'
       : `confirmed by the journal, but not in the files of ${archive.path}; if the path was another one when they came, look there`,
-    sealed > 0 ? [] : ids.missing,
+    unread === 0 ? named : [],
   );
   const placed =
     ids.found + ids.dead + ids.dropped + ids.quarantined + ids.waiting + ids.settled + ids.elsewhere;
@@ -190,9 +201,9 @@ function accountOf(
     erased,
     elsewhere: ids.elsewhere,
     untold: past.left,
-    missing: unsure.left + lost,
+    missing: unsure.left + lost + unread + unreadPast,
     copies: ids.copies,
-    sealed,
+    sealed: destroyed + closed,
   };
 }
 

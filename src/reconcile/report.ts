@@ -24,7 +24,7 @@ export interface SinkAccount {
   readonly missing: number;
   /** More than one record of one event, as after a replay; no event counts twice above. */
   readonly copies: number;
-  /** Records that stay sealed; they count as delivered where one is looked for. */
+  /** Records that stay sealed; those of destroyed keys count as delivered where one more is looked for than the journal has erased. */
   readonly sealed: number;
 }
 
