@@ -6,7 +6,7 @@ import { writeExcerpt } from '../export/excerpt.ts';
 import { parseBytes } from '../lib/units.ts';
 import { configIfAny } from './config-options.ts';
 import { note, usageError, type Io } from './io.ts';
-import { collect, endInstant, instant, option, wholeNumber } from './options.ts';
+import { collect, endInstant, instant, isoOf, option, wholeNumber } from './options.ts';
 import { storageOf, withPlaces } from './places.ts';
 import { tablesWith } from '../warehouse/learned/tables-with.ts';
 
@@ -64,8 +64,8 @@ async function excerpt(path: string, options: Options, io: Io): Promise<void> {
   const order = {
     path,
     table,
-    since: timeOf(since),
-    until: timeOf(until),
+    since: isoOf(since),
+    until: isoOf(until),
     types,
     most: { records: limit, bytes: maxBytes },
   };
@@ -83,9 +83,4 @@ async function excerpt(path: string, options: Options, io: Io): Promise<void> {
   if (json) note(io, JSON.stringify({ ok: facts.problems === 0, ...facts }));
   else if (facts.cut) note(io, `there are more: only ${facts.records} records were taken`);
   io.setExit(facts.problems > 0 ? EXIT.partial : EXIT.done);
-}
-
-/** As the archive writes times, to compare with those. */
-function timeOf(ms: number | undefined): string | null {
-  return ms === undefined ? null : new Date(ms).toISOString();
 }

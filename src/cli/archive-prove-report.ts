@@ -20,7 +20,6 @@ export interface WitnessedReport {
   readonly other: boolean;
 }
 
-/** What `archive prove` has found. */
 export interface ProveReport {
   readonly size: number;
   readonly events: number;
@@ -41,15 +40,8 @@ export interface ProveReport {
 }
 
 /** How the proof ends, for a process and for a person. */
-export function verdictOf({
-  size,
-  missing,
-  false_receipts: receipts,
-  false_heads: heads,
-  open,
-  unclear,
-  witnessed,
-}: ProveReport): { readonly exit: number; readonly text: string } {
+export function verdictOf(report: ProveReport): { readonly exit: number; readonly text: string } {
+  const { size, missing, false_receipts: receipts, false_heads: heads, open, unclear, witnessed } = report;
   if (missing.length + receipts.length + heads.length > 0)
     return {
       exit: EXIT.difference,

@@ -21,6 +21,7 @@ import { compactCommand } from './archive-compact.ts';
 import { excerptCommand } from './archive-excerpt.ts';
 import { proveCommand } from './archive-prove.ts';
 import { actAsOwnerOf } from './as-owner.ts';
+import { placed } from './file-reports.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { configOf } from './config-options.ts';
@@ -220,7 +221,7 @@ function render(report: VerifyReport, checked: boolean): string {
   const lines = [
     ...notes.map(({ file, detail }) => visible(`note       ${named(file)}: ${detail}`)),
     ...differences.map(({ code, file, line, detail }) =>
-      visible(`difference ${named(file)}${line === null ? '' : `:${line}`}: ${code}: ${detail}`),
+      visible(`difference ${placed(named(file), line)}: ${code}: ${detail}`),
     ),
     `${files} files, ${records} records, ${bytes} bytes${claims === 0 ? '' : `, ${claims} kept events`}`,
     checked
@@ -236,15 +237,8 @@ function render(report: VerifyReport, checked: boolean): string {
   return lines.join('\n');
 }
 
-function renderManifest({
-  lines,
-  head,
-  writers = [{ writer: '', lines, head }],
-  signed,
-  unsigned,
-  keys,
-  heads,
-}: VerifyReport['manifest']): string[] {
+function renderManifest(manifest: VerifyReport['manifest']): string[] {
+  const { lines, head, writers = [{ writer: '', lines, head }], signed, unsigned, keys, heads } = manifest;
   const vouched =
     signed > 0 ? 'from before signing began; the first signed line vouches for them' : 'not proven';
   const unknown = ': not compared with a known key; use --config or --public-key';

@@ -14,7 +14,6 @@ export function hasColours(stream: Writable & { isTTY?: boolean }, env: Io['env'
   return stream.isTTY === true && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
 }
 
-/** Text in a style, or as it is. */
 export function styled(style: Style, text: string, isColoured: boolean): string {
   return isColoured ? styleText(style, text, { validateStream: false }) : text;
 }

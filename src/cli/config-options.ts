@@ -12,7 +12,6 @@ export function configOption(): Option {
   return new Option('--config <file>', where);
 }
 
-/** Of a command that works by a config. */
 export interface ConfigFlags {
   readonly config?: string | undefined;
 }
@@ -36,6 +35,13 @@ export function configIfAny(flags: ConfigFlags, io: Io): LoadedConfig | null {
     if (flags.config === undefined && isMissing) return null;
     throw error;
   }
+}
+
+/** The same config; where its routes redact, with what tells for which target that counts: what the sinks are. */
+export async function withRedactions(loaded: LoadedConfig, io: Io): Promise<LoadedConfig> {
+  const targets = loaded.config.routes.flatMap(({ to }) => to);
+  const redacts = targets.some(({ redactions }) => redactions !== undefined);
+  return redacts ? resolvedConfigOf({ config: loaded.file }, io) : loaded;
 }
 
 /** As `configOf`, with what its sinks say of themselves. */

@@ -12,7 +12,7 @@ import { TABLES, type Tables } from '../warehouse/tables.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { storageOf, withPlaces } from './places.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
-import { collect, endInstant, instant, option, wholeNumber, workOption } from './options.ts';
+import { collect, endInstant, instant, isoOf, option, wholeNumber, workOption } from './options.ts';
 import { refuseArchives } from './own-folder.ts';
 import { StatusLine } from './status-line.ts';
 import { fileReports, tellLost } from './file-reports.ts';
@@ -55,9 +55,6 @@ lines: {step, action: load|remove, table, dt, file, rows, bytes, sha256}, and la
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 partly done: interrupted, some records could not be read or made no row,
 or files of the archive or of the export are missing.`;
-
-/** Kinds of what no column took that are named on stderr. */
-const NAMED = 20;
 
 interface Options extends KeyOptions, TablesFlags {
   readonly out: string;
@@ -207,8 +204,8 @@ function prepare(
     partition,
     compression: compress,
     selection: {
-      since: timeOf(options.since),
-      until: timeOf(options.until),
+      since: isoOf(options.since),
+      until: isoOf(options.until),
       types: type,
       teams: team,
       users: user,
@@ -218,14 +215,9 @@ function prepare(
   };
 }
 
-/** As the archive writes times, to compare with those. */
-function timeOf(ms: number | undefined): string | null {
-  return ms === undefined ? null : new Date(ms).toISOString();
-}
-
 function reporting(io: Io): Reporting {
   const status = new StatusLine(io);
-  const tell = status.atMost(NAMED);
+  const tell = status.atMost();
   return {
     ...fileReports(status),
     onUnknown: (...left) => tell(describeLeft(...left)),

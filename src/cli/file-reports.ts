@@ -4,21 +4,23 @@ import type { ExportOptions } from '../export/options.ts';
 import { note, type Io } from './io.ts';
 import type { StatusLine } from './status-line.ts';
 
-/** Problems and rejects named on stderr. */
-const NAMED = 20;
+/** The place of a line, or of a whole file. */
+export function placed(file: string, line: number | null): string {
+  return line === null ? file : `${file}:${line}`;
+}
 
 /** What a command says on stderr while it turns the files of an archive into rows. */
 export function fileReports(
   status: StatusLine,
 ): Pick<ExportOptions, 'onProgress' | 'onProblem' | 'onReject'> {
-  const name = status.atMost(NAMED);
+  const name = status.atMost();
   return {
     onProgress: ({ done, total, records, file }) =>
       status.show(
         () => `${done}/${total} files, ${records} records${status.pace(done, total, records)}: ${file}`,
         done === total,
       ),
-    onProblem: (file, line, reason) => name(`${file}${line === null ? '' : `:${line}`}: ${reason}`),
+    onProblem: (file, line, reason) => name(`${placed(file, line)}: ${reason}`),
     onReject: ({ file, line, table, code, reason }) => name(`${file}:${line}: ${table}: ${code}: ${reason}`),
   };
 }

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { EXIT } from '../core/errors.ts';
 import { inferTables, type InferSummary } from '../export/infer.ts';
 import { writeTables } from '../warehouse/learned/infer/write.ts';
+import { fileReports } from './file-reports.ts';
 import { note, print, type Io } from './io.ts';
 import { storageOf, withPlaces } from './places.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
@@ -23,9 +24,6 @@ names that look like data (ids, days, foods) never become columns. Check the fil
 in the config: export, ndjson, schema and load take its tables like built-in ones.
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 done, but some records could not be read.`;
-
-/** Problems named on stderr. */
-const NAMED = 20;
 
 interface Options extends KeyOptions, TablesFlags {
   readonly type: readonly string[];
@@ -53,7 +51,6 @@ export function inferCommand(io: Io): Command {
       const options = self.optsWithGlobals<Options>();
       const tables = await tablesOf(options, io);
       const status = new StatusLine(io);
-      const name = status.atMost(NAMED);
       const opener = await openerOf(options, io);
       const summary = await withPlaces(storageOf(options, io, paths), (places) =>
         inferTables({
@@ -67,7 +64,7 @@ export function inferCommand(io: Io): Command {
           signal: io.signal,
           onProgress: (records, file) =>
             status.show(() => `${records} records${status.pace(records, null)}: ${file}`),
-          onProblem: (file, line, reason) => name(`${file}${line === null ? '' : `:${line}`}: ${reason}`),
+          onProblem: fileReports(status).onProblem,
         }),
       );
       report(summary, options, io);

@@ -14,13 +14,11 @@ import { readAs } from './options.ts';
 /** The variable that is looked at when none is named. */
 export const MASTER_KEY = 'MILLRACE_MASTER_KEY';
 
-/** Where the keys of sealed archives are. */
 export interface KeyOptions extends CommonFlags {
   readonly keys?: string;
   readonly masterKeyEnv?: string;
 }
 
-/** A key store and its master key. */
 export interface KeyPlace {
   readonly path: string;
   readonly master: Buffer;

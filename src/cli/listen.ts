@@ -80,9 +80,8 @@ export function listenCommand(io: Io): Command {
       if (options.secretEnv === undefined) note(io, `signing with ${DEVELOPMENT_SECRET}`);
       const isColoured = hasColours(io.stdout, io.env);
       const queue = new PQueue({ concurrency: AT_ONCE });
-      const ended = new AbortController();
       let left = count;
-      for await (const line of follow(io, options, wanted, AbortSignal.any([io.signal, ended.signal]))) {
+      for await (const line of follow(io, options, wanted)) {
         if ('notice' in line) {
           if (line.notice === 'older') note(io, 'deliveries were missed while nobody was connected');
           else note(io, `${line.lines ?? 'some'} deliveries were missed: the handler is too slow`);
@@ -103,7 +102,6 @@ export function listenCommand(io: Io): Command {
         left -= 1;
         if (left <= 0) break;
       }
-      ended.abort();
       await queue.onIdle();
     });
 }

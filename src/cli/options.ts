@@ -61,6 +61,11 @@ export function endInstant(text: string): number {
   return instant(text) + (DAY.test(text) ? 86_400_000 : 0);
 }
 
+/** As the archive writes times, to compare with those. */
+export function isoOf(ms: number | undefined): string | null {
+  return ms === undefined ? null : new Date(ms).toISOString();
+}
+
 /** `--loaded-at <time>` of a command that writes rows. */
 export function loadedAtOption(): Option {
   return option(
@@ -77,7 +82,6 @@ export function httpUrl(text: string): string {
   throw new TypeError('must be a URL of http or https');
 }
 
-/** A file's text. */
 export function textOf(file: string): string {
   return readFileSync(file, 'utf8');
 }

@@ -2,15 +2,14 @@ import { Command, Option } from 'commander';
 import { pullReference, type PullProgress } from '../backfill/reference.ts';
 import { RESOURCES, type ReferenceQuery, type Resource } from '../backfill/resources.ts';
 import { EXIT } from '../core/errors.ts';
-import type { ServiceClient } from '../service/client.ts';
 import { RADII } from '../service/labs.ts';
 import { print, usageError, type Io } from './io.ts';
-import { collect, loadedAtOption, workOption, readAs, textOf } from './options.ts';
+import { collect, loadedAtOption, workOption } from './options.ts';
 import { noteOutput } from './note-output.ts';
 import { makeInPlace } from './output-place.ts';
 import { StatusLine } from './status-line.ts';
 import { storageOf } from './places.ts';
-import { serviceOptions, withService, type ServiceFlags } from './service.ts';
+import { serviceOptions, usersOf, withService, type ServiceFlags, type UserFlags } from './service.ts';
 
 const NAMES = Object.keys(RESOURCES).join(', ');
 
@@ -47,12 +46,9 @@ const FLAGS: Readonly<Record<keyof ReferenceQuery, string>> = {
   provider: '--provider',
 };
 
-interface Options extends ServiceFlags {
+interface Options extends ServiceFlags, UserFlags {
   readonly out: string;
   readonly work?: string;
-  readonly user?: readonly string[];
-  readonly usersFile?: string;
-  readonly allUsers?: boolean;
   readonly zip?: readonly string[];
   readonly labTest?: readonly string[];
   readonly addOn?: readonly string[];
@@ -112,7 +108,7 @@ export function pullCommand(io: Io): Command {
       checkFlags(name, resource, options);
       const status = new StatusLine(io);
       const summary = await withService(io, options, async (service) => {
-        const query = await queryOf(options, service, io.signal);
+        const query = { ...partsOf(options), users: await usersOf(io, options, service) };
         const pull = {
           query,
           now: options.loadedAt ?? Date.now(),
@@ -169,19 +165,6 @@ function checkFlags(name: string, { needs, takes }: Resource, options: Options):
   for (const part of Object.keys(FLAGS) as (keyof ReferenceQuery)[])
     if (has(part) && part !== needs && !takes.includes(part))
       throw usageError(`${name} does not take ${FLAGS[part]}`);
-}
-
-async function queryOf(
-  options: Options,
-  service: ServiceClient,
-  signal: AbortSignal,
-): Promise<ReferenceQuery> {
-  const users = [...(options.user ?? [])];
-  if (options.usersFile !== undefined)
-    users.push(...readAs('--users-file', options.usersFile, textOf).split(/\s+/).filter(Boolean));
-  if (options.allUsers === true)
-    for await (const { user_id: user } of service.users.all({}, { signal })) users.push(user);
-  return { ...partsOf(options), users };
 }
 
 function partsOf(options: Options): Omit<ReferenceQuery, 'users'> {

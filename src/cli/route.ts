@@ -1,19 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import type { Config, LoadedConfig } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { messageOf } from '../core/errors.ts';
 import { explain, type ExplainedEvent } from '../route/explain.ts';
 import { renderExplanation } from '../route/render.ts';
 import { compileRoutes } from '../route/table.ts';
 import { unknownNames } from './unknown-names.ts';
 import { note, print, usageError, type Io } from './io.ts';
-import {
-  configOf,
-  configOption,
-  resolvedConfigOf,
-  type ConfigFlags,
-  type CommonFlags,
-} from './config-options.ts';
+import { configOf, configOption, withRedactions, type CommonFlags } from './config-options.ts';
 
 const HELP = `
 Examples:
@@ -36,7 +30,7 @@ export function routeCommand(io: Io): Command {
     .action(async (types: string[], options: CommonFlags & { event?: string }) => {
       if (types.length === 0 && options.event === undefined)
         throw usageError('name at least one event type, or give --event FILE');
-      const { config, warnings } = await explainedConfig(options, io);
+      const { config, warnings } = await withRedactions(configOf(options, io), io);
       const table = compileRoutes(config.routes);
       const subjects = [
         ...types,
@@ -47,15 +41,6 @@ export function routeCommand(io: Io): Command {
       if (options.json === true) print(io, JSON.stringify({ results }, null, 2));
       else print(io, results.map(renderExplanation).join('\n\n'));
     });
-}
-
-/** For which target a redaction counts depends on what the sinks are; without any their options do not matter. */
-async function explainedConfig(flags: ConfigFlags, io: Io): Promise<LoadedConfig> {
-  const loaded = configOf(flags, io);
-  const redacts = loaded.config.routes.some(({ to }) =>
-    to.some(({ redactions }) => redactions !== undefined),
-  );
-  return redacts ? resolvedConfigOf(flags, io) : loaded;
 }
 
 /** @throws MillraceError usage when the file is not an event. */

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { EXIT } from '../core/errors.ts';
-import type { SchemaField, SchemaType } from '../core/schema.ts';
+import type { SchemaType } from '../core/schema.ts';
 import { changesSince, compareReports, type TypeDrift } from '../schema/compare.ts';
 import { changesToDocumented } from '../schema/documented.ts';
 import { hasColours, styled, type Style } from './colour.ts';
@@ -51,29 +51,18 @@ export async function printSeen(type: string | undefined, options: SeenOptions, 
     );
 }
 
-function textOf({
-  type,
-  events,
-  looked_at: looked,
-  first_seen: first,
-  last_seen: last,
-  full,
-  fields,
-}: SchemaType): string {
+function textOf(seenType: SchemaType): string {
+  const { type, events, looked_at: looked, first_seen: first, last_seen: last, full, fields } = seenType;
   const seen = looked < events ? `${events} events, ${looked} looked at` : `${events} events`;
   const more = full ? '; there are more fields than are remembered' : '';
   const rows = fields.map((field) => [
     field.path,
-    kindsOf(field),
+    Object.keys(field.kinds).join(', '),
     `${Math.round(field.share * 1000) / 10} %`,
     day(field.first_seen),
     day(field.last_seen),
   ]);
   return `${type}: ${seen}, first ${day(first)}, last ${day(last)}${more}\n${renderTable(['FIELD', 'KINDS', 'IN', 'FIRST SEEN', 'LAST SEEN'], rows)}`;
-}
-
-function kindsOf({ kinds }: Pick<SchemaField, 'kinds'>): string {
-  return Object.keys(kinds).join(', ');
 }
 
 /** To the second. */
@@ -100,14 +89,11 @@ export function schemaDiffCommand(io: Io): Command {
       else if (found.length === 0) note(io, 'no drift');
       else print(io, render(found, options.against === DOCUMENTED, hasColours(io.stdout, io.env)));
       // What is documented need not come.
-      const isDrift = options.against === DOCUMENTED ? found.some(isBeyond) : found.length > 0;
+      const beyond = found.filter(({ new: added, kinds }) => added.length + kinds.length > 0);
+      const isDrift = (options.against === DOCUMENTED ? beyond : found).length > 0;
       if (isDrift) io.setExit(EXIT.difference);
     });
   return addKeyOptions(command);
-}
-
-function isBeyond({ new: added, kinds }: TypeDrift): boolean {
-  return added.length + kinds.length > 0;
 }
 
 async function driftOf(options: Options, io: Io): Promise<TypeDrift[]> {

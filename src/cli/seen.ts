@@ -7,6 +7,7 @@ import { isRecord } from '../lib/is-record.ts';
 import { SchemaMemory } from '../schema/memory.ts';
 import { reportOf } from '../schema/report.ts';
 import { asOwner } from './as-owner.ts';
+import { placed } from './file-reports.ts';
 import { note, usageError, type Io } from './io.ts';
 import { openerOf, type KeyOptions } from './key-options.ts';
 import { withOperations } from './operations.ts';
@@ -18,9 +19,6 @@ export interface SeenOptions extends KeyOptions {
   /** A folder or URL of an archive, or a file that `millrace schema --json` has written; left out, the receiver's journal. */
   readonly from?: string | undefined;
 }
-
-/** Problems named on stderr. */
-const NAMED = 20;
 
 /** What events look like: as the receiver remembers, or as an archive has them. */
 export async function seenOf(options: SeenOptions, io: Io): Promise<SchemaReport> {
@@ -69,7 +67,7 @@ function isType(value: unknown): boolean {
 async function seenInArchive(path: string, options: SeenOptions, io: Io): Promise<SchemaReport> {
   const memory = new SchemaMemory();
   const status = new StatusLine(io);
-  const name = status.atMost(NAMED);
+  const name = status.atMost();
   const opener = await openerOf(options, io);
   let records = 0;
   await withPlaces(storageOf(options, io, [path]), async (places) => {
@@ -77,8 +75,7 @@ async function seenInArchive(path: string, options: SeenOptions, io: Io): Promis
       if (item.kind === 'problem') {
         if (item.sealed?.why === 'no_keys')
           throw new MillraceError('archive_sealed', `${item.file}: ${item.reason}`);
-        if (item.sealed === undefined)
-          name(`${item.file}${item.line === null ? '' : `:${item.line}`}: ${item.reason}`);
+        if (item.sealed === undefined) name(`${placed(item.file, item.line)}: ${item.reason}`);
         continue;
       }
       const event = eventOfRecord(item.record, item.body);

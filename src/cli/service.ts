@@ -1,3 +1,4 @@
+import { text } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { parseDocument } from '../config/parse.ts';
@@ -5,7 +6,7 @@ import { ServiceClient } from '../service/client.ts';
 import type { PathName } from '../service/paths.ts';
 import { note, usageError, type Io } from './io.ts';
 import { configIfAny, type CommonFlags } from './config-options.ts';
-import { collect } from './options.ts';
+import { collect, readAs, textOf } from './options.ts';
 
 export interface ServiceFlags extends CommonFlags {
   readonly baseUrl?: string;
@@ -48,6 +49,26 @@ export async function withService<T>(
   } finally {
     await service.close().catch(() => undefined);
   }
+}
+
+/** How a command names users. */
+export interface UserFlags {
+  readonly user?: readonly string[];
+  readonly usersFile?: string;
+  readonly allUsers?: boolean;
+}
+
+/** One by one, in a file (`-` is standard input), or every user that the service has. */
+export async function usersOf(io: Io, flags: UserFlags, service: ServiceClient): Promise<string[]> {
+  const { user = [], usersFile, allUsers } = flags;
+  const users = [...user];
+  if (usersFile !== undefined) {
+    const listed = usersFile === '-' ? await text(io.stdin) : readAs('--users-file', usersFile, textOf);
+    users.push(...listed.split(/\s+/).filter(Boolean));
+  }
+  if (allUsers === true)
+    for await (const { user_id: id } of service.users.all({}, { signal: io.signal })) users.push(id);
+  return users;
 }
 
 /** Whose key is needed: the team's for its data, that of an organization or of teams for what is managed. */

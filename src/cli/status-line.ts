@@ -71,7 +71,7 @@ export class StatusLine {
   }
 
   /** Notes so many lines of one kind, and then only that there are more. */
-  atMost(most: number): (line: string) => void {
+  atMost(most = 20): (line: string) => void {
     let noted = 0;
     return (line) => {
       noted += 1;

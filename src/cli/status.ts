@@ -25,7 +25,6 @@ what the journal holds from the oldest of them on. Asks the running receiver if 
 Exit codes: 0 told, and with --wait all that was accepted is delivered, or is a dead letter; 1 there is no journal, or its holder
 cannot be asked, and with --wait events still wait when the time is over, at a signal, or while no receiver runs; 2 usage or config.`;
 
-/** Milliseconds. */
 const LOOK_EVERY = 200;
 
 interface Options extends CommonFlags {
@@ -115,13 +114,8 @@ function renderReceiving({ connections, refused, signing, receipts }: ReceivingS
   ];
 }
 
-function renderReceipts({
-  origin,
-  entries,
-  waiting: unsigned,
-  behindSince,
-  witnesses,
-}: ReceiptsStatus): string[] {
+function renderReceipts(receipts: ReceiptsStatus): string[] {
+  const { origin, entries, waiting: unsigned, behindSince, witnesses } = receipts;
   const state =
     behindSince === null
       ? ''

@@ -3,7 +3,6 @@ import { hasColours, styled } from './colour.ts';
 import { note, print, type Io } from './io.ts';
 import type { CommonFlags } from './config-options.ts';
 
-/** Prints what was found: with `--json` a line of JSON each, else a table. */
 export function printList<T>(
   io: Io,
   { json }: CommonFlags,

@@ -96,7 +96,11 @@ export function backfillCommand(io: Io): Command {
   return serviceOptions(command)
     .addHelpText('after', HELP)
     .action(async (options: BackfillFlags) => {
-      if (options.summary === true) return summarise(io, options);
+      if (options.summary === true) {
+        const storage = storageOf(options, io, [options.out]);
+        const summary = await summariseShards(options.out, storage, io.signal);
+        return showShards(io, summary, options.json === true);
+      }
       const own = ownShare(options);
       return withService(io, own, async (service) => {
         if (own.dryRun === true) showPlan(io, await planOf(io, own, service), own);
@@ -104,11 +108,6 @@ export function backfillCommand(io: Io): Command {
         else await backfill(io, own, service);
       });
     });
-}
-
-async function summarise(io: Io, options: BackfillFlags): Promise<void> {
-  const storage = storageOf(options, io, [options.out]);
-  showShards(io, await summariseShards(options.out, storage, io.signal), options.json === true);
 }
 
 /** The options as those of one shard. @throws MillraceError usage */

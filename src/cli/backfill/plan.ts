@@ -1,4 +1,3 @@
-import { text } from 'node:stream/consumers';
 import { Checkpoint } from '../../backfill/checkpoint.ts';
 import { countTasks, makePlan, planId, type BackfillPlan } from '../../backfill/plan.ts';
 import type { Shard } from '../../backfill/shard.ts';
@@ -8,16 +7,12 @@ import { formatDuration } from '../../lib/units.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { configIfAny } from '../config-options.ts';
 import { note, print, usageError, type Io } from '../io.ts';
-import { readAs, textOf } from '../options.ts';
-import type { ServiceFlags } from '../service.ts';
+import { readAs } from '../options.ts';
+import { usersOf, type ServiceFlags, type UserFlags } from '../service.ts';
 
-/** What `millrace backfill` takes. */
-export interface BackfillFlags extends ServiceFlags {
+export interface BackfillFlags extends ServiceFlags, UserFlags {
   readonly out: string;
   readonly work?: string;
-  readonly user?: readonly string[];
-  readonly usersFile?: string;
-  readonly allUsers?: boolean;
   readonly provider?: readonly string[];
   readonly since?: string;
   readonly until?: string;
@@ -89,20 +84,6 @@ function checkSame({ provider, since, until, window }: BackfillFlags, before: Ba
       throw usageError(
         `the run in --out began ${began[name] === '' ? 'for all providers' : `with --${name} ${began[name]}`}; leave out --${name} to resume it`,
       );
-}
-
-async function usersOf(io: Io, options: BackfillFlags, service: ServiceClient): Promise<string[]> {
-  const users = [...(options.user ?? [])];
-  if (options.usersFile !== undefined) users.push(...(await readUsers(io, options.usersFile)).split(/\s+/));
-  if (options.allUsers === true) {
-    for await (const { user_id: user } of service.users.all({}, { signal: io.signal })) users.push(user);
-  }
-  return users;
-}
-
-async function readUsers(io: Io, file: string): Promise<string> {
-  if (file === '-') return text(io.stdin);
-  return readAs('--users-file', file, textOf);
 }
 
 export function showPlan(io: Io, plan: BackfillPlan, options: BackfillFlags): void {

@@ -1,6 +1,5 @@
 import type { BackfillProgress } from '../../backfill/run.ts';
 import type { Activity } from '../../core/activity.ts';
-import { formatDuration } from '../../lib/units.ts';
 import { ActivityReport } from '../activity-report.ts';
 import type { Io } from '../io.ts';
 import { configOf } from '../config-options.ts';
@@ -9,19 +8,15 @@ import { StatusLine } from '../status-line.ts';
 /** Milliseconds between two lines. */
 const EVERY = 2000;
 
-/** Writes a line of progress now and then, with the rate and an estimate of what is left. */
+/** Writes a line of progress now and then; each phase has a pace of its own. */
 export function backfillProgress(io: Io): (progress: BackfillProgress) => void {
-  const status = new StatusLine(io, EVERY);
+  let status = new StatusLine(io, EVERY);
   let phase = '';
-  let began = 0;
-  let first = 0;
   return (progress) => {
-    const now = performance.now();
     const { done, left, text } = describe(progress);
     const isNew = progress.phase !== phase;
-    if (isNew) [phase, began, first] = [progress.phase, now, done];
-    const rate = ((done - first) / Math.max(1, now - began)) * 1000;
-    status.show(() => `${phase.padEnd(8)} ${text}${etaOf(left, rate)}`, isNew || left === 0);
+    if (isNew) [phase, status] = [progress.phase, new StatusLine(io, EVERY)];
+    status.show(() => `${phase.padEnd(8)} ${text}${status.pace(done, done + left)}`, isNew || left === 0);
   };
 }
 
@@ -62,9 +57,4 @@ function describe(progress: BackfillProgress): { done: number; left: number; tex
     default:
       return progress satisfies never;
   }
-}
-
-function etaOf(left: number, rate: number): string {
-  if (left === 0 || rate === 0) return '';
-  return `, ${rate.toFixed(1)}/s, about ${formatDuration(Math.ceil(left / rate) * 1000)} left`;
 }

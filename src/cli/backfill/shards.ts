@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseOutcomes } from '../../backfill/finished.ts';
 import { OUTCOMES, type Outcome } from '../../backfill/outcomes.ts';
 import { Checkpoint } from '../../backfill/checkpoint.ts';
 import { shardFolder, shardOf } from '../../backfill/shard.ts';
@@ -49,7 +50,7 @@ export async function summariseShards(
   const rows = { meals: 0, meal_items: 0, rejects: 0 };
   const outcomes = { done: 0, failed: 0, not_connected: 0, not_pulled: 0 };
   for (const folder of folders) {
-    for (const outcome of outcomesIn(texts.get(folder) ?? '')) {
+    for (const outcome of parseOutcomes(texts.get(folder) ?? '') as Outcome[]) {
       const before = shardOfUser.get(outcome.user_id) ?? folder;
       if (before !== folder)
         throw usageError(`${outcome.user_id} is in ${before} and in ${folder}: these are of two backfills`);
@@ -59,10 +60,6 @@ export async function summariseShards(
     }
   }
   return { shards: first.of, incomplete, users: shardOfUser.size, ...rows, outcomes };
-}
-
-function* outcomesIn(text: string): Generator<Outcome> {
-  for (const line of text.split('\n')) if (line !== '') yield JSON.parse(line) as Outcome;
 }
 
 function textsInFolder(out: string): Texts {

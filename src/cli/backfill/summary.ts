@@ -33,7 +33,6 @@ function name(io: Io, what: string, users: readonly string[]): void {
   if (users.length > NAMED) note(io, `${what}: and ${users.length - NAMED} more, all in _backfill.ndjson`);
 }
 
-/** What the shards of a backfill have come to together. */
 export function showShards(io: Io, summary: ShardsSummary, json: boolean): void {
   const { shards, incomplete, users, meals, meal_items: items, rejects, outcomes } = summary;
   const isComplete = incomplete.length === 0;

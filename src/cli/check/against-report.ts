@@ -51,7 +51,6 @@ function differingKeys(a: Readonly<Record<string, unknown>>, b: Readonly<Record<
   return [...keys].filter((key) => JSON.stringify(a[key]) !== JSON.stringify(b[key]));
 }
 
-/** The report for people. */
 export function renderAgainst(report: AgainstReport): string {
   const { against, current, next, events, unreadable, changed, moves, targets } = report;
   const count = `${number(events)} events`;

@@ -10,7 +10,9 @@ import { differingSinks, type AgainstReport } from './against-report.ts';
 import { note, type Io } from '../io.ts';
 import { openerOf } from '../key-options.ts';
 import { openOperations } from '../operations.ts';
-import { configIfAny, resolvedConfigOf } from '../config-options.ts';
+import { placed } from '../file-reports.ts';
+import { StatusLine } from '../status-line.ts';
+import { configIfAny, withRedactions } from '../config-options.ts';
 
 /** An event of the past, as far as a config decides about it. */
 interface PastEvent {
@@ -38,12 +40,18 @@ export async function checkAgainst(
 ): Promise<AgainstReport> {
   const before = current ?? next;
   // Events that were accepted under an envelope section are judged by it again only if the other one may differ.
-  const judge = current === null || !sameEnvelope(before.config, next.config);
+  const [was, is] = [before, next].map(({ config }) => JSON.stringify(config.envelope));
+  const judge = current === null || was !== is;
   const [then, now] = [fateUnder(before.config, judge), fateUnder(next.config, judge)];
   const comparison = new Comparison();
-  const unreadable = new Unreadable(io);
+  const name = new StatusLine(io).atMost(NAMED);
+  let unreadable = 0;
+  const onProblem = (where: string): void => {
+    unreadable += 1;
+    name(`warning: ${where}`);
+  };
   const events =
-    against === 'journal' ? journalEvents(before) : archiveEvents(against, before, unreadable, io);
+    against === 'journal' ? journalEvents(before) : archiveEvents(against, before, onProblem, io);
   try {
     for await (const event of events) {
       io.signal.throwIfAborted();
@@ -54,13 +62,13 @@ export async function checkAgainst(
     if (!io.signal.aborted) throw error;
     throw new MillraceError('interrupted', `after ${comparison.events} events`, { cause: error });
   }
-  if (unreadable.count > 0) io.setExit(EXIT.partial);
+  if (unreadable > 0) io.setExit(EXIT.partial);
   return {
     against,
     current: current?.file ?? null,
     next: next.file,
     events: comparison.events,
-    unreadable: unreadable.count,
+    unreadable,
     changed: comparison.changed,
     moves: comparison.moves(),
     targets: comparison.targets(),
@@ -79,11 +87,7 @@ export async function currentConfig(
 ): Promise<LoadedConfig | null> {
   const current = configIfAny({ config: named }, io);
   if (current === null || resolve(current.file) === resolve(next.file)) return null;
-  const redacts = current.config.routes.some(({ to }) =>
-    to.some(({ redactions }) => redactions !== undefined),
-  );
-  // For which target a redaction counts depends on what the sinks are.
-  return !redacts ? current : resolvedConfigOf({ config: current.file }, io);
+  return withRedactions(current, io);
 }
 
 function fateUnder(config: Config, judge: boolean): (event: PastEvent) => Fate {
@@ -96,21 +100,17 @@ function fateUnder(config: Config, judge: boolean): (event: PastEvent) => Fate {
   };
 }
 
-function sameEnvelope(a: Config, b: Config): boolean {
-  return JSON.stringify(a.envelope) === JSON.stringify(b.envelope);
-}
-
 async function* archiveEvents(
   path: string,
   { file, config }: LoadedConfig,
-  unreadable: Unreadable,
+  onProblem: (where: string) => void,
   io: Io,
 ): AsyncGenerator<PastEvent> {
   const opener = await openerOf({ config: file }, io, 'nothing');
   const places = new Places(config.storage);
   try {
     for await (const item of readArchive(path, { places, parts: true, signal: io.signal, opener })) {
-      if (item.kind === 'problem') unreadable.add(item.file, item.line, item.reason);
+      if (item.kind === 'problem') onProblem(`${placed(item.file, item.line)}: ${item.reason}`);
       else yield { id: item.record.id, type: item.record.event_type, body: item.body };
     }
   } finally {
@@ -133,22 +133,5 @@ async function* journalEvents(loaded: LoadedConfig): AsyncGenerator<PastEvent> {
     }
   } finally {
     await close();
-  }
-}
-
-/** Counts what could not be read, and names the first few. */
-class Unreadable {
-  count = 0;
-  readonly #io: Io;
-
-  constructor(io: Io) {
-    this.#io = io;
-  }
-
-  add(file: string, line: number | null, reason: string): void {
-    this.count += 1;
-    if (this.count > NAMED) return;
-    note(this.#io, `warning: ${file}${line === null ? '' : `:${line}`}: ${reason}`);
-    if (this.count === NAMED) note(this.#io, 'warning: further ones are only counted');
   }
 }

@@ -1,6 +1,5 @@
 import { walk, type CommandNode, type OptionNode, type Value } from '../tree.ts';
 
-/** A completion script for fish. */
 export function fishCompletion(root: CommandNode): string {
   const nodes = [...walk(root)];
   const paths = nodes.filter(({ path }) => path.length > 0).map(({ path }) => `'${path.join(' ')}'`);

@@ -2,7 +2,9 @@ import { walk, type ArgumentNode, type CommandNode, type OptionNode, type Value 
 
 /** A completion script for zsh, for a folder of \`fpath\` or to be sourced: a function for each command. */
 export function zshCompletion(root: CommandNode): string {
-  const functions = [...walk(root)].map(functionFor).join('\n\n');
+  const functions = Array.from(walk(root), (node) =>
+    node.commands.length === 0 ? leafFunction(node) : parentFunction(node),
+  ).join('\n\n');
   return `#compdef millrace
 # Completes millrace in zsh. Made by \`millrace completion zsh\`.
 
@@ -13,10 +15,6 @@ if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _millrace "$@"; else compde
 }
 
 const nameOf = ({ path }: CommandNode): string => ['_millrace', ...path].join('__').replaceAll('-', '_');
-
-function functionFor(node: CommandNode): string {
-  return node.commands.length === 0 ? leafFunction(node) : parentFunction(node);
-}
 
 function leafFunction(node: CommandNode): string {
   const specs = [...node.options.map(optionSpec), ...node.arguments.map(argumentSpec)];

@@ -7,7 +7,7 @@ import { newSecret } from '../../core/secrets.ts';
 import { makeTopics, type TemporaryTopics } from '../../journal/kafka/temporary-topics.ts';
 import { untilDelivered } from './app.ts';
 import { INSTALL, startBroker, type Broker } from './broker.ts';
-import { sendLoad, USERS, type Load } from './fleet-load.ts';
+import { sendLoad, USERS } from './fleet-load.ts';
 import { proveFleet, type FleetProof } from './fleet-proof.ts';
 import { note, usageError, type Io } from '../io.ts';
 import { withOperations } from '../operations.ts';
@@ -101,18 +101,27 @@ async function killOne(
     await victim.end('SIGKILL');
     running.delete(victim);
   };
-  const load = await sendLoad([victim.url, other.url], { events, secret, signal: io.signal }, kill);
-  note(io, `answered   ${load.sent.size} events; replica-2 takes over the partitions of replica-1`);
+  const { sent, unanswered, repeated } = await sendLoad(
+    [victim.url, other.url],
+    { events, secret, signal: io.signal },
+    kill,
+  );
+  note(io, `answered   ${sent.size} events; replica-2 takes over the partitions of replica-1`);
   await withOperations(other.loaded, (operations) => untilDelivered(operations, io.signal));
   const code = await other.end('SIGTERM');
   running.delete(other);
-  const found = await proveFleet([victim.archive, other.archive], load.sent);
+  const found = await proveFleet([victim.archive, other.archive], sent);
   const problems = code === 0 ? found.problems : [`replica-2 ended with ${code}`, ...found.problems];
-  return { ...found, problems, ok: problems.length === 0, ...countsOf(load), folder };
-}
-
-function countsOf({ sent, unanswered, repeated }: Load) {
-  return { accepted: sent.size, unanswered, repeated, users: USERS };
+  return {
+    ...found,
+    problems,
+    ok: problems.length === 0,
+    accepted: sent.size,
+    unanswered,
+    repeated,
+    users: USERS,
+    folder,
+  };
 }
 
 /** Leaves nothing in a cluster that goes on. */

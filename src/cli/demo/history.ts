@@ -6,7 +6,6 @@ import { runBackfill } from '../../backfill/run.ts';
 import { startSandbox } from '../../sandbox/start.ts';
 import { ServiceClient } from '../../service/client.ts';
 
-/** What the history half of the demo has made. */
 export interface DemoHistory {
   readonly users: number;
   /** SHA-256 of the body by id, of every event of the service's own that was accepted. */

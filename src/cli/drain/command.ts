@@ -50,7 +50,9 @@ export function drainCommand(io: Io): Command {
       actAsOwnerOfJournal(options.journal, io);
       const left = await drain(loaded, options, io);
       const isEmpty = Object.keys(left.waiting).length + left.deadLetters + left.quarantined === 0;
-      if (options.json === true) print(io, JSON.stringify(document(isEmpty, left)));
+      const { delivered, waiting, deadLetters: dead_letters, quarantined } = left;
+      const document = { ok: isEmpty, delivered, waiting, dead_letters, quarantined };
+      if (options.json === true) print(io, JSON.stringify(document));
       else report(io, isEmpty, left);
       io.setExit(isEmpty ? EXIT.done : EXIT.partial);
     });
@@ -94,10 +96,6 @@ function progress({ waiting, delivered, errors }: Left): string {
     return `${sink}: ${delivered[sink] ?? 0} delivered, ${events} waiting${error === undefined ? '' : ` (${error})`}`;
   });
   return parts.length === 0 ? 'nothing waits' : parts.join('; ');
-}
-
-function document(ok: boolean, { waiting, delivered, deadLetters, quarantined }: Left): object {
-  return { ok, delivered, waiting, dead_letters: deadLetters, quarantined };
 }
 
 function report(

@@ -16,6 +16,7 @@ import { openLog } from '../../receipts/log-source.ts';
 import { parseVerifier, type NoteVerifier } from '../../receipts/note.ts';
 import { receiptsPlace } from '../../receipts/place.ts';
 import { configOf } from '../config-options.ts';
+import { placed } from '../file-reports.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
 import { collect, option, readAs } from '../options.ts';
@@ -191,7 +192,7 @@ async function look(
   const reading = opener === undefined ? how : { ...how, opener };
   const { report, files } = await inspectArchive(archive, reading);
   for (const { code, file, line, detail } of report.differences)
-    differences.push(`${archive}: ${file}${line === null ? '' : `:${line}`}: ${code}: ${detail}`);
+    differences.push(`${archive}: ${placed(file, line)}: ${code}: ${detail}`);
   for (const [file, { sha256 }] of files)
     if (before.has(sha256)) differences.push(`${archive}: ${file} is as it was before the erasure`);
   let closed = 0;
@@ -204,17 +205,8 @@ async function look(
 }
 
 function show(io: Io, report: Report): void {
-  const {
-    receipt,
-    signed_by: by,
-    records_removed: records,
-    entries,
-    proven,
-    unproven,
-    unwitnessed,
-    archives,
-    differences,
-  } = report;
+  const { receipt, signed_by: by, records_removed: records, entries, proven } = report;
+  const { unproven, unwitnessed, archives, differences } = report;
   print(io, `receipt    ${receipt}: ${records} records removed, signed by ${by ?? 'nobody'}`);
   for (const item of report.not_searched) print(io, visible(`not searched by the erasure: ${item}`));
   const looked = proven === null ? 'not looked for: use --log' : `${proven} proven to be in the log`;

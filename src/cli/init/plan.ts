@@ -1,10 +1,8 @@
 import { usageError } from '../io.ts';
 
-/** The sinks that `init` can write down. */
 export const INIT_SINKS = ['files', 'event-hubs', 'pubsub', 'http'] as const;
 export type InitSink = (typeof INIT_SINKS)[number];
 
-/** What runs the receiver later. */
 export const RUNNERS = ['compose', 'systemd', 'none'] as const;
 export type Runner = (typeof RUNNERS)[number];
 
@@ -20,7 +18,6 @@ export interface InitPlan {
   readonly runner: Runner;
 }
 
-/** Name of each sink in the config. */
 export const NAMES: Readonly<Record<InitSink, string>> = {
   files: 'archive',
   'event-hubs': 'hubs',

@@ -5,7 +5,6 @@ import { MillraceError, messageOf } from '../../core/errors.ts';
 import { errorCode, whyNotMade } from '../../lib/durable.ts';
 import { usageError } from '../io.ts';
 
-/** One file of a new project. */
 export interface NewText {
   /** Below the folder. */
   readonly path: string;

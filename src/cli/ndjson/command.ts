@@ -36,9 +36,6 @@ A document without a byte, or with nothing at --at, is an error and replaces no 
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 done, but some rows were rejected.`;
 
-/** Fields without a column that are named as they are met; the rest is in the drift at the end. */
-const NAMED = 20;
-
 interface Options extends TablesFlags {
   readonly table: string;
   readonly out: string;
@@ -173,7 +170,7 @@ async function shape(
 ): Promise<Shaped> {
   const progress = new NdjsonProgress(io, input.size);
   const drift = new Drift();
-  const tell = progress.status.atMost(NAMED);
+  const tell = progress.status.atMost();
   const bytes = progress.counted(input.chunks);
   const whole = options.gzip === 'auto' ? decompressed(bytes) : bytes;
   let isEmpty = true;

@@ -66,10 +66,9 @@ export function receiptCommand(io: Io): Command {
         .split('\n')
         .filter((line) => line.trim() !== '');
       if (lines.length === 0) throw usageError(`${file} holds no receipt`);
-      const history = new History(log);
+      const against = { log, wasHead: historyOf(log), verifier, witnesses: options.witness ?? [] };
       const judged: Judged[] = [];
-      for (const [index, line] of lines.entries())
-        judged.push(await judge(line, index, log, history, verifier, options.witness ?? []));
+      for (const [index, line] of lines.entries()) judged.push(await judge(line, index, against));
       if (options.out !== undefined)
         writeNew(`--out ${options.out}`, options.out, judged.map(({ line }) => `${line}\n`).join(''));
       show(io, judged, options.json === true);
@@ -77,13 +76,17 @@ export function receiptCommand(io: Io): Command {
   return receipt;
 }
 
+interface Against {
+  readonly log: LogSource | null;
+  readonly wasHead: (head: TreeHead) => Promise<boolean>;
+  readonly verifier: NoteVerifier;
+  readonly witnesses: readonly NoteVerifier[];
+}
+
 async function judge(
   line: string,
   index: number,
-  log: LogSource | null,
-  history: History,
-  verifier: NoteVerifier,
-  witnesses: readonly NoteVerifier[],
+  { log, wasHead, verifier, witnesses }: Against,
 ): Promise<Judged> {
   let kept: KeptReceipt;
   try {
@@ -101,7 +104,7 @@ async function judge(
     if (parsed.index !== kept.index) return wrong(`its proof is of entry ${parsed.index}`);
     const verdict = verifyProof(entry, parsed, verifier);
     if (!verdict.ok) return wrong(verdict.reason);
-    if (kept.proof !== null && !(await history.has(verdict.head)))
+    if (kept.proof !== null && !(await wasHead(verdict.head)))
       return wrong(
         `the log is not the one that its proof is of: it had ${verdict.head.size} entries, and other ones`,
       );
@@ -115,29 +118,21 @@ async function judge(
   }
 }
 
-/** Whether a log was what an earlier checkpoint says, each asked for once. */
-class History {
-  readonly #log: LogSource | null;
-  readonly #known = new Map<number, Promise<Buffer | null>>();
-
-  /** @param log null where there is none to ask */
-  constructor(log: LogSource | null) {
-    this.#log = log;
-  }
-
-  async has({ size, root }: TreeHead): Promise<boolean> {
-    if (this.#log === null) return true;
-    let known = this.#known.get(size);
-    if (known === undefined) {
-      // A log that has fewer entries is another one.
-      known = this.#log.rootAt(size).catch((error: unknown) => {
-        if (error instanceof RangeError) return null;
-        throw error;
-      });
-      this.#known.set(size, known);
-    }
-    return (await known)?.equals(root) === true;
-  }
+/** Tells whether a log was what an earlier checkpoint says, each asked for once; without a log nothing speaks against it. */
+function historyOf(log: LogSource | null): (head: TreeHead) => Promise<boolean> {
+  const roots = new Map<number, Promise<Buffer | null>>();
+  // A log that has fewer entries is another one.
+  const rootAt = (size: number): Promise<Buffer | null> | undefined =>
+    log?.rootAt(size).catch((error: unknown) => {
+      if (error instanceof RangeError) return null;
+      throw error;
+    });
+  return async ({ size, root }) => {
+    const asked = roots.get(size) ?? rootAt(size);
+    if (asked === undefined) return true;
+    roots.set(size, asked);
+    return (await asked)?.equals(root) === true;
+  };
 }
 
 function show(io: Io, judged: readonly Judged[], json: boolean): void {

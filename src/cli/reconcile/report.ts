@@ -47,15 +47,8 @@ export function renderReconciliation(report: ReconcileReport): string {
 }
 
 /** What the service has that is not held, and what was done about it. */
-export function renderComparison({
-  users,
-  meals,
-  held,
-  missing,
-  missing_meals: named,
-  rejects,
-  filled,
-}: ServiceReport): string {
+export function renderComparison(report: ServiceReport): string {
+  const { users, meals, held, missing, missing_meals: named, rejects, filled } = report;
   const lines = [
     `users      ${users}`,
     `meals      ${meals} at the service, ${held} held, ${missing} missing`,

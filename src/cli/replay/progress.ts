@@ -12,13 +12,14 @@ const SHOWN = 1000;
 export class ReplayProgress {
   readonly status: StatusLine;
   readonly #total: number;
-  #problems = 0;
+  readonly #name: (line: string) => void;
   #first: { readonly delivered: number; readonly bytes: number } | null = null;
 
   /** @param total bytes of all files */
   constructor(io: Io, total: number) {
     this.status = new StatusLine(io);
     this.#total = total;
+    this.#name = this.status.atMost(SHOWN);
   }
 
   show(read: Tally, settled: Counts, sinks: readonly FeedStatus[] = []): void {
@@ -28,9 +29,7 @@ export class ReplayProgress {
   }
 
   problem({ where, reason }: Problem): void {
-    this.#problems += 1;
-    if (this.#problems <= SHOWN) this.status.note(`${where}: ${reason}`);
-    if (this.#problems === SHOWN) this.status.note('further problems are only counted');
+    this.#name(`${where}: ${reason}`);
   }
 
   #summary({ read, bytes }: Tally, { selected }: Counts): string {

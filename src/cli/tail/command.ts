@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { TAIL_OUTCOMES, type TailNotice, type TailRequest } from '../../core/tail.ts';
+import { TAIL_OUTCOMES, type TailRequest } from '../../core/tail.ts';
 import { parseDuration } from '../../lib/units.ts';
 import { visibleLines } from '../../lib/visible.ts';
 import { hasColours } from '../colour.ts';
@@ -58,10 +58,11 @@ export function tailCommand(io: Io): Command {
       io.whenOutputIsLost('end');
       const isColoured = hasColours(io.stdout, io.env);
       let left = options.count ?? Infinity;
-      const ended = new AbortController();
-      for await (const line of follow(io, options, request, AbortSignal.any([io.signal, ended.signal]))) {
+      for await (const line of follow(io, options, request)) {
+        // In stderr, also with --json: each line of stdout is an event.
         if (!('at' in line)) {
-          tell(io, line);
+          if (line.notice === 'lost') note(io, `too slow: ${line.lines} lines were left out`);
+          if (line.notice === 'older') note(io, 'there were more since then, which are not remembered');
           continue;
         }
         await writeLine(
@@ -71,16 +72,9 @@ export function tailCommand(io: Io): Command {
         left -= 1;
         if (left <= 0) break;
       }
-      ended.abort();
     });
 }
 
 function sinceOf(text: string): number {
   return /^\d+[a-z]+$/.test(text) ? Date.now() - parseDuration(text) : instant(text);
-}
-
-/** In stderr, also with --json: each line of stdout is an event. */
-function tell(io: Io, line: TailNotice): void {
-  if (line.notice === 'lost') note(io, `too slow: ${line.lines} lines were left out`);
-  if (line.notice === 'older') note(io, 'there were more since then, which are not remembered');
 }

@@ -12,7 +12,7 @@ const RETRY = { first: 250, most: 5000 };
 const REMEMBERED = 200;
 
 /**
- * What the running receiver tells, across reloads and restarts, until the signal aborts. Lines that it lost, or left out, are
+ * What the running receiver tells, across reloads and restarts, until the signal of `io` aborts. Lines that it lost, or left out, are
  * noted and passed on as well.
  * @throws MillraceError when there is no receiver to begin with, and when it refuses
  */
@@ -20,8 +20,8 @@ export async function* follow(
   io: Io,
   flags: ConfigFlags,
   request: TailRequest,
-  signal: AbortSignal,
 ): AsyncGenerator<TailLine | TailNotice> {
+  const { signal } = io;
   let { since } = request;
   let isConnected = false;
   let failures = 0;

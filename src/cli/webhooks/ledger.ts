@@ -24,7 +24,6 @@ const ENTRY = z.object({
   replaces: z.string().nullable(),
 });
 
-/** What is known of one stored secret. */
 export type Entry = z.output<typeof ENTRY>;
 
 /**
@@ -68,7 +67,6 @@ export class Ledger {
     return this.#entries.filter(({ secret }) => stored.has(secret));
   }
 
-  /** The stored secret of an entry. */
   secretOf({ secret }: Entry): string | null {
     return this.#store.read().find((one) => fingerprintOf(one) === secret) ?? null;
   }

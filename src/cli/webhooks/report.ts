@@ -4,7 +4,6 @@ import { note, print } from '../io.ts';
 import type { Acceptance } from './receiver.ts';
 import type { Session } from './session.ts';
 
-/** What a command did to a webhook. */
 export type Action = 'created' | 'finished' | 'unchanged' | 'rotated' | 'stored';
 
 export interface Done {
