@@ -3,14 +3,6 @@ import { oneOf, text, uuid, wholeNumber } from './inputs.ts';
 import { ServiceInputError } from './errors.ts';
 import { Group, type List, type Open, type Unknown } from './shape.ts';
 
-export interface Loinc extends Unknown {
-  readonly id: number;
-  readonly name: string;
-  readonly slug: string;
-  readonly code: string;
-  readonly unit: string | null;
-}
-
 export interface Marker extends Unknown {
   readonly id: number;
   readonly name: string;
@@ -22,7 +14,6 @@ export interface Marker extends Unknown {
   readonly unit?: string | null;
   /** Text: it can be something else than a number. */
   readonly price?: string;
-  readonly expected_results?: readonly (Unknown & { readonly loinc?: Loinc })[];
 }
 
 export interface MarkerPage extends Unknown {
@@ -52,26 +43,9 @@ export interface LabAccount extends Unknown {
 
 export interface AreaInfo extends Unknown {
   readonly zip_code: string;
-  readonly phlebotomy: {
-    readonly is_served: boolean;
-    readonly providers: readonly {
-      readonly name: string;
-      readonly tier: readonly Open<'appointment-ready' | 'appointment-request'>[];
-    }[];
-  };
-  /** Lab identifier → centers near by; the radius is text, in miles. */
-  readonly central_labs: Readonly<
-    Record<
-      string,
-      {
-        readonly patient_service_centers: {
-          readonly within_radius: number;
-          readonly radius: string;
-          readonly capabilities?: readonly Open<'stat'>[];
-        };
-      }
-    >
-  >;
+  readonly phlebotomy: Unknown & { readonly is_served: boolean };
+  /** Centers near by, by the identifier of the lab. */
+  readonly central_labs: Unknown;
 }
 
 /** Miles that the service knows; this set is closed. */

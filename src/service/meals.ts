@@ -13,28 +13,9 @@ export interface MealRange {
   readonly provider?: string;
 }
 
-/** One food of a meal. Energy in kcal, macros in grams, minerals in milligrams, unless its unit says otherwise. */
-export interface Nutrition extends Unknown {
-  readonly energy?: { readonly unit?: string | null; readonly value?: number | null } | null;
-  readonly macros?: (Unknown & { readonly fats?: Unknown | null }) | null;
-  readonly micros?: (Unknown & { readonly minerals?: Unknown | null }) | null;
-}
-
-/** Which fields are always there is not documented, so none is promised but the id. Times are ISO 8601. */
+/** Which fields are always there is not documented, so none is promised but the id. */
 export interface Meal extends Unknown {
   readonly id: string;
-  readonly user_id?: string;
-  readonly name?: string | null;
-  readonly timestamp?: string;
-  readonly created_at?: string;
-  readonly updated_at?: string;
-  readonly provider_id?: string | null;
-  readonly source_id?: number | null;
-  readonly source_app_id?: string | null;
-  readonly priority_id?: number | null;
-  readonly source?: Unknown & { readonly provider?: string };
-  /** Food name → nutrition. Names are free text. */
-  readonly data?: Readonly<Record<string, Nutrition>> | null;
 }
 
 export interface MealsDocument extends Unknown {

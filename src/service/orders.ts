@@ -5,18 +5,8 @@ import { ServiceInputError } from './errors.ts';
 import { pagingQuery, type Paging } from './labs.ts';
 import { Group, type Open, type Unknown } from './shape.ts';
 
-/** Of an order only the interpretation is documented for sure; the rest is usual. `status` is an open list. */
+/** Of an order only the interpretation is documented for sure. */
 export interface Order extends Unknown {
-  readonly id?: string;
-  readonly team_id?: string;
-  readonly user_id?: string;
-  readonly status?: string;
-  readonly lab_account_id?: string | null;
-  /** ISO 8601. */
-  readonly created_at?: string;
-  readonly updated_at?: string;
-  /** The statuses that it has passed. */
-  readonly events?: readonly (Unknown & { readonly status?: string; readonly created_at?: string })[];
   readonly interpretation?: Open<'normal' | 'abnormal' | 'critical'> | null;
 }
 

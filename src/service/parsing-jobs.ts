@@ -30,21 +30,9 @@ export interface ParsingJob extends Unknown {
   readonly id: string;
   readonly status: Open<'upload_pending' | 'started' | 'completed' | 'failed' | 'pending_review'>;
   readonly failure_reason?: string | null;
-  readonly data?: (Unknown & { readonly results?: readonly ParsedResult[] }) | null;
+  readonly data?: (Unknown & { readonly results?: readonly Unknown[] }) | null;
   readonly needs_human_review?: boolean;
   readonly is_reviewed?: boolean;
-}
-
-/** One biomarker that was read from a report. */
-export interface ParsedResult extends Unknown {
-  readonly test_name?: string;
-  readonly value?: string;
-  readonly units?: string | null;
-  readonly min_reference_range?: number | null;
-  readonly max_reference_range?: number | null;
-  readonly sample_type?: string | null;
-  readonly interpretation?: Open<'normal' | 'abnormal' | 'critical'> | null;
-  readonly loinc_matches?: readonly (Unknown & { readonly loinc_code?: string })[] | null;
 }
 
 /** Lab report parsing; in beta, and enabled per team. */

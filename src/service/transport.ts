@@ -124,12 +124,8 @@ export class Transport {
         signal?.throwIfAborted();
         if (cause instanceof ServiceInputError) throw cause;
         const error = errorOfFailure(operation, cause);
-        const delayMs = retryDelay(
-          error,
-          { attempt, idempotent: call.idempotent ?? call.method !== 'POST' },
-          retries,
-          random,
-        );
+        const idempotent = call.idempotent ?? call.method !== 'POST';
+        const delayMs = retryDelay(error, { attempt, idempotent }, retries, random);
         if (error.status === 429 && error.retryAfterMs !== null && delayMs !== null) {
           this.#pace.pause(error.retryAfterMs);
         }
@@ -160,11 +156,8 @@ export class Transport {
     });
     const { statusCode: status, headers } = response;
     if (status >= 200 && status < 300) return response;
-    throw errorOfAnswer(
-      this.operation(call),
-      { status, headers, text: await response.body.text() },
-      clock.now(),
-    );
+    const answer = { status, headers, text: await response.body.text() };
+    throw errorOfAnswer(this.operation(call), answer, clock.now());
   }
 
   #key(auth: 'team' | 'management'): Record<string, string> {
@@ -185,10 +178,8 @@ export function malformed(
   status: number | null,
   cause?: unknown,
 ): ServiceError {
-  return new ServiceError(
-    { code: 'answer_malformed', operation, status, detail, retryable: false },
-    { cause },
-  );
+  const fields = { code: 'answer_malformed', operation, status, detail, retryable: false } as const;
+  return new ServiceError(fields, { cause });
 }
 
 function queryOf(query: Readonly<Record<string, QueryValue>>): string {

@@ -1,7 +1,7 @@
 import type { CallOptions, ReadOptions } from './options.ts';
 import { text, uuid, wholeNumber } from './inputs.ts';
 import { PageCount, type PageStep } from './page-count.ts';
-import { Group, type Open, type Unknown } from './shape.ts';
+import { Group, type Unknown } from './shape.ts';
 import { malformed, type Call } from './transport.ts';
 
 export interface User extends Unknown {
@@ -25,19 +25,6 @@ export interface UserQuery {
   readonly offset?: number;
   /** 1–500. Default: the service's. */
   readonly limit?: number;
-}
-
-/** Latest insurance of a user. Which fields are always there is not documented. */
-export interface Insurance extends Unknown {
-  readonly payor_code?: string;
-  readonly member_id?: string;
-  readonly group_id?: string;
-  readonly relationship?: Open<'Self' | 'Spouse' | 'Other'>;
-  readonly insured?: Unknown & {
-    /** `YYYY-MM-DD`. */
-    readonly dob?: string;
-    readonly address?: Unknown & { readonly second_line?: string | null };
-  };
 }
 
 /** Users: create, list, delete with a grace period of 7 days, undo. */
@@ -86,12 +73,8 @@ export class Users extends Group {
 
   /** Deregisters every provider connection at once; the data is erased after 7 days. */
   async delete(user: string, options: CallOptions = {}): Promise<Success> {
-    return this.#success({
-      method: 'DELETE',
-      path: 'deleteUser',
-      parameters: parametersOf(user),
-      ...options,
-    });
+    const parameters = parametersOf(user);
+    return this.#success({ method: 'DELETE', path: 'deleteUser', parameters, ...options });
   }
 
   /** Within the grace period. Provider connections are not restored. */
@@ -106,9 +89,10 @@ export class Users extends Group {
     return this.#success({ method: 'POST', path: 'undoDeletion', query, idempotent: true, ...options });
   }
 
-  async latestInsurance(user: string, options: ReadOptions = {}): Promise<Insurance> {
+  /** Which fields are always there is not documented. */
+  async latestInsurance(user: string, options: ReadOptions = {}): Promise<Unknown> {
     const parameters = parametersOf(user);
-    return this.readObject<Insurance>({ method: 'GET', path: 'latestInsurance', parameters, ...options });
+    return this.readObject<Unknown>({ method: 'GET', path: 'latestInsurance', parameters, ...options });
   }
 
   async #success(call: Call): Promise<Success> {

@@ -142,7 +142,8 @@ describe('labs', () => {
       labs: ['made_up_lab_1', 'made_up_lab_2'],
     });
     expect(Object.keys(area.central_labs)).toEqual(['made_up_lab_1', 'made_up_lab_2']);
-    expect(area.central_labs['made_up_lab_1']?.patient_service_centers.radius).toBe('50');
+    const centers = { patient_service_centers: { radius: '50' } };
+    expect(area.central_labs).toMatchObject({ made_up_lab_1: centers });
   });
 });
 
