@@ -1,8 +1,7 @@
 import express, { type Router } from 'express';
-import { z } from 'zod';
 import { activitySchema, type Activity } from '../core/activity.ts';
 import type { Clock } from '../core/clock.ts';
-import { MillraceError } from '../core/errors.ts';
+import { bodyOf } from './body.ts';
 
 /** Milliseconds without a word after which a command is taken to have ended without one. */
 const SILENT = 15_000;
@@ -47,10 +46,7 @@ export function activityApi(board: ActivityBoard): Router {
   const api = express.Router();
   api.get('/', (_request, response) => void response.json(board.list()));
   api.post('/', (request, response) => {
-    const parsed = activitySchema.safeParse(request.body);
-    if (!parsed.success)
-      throw new MillraceError('usage', `not an activity: ${z.prettifyError(parsed.error)}`);
-    board.note(parsed.data);
+    board.note(bodyOf(activitySchema, request));
     response.json({ noted: true });
   });
   return api;

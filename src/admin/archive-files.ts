@@ -77,16 +77,8 @@ async function readLines(path: string, before: number | null): Promise<Pick<File
 
 function listed(line: ManifestLine): ListedFile {
   const { file, bytes } = line;
-  if ('claim_check' in line)
-    return {
-      file,
-      state: 'kept',
-      records: null,
-      bytes,
-      first_received_at: null,
-      last_received_at: null,
-      replaces: [],
-    };
+  const unknown = { records: null, first_received_at: null, last_received_at: null, replaces: [] };
+  if ('claim_check' in line) return { file, state: 'kept', bytes, ...unknown };
   const { records, first_received_at, last_received_at } = line;
   const common = { file, records, bytes, first_received_at, last_received_at, replaces: [] };
   if ('erasure' in line) return { ...common, state: line.sha256 === null ? 'removed' : 'erased' };

@@ -10,12 +10,7 @@ export function directOperations(
   { pid, sinks, receiving }: Required<Pick<OperationsOptions, 'pid' | 'sinks' | 'receiving'>>,
 ): Operations {
   return {
-    status: async () => ({
-      pid,
-      journal: await store.status(),
-      sinks: sinks(),
-      receiving: receiving(),
-    }),
+    status: async () => ({ pid, journal: await store.status(), sinks: sinks(), receiving: receiving() }),
     listEvents: () => Promise.resolve([]),
     listHeads: () => Promise.resolve([]),
     account: nothingKept,

@@ -1,7 +1,6 @@
 import express, { type Response, type Router } from 'express';
-import { z } from 'zod';
-import { MillraceError } from '../core/errors.ts';
 import type { Audit, AuditEntry } from './audit.ts';
+import { bodyOf } from './body.ts';
 import { whoOf } from './guard.ts';
 import { replayOrderSchema } from './replay-orders.ts';
 import { type ReplayJob, type Replays } from './replays.ts';
@@ -21,9 +20,7 @@ export function replayApi(replays: Replays, audit: Audit): Router {
     response.json({ jobs: replays.list(), ...replays.choices() });
   });
   api.post('/', (request, response) => {
-    const parsed = replayOrderSchema.safeParse(Object(request.body));
-    if (!parsed.success) throw new MillraceError('usage', z.prettifyError(parsed.error));
-    response.json(replays.count(parsed.data));
+    response.json(replays.count(bodyOf(replayOrderSchema, request)));
   });
   api.post('/:id/start', async (request, response) => {
     const { id } = request.params;

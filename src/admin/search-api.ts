@@ -1,7 +1,7 @@
 import express, { type Router } from 'express';
 import { z } from 'zod';
-import { MillraceError } from '../core/errors.ts';
 import { wholeNumber } from './api.ts';
+import { bodyOf } from './body.ts';
 import { sendProblem } from './problem.ts';
 import type { EventSearch } from './event-search.ts';
 
@@ -29,9 +29,7 @@ const requestSchema = z.strictObject({
 export function searchApi(search: EventSearch): Router {
   const api = express.Router();
   api.post('/', async (request, response) => {
-    const parsed = requestSchema.safeParse(Object(request.body));
-    if (!parsed.success) throw new MillraceError('usage', z.prettifyError(parsed.error));
-    response.json(await search.find(parsed.data));
+    response.json(await search.find(bodyOf(requestSchema, request)));
   });
   api.get('/:seq', async (request, response) => {
     const way = await search.way(wholeNumber(request.params.seq));

@@ -79,30 +79,17 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 }
 
 function createAdminApp(options: AdminOptions): Express {
-  const {
-    tokens,
-    audit,
-    operations,
-    erasures,
-    board,
-    health,
-    metrics,
-    flush,
-    search,
-    replays,
-    sql,
-    console: source,
-  } = options;
+  const { tokens, audit, operations, erasures, search, replays, sql, console: source } = options;
   const app = express();
   app.disable('x-powered-by');
   app.use(setHeaders);
-  addHealth(app, health);
+  addHealth(app, options.health);
   app.get('/metrics', guardMetrics(tokens), async (_request, response) => {
-    const { contentType, text } = await metrics();
+    const { contentType, text } = await options.metrics();
     response.setHeader('content-type', contentType);
     response.send(text);
   });
-  app.use('/api/activities', guard(tokens), express.json(), activityApi(board));
+  app.use('/api/activities', guard(tokens), express.json(), activityApi(options.board));
   if (source !== null) {
     app.use('/console', requireLoopback(tokens), consolePages(), sqlFiles());
     app.use('/api/console', consoleAccess(tokens));
@@ -121,7 +108,7 @@ function createAdminApp(options: AdminOptions): Express {
   if (search !== null) app.use('/api/search', guard(tokens), express.json(), searchApi(search));
   if (replays !== null) app.use('/api/replays', guard(tokens), express.json(), replayApi(replays, audit));
   app.post('/api/flush', guard(tokens), express.json(), async (request, response) => {
-    response.json({ flushed: await flush(namesIn(request.body)) });
+    response.json({ flushed: await options.flush(namesIn(request.body)) });
   });
   app.post('/api/tail', guard(tokens), express.json(), tailApi(options.meter, audit, operations.listEvents));
   const { reload } = options;

@@ -1,10 +1,11 @@
 import { hash } from 'node:crypto';
 import { once } from 'node:events';
-import express, { type Request, type Response, type Router } from 'express';
+import express, { type Response, type Router } from 'express';
 import { z } from 'zod';
 import { MillraceError } from '../core/errors.ts';
 import { exitOf, lastLineOf, ownCommand, reasonIn } from '../lib/own-command.ts';
 import type { Audit } from './audit.ts';
+import { bodyOf } from './body.ts';
 import type { SinkArchive } from './files-api.ts';
 import { whoOf } from './guard.ts';
 import { sendProblem } from './problem.ts';
@@ -55,7 +56,7 @@ export function sqlApi(source: SqlSource, audit: Audit): Router {
     response.json({ archives, tables: await source.tables() });
   });
   api.post('/data', async (request, response) => {
-    const order = read(orderSchema, request);
+    const order = bodyOf(orderSchema, request);
     const archive = source.archives().find(({ sink }) => sink === order.sink);
     if (archive === undefined) throw new MillraceError('usage', `${order.sink} has no archive`);
     if (archive.isSealed)
@@ -75,19 +76,13 @@ export function sqlApi(source: SqlSource, audit: Audit): Router {
     }
   });
   api.post('/queries', async (request, response) => {
-    const { query } = read(querySchema, request);
+    const { query } = bodyOf(querySchema, request);
     // Not its text: people write names and values of users into it.
     const ids = [`sha256 ${hash('sha256', query, 'hex')}`, `${query.length} characters`];
     await audit.note({ who: whoOf(response), action: 'query', what: 'archives', ids });
     response.json({ noted: true });
   });
   return api;
-}
-
-function read<T extends z.ZodType>(schema: T, request: Request): z.output<T> {
-  const parsed = schema.safeParse(Object(request.body));
-  if (parsed.success) return parsed.data;
-  throw new MillraceError('usage', z.prettifyError(parsed.error));
 }
 
 function argsOf({ table, types, since, until, limit }: Order, path: string, config: string): string[] {

@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { RequestHandler, Response } from 'express';
-import { z } from 'zod';
-import { MillraceError, messageOf } from '../core/errors.ts';
+import { messageOf } from '../core/errors.ts';
 import { tailRequestSchema, type TailLine, type TailNotice, type TailRequest } from '../core/tail.ts';
 import type { Operations } from '../core/operations.ts';
 import type { RecentEvent, RecentEvents } from '../metrics/recent.ts';
 import { isWanted, type Tail, type TailEntry, Watcher } from '../metrics/tail.ts';
 import type { Audit } from './audit.ts';
+import { bodyOf } from './body.ts';
 import { whoOf } from './guard.ts';
 import { sendProblem } from './problem.ts';
 
@@ -34,20 +34,19 @@ const HEARTBEAT = 10_000;
  */
 export function tailApi({ tail, recent }: TailSource, audit: Audit, read: Read): RequestHandler {
   return async (request, response) => {
-    const parsed = tailRequestSchema.safeParse(Object(request.body));
-    if (!parsed.success) throw new MillraceError('usage', z.prettifyError(parsed.error));
-    if (parsed.data.bodies && whoOf(response) === 'console')
+    const wanted = bodyOf(tailRequestSchema, request);
+    if (wanted.bodies && whoOf(response) === 'console')
       return sendProblem(response, 403, 'forbidden', 'a session of the console is shown no bodies here');
     if (tail.size >= MOST_WATCHERS)
       return sendProblem(response, 503, 'overloaded', `${MOST_WATCHERS} others are watching already`);
     const closed = new AbortController();
     response.on('close', () => closed.abort());
-    const watcher = new Watcher(parsed.data);
+    const watcher = new Watcher(wanted);
     const end = tail.watch(watcher);
     try {
       response.status(200).type('application/x-ndjson');
       response.write('\n');
-      for await (const text of earlier(recent, parsed.data, read)) {
+      for await (const text of earlier(recent, wanted, read)) {
         if (text.shown !== null)
           await audit.note({ who: whoOf(response), action: 'show', what: 'events', ids: [text.shown] });
         closed.signal.throwIfAborted();
@@ -118,7 +117,7 @@ async function* earlier(
   if (isCut) yield { shown: null, line: textOf({ notice: 'older' }) };
   for (const event of found) {
     if (!isWanted(request, event.outcome, event, null)) continue;
-    const body = request.bodies ? await bodyOf(event, known, read) : {};
+    const body = request.bodies ? await shownOf(event, known, read) : {};
     const { outcome, received_at: at, n: _n, seq: _seq, ...head } = event;
     const line = textOf({ at: new Date(at).toISOString(), outcome, ...head, ...body });
     yield { shown: body.body_base64 === undefined ? null : event.id, line };
@@ -126,7 +125,7 @@ async function* earlier(
 }
 
 /** Nothing for what the journal does not have: what is quarantined, or erased since. */
-async function bodyOf(
+async function shownOf(
   event: RecentEvent,
   known: readonly RecentEvent[],
   read: Read,
