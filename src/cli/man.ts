@@ -1,14 +1,7 @@
 import type { Command } from 'commander';
+import { EXIT_ROWS } from '../config/reference.ts';
 import { ENVIRONMENT } from './environment.ts';
 import { type CommandNode, commandTree, walk } from './tree.ts';
-
-const EXITS = [
-  ['0', 'done'],
-  ['1', 'failed'],
-  ['2', 'the command line or the config is not valid'],
-  ['3', 'partly done; the same command continues'],
-  ['4', 'a verification found a difference'],
-] as const;
 
 /** The manual page millrace(1), in the macros of man(7): every command and its options, as their help has them. */
 export function manualPage(program: Command): string {
@@ -31,7 +24,7 @@ export function manualPage(program: Command): string {
     section('COMMANDS', commands.flatMap(commandLines)),
     section(
       'EXIT STATUS',
-      EXITS.flatMap(([code, what]) => tagged(`.B ${code}`, what)),
+      Object.values(EXIT_ROWS).flatMap(([code, what]) => tagged(`.B ${code}`, what)),
     ),
     section(
       'ENVIRONMENT',

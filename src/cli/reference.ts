@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { markdownTable } from '../lib/markdown.ts';
 import { ENVIRONMENT } from './environment.ts';
 import { commandTree, type CommandNode } from './tree.ts';
 
@@ -10,7 +11,7 @@ export function commandReference(program: Command): string {
 /** Variables that are no key of the config, as a Markdown table. */
 export function environmentReference(): string {
   const rows = Object.entries(ENVIRONMENT).map(([name, what]) => [`\`${name}\``, what]);
-  return table(['Variable', 'What it does'], rows).join('');
+  return markdownTable(['Variable', 'What it does'], rows);
 }
 
 function* sections(command: Command, path: readonly string[], said: string): Generator<string> {
@@ -58,9 +59,5 @@ function sentence(text: string): string {
 
 /** Nothing when it has no rows. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
-  if (rows.length === 0) return [];
-  const lines = [head, head.map(() => '---'), ...rows].map(
-    (cells) => `| ${cells.map((cell) => cell.replaceAll('|', String.raw`\|`)).join(' | ')} |`,
-  );
-  return [lines.join('\n')];
+  return rows.length === 0 ? [] : [markdownTable(head, rows)];
 }

@@ -42,21 +42,13 @@ export function checkFolders(config: DescribedConfig): Problem[] {
  * would look for its events there.
  */
 export function warnOfNewArchives({ sinks }: DescribedConfig): Problem[] {
-  return Object.entries(sinks).flatMap(
-    ([
-      name,
-      {
-        continues,
-        description: { archive },
-      },
-    ]) => {
-      if (continues === null || archive === undefined || archive.includes('${') || archive.includes('://'))
-        return [];
-      if (existsSync(join(archive, MANIFEST))) return [];
-      const message = `is ${archive}, where there is no archive yet: if ${continues} was a files sink, keep its path, or \`reconcile\` calls the events in its folder missing`;
-      return [{ path: ['sinks', name, 'path'], message }];
-    },
-  );
+  return Object.entries(sinks).flatMap(([name, { continues, description }]) => {
+    const { archive = '' } = description;
+    const isFolder = archive !== '' && !archive.includes('${') && !archive.includes('://');
+    if (continues === null || !isFolder || existsSync(join(archive, MANIFEST))) return [];
+    const message = `is ${archive}, where there is no archive yet: if ${continues} was a files sink, keep its path, or \`reconcile\` calls the events in its folder missing`;
+    return [{ path: ['sinks', name, 'path'], message }];
+  });
 }
 
 /** What stands for a folder, or a place in a store: equal for the same, however it is spelled. */

@@ -1,3 +1,5 @@
+import { isRecord } from '../lib/is-record.ts';
+
 /** Where a value stands in the config: `['routes', 0, 'match']`. */
 export type Path = readonly (string | number)[];
 
@@ -30,9 +32,7 @@ export function within(path: Path, outer: Path): boolean {
 
 export type Mapping = Record<string, unknown>;
 
-export function isMapping(value: unknown): value is Mapping {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
+export const isMapping = (value: unknown): value is Mapping => isRecord(value);
 
 /** A copy of the value with every text inside replaced; keys stay as they are. */
 export function mapTexts(

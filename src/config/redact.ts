@@ -4,12 +4,8 @@ import { scalarAt } from './keys.ts';
 const REDACTED = '[redacted]';
 
 /** Words that make the name of a sink's option a secret: `apiKey`, `client_secret`, `sasToken`. */
-const SECRET_WORDS: ReadonlySet<string> = new Set(
-  [
-    ['auth', 'authorization', 'bearer', 'cookie', 'credential', 'credentials', 'key', 'keys', 'passphrase'],
-    ['passwd', 'password', 'pwd', 'sas', 'secret', 'secrets', 'signature', 'token', 'tokens'],
-  ].flat(),
-);
+const SECRET_WORD =
+  /^(auth|authorization|bearer|cookie|credentials?|keys?|passphrase|passwd|password|pwd|sas|secrets?|signature|tokens?)$/;
 
 /** Names that hold a secret although none of their words is one; compared without dashes, underscores and case. */
 const SECRET_NAMES = /connectionstring|apikey|accesskey|privatekey|passw|secret/;
@@ -79,5 +75,5 @@ function isSecretName(name: string): boolean {
     .replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2')
     .toLowerCase()
     .split(/[^a-z0-9]+/);
-  return words.some((word) => SECRET_WORDS.has(word)) || SECRET_NAMES.test(words.join(''));
+  return words.some((word) => SECRET_WORD.test(word)) || SECRET_NAMES.test(words.join(''));
 }

@@ -1,4 +1,5 @@
 import { CATALOGUE, EXIT } from '../core/errors.ts';
+import { markdownTable } from '../lib/markdown.ts';
 import type { Written } from '../lib/parse-options.ts';
 import { configKeys } from './keys.ts';
 import { requirements } from './lists.ts';
@@ -21,7 +22,8 @@ const LIST_ROWS: Readonly<Record<string, readonly [string, string]>> = {
   routes: ['list of {match, to}', 'everything to every sink'],
 };
 
-const EXIT_ROWS = {
+/** What the codes mean that commands end with. */
+export const EXIT_ROWS = {
   done: [EXIT.done, 'done'],
   failed: [EXIT.failed, 'failed'],
   usage: [EXIT.usage, 'the command line or the config is invalid'],
@@ -44,7 +46,7 @@ export function keyReference(): string {
   const order = Object.keys(keys.written.properties ?? {});
   const rank = ({ key }: { key: string }): number => order.indexOf(key.split('.')[0] ?? key);
   const rows = [...scalars, ...lists].sort((a, b) => rank(a) - rank(b)).map(({ cells }) => cells);
-  return table(['Key', 'Type', 'Default', 'Environment', 'What it does'], rows);
+  return markdownTable(['Key', 'Type', 'Default', 'Environment', 'What it does'], rows);
 }
 
 /** The options of each type of sink or source, as a Markdown table. */
@@ -52,7 +54,7 @@ export function optionReference(types: Readonly<Record<string, Written>>): strin
   const rows = Object.entries(types).flatMap(([type, schema]) =>
     optionRows(schema, '').map((row, index) => [index === 0 ? code(type) : '', ...row]),
   );
-  return table(['Type', 'Option', 'Values', 'Default', 'What it does'], rows);
+  return markdownTable(['Type', 'Option', 'Values', 'Default', 'What it does'], rows);
 }
 
 /** A mapping's own options stand below it, those of several forms of it one after the other. */
@@ -87,13 +89,13 @@ export function errorReference(): string {
     'exit' in entry ? String(entry.exit) : '',
     entry.retryable ? 'yes' : 'no',
   ]);
-  return table(['Code', 'Meaning', 'HTTP status', 'Exit code', 'Worth a retry'], rows);
+  return markdownTable(['Code', 'Meaning', 'HTTP status', 'Exit code', 'Worth a retry'], rows);
 }
 
 /** The exit codes of every command, as a Markdown table. */
 export function exitReference(): string {
   const rows = Object.values(EXIT_ROWS).map(([exit, meaning]) => [String(exit), meaning]);
-  return table(['Exit code', 'Meaning'], rows);
+  return markdownTable(['Exit code', 'Meaning'], rows);
 }
 
 function typeOf({ kind = '', type, enum: options, const: only, items }: Written): string {
@@ -116,12 +118,4 @@ function quoted(match: readonly string[]): string {
 
 function code(text: string): string {
   return `\`${text}\``;
-}
-
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  return [head, head.map(() => '---'), ...rows].map(tableLine).join('\n');
-}
-
-function tableLine(cells: readonly string[]): string {
-  return `| ${cells.map((cell) => cell.replaceAll('|', String.raw`\|`)).join(' | ')} |`;
 }

@@ -13,6 +13,8 @@ import { checkStorage } from './storage-rules.ts';
 /** Its address and its key, of the kind that signs with the time. */
 const WITNESS = /^https?:\/\/\S+ [^\s+]+\+[0-9a-f]{8}\+B[A-Za-z0-9+/]{43}$/;
 
+const NEEDS_LOCAL = 'needs a journal on this machine: acknowledge: journaled, and journal.type: local';
+
 /** What one key demands of another. Told from the config alone. */
 export function checkRules(config: Config): { problems: Problem[]; warnings: Problem[] } {
   const problems: Problem[] = [];
@@ -41,12 +43,10 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
     wrong(['admin', 'port'], `must differ from server.port, which is ${server.port} too`);
   }
 
-  if (signing.scheme === 'none' && !signing.insecure) {
-    wrong(['signing', 'insecure'], 'must be true for the scheme none, which accepts anything from anyone');
-  }
-  if (signing.scheme === 'none' && signing.insecure) {
+  if (signing.scheme === 'none' && signing.insecure)
     risky(['signing', 'scheme'], 'is none: anyone who reaches the endpoint can send events');
-  }
+  else if (signing.scheme === 'none')
+    wrong(['signing', 'insecure'], 'must be true for the scheme none, which accepts anything from anyone');
   checkSecrets(signing, wrong);
   if (signing.scheme === 'hmac') checkHmac(signing.hmac, wrong);
 
@@ -59,11 +59,7 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
   if (receipts.path !== null) {
     if (receipts.origin === null)
       wrong(['receipts', 'origin'], 'must name the log, such as acme.example/events');
-    if (config.acknowledge === 'delivered' || journal.type !== 'local')
-      wrong(
-        ['receipts', 'path'],
-        'needs a journal on this machine: acknowledge: journaled, and journal.type: local',
-      );
+    if (!isLocal(config)) wrong(['receipts', 'path'], NEEDS_LOCAL);
     if (server.workers > 1) wrong(['receipts', 'path'], 'cannot be used with several server.workers yet');
     for (const [index, witness] of receipts.witnesses.entries())
       if (!WITNESS.test(witness))
@@ -173,9 +169,8 @@ function checkSchema(config: Config, wrong: Say): void {
   if (alertTo !== null && config.sinks[parseTarget(alertTo).sink] === undefined)
     wrong(['schema', 'alertTo'], `${alertTo} names no configured sink`);
   if (isLocal(config)) return;
-  const need = 'needs a journal on this machine: acknowledge: journaled, and journal.type: local';
-  if (enabled === true) wrong(['schema', 'enabled'], need);
-  if (alertTo !== null) wrong(['schema', 'alertTo'], need);
+  if (enabled === true) wrong(['schema', 'enabled'], NEEDS_LOCAL);
+  if (alertTo !== null) wrong(['schema', 'alertTo'], NEEDS_LOCAL);
 }
 
 function checkDelivered({ sinks, routes, quarantine }: Config, wrong: Say, risky: Say): void {
@@ -222,32 +217,25 @@ function sharedKeyLength(scheme: string, secret: string): number | null {
   return Buffer.from(base64, 'base64').length;
 }
 
-function checkHmac(
-  hmac: Config['signing']['hmac'],
-  wrong: (path: readonly string[], message: string) => void,
-): void {
+function checkHmac(hmac: Config['signing']['hmac'], wrong: Say): void {
+  const at = (key: keyof typeof hmac) => ['signing', 'hmac', key];
   const { content, timestampHeader, idHeader } = hmac;
   // Whoever has seen one delivery could send it again under any id.
   if (idHeader !== null && content?.includes('{id}') !== true)
-    wrong(hmacKey('idHeader'), 'must be signed: signing.hmac.content must hold {id}; else leave it out');
+    wrong(at('idHeader'), 'must be signed: signing.hmac.content must hold {id}; else leave it out');
   if (content === null) return;
-  if (!content.includes('{body}'))
-    wrong(hmacKey('content'), 'must hold {body}, or the body is not protected');
+  if (!content.includes('{body}')) wrong(at('content'), 'must hold {body}, or the body is not protected');
   if (timestampHeader !== null && !content.includes('{timestamp}')) {
-    wrong(hmacKey('content'), 'must hold {timestamp}, or signing.hmac.timestampHeader is not protected');
+    wrong(at('content'), 'must hold {timestamp}, or signing.hmac.timestampHeader is not protected');
   }
   for (const [part, key] of [
     ['{timestamp}', 'timestampHeader'],
     ['{id}', 'idHeader'],
   ] as const) {
     if (content.includes(part) && hmac[key] === null) {
-      wrong(hmacKey(key), `must be set, because signing.hmac.content holds ${part}`);
+      wrong(at(key), `must be set, because signing.hmac.content holds ${part}`);
     }
   }
-}
-
-function hmacKey(key: string): readonly string[] {
-  return ['signing', 'hmac', key];
 }
 
 function isLoopback(host: string): boolean {
@@ -255,9 +243,5 @@ function isLoopback(host: string): boolean {
 }
 
 function sameAddress(one: string, other: string): boolean {
-  return one === other || isAny(one) || isAny(other);
-}
-
-function isAny(host: string): boolean {
-  return host === '0.0.0.0' || host === '::';
+  return one === other || [one, other].some((host) => host === '0.0.0.0' || host === '::');
 }

@@ -7,13 +7,11 @@ import { isMapping } from './paths.ts';
  * Every secret of the list. One value may hold several, with spaces or line breaks between, so that a file or a variable can
  * hold the new one and the old one of a rotation. Only where no secret can hold a space itself.
  */
-export function eachSecret({
-  scheme,
-  secrets,
-}: {
+export function eachSecret(signing: {
   readonly scheme: string;
   readonly secrets: readonly string[];
 }): string[] {
+  const { scheme, secrets } = signing;
   return scheme === 'standard-webhooks' ? secrets.flatMap(splitSecrets) : [...secrets];
 }
 
