@@ -4,8 +4,9 @@ import type { RecordOpener } from '../core/sealed-record.ts';
 import { errorCode } from '../lib/durable.ts';
 import { readProof } from '../proof/open.ts';
 import type { KeyRing } from '../seal/key-ring.ts';
-import { KeyStore, requireCurrent } from '../seal/key-store.ts';
+import { KeyStore } from '../seal/key-store.ts';
 import { parseMasterKey } from '../seal/master-key.ts';
+import { notTheOneSeen, problemsOf, refuse, seenIn } from '../seal/seen.ts';
 import type { KeyProblem } from '../seal/tombstones.ts';
 import { usageError, type Io } from './io.ts';
 import { resolvedConfigOf, type CommonFlags } from './config-options.ts';
@@ -49,16 +50,17 @@ export async function openerOf(
   const places = await keyPlaces(options, io, need);
   const rings: KeyRing[] = [];
   for (const { path, master, config } of places) {
+    const ledger = config === null ? null : readProof(config).ledger;
+    const seen = seenIn(path, ledger);
     const ring = await KeyStore.read(path, master).catch((error: unknown) => {
-      // Nothing has been sealed yet.
       if (need === 'nothing' && error instanceof Error && errorCode(error.cause) === 'ENOENT') return null;
       throw error;
     });
-    if (ring === null) continue;
-    rings.push(ring);
-    const ledger = config === null ? null : readProof(config).ledger;
-    if (onProblem === undefined) requireCurrent(path, ring, ledger);
-    else for (const problem of ring.problems(ledger)) onProblem(path, problem);
+    if (ring !== null) rings.push(ring);
+    // Without keys and a word of them nothing has been sealed yet.
+    const problems = ring === null ? notTheOneSeen(ring, seen) : problemsOf(ring, ledger, seen);
+    if (onProblem === undefined) refuse(path, problems);
+    else for (const problem of problems) onProblem(path, problem);
   }
   const [first] = rings;
   if (rings.length < 2) return first;

@@ -7,6 +7,7 @@ import { DestroyedKeys } from '../seal/destroyed-keys.ts';
 import { newMasterKey } from '../seal/master-key.ts';
 import type { KeyPlace as SharedPlace } from '../seal/key-place.ts';
 import type { KeyCounts } from '../seal/key-ring.ts';
+import { problemsOf, seenIn } from '../seal/seen.ts';
 import type { PlaceWitness } from '../seal/place-witness.ts';
 import type { KeyProblem } from '../seal/tombstones.ts';
 import { addKeyOptions, keyPlaces, masterKeyFrom, type KeyOptions, type KeyPlace } from './key-options.ts';
@@ -31,9 +32,9 @@ generate prints a new master key: keep it apart from the store and the archive, 
 status counts the keys of sinks and of journal.encrypt.
 rotate rewraps every key of a sink's store with a new master key while no receiver is running; it does not touch the archive. Afterwards give
 the receiver the new one and destroy the old one: only then are older copies of the store useless.
-erasure.path/ledger.jsonl holds the id of every key that an erasure destroyed. A store that still holds such a key was restored
-from a backup: the receiver and all commands refuse it, and catch-up destroys those keys again; for a fleet the same is noted in its
-topics. public prints the key that
+erasure.path/ledger.jsonl holds the id of every key that an erasure destroyed, and key-stores/ beside it the newest key of each store. A
+store that still holds such a key, or lacks that one, was restored from a backup: the receiver and all commands refuse it, and one that is
+not there any more; catch-up destroys those keys again, and goes on with what is there; for a fleet the same is noted in its topics. public prints the key that
 proves manifests and receipts: give it to anyone who verifies without this config.
 begin is for a fleet: the first start begins the empty place of journal.encrypt only while its topics are empty too, because a place that is
 not mounted looks empty. Run it once where topics have events of before journal.encrypt was set; it leaves a place that was begun as it is,
@@ -74,8 +75,10 @@ export function keysCommand(io: Io): Command {
       });
       const places = isFleet === true ? await keyPlaces(options, io) : await placesOf(options, io);
       for (const { path, master, config } of places) {
+        const ledger = config === null ? null : readProof(config).ledger;
+        const seen = seenIn(path, ledger);
         const ring = await KeyStore.read(path, master);
-        const problems = ring.problems(config === null ? null : readProof(config).ledger);
+        const problems = problemsOf(ring, ledger, seen);
         say(path, ring.counts, problems);
         for (const { code, detail } of problems) note(io, `${path}: ${code}: ${detail}`);
         if (problems.length > 0) io.setExit(EXIT.difference);
@@ -96,7 +99,9 @@ export function keysCommand(io: Io): Command {
     });
   keys
     .command('catch-up')
-    .description('in a store restored from a backup, destroy again the keys that erasures destroyed')
+    .description(
+      'in a store restored from a backup, destroy again what erasures destroyed, and go on with it',
+    )
     .requiredOption('--config <file>', 'the config whose sinks and ledger are meant')
     .option('--json', 'print one JSON document: {path, destroyed}')
     .action(async (options: Options) => {

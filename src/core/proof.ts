@@ -12,6 +12,14 @@ export interface LedgerEntry {
   readonly key: string | null;
 }
 
+/** What a folder had when a key store was open there last. */
+export interface SeenStore {
+  /** Id of the key store. */
+  readonly store: string;
+  /** Id of the last key in it, be it destroyed; null when it had none. */
+  readonly newest: string | null;
+}
+
 /**
  * What erasures have destroyed, noted apart from the key stores: one of them that is restored from a copy is found to be
  * older. Each line is signed.
@@ -22,6 +30,13 @@ export interface KeyLedger {
   entries(store: string): readonly LedgerEntry[];
   /** Durable once it resolves. */
   append(entries: readonly LedgerEntry[]): Promise<void>;
+  /**
+   * What was noted last of this folder, which is absolute, and where; null when nothing was. Who holds no lock asks before reading the store.
+   * @throws MillraceError ledger_forged when it is not as it was signed
+   */
+  seen(folder: string): (SeenStore & { readonly path: string }) | null;
+  /** Durable once it resolves. */
+  see(folder: string, store: SeenStore): Promise<void>;
 }
 
 /** Entries of the log of receipts whose events a person drops from where they wait. */

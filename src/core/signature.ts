@@ -11,7 +11,7 @@ export interface Signer {
 }
 
 /** What a line is of; a signature of the one is none of another. */
-export type SignedKind = 'manifest' | 'receipt' | 'head' | 'ledger' | 'dropped';
+export type SignedKind = 'manifest' | 'receipt' | 'head' | 'ledger' | 'key store' | 'dropped';
 
 /**
  * - `valid`: whoever holds the private half of `by` wrote this text;

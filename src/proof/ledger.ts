@@ -1,15 +1,24 @@
-import { dirname } from 'node:path';
+import { hash } from 'node:crypto';
+import { dirname, join } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import type { KeyLedger, LedgerEntry } from '../core/proof.ts';
+import type { KeyLedger, LedgerEntry, SeenStore } from '../core/proof.ts';
 import { checkSigned, signJson, type Signer } from '../core/signature.ts';
-import { makeFolder } from '../lib/durable.ts';
+import { makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
 import { lockInTurn } from '../lib/file-lock.ts';
 import { appendLines, readJsonLines } from '../lib/json-lines.ts';
+import { writeDurably } from '../lib/new-file.ts';
 
 /** Milliseconds to wait for others that write a line. */
 const PATIENCE = 10_000;
 
-/** The ledger as a file of JSON lines: `{"store","epoch","key","signed_by","signature"}`. */
+interface SeenNote extends SeenStore {
+  readonly folder: string;
+}
+
+/**
+ * The ledger as a file of JSON lines: `{"store","epoch","key","signed_by","signature"}`. Beside it, a file for each folder of keys:
+ * `{"folder","store","newest","signed_by","signature"}`.
+ */
 export class LedgerFile implements KeyLedger {
   readonly path: string;
   readonly #signer: Signer | null;
@@ -42,9 +51,7 @@ export class LedgerFile implements KeyLedger {
   }
 
   async append(entries: readonly LedgerEntry[]): Promise<void> {
-    const signer = this.#signer;
-    if (signer === null)
-      throw new MillraceError('proof_unusable', `${this.path}: there is no key to sign with`);
+    const signer = this.#ownSigner();
     const lines = entries.map(({ store, epoch, key }) =>
       signJson('ledger', JSON.stringify({ store, epoch, key }), signer),
     );
@@ -58,7 +65,46 @@ export class LedgerFile implements KeyLedger {
     }
   }
 
+  seen(folder: string): (SeenStore & { readonly path: string }) | null {
+    const path = join(this.#seenFolder, nameOf(folder));
+    let text: string | undefined;
+    try {
+      text = readIfThere(path)?.trimEnd();
+    } catch (error) {
+      throw new MillraceError('proof_unusable', `${path}: ${messageOf(error)}`, { cause: error });
+    }
+    if (text === undefined) return null;
+    const { state, by } = checkSigned('key store', text);
+    const note = state === 'valid' && this.#trusted.has(by) ? (JSON.parse(text) as SeenNote) : null;
+    if (note?.folder !== folder)
+      throw new MillraceError(
+        'ledger_forged',
+        `${path} is not as it was signed, or not by a key that is trusted`,
+      );
+    return { path, store: note.store, newest: note.newest };
+  }
+
+  async see(folder: string, { store, newest }: SeenStore): Promise<void> {
+    const note: SeenNote = { folder, store, newest };
+    const text = signJson('key store', JSON.stringify(note), this.#ownSigner());
+    makeFolder(this.#seenFolder, 0o700);
+    await writeDurably(this.#seenFolder, nameOf(folder), `${text}\n`, OWNER_ONLY);
+  }
+
+  get #seenFolder(): string {
+    return join(dirname(this.path), 'key-stores');
+  }
+
+  #ownSigner(): Signer {
+    if (this.#signer !== null) return this.#signer;
+    throw new MillraceError('proof_unusable', `${this.path}: there is no key to sign with`);
+  }
+
   #forged(index: number, why: string): MillraceError {
     return new MillraceError('ledger_forged', `${this.path}: line ${index + 1} ${why}`);
   }
+}
+
+function nameOf(folder: string): string {
+  return `${hash('sha256', folder, 'hex').slice(0, 16)}.json`;
 }

@@ -19,14 +19,12 @@ import {
   type FileKeys,
   type Slot,
 } from './key-file.ts';
-import { namesUser, OwnerHash } from './owner.ts';
+import { namesUser, OwnerHash, remember } from './owner.ts';
 import { openLine } from './record.ts';
 import { Tombstones, type KeyProblem } from './tombstones.ts';
 
 const KEY = 32;
 const ID = 16;
-/** Keys and owners remembered in the clear; beyond, they are worked out again. */
-const REMEMBERED = 20_000;
 
 export interface KeyCounts {
   readonly active: number;
@@ -50,8 +48,8 @@ export class KeyRing implements RecordOpener {
   /** Offsets of slots with keys that are destroyed elsewhere in the file. */
   readonly #returned: number[] = [];
   readonly #open = new Map<string, KeyObject>();
-  readonly #nameOf = new Map<string, string>();
   #damaged = 0;
+  #newest: string | null = null;
 
   private constructor(keys: FileKeys, header: Buffer) {
     this.#keys = keys;
@@ -90,6 +88,16 @@ export class KeyRing implements RecordOpener {
   /** Says which store it is. */
   get store(): string {
     return this.#keys.store;
+  }
+
+  /** Id of the last key in the file, be it destroyed. */
+  get newest(): string | null {
+    return this.#newest;
+  }
+
+  /** Whether the file has this key, be it destroyed; what is damaged may have been it. */
+  mayHave(id: string): boolean {
+    return this.#held.has(id) || this.#tombstones.has(id) || this.#damaged > 0;
   }
 
   /** True for a file from before tombstones were vouched for. */
@@ -132,7 +140,7 @@ export class KeyRing implements RecordOpener {
 
   /** Null when the owner has none. */
   keyOf(owner: Ownership): { readonly id: string; readonly key: KeyObject } | null {
-    const id = this.#byOwner.get(this.#nameFor(owner));
+    const id = this.#byOwner.get(this.#hash.nameOf(owner));
     const key = id === undefined ? null : this.#keyById(id);
     return id === undefined || key === null ? null : { id, key };
   }
@@ -151,7 +159,7 @@ export class KeyRing implements RecordOpener {
   slotsFor(owners: readonly Ownership[]): Buffer[] {
     const slots = new Map<string, Buffer>();
     for (const owner of owners) {
-      const name = this.#nameFor(owner);
+      const name = this.#hash.nameOf(owner);
       if (this.#byOwner.has(name) || slots.has(name)) continue;
       const hash = Buffer.from(name, 'latin1');
       slots.set(name, activeSlot(this.#keys.wrapping, randomBytes(ID), hash, randomBytes(KEY)));
@@ -163,6 +171,7 @@ export class KeyRing implements RecordOpener {
     const at = this.#file.length;
     this.#file.append(bytes);
     const slot = readSlot(bytes);
+    if ('id' in slot) this.#newest = slot.id.toString('hex');
     if (slot.state === 'active') this.#appendActive(slot, at);
     else if (slot.state === 'destroyed') this.#appendDestroyed(slot, bytes);
     else if (slot.state === 'damaged') this.#damaged += 1;
@@ -270,16 +279,6 @@ export class KeyRing implements RecordOpener {
     return Buffer.concat(slots);
   }
 
-  /** The owner's hashes as a text. */
-  #nameFor({ team, user, clientUser }: Ownership): string {
-    const plain = JSON.stringify([team, user, clientUser]);
-    const known = this.#nameOf.get(plain);
-    if (known !== undefined) return known;
-    const name = this.#hash.of({ team, user, clientUser }).toString('latin1');
-    remember(this.#nameOf, plain, name);
-    return name;
-  }
-
   #keyById(id: string): KeyObject | null {
     const known = this.#open.get(id);
     if (known !== undefined) return known;
@@ -300,9 +299,4 @@ export class KeyRing implements RecordOpener {
   #bytesAt(at: number): Buffer {
     return this.#file.buffer.subarray(at, at + SLOT);
   }
-}
-
-function remember<T>(map: Map<string, T>, name: string, value: T): void {
-  if (map.size >= REMEMBERED) map.clear();
-  map.set(name, value);
 }

@@ -12,9 +12,12 @@ import { own, type FileLock } from '../lib/file-lock.ts';
 import { Serial } from '../lib/serial.ts';
 import { newHeader } from './key-file.ts';
 import { KeyRing } from './key-ring.ts';
+import { notTheOneSeen, problemsOf, refuse, seenIn } from './seen.ts';
 
 export const KEYS = 'keys.bin';
 const LOCK = 'lock';
+/** Milliseconds between two notes of new keys. */
+const NOTE_EVERY = 60_000;
 
 /** A key and its id. */
 export interface OwnedKey {
@@ -41,15 +44,21 @@ export class KeyStore {
   #ring: KeyRing;
   /** Keys that opening it has destroyed again. */
   #again = 0;
+  /** When the ledger was told of the newest key, by a clock that only goes on. */
+  #seenAt = 0;
+  /** The folder as it was named: a mount or a link that is missing must not make it another. */
+  readonly #named: string;
 
   private constructor(
     path: string,
+    named: string,
     ledger: KeyLedger | null,
     lock: FileLock,
     ring: KeyRing,
     file: AppendFile,
   ) {
     this.path = path;
+    this.#named = named;
     this.#ledger = ledger;
     this.#lock = lock;
     this.#ring = ring;
@@ -67,7 +76,7 @@ export class KeyStore {
   }
 
   /**
-   * Destroys again what the ledger says was destroyed, in a store that was restored from a copy.
+   * Destroys again what the ledger says was destroyed, in a store that was restored from a copy, and has it be the one that belongs there.
    * @returns how many keys
    * @throws MillraceError as `open` does for what that does not mend
    */
@@ -96,24 +105,27 @@ export class KeyStore {
       lock = await own(join(folder, LOCK), refusal);
       await rm(join(folder, `${KEYS}${UNFINISHED}`), { force: true });
       const file = join(folder, KEYS);
-      if (lstatSync(file, { throwIfNoEntry: false }) === undefined)
+      const seen = stale === 'refuse' ? seenIn(wanted, ledger) : null;
+      if (lstatSync(file, { throwIfNoEntry: false }) === undefined) {
+        refuse(folder, notTheOneSeen(null, seen));
         await writeDurably(folder, KEYS, newHeader(master).header, OWNER_ONLY);
-      else await syncFound(file);
+      } else await syncFound(file);
       let ring = await KeyRing.read(file, master);
       const { destroyed } = ring;
-      if (stale === 'refuse') requireCurrent(folder, ring, ledger);
+      if (stale === 'refuse') refuse(folder, problemsOf(ring, ledger, seen));
       if (ring.isOld || stale === 'catch up') {
         const noted = ledger?.entries(ring.store) ?? [];
         await replaceFile(folder, ring.renewed(master, noted));
         ring = await KeyRing.read(file, master);
-        requireCurrent(folder, ring, ledger);
+        refuse(folder, problemsOf(ring, ledger, null));
       }
       open = fileOf(folder, ring);
       // A slot that was cut short was handed to nobody.
       await open.mend();
-      const store = new KeyStore(folder, ledger, lock, ring, open);
+      const store = new KeyStore(folder, wanted, ledger, lock, ring, open);
       store.#again = ring.destroyed - destroyed;
       await store.#note();
+      await store.#see();
       return store;
     } catch (error) {
       await open?.close();
@@ -184,8 +196,16 @@ export class KeyStore {
       }
       // Also when there was none: an earlier run may have failed here.
       await this.#note();
+      if (found.length > 0) await this.#see();
       return found.length;
     });
+  }
+
+  /** Has the ledger tell this store from older copies of it. */
+  async #see(): Promise<void> {
+    const { store, newest } = this.#ring;
+    this.#seenAt = performance.now();
+    await this.#ledger?.see(this.#named, { store, newest });
   }
 
   /** Brings the ledger up to what is destroyed. */
@@ -220,6 +240,8 @@ export class KeyStore {
   async close(): Promise<void> {
     await this.#serial.run(async () => {
       await this.#file.close();
+      // Without it the next start notes it.
+      await this.#see().catch(() => undefined);
       this.#lock.release();
     });
   }
@@ -229,6 +251,8 @@ export class KeyStore {
     if (made.length === 0) return;
     await this.#written(this.#file.append(Buffer.concat(made)));
     for (const slot of made) this.#ring.append(slot);
+    // A ledger that cannot be written holds up no record; it is tried again.
+    if (performance.now() - this.#seenAt > NOTE_EVERY) await this.#see().catch(() => undefined);
   }
 
   #written(writing: Promise<void>): Promise<void> {
@@ -253,14 +277,6 @@ async function replaceFile(folder: string, content: Buffer): Promise<void> {
   } finally {
     await old.close();
   }
-}
-
-/** @throws MillraceError keys_stale, ledger_forged */
-export function requireCurrent(path: string, ring: KeyRing, ledger: KeyLedger | null): void {
-  const problems = ring.problems(ledger);
-  if (problems.length === 0) return;
-  const code = problems.every((problem) => problem.code === 'ledger_forged') ? 'ledger_forged' : 'keys_stale';
-  throw new MillraceError(code, `${path}: ${problems.map(({ detail }) => detail).join('; ')}`);
 }
 
 function unusable(path: string, error: unknown): MillraceError {

@@ -3,6 +3,8 @@ import type { Ownership, Subject } from '../core/erasure.ts';
 import { canonicalId } from '../core/named-ids.ts';
 
 const BYTES = 16;
+/** Keys and owners in the clear. */
+const REMEMBERED = 20_000;
 const ABSENT = Buffer.alloc(BYTES);
 const FIELDS = ['team', 'user', 'client'] as const;
 
@@ -14,6 +16,7 @@ type Field = (typeof FIELDS)[number];
  */
 export class OwnerHash {
   readonly #lookup: KeyObject;
+  readonly #names = new Map<string, string>();
 
   constructor(lookup: KeyObject) {
     this.#lookup = lookup;
@@ -25,6 +28,16 @@ export class OwnerHash {
       this.#hash('user', user),
       this.#hash('client', clientUser),
     ]);
+  }
+
+  /** The same as a text. */
+  nameOf({ team, user, clientUser }: Ownership): string {
+    const plain = JSON.stringify([team, user, clientUser]);
+    const known = this.#names.get(plain);
+    if (known !== undefined) return known;
+    const name = this.of({ team, user, clientUser }).toString('latin1');
+    remember(this.#names, plain, name);
+    return name;
   }
 
   /** Tells the keys that an erasure's subject owns. */
@@ -45,6 +58,12 @@ export class OwnerHash {
       .digest()
       .subarray(0, BYTES);
   }
+}
+
+/** Keeps at most so many: beyond, they are worked out again. */
+export function remember<T>(map: Map<string, T>, name: string, value: T): void {
+  if (map.size >= REMEMBERED) map.clear();
+  map.set(name, value);
 }
 
 /** Whether what a key seals says which user's it is. */
