@@ -191,7 +191,7 @@ export interface EventLog {
   flush(): Promise<void>;
   addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void>;
   /** A sink has confirmed one delivery of the event. */
-  delivered?(sink: string, event: Pick<JournalEvent, 'seq'>): void;
+  delivered?(sink: string, event: Pick<JournalEvent, 'seq'>, destination: string | null): void;
   /** Resolves when not too much that is confirmed has still to be noted: it would be sent again after a crash. */
   noted?(): Promise<void>;
   /** Whether an event that was read may still be sent, asked right before; left out where nobody else could send it. */

@@ -269,7 +269,7 @@ export class Feed {
     this.#sending.counts.delivered += deliveries;
     this.#rejections = 0;
     if (journal.delivered !== undefined)
-      for (const seq of seqsOf(seqs)) journal.delivered(this.name, { seq });
+      for (const [destination, seq] of seqsOf(seqs)) journal.delivered(this.name, { seq }, destination);
     this.#moveCursor();
   }
 

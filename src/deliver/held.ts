@@ -145,6 +145,6 @@ function sizeOf(seqs: Seqs): number {
   return size;
 }
 
-export function* seqsOf(seqs: Seqs): Generator<number> {
-  for (const own of seqs.values()) yield* own.values();
+export function* seqsOf(seqs: Seqs): Generator<readonly [destination: string | null, seq: number]> {
+  for (const [destination, own] of seqs) for (const seq of own.values()) yield [destination, seq];
 }

@@ -77,7 +77,8 @@ export class Sending {
     );
     for (const { item, code, reason: why } of dead) await deadLetters.add(item, code, why);
     if (delivered.length > 0) observer?.delivered(name, delivered);
-    if (journal.delivered !== undefined) for (const { event } of delivered) journal.delivered(name, event);
+    if (journal.delivered !== undefined)
+      for (const { event, destination } of delivered) journal.delivered(name, event, destination);
     for (const { item } of later) observer?.retried(name, item, reason);
     this.counts.delivered += delivered.length;
     this.counts.retried += later.length;

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { decodeDone, encodeDone } from '../../src/journal/kafka/claim.ts';
 import { decodeAssignment, encodeSubscription, shareOut } from '../../src/journal/kafka/assignment.ts';
 import { fingerprintOf, Ids } from '../../src/journal/kafka/ids.ts';
 import { idsOf, RELEASED } from '../../src/journal/kafka/window.ts';
@@ -59,28 +58,6 @@ describe('ids of a partition', () => {
     for (let n = 95_000; n < 100_000; n += 1) verdicts.add(ids.note(at(n), 1000, 100_000 + n));
     expect([...verdicts]).toEqual(['duplicate']);
   });
-});
-
-test('what is done behind an offset is read as it was written, as far as there is room', () => {
-  const stretches = fc.array(fc.tuple(fc.integer({ min: 1, max: 500 }), fc.integer({ min: 1, max: 500 })), {
-    maxLength: 900,
-  });
-  fc.assert(
-    fc.property(fc.nat(1e12), stretches, (offset, lengths) => {
-      let end = offset;
-      const done = lengths.map(([gap, length]) => {
-        const from = end + gap;
-        end = from + length;
-        return { from, to: end };
-      });
-      const text = encodeDone({ offset, done });
-      expect(text.length).toBeLessThanOrEqual(4000);
-      const read = decodeDone(offset, text).done;
-      expect(read).toEqual(done.slice(0, read.length));
-      if (lengths.length < 400) expect(read).toEqual(done);
-    }),
-  );
-  expect(decodeDone(5, 'of another program')).toEqual({ offset: 5, done: [] });
 });
 
 test('partitions are shared out evenly, and stay where they were', () => {

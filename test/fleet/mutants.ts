@@ -5,10 +5,10 @@ import { MAIN } from '../support/millrace.ts';
 /** Each leaves out one thing that the promise stands on, so that the judge can be seen to notice. */
 export const MUTANTS = {
   'acks=1': [/const ALL_REPLICAS = -1/, 'const ALL_REPLICAS = 1'],
-  'no dedup': [/verdict !== ["']first["'] \|\|/, ''],
+  'no dedup': [/kept === null \|\| verdict !== ["']first["']/, 'kept === null'],
   'no fencing': [/if \(!entry\.claim\.isHeld\) entry\.withheld = true;/, ''],
   'no bound': [/this\.#unnoted < MOST_UNNOTED \|\|/, 'true ||'],
-  'offset first': [/if \(entry\.open > 0\) \{/, 'if (false) {'],
+  'offset first': [/Math\.min\(offset, open\.least\)/, 'offset'],
 } as const satisfies Record<string, readonly [RegExp, string]>;
 
 /** The program with one thing left out. @returns what to run, and what removes it */

@@ -1,29 +1,4 @@
-import { decodeStretches, encodeStretches, type Stretch } from '../../lib/stretches.ts';
 import type { Member } from './groups.ts';
-
-/** How far a group is in a partition. */
-export interface Progress {
-  /** Everything before it is done. */
-  readonly offset: number;
-  /** What is done behind it, ascending. */
-  readonly done: readonly Stretch[];
-}
-
-/** What brokers take beside an offset: `offset.metadata.max.bytes` less a little. */
-const MOST = 4000;
-/** Begins the text, so that nobody else's is taken for one. */
-const MARK = 'done: ';
-
-/** As it is committed beside the offset. What has no room is done again. */
-export function encodeDone({ offset, done }: Progress): string {
-  const text = encodeStretches(offset, done, MOST - MARK.length);
-  return text === '' ? '' : MARK + text;
-}
-
-export function decodeDone(offset: number, text: string): Progress {
-  const words = text.startsWith(MARK) ? text.slice(MARK.length) : '';
-  return { offset, done: decodeStretches(offset, words) ?? [] };
-}
 
 /** How long silence may last before what is claimed counts as lost, as a share of the session: before others may have it. */
 const SHARE = 0.75;

@@ -1,22 +1,21 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Bell } from '../../lib/bell.ts';
-import { encodeDone, type Claim } from './claim.ts';
-import type { Entries } from './entries.ts';
+import type { Claim } from './claim.ts';
+import { encodeAhead } from './commit-text.ts';
 import type { Committed } from './groups.ts';
 import type { Membership } from './membership.ts';
+import type { Settled } from './settled.ts';
 
 /** Milliseconds between two commits, while there is something to commit; after one that has failed. */
 const [PAUSE, LONG_PAUSE] = [10, 200];
 /** Confirmed by the sink, and not committed: so many are sent again, at most, when the brokers cannot be reached. */
 const MOST_UNNOTED = 200;
 
-/** Commits what is done of a claim's partitions, as soon as something is. */
+/** Commits what is settled of a claim's partitions, as soon as something is. */
 export class Commits {
-  readonly #entries: Entries;
   readonly #claim: Claim;
   readonly #membership: Membership;
-  /** Everything before it is done, by partition. */
-  readonly #floors = new Map<number, number>();
+  readonly #settled: ReadonlyMap<number, Settled>;
   /** As it was committed last. */
   readonly #committed: Map<number, string>;
   #running: Promise<void> | null = null;
@@ -26,14 +25,14 @@ export class Commits {
   readonly #bell = new Bell();
 
   constructor(
-    entries: Entries,
     claim: Claim,
     membership: Membership,
+    settled: ReadonlyMap<number, Settled>,
     committed: ReadonlyMap<number, Committed>,
   ) {
-    this.#entries = entries;
     this.#claim = claim;
     this.#membership = membership;
+    this.#settled = settled;
     this.#committed = new Map(Array.from(committed, ([partition, each]) => [partition, textOf(each)]));
   }
 
@@ -41,11 +40,6 @@ export class Commits {
   confirmed(): void {
     this.#unnoted += 1;
     this.soon();
-  }
-
-  /** Everything up to an offset is done. */
-  passed(partition: number, offset: number): void {
-    this.#floors.set(partition, offset + 1);
   }
 
   /** Resolves when not too much is confirmed and not committed, or when the claim is over. */
@@ -88,15 +82,11 @@ export class Commits {
 
   /** @returns whether all that was done when it began is committed */
   async #commit(): Promise<boolean> {
-    const progress = this.#entries.progress(this.#claim);
     const confirmed = this.#unnoted;
     const offsets = new Map<number, Committed>();
-    for (const partition of this.#claim.partitions) {
-      const found = progress.get(partition);
-      const floor = this.#floors.get(partition);
-      if (found === undefined && floor === undefined) continue;
-      const offset = found?.offset ?? floor ?? 0;
-      const next = { offset, text: encodeDone({ offset, done: found?.done ?? [] }) };
+    for (const [partition, { progress }] of this.#settled) {
+      if (progress === null) continue;
+      const next = { offset: progress.offset, text: encodeAhead(progress) };
       if (this.#committed.get(partition) !== textOf(next)) offsets.set(partition, next);
     }
     if (offsets.size > 0 && !(await this.#membership.commit(this.#claim, offsets))) return false;

@@ -1,19 +1,18 @@
 import type { JournalEvent } from '../../core/event.ts';
 import type { KeyRef } from '../../seal/shared-keys.ts';
-import type { Stretch } from '../../lib/stretches.ts';
-import type { Claim, Progress } from './claim.ts';
+import type { Claim } from './claim.ts';
 import { nothingAt, type SharedEvent } from './record.ts';
+import type { Destination, Settled } from './settled.ts';
 
 /** An event on its way to one sink, or the place of one that is none for it. */
 interface Entry {
-  readonly partition: number;
   readonly offset: number;
   readonly claim: Claim;
+  /** Of its partition. */
+  readonly settled: Settled;
   /** Null once it was handed out. */
   event: JournalEvent | null;
   readonly bytes: number;
-  /** Deliveries that the sink has still to confirm. */
-  open: number;
   /** The key that it was sealed with. */
   readonly use: KeyRef | null;
   /** It was not sent, for others may have its partition. */
@@ -46,19 +45,16 @@ export class Entries {
     return this.#bytes;
   }
 
-  add(
-    claim: Claim,
-    partition: number,
-    offset: number,
-    event: Omit<SharedEvent, 'seq'> | null,
-    open: number,
-  ): void {
+  add({
+    event,
+    ...place
+  }: Pick<Entry, 'claim' | 'settled' | 'offset'> & { event: Omit<SharedEvent, 'seq'> | null }): void {
     const seq = this.lastSeq + 1;
     const bytes = event?.body.length ?? 0;
     this.#bytes += bytes;
     const placed = event === null ? nothingAt(seq) : { ...event, seq };
     const use = event?.use ?? null;
-    this.#all.push({ partition, offset, claim, event: placed, bytes, open, use, withheld: false });
+    this.#all.push({ ...place, event: placed, bytes, use, withheld: false });
   }
 
   /**
@@ -71,7 +67,7 @@ export class Entries {
     for (let seq = Math.max(after + 1, this.#firstSeq); page.length < count; seq += 1) {
       const entry = this.#all[seq - this.#firstSeq];
       if (entry === undefined || (page.length > 0 && size + entry.bytes > bytes)) break;
-      if (entry.event === null && entry.open > 0) entry.claim.end();
+      if (entry.event === null && entry.settled.isOpen(entry.offset)) entry.claim.end();
       page.push(entry.event !== null && entry.claim.isHeld ? entry.event : nothingAt(seq));
       size += entry.bytes;
       if (entry.event === null) continue;
@@ -95,51 +91,24 @@ export class Entries {
   }
 
   /** One delivery of the event is confirmed, or is a dead letter. */
-  settle(seq: number): void {
+  settle(seq: number, destination: Destination): void {
     const entry = this.#all[seq - this.#firstSeq];
-    if (entry !== undefined && entry.open > 0) entry.open -= 1;
+    entry?.settled.settle(entry.offset, destination);
   }
 
   /** Forgets what is settled up to a seq; but not before what was done of a claim that has ended has been committed. */
-  forget(
-    upTo: number,
-    passed: (entry: Readonly<Pick<Entry, 'partition' | 'offset' | 'claim'>>) => void,
-  ): void {
+  forget(upTo: number): void {
     let count = 0;
     for (const entry of this.#all) {
       if (this.#firstSeq + count > upTo) break;
       if (!entry.claim.isClosed && (!entry.claim.isHeld || entry.withheld)) break;
       // The sink is past it without a word of it: the user's data was erased.
-      entry.open = 0;
+      entry.settled.settleAll(entry.offset);
       if (entry.event !== null) this.#bytes -= entry.bytes;
-      passed(entry);
       count += 1;
     }
     if (count === 0) return;
     this.#all = this.#all.slice(count);
     this.#firstSeq += count;
-  }
-
-  /** How far the sink is in each partition of a claim of which something is here. */
-  progress(claim: Claim): ReadonlyMap<number, Progress> {
-    const all = new Map<number, { offset: number; isWhole: boolean; done: Stretch[] }>();
-    for (const entry of this.#all) {
-      if (entry.claim !== claim) continue;
-      const { partition, offset } = entry;
-      let of = all.get(partition);
-      if (of === undefined) all.set(partition, (of = { offset, isWhole: true, done: [] }));
-      if (entry.open > 0) {
-        of.isWhole = false;
-        continue;
-      }
-      if (of.isWhole) {
-        of.offset = offset + 1;
-        continue;
-      }
-      const last = of.done.at(-1);
-      if (last?.to === offset) of.done[of.done.length - 1] = { from: last.from, to: offset + 1 };
-      else of.done.push({ from: offset, to: offset + 1 });
-    }
-    return all;
   }
 }

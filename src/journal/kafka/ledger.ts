@@ -3,11 +3,12 @@ import type { IsErased } from '../../core/ingest.ts';
 import type { CountKind, EventHead, HourCount, JournalAccount } from '../../core/journal.ts';
 import { parseTarget } from '../../core/route.ts';
 import { NO_ROUTES } from '../../core/route-record.ts';
-import { decodeDone, type Progress } from './claim.ts';
 import type { Cluster, Read } from './cluster.ts';
+import { decodeAhead } from './commit-text.ts';
 import { readRange, recordAt } from './read-range.ts';
 import type { Kept } from './record.ts';
 import type { Records } from './records.ts';
+import { isSettledIn, type HandedOver } from './settled.ts';
 import { PartitionWindow, RELEASED, type Outline, type WindowOptions } from './window.ts';
 
 export interface LedgerOptions extends Omit<WindowOptions, 'now'> {
@@ -38,7 +39,7 @@ interface Span {
 export class Ledger {
   readonly #options: LedgerOptions;
   readonly #cluster: Cluster;
-  readonly #progress = new Map<string, ReadonlyMap<number, Progress>>();
+  readonly #progress = new Map<string, ReadonlyMap<number, HandedOver>>();
   /** Filled while the heads are read: the log is read once. */
   readonly #counts: HourCount[] = [];
   readonly #places = new Map<string, number>();
@@ -130,7 +131,7 @@ export class Ledger {
         yield records.map(([{ offset }, kept]) => ({
           ...headOf(kept, base + offset - first + 1),
           erased: this.#options.isErased(kept.event),
-          waits: sinksOf(kept.handling.only).filter((sink) => this.#waits(sink, partition, offset)),
+          waits: this.#waiting(kept, partition, offset),
         }));
       }
     }
@@ -190,15 +191,18 @@ export class Ledger {
     const committed = await groups.committed(await groups.coordinator(name), name, topic, partitions);
     const progress = Array.from(
       committed,
-      ([partition, { offset, text }]) => [partition, decodeDone(offset, text)] as const,
+      ([partition, { offset, text }]) => [partition, decodeAhead(offset, text)] as const,
     );
     this.#progress.set(sink, new Map(progress));
   }
 
-  #waits(sink: string, partition: number, offset: number): boolean {
-    const progress = this.#progress.get(sink)?.get(partition);
-    if (progress === undefined) return true;
-    return offset >= progress.offset && !progress.done.some(({ from, to }) => offset >= from && offset < to);
+  /** The sinks that have it still to have somewhere. */
+  #waiting({ handling: { only = [] } }: Kept, partition: number, offset: number): string[] {
+    const open = only.map(parseTarget).filter(({ sink, destination }) => {
+      const progress = this.#progress.get(sink)?.get(partition);
+      return progress === undefined || !isSettledIn(progress, offset, destination);
+    });
+    return [...new Set(open.map(({ sink }) => sink))];
   }
 
   /** Since when nothing has been deleted; 0 where nothing ever was. */

@@ -1,16 +1,19 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { MillraceError, messageOf } from '../../core/errors.ts';
-import { parseTarget } from '../../core/route.ts';
+import type { Handling } from '../../core/event.ts';
+import { formatTarget, parseTarget } from '../../core/route.ts';
 import type { SinkLog, SinkTrouble } from '../../core/sink.ts';
 import type { Bell } from '../../lib/bell.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import { decodeDone, type Claim, type Progress } from './claim.ts';
+import type { Claim } from './claim.ts';
 import type { Cluster, Fetched } from './cluster.ts';
+import { decodeAhead } from './commit-text.ts';
 import type { Entries } from './entries.ts';
 import type { Committed } from './groups.ts';
 import type { IdAt, Verdict } from './ids.ts';
-import type { Kept, SharedEvent } from './record.ts';
+import type { Kept } from './record.ts';
 import type { Looked, Records } from './records.ts';
+import { Settled, type Destination } from './settled.ts';
 import { PartitionWindow } from './window.ts';
 
 export interface ReadingOptions {
@@ -87,9 +90,15 @@ export class Reading {
 
   /**
    * Reads what lies in the partitions of a claim, until it is over.
+   * @param settled filled, by partition, with what is settled of them
    * @param committed how far the group is in them
    */
-  async read(claim: Claim, committed: ReadonlyMap<number, Committed>, reading: Cluster): Promise<void> {
+  async read(
+    claim: Claim,
+    settled: Map<number, Settled>,
+    committed: ReadonlyMap<number, Committed>,
+    reading: Cluster,
+  ): Promise<void> {
     const { topic } = this.#options;
     const { partitions } = claim;
     for (const partition of this.#windows.keys())
@@ -98,11 +107,10 @@ export class Reading {
     const unknown = partitions.filter((partition) => !committed.has(partition));
     // All that is for the sink says so: what came before it was thought of is not.
     const earliest = unknown.length === 0 ? NONE : await reading.offsets(topic, unknown, 'earliest');
-    const done = new Map<number, Progress>();
     const positions = new Map<number, number>();
     for (const partition of partitions) {
       const { offset, text } = committed.get(partition) ?? { offset: earliest.get(partition) ?? 0, text: '' };
-      done.set(partition, decodeDone(offset, text));
+      settled.set(partition, new Settled(decodeAhead(offset, text)));
       positions.set(partition, offset);
     }
     for (const [partition, offset] of positions) {
@@ -122,7 +130,7 @@ export class Reading {
       let isSealed = false;
       const stop = AbortSignal.any([claim.over, again.signal]);
       const loops = Array.from(byLeader, ([leader, own]) =>
-        this.#follow({ claim, reading, leader, topic: { name: topic, id }, own, positions, done }, stop)
+        this.#follow({ claim, reading, leader, topic: { name: topic, id }, own, positions, settled }, stop)
           .catch((error: unknown) => {
             const { group, log } = this.#options;
             if (stop.aborted) return;
@@ -142,7 +150,7 @@ export class Reading {
 
   /** Reads from one broker, for as long as it leads what is asked of it. */
   async #follow(what: Following, stop: AbortSignal): Promise<void> {
-    const { claim, reading, leader, topic, own, positions, done } = what;
+    const { claim, reading, leader, topic, own, positions, settled } = what;
     while (!stop.aborted) {
       if (!this.#hasRoom) {
         if (this.#around.entries.count >= MOST_ENTRIES) this.#options.flushSink();
@@ -160,7 +168,7 @@ export class Reading {
           const { partition, records } = fetched;
           const { looked, failure } = await this.#options.records.openUpTo(records);
           if (!claim.isHeld) return;
-          this.#take(claim, fetched, looked, done.get(partition) ?? { offset: 0, done: [] });
+          this.#take(claim, settled.get(partition), fetched, looked);
           const at = records[looked.length]?.offset ?? fetched.next;
           positions.set(partition, failure === null ? fetched.next : at);
           // Those behind it in the answer are of other partitions.
@@ -201,27 +209,42 @@ export class Reading {
     positions.set(partition, earliest);
   }
 
-  #take(claim: Claim, { partition, records }: Fetched, all: readonly Looked[], { done }: Progress): void {
-    const { name, onRecord } = this.#options;
+  #take(
+    claim: Claim,
+    settled: Settled | undefined,
+    { partition, records }: Fetched,
+    all: readonly Looked[],
+  ): void {
+    if (settled === undefined) return;
+    const { onRecord } = this.#options;
     const window = this.#windows.get(partition);
-    let stretch = 0;
     for (const [index, looked] of all.entries()) {
       const offset = records[index]?.offset ?? 0;
       const { outline, kept, use } = looked;
       const verdict = outline === null ? 'first' : (window?.note(outline) ?? 'first');
       onRecord?.({ partition, offset, kept, looked, ids: outline?.ids ?? [], verdict });
-      while ((done[stretch]?.to ?? Infinity) <= offset) stretch += 1;
-      const isDone = (done[stretch]?.from ?? Infinity) <= offset;
-      const targets =
-        kept === null || verdict !== 'first' || isDone
-          ? 0
-          : (kept.handling.only ?? []).filter((target) => parseTarget(target).sink === name).length;
-      const event: Omit<SharedEvent, 'seq'> | null =
-        kept === null || targets === 0
+      const due = kept === null || verdict !== 'first' ? NOBODY : this.#destinationsOf(kept);
+      // Whoever looks at each record settles each.
+      const open = settled.add(offset, onRecord === undefined ? due : EACH);
+      const event =
+        kept === null || onRecord !== undefined || open.length === 0
           ? null
-          : { ...kept.event, handling: kept.handling, again: kept.again, use };
-      this.#around.entries.add(claim, partition, offset, event, targets);
+          : { ...kept.event, handling: this.#handlingOf(kept, due, open), again: kept.again, use };
+      this.#around.entries.add({ claim, settled, offset, event });
     }
+  }
+
+  /** Those of this sink. */
+  #destinationsOf({ handling: { only = [] } }: Kept): readonly Destination[] {
+    const own = only.map(parseTarget).filter(({ sink }) => sink === this.#options.name);
+    return own.map(({ destination }) => destination);
+  }
+
+  /** For those that have it still to have. */
+  #handlingOf({ handling }: Kept, due: readonly Destination[], open: readonly Destination[]): Handling {
+    if (open.length === due.length) return handling;
+    const { name: sink } = this.#options;
+    return { ...handling, only: open.map((destination) => formatTarget({ sink, destination })) };
   }
 }
 
@@ -229,6 +252,8 @@ export class Reading {
 class Withheld extends Error {}
 
 const NONE: ReadonlyMap<number, number> = new Map();
+const NOBODY: readonly Destination[] = [];
+const EACH: readonly Destination[] = [null];
 
 interface Following {
   readonly claim: Claim;
@@ -238,5 +263,5 @@ interface Following {
   readonly own: readonly number[];
   /** Where to go on, by partition. */
   readonly positions: Map<number, number>;
-  readonly done: ReadonlyMap<number, Progress>;
+  readonly settled: ReadonlyMap<number, Settled>;
 }

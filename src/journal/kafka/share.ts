@@ -11,6 +11,7 @@ import { Commits } from './commits.ts';
 import { Entries } from './entries.ts';
 import { Membership } from './membership.ts';
 import { FETCH_WAIT, Reading, type ReadingOptions } from './reading.ts';
+import type { Destination, Settled } from './settled.ts';
 
 export interface ShareOptions extends ReadingOptions {
   readonly session: number;
@@ -109,22 +110,20 @@ export class Share implements EventLog {
     await this.#held?.commits.untilNoted(this.#abort.signal);
   }
 
-  delivered(_sink: string, { seq }: Pick<JournalEvent, 'seq'>): void {
-    this.#entries.settle(seq);
+  delivered(_sink: string, { seq }: Pick<JournalEvent, 'seq'>, destination: Destination): void {
+    this.#entries.settle(seq, destination);
     this.#held?.commits.confirmed();
   }
 
   moveCursor(_sink: string, seq: number): void {
-    this.#entries.forget(seq, ({ partition, offset, claim }) => {
-      if (claim === this.#held?.claim) this.#held.commits.passed(partition, offset);
-    });
+    this.#entries.forget(seq);
     this.#room.ring();
     this.#held?.commits.soon();
   }
 
   async addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void> {
     await this.#options.addDeadLetter(letter);
-    this.delivered(letter.sink, letter.event);
+    this.delivered(letter.sink, letter.event, letter.destination);
   }
 
   async flush(): Promise<void> {
@@ -191,11 +190,12 @@ export class Share implements EventLog {
     let isMember = false;
     try {
       const committed = await membership.committed(claim.partitions);
-      commits = new Commits(this.#entries, claim, membership, committed);
+      const settled = new Map<number, Settled>();
+      commits = new Commits(claim, membership, settled, committed);
       this.#held = { claim, commits };
       // Told to stop before there was anything to stop.
       if (this.#abort.signal.aborted) claim.end();
-      await this.#reading.read(claim, committed, reading);
+      await this.#reading.read(claim, settled, committed, reading);
       isMember = !this.#abort.signal.aborted;
     } finally {
       claim.end();

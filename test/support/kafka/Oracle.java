@@ -146,12 +146,12 @@ public final class Oracle {
     }
   }
 
-  /** committed GROUP: a line a partition: topic partition offset */
+  /** committed GROUP: a line a partition: topic partition offset text */
   private static void committed(String group, StringBuilder answer) throws Exception {
     try (Admin admin = Admin.create(properties)) {
       admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get().forEach((partition, offset) ->
           answer.append(partition.topic()).append(' ').append(partition.partition()).append(' ')
-              .append(offset.offset()).append('\n'));
+              .append(offset.offset()).append(' ').append(encode(offset.metadata().getBytes(StandardCharsets.UTF_8))).append('\n'));
     }
   }
 

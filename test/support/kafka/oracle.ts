@@ -80,10 +80,18 @@ export class KafkaOracle {
 
   /** The offset that a group has committed for each partition of a topic. */
   async committed(group: string, topic: string): Promise<ReadonlyMap<number, number>> {
+    return new Map((await this.#rows(group, topic)).map(([, at, offset]) => [Number(at), Number(offset)]));
+  }
+
+  /** What a group has written beside these. */
+  async noted(group: string, topic: string): Promise<ReadonlyMap<number, string>> {
+    const rows = await this.#rows(group, topic);
+    return new Map(rows.map(([, at, , text = '']) => [Number(at), String(decode(text) ?? '')]));
+  }
+
+  async #rows(group: string, topic: string): Promise<string[][]> {
     const rows = (await this.#ask(['committed', group])).map((line) => line.split(' '));
-    return new Map(
-      rows.filter(([name]) => name === topic).map(([, at, offset]) => [Number(at), Number(offset)]),
-    );
+    return rows.filter(([name]) => name === topic);
   }
 
   async leader(topic: string): Promise<number> {

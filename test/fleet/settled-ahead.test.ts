@@ -1,0 +1,173 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../support/folders.ts';
+import { describeOnKafka, type KafkaCluster } from '../support/kafka/cluster.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
+import { Receiver } from '../support/receiver.ts';
+import { ServeProcess } from '../support/serve-process.ts';
+import type { Serving } from '../support/serving.ts';
+import { until } from '../support/until.ts';
+import { Fleet } from './fleet.ts';
+
+const TYPE = join(import.meta.dirname, 'places-sink.js');
+const PARTITIONS = 2;
+
+/** A fleet with one sink that has places: what becomes of them is said by files. */
+class Places {
+  readonly folder: string;
+  readonly fleet: Fleet;
+  readonly #cluster: KafkaCluster;
+  /** Changed, a reload exchanges the sink. */
+  version = 1;
+  to = ['one:up', 'one:down', 'one:picky'];
+
+  private constructor(folder: string, cluster: KafkaCluster) {
+    this.folder = folder;
+    this.#cluster = cluster;
+    const { addresses, oracle } = cluster;
+    this.fleet = new Fleet({ folder, addresses, oracle, partitions: PARTITIONS });
+    onTestFinished(() => this.fleet.stop());
+  }
+
+  static async make(cluster: KafkaCluster): Promise<Places> {
+    const places = new Places(await temporaryFolder(), cluster);
+    await places.fleet.createTopics();
+    return places;
+  }
+
+  config(name: string): string {
+    const own = join(this.folder, name);
+    mkdirSync(own, { recursive: true });
+    const { folder, version, to } = this;
+    return writeConfig(own, {
+      journal: this.fleet.journal,
+      sinks: { one: { type: TYPE, folder, version } },
+      delivery: { retryInitial: '50ms', retryMax: '200ms' },
+      envelope: { userIds: 'text' },
+      routes: [{ match: '*', to }],
+    });
+  }
+
+  set(what: string, isSo: boolean): void {
+    if (isSo) writeFileSync(join(this.folder, what), '');
+    else rmSync(join(this.folder, what));
+  }
+
+  /** Ids, in the order and as often as they came. */
+  given(place: string): string[] {
+    const path = join(this.folder, `${place}.given`);
+    return existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(0, -1) : [];
+  }
+
+  async send(to: Serving, ...users: string[]): Promise<void> {
+    for (const user of users) await this.fleet.send(user, () => [to.url]);
+  }
+
+  /** Until it has tried in vain to send what waits. */
+  async tried(serving: Serving, events: number): Promise<void> {
+    await until('what waits to be tried', async () => {
+      const [sink] = (await serving.status()).sinks;
+      return (sink?.retried ?? 0) >= events && sink?.waiting === events;
+    });
+  }
+
+  async reload(serving: Serving, name: string): Promise<void> {
+    const before = reloads(serving);
+    this.version += 1;
+    this.config(name);
+    serving.signal('SIGHUP');
+    await until('the reload', () => reloads(serving) > before);
+  }
+
+  /** What the group says in words beside its offsets: how much of each partition each place has, while nothing is past. */
+  async noted(): Promise<ReadonlyMap<number, Record<string, number>>> {
+    const { oracle } = this.#cluster;
+    const notes = await oracle.noted(`${this.fleet.name}.one`, this.fleet.topic);
+    return new Map(
+      Array.from(notes, ([partition, text]) => {
+        const lanes = JSON.parse(text.replace(/^ahead: /, '') || '[]') as [string, string][];
+        return [
+          partition,
+          Object.fromEntries(lanes.map(([name, words]) => [name, parseInt(words.split(' ')[1] ?? '', 36)])),
+        ];
+      }),
+    );
+  }
+
+  /** Records of each partition. */
+  async records(): Promise<readonly number[]> {
+    const records = await this.#cluster.oracle.read(this.fleet.topic);
+    return Array.from(
+      { length: PARTITIONS },
+      (_, at) => records.filter(({ partition }) => partition === at).length,
+    );
+  }
+
+  async letters(): Promise<number> {
+    const { stdout } = await millrace(['dead-letters', 'list', '--json', '--config', this.config('cli')]);
+    return stdout.split('\n').length - 1;
+  }
+
+  async run(...args: string[]): Promise<void> {
+    const { code, stderr } = await millrace([...args, '--config', this.config('cli')]);
+    if (code !== 0) throw new Error(stderr);
+  }
+
+  async startProcess(name: string): Promise<ServeProcess> {
+    const process = new ServeProcess(this.config(name), {});
+    this.fleet.processes.add(process);
+    await process.listening();
+    return process;
+  }
+
+  async past(events: number): Promise<void> {
+    const { oracle } = this.#cluster;
+    await until('the sink to be past all', async () => {
+      const offsets = await oracle.committed(`${this.fleet.name}.one`, this.fleet.topic);
+      return [...offsets.values()].reduce((sum, each) => sum + each, 0) === events;
+    });
+  }
+}
+
+function reloads(serving: Serving): number {
+  return serving.logLines().filter(({ msg }) => /reload/.test(String(msg))).length;
+}
+
+const USERS = ['a', 'b', 'c', 'd', 'e', 'f'];
+const IDS = USERS.map((user) => `msg_${user}_1`);
+
+describeOnKafka('what is settled while one place is down', {}, (cluster) => {
+  test('stays settled over reloads, partitions that change hands, a stop and a kill', async () => {
+    const places = await Places.make(cluster);
+    places.set('down.down', true);
+    places.set('picky.refuses', true);
+    const first = await Receiver.start(places.config('b1'));
+    await places.send(first, ...USERS);
+    await until('the letters', async () => (await places.letters()) === USERS.length);
+    await places.run('dead-letters', 'drop', '--all');
+    await places.tried(first, USERS.length);
+    // By now nobody refuses: what comes back is delivered.
+    places.set('picky.refuses', false);
+    for (let n = 0; n < 2; n += 1) {
+      await places.reload(first, 'b1');
+      await places.tried(first, USERS.length);
+    }
+    const second = await places.startProcess('b2');
+    await until('it to have partitions', () => second.stderr.includes('has partitions'));
+    expect(await first.kill('SIGTERM')).toMatchObject({ code: 0 });
+    await places.tried(second, USERS.length);
+    const counts = await places.records();
+    await until('all of it to be noted', async () => {
+      const noted = await places.noted();
+      return counts.every((n, at) => ['up', 'picky'].every((place) => (noted.get(at)?.[place] ?? 0) === n));
+    });
+    await second.kill('SIGKILL');
+    const third = await Receiver.start(places.config('b3'));
+    await places.tried(third, USERS.length);
+    places.set('down.down', false);
+    await places.past(USERS.length);
+    for (const place of ['up', 'down', 'picky']) expect(places.given(place).toSorted(), place).toEqual(IDS);
+    expect(await places.letters()).toBe(0);
+  });
+});
