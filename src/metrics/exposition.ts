@@ -36,7 +36,7 @@ export function createExposition(): Exposition {
     // The registry asks a metric for no more than this.
     registry.registerMetric(metric as unknown as Metric);
   }
-  collectDefaultMetrics({ register: registry });
+  for (const metric of metricsOfProcess()) registry.registerMetric(metric);
   return {
     contentType: registry.contentType,
     render: (state) => {
@@ -44,6 +44,18 @@ export function createExposition(): Exposition {
       return registry.metrics();
     },
   };
+}
+
+let ofProcess: readonly Metric[] | null = null;
+
+/** A process is measured once, however many receivers it has had: what the client starts for it never ends. */
+function metricsOfProcess(): readonly Metric[] {
+  if (ofProcess === null) {
+    const registry = new Registry();
+    collectDefaultMetrics({ register: registry });
+    ofProcess = registry.getMetricsAsArray() as unknown as Metric[];
+  }
+  return ofProcess;
 }
 
 function valuesOf({ name, read }: MetricDefinition, state: MetricState): Value[] {
