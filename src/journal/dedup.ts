@@ -133,6 +133,8 @@ export class SeenIds {
     if (!this.#sealed.isSealing && this.#recent.size >= this.#size) {
       this.#sealed.begin(this.#recent, this.#lastAt, lastSeq);
       this.#recent = new Map();
+      // That takes as long as to write some rows.
+      return () => true;
     }
     return this.#seal(rows);
   }
@@ -265,8 +267,8 @@ export class SeenIds {
 
   #seal(rows: number): Apply<boolean> {
     let savedUpTo = 0;
-    const apply = this.#sealed.seal(rows, (members, lastSeq) => {
-      for (const { row } of members) if (row > 0) this.#deleteRecent.run(row);
+    const apply = this.#sealed.seal(rows, (stale, lastSeq) => {
+      for (const row of stale) this.#deleteRecent.run(row);
       savedUpTo = lastSeq;
       this.#saveUpTo(lastSeq);
     });

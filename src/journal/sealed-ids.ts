@@ -2,6 +2,9 @@ import type Database from 'better-sqlite3';
 import { BloomFilter } from '../lib/bloom.ts';
 import { DIGEST_BYTES, KEY_BYTES } from './segments/format.ts';
 
+/** Rows that one statement writes: to run it costs as much as a row does. */
+const SOME = 16;
+
 /** What is remembered under one key. */
 export interface Known {
   /** Of the bytes; null in older journals, which knew ids only, and where the event was erased. */
@@ -26,6 +29,8 @@ interface Sealing {
   readonly filter: BloomFilter;
   /** Buckets written. */
   done: number;
+  /** Rows of `recent_ids` that stand for what is written. */
+  stale: readonly number[];
 }
 
 /** Makes the memory what the transaction has made the database; to be called once that is committed. */
@@ -38,6 +43,7 @@ export type Apply<T = void> = () => T;
 export class SealedIds {
   readonly #db: Database.Database;
   readonly #insert;
+  readonly #insertSome;
   readonly #clear;
   readonly #find;
   readonly #delete;
@@ -49,7 +55,12 @@ export class SealedIds {
   constructor(db: Database.Database) {
     this.#db = db;
     this.#clear = db.prepare('DELETE FROM sealed_ids WHERE generation = ?');
-    this.#insert = db.prepare('INSERT OR REPLACE INTO sealed_ids (generation, hash, age) VALUES (?, ?, ?)');
+    const insert = (rows: number): Database.Statement =>
+      db.prepare(
+        `INSERT OR REPLACE INTO sealed_ids (generation, hash, age) VALUES ${Array(rows).fill('(?, ?, ?)').join(', ')}`,
+      );
+    this.#insert = insert(1);
+    this.#insertSome = insert(SOME);
     this.#delete = db.prepare('DELETE FROM sealed_ids WHERE generation = ? AND hash = ?');
     this.#shorten = db.prepare('UPDATE OR REPLACE sealed_ids SET hash = ? WHERE generation = ? AND hash = ?');
     this.#find = db.prepare(
@@ -94,20 +105,22 @@ export class SealedIds {
     const buckets = Array.from({ length: 256 }, (): string[] => []);
     for (const key of members.keys()) buckets[key.charCodeAt(0)]?.push(key);
     const filter = BloomFilter.sized(members.size);
-    this.#sealing = { generation: this.#next, buckets, members, lastAt, lastSeq, filter, done: 0 };
+    this.#sealing = { generation: this.#next, buckets, members, lastAt, lastSeq, filter, done: 0, stale: [] };
     this.#next += 1;
   }
 
   /**
    * Writes whole buckets until there are so many rows, or none is left; then the generation is complete, and `complete` is
-   * told of it. Inside a transaction.
+   * told of it, and of the rows of `recent_ids` that are not needed any more. Inside a transaction.
    * @returns whether there is more to do
    */
-  seal(rows: number, complete: (members: Iterable<Known>, lastSeq: number) => void): Apply<boolean> {
+  seal(rows: number, complete: (stale: readonly number[], lastSeq: number) => void): Apply<boolean> {
     const sealing = this.#sealing;
     if (sealing === null) return () => false;
     const { generation, buckets, members, filter, lastAt, lastSeq } = sealing;
     let { done } = sealing;
+    const stale = [...sealing.stale];
+    const values: (number | Buffer)[] = [];
     // Of one that was begun before a restart: an id can have come with other bytes since, and would be known by both.
     if (done === 0) this.#clear.run(generation);
     for (let written = 0; written < rows && done < buckets.length; done += 1) {
@@ -118,24 +131,35 @@ export class SealedIds {
         if (known === undefined) continue;
         const entry = Buffer.from(key + (known.digest ?? ''), 'latin1');
         filter.add(entry.readUInt32LE(0), entry.readUInt32LE(4));
-        this.#insert.run(generation, entry, lastAt - known.at);
+        values.push(generation, entry, lastAt - known.at);
+        if (known.row > 0) stale.push(known.row);
       }
       written += keys.length;
     }
+    this.#write(values);
     if (done < buckets.length)
       return () => {
         sealing.done = done;
+        sealing.stale = stale;
         return true;
       };
     this.#db
       .prepare('INSERT INTO generations (generation, last_at, ids, filter) VALUES (?, ?, ?, ?)')
       .run(generation, lastAt, members.size, filter.bytes);
-    complete(members.values(), lastSeq);
+    complete(stale, lastSeq);
     return () => {
       this.#generations.set(generation, { lastAt, filter });
       this.#sealing = null;
       return false;
     };
+  }
+
+  /** @param values three for each row */
+  #write(values: readonly (number | Buffer)[]): void {
+    let at = 0;
+    for (; at + 3 * SOME <= values.length; at += 3 * SOME)
+      this.#insertSome.run(values.slice(at, at + 3 * SOME));
+    for (; at < values.length; at += 3) this.#insert.run(values.slice(at, at + 3));
   }
 
   /** Takes a digest out of what is known under a key, and with `all` the key as well. Inside a transaction. */

@@ -217,7 +217,7 @@ test('what is forgotten has no digest in any state of a generation, and its id i
     commit(db, () => seen.saveAside());
     seen.committed();
     // Of the second generation a part is written, and the rest is not full.
-    if (n < 18) commit(db, () => seen.advance(1, 0));
+    if (n < 19) commit(db, () => seen.advance(1, 0));
   }
   // As a source of the service's pipelines has it.
   const message = named(JSON.stringify(['webhooks', null, 'x', 'id-19']), 'webhooks', 'body of id-19');
