@@ -8,6 +8,7 @@ export const MUTANTS = {
   'no dedup': [/kept === null \|\| verdict !== ["']first["']/, 'kept === null'],
   'no fencing': [/if \(!entry\.claim\.isHeld\) entry\.withheld = true;/, ''],
   'no bound': [/this\.#unnoted < MOST_UNNOTED \|\|/, 'true ||'],
+  'no commit': [/await this\.#membership\.commit\(this\.#claim, offsets\)/, 'true'],
   'offset first': [/Math\.min\(offset, open\.least\)/, 'offset'],
 } as const satisfies Record<string, readonly [RegExp, string]>;
 

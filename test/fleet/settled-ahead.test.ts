@@ -9,6 +9,7 @@ import { ServeProcess } from '../support/serve-process.ts';
 import type { Serving } from '../support/serving.ts';
 import { until } from '../support/until.ts';
 import { Fleet } from './fleet.ts';
+import { makeMutant } from './mutants.ts';
 
 const TYPE = join(import.meta.dirname, 'places-sink.js');
 const PARTITIONS = 2;
@@ -114,8 +115,8 @@ class Places {
     if (code !== 0) throw new Error(stderr);
   }
 
-  async startProcess(name: string): Promise<ServeProcess> {
-    const process = new ServeProcess(this.config(name), {});
+  async startProcess(name: string, main?: string): Promise<ServeProcess> {
+    const process = new ServeProcess(this.config(name), main === undefined ? {} : { main });
     this.fleet.processes.add(process);
     await process.listening();
     return process;
@@ -165,9 +166,58 @@ describeOnKafka('what is settled while one place is down', {}, (cluster) => {
     await second.kill('SIGKILL');
     const third = await Receiver.start(places.config('b3'));
     await places.tried(third, USERS.length);
+    const erased = await millrace(['erase', 'a', '--now', '--config', places.config('b3')]);
+    expect(erased.stdout + erased.stderr).toContain('the brokers keep what it had until');
     places.set('down.down', false);
     await places.past(USERS.length);
-    for (const place of ['up', 'down', 'picky']) expect(places.given(place).toSorted(), place).toEqual(IDS);
+    for (const place of ['up', 'picky']) expect(places.given(place).toSorted(), place).toEqual(IDS);
+    expect(places.given('down').toSorted()).toEqual(IDS.slice(1));
     expect(await places.letters()).toBe(0);
+  });
+
+  test('a dead letter counts whose maker was killed before it had committed that, and one that was dropped', async () => {
+    const places = await Places.make(cluster);
+    places.set('picky.refuses', true);
+    const { main, remove } = makeMutant('no commit');
+    onTestFinished(remove);
+    const first = await places.startProcess('b1', main);
+    await places.send(first, 'a', 'b', 'c');
+    await until('the letters', async () => (await places.letters()) === 3);
+    await places.run('dead-letters', 'drop', '--all');
+    await places.send(first, 'd', 'e', 'f');
+    await until('more letters', async () => (await places.letters()) === 3);
+    await first.kill('SIGKILL');
+    places.set('picky.refuses', false);
+    const second = await Receiver.start(places.config('b2'));
+    await places.send(second, 'g');
+    await places.past(7);
+    expect(places.given('picky').toSorted()).toEqual([...IDS, 'msg_g_1']);
+    expect(await places.letters()).toBe(3);
+    // It is another delivery once it is retried.
+    await places.run('dead-letters', 'retry', '--all');
+    await until('them to be delivered', () => places.given('picky').length === 10);
+    expect(await places.letters()).toBe(0);
+  });
+
+  test('who was paused and is refused when others have its events brings back no dead letter', async () => {
+    const places = await Places.make(cluster);
+    places.set('picky.refuses', true);
+    const first = await places.startProcess('b1');
+    const stalls = join(places.folder, 'picky.stalls');
+    writeFileSync(stalls, String(first.pid));
+    await places.send(first, 'a');
+    await until('it to be sending', () => existsSync(`${stalls}.begun`));
+    first.signal('SIGSTOP');
+    const second = await Receiver.start(places.config('b2'));
+    await until('the letter', async () => (await places.letters()) === 1);
+    await places.run('dead-letters', 'drop', '--all');
+    rmSync(stalls);
+    first.signal('SIGCONT');
+    await until('it to be refused', () => places.given('picky').length === 2);
+    await until('it to find that it is late', () => first.stderr.includes('others may have its partition'));
+    expect(await first.kill('SIGTERM')).toMatchObject({ code: 0 });
+    expect(await second.kill('SIGTERM')).toMatchObject({ code: 0 });
+    expect(await places.letters()).toBe(0);
+    expect(places.given('picky')).toEqual(['msg_a_1', 'msg_a_1']);
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { decodeAhead, encodeAhead } from '../../src/journal/kafka/commit-text.ts';
-import { isSettledIn, Settled, type Destination } from '../../src/journal/kafka/settled.ts';
+import { isSettledIn, Settled, withDeliveries, type Destination } from '../../src/journal/kafka/settled.ts';
 
 /** Nine in ten are for none, one or two of these; a long name takes room. */
 const PLACES: readonly Destination[] = [null, 'a', 'b "c"', 'd'.repeat(240)];
@@ -104,6 +104,26 @@ test('what lies behind one that waits is a few words, for each place that has th
   expect(read.offset).toBe(7);
   expect(new Set(read.ahead.keys())).toEqual(new Set(places));
   expect(read.ahead.get('projects/p/topics/t0')).toEqual([{ from: 7, to: 1000 }]);
+});
+
+function deliveries(all: readonly [Destination, number][]) {
+  return all.map(([destination, offset]) => ({ destination, offset }));
+}
+
+test('single deliveries count beside what was committed', () => {
+  const some = fc.array(fc.tuple(fc.constantFrom(...PLACES), fc.nat(60)), { maxLength: 40 });
+  fc.assert(
+    fc.property(some, some, fc.nat(20), (before, more, offset) => {
+      const none = { offset, ahead: new Map() };
+      const progress = withDeliveries(withDeliveries(none, deliveries(before)), deliveries(more));
+      // As it is committed, and read again.
+      const read = decodeAhead(offset, encodeAhead(progress));
+      const known = new Set([...before, ...more].map(([destination, at]) => name(at, destination)));
+      for (const place of PLACES)
+        for (let at = 0; at <= 62; at += 1)
+          expect(isSettledIn(read, at, place)).toBe(at < offset || known.has(name(at, place)));
+    }),
+  );
 });
 
 test('what is erased is settled everywhere', () => {

@@ -37,6 +37,11 @@ export class Claim {
     return this.#mode === 'held';
   }
 
+  /** Whether nobody else can have them yet: so long what was in flight may still be noted. */
+  get isOwn(): boolean {
+    return this.#mode !== 'closed' && this.#now() < this.#until;
+  }
+
   get isClosed(): boolean {
     return this.#mode === 'closed';
   }
@@ -54,6 +59,12 @@ export class Claim {
   end(): void {
     if (this.#mode === 'held') this.#mode = 'ended';
     this.#over.abort();
+  }
+
+  /** Others may have them. */
+  lose(): void {
+    this.#until = Number.NEGATIVE_INFINITY;
+    this.end();
   }
 
   close(): void {

@@ -90,6 +90,11 @@ export class Entries {
     return !entry.withheld;
   }
 
+  /** Whether what became of an event may still be noted: not when others may have its partition. */
+  mayNote(seq: number): boolean {
+    return this.#all[seq - this.#firstSeq]?.claim.isOwn !== false;
+  }
+
   /** One delivery of the event is confirmed, or is a dead letter. */
   settle(seq: number, destination: Destination): void {
     const entry = this.#all[seq - this.#firstSeq];

@@ -11,7 +11,15 @@ import { CHUNK, chunkKey, encodeChunk } from './window.ts';
 
 export interface KeeperOptions extends Pick<
   ShareOptions,
-  'group' | 'topic' | 'windowTopic' | 'session' | 'window' | 'maxBytes' | 'connect' | 'records'
+  | 'group'
+  | 'topic'
+  | 'windowTopic'
+  | 'deadLetterTopic'
+  | 'session'
+  | 'window'
+  | 'maxBytes'
+  | 'connect'
+  | 'records'
 > {
   /** Writes to the window's topic, to the partition of the same number. */
   readonly append: (partition: number, message: Message) => Promise<void>;

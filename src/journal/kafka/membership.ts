@@ -82,8 +82,7 @@ export class Membership {
       } catch (error) {
         if (this.#cluster.groups.isNamed(error, ...LOST)) {
           if (claim.isHeld) log.info({ group, reason: messageOf(error) }, 'partitions are changing hands');
-          claim.end();
-          if (!this.#cluster.groups.isNamed(error, 'REBALANCE_IN_PROGRESS')) return;
+          if (!this.#endedBy(claim, error)) return;
         } else this.#node = null;
       }
       // Looks at the clock: silence ends it as well.
@@ -110,7 +109,7 @@ export class Membership {
       );
       return true;
     } catch (error) {
-      if (this.#cluster.groups.isNamed(error, ...LOST)) claim.end();
+      if (this.#cluster.groups.isNamed(error, ...LOST)) this.#endedBy(claim, error);
       else this.#node = null;
       return false;
     }
@@ -130,6 +129,14 @@ export class Membership {
       signal,
       undefined,
     );
+  }
+
+  /** @returns whether it is still a member, and may hand over */
+  #endedBy(claim: Claim, error: unknown): boolean {
+    const isMember = this.#cluster.groups.isNamed(error, 'REBALANCE_IN_PROGRESS');
+    if (isMember) claim.end();
+    else claim.lose();
+    return isMember;
   }
 
   async #coordinator(): Promise<number> {

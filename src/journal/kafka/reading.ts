@@ -8,12 +8,13 @@ import { getOrMake } from '../../lib/get-or-make.ts';
 import type { Claim } from './claim.ts';
 import type { Cluster, Fetched } from './cluster.ts';
 import { decodeAhead } from './commit-text.ts';
+import { diedSince, type Died } from './died.ts';
 import type { Entries } from './entries.ts';
 import type { Committed } from './groups.ts';
 import type { IdAt, Verdict } from './ids.ts';
 import type { Kept } from './record.ts';
 import type { Looked, Records } from './records.ts';
-import { Settled, type Destination } from './settled.ts';
+import { Settled, withDeliveries, type Destination } from './settled.ts';
 import { PartitionWindow } from './window.ts';
 
 export interface ReadingOptions {
@@ -22,6 +23,7 @@ export interface ReadingOptions {
   readonly group: string;
   readonly topic: string;
   readonly windowTopic: string;
+  readonly deadLetterTopic: string;
   /** Milliseconds that an id is remembered. */
   readonly window: number;
   /** Body bytes that may wait here for the feed. */
@@ -107,22 +109,26 @@ export class Reading {
     const unknown = partitions.filter((partition) => !committed.has(partition));
     // All that is for the sink says so: what came before it was thought of is not.
     const earliest = unknown.length === 0 ? NONE : await reading.offsets(topic, unknown, 'earliest');
-    const positions = new Map<number, number>();
-    for (const partition of partitions) {
+    const handedOver = partitions.map((partition) => {
       const { offset, text } = committed.get(partition) ?? { offset: earliest.get(partition) ?? 0, text: '' };
-      settled.set(partition, new Settled(decodeAhead(offset, text)));
-      positions.set(partition, offset);
-    }
+      return [partition, decodeAhead(offset, text)] as const;
+    });
+    const positions = new Map(handedOver.map(([partition, { offset }]) => [partition, offset]));
+    let oldest = Infinity;
     for (const [partition, offset] of positions) {
       const make = (): PartitionWindow => new PartitionWindow(partition, { ...this.#options, now: Date.now });
       try {
-        await getOrMake(this.#windows, partition, make).cover(reading, offset, claim.over);
+        const time = await getOrMake(this.#windows, partition, make).cover(reading, offset, claim.over);
+        oldest = Math.min(oldest, time ?? Infinity);
       } catch (error) {
         // It is still a member: to leave would have all others begin anew, and they it.
         if (claim.over.aborted) return;
         throw error;
       }
     }
+    const died = await this.#diedSince(reading, oldest, claim.over);
+    for (const [partition, before] of handedOver)
+      settled.set(partition, new Settled(withDeliveries(before, died.get(partition) ?? [])));
     while (!claim.over.aborted) {
       const { id, leaders } = await reading.topic(topic, true);
       const byLeader = Map.groupBy(partitions, (partition) => leaders[partition] ?? -1);
@@ -146,6 +152,22 @@ export class Reading {
       const pause = isSealed ? LONG_PAUSE : PAUSE;
       await wait(pause, undefined, { signal: claim.over }).catch(() => undefined);
     }
+  }
+
+  /** By partition. Without it some are sent once more: that is better than to send nothing. */
+  async #diedSince(
+    reading: Cluster,
+    since: number,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<number, readonly Died[]>> {
+    const { name, deadLetterTopic, onRecord, log } = this.#options;
+    if (since === Infinity || onRecord !== undefined) return new Map();
+    const all = await diedSince(reading, deadLetterTopic, name, since, signal).catch((error: unknown) => {
+      if (!signal.aborted)
+        log.warn({ topic: deadLetterTopic, error: messageOf(error) }, 'dead letters cannot be read');
+      return [];
+    });
+    return Map.groupBy(all, ({ partition }) => partition);
   }
 
   /** Reads from one broker, for as long as it leads what is asked of it. */
@@ -229,7 +251,13 @@ export class Reading {
       const event =
         kept === null || onRecord !== undefined || open.length === 0
           ? null
-          : { ...kept.event, handling: this.#handlingOf(kept, due, open), again: kept.again, use };
+          : {
+              ...kept.event,
+              handling: this.#handlingOf(kept, due, open),
+              again: kept.again,
+              place: { partition, offset },
+              use,
+            };
       this.#around.entries.add({ claim, settled, offset, event });
     }
   }

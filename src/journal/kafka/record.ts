@@ -18,6 +18,12 @@ interface Rest {
   readonly letter?: Letter;
 }
 
+/** Where an event lies in the topic of events. */
+export interface Place {
+  readonly partition: number;
+  readonly offset: number;
+}
+
 /** What a dead letter says of the sink that refused it. */
 export interface Letter {
   readonly sink: string;
@@ -148,6 +154,8 @@ function isText(value: unknown): boolean {
 /** An event that came out of a topic. */
 export interface SharedEvent extends JournalEvent {
   readonly again?: string | null;
+  /** Where it lies. */
+  readonly place?: Place;
   /** The key that it was sealed with. */
   readonly use?: KeyRef | null;
 }

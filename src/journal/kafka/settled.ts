@@ -25,6 +25,28 @@ export function isSettledIn({ offset, ahead }: HandedOver, at: number, destinati
   return at < offset || isWithin(ahead.get(destination) ?? [], at);
 }
 
+/** With single deliveries beside. */
+export function withDeliveries(
+  { offset, ahead }: HandedOver,
+  settled: Iterable<{ readonly destination: Destination; readonly offset: number }>,
+): HandedOver {
+  const all = new Map(Array.from(ahead, ([destination, stretches]) => [destination, [...stretches]]));
+  for (const { destination, offset: from } of settled)
+    if (from >= offset) getOrMake(all, destination, () => []).push({ from, to: from + 1 });
+  return { offset, ahead: new Map(Array.from(all, ([destination, some]) => [destination, joined(some)])) };
+}
+
+/** Ascending, none touching the next. */
+function joined(stretches: readonly Stretch[]): readonly Stretch[] {
+  const found: Stretch[] = [];
+  for (const { from, to } of stretches.toSorted((one, other) => one.from - other.from)) {
+    const last = found.at(-1);
+    if (last === undefined || last.to < from) found.push({ from, to });
+    else found[found.length - 1] = { from: last.from, to: Math.max(last.to, to) };
+  }
+  return found;
+}
+
 /** What of one partition a sink has settled, while one claim to it lasts. */
 export class Settled {
   readonly #before: HandedOver;

@@ -121,7 +121,9 @@ export class Share implements EventLog {
     this.#held?.commits.soon();
   }
 
+  /** @throws when others may have its partition: they make the letter, and a person may have taken theirs out by now */
   async addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void> {
+    if (!this.#entries.mayNote(letter.event.seq)) throw new Error('others may have its partition');
     await this.#options.addDeadLetter(letter);
     this.delivered(letter.sink, letter.event, letter.destination);
   }

@@ -280,12 +280,13 @@ export class KafkaJournal implements EventStore, ErasableStore {
 
   #shareOptions(sink: string): ShareOptions {
     const { group, dedupWindow, maxWaiting, handOver, flushSink, ...options } = this.#options;
-    const { topic, windowTopic, session, connection, timeout, log, records } = options;
+    const { topic, windowTopic, deadLetterTopic, session, connection, timeout, log, records } = options;
     return {
       name: sink,
       group: `${group}.${sink}`,
       topic,
       windowTopic,
+      deadLetterTopic,
       session,
       window: dedupWindow,
       maxBytes: maxWaiting,

@@ -126,8 +126,11 @@ export class PartitionWindow {
     return isAgain && verdict === 'reused' ? 'first' : verdict;
   }
 
-  /** Reads what lies within the window before an offset, as far as it is not known. Throws when it cannot be read. */
-  async cover(cluster: Cluster, offset: number, signal: AbortSignal): Promise<void> {
+  /**
+   * Reads what lies within the window before an offset, as far as it is not known. Throws when it cannot be read.
+   * @returns when the record there was written; null when there is none yet
+   */
+  async cover(cluster: Cluster, offset: number, signal: AbortSignal): Promise<number | null> {
     const { topic, window, now, log } = this.#options;
     const { partition } = this;
     const began = now();
@@ -139,7 +142,7 @@ export class PartitionWindow {
     const from = Math.min(found === -1 ? offset : found, offset);
     const isKnown = this.#to > this.#from && this.#from <= from;
     const begin = isKnown ? Math.max(from, this.#to) : from;
-    if (begin >= offset) return;
+    if (begin >= offset) return first?.time ?? null;
     // What is read until it is told to stop is not read again.
     if (!isKnown) [this.#from, this.#to] = [from, from];
     const chunks = await this.#chunks(cluster, begin, offset, time, signal);
@@ -163,6 +166,7 @@ export class PartitionWindow {
     }
     if (this.#ids.size > 0)
       log.info({ topic, partition, ids: this.#ids.size, ms: Math.round(now() - began) }, 'window is read');
+    return first?.time ?? null;
   }
 
   /** Chunks by their first offset, as far as there are any. */
