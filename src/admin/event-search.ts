@@ -4,6 +4,7 @@ import type { EventSummary, SinkStatus } from '../core/operations.ts';
 import type { Target } from '../core/route.ts';
 import type { FoundEvent, SearchQuery, SearchResult } from '../core/search.ts';
 import type { Attempt } from '../metrics/deliveries.ts';
+import { summaryOf } from './operations.ts';
 
 /** Where an event is now. Of one that has passed all its sinks only its dead letters say more than `settled`. */
 export type EventState = 'waiting' | 'settled' | 'nowhere' | 'dead' | 'quarantined';
@@ -91,7 +92,8 @@ export class EventSearch {
       const { events: found, searched, of } = await this.#options.find(asked);
       for (const event of found) {
         const place = this.#stateOf(event, cursors);
-        if (state === undefined || place === state) events.push({ ...summaryOf(event), state: place });
+        if (state === undefined || place === state)
+          events.push({ ...summaryOf(event.seq, event, event.bytes), state: place });
         else others.note(event, place, this.#options.eraOf(event.seq));
       }
       const isEnd = found.length < query.limit;
@@ -117,7 +119,7 @@ export class EventSearch {
     const status = new Map(sinks().map((one) => [one.sink, one]));
     const { index, match } = routeOf(event.type);
     return {
-      event: { ...summaryOf({ ...event, bytes: event.body.length }), source: event.source },
+      event: { ...summaryOf(seq, event, event.body.length), source: event.source },
       journaled_at: isoOf(noted?.journaledAt),
       trace_id: event.handling.trace?.traceparent.slice(3, 35) ?? null,
       replay_id: event.handling.replayId ?? null,
@@ -160,7 +162,10 @@ export class EventSearch {
     while (before > after + 1 && found.length < limit && performance.now() <= end) {
       const least = Math.max(after, before - SET_ASIDE - 1);
       const page = await list({ ...query, after: least, before, limit: limit - found.length });
-      for (const one of page) found.push({ ...summaryOf(setAsideIn(one)), state });
+      for (const one of page) {
+        const event = 'event' in one ? one.event : one;
+        found.push({ ...summaryOf(one.key, event, one.bodyBytes ?? 0), state });
+      }
       // A page may be short of its limit, because its bytes are bounded.
       before = page.at(-1)?.key ?? least + 1;
     }
@@ -214,11 +219,6 @@ const MOST_OTHERS = 1000;
 
 const NOTHING = Buffer.alloc(0);
 
-function setAsideIn(one: DeadLetter | QuarantinedEvent): Summarised {
-  const event = 'event' in one ? one.event : one;
-  return { ...event, seq: one.key, bytes: one.bodyBytes ?? 0 };
-}
-
 type Addressed = { readonly sink: string; readonly destination: string | null };
 
 function isSame(one: Addressed, other: Addressed): boolean {
@@ -245,21 +245,6 @@ function stepOf({ sink, destination }: Addressed, { letter, attempts, hasPassed,
   if (done !== undefined) return { ...common, state: 'delivered', at: isoOf(done.at), reason: null };
   if (hasPassed) return { ...common, state: 'passed', at: null, reason: null };
   return { ...common, state: 'waiting', at: null, reason: trouble };
-}
-
-type Summarised = Omit<FoundEvent, 'source' | 'journaledAt'>;
-
-function summaryOf({ seq, id, type, team, user, clientUser, bytes, receivedAt }: Summarised): EventSummary {
-  return {
-    key: seq,
-    id,
-    received_at: new Date(receivedAt).toISOString(),
-    event_type: type,
-    team_id: team,
-    user_id: user,
-    client_user_id: clientUser,
-    bytes,
-  };
 }
 
 function isoOf(at: number | undefined): string | null {

@@ -221,17 +221,24 @@ function summarise(
   event: Event & { readonly bodyBytes?: number | undefined },
   bodies: boolean,
 ): EventSummary {
+  const { source, headers, body } = event;
+  const shown = bodies ? { body_base64: body.toString('base64'), source, headers } : {};
+  return { ...summaryOf(key, event, event.bodyBytes ?? body.length), ...shown };
+}
+
+export function summaryOf(
+  key: number,
+  { id, type, team, user, clientUser, receivedAt }: Omit<Event, 'source' | 'headers' | 'body'>,
+  bytes: number,
+): EventSummary {
   return {
     key,
-    id: event.id,
-    received_at: new Date(event.receivedAt).toISOString(),
-    event_type: event.type,
-    team_id: event.team,
-    user_id: event.user,
-    client_user_id: event.clientUser,
-    bytes: event.bodyBytes ?? event.body.length,
-    ...(bodies
-      ? { body_base64: event.body.toString('base64'), source: event.source, headers: event.headers }
-      : {}),
+    id,
+    received_at: new Date(receivedAt).toISOString(),
+    event_type: type,
+    team_id: team,
+    user_id: user,
+    client_user_id: clientUser,
+    bytes,
   };
 }

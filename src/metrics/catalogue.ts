@@ -1,4 +1,4 @@
-import type { SystemStatus } from '../core/operations.ts';
+import type { ReceiptsStatus, SystemStatus } from '../core/operations.ts';
 import type { SinkTrouble } from '../core/sink.ts';
 import {
   define,
@@ -249,22 +249,13 @@ export const METRICS: readonly MetricDefinition[] = [
     'millrace_receipts_witnessed_entries',
     'Entries of the log of receipts that a witness has signed, as far as this process knows.',
     ['witness'],
-    ({ status }) =>
-      (status.receiving?.receipts?.witnesses ?? []).map(({ name, entries }) => ({
-        labels: { witness: name },
-        value: entries,
-      })),
+    (state) => byWitness(state, ({ entries }) => entries),
   ),
-
   gauge(
     'millrace_receipts_refused',
     '1 while a witness says that it has signed another log than this one: deliveries are answered without receipts.',
     ['witness'],
-    ({ status }) =>
-      (status.receiving?.receipts?.witnesses ?? []).map(({ name, refuses }) => ({
-        labels: { witness: name },
-        value: +refuses,
-      })),
+    (state) => byWitness(state, ({ refuses }) => +refuses),
   ),
 
   archiveGauge(
@@ -321,6 +312,14 @@ function bySecret({ meter, secrets }: MetricState, read: (use: SecretUse | undef
     labels: { index: String(index) },
     value: read(meter.secrets.get(index)),
   }));
+}
+
+function byWitness(
+  { status }: MetricState,
+  read: (witness: ReceiptsStatus['witnesses'][number]) => number,
+): Sample[] {
+  const witnesses = status.receiving?.receipts?.witnesses ?? [];
+  return witnesses.map((witness) => ({ labels: { witness: witness.name }, value: read(witness) }));
 }
 
 /** One sample a code. */

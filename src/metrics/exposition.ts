@@ -26,15 +26,11 @@ export function createExposition(): Exposition {
   let current: MetricState | null = null;
   for (const definition of METRICS) {
     const { name, help, type } = definition;
-    const metric = {
-      name,
-      help,
-      type,
-      get: () =>
-        Promise.resolve({ name, help, type, values: current === null ? [] : valuesOf(definition, current) }),
+    const get = async () => {
+      return { name, help, type, values: current === null ? [] : valuesOf(definition, current) };
     };
     // The registry asks a metric for no more than this.
-    registry.registerMetric(metric as unknown as Metric);
+    registry.registerMetric({ name, help, type, get } as unknown as Metric);
   }
   for (const metric of metricsOfProcess()) registry.registerMetric(metric);
   return {

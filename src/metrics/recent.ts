@@ -2,15 +2,19 @@ import type { Ownership } from '../core/erasure.ts';
 import type { Event } from '../core/event.ts';
 
 /** What is shown of an event that has just come in; snake_case as in the archive, never its body. */
-export interface RecentEvent {
+export interface RecentEvent extends Head {
   /** Ascending; ask for what came after one you have seen. */
   readonly n: number;
   readonly outcome: 'accepted' | 'duplicate' | 'quarantined';
   /** Its place in the journal; null when it has none. */
   readonly seq: number | null;
+  readonly received_at: number;
+}
+
+/** What is told of any event. */
+export interface Head {
   readonly id: string;
   readonly source: string;
-  readonly received_at: number;
   readonly event_type: string;
   readonly team_id: string | null;
   readonly user_id: string | null;
@@ -32,14 +36,8 @@ export class RecentEvents {
       n: this.#count + 1,
       outcome,
       seq,
-      id: event.id,
-      source: event.source,
       received_at: event.receivedAt,
-      event_type: event.type,
-      team_id: event.team,
-      user_id: event.user,
-      client_user_id: event.clientUser,
-      bytes: event.body.length,
+      ...headOf(event),
     };
     this.#count += 1;
   }
@@ -65,4 +63,16 @@ export class RecentEvents {
     }
     return found;
   }
+}
+
+export function headOf(event: Event): Head {
+  return {
+    id: event.id,
+    source: event.source,
+    event_type: event.type,
+    team_id: event.team,
+    user_id: event.user,
+    client_user_id: event.clientUser,
+    bytes: event.body.length,
+  };
 }

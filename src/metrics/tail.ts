@@ -1,10 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { Event } from '../core/event.ts';
 import type { TailOutcome, TailRequest } from '../core/tail.ts';
-import type { RecentEvent } from './recent.ts';
-
-/** What is told of an event; never its body. */
-type Head = Omit<RecentEvent, 'n' | 'outcome' | 'seq' | 'received_at'>;
+import { headOf, type Head } from './recent.ts';
 
 /** What has happened, as it is kept for a watcher. */
 export interface TailEntry {
@@ -142,16 +139,4 @@ export function isWanted(
   const { event_type: type, user_id: user, client_user_id: clientUser } = event;
   if (types.length > 0 && !types.some((prefix) => type.startsWith(prefix))) return false;
   return users.length === 0 || users.some((id) => id === user || id === clientUser);
-}
-
-function headOf(event: Event): Head {
-  return {
-    id: event.id,
-    source: event.source,
-    event_type: event.type,
-    team_id: event.team,
-    user_id: event.user,
-    client_user_id: event.clientUser,
-    bytes: event.body.length,
-  };
 }
