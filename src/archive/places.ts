@@ -76,12 +76,12 @@ export function urlOf(text: string): string {
 }
 
 /** The names of files with events. */
-const DATA = /\.(?:(?:ndjson|jsonl|json)(?:\.gz|\.zst)?|records\.parquet)$/;
+export const HOLDS_EVENTS = /\.(?:(?:ndjson|jsonl|json)(?:\.gz|\.zst)?|records\.parquet)$/;
 
 function fileIn(text: string): [folder: string, file: string | null] {
   const url = urlOf(text);
   const place = parsePlace(url);
-  if (place.scheme === 'folder' || !DATA.test(place.prefix)) return [url, null];
+  if (place.scheme === 'folder' || !HOLDS_EVENTS.test(place.prefix)) return [url, null];
   const at = url.lastIndexOf('/');
   return [url.slice(0, at), url.slice(at + 1)];
 }

@@ -177,17 +177,8 @@ export class Checkpoint {
 }
 
 function newState(plan: BackfillPlan, loadedAt: string): State {
-  const run = randomBytes(6).toString('hex');
-  return {
-    plan,
-    loadedAt,
-    run,
-    triggers: false,
-    triggered: {},
-    without: {},
-    checked: false,
-    followed: false,
-  };
+  const nothing = { triggers: false, triggered: {}, without: {}, checked: false, followed: false };
+  return { plan, loadedAt, run: randomBytes(6).toString('hex'), ...nothing };
 }
 
 /** For another try of those who failed: what the service has to say of them may be another thing now. */

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { ERASED_USER } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
 import { isCalendarDay } from '../lib/calendar-day.ts';
+import { isUuid } from '../lib/uuid.ts';
 import { isInShard, type Shard } from './shard.ts';
 
 /** What one backfill is to fetch. Two runs with equal plans make equal files. */
@@ -33,13 +34,11 @@ export interface Task {
 }
 
 const DAY = 86_400_000;
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** @throws MillraceError usage, naming what is wrong */
 export function makePlan(plan: BackfillPlan): BackfillPlan {
   const users = [...new Set(plan.users.map((user) => user.trim().toLowerCase()))].filter(Boolean).toSorted();
-  for (const user of users)
-    if (!UUID.test(user)) throw new MillraceError('usage', `user ${user} is not a UUID`);
+  for (const user of users) if (!isUuid(user)) throw new MillraceError('usage', `user ${user} is not a UUID`);
   const { shard } = plan;
   const own = shard === undefined ? users : users.filter((user) => isInShard(user, shard));
   const [since, until] = [dayOf('--since', plan.since), dayOf('--until', plan.until)];
@@ -73,15 +72,8 @@ export function countTasks({ users, providers, since, until, windowDays }: Backf
 }
 
 /** Tells whether a folder belongs to this plan. */
-export function planId({
-  users,
-  providers,
-  since,
-  until,
-  windowDays,
-  shard,
-  triggerOnly,
-}: BackfillPlan): string {
+export function planId(plan: BackfillPlan): string {
+  const { users, providers, since, until, windowDays, shard, triggerOnly } = plan;
   const text = JSON.stringify({ users, providers, since, until, windowDays, shard, triggerOnly });
   return hash('sha256', text, 'hex').slice(0, 16);
 }

@@ -1,6 +1,7 @@
 import PQueue from 'p-queue';
 import { systemClock, type Clock } from '../core/clock.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { ServiceError } from '../service/errors.ts';
 import { assemble } from './assemble.ts';
@@ -124,13 +125,21 @@ async function pullAll(
       provider === null ? undefined : checkpoint.state.without[connectionKey({ user, provider })];
     if (without !== undefined) return without;
     const folder = checkpoint.taskFolder(task.index);
+    const finished = finishedTask(folder);
+    if (finished !== null) return finished;
     const given = { _loaded_at: checkpoint.state.loadedAt };
-    return finishedTask(folder) ?? pullWithTries({ service, task, folder, given, clock, signal });
+    try {
+      return await withTries(() => pullMeals(service, task, folder, signal, { given }), clock, signal);
+    } catch (error) {
+      // A user whose answer cannot be had is an outcome; a service that refuses us altogether is an error, and so is our own disk.
+      if (signal.aborted || !(error instanceof ServiceError)) throw error;
+      if (error.status === 401 || error.status === 403) throw error;
+      return { status: 'failed', reason: messageOf(error) };
+    }
   };
   for (const task of tasksOf(plan)) {
     // A queue for each provider: one that is slow or throttled does not hold up the others.
-    let queue = queues.get(task.provider);
-    if (queue === undefined) queues.set(task.provider, (queue = new PQueue({ concurrency })));
+    const queue = getOrMake(queues, task.provider, () => new PQueue({ concurrency }));
     await queue.onSizeLessThan(concurrency * 2);
     if (signal.aborted) break;
     const done = queue.add(() => one(task));
@@ -144,27 +153,6 @@ async function pullAll(
   return results;
 }
 
-interface TaskWork {
-  readonly service: ServiceClient;
-  readonly task: Task;
-  readonly folder: string;
-  /** What is said in every row. */
-  readonly given: Readonly<Record<string, string>>;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-}
-
-/** A user whose answer cannot be had is an outcome; a service that refuses us altogether is an error, and so is our own disk. */
-async function pullWithTries({ service, task, folder, given, clock, signal }: TaskWork): Promise<Result> {
-  try {
-    return await withTries(() => pullMeals(service, task, folder, signal, { given }), clock, signal);
-  } catch (error) {
-    if (signal.aborted || !(error instanceof ServiceError)) throw error;
-    if (error.status === 401 || error.status === 403) throw error;
-    return { status: 'failed', reason: messageOf(error) };
-  }
-}
-
 function summarise(
   plan: BackfillPlan,
   results: ReadonlyMap<number, Result>,
@@ -173,8 +161,8 @@ function summarise(
 ): BackfillSummary {
   const sum = (of: 'meals' | 'meal_items' | 'rejects'): number =>
     outcomes.reduce((total, outcome) => total + outcome[of], 0);
-  const usersWith = (status: Outcome['status']): string[] => [
-    ...new Set(outcomes.filter((outcome) => outcome.status === status).map(({ user_id }) => user_id)),
+  const usersOf = (is: (outcome: Outcome) => boolean): string[] => [
+    ...new Set(outcomes.filter(is).map(({ user_id }) => user_id)),
   ];
   const count = { done: 0, failed: 0, not_connected: 0, not_pulled: 0 };
   for (const { status } of outcomes) count[status] += 1;
@@ -185,10 +173,10 @@ function summarise(
     meals: sum('meals'),
     meal_items: sum('meal_items'),
     rejects: sum('rejects'),
-    failed_users: usersWith('failed'),
-    kept_users: [...new Set(outcomes.filter(({ kept }) => kept === true).map(({ user_id: user }) => user))],
-    not_connected_users: usersWith('not_connected'),
-    not_pulled_users: usersWith('not_pulled'),
+    failed_users: usersOf(({ status }) => status === 'failed'),
+    kept_users: usersOf(({ kept }) => kept === true),
+    not_connected_users: usersOf(({ status }) => status === 'not_connected'),
+    not_pulled_users: usersOf(({ status }) => status === 'not_pulled'),
     outcomes: count,
     unknown_fields: [...new Set(unknown)].toSorted(),
     files,

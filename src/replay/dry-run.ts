@@ -41,10 +41,8 @@ export async function dryRun(
           if (!routes.has(type)) routes.set(type, targets.map(formatTarget));
         } catch (error) {
           counter.tally = addTallies(counter.tally, A_PROBLEM);
-          onProblem({
-            where: candidate.where,
-            reason: `the event cannot be pseudonymised: ${messageOf(error)}`,
-          });
+          const reason = `the event cannot be pseudonymised: ${messageOf(error)}`;
+          onProblem({ where: candidate.where, reason });
         }
       }
     }

@@ -1,5 +1,6 @@
 import { BACKSLASH, CLOSE_BRACE, QUOTE } from '../lib/json-text.ts';
-import { isUuid, type Selection } from './selection.ts';
+import { isUuid } from '../lib/uuid.ts';
+import type { Selection } from './selection.ts';
 
 const TO_LOWER = 0x20;
 const ID = Buffer.from('{"id":"');
@@ -80,12 +81,13 @@ function after(line: Buffer, at: number, literal: Buffer): number {
   return at + literal.length;
 }
 
-export function isAt(line: Buffer, at: number, literal: Buffer): boolean {
-  return after(line, at, literal) > 0;
+/** Whether the line begins as the files sink begins every line: then what is wrong with it is damage. */
+export function isRecord(line: Buffer): boolean {
+  return after(line, endOfText(line, after(line, 0, ID)), SOURCE) > 0;
 }
 
 /** The index after the quote that ends a text without escapes before `to`, else -1. */
-export function endOfText(line: Buffer, at: number, to = line.length): number {
+function endOfText(line: Buffer, at: number, to = line.length): number {
   if (at < 0) return -1;
   for (let i = at; i < to; i += 1) {
     const byte = line[i];

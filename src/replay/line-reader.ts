@@ -5,7 +5,7 @@ import type { Line } from '../lib/lines.ts';
 import type { Validator } from '../validate/envelope.ts';
 import { parseBlobName } from './blob-name.ts';
 import { foreignEvent, isRewrittenRecord } from './foreign-event.ts';
-import { endOfText, HeadFilter, isAt } from './head-filter.ts';
+import { HeadFilter, isRecord } from './head-filter.ts';
 import { compileSelection, type Matcher, type Selection } from './selection.ts';
 import { takerOf, type Take, type Taken } from './take.ts';
 
@@ -19,8 +19,6 @@ export interface Reading {
   readonly isErased?: IsErased | undefined;
 }
 
-const ID = Buffer.from('{"id":"');
-const SOURCE = Buffer.from(',"source":"');
 const CARRIAGE_RETURN = 13;
 
 /** Turns lines and small files into the events that a selection takes. */
@@ -100,8 +98,3 @@ export class LineReader {
 }
 
 const NO_END = { ok: false, reason: 'the line has no end' } as const;
-
-/** Whether the line begins as the files sink begins every line: then what is wrong with it is damage. */
-function isRecord(line: Buffer): boolean {
-  return isAt(line, 0, ID) && isAt(line, endOfText(line, ID.length), SOURCE);
-}

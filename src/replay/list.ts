@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { nameOf, type ArchiveListing, type ArchivePlace, type FileState } from '../archive/place.ts';
-import { listArchive, type Places } from '../archive/places.ts';
+import { HOLDS_EVENTS, listArchive, type Places } from '../archive/places.ts';
 import { finishedNames } from '../archive/read.ts';
 import { MANIFEST, OPEN_FOLDER, PART_EXTENSION } from '../core/archive.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
@@ -11,9 +11,6 @@ import { parseBlobName } from './blob-name.ts';
 import { passOverBy } from './pass-over.ts';
 import type { Selection } from './selection.ts';
 import type { FileUnit, Unit } from './unit.ts';
-
-/** Names of files that hold events, in an archive made by others. */
-const DATA = /\.(?:(?:ndjson|jsonl|json)(?:\.gz|\.zst)?|records\.parquet)$/;
 
 export interface Listing {
   /** Where archives are opened. */
@@ -51,7 +48,7 @@ async function* listFolder(root: string, listing: Listing): AsyncGenerator<Unit>
   for (const entry of entries.toSorted((one, other) => (one.name < other.name ? -1 : 1))) {
     const path = join(root, entry.name);
     if (entry.isDirectory()) yield* listFolder(path, listing);
-    else if (!DATA.test(entry.name)) continue;
+    else if (!HOLDS_EVENTS.test(entry.name)) continue;
     else if (entry.isFile()) yield await unitOf(listing.places.at(root), entry.name);
     else yield { kind: 'unreadable', where: path, reason: NOT_FOLLOWED };
   }
@@ -66,7 +63,7 @@ async function* listObjects(url: string, about: Listing): AsyncGenerator<Unit> {
   }
   const { place, files, parts, claims, others } = listing;
   const data = listing.isFolder
-    ? [files, parts, claims, others].flat().filter((name) => DATA.test(name))
+    ? [files, parts, claims, others].flat().filter((name) => HOLDS_EVENTS.test(name))
     : files;
   for (const file of data.toSorted()) yield await unitOf(place, file);
 }

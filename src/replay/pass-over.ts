@@ -29,10 +29,6 @@ function holdsNothing(entry: ManifestLine, { types, since, until }: Selection): 
     return false;
   if (since !== null && Date.parse(entry.last_received_at) < since) return true;
   if (until !== null && Date.parse(entry.first_received_at) >= until) return true;
-  return (
-    types.length > 0 &&
-    !Object.keys(entry.types).some(
-      (type) => type === SEALED_TYPE || types.some((prefix) => type.startsWith(prefix)),
-    )
-  );
+  const isAsked = (type: string): boolean => types.some((prefix) => type.startsWith(prefix));
+  return types.length > 0 && !Object.keys(entry.types).some((type) => type === SEALED_TYPE || isAsked(type));
 }

@@ -1,7 +1,8 @@
 import { createHmac } from 'node:crypto';
 import type { Event } from '../core/event.ts';
+import { isUuid, uuidOfHash } from '../lib/uuid.ts';
 import { rewriteBody } from './rewrite-body.ts';
-import { lowerUuid, isUuid } from './selection.ts';
+import { lowerUuid } from './selection.ts';
 
 /** How events are made fit for another system than the one they were made in. */
 export interface PseudonymiserOptions {
@@ -87,10 +88,6 @@ export class Pseudonymiser {
     const mac = createHmac('sha256', this.#options.key ?? '')
       .update(`${kind}\0${canonical}`)
       .digest();
-    if (!isUuid(id)) return `pseudonym-${mac.toString('hex', 0, 16)}`;
-    mac[6] = ((mac[6] ?? 0) & 0x0f) | 0x80;
-    mac[8] = ((mac[8] ?? 0) & 0x3f) | 0x80;
-    const hex = mac.toString('hex', 0, 16);
-    return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+    return isUuid(id) ? uuidOfHash(mac) : `pseudonym-${mac.toString('hex', 0, 16)}`;
   }
 }

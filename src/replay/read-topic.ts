@@ -9,11 +9,7 @@ import { type Letter, StepMaker, type Step, type Unit } from './unit.ts';
 export interface TopicLog {
   spans(since: number | null): Promise<readonly Span[]>;
   /** What comes after `after`, up to and including `upTo`: each event once, in order. */
-  pages(
-    partition: number,
-    range: { readonly after: number; readonly upTo: number },
-    signal: AbortSignal,
-  ): AsyncIterable<TopicPage>;
+  pages(partition: number, range: Omit<Span, 'partition'>, signal: AbortSignal): AsyncIterable<TopicPage>;
 }
 
 interface Span {

@@ -1,4 +1,5 @@
 import type { Envelope } from '../core/event.ts';
+import { isUuid } from '../lib/uuid.ts';
 
 /** Which events a replay takes. Empty lists take all; times are milliseconds since the epoch. */
 export interface Selection {
@@ -12,15 +13,9 @@ export interface Selection {
   readonly until: number | null;
 }
 
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
 /** A UUID is the same in either case; another id is not. */
 export function lowerUuid(id: string): string {
-  return UUID.test(id) ? id.toLowerCase() : id;
-}
-
-export function isUuid(id: string): boolean {
-  return UUID.test(id);
+  return isUuid(id) ? id.toLowerCase() : id;
 }
 
 /** `undated`: all but the time is as asked for, and nobody knows the time. */

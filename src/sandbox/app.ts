@@ -9,7 +9,6 @@ import type { World } from './world.ts';
 /** Any number of connections can be submitted at once: a million UUIDs are 39 MB. */
 const LARGEST_BODY = '64mb';
 
-/** The service as an express application. */
 export function createSandboxApp(world: World): Express {
   const app = express();
   app.disable('x-powered-by');
@@ -56,10 +55,7 @@ function refuse(response: Response, error: unknown): void {
 
 /** For what express throws, mostly while it reads a body. */
 function refusalOf(error: unknown): Refusal {
-  const { status = 500, type = '' } = (typeof error === 'object' ? error : {}) as {
-    status?: number;
-    type?: string;
-  };
+  const { status = 500, type = '' } = Object(error) as { status?: number; type?: string };
   if (type === 'entity.parse.failed')
     return new Refusal(422, [{ loc: ['body'], msg: 'JSON decode error', type: 'json_invalid' }]);
   return new Refusal(status, status < 500 ? messageOf(error) : 'Internal Server Error');

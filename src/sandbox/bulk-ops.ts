@@ -1,4 +1,4 @@
-import type { FaultOptions, Faults } from './faults.ts';
+import type { Faults } from './faults.ts';
 import { Lane } from './lane.ts';
 import { PROVIDERS, USUAL } from './providers.ts';
 import type { Pulls } from './pulls.ts';
@@ -22,27 +22,28 @@ export interface BulkOp {
 
 type SavedOp = Omit<BulkOp, 'done'>;
 
+export interface BulkOpsOptions {
+  readonly timers: Timers;
+  readonly users: Users;
+  readonly pulls: Pulls;
+  readonly faults: Faults;
+  readonly state: State;
+}
+
 /** Persistent background operations. Each provider has a lane, so that operations of one provider share its rate. */
 export class BulkOps {
-  readonly #timers: Timers;
-  readonly #users: Users;
-  readonly #pulls: Pulls;
-  readonly #faults: FaultOptions;
+  readonly #world: BulkOpsOptions;
   readonly #lanes = new Map<string, Lane>();
   readonly #endings = new Map<BulkOp, () => void>();
-  readonly #state: State;
   readonly #ops: Shelf<BulkOp>;
   /** The users of operations that are not over, apart from what changes with each trigger: they can be a million. */
   readonly #waiting: Shelf<readonly [sequence: number, users: readonly string[]]>;
   readonly #turns: Shelf<readonly [provider: string, notBefore: number]>;
 
   /** Goes on with the operations of an earlier run, no faster than their providers allow. */
-  constructor(timers: Timers, users: Users, pulls: Pulls, faults: Faults, state: State) {
-    this.#timers = timers;
-    this.#faults = faults.options;
-    this.#users = users;
-    this.#pulls = pulls;
-    this.#state = state;
+  constructor(world: BulkOpsOptions) {
+    const { state } = world;
+    this.#world = world;
     this.#waiting = state.shelf('bulk op users');
     this.#turns = state.shelf('lanes');
     this.#ops = state.shelf<BulkOp, SavedOp>('bulk ops', {
@@ -62,13 +63,13 @@ export class BulkOps {
   /** Enqueues a trigger for each user. Users without a connection to the provider are passed over, and counted. */
   enqueue(teamId: string, provider: string, userIds: readonly string[]): BulkOp {
     const op = this.#begin({
-      sequence: this.#state.next('bulk op'),
+      sequence: this.#world.state.next('bulk op'),
       teamId,
       provider,
       status: 'in_progress',
       pending: userIds.length,
       processed: 0,
-      startedAt: this.#timers.stamp(),
+      startedAt: this.#world.timers.stamp(),
       endedAt: null,
     });
     this.#waiting.put(op.sequence, [op.sequence, userIds]);
@@ -108,9 +109,9 @@ export class BulkOps {
     if (op.status !== 'in_progress') return;
     op.pending -= 1;
     op.processed += 1;
-    const user = this.#users.find(op.teamId, userId);
+    const user = this.#world.users.find(op.teamId, userId);
     if (user?.connections.some(({ provider }) => provider === op.provider) === true) {
-      this.#pulls.start(user, op.provider);
+      this.#world.pulls.start(user, op.provider);
     }
     const fate = this.#fateOf(op);
     if ((fate === 'aborted' || fate === 'failure') && op.processed >= op.pending) this.#end(op, fate);
@@ -119,7 +120,7 @@ export class BulkOps {
   }
 
   #fateOf({ sequence }: BulkOp): 'stuck' | 'aborted' | 'failure' | 'lucky' {
-    const { stuckOps = 0, abortedOps = 0, failedOps = 0 } = this.#faults;
+    const { stuckOps = 0, abortedOps = 0, failedOps = 0 } = this.#world.faults.options;
     if (sequence <= stuckOps) return 'stuck';
     if (sequence <= stuckOps + abortedOps) return 'aborted';
     return sequence <= stuckOps + abortedOps + failedOps ? 'failure' : 'lucky';
@@ -128,7 +129,7 @@ export class BulkOps {
   #end(op: BulkOp, status: BulkOp['status']): void {
     if (op.status !== 'in_progress') return;
     op.status = status;
-    op.endedAt = this.#timers.stamp();
+    op.endedAt = this.#world.timers.stamp();
     this.#endings.get(op)?.();
     this.#endings.delete(op);
     this.#waiting.delete(op.sequence);
@@ -138,7 +139,7 @@ export class BulkOps {
   #laneOf(provider: string, notBefore = 0): Lane {
     const throttle = PROVIDERS[provider] ?? USUAL;
     const onTurn = (next: number): void => this.#turns.put(provider, [provider, next]);
-    const lane = this.#lanes.get(provider) ?? new Lane(throttle, this.#timers, notBefore, onTurn);
+    const lane = this.#lanes.get(provider) ?? new Lane(throttle, this.#world.timers, notBefore, onTurn);
     this.#lanes.set(provider, lane);
     return lane;
   }

@@ -1,11 +1,12 @@
 import { z, type ZodType } from 'zod';
 import { isCalendarDay } from '../lib/calendar-day.ts';
+import { UUID } from '../lib/uuid.ts';
 import { Refusal } from './refusal.ts';
 
 /** A UUID of any version. */
 export const uuid = z
   .string()
-  .regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i, 'Input should be a valid UUID')
+  .regex(UUID, 'Input should be a valid UUID')
   .transform((value) => value.toLowerCase());
 
 /** A whole number in a query, with bounds that hold inclusively. */
@@ -50,13 +51,10 @@ export const repeated = z.union([z.string().transform((one) => [one]), z.array(z
 export function check<T>(schema: ZodType<T>, value: unknown, part: 'path' | 'query' | 'body'): T {
   const result = schema.safeParse(value ?? {});
   if (result.success) return result.data;
+  const { issues } = result.error;
   throw new Refusal(
     422,
-    result.error.issues.map(({ path, message, code }) => ({
-      loc: [part, ...path],
-      msg: message,
-      type: code,
-    })),
+    issues.map(({ path, message, code }) => ({ loc: [part, ...path], msg: message, type: code })),
   );
 }
 

@@ -43,18 +43,13 @@ const EXHAUSTED = 'message.attempt.exhausted';
 export class Events {
   /** Events sent so far, by type. */
   readonly counts = new Map<string, number>();
-  readonly #endpoints: Endpoints;
-  readonly #sender: WebhookSender;
-  readonly #pipelines: Pipelines | null;
+  readonly #options: EventsOptions;
   readonly #waiting: Shelf<Unpublished>;
-  readonly #commit: () => void;
 
   /** Publishes what an earlier run had not; what is for a pipeline that is not here now waits on. */
-  constructor({ endpoints, sender, pipelines, state, commit }: EventsOptions) {
-    this.#endpoints = endpoints;
-    this.#sender = sender;
-    this.#pipelines = pipelines;
-    this.#commit = commit;
+  constructor(options: EventsOptions) {
+    const { sender, pipelines, state } = options;
+    this.#options = options;
     this.#waiting = state.shelf<Unpublished, SavedMessage>('messages', {
       dump: ({ message, ...rest }) => {
         return { ...rest, message: { ...message, body: message.body.toString('base64') } };
@@ -92,13 +87,14 @@ export class Events {
   /** Sends a body as it is. */
   send(subject: Pick<Subject, 'id' | 'teamId'>, message: Message): string {
     const { id, type, body } = message;
+    const { endpoints, sender, pipelines } = this.#options;
     this.counts.set(type, (this.counts.get(type) ?? 0) + 1);
-    for (const endpoint of this.#endpoints.list(subject.teamId)) {
+    for (const endpoint of endpoints.list(subject.teamId)) {
       const { eventTypes } = endpoint;
       const wanted = eventTypes.length === 0 || eventTypes.some((prefix) => type.startsWith(prefix));
-      if (wanted && !endpoint.disabled) this.#sender.send(endpoint, message);
+      if (wanted && !endpoint.disabled) sender.send(endpoint, message);
     }
-    for (const destination of this.#pipelines?.destinations ?? []) {
+    for (const destination of pipelines?.destinations ?? []) {
       const event = { id, type, teamId: subject.teamId, userId: subject.id, body, at: Date.now() };
       void this.#publish(destination, etlMessage(destination, event), id);
     }
@@ -109,12 +105,12 @@ export class Events {
     const place = `${id} ${destination.name}`;
     this.#waiting.put(place, { id, destination: destination.name, message });
     try {
-      await this.#pipelines?.publish(destination, message);
+      await this.#options.pipelines?.publish(destination, message);
     } catch {
       // It was refused for good.
     }
     this.#waiting.delete(place);
-    this.#commit();
+    this.#options.commit();
   }
 }
 

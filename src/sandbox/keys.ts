@@ -35,7 +35,6 @@ export class Keys {
     return key;
   }
 
-  /** API keys of a team. */
   ofTeam(teamId: string): Key[] {
     return this.#keys.all().filter(({ kind, teamIds }) => kind === 'api' && teamIds[0] === teamId);
   }

@@ -45,20 +45,12 @@ export function newDeliveryId(): string {
 
 function dataOf(type: string, n: number, user: string): object {
   if (type.startsWith('historical.')) {
-    return {
-      user_id: user,
-      start_date: '2026-01-01',
-      end_date: '2026-06-30',
-      provider: 'made_up',
-      is_final: true,
-    };
+    const range = { start_date: '2026-01-01', end_date: '2026-06-30' };
+    return { user_id: user, ...range, provider: 'made_up', is_final: true };
   }
   if (type.startsWith('lab_report.')) {
-    return {
-      id: randomUUID(),
-      status: type.endsWith('created') ? 'started' : 'completed',
-      failure_reason: null,
-    };
+    const status = type.endsWith('created') ? 'started' : 'completed';
+    return { id: randomUUID(), status, failure_reason: null };
   }
   if (type.includes('.meal.')) return meal(n, user);
   return { id: randomUUID(), user_id: user, sequence: n, note: 'made up' };

@@ -24,7 +24,6 @@ export interface Call<Bearer> {
 /** JSON of the answer, with status 200 unless another was set; null when the operation has written all of it. */
 export type Reply = object | null;
 
-/** One operation of the service. */
 export interface Operation {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** As express writes it: `/v2/user/:user_id`. */

@@ -49,7 +49,6 @@ export interface NewOrder {
   readonly way: Order['way'];
 }
 
-/** Orders of all teams. */
 export class Orders {
   readonly #world: OrdersOptions;
   /** By number. */

@@ -21,7 +21,6 @@ export function randomOf(...names: readonly Name[]): () => number {
   };
 }
 
-/** One of the values. */
 export function pick<T>(random: () => number, values: readonly [T, ...T[]]): T {
   return values[Math.floor(random() * values.length)] ?? values[0];
 }

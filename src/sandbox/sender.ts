@@ -38,7 +38,6 @@ export interface Message {
   readonly body: Buffer;
 }
 
-/** One HTTP attempt at a delivery. */
 export interface Attempt {
   readonly message: Message;
   readonly endpoint: Endpoint;
@@ -107,7 +106,6 @@ export class WebhookSender {
     this.#enqueue(this.#keep({ endpoint, message, number: 1, due: this.#options.timers.clock.now() }));
   }
 
-  /** Called after each attempt. */
   onAttempt(listener: (attempt: Attempt) => void): void {
     this.#listeners.push(listener);
   }

@@ -94,7 +94,6 @@ export class Users {
     if (!user.erased) this.#changed.put(user.index, user);
   }
 
-  /** Adds a connection. */
   connect(user: User, provider: string, createdAt: string): void {
     addConnection(user, provider, createdAt);
     this.save(user);
@@ -235,7 +234,6 @@ function addConnection(user: User, provider: string, createdAt: string): void {
   if (!user.sources.includes(provider)) user.sources.push(provider);
 }
 
-/** A user as the service shows it. */
 export function userJson(user: User): object {
   return {
     user_id: user.id,

@@ -37,7 +37,7 @@ export function createWorld(options: ResolvedSandbox, state: State) {
   const sender = new WebhookSender({ timers, endpoints, signingNow: options.signingNow, state, commit });
   const events = new Events({ endpoints, sender, pipelines, state, commit });
   const pulls = new Pulls({ timers, events, plan: mealPlan, faults, users, userPlan: plan, state });
-  const bulkOps = new BulkOps(timers, users, pulls, faults, state);
+  const bulkOps = new BulkOps({ timers, users, pulls, faults, state });
   const labs = new Labs(seed, team.id, teams.orgId);
   const orders = new Orders({ timers, events, labs, teams, users, seed, state });
   const parsingJobs = new ParsingJobs({ timers, events, users, seed, state });

@@ -1,7 +1,7 @@
 import { isCalendarDay } from '../lib/calendar-day.ts';
+import { isUuid } from '../lib/uuid.ts';
 import { ServiceInputError } from './errors.ts';
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 const DATE_TIME = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?$/;
 
@@ -9,7 +9,7 @@ type Optional<T> = T | undefined;
 
 /** @throws ServiceInputError unless the value is a UUID of any version, or missing */
 export function uuid<T extends Optional<string>>(parameter: string, value: T): T {
-  return need(parameter, value, (one) => UUID.test(one), 'a UUID');
+  return need(parameter, value, isUuid, 'a UUID');
 }
 
 /** @throws ServiceInputError unless it is a calendar day `YYYY-MM-DD` */

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Envelope } from '../core/event.ts';
 import type { InvalidReason } from '../core/ingest.ts';
+import { UUID } from '../lib/uuid.ts';
 import { Scanner } from './scan.ts';
 import { invalidReason, type InvalidCode } from './invalid-reasons.ts';
 
@@ -70,7 +71,6 @@ export type Validator = (body: Buffer, known?: Partial<Envelope>) => Validation;
 type Parts = Readonly<Record<keyof Envelope, unknown>>;
 type Refuse = (code: InvalidCode) => void;
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
 const CONTROL = /[\u0000-\u001f\u007f-\u009f]/;
 const MAX_TYPE = 256;
@@ -186,7 +186,7 @@ function isTextId(value: unknown): value is string {
 }
 
 function isUuid(value: unknown): value is string {
-  return typeof value === 'string' && value.length === 36 && UUID.test(value);
+  return typeof value === 'string' && UUID.test(value);
 }
 
 /** The validator that the keys under `envelope` of a config ask for. */
