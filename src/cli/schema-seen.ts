@@ -2,12 +2,12 @@ import { Command } from 'commander';
 import { EXIT } from '../core/errors.ts';
 import type { SchemaType } from '../core/schema.ts';
 import { changesSince, compareReports, type TypeDrift } from '../schema/compare.ts';
+import { inColumns } from '../lib/columns.ts';
 import { changesToDocumented } from '../schema/documented.ts';
 import { hasColours, styled, type Style } from './colour.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { addKeyOptions } from './key-options.ts';
 import { onlyTypes, readReport, seenOf, type SeenOptions } from './seen.ts';
-import { renderTable } from './table.ts';
 
 const DOCUMENTED = 'service-spec';
 
@@ -38,17 +38,13 @@ export async function printSeen(type: string | undefined, options: SeenOptions, 
   }
   if (types.length === 0) note(io, 'no events were seen yet');
   else if (types.length === 1 || type !== undefined) print(io, types.map(textOf).join('\n\n'));
-  else
-    print(
-      io,
-      renderTable(
-        ['TYPE', 'EVENTS', 'FIELDS', 'FIRST SEEN', 'LAST SEEN'],
-        types.map((each) => {
-          const fields = `${each.fields.length}${each.full ? '+' : ''}`;
-          return [each.type, String(each.events), fields, day(each.first_seen), day(each.last_seen)];
-        }),
-      ),
-    );
+  else {
+    const rows = types.map((each) => {
+      const fields = `${each.fields.length}${each.full ? '+' : ''}`;
+      return [each.type, String(each.events), fields, day(each.first_seen), day(each.last_seen)];
+    });
+    print(io, inColumns([['TYPE', 'EVENTS', 'FIELDS', 'FIRST SEEN', 'LAST SEEN'], ...rows]));
+  }
 }
 
 function textOf(seenType: SchemaType): string {
@@ -62,7 +58,8 @@ function textOf(seenType: SchemaType): string {
     day(field.first_seen),
     day(field.last_seen),
   ]);
-  return `${type}: ${seen}, first ${day(first)}, last ${day(last)}${more}\n${renderTable(['FIELD', 'KINDS', 'IN', 'FIRST SEEN', 'LAST SEEN'], rows)}`;
+  const table = inColumns([['FIELD', 'KINDS', 'IN', 'FIRST SEEN', 'LAST SEEN'], ...rows]);
+  return `${type}: ${seen}, first ${day(first)}, last ${day(last)}${more}\n${table}`;
 }
 
 /** To the second. */

@@ -1,4 +1,4 @@
-import { visible } from '../lib/visible.ts';
+import { inColumns } from '../lib/columns.ts';
 import { hasColours, styled } from './colour.ts';
 import { note, print, type Io } from './io.ts';
 import type { CommonFlags } from './config-options.ts';
@@ -17,20 +17,6 @@ export function printList<T>(
 
 /** A table on stdout; on a terminal its heading stands out. */
 export function printTable(io: Io, header: readonly string[], rows: readonly (readonly string[])[]): void {
-  const [heading = '', ...lines] = renderTable(header, rows).split('\n');
+  const [heading = '', ...lines] = inColumns([header, ...rows]).split('\n');
   io.stdout.write([styled('bold', heading, hasColours(io.stdout, io.env)), ...lines, ''].join('\n'));
-}
-
-/** Lines of left-aligned columns, two spaces apart. Control characters are shown, never sent to the terminal. */
-export function renderTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const cells = [header, ...rows].map((row) => row.map(visible));
-  const widths = header.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
-  return cells
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
 }

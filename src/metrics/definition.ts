@@ -40,24 +40,25 @@ export interface MetricDefinition {
   readonly read: (state: MetricState) => Sample['value'] | Iterable<Sample>;
 }
 
+export type Unnamed = Omit<MetricDefinition, 'name'>;
 type Read = MetricDefinition['read'];
 
 /** @param rest its labels, if it has any, and what it reads */
 export function define(type: MetricDefinition['type']) {
-  return (name: string, help: string, ...rest: [Read] | [readonly string[], Read]): MetricDefinition => {
+  return (help: string, ...rest: [Read] | [readonly string[], Read]): Unnamed => {
     const [labels, read] = rest.length === 1 ? [[], rest[0]] : rest;
-    return { name, type, help, labels, read };
+    return { type, help, labels, read };
   };
 }
 
 /** Defines metrics that are there only where receipts are given. */
 export function ofReceipts(type: MetricDefinition['type']) {
-  return (name: string, help: string, valueOf: (receipts: ReceiptsStatus) => number): MetricDefinition => {
+  return (help: string, valueOf: (receipts: ReceiptsStatus) => number): Unnamed => {
     const read: Read = ({ status }) => {
       const receipts = status.receiving?.receipts ?? null;
       return receipts === null ? [] : valueOf(receipts);
     };
-    return { name, type, help, labels: [], read };
+    return { type, help, labels: [], read };
   };
 }
 
@@ -66,10 +67,10 @@ export function ofSinks<T extends { readonly sink: string }>(
   type: MetricDefinition['type'],
   list: (state: MetricState) => readonly T[],
 ) {
-  return (name: string, help: string, valueOf: (each: T) => number): MetricDefinition => {
+  return (help: string, valueOf: (each: T) => number): Unnamed => {
     const read: Read = (state) =>
       list(state).map((each) => ({ labels: { sink: each.sink }, value: valueOf(each) }));
-    return { name, type, help, labels: ['sink'], read };
+    return { type, help, labels: ['sink'], read };
   };
 }
 

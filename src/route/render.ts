@@ -1,4 +1,5 @@
 import { leavingText, type Route, type Target } from '../core/route.ts';
+import { inColumns } from '../lib/columns.ts';
 import { formatBytes } from '../lib/units.ts';
 import { visible } from '../lib/visible.ts';
 import type { Explanation, SkippedRule } from './explain.ts';
@@ -18,7 +19,7 @@ export function renderRoutes(routes: readonly Route[]): string {
     ]);
   });
   if (!routes.some(({ match }) => match.includes('*'))) rows.push(['', '(anything else)', '(nowhere)', '']);
-  return columns([['ROUTE', 'MATCH', 'SINK', 'DESTINATION', ...(anyLess ? ['LEAVES'] : [])], ...rows]);
+  return inColumns([['ROUTE', 'MATCH', 'SINK', 'DESTINATION', ...(anyLess ? ['LEAVES'] : [])], ...rows]);
 }
 
 /** An explanation as a few lines of text. */
@@ -32,8 +33,8 @@ export function renderExplanation(explanation: Explanation): string {
   ]);
   return [
     visible(type),
-    columns(facts),
-    ...(others.length === 0 ? [] : ['  not used:', columns(others, '  ')]),
+    inColumns(facts),
+    ...(others.length === 0 ? [] : ['  not used:', inColumns(others, '  ')]),
   ].join('\n');
 }
 
@@ -67,19 +68,4 @@ function reasonOf({ reason, matches }: SkippedRule): string {
 
 function approximate(bytes: number): string {
   return `about ${formatBytes(Math.round(bytes / 1024) * 1024)}`;
-}
-
-/** Pads every column but the last to its widest cell. */
-function columns(texts: readonly (readonly string[])[], indent = ''): string {
-  const rows = texts.map((row) => row.map(visible));
-  const widths: number[] = [];
-  for (const row of rows)
-    row.forEach((cell, column) => (widths[column] = Math.max(widths[column] ?? 0, cell.length)));
-  const line = (row: readonly string[]): string =>
-    indent +
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd();
-  return rows.map(line).join('\n');
 }

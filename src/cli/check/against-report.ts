@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts';
 import type { Fate, Move, TargetCount } from '../../route/compare.ts';
+import { inColumns } from '../../lib/columns.ts';
 import { visible } from '../../lib/visible.ts';
-import { renderTable } from '../table.ts';
 
 /** What `check --against` found; its JSON is this. */
 export interface AgainstReport {
@@ -68,7 +68,7 @@ export function renderAgainst(report: AgainstReport): string {
   const rows = targets.map(({ target, current: now, next: then }) =>
     current === null ? [target, number(then)] : [target, number(now), number(then)],
   );
-  return [...lines, '', renderTable(head, rows)].join('\n');
+  return [...lines, '', inColumns([head, ...rows])].join('\n');
 }
 
 function moveLines({ from, to, events, examples }: Move, all: number): string[] {

@@ -1,7 +1,7 @@
 import type { ReconcileReport } from '../../reconcile/report.ts';
 import type { ServiceReport } from '../../reconcile/service-side.ts';
+import { inColumns } from '../../lib/columns.ts';
 import { visible } from '../../lib/visible.ts';
-import { renderTable } from '../table.ts';
 
 /** A table of the sinks, then what limits the answer, then what does not add up. */
 export function renderReconciliation(report: ReconcileReport): string {
@@ -25,7 +25,7 @@ export function renderReconciliation(report: ReconcileReport): string {
     sink.counted_from,
     ...columns.map((column) => String(sink[column])),
   ]);
-  const lines = [`received from ${since} to ${until}`, '', renderTable(header, rows), ''];
+  const lines = [`received from ${since} to ${until}`, '', inColumns([header, ...rows]), ''];
   const say = (line: string): void => void lines.push(visible(line));
   for (const { sink, copies, sealed } of sinks) {
     if (copies > 0) say(`${sink}: ${copies} repeated records`);
