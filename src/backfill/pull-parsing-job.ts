@@ -22,13 +22,12 @@ export async function pullParsingJob(
 ): Promise<PullSummary> {
   const resource = {
     table: 'parsing_jobs',
-    needs: null,
-    takes: [],
-    async *fetch() {
-      let text = '';
-      await service.parsingJobs.get(job, { signal, onText: (written) => (text = written) });
-      yield { text: `[${text}]`, given };
-    },
+    fetch: () =>
+      async function* () {
+        let text = '';
+        await service.parsingJobs.get(job, { signal, onText: (written) => (text = written) });
+        yield { text: `[${text}]`, given };
+      },
   };
   const summary = await pullReference(service, resource, {
     query: NOTHING,

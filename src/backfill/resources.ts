@@ -34,15 +34,14 @@ export type Answer =
 export interface Resource {
   readonly table: string;
   /** Of what it needs at least one. */
-  readonly needs: 'users' | 'zipCodes' | 'jobs' | null;
+  readonly needs?: 'users' | 'zipCodes' | 'jobs';
   /** What it takes beside that. */
-  readonly takes: readonly (keyof ReferenceQuery)[];
-  readonly fetch: (
-    service: ServiceClient,
-    query: ReferenceQuery,
-    signal: AbortSignal,
-  ) => AsyncGenerator<Answer>;
+  readonly takes?: readonly (keyof ReferenceQuery)[];
+  readonly fetch: (service: ServiceClient, query: ReferenceQuery) => Answers;
 }
+
+/** All that the service answers, one after the other. */
+type Answers = (signal: AbortSignal) => AsyncGenerator<Answer>;
 
 const PAGE = 100;
 /** The most users of a page. */
@@ -52,191 +51,159 @@ const USERS_PAGE = 500;
 export const RESOURCES: Readonly<Record<string, Resource>> = {
   users: {
     table: 'users',
-    needs: null,
     takes: ['users'],
-    fetch: (service, { users }, signal) =>
+    fetch: (service, { users }) =>
       users.length === 0
-        ? pages(
-            'users',
-            (_, options, offset) => service.users.list({ offset, limit: USERS_PAGE }, options),
-            signal,
-          )
-        : each('user', users, (user, options) => service.users.get(user, options), signal),
+        ? pages('users', (_, options, offset) => service.users.list({ offset, limit: USERS_PAGE }, options))
+        : each('user', users, (user, options) => service.users.get(user, options)),
   },
   insurance: {
     table: 'insurance',
     needs: 'users',
-    takes: [],
-    fetch: (service, { users }, signal) =>
-      each(
-        'insurance of user',
-        users,
-        (user, options) => service.users.latestInsurance(user, options),
-        signal,
-        (user) => ({ user_id: user }),
-      ),
+    fetch: (service, { users }) => {
+      const call: CallFor = (user, options) => service.users.latestInsurance(user, options);
+      return each('insurance of user', users, call, (user) => ({ user_id: user }));
+    },
   },
   'lab-tests': {
     table: 'lab_tests',
-    needs: null,
-    takes: [],
-    fetch: ({ labs }, _query, signal) => once((options) => labs.tests(options), signal),
+    fetch: ({ labs }) => once((options) => labs.tests(options)),
   },
   markers: {
     table: 'markers',
-    needs: null,
     takes: ['labTests', 'addOns', 'labSlug'],
-    fetch: ({ labs }, { labTests: labTestIds, addOns: addOnProviderIds, labSlug }, signal) => {
+    fetch: ({ labs }, { labTests: labTestIds, addOns: addOnProviderIds, labSlug }) => {
       const set = { labTestIds, ...(addOnProviderIds.length === 0 ? {} : { addOnProviderIds }) };
       const isSet = labTestIds.length + addOnProviderIds.length > 0;
-      const call = (n: number, options: ReadOptions): Promise<object> => {
+      return pages('markers', (n, options) => {
         const page = { page: n + 1, size: PAGE };
         if (isSet) return labs.orderSetMarkers(set, page, options);
         return labs.markers(labSlug === undefined ? page : { ...page, labSlug }, options);
-      };
-      return pages('markers', call, signal);
+      });
     },
   },
   'lab-accounts': {
     table: 'lab_accounts',
-    needs: null,
     takes: ['labAccount', 'status'],
-    fetch: ({ labs }, { labAccount: labAccountId, status }, signal) =>
-      once((options) => labs.accounts(given({ labAccountId, status }), options), signal),
+    fetch: ({ labs }, { labAccount: labAccountId, status }) =>
+      once((options) => labs.accounts(given({ labAccountId, status }), options)),
   },
   areas: {
     table: 'areas',
     needs: 'zipCodes',
     takes: ['radius', 'labs', 'labAccount'],
-    fetch: ({ labs }, { zipCodes, radius, labs: named, labAccount: labAccountId }, signal) => {
+    fetch: ({ labs }, { zipCodes, radius, labs: named, labAccount: labAccountId }) => {
       const more = given({ radius, labAccountId, labs: named.length === 0 ? undefined : named });
-      return each(
-        'area',
-        zipCodes,
-        (zipCode, options) => labs.areaInfo({ zipCode, ...more }, options),
-        signal,
-      );
+      return each('area', zipCodes, (zipCode, options) => labs.areaInfo({ zipCode, ...more }, options));
     },
   },
   orders: {
     table: 'orders',
-    needs: null,
     takes: ['interpretation'],
-    fetch: ({ orders }, { interpretation }, signal) => {
+    fetch: ({ orders }, { interpretation }) => {
       const filter = given({ interpretation });
-      return pages(
-        'orders',
-        (n, options) => orders.list({ page: n + 1, size: PAGE, ...filter }, options),
-        signal,
-      );
+      return pages('orders', (n, options) => orders.list({ page: n + 1, size: PAGE, ...filter }, options));
     },
   },
   'parsing-jobs': {
     table: 'parsing_jobs',
     needs: 'jobs',
-    takes: [],
-    fetch: ({ parsingJobs }, { jobs }, signal) =>
-      each('parsing job', jobs, (job, options) => parsingJobs.get(job, options), signal),
+    fetch: ({ parsingJobs }, { jobs }) =>
+      each('parsing job', jobs, (job, options) => parsingJobs.get(job, options)),
   },
   'bulk-ops': {
     table: 'bulk_ops',
-    needs: null,
-    takes: [],
-    fetch: ({ bulk }, _query, signal) =>
-      cursored(
-        'bulk operations',
-        (cursor, options) => bulk.listOps({ pageSize: 50, ...given({ cursor }) }, options),
-        signal,
+    fetch: ({ bulk }) =>
+      cursored('bulk operations', (cursor, options) =>
+        bulk.listOps({ pageSize: 50, ...given({ cursor }) }, options),
       ),
   },
   'historical-pulls': {
     table: 'historical_pulls',
-    needs: null,
     takes: ['users', 'provider'],
-    async *fetch({ pulls }, { users, provider }, signal) {
-      for (const userId of users.length === 0 ? [undefined] : users) {
-        yield* cursored(
-          'historical pulls',
-          (cursor, options) => pulls.status(given({ userId, provider, cursor }), options),
-          signal,
-        );
-      }
-    },
+    fetch: ({ pulls }, { users, provider }) =>
+      async function* (signal) {
+        for (const userId of users.length === 0 ? [undefined] : users) {
+          const call: CursorCall = (cursor, options) =>
+            pulls.status(given({ userId, provider, cursor }), options);
+          yield* cursored('historical pulls', call)(signal);
+        }
+      },
   },
 };
 
+type CallFor = (id: string, options: ReadOptions) => Promise<object>;
+type PageCall = (page: number, options: ReadOptions, seen: number) => Promise<object>;
+type CursorCall = (
+  cursor: string | undefined,
+  options: ReadOptions,
+) => Promise<{ readonly data: readonly unknown[]; readonly next_cursor?: string | null }>;
+
 /** Page after page, until the service has told of all. */
-async function* pages(
-  list: string,
-  call: (page: number, options: ReadOptions, seen: number) => Promise<object>,
-  signal: AbortSignal,
-): AsyncGenerator<Answer> {
-  const count = new PageCount();
-  let step: PageStep = 'more';
-  for (let page = 0; step === 'more'; page += 1) {
-    const next = await count.next(() => exactly((options) => call(page, options, count.seen), signal));
-    if (next === null) break;
-    const { answer, text } = next;
-    const [found, total, size, limit] = [list, 'total', 'size', 'limit'].map((name): unknown =>
-      Reflect.get(answer, name),
-    );
-    const items: readonly unknown[] = Array.isArray(found) ? found : [];
-    const full = [size, limit].find((one) => typeof one === 'number') ?? PAGE;
-    step = count.add(items, total, full);
-    if (items.length > 0 && step !== 'repeated') yield { text, given: {} };
-  }
-  if (count.problem !== null) yield { incomplete: `${list}: ${count.problem}` };
+function pages(list: string, call: PageCall): Answers {
+  return async function* (signal) {
+    const count = new PageCount();
+    let step: PageStep = 'more';
+    for (let page = 0; step === 'more'; page += 1) {
+      const next = await count.next(() => exactly((options) => call(page, options, count.seen), signal));
+      if (next === null) break;
+      const { answer, text } = next;
+      const [found, total, size, limit] = [list, 'total', 'size', 'limit'].map((name): unknown =>
+        Reflect.get(answer, name),
+      );
+      const items: readonly unknown[] = Array.isArray(found) ? found : [];
+      const full = [size, limit].find((one) => typeof one === 'number') ?? PAGE;
+      step = count.add(items, total, full);
+      if (items.length > 0 && step !== 'repeated') yield { text, given: {} };
+    }
+    if (count.problem !== null) yield { incomplete: `${list}: ${count.problem}` };
+  };
 }
 
 /** Page after page, as long as there is a cursor to the next one. */
-async function* cursored(
-  list: string,
-  call: (
-    cursor: string | undefined,
-    options: ReadOptions,
-  ) => Promise<{ readonly data: readonly unknown[]; readonly next_cursor?: string | null }>,
-  signal: AbortSignal,
-): AsyncGenerator<Answer> {
-  const seen = new Set<string>();
-  for (let cursor: string | undefined; ;) {
-    const { answer, text } = await exactly((options) => call(cursor, options), signal);
-    if (answer.data.length > 0) yield { text, given: {} };
-    cursor = answer.next_cursor ?? '';
-    if (cursor === '') return;
-    if (seen.has(cursor)) {
-      yield { incomplete: `${list}: the service named the cursor ${cursor} twice` };
-      return;
+function cursored(list: string, call: CursorCall): Answers {
+  return async function* (signal) {
+    const seen = new Set<string>();
+    for (let cursor: string | undefined; ;) {
+      const { answer, text } = await exactly((options) => call(cursor, options), signal);
+      if (answer.data.length > 0) yield { text, given: {} };
+      cursor = answer.next_cursor ?? '';
+      if (cursor === '') return;
+      if (seen.has(cursor)) {
+        yield { incomplete: `${list}: the service named the cursor ${cursor} twice` };
+        return;
+      }
+      seen.add(cursor);
     }
-    seen.add(cursor);
-  }
+  };
 }
 
 /** One answer that is a list in `data`. */
-async function* once(
-  call: (options: ReadOptions) => Promise<{ readonly data: readonly unknown[] }>,
-  signal: AbortSignal,
-): AsyncGenerator<Answer> {
-  const { answer, text } = await exactly(call, signal);
-  if (answer.data.length > 0) yield { text, given: {} };
+function once(call: (options: ReadOptions) => Promise<{ readonly data: readonly unknown[] }>): Answers {
+  return async function* (signal) {
+    const { answer, text } = await exactly(call, signal);
+    if (answer.data.length > 0) yield { text, given: {} };
+  };
 }
 
 /** One answer for each of these; what the service does not have is named, and the others are fetched all the same. */
-async function* each(
+function each(
   what: string,
   ids: readonly string[],
-  call: (id: string, options: ReadOptions) => Promise<object>,
-  signal: AbortSignal,
+  call: CallFor,
   givenFor: (id: string) => Readonly<Record<string, string>> = () => ({}),
-): AsyncGenerator<Answer> {
-  for (const id of ids) {
-    try {
-      const { text } = await exactly((options) => call(id, options), signal);
-      yield { text: `[${text}]`, given: givenFor(id) };
-    } catch (error) {
-      if (!(error instanceof ServiceError) || error.code !== 'not_found') throw error;
-      yield { missing: `${what} ${id}`, reason: error.detail };
+): Answers {
+  return async function* (signal) {
+    for (const id of ids) {
+      try {
+        const { text } = await exactly((options) => call(id, options), signal);
+        yield { text: `[${text}]`, given: givenFor(id) };
+      } catch (error) {
+        if (!(error instanceof ServiceError) || error.code !== 'not_found') throw error;
+        yield { missing: `${what} ${id}`, reason: error.detail };
+      }
     }
-  }
+  };
 }
 
 /** What a call answers, and the same as the service wrote it. */

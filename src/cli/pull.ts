@@ -153,7 +153,7 @@ function progressOf({ answers, total, rows, missing }: PullProgress, status: Sta
 const NAMED = 50;
 
 /** @throws MillraceError usage for what the resource needs and was not given, or does not take */
-function checkFlags(name: string, { needs, takes }: Resource, options: Options): void {
+function checkFlags(name: string, { needs, takes = [] }: Resource, options: Options): void {
   const query = { ...partsOf(options), users: options.user ?? [] };
   const { usersFile, allUsers } = options;
   const hasUsers = query.users.length > 0 || usersFile !== undefined || allUsers === true;
@@ -161,7 +161,7 @@ function checkFlags(name: string, { needs, takes }: Resource, options: Options):
     const value = query[part];
     return part === 'users' ? hasUsers : Array.isArray(value) ? value.length > 0 : value !== undefined;
   };
-  if (needs !== null && !has(needs)) throw usageError(`${name} needs ${FLAGS[needs]}`);
+  if (needs !== undefined && !has(needs)) throw usageError(`${name} needs ${FLAGS[needs]}`);
   for (const part of Object.keys(FLAGS) as (keyof ReferenceQuery)[])
     if (has(part) && part !== needs && !takes.includes(part))
       throw usageError(`${name} does not take ${FLAGS[part]}`);
