@@ -1,7 +1,7 @@
 import { detailOf } from '../core/errors.ts';
+import { byDistance, nearest } from '../lib/nearest.ts';
 import type { Written } from '../lib/parse-options.ts';
 import { SINK_KEYS, SOURCE_KEYS } from './lists.ts';
-import { unknownKey } from './nearest.ts';
 import { keyOf, type Path, type Problem } from './paths.ts';
 import { keysAt } from './written.ts';
 
@@ -67,4 +67,28 @@ function stepsOf(key: string): Path {
 
 function hasIssues(error: unknown): error is Issues {
   return error instanceof Error && 'issues' in error && Array.isArray(error.issues);
+}
+
+/**
+ * The problem for a key that does not exist.
+ * @param known keys that may stand beside it.
+ * @param everywhere all keys of the config as dotted paths, to spot a key in the wrong section.
+ */
+function unknownKey(path: Path, known: readonly string[], everywhere: readonly string[] = []): Problem {
+  const word = String(path.at(-1));
+  const parent = path.slice(0, -1);
+  const close = nearest(word, known);
+  if (close !== undefined) return suggestion(path, [...parent, close]);
+  const elsewhere = everywhere.find((key) => key.endsWith(`.${word}`));
+  if (elsewhere !== undefined) return suggestion(path, [elsewhere]);
+  const names = byDistance(word, known).join(', ');
+  return {
+    path,
+    message: `is not a known key${names === '' ? '' : `; known here, nearest first: ${names}`}`,
+  };
+}
+
+function suggestion(path: Path, better: Path): Problem {
+  const key = keyOf(better);
+  return { path, message: `is not a known key; did you mean ${key}?`, suggestion: key };
 }

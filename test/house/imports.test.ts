@@ -94,7 +94,6 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   ],
   'cli/sandbox': ['config', 'sandbox', 'sinks'],
   'cli/serve': ['app.ts', 'config'],
-  'cli/types': ['schema', 'warehouse'],
   'cli/webhooks': ['config', 'sandbox', 'service', 'verify'],
   config: ['journal', 'service', 'sinks', 'sources', 'storage'],
   journal: ['seal', 'sinks'],

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
 import { urlOf } from '../../archive/places.ts';
 import { messageOf, MillraceError } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
@@ -6,7 +7,7 @@ import { openStore } from '../../storage/open.ts';
 import { storageSection, type StorageSettings } from '../../storage/fields.ts';
 import { note, usageError, type Io } from '../io.ts';
 import { storageOf } from '../places.ts';
-import { startMoto } from './moto.ts';
+import { startChild, unlessInterrupted } from './child.ts';
 
 /** Where a demo keeps its archive and its table instead of folders. */
 export interface DemoStore {
@@ -58,4 +59,42 @@ async function probe(url: string, storage: StorageSettings, signal: AbortSignal)
   } finally {
     await store.close();
   }
+}
+
+const WAYS = [['moto_server'], ['python3', '-m', 'moto.server']] as const;
+/** It finds a free port itself, so that no other program can be faster. */
+const ADDRESS = ['-H', '127.0.0.1', '-p', '0'];
+const RUNNING = /Running on (http:\/\/127\.0\.0\.1:\d+)/;
+/** Milliseconds: Python reads thousands of files first. */
+const PATIENCE = 60_000;
+
+/**
+ * Starts moto, a stand-in of S3 that keeps its objects in memory, where it is installed.
+ * @returns `http://127.0.0.1:port`, and what ends it
+ * @throws MillraceError usage when it is not
+ */
+async function startMoto(
+  signal: AbortSignal,
+): Promise<{ readonly url: string; readonly stop: () => Promise<unknown> }> {
+  let reason = '';
+  for (const [program, ...args] of WAYS) {
+    const running = Promise.withResolvers<string | null>();
+    const child = startChild(program, [...args, ...ADDRESS], {
+      onLine: (line) => {
+        const url = RUNNING.exec(line)?.[1];
+        if (url !== undefined) running.resolve(url);
+      },
+    });
+    const over = child.ended.then(() => null);
+    const starting = Promise.race([running.promise, over, wait(PATIENCE, null, { ref: false })]);
+    const url = await unlessInterrupted(child, signal, starting);
+    const stop = (): Promise<unknown> => child.end('SIGKILL');
+    if (url !== null) return { url, stop };
+    await stop();
+    reason = child.said();
+  }
+  throw usageError(
+    `--store s3 needs moto, a stand-in of S3: pip install 'moto[server]'; or name a store: --store s3://bucket/prefix` +
+      ` (${reason})`,
+  );
 }

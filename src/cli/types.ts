@@ -1,0 +1,100 @@
+import { Argument, Command } from 'commander';
+import { messageOf } from '../core/errors.ts';
+import { jsonSchemaOf, type JsonSchema } from '../schema/json-schema.ts';
+import { takeName } from '../warehouse/learned/infer/names.ts';
+import { note, usageError, type Io } from './io.ts';
+import { addKeyOptions } from './key-options.ts';
+import { writeOver } from './out-file.ts';
+import { onlyTypes, seenOf, type SeenOptions } from './seen.ts';
+
+const LANGUAGES = ['ts', 'python', 'go'] as const;
+
+type Language = (typeof LANGUAGES)[number];
+
+const HELP = `
+Examples:
+  millrace types ts --out events.ts
+  millrace types python daily.data.meal. --out events.py
+  millrace types go --from ./data/archive --out events.go
+  millrace types ts --from seen.json                    (what \`millrace schema --json\` wrote)
+
+The types are of what was seen: a field that every one of at least 20 objects had is required, others are optional. Times are
+texts. A member whose name is data, such as a food or an id, becomes an entry of a map. Events can have more fields than these:
+have your code pass over what it does not know.
+
+Needs quicktype-core beside millrace: npm install quicktype-core`;
+
+interface Options extends SeenOptions {
+  readonly out?: string;
+}
+
+export function typesCommand(io: Io): Command {
+  const command = new Command('types')
+    .description('write typed code for the events that were seen: TypeScript, Python or Go')
+    .addArgument(new Argument('<language>', 'the language').choices(LANGUAGES))
+    .argument('[type...]', 'only event types that begin so')
+    .option('--from <place>', 'instead of the receiver: an archive, or a file of `millrace schema --json`')
+    .option('--out <file>', 'write the code to this file (default: stdout)')
+    .option('--config <file>', 'the config of the receiver')
+    .addHelpText('after', HELP)
+    .action(async (language: Language, beginnings: readonly string[], options: Options) => {
+      const types = onlyTypes(await seenOf(options, io), beginnings).filter(
+        ({ fields }) => fields.length > 0,
+      );
+      if (types.length === 0) throw usageError('no events were seen yet: there is nothing to write types of');
+      const schemas = types.map((type) => ({ name: type.type, schema: jsonSchemaOf(type) }));
+      const code = await codeOf(language, schemas);
+      if (options.out === undefined) io.stdout.write(code);
+      else writeOver(`--out ${options.out}`, options.out, code);
+      if (options.out !== undefined) note(io, `${types.length} event types in ${options.out}`);
+    });
+  return addKeyOptions(command);
+}
+
+const RENDERED = {
+  // Types and nothing that runs: JSON.parse makes the values.
+  ts: { 'just-types': 'true' },
+  python: { 'python-version': '3.7' },
+  go: { package: 'events' },
+} as const satisfies Record<Language, object>;
+
+const COMMENT: Readonly<Record<Language, string>> = { ts: '//', python: '#', go: '//' };
+
+/**
+ * Code with a type for each schema, by quicktype.
+ * @throws MillraceError usage where it is not installed
+ */
+async function codeOf(
+  language: Language,
+  schemas: readonly { readonly name: string; readonly schema: JsonSchema }[],
+): Promise<string> {
+  const { InputData, JSONSchemaInput, quicktype } = await import('quicktype-core').catch((error: unknown) => {
+    throw usageError(
+      `quicktype-core is not installed beside millrace: npm install quicktype-core (${messageOf(error)})`,
+      { cause: error },
+    );
+  });
+  // Nothing is fetched: a schema refers to nothing.
+  const input = new JSONSchemaInput(undefined);
+  const taken = new Set<string>();
+  for (const { name, schema } of schemas)
+    await input.addSource({ name: takeName(typeName(name), taken), schema: JSON.stringify(schema) });
+  const inputData = new InputData();
+  inputData.addInput(input);
+  const { lines } = await quicktype({
+    inputData,
+    lang: language,
+    // What was seen says neither that texts are times nor that there are no others.
+    inferDateTimes: false,
+    inferEnums: false,
+    rendererOptions: RENDERED[language],
+  });
+  return `${COMMENT[language]} Made by millrace types from the events that were seen; make it anew instead of changing it.\n${lines.join('\n')}`;
+}
+
+/** `daily.data.meal.created` to `DailyDataMealCreated`; a part that is data has no name. */
+function typeName(type: string): string {
+  const words = type.split(/[^A-Za-z0-9]+/).filter((word) => word !== '');
+  const name = words.map((word) => word[0]?.toUpperCase() + word.slice(1)).join('');
+  return /^[A-Za-z]/.test(name) ? name : `Event${name}`;
+}
