@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { parseTarget } from '../core/route.ts';
 import { exitOf, jsonIn, lastLineOf, ownCommand, reasonIn } from '../lib/own-command.ts';
-import type { ReplayOrder, ReplayOrders } from './replay-orders.ts';
+import { selectionArgs, type ReplayOrder, type ReplayOrders } from './replay-orders.ts';
 
 /** What would go, or has gone. */
 const countsSchema = z.object({
@@ -187,7 +187,8 @@ export class Replays {
     signal.removeEventListener('abort', kill);
   }
 
-  #argsOf({ from, to, types, since, until }: ReplayOrder, more: readonly string[]): string[] {
+  #argsOf(order: ReplayOrder, more: readonly string[]): string[] {
+    const { from, to } = order;
     const sinks = this.#options.sinks();
     const input = from === 'journal' ? 'journal' : (sinks.get(from)?.archive ?? null);
     if (input === null) throw new MillraceError('usage', `${from} has no archive to replay from`);
@@ -200,9 +201,7 @@ export class Replays {
       `--config=${this.#options.config}`,
       '--json',
       ...(to === null ? ['--routes', ...others] : [`--to=${to}`]),
-      ...types.map((type) => `--type=${type}`),
-      ...(since === undefined ? [] : [`--since=${since}`]),
-      ...(until === undefined ? [] : [`--until=${until}`]),
+      ...selectionArgs(order),
       ...more,
       // A place on disk may begin with a dash.
       '--',

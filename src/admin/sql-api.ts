@@ -9,6 +9,7 @@ import { bodyOf } from './body.ts';
 import type { SinkArchive } from './files-api.ts';
 import { whoOf } from './guard.ts';
 import { sendProblem } from './problem.ts';
+import { SELECTION, selectionArgs } from './replay-orders.ts';
 
 /** What of a receiver the SQL page needs. */
 export interface SqlSource {
@@ -21,14 +22,10 @@ export interface SqlSource {
   readonly tables: () => Promise<readonly string[]>;
 }
 
-const time = z.iso.datetime({ offset: true }).optional();
-
 const orderSchema = z.strictObject({
   sink: z.string().min(1).max(200),
   table: z.string().min(1).max(200),
-  types: z.array(z.string().min(1).max(500)).max(20).default([]),
-  since: time,
-  until: time,
+  ...SELECTION,
   limit: z.number().int().min(1).max(500_000).default(100_000),
 });
 
@@ -85,15 +82,13 @@ export function sqlApi(source: SqlSource, audit: Audit): Router {
   return api;
 }
 
-function argsOf({ table, types, since, until, limit }: Order, path: string, config: string): string[] {
+function argsOf(order: Order, path: string, config: string): string[] {
   return [
     'archive',
     'excerpt',
-    `--table=${table}`,
-    ...types.map((type) => `--type=${type}`),
-    ...(since === undefined ? [] : [`--since=${since}`]),
-    ...(until === undefined ? [] : [`--until=${until}`]),
-    `--limit=${limit}`,
+    `--table=${order.table}`,
+    ...selectionArgs(order),
+    `--limit=${order.limit}`,
     `--max-bytes=${MOST_BYTES}`,
     `--config=${config}`,
     '--json',

@@ -1,4 +1,4 @@
-import { readFileSync, realpathSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DescribedConfig } from '../config/config.ts';
 import type { Activity } from '../core/activity.ts';
@@ -9,6 +9,7 @@ import type { NotedHead } from '../core/proof.ts';
 import type { SinkTrouble } from '../core/sink.ts';
 import type { SchemaFigures } from '../core/schema.ts';
 import { formatTarget } from '../core/route.ts';
+import { ownPackage } from '../lib/installed.ts';
 import type { Live } from '../lib/live.ts';
 import type { MetricState } from '../metrics/definition.ts';
 import { createExposition } from '../metrics/exposition.ts';
@@ -50,7 +51,7 @@ export class Status {
   readonly #options: StatusOptions;
   readonly #exposition = createExposition();
   readonly #history: History;
-  readonly #version = readVersion();
+  readonly #version = ownPackage().version;
   #status: { readonly at: number; readonly answer: Promise<SystemStatus> } | null = null;
   #stopTimer: () => void = () => {};
 
@@ -264,9 +265,4 @@ function realPath(path: string): string {
   } catch {
     return resolve(path);
   }
-}
-
-function readVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }

@@ -10,7 +10,7 @@ import { erasedEntries, openEntries, type ErasedEntries } from '../erase/receipt
 import { readProof, type ProofPlace } from '../proof/open.ts';
 import { parseKept, type KeptReceipt } from '../receipts/kept.ts';
 import { openLog } from '../receipts/log-source.ts';
-import { parseVerifier, type NoteVerifier, type TreeHead } from '../receipts/note.ts';
+import type { NoteVerifier, TreeHead } from '../receipts/note.ts';
 import { receiptsPlace } from '../receipts/place.ts';
 import { LogEntries } from '../receipts/prove.ts';
 import { parseProof, verifyProof } from '../receipts/proof-text.ts';
@@ -20,10 +20,10 @@ import { showProof, verdictOf, type ProveReport, type WitnessedReport } from './
 import { configOf } from './config-options.ts';
 import { print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
-import { option, readAs } from './options.ts';
+import { addLogOptions, type LogOptions } from './log-options.ts';
+import { readAs } from './options.ts';
 import { storageOf, withPlaces } from './places.ts';
 import { StatusLine } from './status-line.ts';
-import { witnessOption } from './witness-option.ts';
 
 export const PROVE_HELP = `
 Examples:
@@ -45,23 +45,17 @@ show each reader another log, or an older one, and a witness signs but one.
 
 Exit codes: 0 every event is accounted for, or the log is empty, 1 not readable, or there is no log, 2 usage or config, 3 an erasure is not done, events are unclear, or the witness has not signed all of the log, 4 events are missing, named by their entries.`;
 
-interface Options extends KeyOptions {
-  readonly log?: string;
-  readonly key?: NoteVerifier;
+interface Options extends KeyOptions, LogOptions {
   readonly receipts?: string;
-  readonly witness?: readonly NoteVerifier[];
   readonly json?: boolean;
 }
 
 export function proveCommand(io: Io): Command {
-  return addKeyOptions(new Command('prove'))
+  return addLogOptions(addKeyOptions(new Command('prove')))
     .description('prove that every event with a receipt is in the archive, or was erased')
     .argument('<path...>', 'folders of archives, or their URLs')
     .option('--config <file>', 'the config, for its log, its keys and its erasures')
-    .option('--log <place>', 'the log: its address, such as http://127.0.0.1:8080/receipts, or its folder')
-    .addOption(option('--key <key>', 'public key of the log', parseVerifier))
     .option('--receipts <file>', 'what a sender kept')
-    .addOption(witnessOption())
     .option(
       '--json',
       'print one JSON object: {size, events, archived, erased, closed, quarantined, dead, dropped, unclear, missing, open, false_receipts, false_heads, witnessed}',

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { EXIT, MillraceError } from '../core/errors.ts';
+import { ownPackage } from '../lib/installed.ts';
 import { nameThisProcess } from '../lib/lock-owner.ts';
 import { visibleLines } from '../lib/visible.ts';
 import { wantsJson, writeFailure, writeUsageFailure } from './failure.ts';
@@ -92,12 +92,9 @@ export async function runProgram(io: Io, args: readonly string[]): Promise<void>
  * @param isJson what is wrong with the command line is not said in words
  */
 export async function createProgram(io: Io, only?: string, isJson = false): Promise<Command> {
-  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-    version: string;
-  };
   const program = new Command('millrace')
     .description('Receive signed health-data webhooks, keep them durably, forward them to your sinks.')
-    .version(version)
+    .version(ownPackage().version)
     .addHelpText('after', HELP)
     .hook('preAction', (_, command) => nameThisProcess(nameOf(command)));
   const known =

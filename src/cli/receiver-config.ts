@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import type { Config, LoadedConfig } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { ownerFolder, readOwner } from '../journal/owner.ts';
+import { isRunning } from '../lib/lock-owner.ts';
 import { configIfAny, configOf, type ConfigFlags } from './config-options.ts';
 import { note, type Io } from './io.ts';
 
@@ -33,14 +34,7 @@ export function receiverConfigIfAny(flags: ConfigFlags, io: Io, isQuiet = false)
 /** Whether a process that lives has said that it serves this config. */
 function isServed(config: Config): boolean {
   const owner = readOwner(ownerFolder(config));
-  if (owner === null || owner.admin === null) return false;
-  try {
-    process.kill(owner.pid, 0);
-    return true;
-  } catch (error) {
-    // Somebody else's process lives, too.
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
-  }
+  return owner !== null && owner.admin !== null && isRunning(owner.pid);
 }
 
 /** Where deliveries of that receiver go, as it has said, or as the config says. */

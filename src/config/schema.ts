@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import {
   bytes,
   choice,
@@ -9,6 +8,7 @@ import {
   optionalFlag,
   optionalText,
   port,
+  section,
   status,
   text,
   texts,
@@ -22,9 +22,6 @@ import { requirements, routes, secrets, sinks, sources } from './lists.ts';
 const FIELD = { pattern: '^\\S+$', hint: 'must be the name of a field' } as const;
 const HEADER = { pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", hint: 'must be the name of a header' } as const;
 const AT_LEAST_ONE = { min: 1 } as const;
-
-const section = <const T extends z.core.$ZodLooseShape>(shape: T) =>
-  z.strictObject(shape, { error: 'must be a mapping of keys to values' }).prefault({} as never);
 
 /** Every key of a config. Lists, sinks and routes are in lists.ts. */
 export const CONFIG = section({

@@ -139,3 +139,7 @@ function fromText(parse: (value: string) => unknown): (value: unknown) => unknow
     }
   };
 }
+
+/** A mapping whose keys all have defaults, so that it can be left out itself. */
+export const section = <const T extends z.core.$ZodLooseShape>(shape: T) =>
+  z.strictObject(shape, { error: 'must be a mapping of keys to values' }).prefault({} as never);

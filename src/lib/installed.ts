@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 export function lackOf(packages: readonly string[]): string | null {
   const missing = packages.filter((name) => !isInstalled(name));
   if (missing.length === 0) return null;
-  const wanted = versionsWanted();
+  const { optionalDependencies: wanted = {} } = ownPackage();
   const exact = missing.map((name) => (wanted[name] === undefined ? name : `${name}@${wanted[name]}`));
   return `needs ${missing.join(', ')}, not installed beside millrace: npm install --omit=optional ${exact.join(' ')}`;
 }
@@ -21,7 +21,11 @@ function isInstalled(name: string): boolean {
   }
 }
 
-function versionsWanted(): Readonly<Record<string, string>> {
+/** What our own package.json says. */
+export function ownPackage(): {
+  readonly version: string;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+} {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { optionalDependencies?: Record<string, string> }).optionalDependencies ?? {};
+  return JSON.parse(text) as ReturnType<typeof ownPackage>;
 }

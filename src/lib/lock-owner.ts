@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { readAdvice, writeAdvice } from './advice.ts';
+import { errorCode } from './durable.ts';
 
 /** Whoever holds a lock; advice for people, never the lock itself. */
 interface Owner {
@@ -64,12 +65,17 @@ function isPlain(text: unknown): text is string {
 
 /** Another machine's processes cannot be asked for. */
 function isAlive({ pid, host }: Owner): boolean {
-  if (host !== hostname()) return true;
+  // A recycled number would give a wrong name, never a lock.
+  return host !== hostname() || isRunning(pid);
+}
+
+/** Whether there is such a process; somebody else's counts too. */
+export function isRunning(pid: number): boolean {
   try {
-    // Signal 0 only asks. A recycled number would give a wrong name, never a lock.
+    // Signal 0 only asks.
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+    return errorCode(error) === 'EPERM';
   }
 }

@@ -5,6 +5,7 @@ import { CLAIMS_FOLDER, isCompacted } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
 import { parseSummary, type RecordSummary } from '../core/archive-record.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
 import type { Window } from './window.ts';
 
 /** What the files of one archive hold of a window. */
@@ -16,12 +17,14 @@ export interface FilesCount {
   readonly closed: number;
   /** Records an erasure took out of files of this window. */
   readonly erased: number;
-  readonly problems: readonly {
-    readonly file: string;
-    readonly line: number | null;
-    readonly reason: string;
-  }[];
+  readonly problems: readonly Problem[];
   readonly passedOver: number;
+}
+
+interface Problem {
+  readonly file: string;
+  readonly line: number | null;
+  readonly reason: string;
 }
 
 export interface FilesOptions {
@@ -50,20 +53,14 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
   const manifest = await readManifest(listing, { onEntry: (entry) => erasures.take(entry) });
   const lines = manifest.entries;
   const outside = new Set(files.filter((file) => isOutside(lines.get(file), window)));
-  const problems: { file: string; line: number | null; reason: string }[] = [];
+  const problems: Problem[] = [];
   let records = 0;
   let destroyed = 0;
   let closed = 0;
   let before = '';
   const { opener, signal } = options;
-  const chunks = readListed(listing, parseSummary, {
-    parts: true,
-    skip: outside,
-    opener,
-    signal,
-    places,
-  });
-  for await (const items of chunks) {
+  const reading = { parts: true, skip: outside, opener, signal, places };
+  for await (const items of readListed(listing, parseSummary, reading)) {
     for (const item of items) {
       if (item.file !== before) options.onFile?.(item.file);
       before = item.file;
@@ -121,8 +118,7 @@ class ErasedRecords {
     const { file, sha256 } = entry;
     if (file.startsWith(`${CLAIMS_FOLDER}/`)) return;
     if ('erasure' in entry && this.#outside.get(file) !== true) {
-      const before = this.#taken.get(file) ?? [];
-      this.#taken.set(file, [...before, { removed: entry.removed, sha256 }]);
+      getOrMake(this.#taken, file, () => []).push({ removed: entry.removed, sha256 });
     }
     // A removed file keeps the span it had.
     if (sha256 !== null) this.#outside.set(file, isOutside(entry, this.#window));

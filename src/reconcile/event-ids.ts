@@ -2,6 +2,7 @@ import { tmpdir } from 'node:os';
 import { folderError } from '../core/errors.ts';
 import { hashedId } from '../core/hashed-id.ts';
 import type { JournalAccount } from '../core/journal.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
 import { TextGroups } from '../lib/text-groups.ts';
 import { IdCounter, STATES, type IdCounts, type Mark, type State, type Statement } from './id-counter.ts';
 
@@ -19,25 +20,30 @@ export class EventIds {
   readonly #first = newStep();
   readonly #putBack = newStep();
   /** By the hash of their ids, the sinks of what was dropped and has not been met yet; null for all. */
-  readonly #dropped: Map<string, (string | null)[]>;
+  readonly #dropped = new Map<string, (string | null)[]>();
   readonly #droppedKey: string | null;
 
   /** @param dropped what a person dropped; the ids are hashed where there is a key */
   constructor({ dropped, droppedKey }: Pick<JournalAccount, 'dropped' | 'droppedKey'>) {
-    const rows = dropped.map(({ id, sink }) => ({ id, sink: sink === '' ? null : sink }));
     this.#droppedKey = droppedKey ?? null;
-    this.#dropped = new Map();
-    for (const { id, sink } of rows)
-      if (droppedKey === undefined) this.mark(sink, id, 'dropped');
-      else this.#dropped.set(id, [...(this.#dropped.get(id) ?? []), sink]);
+    for (const row of dropped) {
+      const sink = row.sink === '' ? null : row.sink;
+      if (droppedKey === undefined) this.mark(sink, row.id, 'dropped');
+      else getOrMake(this.#dropped, row.id, () => []).push(sink);
+    }
   }
 
   /** An event the journal holds. @param isPutBack whether it may be one that is known */
   event(id: string, isPutBack: boolean, due: readonly (readonly [sink: string, state: State])[]): void {
     let step = isPutBack ? this.#putBack : this.#first;
     for (const [sink, state] of due)
-      step = stepFrom(step, this.#sink(sink) * STATES.length + STATES.indexOf(state));
-    step.number ??= this.#statements.push({ kind: 'event', isPutBack, due: this.#numbered(due) }) - 1;
+      step = getOrMake(step.next, this.#sink(sink) * STATES.length + STATES.indexOf(state), newStep);
+    step.number ??=
+      this.#statements.push({
+        kind: 'event',
+        isPutBack,
+        due: due.map(([sink, state]) => [this.#sink(sink), state]),
+      }) - 1;
     this.#add(id, step.number);
     this.#meet(id);
   }
@@ -96,23 +102,11 @@ export class EventIds {
   }
 
   #sink(name: string): number {
-    const known = this.#sinks.get(name);
-    if (known !== undefined) return known;
-    const number = this.#sinks.size;
-    this.#sinks.set(name, number);
-    return number;
-  }
-
-  #numbered(due: readonly (readonly [sink: string, state: State])[]): [sink: number, state: State][] {
-    return due.map(([sink, state]) => [this.#sink(sink), state]);
+    return getOrMake(this.#sinks, name, () => this.#sinks.size);
   }
 
   #number(key: string, statement: Statement): number {
-    const known = this.#numbers.get(key);
-    if (known !== undefined) return known;
-    const number = this.#statements.push(statement) - 1;
-    this.#numbers.set(key, number);
-    return number;
+    return getOrMake(this.#numbers, key, () => this.#statements.push(statement) - 1);
   }
 
   #add(id: string, number: number): void {
@@ -132,12 +126,4 @@ interface Step {
 
 function newStep(): Step {
   return { number: null, next: new Map() };
-}
-
-function stepFrom({ next }: Step, to: number): Step {
-  const known = next.get(to);
-  if (known !== undefined) return known;
-  const step = newStep();
-  next.set(to, step);
-  return step;
 }

@@ -2,6 +2,7 @@ import { MillraceError } from '../core/errors.ts';
 import type { CountKind, EventHead, JournalAccount, Selection } from '../core/journal.ts';
 import type { EventSummary, Operations } from '../core/operations.ts';
 import { pagesOf } from '../core/page.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
 import type { AcceptedRoutes } from '../route/accepted.ts';
 import type { EventIds } from './event-ids.ts';
 import type { IdCounts, State } from './id-counter.ts';
@@ -47,14 +48,10 @@ export interface Abandoned {
 }
 
 /** What was read of the journal, before its ids were compared with those of the files. */
-export interface JournalReading {
-  readonly erased: number;
-  readonly inQuarantine: number;
-  readonly gap: number;
-  readonly nowhere: number;
-  readonly sinks: ReadonlySet<string>;
-  readonly abandoned: ReadonlyMap<string, Abandoned>;
-}
+export type JournalReading = Pick<
+  JournalSide,
+  'erased' | 'inQuarantine' | 'gap' | 'nowhere' | 'sinks' | 'abandoned'
+>;
 
 /** Reads what the journal holds of a window into `ids`: which events, for which sinks, and what became of them. */
 export async function readJournal(
@@ -94,10 +91,9 @@ export async function readJournal(
       if (only === null && seq <= (started.get(sink) ?? 0)) continue;
       const waits = head.waits?.includes(sink) ?? seq > (cursors.get(sink) ?? 0);
       if (waits && !configured.has(sink)) {
-        const found = abandoned.get(sink) ?? { count: 0, ids: [] };
+        const found = getOrMake(abandoned, sink, () => ({ count: 0, ids: [] }));
         found.count += 1;
         if (found.ids.length < NAMED) found.ids.push(id);
-        abandoned.set(sink, found);
       }
       if (!inWindow) continue;
       sinks.add(sink);
@@ -183,9 +179,8 @@ export function journalSide(
   const inAll = counted('accepted') + released;
   if (inAll < left) {
     const since = account.countedSince === null ? 'never' : new Date(account.countedSince).toISOString();
-    notes.push(
-      `deliveries are counted since ${since}: what came before is counted as far as the journal holds it`,
-    );
+    const before = 'what came before is counted as far as the journal holds it';
+    notes.push(`deliveries are counted since ${since}: ${before}`);
   }
   const all = Math.max(inAll, left);
   const quarantined = Math.max(counted('quarantined'), released + inQuarantine + dropped);

@@ -1,4 +1,5 @@
 import { formatTarget, leavingText, type Target } from '../core/route.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
 import type { RouteTable } from './table.ts';
 
 /** Where a config takes an event: targets as the config writes them, or `['quarantine']`. Empty is nowhere. */
@@ -31,9 +32,7 @@ export function fatesBy(table: RouteTable): (type: string) => Fate {
   const fates = new WeakMap<object, Fate>();
   return (type) => {
     const { targets } = table.routesFor(type);
-    let fate = fates.get(targets);
-    if (fate === undefined) fates.set(targets, (fate = targets.map(fateAt)));
-    return fate;
+    return getOrMake(fates, targets, () => targets.map(fateAt));
   };
 }
 
@@ -74,16 +73,11 @@ export class Comparison {
   }
 
   #target(name: string): { current: number; next: number } {
-    const known = this.#targets.get(name) ?? { current: 0, next: 0 };
-    this.#targets.set(name, known);
-    return known;
+    return getOrMake(this.#targets, name, () => ({ current: 0, next: 0 }));
   }
 
   #move(from: Fate, to: Fate): OpenMove {
-    const key = JSON.stringify([from, to]);
-    const known = this.#moves.get(key) ?? new OpenMove(from, to);
-    this.#moves.set(key, known);
-    return known;
+    return getOrMake(this.#moves, JSON.stringify([from, to]), () => new OpenMove(from, to));
   }
 }
 

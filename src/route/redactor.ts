@@ -1,5 +1,6 @@
 import type { JournalEvent } from '../core/event.ts';
 import type { Redaction } from '../core/redaction.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
 import { JsonCutter } from '../lib/json-cut.ts';
 import { parsePath } from '../lib/json-paths.ts';
 
@@ -43,9 +44,7 @@ const REDACTORS = new WeakMap<Redaction, Redactor>();
 export function redacted(event: JournalEvent, redactions: readonly Redaction[]): JournalEvent {
   let left = event;
   for (const redaction of redactions) {
-    let redactor = REDACTORS.get(redaction);
-    if (redactor === undefined) REDACTORS.set(redaction, (redactor = new Redactor(redaction)));
-    left = redactor.apply(left);
+    left = getOrMake(REDACTORS, redaction, () => new Redactor(redaction)).apply(left);
   }
   return left;
 }

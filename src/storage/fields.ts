@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { bytes, count, duration, flag, NOT_EMPTY, optionalText, TIMER } from '../lib/fields.ts';
+import { bytes, count, duration, flag, NOT_EMPTY, optionalText, section, TIMER } from '../lib/fields.ts';
 
 const MIB = 1024 * 1024;
 const URL_RULES = {
@@ -7,9 +7,6 @@ const URL_RULES = {
   hint: 'must be a URL such as http://127.0.0.1:9000',
 };
 const SECRET = { ...NOT_EMPTY, sensitive: true };
-
-const section = <const T extends z.core.$ZodLooseShape>(shape: T) =>
-  z.strictObject(shape, { error: 'must be a mapping of keys to values' }).prefault({} as never);
 
 /** How object stores are reached: plain data, so that threads can be given it. */
 export const storageSection = section({

@@ -13,16 +13,15 @@ import { isRecord } from '../../lib/is-record.ts';
 import { visible } from '../../lib/visible.ts';
 import { readProof } from '../../proof/open.ts';
 import { openLog } from '../../receipts/log-source.ts';
-import { parseVerifier, type NoteVerifier } from '../../receipts/note.ts';
 import { receiptsPlace } from '../../receipts/place.ts';
 import { configOf } from '../config-options.ts';
 import { placed } from '../file-reports.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
-import { collect, option, readAs } from '../options.ts';
+import { addLogOptions, type LogOptions } from '../log-options.ts';
+import { collect, readAs } from '../options.ts';
 import { writeNew } from '../out-file.ts';
 import { storageOf, withPlaces } from '../places.ts';
-import { witnessOption } from '../witness-option.ts';
 import { proofsOf, type Findings } from './proofs.ts';
 
 const HELP = `
@@ -43,25 +42,19 @@ events; subject_hash is keyed.
 
 Exit codes: 0 verified, 1 not readable, 2 usage or config, 3 entries are not proven, or the witness has not signed some proofs, 4 a difference.`;
 
-interface Options extends KeyOptions {
+interface Options extends KeyOptions, LogOptions {
   readonly publicKey?: readonly string[];
-  readonly log?: string;
-  readonly key?: NoteVerifier;
-  readonly witness?: readonly NoteVerifier[];
   readonly archive?: readonly string[];
   readonly out?: string;
   readonly json?: boolean;
 }
 
 export function eraseVerifyCommand(io: Io): Command {
-  return addKeyOptions(new Command('verify'))
+  return addLogOptions(addKeyOptions(new Command('verify')))
     .description('verify the receipt of an erasure, without learning whose it was')
     .argument('<receipt>', 'its file, or one that --out wrote; - is standard input')
     .option('--config <file>', 'the config, for its keys, its log and its receipts')
     .option('--public-key <key>', 'key that signs receipts; may be repeated', collect)
-    .option('--log <place>', 'the log: its address, such as http://127.0.0.1:8080/receipts, or its folder')
-    .addOption(option('--key <key>', 'public key of the log', parseVerifier))
-    .addOption(witnessOption())
     .option('--archive <place>', 'folder or URL of an archive; may be repeated', collect)
     .option('--out <file>', 'write the receipt with its proofs to this file')
     .option(

@@ -4,13 +4,13 @@ import { EXIT, messageOf } from '../../core/errors.ts';
 import { visible } from '../../lib/visible.ts';
 import { parseKept, type KeptReceipt } from '../../receipts/kept.ts';
 import { openExistingLog, type LogSource } from '../../receipts/log-source.ts';
-import { parseVerifier, type NoteVerifier, type TreeHead } from '../../receipts/note.ts';
+import type { NoteVerifier, TreeHead } from '../../receipts/note.ts';
 import { parseProof, verifyProof } from '../../receipts/proof-text.ts';
 import { witnessed } from '../../receipts/witnessed.ts';
 import { note, print, usageError, type Io } from '../io.ts';
-import { option, readAs } from '../options.ts';
+import { addLogOptions, type LogOptions } from '../log-options.ts';
+import { readAs } from '../options.ts';
 import { writeNew } from '../out-file.ts';
-import { witnessOption } from '../witness-option.ts';
 
 const HELP = `
 Examples:
@@ -26,10 +26,7 @@ could show each reader another log, and a witness signs but one. --key is the ke
 
 Exit codes: 0 every receipt is proven, 1 not readable, or there is no log, 2 usage, 3 some are not in the log yet, 4 a receipt is not what the log has.`;
 
-interface Options {
-  readonly log?: string;
-  readonly key?: NoteVerifier;
-  readonly witness?: readonly NoteVerifier[];
+interface Options extends LogOptions {
   readonly out?: string;
   readonly json?: boolean;
 }
@@ -45,13 +42,9 @@ export function receiptCommand(io: Io): Command {
   const receipt = new Command('receipt')
     .description('verify the receipts that deliveries were answered with')
     .addHelpText('after', HELP);
-  receipt
-    .command('verify')
+  addLogOptions(receipt.command('verify'))
     .description('prove that each delivery is in the log')
     .argument('<file>', 'receipts, one a line; - is standard input')
-    .option('--log <place>', 'the log: its address, such as http://127.0.0.1:8080/receipts, or its folder')
-    .addOption(option('--key <key>', 'public key of the log', parseVerifier))
-    .addOption(witnessOption())
     .option('--out <file>', 'write the receipts with their proofs to this file')
     .option('--json', 'print one JSON object: {proven, open, false, receipts}')
     .addHelpText('after', HELP)
