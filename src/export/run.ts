@@ -189,9 +189,9 @@ function summaryOf(
   const files = steps.flatMap((step) => step.files);
   const rows: Record<string, number> = {};
   for (const { table, rows: count } of files) rows[table] = (rows[table] ?? 0) + count;
-  const withoutTable: Record<string, number> = {};
+  const withoutTable = new Map<string, number>();
   for (const [type, count] of steps.flatMap((step) => Object.entries(step.without_table)))
-    withoutTable[type] = (withoutTable[type] ?? 0) + count;
+    withoutTable.set(type, (withoutTable.get(type) ?? 0) + count);
   return {
     steps: steps.length,
     read: sum(({ sources }) => sources.length),
@@ -204,7 +204,7 @@ function summaryOf(
     bytes: files.reduce((all, { bytes }) => all + bytes, 0),
     replaced: sum(({ removes }) => removes.length),
     rejects: sum(({ rejects }) => rejects),
-    without_table: withoutTable,
+    without_table: Object.fromEntries(withoutTable),
     problems: problems.length + missing(false) + sum((step) => step.problems),
     missing: missing(true),
     erased: sum(({ erased }) => erased),
