@@ -69,10 +69,9 @@ export interface ErasureRun {
    * the subjects'. To be told before they go from here.
    */
   forget?(events: readonly TakenOut[]): Promise<void>;
-  /**
-   * Shows an opener every sealed record of the archive that the store's keys are of, for the log of receipts: when they are destroyed, nobody can
-   * say any more which entries they had. Absent where receipts are off.
-   */
+  /** Whether there is a log of receipts: when keys are destroyed, nobody can say any more which of its entries their records had. */
+  readonly hasLog?: boolean;
+  /** Shows an opener every sealed record of the archive that the store's keys are of; absent where nobody knows which archive that is. */
   readonly showSealed?: (opener: RecordOpener) => Promise<void>;
   /** So many files of this store are to be searched next; left out where nobody is told. */
   expected?(files: number): void;

@@ -89,9 +89,10 @@ function keyStores({ plan, erasable, proof }: ErasingParts): ErasableStore[] {
     const { keys, archive } = description;
     if (keys === undefined) return [];
     const store = erasable?.(name) ?? KeyErasure.at(name, keys.store, () => keys.masterKey(), ledger);
-    if (archive === undefined || receipts.path === null) return store;
+    if (archive === undefined) return store;
     const shown = (run: ErasureRun): ErasureRun => ({
       ...run,
+      hasLog: receipts.path !== null,
       showSealed: (opener) => readSealed(archive, storage, run.signal, opener),
     });
     return { name: store.name, erase: (run) => store.erase(shown(run)) };

@@ -17,7 +17,9 @@ const UNNAMED = {
 };
 
 const KEYS = 'keys.bin';
-const UNREAD = { item: 'entries of sealed records in the log of receipts', requests: [] };
+const UNREAD = { item: 'sealed records that could not be looked at', requests: [] };
+const ELSEWHERE =
+  'nobody can tell here whose they are: erase where those keys are, such as at the other receivers of the archive';
 
 /**
  * The keys of a sealed archive, as an erasure sees them. Destroying a user's keys erases every record they sealed, in
@@ -48,7 +50,7 @@ export class KeyErasure implements ErasableStore {
   async erase(run: ErasureRun): Promise<void> {
     const { store, close } = await this.#open();
     try {
-      const entries = await this.#entries(run, store.ring);
+      const { entries, closed } = await this.#look(run, store.ring);
       for (const subject of run.subjects) {
         run.signal.throwIfAborted();
         const { request } = subject;
@@ -67,6 +69,8 @@ export class KeyErasure implements ErasableStore {
         run.onStep('destroyed');
       }
       if (store.ring.sealsUnnamed) run.leave({ store: this.name, ...UNNAMED });
+      const others = `${closed} sealed records of keys that are not in this store`;
+      if (closed > 0) run.leave({ store: this.name, item: others, requests: [], reason: ELSEWHERE });
     } finally {
       await close();
     }
@@ -76,24 +80,32 @@ export class KeyErasure implements ErasableStore {
     return recorded.some(({ store, removed }) => store === this.name && request in removed);
   }
 
-  /** What the log of receipts has of the records that the keys open, base64, by request. That they cannot be read keeps no key. */
-  async #entries(run: ErasureRun, ring: KeyRing): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  /**
+   * Looks at all records before a key is destroyed, and tells the journal of those that the keys open. That they cannot be read keeps no key.
+   * @returns what the log of receipts has of these, base64, by request; and how many records are sealed with keys of another store
+   */
+  async #look(
+    run: ErasureRun,
+    ring: KeyRing,
+  ): Promise<{ readonly entries: ReadonlyMap<string, ReadonlySet<string>>; readonly closed: number }> {
     const found = new Map<string, Set<string>>();
     const requests = new Map<string, string[]>();
     for (const subject of run.subjects) {
       const { request } = subject;
-      if (run.showSealed === undefined || this.#isRecorded(run, request)) continue;
+      if (this.#isRecorded(run, request)) continue;
       for (const { id } of ring.ownedBy(subject))
         getOrMake(requests, id.toString('hex'), () => []).push(request);
     }
-    if (requests.size === 0) return found;
     const events: TakenOut[] = [];
+    let closed = 0;
     const open = (sealed: SealedRecord): OpenedRecord => {
+      if (!ring.has(sealed.key)) closed += 1;
       const own = requests.get(sealed.key);
       const opened = own === undefined ? null : ring.open(sealed);
       const parsed = opened?.ok === true ? parseRecord(opened.line) : null;
       if (parsed?.ok === true) events.push(takenOut(parsed.record, parsed.body));
-      const entry = parsed?.ok === true ? entryOfRecord(parsed.record, parsed.body) : null;
+      const entry =
+        run.hasLog === true && parsed?.ok === true ? entryOfRecord(parsed.record, parsed.body) : null;
       if (entry !== null)
         for (const request of own ?? [])
           getOrMake(found, request, () => new Set()).add(entry.toString('base64'));
@@ -106,6 +118,6 @@ export class KeyErasure implements ErasableStore {
       run.leave({ store: this.name, ...UNREAD, reason: messageOf(error) });
     }
     await run.forget?.(events);
-    return found;
+    return { entries: found, closed };
   }
 }

@@ -95,9 +95,9 @@ export class KeyRing implements RecordOpener {
     return this.#newest;
   }
 
-  /** Whether the file has this key, be it destroyed; what is damaged may have been it. */
-  mayHave(id: string): boolean {
-    return this.#held.has(id) || this.#tombstones.has(id) || this.#damaged > 0;
+  /** Whether the file has this key, be it destroyed. */
+  has(id: string): boolean {
+    return this.#held.has(id) || this.#tombstones.has(id);
   }
 
   /** True for a file from before tombstones were vouched for. */

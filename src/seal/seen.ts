@@ -20,7 +20,7 @@ export function seenIn(path: string, ledger: KeyLedger | null): Seen | null {
  * @param ring null for none
  */
 export function notTheOneSeen(
-  ring: Pick<KeyRing, 'store' | 'mayHave'> | null,
+  ring: Pick<KeyRing, 'store' | 'has' | 'counts'> | null,
   seen: Seen | null,
 ): readonly KeyProblem[] {
   if (seen === null) return [];
@@ -28,7 +28,8 @@ export function notTheOneSeen(
   if (ring === null)
     return stale(`there is no key store, and ${path} says that there was one: it is not mounted, or lost`);
   if (ring.store !== store) return stale(`it is another key store than the one that ${path} names`);
-  if (newest === null || ring.mayHave(newest)) return [];
+  // A slot that is damaged may have been it.
+  if (newest === null || ring.has(newest) || ring.counts.damaged > 0) return [];
   return stale(`it lacks keys that ${path} says it had: an older copy was restored`);
 }
 
