@@ -169,12 +169,13 @@ function* itemsOf<R>(
 ): Generator<ArchiveItem<R>> {
   for (const { number: line, bytes, ended } of lines) {
     if (bytes === null) yield { kind: 'problem', file, line, reason: 'the line is too long' };
-    else if (ended) yield itemOf(file, line, bytes, parse, opener);
+    else if (ended) yield readLine(file, line, bytes, parse, opener);
     else if (!unfinished) yield { kind: 'problem', file, line, reason: 'the line has no end' };
   }
 }
 
-function itemOf<R>(
+/** @param bytes of a line without its line break */
+export function readLine<R>(
   file: string,
   line: number,
   bytes: Buffer,

@@ -46,7 +46,8 @@ const END = Buffer.from('"}');
 
 /** True for a line that holds, or claims to hold, a sealed record. */
 export function isSealed(line: Buffer): boolean {
-  return line.length > BEGIN.length && line.subarray(0, BEGIN.length).equals(BEGIN);
+  for (let at = 0; at < BEGIN.length; at += 1) if (line[at] !== BEGIN[at]) return false;
+  return line.length > BEGIN.length;
 }
 
 /** Takes a sealed line apart; null when it has another shape, or another version's. */

@@ -30,7 +30,8 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
   );
   for (const { file, reason } of list.problems) options.onProblem(file, null, reason);
   const opener = await options.opener?.();
-  const shaping = new Shaping({ tables, table, format, compression, partition, selection });
+  const opened = opener !== undefined;
+  const shaping = new Shaping({ tables, table, format, compression, partition, selection, opened });
   const steps: StepOptions = { ...options, format, keys: opener, shaping };
   const ledger = await openLedger(options, (step) => isStale(step, list, opener));
   try {

@@ -1,9 +1,11 @@
+import { readLine } from '../archive/read.ts';
 import { parseEnvelope } from '../core/archive-record.ts';
 import type { ColumnType } from '../warehouse/definition.ts';
 import type { TableFields } from '../warehouse/learned/field-sums.ts';
 import type { RowBatch } from './row-batch.ts';
 import { type ExportReject, Rows, type RowTerms } from './rows.ts';
 import { isWanted, type Selection } from './select.ts';
+import type { Problem } from './source-bytes.ts';
 import type { Unit } from './unit.ts';
 
 /** What came of a unit. */
@@ -12,7 +14,7 @@ export interface ShapedUnit {
   /** Records that were wanted. */
   readonly records: number;
   readonly rejects: readonly ExportReject[];
-  readonly problems: readonly { readonly file: string; readonly line: number; readonly reason: string }[];
+  readonly problems: readonly Problem[];
   /** Event types, each as often as such an event had no table. */
   readonly withoutTable: readonly string[];
   readonly unknown: readonly {
@@ -28,15 +30,17 @@ export interface ShapedUnit {
 
 export interface UnitTerms extends RowTerms {
   readonly selection: Selection;
+  /** Lines were opened before; those that could not be are empty. */
+  readonly opened?: boolean;
 }
 
 /** Makes a function that shapes units in the calling thread. What it makes of a unit follows from the unit alone. */
 export function unitShaper(terms: UnitTerms): (unit: Unit) => ShapedUnit {
-  const { tables, table, selection } = terms;
+  const { tables, table, selection, opened = false } = terms;
   const entry = tables.get(table);
   if (entry === undefined) throw new TypeError(`there is no table ${table}`);
   const takes = (type: string): boolean => tables.takes(entry, type);
-  let [rejects, problems]: [ExportReject[], ShapedUnit['problems'][number][]] = [[], []];
+  let [rejects, problems]: [ExportReject[], Problem[]] = [[], []];
   let [withoutTable, unknown]: [string[], ShapedUnit['unknown'][number][]] = [[], []];
   const rows = new Rows(terms, {
     onReject: (reject) => rejects.push(reject),
@@ -47,11 +51,12 @@ export function unitShaper(terms: UnitTerms): (unit: Unit) => ShapedUnit {
     [rejects, problems, withoutTable, unknown] = [[], [], [], []];
     let records = 0;
     forEachLine(unit, (file, line, text) => {
-      const parsed = parseEnvelope(text);
-      if (!parsed.ok) problems.push({ file, line, reason: parsed.reason });
-      else if (isWanted(parsed.record, selection, takes)) {
+      if (opened && text.length === 0) return;
+      const item = readLine(file, line, text, parseEnvelope);
+      if (item.kind === 'problem') problems.push(item);
+      else if (isWanted(item.record, selection, takes)) {
         records += 1;
-        rows.add({ file, line, record: parsed.record, text, body: parsed.body });
+        rows.add(item);
       }
     });
     const { batches, met } = rows.take();
@@ -60,17 +65,17 @@ export function unitShaper(terms: UnitTerms): (unit: Unit) => ShapedUnit {
 }
 
 function forEachLine(
-  { text, ends, numbers, files }: Unit,
+  { text, ends, stretches }: Unit,
   take: (file: string, line: number, text: Buffer) => void,
 ): void {
   const bytes = Buffer.from(text.buffer);
   let from = 0;
-  for (const [nth, { file, from: first }] of files.entries()) {
-    const last = files[nth + 1]?.from ?? ends.length;
+  for (const [nth, { file, from: first, number }] of stretches.entries()) {
+    const last = stretches[nth + 1]?.from ?? ends.length;
     for (let at = first; at < last; at += 1) {
       const to = ends[at] as number;
-      take(file, numbers[at] as number, bytes.subarray(from, to));
-      from = to;
+      take(file, number + at - first, bytes.subarray(from, to));
+      from = to + 1;
     }
   }
 }

@@ -1,5 +1,3 @@
-import { type ArchiveItem, readInChunks } from '../archive/read.ts';
-import type { ParseRecord } from '../core/archive-record.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { readAhead } from '../lib/read-ahead.ts';
@@ -11,6 +9,7 @@ import { Outputs } from './outputs.ts';
 import type { ExportFormat, ExportReject } from './rows.ts';
 import type { ShapedUnit } from './shape-unit.ts';
 import type { Shaping } from './shaping.ts';
+import { type Problem, type SourceBytes, sourceBytes } from './source-bytes.ts';
 import type { Source } from './sources.ts';
 import { typesOf } from './types.ts';
 import { UnitWriter } from './unit.ts';
@@ -26,11 +25,6 @@ export type StepOptions = Omit<ExportOptions, 'format'> & {
   readonly shaping: Shaping;
 };
 
-/** A line of the archive, opened if it was sealed. What record is in it, whoever shapes it finds out. */
-type Line = ArchiveItem<null>;
-
-const lineAsItIs: ParseRecord<null> = (line) => ({ ok: true, record: null, body: line });
-
 /** Files of the archive read when a unit ended, and the one it ended in. */
 interface Reached {
   readonly file: string;
@@ -43,7 +37,9 @@ export class StepRun {
   readonly #step: number;
   readonly #outputs: Outputs;
   readonly #before: Omit<ExportProgress, 'file'>;
-  readonly #unit = new UnitWriter();
+  readonly #unit = new UnitWriter((file, line, reason) => {
+    this.#note({ kind: 'problem', file, line, reason });
+  });
   /** Units that are being shaped, in their order. */
   readonly #shaping: { readonly shaped: Promise<ShapedUnit>; readonly reached: Reached }[] = [];
   readonly #counts = { records: 0, rejects: 0, problems: 0, erased: 0, sealed: 0 };
@@ -88,18 +84,14 @@ export class StepRun {
       await shaping.expect(sources, places);
       for (const [root, own] of Map.groupBy(sources, (source) => source.root))
         places.at(root).expect(own.map(({ file }) => file));
-      const open = (source: Source): AsyncIterable<Iterable<Line>> => {
+      const open = (source: Source): AsyncIterable<SourceBytes> => {
         const onBytes = ({ length }: Buffer): void =>
           void sizes.set(source, (sizes.get(source) ?? 0) + length);
-        return readInChunks(places.at(source.root), source.file, lineAsItIs, {
-          signal,
-          opener: keys,
-          onBytes,
-        });
+        return sourceBytes(places.at(source.root), source.file, { signal, opener: keys, onBytes });
       };
-      for await (const [source, lines] of readAhead(inTurn(sources), { ...AHEAD, open })) {
+      for await (const [source, pieces] of readAhead(inTurn(sources), { ...AHEAD, open })) {
         if (this.#bytes >= stepBytes) break;
-        const count = await this.#read(source.file, lines, read.length);
+        const count = await this.#read(source.file, pieces, read.length);
         const short = this.#checkSize(source, sizes.get(source) ?? 0);
         read.push({ source, lines: count + short });
       }
@@ -131,23 +123,21 @@ export class StepRun {
   }
 
   /** @returns how many lines it had, those that cannot be read included */
-  async #read(file: string, chunks: AsyncIterable<Iterable<Line>>, read: number): Promise<number> {
-    let count = 0;
-    for await (const lines of chunks) {
-      for (const line of lines) {
-        count += 1;
-        if (line.kind === 'problem') {
-          this.#note(line);
-          continue;
-        }
-        const { text, sealed } = line;
-        this.#bytes += text.length;
-        if (sealed) this.#counts.sealed += 1;
-        if (!this.#unit.fits(text)) await this.#pass({ file, read });
-        this.#unit.add(file, line.line, text);
+  async #read(file: string, pieces: AsyncIterable<SourceBytes>, read: number): Promise<number> {
+    let faults = 0;
+    this.#unit.begin(file);
+    for await (const { bytes, opened, problems } of pieces) {
+      this.#bytes += bytes.length;
+      this.#counts.sealed += opened;
+      problems.forEach((problem) => this.#note(problem));
+      faults += problems.filter(({ line }) => line === null).length;
+      for (let from = 0; from < bytes.length;) {
+        const taken = this.#unit.add(bytes.subarray(from));
+        if (taken === 0) await this.#pass({ file, read });
+        from += taken;
       }
     }
-    return count;
+    return this.#unit.end(faults > 0) + faults;
   }
 
   /** A file that is not compressed can be short and end with a whole line. @returns problems */
@@ -179,7 +169,7 @@ export class StepRun {
     this.#unit.giveBack(text);
     for (const batch of batches) await this.#outputs.add(batch);
     this.#counts.records += records;
-    for (const problem of problems) this.#note({ kind: 'problem', ...problem });
+    for (const problem of problems) this.#note(problem);
     for (const type of withoutTable) this.#withoutTable.set(type, (this.#withoutTable.get(type) ?? 0) + 1);
     for (const { table, path, type } of unknown) {
       const name = `${table} ${path}`;
@@ -192,7 +182,7 @@ export class StepRun {
     this.#show(first.reached);
   }
 
-  #note({ file, line, reason, sealed }: Line & { kind: 'problem' }): void {
+  #note({ file, line, reason, sealed }: Problem): void {
     if (sealed?.why === 'no_keys') throw new MillraceError('archive_sealed', `${file}: ${reason}`);
     if (sealed?.why === 'erased') {
       this.#counts.erased += 1;

@@ -1,65 +1,90 @@
 /** Lines of the archive that are shaped together, whoever does it: the same lines give the same rows. */
 export interface Unit {
-  /** The lines, one after another, without their line breaks; longer than they are. */
+  /** The lines, each with its line feed; longer than they are. */
   readonly text: Uint8Array<ArrayBuffer>;
-  /** Where each line ends. */
+  /** Where the line feed of each line is. */
   readonly ends: Uint32Array;
-  /** The number of each line in its file. */
-  readonly numbers: Uint32Array;
-  /** Files, relative to the archive, each with the index of its first line. */
-  readonly files: readonly { readonly file: string; readonly from: number }[];
+  /** What follows one another in a file: index of its first line here, and the number of that line in the file. */
+  readonly stretches: readonly { readonly file: string; readonly from: number; readonly number: number }[];
 }
 
 /** Bytes of lines in a unit, unless one line is longer. */
 export const UNIT = 8 * 1024 * 1024;
-
+/** Longer lines are not kept: no event of this size came through the receiver. */
+const LONGEST_LINE = 256 * 2 ** 20;
 const FIRST_LINES = 1024;
+const LINE_FEED = 10;
 
-/** Gathers lines to units. */
+/** Gathers files to units of whole lines, whatever the pieces are in which their bytes come. */
 export class UnitWriter {
-  #text: Uint8Array<ArrayBuffer> | null = null;
+  readonly #onProblem: (file: string, line: number, reason: string) => void;
+  readonly #longest: number;
+  #text: Uint8Array<ArrayBuffer> = new Uint8Array(UNIT);
+  /** Bytes so far; those behind the last line feed are of a line that has begun. */
   #length = 0;
   #ends = new Uint32Array(FIRST_LINES);
-  #numbers = new Uint32Array(FIRST_LINES);
   #lines = 0;
-  #files: { file: string; from: number }[] = [];
+  #stretches: Unit['stretches'][number][] = [];
+  #file = '';
+  /** Of the line that comes next in the file, from 1. */
+  #number = 1;
+  #isStretch = false;
+  /** The line that has begun is not kept. */
+  #isTooLong = false;
   readonly #spare: Uint8Array<ArrayBuffer>[] = [];
 
+  constructor(onProblem: (file: string, line: number, reason: string) => void, longest = LONGEST_LINE) {
+    this.#onProblem = onProblem;
+    this.#longest = longest;
+  }
+
+  /** There is no whole line. */
   get isEmpty(): boolean {
     return this.#lines === 0;
   }
 
-  /** False when the unit has to be taken first. */
-  fits(line: Uint8Array): boolean {
-    return this.#lines === 0 || this.#length + line.length <= UNIT;
+  /** Says of which file the bytes are that follow. */
+  begin(file: string): void {
+    this.#file = file;
+    this.#number = 1;
+    this.#isStretch = false;
   }
 
-  add(file: string, number: number, line: Uint8Array): void {
-    if (this.#files.at(-1)?.file !== file) this.#files.push({ file, from: this.#lines });
-    if (this.#lines === this.#ends.length) {
-      this.#ends = grown(this.#ends);
-      this.#numbers = grown(this.#numbers);
+  /** Takes bytes of the file. @returns how many it took: none when the unit has to be taken first */
+  add(bytes: Buffer): number {
+    if (this.#isTooLong) return this.#skip(bytes);
+    if (this.#length === this.#text.length) {
+      if (this.#lines > 0) return 0;
+      if (this.#length > this.#longest) {
+        this.#isTooLong = true;
+        return this.#skip(bytes);
+      }
+      this.#move(0, Math.min(this.#length * 2, this.#longest + 1));
     }
-    const text = this.#room(line.length);
-    text.set(line, this.#length);
-    this.#length += line.length;
-    this.#ends[this.#lines] = this.#length;
-    this.#numbers[this.#lines] = number;
-    this.#lines += 1;
+    const taken = Math.min(bytes.length, this.#text.length - this.#length);
+    this.#text.set(bytes.subarray(0, taken), this.#length);
+    for (let at = bytes.indexOf(LINE_FEED); at !== -1 && at < taken; at = bytes.indexOf(LINE_FEED, at + 1))
+      this.#endLine(this.#length + at);
+    this.#length += taken;
+    return taken;
   }
 
-  /** What has been gathered; its text is the caller's until it is given back. */
+  /** Ends the file; a last line without an end is not kept. @returns how many lines it had */
+  end(isDamaged: boolean): number {
+    if (isDamaged) this.#forgetLine();
+    else if (this.#isTooLong) this.#leaveOut('the line is too long');
+    else if (this.#length > this.#lineFrom) this.#leaveOut('the line has no end');
+    return this.#number - 1;
+  }
+
+  /** The whole lines so far; their text is the caller's until it is given back. */
   take(): Unit {
-    const unit = {
-      text: this.#room(0),
-      ends: this.#ends.slice(0, this.#lines),
-      numbers: this.#numbers.slice(0, this.#lines),
-      files: this.#files,
-    };
-    this.#text = null;
-    this.#length = 0;
+    const [text, from] = [this.#text, this.#lineFrom];
+    const unit = { text, ends: this.#ends.slice(0, this.#lines), stretches: this.#stretches };
+    this.#move(from, Math.max(UNIT, this.#length - from));
     this.#lines = 0;
-    this.#files = [];
+    this.#stretches = [];
+    this.#isStretch = false;
     return unit;
   }
 
@@ -67,9 +92,45 @@ export class UnitWriter {
     if (text.length === UNIT) this.#spare.push(text);
   }
 
-  #room(bytes: number): Uint8Array<ArrayBuffer> {
-    this.#text ??= bytes > UNIT ? new Uint8Array(bytes) : (this.#spare.pop() ?? new Uint8Array(UNIT));
-    return this.#text;
+  /** Where the line begins that has no end yet. */
+  get #lineFrom(): number {
+    return this.#lines === 0 ? 0 : (this.#ends[this.#lines - 1] as number) + 1;
+  }
+
+  #endLine(at: number): void {
+    if (!this.#isStretch) this.#stretches.push({ file: this.#file, from: this.#lines, number: this.#number });
+    this.#isStretch = true;
+    if (this.#lines === this.#ends.length) this.#ends = grown(this.#ends);
+    this.#ends[this.#lines] = at;
+    this.#lines += 1;
+    this.#number += 1;
+  }
+
+  /** Goes on in another buffer, with what stands from there on. */
+  #move(from: number, size: number): void {
+    const text = (size === UNIT ? this.#spare.pop() : undefined) ?? new Uint8Array(size);
+    text.set(this.#text.subarray(from, this.#length));
+    this.#text = text;
+    this.#length -= from;
+  }
+
+  #skip(bytes: Buffer): number {
+    const end = bytes.indexOf(LINE_FEED);
+    if (end === -1) return bytes.length;
+    this.#leaveOut('the line is too long');
+    return end + 1;
+  }
+
+  #leaveOut(reason: string): void {
+    this.#onProblem(this.#file, this.#number, reason);
+    this.#forgetLine();
+    this.#isStretch = false;
+    this.#number += 1;
+  }
+
+  #forgetLine(): void {
+    this.#length = this.#lineFrom;
+    this.#isTooLong = false;
   }
 }
 

@@ -48,21 +48,26 @@ const expected = Array.from({ length: FILES * PER_FILE }, (_, n) => n + 1).filte
   (n) => n !== (FILES - 1) * PER_FILE + 11,
 );
 
-function unitsOf(events: readonly JournalEvent[]): Unit[] {
-  const writer = new UnitWriter();
+/** @param size of the pieces in which the file comes */
+function unitsOf(events: readonly JournalEvent[], size = 100_000): Unit[] {
+  const writer = new UnitWriter((file, line, reason) => expect.unreachable(`${file}:${line}: ${reason}`));
   const units: Unit[] = [];
-  for (const [at, event] of events.entries()) {
-    const line = formatRecords([event]).subarray(0, -1);
-    if (!writer.fits(line)) units.push(writer.take());
-    writer.add('made-up.ndjson', at + 1, line);
+  const bytes = formatRecords(events);
+  writer.begin('made-up.ndjson');
+  for (let from = 0; from < bytes.length;) {
+    const taken = writer.add(bytes.subarray(from, from + size));
+    if (taken === 0) units.push(writer.take());
+    from += taken;
   }
+  expect(writer.end(false)).toBe(events.length);
   units.push(writer.take());
   return units;
 }
 
 /** All that came of a unit, with hashes of bytes: compared one by one they would take seconds. */
 function factsOf(value: unknown): unknown {
-  if (value instanceof Uint8Array || value instanceof Int32Array) return hash('sha256', value);
+  if (value instanceof Uint8Array || value instanceof Int32Array || value instanceof Uint32Array)
+    return hash('sha256', value);
   if (Array.isArray(value) || value instanceof Map) return Array.from(value, factsOf);
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
@@ -152,9 +157,54 @@ describe('a unit makes the same rows', () => {
     },
   );
 
-  it('a line longer than a unit is a unit of its own', async () => {
+  it('whatever the pieces are in which the files come', () => {
+    const events = Array.from({ length: 2 * PER_FILE }, (_, n) => eventOf(n + 1));
+    const facts = (size: number): unknown =>
+      unitsOf(events, size).map(({ text, ends, stretches }) => ({
+        lines: hash('sha256', text.subarray(0, ends.at(-1))),
+        ends: factsOf(ends),
+        stretches,
+      }));
+    expect(facts(777_777)).toEqual(facts(3 * UNIT));
+  });
+
+  it('a line can be longer than a unit', async () => {
     const long = contractEvent(2, { body: Buffer.from(`{"padding":"${'y'.repeat(UNIT)}"}`) });
-    const units = unitsOf([contractEvent(1), long, contractEvent(3)]);
-    expect(units.map(({ numbers }) => [...numbers])).toEqual([[1], [2], [3]]);
+    const events = [contractEvent(1), long, contractEvent(3)];
+    const lines = unitsOf(events).flatMap(({ text, ends }) =>
+      Array.from(ends, (end, at) =>
+        Buffer.from(text).toString('latin1', at === 0 ? 0 : ends[at - 1]! + 1, end),
+      ),
+    );
+    expect(lines.join('\n')).toBe(formatRecords(events).toString('latin1').trimEnd());
+  });
+
+  it('lines that are not kept are named by their number, and the next one by its own', () => {
+    const told: string[] = [];
+    const writer = new UnitWriter((...problem) => void told.push(problem.join(' ')), 20);
+    const file = (name: string, text: string, isDamaged = false): number => {
+      writer.begin(name);
+      let bytes = Buffer.from(text);
+      // Only a unit that is full says that a line is too long.
+      while (bytes.length > 0) {
+        const taken = writer.add(bytes);
+        if (taken === 0) units.push(writer.take());
+        bytes = bytes.subarray(taken);
+      }
+      return writer.end(isDamaged);
+    };
+    const units: Unit[] = [];
+    const tooLong = 'x'.repeat(UNIT + 1);
+    expect(file('a', `one\n${tooLong}\nthree\nfour`)).toBe(4);
+    expect(file('b', `one\ntwo`, true)).toBe(1);
+    expect(file('c', tooLong)).toBe(1);
+    expect(told).toEqual(['a 2 the line is too long', 'a 4 the line has no end', 'c 1 the line is too long']);
+    expect(units.map(({ stretches }) => stretches)).toEqual([
+      [{ file: 'a', from: 0, number: 1 }],
+      [
+        { file: 'a', from: 0, number: 3 },
+        { file: 'b', from: 1, number: 1 },
+      ],
+    ]);
   });
 });

@@ -1,0 +1,60 @@
+import { fileChunks } from '../archive/file-lines.ts';
+import type { Bytes } from '../archive/place.ts';
+import { type ArchiveItem, type FileOptions, readInChunks } from '../archive/read.ts';
+import type { ParseRecord } from '../core/archive-record.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
+
+export type Problem = ArchiveItem & { kind: 'problem' };
+
+/** A piece of a file of the archive. */
+export interface SourceBytes {
+  /** A line can go on in the next piece. */
+  readonly bytes: Buffer;
+  /** Records in it that were opened. */
+  readonly opened: number;
+  readonly problems: readonly Problem[];
+}
+
+const LINE_FEED = Buffer.from('\n');
+
+/** What record is in a line, whoever shapes it finds out. An empty one stands for what was not opened. */
+const asItIs: ParseRecord<null> = (line) =>
+  line.length === 0 ? { ok: false, reason: 'not an archive record' } : { ok: true, record: null, body: line };
+
+/** The lines of a file as they are; with an opener each opened, and those that cannot be read are empty. */
+export function sourceBytes(place: Bytes, file: string, options: FileOptions): AsyncIterable<SourceBytes> {
+  return options.opener === undefined ? asTheyLie(place, file, options) : opened(place, file, options);
+}
+
+async function* asTheyLie(
+  place: Bytes,
+  file: string,
+  { signal, onBytes }: FileOptions,
+): AsyncGenerator<SourceBytes> {
+  try {
+    for await (const bytes of fileChunks(place, file, { onBytes })) {
+      signal?.throwIfAborted();
+      yield { bytes, opened: 0, problems: [] };
+    }
+  } catch (error) {
+    // That its store cannot be asked says nothing of the file.
+    if (signal?.aborted === true || error instanceof MillraceError) throw error;
+    const problem: Problem = { kind: 'problem', file, line: null, reason: messageOf(error) };
+    yield { bytes: Buffer.alloc(0), opened: 0, problems: [problem] };
+  }
+}
+
+async function* opened(place: Bytes, file: string, options: FileOptions): AsyncGenerator<SourceBytes> {
+  for await (const items of readInChunks(place, file, asItIs, options)) {
+    const lines: Buffer[] = [];
+    const problems: Problem[] = [];
+    let count = 0;
+    for (const item of items) {
+      if (item.kind === 'problem') problems.push(item);
+      else lines.push(item.text);
+      if (item.line !== null) lines.push(LINE_FEED);
+      if (item.kind === 'record' && item.sealed) count += 1;
+    }
+    yield { bytes: Buffer.concat(lines), opened: count, problems };
+  }
+}
