@@ -12,7 +12,9 @@ const CHUNK = 512 * 1024;
 /** Longer lines are reported and not kept: no event of this size came through the receiver. */
 const LONGEST_LINE = 256 * 2 ** 20;
 
-const DECOMPRESSORS: readonly [extension: string, make: () => Duplex & { bytesWritten: number }][] = [
+type Decompressor = Duplex & { bytesWritten: number };
+
+const DECOMPRESSORS: readonly [extension: string, make: () => Decompressor][] = [
   ['.gz', () => createGunzip({ chunkSize: CHUNK })],
   ['.zst', () => createZstdDecompress({ chunkSize: CHUNK })],
 ];
@@ -69,7 +71,7 @@ export async function* fileChunks(
     yield* recordsIn(source, onPages);
     return;
   }
-  const make = DECOMPRESSORS.find(([extension]) => file.endsWith(extension))?.[1];
+  const make = decompressorOf(file);
   if (make === undefined) {
     yield* source;
     return;
@@ -80,6 +82,21 @@ export async function* fileChunks(
   yield* decompressor as AsyncIterable<Buffer>;
   // Node reads one zstd frame of a chunk and drops what follows without a word.
   if (decompressor.bytesWritten < size) throw new Error('bytes follow after the end of the compressed data');
+}
+
+/**
+ * Frees the memory of chunks of a file that nobody looks at any more, when it holds no others: `fileChunks` makes buffers anew all
+ * the time, and to let them wait for the garbage collector keeps it busy. Each is filled by several chunks, of which the last is the
+ * one at its end.
+ */
+export function freeChunk(file: string, { buffer, byteOffset, length }: Buffer): void {
+  // What comes from a place as it is may be part of something else.
+  if (decompressorOf(file) === undefined || buffer.byteLength !== CHUNK) return;
+  if (byteOffset + length === CHUNK && buffer instanceof ArrayBuffer) buffer.transfer(0);
+}
+
+function decompressorOf(file: string): (() => Decompressor) | undefined {
+  return DECOMPRESSORS.find(([extension]) => file.endsWith(extension))?.[1];
 }
 
 /** What a Parquet file is, it says at its end: all of it has to come first. */

@@ -1,4 +1,4 @@
-import { fileChunks } from '../archive/file-lines.ts';
+import { fileChunks, freeChunk } from '../archive/file-lines.ts';
 import type { Bytes } from '../archive/place.ts';
 import { type ArchiveItem, type FileOptions, readInChunks } from '../archive/read.ts';
 import type { ParseRecord } from '../core/archive-record.ts';
@@ -13,6 +13,8 @@ export interface SourceBytes {
   /** Records in it that were opened. */
   readonly opened: number;
   readonly problems: readonly Problem[];
+  /** For when nobody looks at the bytes any more. */
+  readonly release?: () => void;
 }
 
 const LINE_FEED = Buffer.from('\n');
@@ -34,7 +36,7 @@ async function* asTheyLie(
   try {
     for await (const bytes of fileChunks(place, file, { onBytes })) {
       signal?.throwIfAborted();
-      yield { bytes, opened: 0, problems: [] };
+      yield { bytes, opened: 0, problems: [], release: () => freeChunk(file, bytes) };
     }
   } catch (error) {
     // That its store cannot be asked says nothing of the file.

@@ -126,7 +126,7 @@ export class StepRun {
   async #read(file: string, pieces: AsyncIterable<SourceBytes>, read: number): Promise<number> {
     let faults = 0;
     this.#unit.begin(file);
-    for await (const { bytes, opened, problems } of pieces) {
+    for await (const { bytes, opened, problems, release } of pieces) {
       this.#bytes += bytes.length;
       this.#counts.sealed += opened;
       problems.forEach((problem) => this.#note(problem));
@@ -136,6 +136,7 @@ export class StepRun {
         if (taken === 0) await this.#pass({ file, read });
         from += taken;
       }
+      release?.();
     }
     return this.#unit.end(faults > 0) + faults;
   }
