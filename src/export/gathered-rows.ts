@@ -1,7 +1,9 @@
 import { ByteWriter } from '../lib/byte-writer.ts';
-import { columnsOf } from '../warehouse/definition.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
+import { columnsOf, twinsOf } from '../warehouse/definition.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import { packLines } from './ndjson-file.ts';
+import type { GatheredValues } from '../parquet/column-values.ts';
 import { RowColumns } from '../parquet/row-columns.ts';
 import { encodeGroup } from '../parquet/row-group.ts';
 import type { ColumnsOfRows, RowBatch } from './row-batch.ts';
@@ -63,7 +65,7 @@ export class GatheredRows<G extends Gathered> {
     const make = (name: string): RowColumns => {
       const entry = tables.get(name);
       if (entry === undefined) throw new TypeError(`there is no table ${name}`);
-      return new RowColumns(columnsOf(entry.definition));
+      return new RowColumns(columnsOf(entry.definition), twinsOf(entry.definition));
     };
     return new GatheredRows(names, make, (columns) => columnsIn(columns, compression));
   }
@@ -100,11 +102,16 @@ export class GatheredRows<G extends Gathered> {
 function columnsIn(rows: RowColumns, compression: Compression): ColumnsOfRows {
   const gathered = rows.gathered();
   if (rows.held >= LEAST_GROUP) return { group: encodeGroup(rows.columns, gathered, compression) };
-  const columns = gathered.map((values) => ({
+  const copies = new Map<GatheredValues, GatheredValues>();
+  const columns = gathered.map((values) => getOrMake(copies, values, () => copyOf(values)));
+  return { columns, held: rows.held };
+}
+
+function copyOf(values: GatheredValues): GatheredValues {
+  return {
     ...values,
     present: values.present.slice(),
     plain: new Uint8Array(values.plain),
     indexes: values.indexes?.slice() ?? null,
-  }));
-  return { columns, held: rows.held };
+  };
 }

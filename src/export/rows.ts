@@ -149,8 +149,11 @@ export class Rows {
     const { tables, table } = this.#terms;
     const { onReject, onWithoutTable } = this.#host;
     const { id: event_id, event_type, received_at, team_id, user_id, client_user_id } = record;
-    this.#shaper.about({ event_id, event_type, received_at, team_id, user_id, client_user_id });
-    if (this.#origin.member === null) {
+    const isRecord = this.#origin.member === null;
+    // Columns that say of the event what the record has anyway are twins.
+    if (!isRecord || this.#places.columns === null)
+      this.#shaper.about({ event_id, event_type, received_at, team_id, user_id, client_user_id });
+    if (isRecord) {
       if (tables.documentsOf(event_type).length === 0) onWithoutTable(event_type);
       this.#shaper.shape(text);
       return;

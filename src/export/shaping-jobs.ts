@@ -1,4 +1,4 @@
-import { columnsOf, type TableDefinition } from '../warehouse/definition.ts';
+import { columnsOf, type TableDefinition, twinsOf } from '../warehouse/definition.ts';
 import type { GatheredValues } from '../parquet/column-values.ts';
 import { mergeColumn } from '../parquet/merge-columns.ts';
 import { type EncodedGroup, encodeGroup } from '../parquet/row-group.ts';
@@ -22,12 +22,12 @@ export function shapesJobs(terms: UnitTerms): (job: Job) => Outcome {
     const entry = terms.tables.get(job.table);
     if (entry === undefined) throw new TypeError(`there is no table ${job.table}`);
     const columns = columnsOf(entry.definition);
-    const merged = columns.map(({ type }, at) =>
-      mergeColumn(
-        type,
-        job.parts.map((part) => part[at] as GatheredValues),
-      ),
-    );
+    const twins = twinsOf(entry.definition);
+    const merged: GatheredValues[] = [];
+    for (const [at, { type }] of columns.entries()) {
+      const parts = job.parts.map((part) => part[at] as GatheredValues);
+      merged.push(merged[twins[at] as number] ?? mergeColumn(type, parts));
+    }
     return { group: encodeGroup(columns, merged, terms.compression) };
   };
 }

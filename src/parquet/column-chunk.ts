@@ -13,6 +13,8 @@ const TINY = 128;
 /** A column chunk ready to be written: what follows one another, and what the footer says of it. */
 export interface EncodedChunk {
   readonly pieces: readonly Uint8Array[];
+  /** The pages among them, without headers and levels. */
+  readonly packed: readonly Uint8Array[];
   /** Offsets are counted from the beginning of the chunk. */
   readonly meta: NonNullable<ColumnChunk['meta_data']>;
 }
@@ -26,37 +28,44 @@ interface Page {
 /** Work that asks for pages to be compressed: it yields one, and is given it compressed. */
 export type Packing<T> = Generator<Uint8Array, T, Uint8Array>;
 
-/** Encodes a column's values to pages. Nothing of it is a view of the values' buffers but `pieces`. */
+/**
+ * Encodes a column's values to pages. Nothing of it is a view of the values' buffers but `pieces`.
+ * @param known the pages of a column with the same values
+ */
 export function* encodeChunk(
   { name, type: physical = 'BYTE_ARRAY', repetition_type: repetition }: SchemaElement,
   column: Column,
   values: GatheredValues,
   codec: 'GZIP' | 'ZSTD' | 'UNCOMPRESSED',
+  known?: readonly Uint8Array[],
 ): Packing<EncodedChunk> {
   const pages = [...pagesOf(column.type, values, repetition === 'REQUIRED')];
   const statistics = statisticsOf(column, values);
   // Too little to be worth compressing, as one value for all rows is.
   const isTiny = pages.reduce((sum, { body }) => sum + body.length, 0) <= TINY;
   const pieces: Uint8Array[] = [];
+  const packed: Uint8Array[] = [];
   let uncompressed = 0;
   let offset = 0;
   let data = 0;
   for (const { header, levels, body } of pages) {
-    const packed = isTiny || body.length === 0 ? body : yield body;
+    const page = known?.[packed.length] ?? (isTiny || body.length === 0 ? body : yield body);
+    packed.push(page);
     const head = new ByteWriter(64);
     writePageHeader(head, {
       ...header,
       uncompressed_page_size: levels.length + body.length,
-      compressed_page_size: levels.length + packed.length,
+      compressed_page_size: levels.length + page.length,
     });
-    if (header.type === 'DICTIONARY_PAGE') data = head.index + packed.length;
-    pieces.push(head.getBytes(), levels, packed);
+    if (header.type === 'DICTIONARY_PAGE') data = head.index + page.length;
+    pieces.push(head.getBytes(), levels, page);
     uncompressed += head.index + levels.length + body.length;
-    offset += head.index + levels.length + packed.length;
+    offset += head.index + levels.length + page.length;
   }
   const dictionary = values.indexes !== null;
   return {
     pieces,
+    packed,
     meta: {
       type: physical,
       encodings: [...new Set(pages.map(({ header }) => encodingOf(header)))],

@@ -81,15 +81,13 @@ function* groupOf(
 ): Packing<EncodedGroup> {
   const [, ...elements] = schemaOf(columns);
   const chunks: EncodedChunk[] = [];
-  for (const [at, column] of columns.entries())
+  for (const [at, column] of columns.entries()) {
+    const values = gathered[at] as GatheredValues;
+    const twin = chunks[gathered.indexOf(values)];
     chunks.push(
-      yield* encodeChunk(
-        elements[at] as SchemaElement,
-        column,
-        gathered[at] as GatheredValues,
-        CODECS[compression],
-      ),
+      yield* encodeChunk(elements[at] as SchemaElement, column, values, CODECS[compression], twin?.packed),
     );
+  }
   const bytes = joined(chunks.flatMap(({ pieces }) => pieces));
   let offset = 0n;
   let total = 0n;

@@ -126,6 +126,21 @@ export function columnsOf({ columns, events }: TableDefinition): readonly Column
   return [...columns, EXTRA, ...envelope, LOADED_AT];
 }
 
+/** What of an event's record each says, which an archived record has under this name. */
+const RECORD_NAMES: Readonly<Partial<Record<EnvelopeField, string>>> = { event_id: 'id' };
+
+/** For each column of `columnsOf`, the index of the first that has the same value in every row made of an event: mostly its own. */
+export function twinsOf(definition: TableDefinition): readonly number[] {
+  const { events } = definition;
+  const origins = columnsOf(definition).map(({ name, from }) => {
+    const isSaid = typeof from === 'object' ? 'envelope' in from : name === LOADED_AT.name;
+    if (events === undefined || !isSaid) return name;
+    const field = typeof from === 'object' && 'envelope' in from ? from.envelope : 'received_at';
+    return events.member === null ? (RECORD_NAMES[field] ?? field) : `envelope.${field}`;
+  });
+  return origins.map((origin) => origins.indexOf(origin));
+}
+
 /** What of the envelope a column has when the document says nothing; null for none. */
 export function envelopeOf({ name, from }: Column, { events }: TableDefinition): EnvelopeField | null {
   if (events === undefined) return null;
