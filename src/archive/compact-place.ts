@@ -7,6 +7,7 @@ import { chainPrefix, COMPACTIONS } from '../core/archive-segments.ts';
 import { folderError, messageOf, MillraceError } from '../core/errors.ts';
 import { removeForGood } from '../core/objects.ts';
 import type { OpenProof } from '../core/proof.ts';
+import { SILENT } from '../core/sink.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import { ensureFolder, errorCode, syncFolder } from '../lib/durable.ts';
 import { mapAtMost } from '../lib/map-at-most.ts';
@@ -56,8 +57,6 @@ export interface CompactPlace {
   check(): Promise<void>;
   release(): Promise<void>;
 }
-
-const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** @param store the folder as a store. @throws MillraceError folder_in_use, archive_in_use, folder_unwritable */
 export async function holdFolder(

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { MillraceError } from '../core/errors.ts';
+import { SILENT } from '../core/sink.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import { ManifestChain } from './manifest-chain.ts';
 import { urlOf } from './places.ts';
@@ -55,5 +56,3 @@ export async function repairStore(
   await chain.append(additions);
   return { actions, young, before: before.report, after: await verifyArchive(url, options) };
 }
-
-const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { OPEN_FOLDER, WRITER_LOCK } from '../core/archive.ts';
 import { folderError, MillraceError, messageOf } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
-import type { SinkLog } from '../core/sink.ts';
+import { SILENT } from '../core/sink.ts';
 import { ensureFolder, errorCode, isMissing, isSystemError, syncFolder } from '../lib/durable.ts';
 import { own } from '../lib/file-lock.ts';
 import { ManifestWriter } from './manifest-writer.ts';
@@ -133,5 +133,3 @@ async function hasOpenFolder(path: string): Promise<boolean> {
     return true;
   }
 }
-
-const SILENT: SinkLog = { info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -105,13 +105,7 @@ export function exportCommand(io: Io): Command {
     .addOption(
       new Option('--partition <by>', 'a folder a day, or none').choices(['dt', 'none']).default('dt'),
     )
-    .addOption(
-      option(
-        '--since <time>',
-        'only received at or after this time: 2026-11-01, or 2026-11-01T12:00:00Z',
-        instant,
-      ),
-    )
+    .addOption(option('--since <time>', 'only received at or after this time: a day, or ISO 8601', instant))
     .addOption(option('--until <time>', 'only received before this time; a day is the whole day', endInstant))
     .option('--type <prefix>', 'only event types with this prefix; may be repeated', collect, [])
     .option('--team <id>', 'only this team; may be repeated', collect, [])

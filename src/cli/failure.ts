@@ -40,9 +40,8 @@ export function writeUsageFailure(io: Io, { code, message }: CommanderError): vo
 
 function documentOf(error: unknown): object {
   if (error instanceof MillraceError) {
-    const { code, detail, exit } = error;
-    const { title, retryable } = CATALOGUE[code];
-    return { code, title, detail, exit, retryable };
+    const { code, detail, exit, retryable } = error;
+    return { code, title: CATALOGUE[code].title, detail, exit, retryable };
   }
   const detail = messageOf(error);
   const exit = EXIT.failed;

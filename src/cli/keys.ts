@@ -13,6 +13,7 @@ import type { KeyProblem } from '../seal/tombstones.ts';
 import { addKeyOptions, keyPlaces, masterKeyFrom, type KeyOptions, type KeyPlace } from './key-options.ts';
 import { actAsOwnerOf } from './as-owner.ts';
 import { note, print, usageError, type Io } from './io.ts';
+import { SILENT } from '../core/sink.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import { openStore } from '../storage/open.ts';
 import { configOf, configOption, resolvedConfigOf } from './config-options.ts';
@@ -161,8 +162,6 @@ function withPlace(command: Command): Command {
   return addKeyOptions(command.option('--config <file>', 'the config file that names the key stores'));
 }
 
-const quiet = (): void => undefined;
-
 /** The config of a fleet whose topics are sealed; null where none is named. */
 async function fleetConfigOf(options: Options, io: Io): Promise<Config | null> {
   if (options.keys !== undefined || options.config === undefined) return null;
@@ -181,10 +180,7 @@ async function withFleetKeys<T>(
   if (config === null) return null;
   const { journal, storage } = config;
   const { withKeyPlace } = await import('../journal/kafka/open.ts');
-  const around = {
-    openStore: (place: string) => openStore(place, storage),
-    log: { info: quiet, warn: quiet, error: quiet },
-  };
+  const around = { openStore: (place: string) => openStore(place, storage), log: SILENT };
   return withKeyPlace(journal, around, isBegun, work);
 }
 

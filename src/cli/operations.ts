@@ -10,6 +10,7 @@ import type { GivenUp, Operations } from '../core/operations.ts';
 import { dropSink } from '../deliver/delivery.ts';
 import { countWaiting } from '../deliver/waiting.ts';
 import { parseTarget } from '../core/route.ts';
+import { SILENT } from '../core/sink.ts';
 import { ErasedUsers } from '../erase/erased-users.ts';
 import { openKafkaJournal } from '../journal/kafka/open.ts';
 import { openStore } from '../storage/open.ts';
@@ -140,8 +141,6 @@ export async function withLedger<T>(
   }
 }
 
-const quiet = (): void => undefined;
-
 /** The topics of a config, by whoever only looks at them. */
 export function openTopics(config: Config): Promise<KafkaJournal> {
   const table = compileRoutes(config.routes);
@@ -150,10 +149,10 @@ export function openTopics(config: Config): Promise<KafkaJournal> {
     targetsOf: ({ type, handling }) => handling.only?.map(parseTarget) ?? table.routesFor(type).targets,
     sinks: () => Object.keys(config.sinks),
     handOver: () => Promise.resolve(),
-    flushSink: quiet,
+    flushSink: () => undefined,
     isErased: ErasedUsers.open(config.erasure.path).isErased,
     openStore: (place) => openStore(place, config.storage),
-    log: { info: quiet, warn: quiet, error: quiet },
+    log: SILENT,
   });
 }
 

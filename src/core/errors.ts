@@ -115,6 +115,10 @@ export class MillraceError extends Error {
     this.detail = detail;
   }
 
+  get retryable(): boolean {
+    return CATALOGUE[this.code].retryable;
+  }
+
   /** Exit code of a command that ends with this error. */
   get exit(): number {
     const entry: Entry = CATALOGUE[this.code];

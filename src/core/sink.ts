@@ -184,6 +184,9 @@ export interface SinkLog {
   error(fields: object, message: string): void;
 }
 
+/** For commands, which say what there is to say themselves. */
+export const SILENT: SinkLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
 /**
  * What a configured sink is to the parts beside delivery: erasure, reconcile, claim checks, the rules of the config. All
  * of it is optional, and what is left out does not apply.

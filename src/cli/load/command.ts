@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Command } from 'commander';
-import { CATALOGUE, EXIT, MillraceError } from '../../core/errors.ts';
+import { EXIT, MillraceError } from '../../core/errors.ts';
 import { parseDuration } from '../../lib/units.ts';
 import type { LoadOptions, LoadSummary } from '../../load/options.ts';
 import { runLoad } from '../../load/run.ts';
@@ -137,7 +137,7 @@ async function follow(target: Target, work: LoadOptions, options: Options, io: I
       if (files > 0 || replaced > 0) report(summary, target, options, io);
     } catch (error) {
       // What passes by itself ends no load that has worked before.
-      if (!(error instanceof MillraceError) || !CATALOGUE[error.code].retryable) throw error;
+      if (!(error instanceof MillraceError) || !error.retryable) throw error;
       status.note(`${error.message}; trying again`);
     }
   }

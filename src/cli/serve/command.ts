@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { startApp, type App, type Role } from '../../app.ts';
 import type { DescribedConfig } from '../../config/config.ts';
 import { resolveConfig } from '../../config/load.ts';
-import { CATALOGUE, EXIT, messageOf, MillraceError } from '../../core/errors.ts';
+import { EXIT, messageOf, MillraceError } from '../../core/errors.ts';
 import { untilAborted } from '../../lib/abort.ts';
 import { usageError, type Io } from '../io.ts';
 import { createLog } from '../log.ts';
@@ -83,7 +83,7 @@ export function serveCommand(io: Io): Command {
  * holds is free when that one ends.
  */
 function refuse(error: unknown): never {
-  if (!(error instanceof MillraceError) || !CATALOGUE[error.code].retryable) throw error;
+  if (!(error instanceof MillraceError) || !error.retryable) throw error;
   throw new MillraceError(error.code, error.detail, { cause: error, exit: EXIT.failed });
 }
 

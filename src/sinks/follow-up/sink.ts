@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { finishedTask, pullMeals } from '../../backfill/pull-meals.ts';
 import { pullParsingJob } from '../../backfill/pull-parsing-job.ts';
-import { CATALOGUE, MillraceError, messageOf } from '../../core/errors.ts';
+import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { Envelope } from '../../core/event.ts';
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
 import { Tally } from '../../lib/tally.ts';
@@ -194,7 +194,7 @@ function failureOf(error: unknown, kind: Followed['kind']): SendResult {
   const reason = messageOf(error);
   if (error instanceof MillraceError) {
     // The journal may be full for a while.
-    if (CATALOGUE[error.code].retryable) return { status: 'retry', reason };
+    if (error.retryable) return { status: 'retry', reason };
     return { status: 'refused', code: 'not_a_completion', reason };
   }
   if (!(error instanceof ServiceError)) return { status: 'retry', reason };
