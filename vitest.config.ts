@@ -5,10 +5,12 @@ import { SlowFirst } from './test/support/slow-first.ts';
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    globalSetup: 'test/support/build.ts',
+    globalSetup: ['test/support/build.ts', 'test/support/object-stores/of-the-run.ts'],
     pool: 'forks',
     // Files of one worker share the modules they load; most of a short file's time was loading them again.
     isolate: false,
+    // With all of these in memory, the first full collections free next to nothing.
+    execArgv: ['--initial-old-space-size=512', '--max-semi-space-size=32'],
     // Tests of processes wait about as long as they compute.
     maxWorkers: Math.ceil(availableParallelism() * 2),
     sequence: { sequencer: SlowFirst },

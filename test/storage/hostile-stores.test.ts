@@ -47,14 +47,14 @@ describeOnStores(
 
 describeOnStores(
   ' with an object in a class that has to be restored',
-  async (emulator, scheme) => {
+  async (emulator) => {
     const bucket = await emulator.bucket('archived');
 
     test('says so, and what to do; a probe works all the same', async () => {
       const store = await opened(`${bucket}/place`, storageSettings(emulator.settings()));
       await store.putIfAbsent('cold', bytes('one'));
       await store.probe();
-      for (const key of ['cold', '_probe']) await freeze(emulator, scheme, `place/${key}`);
+      for (const key of ['cold', '_probe']) await freeze(emulator, bucket, `place/${key}`);
       await expect(textOf(store, 'cold')).rejects.toMatchObject({
         fault: 'archived',
         message: expect.stringContaining(`${store.url}/cold`) as string,
@@ -99,22 +99,23 @@ function dropHeaders(request: IncomingMessage, names: readonly string[]): void {
 }
 
 /** As a lifecycle rule does it. */
-async function freeze(emulator: Emulator, scheme: string, key: string): Promise<void> {
+async function freeze(emulator: Emulator, bucket: string, key: string): Promise<void> {
+  const [scheme, name = ''] = bucket.split('://');
   if (scheme === 's3') {
     const { s3 } = emulator.settings() as { s3: Record<string, string> };
     const { endpoint = '', region = '', accessKeyId = '', secretAccessKey = '' } = s3;
     const credentials = { accessKeyId, secretAccessKey };
     const client = new S3Client({ endpoint, region, forcePathStyle: true, credentials });
     const into = {
-      Bucket: 'archived',
+      Bucket: name,
       Key: key,
       StorageClass: 'GLACIER',
       MetadataDirective: 'COPY',
     } as const;
-    await client.send(new CopyObjectCommand({ ...into, CopySource: `archived/${key}` }));
+    await client.send(new CopyObjectCommand({ ...into, CopySource: `${name}/${key}` }));
     client.destroy();
     return;
   }
   const { connectionString } = storageSettings(emulator.settings()).azblob;
-  await new ContainerClient(connectionString ?? '', 'archived').getBlobClient(key).setAccessTier('Archive');
+  await new ContainerClient(connectionString ?? '', name).getBlobClient(key).setAccessTier('Archive');
 }

@@ -1,17 +1,19 @@
 import { ContainerClient } from '@azure/storage-blob';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import type { Server } from './object-stores/server.ts';
 import { within } from './until.ts';
 
 /** The account every emulator has; its key is published with it. */
 const ACCOUNT = 'devstoreaccount1';
 const KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
 
-const PROGRAM = fileURLToPath(import.meta.resolve('azurite/dist/src/blob/main.js'));
+const require = createRequire(import.meta.url);
+const PROGRAM = require.resolve('azurite/dist/src/blob/main.js');
 /** The SDK may speak a newer version of the protocol than the emulator knows by name. */
 const OPTIONS = ['--inMemoryPersistence', '--silent', '--skipApiVersionCheck', '--disableTelemetry'];
 
@@ -29,13 +31,26 @@ export interface Azurite {
 
 /** Ends with the test. */
 export async function startAzurite(): Promise<Azurite> {
-  const { stop, ...azurite } = await launchAzurite();
+  const { url, stop, child } = await launchAzurite();
   onTestFinished(stop);
-  return azurite;
+  return {
+    endpoint: url,
+    connectionString: connectionStringOf(url),
+    container: (name) => containerAt(url, name),
+    pause: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
+  };
 }
 
-/** The same, until it is stopped. */
-export async function launchAzurite(): Promise<Azurite & { stop(): Promise<void> }> {
+/** A container, made and empty, at the emulator with this endpoint. */
+export async function containerAt(endpoint: string, name: string): Promise<ContainerClient> {
+  const container = new ContainerClient(connectionStringOf(endpoint), name);
+  await container.create();
+  return container;
+}
+
+/** The process, until it is stopped. */
+export async function launchAzurite(): Promise<Server & { readonly child: ChildProcess }> {
   const child = spawn(process.execPath, [PROGRAM, '--blobPort', '0', ...OPTIONS], {
     stdio: ['ignore', 'pipe', 'ignore'],
   });
@@ -43,20 +58,8 @@ export async function launchAzurite(): Promise<Azurite & { stop(): Promise<void>
   process.once('exit', () => child.kill('SIGKILL'));
   // Nor wait for it, when the tests that would stop it were left out.
   child.unref();
-  const endpoint = await within('the storage emulator to listen', listening(child));
-  const connectionString = connectionStringOf(endpoint);
-  return {
-    endpoint,
-    connectionString,
-    container: async (name) => {
-      const container = new ContainerClient(connectionString, name);
-      await container.create();
-      return container;
-    },
-    pause: () => void child.kill('SIGSTOP'),
-    resume: () => void child.kill('SIGCONT'),
-    stop: () => end(child),
-  };
+  const url = await within('the storage emulator to listen', listening(child));
+  return { url, child, stop: () => end(child) };
 }
 
 /** @param endpoint `http://127.0.0.1:port` of an emulator, or of a proxy in front of it */

@@ -45,5 +45,7 @@ export default async function build(): Promise<() => void> {
   cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'));
   process.env['MILLRACE_TEST_MAIN'] = join(folder, 'src/main.js');
   process.env['NODE_COMPILE_CACHE'] = join(folder, 'compiled');
+  process.env['MILLRACE_TEST_KEPT'] = join(folder, 'kept');
+  mkdirSync(join(folder, 'kept'));
   return () => rmSync(folder, { recursive: true, force: true });
 }

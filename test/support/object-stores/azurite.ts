@@ -1,17 +1,16 @@
-import { connectionStringOf, launchAzurite } from '../azurite.ts';
+import { connectionStringOf, containerAt, launchAzurite } from '../azurite.ts';
 import type { Emulator } from './emulators.ts';
+import { shared } from './server.ts';
 
 export async function startAzureBlob(): Promise<Emulator> {
-  const azurite = await launchAzurite();
+  const { url, stop } = await shared('azurite', launchAzurite);
   return {
-    url: azurite.endpoint,
-    settings: (endpoint = azurite.endpoint) => ({
-      azblob: { connectionString: connectionStringOf(endpoint) },
-    }),
+    url,
+    settings: (endpoint = url) => ({ azblob: { connectionString: connectionStringOf(endpoint) } }),
     bucket: async (name) => {
-      await azurite.container(name);
+      await containerAt(url, name);
       return `azblob://${name}`;
     },
-    stop: azurite.stop,
+    stop,
   };
 }

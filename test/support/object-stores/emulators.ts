@@ -49,8 +49,13 @@ async function withEmulator(
 ): Promise<void> {
   const emulator = await start();
   afterAll(() => emulator.stop());
-  await body(emulator, scheme);
+  // Other files make theirs in the same program.
+  const bucket = (name: string): Promise<string> =>
+    emulator.bucket(`${name}-${process.pid}-${(buckets += 1)}`);
+  await body({ ...emulator, bucket }, scheme);
 }
+
+let buckets = 0;
 
 /** What a config's `storage:` becomes. */
 export function storageSettings(written: object): StorageSettings {

@@ -3,7 +3,7 @@ import { type Lack, lacksProgram } from '../requirements.ts';
 import type { Emulator } from './emulators.ts';
 import { FAKE_GCS_SERVER } from './install.ts';
 import { startResumable } from './resumable.ts';
-import { startServer } from './server.ts';
+import { type Server, shared, startServer } from './server.ts';
 
 const NAME = 'fake-gcs-server';
 
@@ -13,10 +13,14 @@ export function lacksFakeGcs(): Lack {
 }
 
 /** Starts it on a free port, in memory, and waits until it listens. */
-export async function startFakeGcs(): Promise<Emulator> {
+export async function launchFakeGcs(): Promise<Server> {
   const port = await freePort();
   const args = ['-scheme', 'http', '-host', '127.0.0.1', '-port', String(port), '-backend', 'memory'];
-  const server = await startServer(NAME, FAKE_GCS_SERVER, [...args, '-log-level', 'error'], port);
+  return startServer(NAME, FAKE_GCS_SERVER, [...args, '-log-level', 'error'], port);
+}
+
+export async function startFakeGcs(): Promise<Emulator> {
+  const server = await shared('fake-gcs', launchFakeGcs);
   const front = await startResumable(server.url);
   return {
     url: front.url,

@@ -2,7 +2,7 @@ import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { freePort } from '../free-port.ts';
 import { firstLack, lacksProgram, lacksWorking, type Lack } from '../requirements.ts';
 import { MOTO_PYTHON } from './install.ts';
-import { startServer } from './server.ts';
+import { type Server, shared, startServer } from './server.ts';
 import type { Emulator } from './emulators.ts';
 
 const OPTIONS = { region: 'us-east-1', forcePathStyle: true };
@@ -32,14 +32,13 @@ export function lacksMoto(): Lack {
 }
 
 /** Starts it on a free port and waits until it listens. */
-export async function startMoto(): Promise<Emulator> {
+export async function launchMoto(): Promise<Server> {
   const port = await freePort();
-  const server = await startServer(
-    'moto',
-    MOTO_PYTHON,
-    ['-c', SERVER, '-H', '127.0.0.1', '-p', String(port)],
-    port,
-  );
+  return startServer('moto', MOTO_PYTHON, ['-c', SERVER, '-H', '127.0.0.1', '-p', String(port)], port);
+}
+
+export async function startMoto(): Promise<Emulator> {
+  const server = await shared('moto', launchMoto);
   return {
     ...server,
     settings: (endpoint = server.url) => ({ s3: { endpoint, ...OPTIONS, ...CREDENTIALS } }),

@@ -9,6 +9,19 @@ export interface Server {
   stop(): Promise<void>;
 }
 
+/** Programs that serve all files of a run, each with buckets of its own: their start takes longer than most tests. */
+export type SharedServer = 'moto' | 'azurite' | 'fake-gcs';
+
+/** The run's own one; outside of a run, such as in a bench, one for the caller alone. */
+export async function shared(name: SharedServer, launch: () => Promise<Server>): Promise<Server> {
+  const desk = process.env['MILLRACE_TEST_SERVERS'];
+  if (desk === undefined) return launch();
+  const answer = await fetch(`${desk}/${name}`);
+  const url = await answer.text();
+  if (!answer.ok) throw new Error(url);
+  return { url, stop: () => Promise.resolve() };
+}
+
 /** Starts a program that listens on `port` of this machine, and waits until it does. */
 export async function startServer(
   name: string,
