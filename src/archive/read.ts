@@ -9,6 +9,7 @@ import {
   type RecordOpener,
   type SealedWhy,
 } from '../core/sealed-record.ts';
+import { isMissing } from '../lib/durable.ts';
 import type { Line } from '../lib/lines.ts';
 import { fileLines } from './file-lines.ts';
 import type { ArchiveListing, ArchivePlace, Bytes } from './place.ts';
@@ -91,18 +92,33 @@ export async function* readListed<R>(
   if (options.parts !== true) return;
   const read = new Set(files);
   for (const part of parts) {
-    // Between listing and reading, the receiver may have finished the file.
-    const names = finishedNames(part);
-    if (names.some((name) => read.has(name))) continue;
-    yield* readInChunks(place, (await firstThere(place, names)) ?? part, parse, options);
+    if (finishedNames(part).some((name) => read.has(name))) continue;
+    yield* readPart(place, part, parse, options);
   }
 }
 
-/** The first of these names under which a file can be read now. */
-export async function firstThere(place: ArchivePlace, names: readonly string[]): Promise<string | null> {
+/** Between listing and reading, and between looking and opening, the receiver may have finished the file. */
+async function* readPart<R>(
+  place: ArchivePlace,
+  part: string,
+  parse: ParseRecord<R>,
+  options: FileOptions,
+): AsyncGenerator<Iterable<ArchiveItem<R>>> {
+  const file = await presentName(place, part);
+  let isGone = false;
+  const onFault = (error: unknown): boolean => (isGone = file === part && isMissing(error));
+  yield* readInChunks(place, file, parse, { ...options, onFault });
+  if (isGone) yield* readInChunks(place, await presentName(place, part), parse, options);
+}
+
+/** The name under which a part can be read now: its own, or that of its finished file, which is there before the part goes. */
+export async function presentName(place: ArchivePlace, part: string): Promise<string> {
+  const names = finishedNames(part);
+  for (const name of names) if ((await place.stat(name)) !== null) return name;
+  if ((await place.stat(part)) !== null) return part;
   for (const name of names) if ((await place.stat(name)) !== null) return name;
   for (const name of names) if ((await place.moved(name)) !== null) return name;
-  return null;
+  return part;
 }
 
 /** What a part may be called once it is finished: `_open/<writer>/<folder>/<stem>.part` → `<folder>/<stem>.ndjson…`. */
@@ -134,6 +150,8 @@ export interface FileOptions {
   /** Sees every byte as it lies on disk, in order; not all of them if the file is damaged. */
   readonly onBytes?: ((chunk: Buffer) => void) | undefined;
   readonly opener?: RecordOpener | undefined;
+  /** Asked when the file cannot be read; true: what it answers is no problem, and nothing of the file was read. */
+  readonly onFault?: ((error: unknown) => boolean) | undefined;
 }
 
 /**
@@ -145,7 +163,7 @@ export async function* readInChunks<R>(
   place: Bytes,
   file: string,
   parse: ParseRecord<R>,
-  { signal, onBytes, opener }: FileOptions,
+  { signal, onBytes, opener, onFault }: FileOptions,
 ): AsyncGenerator<Iterable<ArchiveItem<R>>> {
   const unfinished = file.endsWith(PART_EXTENSION);
   try {
@@ -156,7 +174,7 @@ export async function* readInChunks<R>(
   } catch (error) {
     // That its store cannot be asked says nothing of the file.
     if (signal?.aborted === true || error instanceof MillraceError) throw error;
-    yield [{ kind: 'problem', file, line: null, reason: messageOf(error) }];
+    if (onFault?.(error) !== true) yield [{ kind: 'problem', file, line: null, reason: messageOf(error) }];
   }
 }
 

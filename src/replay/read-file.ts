@@ -1,8 +1,9 @@
 import { fileLines, wholeEvent } from '../archive/file-lines.ts';
 import { nameOf, type ArchivePlace } from '../archive/place.ts';
 import type { Places } from '../archive/places.ts';
-import { finishedNames, firstThere } from '../archive/read.ts';
+import { presentName } from '../archive/read.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
+import { isMissing } from '../lib/durable.ts';
 import { LineReader, type Reading } from './line-reader.ts';
 import { StepMaker, type FileUnit, type Step } from './unit.ts';
 
@@ -36,7 +37,8 @@ export class FileReader {
    */
   async *read(unit: FileUnit, from: number, signal?: AbortSignal): AsyncGenerator<Step> {
     const place = this.#places.at(unit.root);
-    const file = await presentName(place, unit);
+    const { form } = unit;
+    const file = form === 'part' ? await presentName(place, unit.file) : unit.file;
     const where = nameOf(unit.root, file);
     let last = 0;
     try {
@@ -51,9 +53,15 @@ export class FileReader {
       }
     } catch (error) {
       if (signal?.aborted === true || error instanceof MillraceError) throw error;
-      const step = new StepMaker(last);
-      step.problem(where, messageOf(error));
-      yield step.made();
+      const isPart = form === 'part' && file === unit.file && isMissing(error);
+      if (isPart && (await presentName(place, file)) !== file) {
+        // Finished between looking and opening.
+        yield* this.read(unit, from, signal);
+      } else {
+        const step = new StepMaker(last);
+        step.problem(where, messageOf(error));
+        yield step.made();
+      }
     }
   }
 
@@ -107,11 +115,6 @@ interface Located {
   readonly file: string;
   /** For messages. */
   readonly where: string;
-}
-
-/** A part may have been finished since it was listed. */
-async function presentName(place: ArchivePlace, { file, form }: FileUnit): Promise<string> {
-  return (form === 'part' ? await firstThere(place, finishedNames(file)) : null) ?? file;
 }
 
 /** An erasure, or a receiver that finished the file, may have moved its lines. */
