@@ -23,7 +23,7 @@ export interface KeyOptions extends CommonFlags {
 export interface KeyPlace {
   readonly path: string;
   readonly master: Buffer;
-  /** The config it is of; null where it was named by itself. */
+  /** The config whose ledger says what was destroyed of it; null without one. */
   readonly config: Config | null;
 }
 
@@ -84,7 +84,8 @@ export async function keyPlaces(
 ): Promise<KeyPlace[]> {
   if (options.keys !== undefined) {
     const master = masterKeyFrom(io, '--master-key-env', options.masterKeyEnv ?? MASTER_KEY);
-    return [{ path: options.keys, master, config: null }];
+    const config = options.config === undefined ? null : (await resolvedConfigOf(options, io)).config;
+    return [{ path: options.keys, master, config }];
   }
   if (options.masterKeyEnv !== undefined) throw usageError('--master-key-env goes with --keys');
   if (options.config === undefined) return [];

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openProof } from '../../src/proof/open.ts';
@@ -95,6 +95,33 @@ describe('a key store that is not the one that was there, although no key was de
     writeFileSync(join(notes, name), note.replace(/"newest":"[0-9a-f]{32}"/, '"newest":null'));
     await expect(used(where)).rejects.toMatchObject({ code: 'ledger_forged' });
   });
+});
+
+it('an older copy that --keys names opens nothing of an erased user where --config says who was erased', async () => {
+  const where = await place();
+  const [path, copy] = [join(where.folder, 'archive'), join(where.folder, 'copy')];
+  const encrypt = { store: where.keys, masterKey: MASTER_TEXT };
+  const config = writeConfig(where.folder, { sinks: { archive: { type: 'files', path, encrypt } } });
+  const { sink } = filesSink(path, { encrypt });
+  await sink.open();
+  await sink.send(deliver(1, 3), signal);
+  await sink.close(signal);
+  cpSync(where.keys, copy, { recursive: true });
+  const store = await KeyStore.open(where.keys, MASTER, (await where.proof()).ledger);
+  expect(await store.destroy(subject('user-1'))).toBe(1);
+  await store.close();
+  const exits = async (...args: readonly string[]) => {
+    const named = [...args, '--config', config, '--keys', copy];
+    return (await millrace(named, { env: { MILLRACE_MASTER_KEY: MASTER_TEXT } })).code;
+  };
+  expect(await exits('export', path, '--out', join(where.folder, 'out'))).toBe(4);
+  expect(existsSync(join(where.folder, 'out', 'events'))).toBe(false);
+  expect(await exits('archive', 'verify', path)).toBe(4);
+  expect(await exits('keys', 'status')).toBe(4);
+  rmSync(copy, { recursive: true });
+  cpSync(where.keys, copy, { recursive: true });
+  expect(await exits('keys', 'status')).toBe(0);
+  expect(await exits('export', path, '--out', join(where.folder, 'out'))).toBe(0);
 });
 
 it('archive verify names keys that are gone, and does not take their records for whole', async () => {
