@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { parseTarget } from '../core/route.ts';
-import { exitOf, jsonIn, lastLineOf, ownCommand, reasonIn } from '../lib/own-command.ts';
+import { exitOf, lastLineOf, ownCommand, reasonIn } from '../lib/own-command.ts';
+import { jsonIn } from '../lib/parsed.ts';
 import { selectionArgs, type ReplayOrder, type ReplayOrders } from './replay-orders.ts';
 
 /** What would go, or has gone. */

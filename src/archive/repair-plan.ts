@@ -2,6 +2,7 @@ import { basename, dirname } from 'node:path';
 import { CLAIMS_FOLDER, MANIFEST } from '../core/archive.ts';
 import type { ManifestLine, NewManifestLine } from '../core/archive-manifest.ts';
 import type { OpenProof } from '../core/proof.ts';
+import { decodedOrSame } from '../lib/parsed.ts';
 import type { ClaimFacts } from './check-claim.ts';
 import type { FileFacts } from './facts.ts';
 import type { Manifest } from './manifest.ts';
@@ -189,7 +190,7 @@ function unlistedClaims(
     const [, type = '', ...id] = basename(file)
       .replace(/\.json(\.gz)?$/, '')
       .split('#')
-      .map(decode);
+      .map(decodedOrSame);
     return [
       {
         claim_check: id.join('#'),
@@ -202,12 +203,4 @@ function unlistedClaims(
       },
     ];
   });
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

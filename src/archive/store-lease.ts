@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { MillraceError } from '../core/errors.ts';
 import { readWhole } from '../core/objects.ts';
 import type { ObjectStore, StoredObject } from '../core/storage.ts';
-import { isRecord } from '../lib/is-record.ts';
+import { membersIn } from '../lib/parsed.ts';
 import { Serial } from '../lib/serial.ts';
 
 /** Says who compacts the archive: one at a time, and an erasure waits for the end of it. */
@@ -96,19 +96,10 @@ function bytes(): Buffer {
 
 /** Null for one that does not live any more. */
 async function ownerOf(store: ObjectStore, { modifiedAt }: StoredObject): Promise<string | null> {
-  const { host, process: id } = fieldsOf(String(await readWhole(store, KEY)));
+  const { host, process: id } = membersIn(String(await readWhole(store, KEY)));
   if (Date.now() - modifiedAt > STALE) return null;
   if (host === hostname() && typeof id === 'number' && !isAlive(id)) return null;
   return `process ${String(id)} on ${String(host)}`;
-}
-
-function fieldsOf(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isRecord(value) ? value : {};
-  } catch {
-    return {};
-  }
 }
 
 function isAlive(id: number): boolean {

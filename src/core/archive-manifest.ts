@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isRecord } from '../lib/is-record.ts';
+import { jsonIn } from '../lib/parsed.ts';
 import type { Proof } from './proof.ts';
 import type { LogHead } from './receipt.ts';
 import { signJson, type Signer } from './signature.ts';
@@ -133,12 +134,7 @@ export function partsOf(proof: Pick<Proof, 'signer' | 'logHead'> | undefined): {
 
 /** The entry on a manifest line, or null when the line is not one. A path that would leave the archive is not one. */
 export function parseManifestLine(line: string): ManifestLine | null {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch {
-    return null;
-  }
+  const value = jsonIn(line);
   return schemaOf(value).safeParse(value).data ?? null;
 }
 

@@ -1,4 +1,5 @@
 import type { IdSearch } from '../core/id-search.ts';
+import { decodedOrSame } from '../lib/parsed.ts';
 
 /** The values that all rows of a data file share, by column: the log has them, and not the file. */
 export type Partition = Readonly<Record<string, string>>;
@@ -15,7 +16,7 @@ export function partitionIn(key: string): Partition {
   return Object.fromEntries(
     key.split('/').flatMap((part) => {
       const [, name, value] = /^([^=]+)=(.*)$/.exec(part) ?? [];
-      return name === undefined || value === undefined ? [] : [[name, decoded(value)]];
+      return name === undefined || value === undefined ? [] : [[name, decodedOrSame(value)]];
     }),
   );
 }
@@ -32,12 +33,4 @@ export function itemOf(key: string, search: IdSearch): string {
     return at > 0 && isNamedIn(partitionIn(part), search) ? `${part.slice(0, at)}=*` : part;
   });
   return search.redact(parts.join('/'));
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { parseHead } from '../core/archive-record.ts';
 import { CLAIMS_FOLDER, formOf, PART_EXTENSION, SENT_EXTENSION } from '../core/archive.ts';
 import type { Ownership, Owners } from '../core/erasure.ts';
-import { isRecord } from '../lib/is-record.ts';
+import { membersIn } from '../lib/parsed.ts';
 import { HIDES_CONTENT } from './not-searched.ts';
 
 /**
@@ -50,7 +50,7 @@ export function mayNameNobody(file: string): boolean {
 
 /** Whether a row says whose it is. */
 export function namesUser(row: Buffer): boolean {
-  return textAt(objectOf(row), ROW_FIELDS.user) !== null;
+  return textAt(membersIn(row.toString()), ROW_FIELDS.user) !== null;
 }
 
 /** Reads the envelope of what one line or one kept event holds. */
@@ -81,7 +81,7 @@ export class LineOwners {
   }
 
   #ofDocument(text: Buffer, { team, user, clientUser }: EnvelopeFields): readonly string[] {
-    const document = objectOf(text);
+    const document = membersIn(text.toString());
     const whose: Ownership = {
       team: textAt(document, team),
       user: textAt(document, user),
@@ -109,15 +109,6 @@ const BASE64 = /,"body_base64":"([A-Za-z0-9+/=]*)"\}$/;
 function withDecoded(line: Buffer): Buffer {
   const [, encoded] = BASE64.exec(line.toString('latin1')) ?? [];
   return encoded === undefined ? line : Buffer.concat([line, Buffer.from(encoded, 'base64')]);
-}
-
-function objectOf(text: Buffer): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text.toString());
-    return isRecord(value) ? value : {};
-  } catch {
-    return {};
-  }
 }
 
 function textAt(document: Readonly<Record<string, unknown>>, key: string): string | null {

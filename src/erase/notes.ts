@@ -4,6 +4,7 @@ import type { Subject } from '../core/erasure.ts';
 import { IdSearch } from '../core/id-search.ts';
 import { canonicalId } from '../core/named-ids.ts';
 import { isRecord } from '../lib/is-record.ts';
+import { decodedOrSame, jsonIn } from '../lib/parsed.ts';
 
 /** Manifests and ledgers of exports, in a folder or in a store; how far pulls, replays, compactions and spools are. */
 const NOTES =
@@ -47,7 +48,8 @@ export async function requestsInNotes(
     for (const { number, bytes: line } of lines) {
       if (line === null) throw new Error(`line ${number} is too long to search`);
       bytes += line.length;
-      const value = parsed(line);
+      // What is not JSON is searched as bytes alone.
+      const value = jsonIn(line.toString());
       const isOurs =
         !OF_ANYBODY.test(file) ||
         OURS.some((names) => names.every((name) => isRecord(value) && name in value));
@@ -57,15 +59,6 @@ export async function requestsInNotes(
           for (const { request } of byId.get(canonicalId(name)) ?? []) requests.add(request);
     }
   return { requests: [...requests], bytes };
-}
-
-/** Null where it is not JSON: then it is searched as bytes alone. */
-function parsed(line: Buffer): unknown {
-  try {
-    return JSON.parse(line.toString());
-  } catch {
-    return null;
-  }
 }
 
 function* textsIn(value: unknown): Generator<string> {
@@ -84,16 +77,8 @@ function* namesIn(text: string): Generator<string> {
   if (!FILE.test(text)) return;
   for (const level of text.split(/[/#]/)) {
     if (PARTITION.test(level)) continue;
-    const name = decoded(level).replace(/^.*=/s, '');
+    const name = decodedOrSame(level).replace(/^.*=/s, '');
     yield name;
     yield name.replace(/\..*$/s, '');
-  }
-}
-
-function decoded(level: string): string {
-  try {
-    return decodeURIComponent(level);
-  } catch {
-    return level;
   }
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { folderError, messageOf } from '../core/errors.ts';
 import { syncFolder } from '../lib/durable.ts';
+import { jsonIn } from '../lib/parsed.ts';
 import { goesOn } from '../lib/work-folder.ts';
 import type { DeltaTables } from './delta/delta-tables.ts';
 import { type ExportStep, exportStep } from './export-step.ts';
@@ -199,7 +200,7 @@ export async function readLedger(lines: AsyncIterable<string>): Promise<Found> {
   let begun: z.output<typeof first> | null = null;
   try {
     for await (const line of lines) {
-      const value = parse(line);
+      const value = jsonIn(line);
       if (begun === null) begun = first.parse(value);
       else steps.push(exportStep.parse(value));
     }
@@ -208,14 +209,6 @@ export async function readLedger(lines: AsyncIterable<string>): Promise<Found> {
     throw new Error(`_export.jsonl: ${detail}`, { cause: error });
   }
   return { steps, found: begun?.export ?? null, id: begun?.id };
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 function isParquet(file: string): boolean {

@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
+import { jsonIn } from './parsed.ts';
 
 /** Longest line that is kept of what a command says. */
 const LONGEST = 4 * 1024 * 1024;
@@ -31,13 +32,4 @@ export function reasonIn(line: string): string {
   const { error } = Object(jsonIn(line)) as { error?: { detail?: unknown } };
   const detail = typeof error?.detail === 'string' ? error.detail : line.slice(0, 500);
   return detail === '' ? 'the command was ended' : detail;
-}
-
-/** Null for what is no JSON. */
-export function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

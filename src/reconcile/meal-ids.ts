@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs';
 import Database from 'better-sqlite3';
 import { parseHead, type RecordSummary } from '../core/archive-record.ts';
 import { isRecord } from '../lib/is-record.ts';
+import { jsonIn } from '../lib/parsed.ts';
 import { cutLines } from '../lib/lines.ts';
 
 /** Event types that carry a meal whole, as `data`. */
@@ -34,7 +35,7 @@ export class MealIds {
   /** Takes the meal of a record, if it carries one; returns its user. @param text of the whole record */
   addRecord({ event_type: type }: RecordSummary, text: Buffer, body: Buffer): string | null {
     if (!type.startsWith(CARRIES_MEAL)) return null;
-    const event = parse(body);
+    const event = jsonIn(body.toString());
     const id = isRecord(event) ? idOf(event['data']) : null;
     if (id !== null) this.#add.run(id);
     return parseHead(text)?.record.user_id ?? null;
@@ -44,7 +45,7 @@ export class MealIds {
   async addTable(path: string): Promise<void> {
     for await (const lines of cutLines(createReadStream(path) as AsyncIterable<Buffer>)) {
       for (const { bytes } of lines) {
-        const id = bytes === null ? null : idOf(parse(bytes));
+        const id = bytes === null ? null : idOf(jsonIn(bytes.toString()));
         if (id !== null) this.#add.run(id);
       }
     }
@@ -57,12 +58,4 @@ export class MealIds {
 
 function idOf(row: unknown): string | null {
   return isRecord(row) && typeof row['id'] === 'string' ? row['id'] : null;
-}
-
-function parse(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString());
-  } catch {
-    return null;
-  }
 }

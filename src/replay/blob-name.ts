@@ -1,4 +1,5 @@
 import type { Envelope } from '../core/event.ts';
+import { decodedOrSame } from '../lib/parsed.ts';
 
 /** What the path of a large event says, as the service's pipelines and claim checks lay them out. */
 export interface BlobName {
@@ -23,22 +24,18 @@ export function parseBlobName(file: string): BlobName | null {
   const receivedAt = Date.parse(time.replace(NO_COLONS, '$1T$2:$3:$4$5'));
   if (Number.isNaN(receivedAt)) return null;
   return {
-    id: decoded(id),
+    id: decodedOrSame(id),
     receivedAt,
-    known: { type: decoded(type), ...levelOf('team', levels.at(-3)), ...levelOf('user', levels.at(-2)) },
+    known: {
+      type: decodedOrSame(type),
+      ...levelOf('team', levels.at(-3)),
+      ...levelOf('user', levels.at(-2)),
+    },
   };
 }
 
 function levelOf(part: 'team' | 'user', level: string | undefined): Partial<Envelope> {
   // A name that was cut ends in its hash; it says nothing.
   if (level === undefined || level === ABSENT || level.includes('~') || DAY.test(level)) return {};
-  return { [part]: decoded(level) };
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return { [part]: decodedOrSame(level) };
 }

@@ -1,6 +1,6 @@
 import { MillraceError } from '../core/errors.ts';
 import { StorageError, type ObjectStore } from '../core/storage.ts';
-import { isRecord } from '../lib/is-record.ts';
+import { membersIn } from '../lib/parsed.ts';
 import { bytesOf, isChanged } from './key-place.ts';
 
 const OBJECT = 'destroyed';
@@ -83,13 +83,9 @@ export class DestroyedKeys {
 
   #listIn(bytes: Buffer | null): List {
     if (bytes === null) return { count: 0, last: [] };
-    try {
-      const list: unknown = JSON.parse(bytes.toString());
-      if (isRecord(list) && Number.isSafeInteger(list['count']) && Array.isArray(list['last']))
-        return { count: Number(list['count']), last: list['last'].map(String) };
-    } catch {
-      // Said below.
-    }
+    const { count, last } = membersIn(bytes.toString());
+    if (Number.isSafeInteger(count) && Array.isArray(last))
+      return { count: Number(count), last: last.map(String) };
     throw new MillraceError('keys_unusable', `${this.#store.url}/${OBJECT} is damaged`);
   }
 }
