@@ -3,6 +3,7 @@ import { createGunzip } from 'node:zlib';
 import { pipeline } from 'node:stream/promises';
 import type { ManifestLine } from '../core/archive-manifest.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
+import { hashFile } from './facts.ts';
 import type { Bytes } from './place.ts';
 import type { DifferenceCode } from './report.ts';
 
@@ -20,20 +21,10 @@ export async function readClaim(
   file: string,
   signal?: AbortSignal,
 ): Promise<ClaimFacts | string> {
-  const onDisk = createHash('sha256');
-  let bytes = 0;
   try {
-    for await (const chunk of place.chunks(file)) {
-      signal?.throwIfAborted();
-      onDisk.update(chunk);
-      bytes += chunk.length;
-    }
-    const sha256 = onDisk.digest('hex');
-    return {
-      bytes,
-      sha256,
-      bodySha256: file.endsWith('.gz') ? await hashUnpacked(place, file, signal) : sha256,
-    };
+    const facts = await hashFile(place, file, signal);
+    const isPacked = file.endsWith('.gz');
+    return { ...facts, bodySha256: isPacked ? await hashUnpacked(place, file, signal) : facts.sha256 };
   } catch (error) {
     if (signal?.aborted === true || error instanceof MillraceError) throw error;
     return messageOf(error);

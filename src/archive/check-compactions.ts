@@ -11,8 +11,7 @@ import type { DifferenceCode, Tally } from './report.ts';
 /** Holds the lines of compactions against those of the files that they replaced. */
 export function checkCompactions({ compactions, entries, superseded }: Manifest, tally: Tally): void {
   for (const { file, replaces, records, bytes } of compactions.values()) {
-    const differ = (detail: string): void =>
-      tally.differ({ code: 'compaction_differs', file, line: null, detail });
+    const differ = (detail: string): void => tally.differs(file, 'compaction_differs', detail);
     for (const piece of replaces) {
       const listed = entries.get(piece.file);
       if (listed === undefined) differ(`made of ${piece.file}, which the manifest never listed`);
@@ -84,12 +83,9 @@ export async function reportAside(
     const { sha256 } = await hashFile(place, file).catch((error: unknown) => ({ sha256: messageOf(error) }));
     if (known.includes(sha256))
       tally.note(file, `replaced by ${by.file}; not read; \`millrace archive compact\` removes it`);
-    else
-      tally.differ({
-        code: 'file_returned',
-        file,
-        line: null,
-        detail: `was replaced by ${by.file}, and other bytes lie there now; not read`,
-      });
+    else {
+      const detail = `was replaced by ${by.file}, and other bytes lie there now; not read`;
+      tally.differs(file, 'file_returned', detail);
+    }
   }
 }

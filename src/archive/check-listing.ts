@@ -30,8 +30,7 @@ export function reportManifest(
   tally: Tally,
   { heads = [], signed = false }: { readonly heads?: readonly ExpectedHead[]; readonly signed?: boolean },
 ): void {
-  const differ = (code: DifferenceCode, detail: string): void =>
-    tally.differ({ code, file: MANIFEST, line: null, detail });
+  const differ = (code: DifferenceCode, detail: string): void => tally.differs(MANIFEST, code, detail);
   if (manifest === null) {
     differ('manifest_missing', 'there is none');
   } else {
@@ -57,8 +56,7 @@ export function reportManifest(
   }
   if (manifest === null) return;
   for (const [file, { erasure }] of manifest.returned) {
-    const detail = `listed again after erasure ${erasure} changed it`;
-    tally.differ({ code: 'file_returned', file, line: null, detail });
+    tally.differs(file, 'file_returned', `listed again after erasure ${erasure} changed it`);
   }
   for (const [file, line] of manifest.entries) {
     if ('erasure' in line) {
@@ -83,7 +81,7 @@ function writersOf(chains: Manifest['chains']): Pick<ManifestReport, 'writers'> 
 /** What lies there and is no finished file. */
 export function reportOthers({ parts, temporary, notFollowed }: ArchiveListing, tally: Tally): void {
   for (const file of notFollowed) {
-    tally.differ({ code: 'file_not_followed', file, line: null, detail: 'not a plain file; not followed' });
+    tally.differs(file, 'file_not_followed', 'not a plain file; not followed');
   }
   for (const file of parts) {
     tally.note(file, 'unfinished: a receiver is running, or did not stop cleanly');
@@ -113,11 +111,7 @@ export function reportMissing(
     if (sha256 === null || present.has(file)) continue;
     const holder = holders.get(sha256);
     const where = holder === undefined ? '' : `; its bytes are in ${holder}`;
-    tally.differ({
-      code: 'file_missing',
-      file,
-      line: null,
-      detail: `listed in the manifest, but missing${where === '' ? byWhom : where}`,
-    });
+    const detail = `listed in the manifest, but missing${where === '' ? byWhom : where}`;
+    tally.differs(file, 'file_missing', detail);
   }
 }

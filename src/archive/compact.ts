@@ -187,13 +187,7 @@ class CompactRun {
       }
       // Only when its events are there, byte by byte; and never bytes that nobody knows.
       if (!sound.has(holder)) sound.set(holder, await this.#isAsListed(holder, manifest.entries.get(holder)));
-      const known = [
-        manifest.entries.get(file)?.sha256,
-        ...compactions
-          .madeOf(file)
-          .flatMap(({ replaces }) => replaces.filter((piece) => piece.file === file))
-          .map(({ sha256 }) => sha256),
-      ];
+      const known = [manifest.entries.get(file)?.sha256, ...compactions.hashesOf(file)];
       const { sha256 } = await hashFile(listing.place, file);
       if (sound.get(holder) === false)
         this.#problem(holder, 'it is not as the manifest says; see `millrace archive verify`');

@@ -1,4 +1,5 @@
 import type { CompactionLine } from '../core/archive-manifest.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
 import type { Manifest } from './manifest.ts';
 import type { Slice } from './place.ts';
 
@@ -13,17 +14,19 @@ export class Compactions {
   constructor(lines: ReadonlyMap<string, CompactionLine>) {
     this.#lines = lines;
     for (const line of lines.values()) {
-      for (const { file } of line.replaces) {
-        const known = this.#by.get(file);
-        if (known === undefined) this.#by.set(file, [line]);
-        else known.push(line);
-      }
+      for (const { file } of line.replaces) getOrMake(this.#by, file, () => []).push(line);
     }
   }
 
   /** The files that compactions made of this one: one, unless the first was lost. */
   madeOf(file: string): readonly CompactionLine[] {
     return this.#by.get(file) ?? [];
+  }
+
+  /** What the compactions took this one to hold: SHA-256 each. */
+  hashesOf(file: string): string[] {
+    const pieces = this.madeOf(file).flatMap(({ replaces }) => replaces);
+    return pieces.filter((piece) => piece.file === file).map(({ sha256 }) => sha256);
   }
 
   /**

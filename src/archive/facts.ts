@@ -89,10 +89,15 @@ function countedAs(item: ArchiveItem<RecordSummary>): { type: string; at: string
 }
 
 /** Size and hash of a file. @throws what the place throws */
-export async function hashFile(place: Bytes, file: string): Promise<{ bytes: number; sha256: string }> {
+export async function hashFile(
+  place: Bytes,
+  file: string,
+  signal?: AbortSignal,
+): Promise<{ bytes: number; sha256: string }> {
   const hash = createHash('sha256');
   let bytes = 0;
   for await (const chunk of place.chunks(file)) {
+    signal?.throwIfAborted();
     hash.update(chunk);
     bytes += chunk.length;
   }

@@ -1,6 +1,7 @@
 import { chainOf, chainPrefix, parseSegmentKey, segmentKey, type Segment } from '../core/archive-segments.ts';
 import { formatManifestLine, partsOf, type NewManifestLine } from '../core/archive-manifest.ts';
 import { messageOf, MillraceError } from '../core/errors.ts';
+import { readWhole } from '../core/objects.ts';
 import type { ManifestHead, OpenProof, Proof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { type ObjectStore, StorageError, type StoredObject } from '../core/storage.ts';
@@ -311,11 +312,8 @@ export class ManifestChain {
     if (this.#calls.length > 0) await this.#run();
   }
 
-  async #read({ key }: Stored): Promise<Buffer> {
-    const { store, signal } = this.#options;
-    const chunks: Buffer[] = [];
-    for await (const chunk of store.get(key, { signal })) chunks.push(chunk);
-    return Buffer.concat(chunks);
+  #read({ key }: Stored): Promise<Buffer> {
+    return readWhole(this.#options.store, key, this.#options.signal);
   }
 }
 

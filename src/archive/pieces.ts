@@ -15,12 +15,10 @@ export async function readPieces(
   // What still lies there is read as it is: somebody may have put it back from a backup, with what was erased since.
   const others = new Set<string>();
   for (const file of aside) {
-    const known = compactions
-      .madeOf(file)
-      .flatMap(({ replaces }) => replaces.filter((one) => one.file === file));
+    const known = compactions.hashesOf(file);
     if (known.length === 0) continue;
     const { sha256 } = await hashFile(place, file).catch(() => ({ sha256: '' }));
-    if (known.some((one) => one.sha256 !== sha256)) others.add(file);
+    if (known.some((one) => one !== sha256)) others.add(file);
   }
   return (file) => {
     const pieces = compactions.piecesOf(file, entries);

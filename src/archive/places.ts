@@ -1,6 +1,7 @@
 import { MillraceError } from '../core/errors.ts';
 import { isStoreUrl, parsePlace } from '../core/place.ts';
 import type { ObjectStore } from '../core/storage.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
 import type { StorageSettings } from '../storage/fields.ts';
 import { FolderPlace } from './folder-place.ts';
 import type { ArchiveListing, ArchivePlace } from './place.ts';
@@ -35,11 +36,9 @@ export class Places {
 
   /** The place with this root. */
   at(root: string): ArchivePlace {
-    const known = this.#known.get(root);
-    if (known !== undefined) return known;
-    const place = isStoreUrl(root) ? new StorePlace(root, () => this.store(root)) : new FolderPlace(root);
-    this.#known.set(root, place);
-    return place;
+    return getOrMake(this.#known, root, () =>
+      isStoreUrl(root) ? new StorePlace(root, () => this.store(root)) : new FolderPlace(root),
+    );
   }
 
   async close(): Promise<void> {
@@ -51,11 +50,7 @@ export class Places {
 
   /** @param url as `urlOf` gives it; closed with the places */
   store(url: string): Promise<ObjectStore> {
-    const known = this.#stores.get(url);
-    if (known !== undefined) return known;
-    const opening = this.#open(url);
-    this.#stores.set(url, opening);
-    return opening;
+    return getOrMake(this.#stores, url, () => this.#open(url));
   }
 }
 

@@ -127,22 +127,13 @@ export function finishedNames(part: string): string[] {
   return Object.values(DATA_EXTENSIONS).map((extension) => `${stem}${extension}`);
 }
 
-/** Streams the records of one file, as `readArchiveChunks` does, one by one. */
+/** Streams the records of one file, as `readInChunks` does, whole and one by one. */
 export async function* readArchiveFile(
-  ...args: Parameters<typeof readArchiveChunks>
-): AsyncGenerator<ArchiveItem> {
-  for await (const items of readArchiveChunks(...args)) yield* items;
-}
-
-/** Streams the records of one file, as `readInChunks` does, whole. */
-export function readArchiveChunks(
   place: Bytes,
   file: string,
-  signal?: AbortSignal,
-  onBytes?: (chunk: Buffer) => void,
-  opener?: RecordOpener,
-): AsyncGenerator<Iterable<ArchiveItem>> {
-  return readInChunks(place, file, parseRecord, { signal, onBytes, opener });
+  options: FileOptions,
+): AsyncGenerator<ArchiveItem> {
+  for await (const items of readInChunks(place, file, parseRecord, options)) yield* items;
 }
 
 export interface FileOptions {

@@ -1,6 +1,7 @@
 import { basename, dirname } from 'node:path';
 import { CLAIMS_FOLDER, MANIFEST } from '../core/archive.ts';
 import type { ManifestLine, NewManifestLine } from '../core/archive-manifest.ts';
+import { MillraceError } from '../core/errors.ts';
 import type { OpenProof } from '../core/proof.ts';
 import { decodedOrSame } from '../lib/parsed.ts';
 import type { ClaimFacts } from './check-claim.ts';
@@ -81,6 +82,19 @@ export function planRepair(found: Inspection, at: string): RepairPlan {
   for (const { file } of additions)
     actions.push({ action: 'list_file', file, detail: 'complete, and not in the manifest' });
   return { actions, temporary, cut, moves, additions };
+}
+
+/** @throws MillraceError usage when the manifest is signed, and what is added to it would not be */
+export function requireKey(
+  path: string,
+  { manifest }: Pick<Inspection, 'manifest'>,
+  { proof }: Pick<RepairOptions, 'proof'>,
+): void {
+  if (proof !== undefined || manifest === null || manifest.signatures.signed === 0) return;
+  throw new MillraceError(
+    'usage',
+    `${path}: its manifest is signed, so --repair needs the key from --config`,
+  );
 }
 
 /** Without what compactions have replaced: nothing gets such a name back. */

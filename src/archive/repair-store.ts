@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { MillraceError } from '../core/errors.ts';
 import { SILENT } from '../core/sink.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import { ManifestChain } from './manifest-chain.ts';
 import { urlOf } from './places.ts';
-import { planRepair, type RepairOptions, type RepairReport } from './repair-plan.ts';
+import { planRepair, type RepairOptions, type RepairReport, requireKey } from './repair-plan.ts';
 import { inspectArchive, verifyArchive } from './verify.ts';
 
 /** A younger object may be one that its writer is about to list: nothing in a store says that a writer is at work. */
@@ -35,12 +34,7 @@ export async function repairStore(
     file,
     detail: 'complete, and not in the manifest',
   }));
-  const isSigned = (before.manifest?.signatures.signed ?? 0) > 0;
-  if (additions.length > 0 && isSigned && proof === undefined)
-    throw new MillraceError(
-      'usage',
-      `${url}: its manifest is signed, so --repair needs the key from --config`,
-    );
+  if (additions.length > 0) requireKey(url, before, options);
   for (const action of actions) onAction(action);
   if (dryRun || additions.length === 0)
     return { actions, young, before: before.report, after: before.report };

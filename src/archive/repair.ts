@@ -14,6 +14,7 @@ import {
   type RepairOptions,
   type RepairPlan,
   type RepairReport,
+  requireKey,
 } from './repair-plan.ts';
 import { repairStore } from './repair-store.ts';
 import { inspectArchive, verifyArchive } from './verify.ts';
@@ -42,14 +43,10 @@ export async function repairArchive(path: string, options: RepairOptions): Promi
   try {
     const before = await inspectArchive(path, options);
     const { root } = before.listing;
-    const signer = (await options.proof?.())?.signer ?? null;
     const plan = planRepair(before, at);
-    const writes = plan.cut || plan.additions.length > 0;
-    if (writes && signer === null && (before.manifest?.signatures.signed ?? 0) > 0)
-      throw new MillraceError(
-        'usage',
-        `${path}: its manifest is signed, so --repair needs the key from --config`,
-      );
+    // That it cannot be opened shows before anything is done.
+    await options.proof?.();
+    if (plan.cut || plan.additions.length > 0) requireKey(path, before, options);
     if (options.dryRun) for (const action of plan.actions) options.onAction(action);
     else await apply(root, plan, options);
     const done = plan.actions.length > 0 && !options.dryRun;

@@ -120,6 +120,11 @@ export class Tally {
     else this.#countUnnamed(difference);
   }
 
+  /** The same, of a file as a whole. */
+  differs(file: string, code: DifferenceCode, detail: string): void {
+    this.differ({ code, file, line: null, detail });
+  }
+
   note(file: string, detail: string): void {
     this.#notes.push({ file, detail });
   }

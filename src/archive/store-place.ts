@@ -6,6 +6,7 @@ import {
   type StoredObject,
   WHAT_TO_DO,
 } from '../core/storage.ts';
+import { isMissing } from '../core/objects.ts';
 import { FetchAhead } from '../lib/fetch-ahead.ts';
 import { kindOf } from './file-kind.ts';
 import { parseSegmentKey, type Segment, SEGMENTS } from '../core/archive-segments.ts';
@@ -164,10 +165,6 @@ function contains(large: Segment | undefined, { writer, first, last }: Segment):
 
 function lengthOf({ first, last }: Segment): number {
   return last - first + 1;
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof StorageError && error.fault === 'missing';
 }
 
 function stateOf({ bytes, version, modifiedAt }: StoredObject): FileState {

@@ -157,9 +157,8 @@ async function checkFiles(
     tally.bytes += facts.bytes;
     const name = names.get(facts.sha256) ?? file;
     const listed = { line: lines.get(file) ?? null, elsewhere: name === file ? null : name };
-    for (const [code, detail] of compareFile(facts, listed)) tally.differ({ code, file, line: null, detail });
-    for (const [code, detail] of slices?.differences() ?? [])
-      tally.differ({ code, file, line: null, detail });
+    const differences = [...compareFile(facts, listed), ...(slices?.differences() ?? [])];
+    for (const [code, detail] of differences) tally.differs(file, code, detail);
   }
   return found;
 }
@@ -177,14 +176,13 @@ async function checkClaims(
     const facts = await readClaim(place, file, signal);
     tally.claims += 1;
     if (typeof facts === 'string') {
-      tally.differ({ code: 'file_unreadable', file, line: null, detail: facts });
+      tally.differs(file, 'file_unreadable', facts);
       continue;
     }
     found.set(file, facts);
     tally.bytes += facts.bytes;
-    for (const [code, detail] of compareClaim(facts, lines.get(file) ?? null)) {
-      tally.differ({ code, file, line: null, detail });
-    }
+    for (const [code, detail] of compareClaim(facts, lines.get(file) ?? null))
+      tally.differs(file, code, detail);
   }
   return found;
 }

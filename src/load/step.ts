@@ -79,13 +79,8 @@ export class LoadStep {
       taken.catch(() => undefined);
     };
     try {
-      for await (const item of readArchiveFile(
-        this.#told.places.at(root),
-        file,
-        this.#told.signal,
-        undefined,
-        this.#opener,
-      )) {
+      const { places, signal } = this.#told;
+      for await (const item of readArchiveFile(places.at(root), file, { signal, opener: this.#opener })) {
         if (item.kind === 'problem') {
           isWhole &&= item.sealed?.why === 'erased';
           noteProblem(item, this.counts, this.#told);

@@ -55,7 +55,7 @@ export class Staging {
     let sealed = 0;
     let isWhole = true;
     const { places, signal } = this.#options;
-    for await (const item of readArchiveFile(places.at(root), file, signal, undefined, this.#opener)) {
+    for await (const item of readArchiveFile(places.at(root), file, { signal, opener: this.#opener })) {
       if (item.kind === 'problem') {
         isWhole &&= item.sealed?.why === 'erased';
         noteProblem(item, this.counts, this.#options);
