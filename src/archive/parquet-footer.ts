@@ -1,7 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { type AsyncBuffer, type FileMetaData, parquetMetadata, type RowGroup } from 'hyparquet';
-import { footerOf, MAGIC } from '../parquet/footer.ts';
-import { schemaOf } from '../parquet/parquet-schema.ts';
+import { footerOf, MAGIC, schemaOf } from '../parquet/footer.ts';
 import { RECORD_COLUMNS } from './record-columns.ts';
 
 /** Rows of a row group at most. */

@@ -1,11 +1,10 @@
 import type { Dispatcher } from 'undici';
 import type { Config } from '../config/config.ts';
-import { isLocal } from '../journal/local.ts';
 import { CATALOGUE, MillraceError, messageOf, type ErrorCode } from '../core/errors.ts';
 import type { Erasures } from '../core/erasure.ts';
 import type { Selection } from '../core/journal.ts';
 import type { Operations } from '../core/operations.ts';
-import { ownerFolder, readOwner } from '../journal/owner.ts';
+import { ownerFolder, readOwner, isLocal } from '../journal/owner.ts';
 import { cutLines } from '../lib/lines.ts';
 import { bracketed } from '../lib/listen.ts';
 

@@ -2,8 +2,7 @@ import { join } from 'node:path';
 import type { LoadedConfig } from '../config/config.ts';
 import { messageOf } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
-import { DATABASE } from '../journal/local.ts';
-import { ownerFolder } from '../journal/owner.ts';
+import { ownerFolder, DATABASE } from '../journal/owner.ts';
 import { note, usageError, type Io } from './io.ts';
 
 /**

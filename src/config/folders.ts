@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { MANIFEST } from '../core/archive.ts';
 import { parsePlace, type Place } from '../core/place.ts';
 import type { DescribedConfig } from './config.ts';
-import { isLocal } from '../journal/local.ts';
+import { isLocal } from '../journal/owner.ts';
 import { keyOf, type Path, type Problem } from './paths.ts';
 
 /** A folder, or a place in a store, that one part of the config has to itself. */

@@ -12,7 +12,7 @@ import { loadSinkModule } from '../sinks/registry.ts';
 import { loadSourceModule } from '../sources/registry.ts';
 import type { LoadedConfig, ResolvedConfig, ResolvedSink, ResolvedSource } from './config.ts';
 import { problemsOf } from './issues.ts';
-import { isLocal } from '../journal/local.ts';
+import { isLocal } from '../journal/owner.ts';
 import type { Problem } from './paths.ts';
 import { scrub, secretsOf } from './redact.ts';
 

@@ -1,6 +1,6 @@
 import { lstatSync } from 'node:fs';
 import type { Config } from './config.ts';
-import { isLocal } from '../journal/local.ts';
+import { isLocal } from '../journal/owner.ts';
 import type { SinkLog } from '../core/sink.ts';
 
 /** Warns of folders with health data or secrets that every user of the machine can list: those made here are 0700. */

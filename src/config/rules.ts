@@ -2,7 +2,7 @@ import type { Config, DescribedConfig } from './config.ts';
 import { parseTarget, type Target } from '../core/route.ts';
 import { checkFolders } from './folders.ts';
 import { checkKafkaJournal } from '../journal/kafka/config.ts';
-import { isLocal } from '../journal/local.ts';
+import { isLocal } from '../journal/owner.ts';
 import type { SinkDescription } from '../core/sink.ts';
 import { checkRedactions } from './redactions.ts';
 import { isPublicKey } from '../core/signature.ts';

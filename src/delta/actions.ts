@@ -1,3 +1,5 @@
+import { parquetMetadata } from 'hyparquet';
+
 /**
  * What a line of a Delta table's log says, as the Delta transaction log protocol has it. Fields that are not known are kept
  * where a line is handed on, and otherwise ignored, as the protocol asks.
@@ -104,4 +106,19 @@ export function removalOf(
       size,
     },
   };
+}
+
+/**
+ * The statistics of a file of rows, as JSON text: how many rows, and nothing else. Bounds of texts would be ids and words of
+ * people, in a log that lives longer than the files; and deltalake passes over files whose bounds are said of some columns
+ * only, whatever the others hold.
+ */
+export function statsOfRows(rows: number): string {
+  return JSON.stringify({ numRecords: rows });
+}
+
+/** @param footer the end of a Parquet file: its footer at least */
+export function statsOf(footer: Buffer): string {
+  const { num_rows: rows } = parquetMetadata(Uint8Array.from(footer).buffer, { geoparquet: false });
+  return statsOfRows(Number(rows));
 }

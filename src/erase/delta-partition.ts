@@ -1,5 +1,7 @@
 import type { IdSearch } from '../core/id-search.ts';
 import { decodedOrSame } from '../lib/parsed.ts';
+import { readdir, rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
 
 /** The values that all rows of a data file share, by column: the log has them, and not the file. */
 export type Partition = Readonly<Record<string, string>>;
@@ -33,4 +35,15 @@ export function itemOf(key: string, search: IdSearch): string {
     return at > 0 && isNamedIn(partitionIn(part), search) ? `${part.slice(0, at)}=*` : part;
   });
   return search.redact(parts.join('/'));
+}
+
+/** Removes the folders of a table's partitions that are called after a subject and hold no file any more. */
+export async function removeEmpty(table: string, search: IdSearch): Promise<void> {
+  const entries = await readdir(table, { recursive: true, withFileTypes: true }).catch(() => []);
+  const named = entries
+    .filter((entry) => entry.isDirectory())
+    .map(({ parentPath, name }) => join(parentPath, name))
+    .filter((path) => isNamedIn(partitionIn(path.slice(table.length)), search));
+  // The innermost first; one that holds something stays.
+  for (const path of named.toSorted().toReversed()) await rmdir(path).catch(() => undefined);
 }

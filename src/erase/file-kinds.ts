@@ -4,6 +4,8 @@ import { CLAIMS_FOLDER, formOf, PART_EXTENSION, SENT_EXTENSION } from '../core/a
 import type { Ownership, Owners } from '../core/erasure.ts';
 import { membersIn } from '../lib/parsed.ts';
 import { HIDES_CONTENT } from './not-searched.ts';
+import { fileLines } from '../archive/file-lines.ts';
+import type { Bytes } from '../archive/place.ts';
 
 /**
  * What can be done about a file that holds an id:
@@ -41,11 +43,11 @@ export function isSearched(file: string): boolean {
 }
 
 /** Tables of people's data whose rows may not say whose they are, as the documents they are made of do not. */
-const OWNERLESS = new Set(['insurance', 'parsing_jobs', 'parsing_job_results']);
+const OWNERLESS_TABLES = new Set(['insurance', 'parsing_jobs', 'parsing_job_results']);
 
 /** @param file relative to its store: `insurance.ndjson`, or `insurance/dt=…/part-000000.ndjson.gz` */
 export function mayNameNobody(file: string): boolean {
-  return file.split('/').some((part) => OWNERLESS.has(part.split('.')[0] ?? ''));
+  return file.split('/').some((part) => OWNERLESS_TABLES.has(part.split('.')[0] ?? ''));
 }
 
 /** Whether a row says whose it is. */
@@ -114,4 +116,15 @@ function withDecoded(line: Buffer): Buffer {
 function textAt(document: Readonly<Record<string, unknown>>, key: string): string | null {
   const value = Object.hasOwn(document, key) ? document[key] : null;
   return typeof value === 'string' ? value : null;
+}
+
+/** Of whom a file is that nobody has to wait for: it can only be named on the receipt. */
+export const NOBODY: readonly string[] = [];
+export const OWNERLESS = 'it has rows that do not say whose they are; recreate it without the user';
+
+/** Whether some row of a table does not say whose it is. A file that is damaged has been refused before. */
+export async function hasOwnerless(place: Bytes, file: string): Promise<boolean> {
+  for await (const lines of fileLines(place, file))
+    if (lines.some(({ bytes }) => bytes === null || !namesUser(bytes))) return true;
+  return false;
 }

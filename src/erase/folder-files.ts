@@ -5,14 +5,12 @@ import { DISK } from '../archive/place.ts';
 import { OPEN_FOLDER } from '../core/archive.ts';
 import { leftBy, Owners } from '../core/erasure.ts';
 import { errorCode, syncFolder } from '../lib/durable.ts';
-import { kindOf, mayNameNobody, type FileKind } from './file-kinds.ts';
+import { kindOf, mayNameNobody, type FileKind, hasOwnerless, NOBODY, OWNERLESS } from './file-kinds.ts';
 import { exists, isAbandoned, isBeingWritten, type FolderJob as Job } from './folder-job.ts';
 import { NotSearched } from './not-searched.ts';
-import { hasOwnerless, NOBODY, OWNERLESS } from './ownerless.ts';
 import { rewritePlan } from './plan-file.ts';
-import { commitRewrite, eventRewrite, rewriteLines, type Rewrite } from './rewrite-lines.ts';
+import { commitRewrite, eventRewrite, rewriteLines, type Rewrite, temporaryPath } from './rewrite-lines.ts';
 import { mayHold, requestsInOther, searchFile } from './search-file.ts';
-import { temporaryPath } from './temporary.ts';
 
 /** Takes subjects out of the files of a folder, each as its kind asks for. */
 export class FolderFiles {

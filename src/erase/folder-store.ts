@@ -8,14 +8,14 @@ import type { SinkLog } from '../core/sink.ts';
 import { errorCode } from '../lib/durable.ts';
 import { FolderRefused } from '../lib/folder-refused.ts';
 import { WorkFolder } from '../lib/work-folder.ts';
-import { removeEmpty } from './delta-folders.ts';
+import { removeEmpty } from './delta-partition.ts';
 import { deltaTablesIn, isOfTable } from './delta-files.ts';
 import { eraseTable } from './delta-tables.ts';
 import { isSearched, LineOwners, type EnvelopeFields } from './file-kinds.ts';
 import { FolderFiles } from './folder-files.ts';
 import { Listing } from './listing.ts';
 import { searchFile } from './search-file.ts';
-import { type FolderJob as Job } from './folder-job.ts';
+import type { FolderJob as Job } from './folder-job.ts';
 import { walkFolder } from './walk.ts';
 import { holdWriters } from './writers.ts';
 

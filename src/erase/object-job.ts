@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { compactingIn } from '../archive/store-lease.ts';
 import type { StorePlace } from '../archive/store-place.ts';
@@ -7,6 +7,8 @@ import type { IdSearch } from '../core/id-search.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import type { LineOwners } from './file-kinds.ts';
 import type { ObjectListing } from './object-listing.ts';
+import { OWNER_ONLY, readIfThere } from '../lib/durable.ts';
+import { writeOnce } from '../lib/new-file.ts';
 
 /** What an erasure of one place in a store works with. */
 export interface ObjectJob {
@@ -40,4 +42,20 @@ export async function leavesToCompaction(
   const reason = `it was being compacted by ${found.by}; the erasure is tried again after that`;
   run.leave(leftBy(name, '', run.subjects, new Error(reason)));
   return true;
+}
+
+const FILE = 'writer';
+
+/**
+ * What the chains are called that erasures of this installation continue in stores: the same each time, and another than
+ * that of any receiver.
+ * @param folder the erasure folder
+ */
+export async function erasingWriter(folder: string): Promise<string> {
+  const path = join(folder, FILE);
+  if (readIfThere(path) === null)
+    await writeOnce(path, Buffer.from(`${randomBytes(6).toString('hex')}\n`), OWNER_ONLY);
+  const name = readIfThere(path)?.trim() ?? '';
+  if (/^[0-9a-f]{12}$/.test(name)) return name;
+  throw new Error(`${path} is not 12 hex digits; remove it, and another is made`);
 }

@@ -13,14 +13,21 @@ import { StorageError, type ObjectStore } from '../core/storage.ts';
 import { makeFolder } from '../lib/durable.ts';
 import { deltaTablesIn, isOfTable } from './delta-files.ts';
 import { eraseTable } from './delta-tables.ts';
-import { leavesToCompaction, temporaryFor, type ObjectJob as Job } from './object-job.ts';
-import { isSearched, kindOf, LineOwners, mayNameNobody, type EnvelopeFields } from './file-kinds.ts';
+import { leavesToCompaction, temporaryFor, type ObjectJob as Job, erasingWriter } from './object-job.ts';
+import {
+  isSearched,
+  kindOf,
+  LineOwners,
+  mayNameNobody,
+  type EnvelopeFields,
+  hasOwnerless,
+  NOBODY,
+  OWNERLESS,
+} from './file-kinds.ts';
 import { NotSearched } from './not-searched.ts';
 import { ObjectListing } from './object-listing.ts';
-import { hasOwnerless, NOBODY, OWNERLESS } from './ownerless.ts';
 import { eventRewrite, rewriteLines, type Rewrite } from './rewrite-lines.ts';
 import { requestsInOther, searchFile } from './search-file.ts';
-import { erasingWriter } from './writer-name.ts';
 
 /** Times a store is listed again because objects have come and gone. */
 const PASSES = 5;

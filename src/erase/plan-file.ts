@@ -2,8 +2,7 @@ import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { ERASED_USER, type Owners } from '../core/erasure.ts';
 import { writeNew } from '../lib/new-file.ts';
-import type { Rewrite } from './rewrite-lines.ts';
-import { temporaryPath } from './temporary.ts';
+import { type Rewrite, temporaryPath } from './rewrite-lines.ts';
 
 /** The part of a backfill's state that names users. */
 interface State {

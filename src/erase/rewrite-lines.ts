@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import { rename, unlink } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, basename, join } from 'node:path';
 import { hashFile } from '../archive/facts.ts';
 import { fileLines, wholeEvent } from '../archive/file-lines.ts';
 import type { Bytes } from '../archive/place.ts';
@@ -15,7 +15,6 @@ import { syncFolder } from '../lib/durable.ts';
 import { Contents } from './contents.ts';
 import type { LineOwners } from './file-kinds.ts';
 import { mayHold } from './search-file.ts';
-import { temporaryPath } from './temporary.ts';
 
 const LINE_FEED = Buffer.from('\n');
 
@@ -139,4 +138,12 @@ export async function commitRewrite(path: string, { after }: Pick<Rewrite, 'afte
   if (after === null) await unlink(path);
   else await rename(temporaryPath(path), path);
   await syncFolder(dirname(path));
+}
+
+/**
+ * Where a file is written anew before it takes the old one's place: the same for the same file, so that what a crash left
+ * is overwritten by the next run, and without the extension that readers of the folder look for.
+ */
+export function temporaryPath(path: string): string {
+  return join(dirname(path), `.erase-${hash('sha256', basename(path), 'hex').slice(0, 16)}.tmp`);
 }

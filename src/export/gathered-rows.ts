@@ -6,7 +6,7 @@ import { packLines } from './ndjson-file.ts';
 import type { GatheredValues } from '../parquet/column-values.ts';
 import { RowColumns } from '../parquet/row-columns.ts';
 import { encodeGroup } from '../parquet/row-group.ts';
-import type { ColumnsOfRows, RowBatch } from './row-batch.ts';
+import type { ColumnsOfRows, RowBatch } from './row-file.ts';
 import type { Compression } from '../core/compression.ts';
 
 /** Fewer bytes of values than this wait for others before they become a row group. */

@@ -5,8 +5,10 @@ import type { RecordOpener } from '../core/sealed-record.ts';
 import { JsonFault } from '../lib/json-text.ts';
 import { Inference, type InferenceOptions, type Inferred } from '../warehouse/learned/infer/infer.ts';
 import type { Tables } from '../warehouse/tables.ts';
-import { Coverage } from './coverage.ts';
-import { memberOf } from './documents.ts';
+import { memberOf, documentsIn } from './documents.ts';
+import { ByteWriter } from '../lib/byte-writer.ts';
+import type { TableDefinition } from '../warehouse/definition.ts';
+import { Shaper } from '../warehouse/shape/shape.ts';
 
 /** Event types that are remembered: whoever sends ever new ones must not fill the memory. */
 const MOST_TYPES = 10_000;
@@ -82,5 +84,41 @@ function dataOf(body: Buffer): Buffer | null {
   } catch (error) {
     if (!(error instanceof JsonFault)) throw error;
     return null;
+  }
+}
+
+/** Tells which events the tables have rows for. */
+class Coverage {
+  readonly #tables: Tables;
+  readonly #shapers = new Map<TableDefinition, Shaper>();
+  #spare = new ByteWriter();
+
+  constructor(tables: Tables) {
+    this.#tables = tables;
+  }
+
+  /** The type tells most; where a table is only a frame around rows, the shape does. */
+  has(type: string, body: Buffer): boolean {
+    return this.#tables
+      .documentsOf(type)
+      .some((document) => document.ownRows !== false || this.#fits(document, body));
+  }
+
+  #fits(document: TableDefinition, body: Buffer): boolean {
+    const { events, nested = [] } = document;
+    if (events === undefined) return false;
+    const tables = nested.map(({ table }) => table.name);
+    const shaper =
+      this.#shapers.get(document) ??
+      new Shaper({ definition: document, document }, { tables, onReject: () => undefined });
+    this.#shapers.set(document, shaper);
+    try {
+      return documentsIn(body, events).every((one) => one !== null && shaper.shape(one));
+    } catch (error) {
+      if (!(error instanceof JsonFault)) throw error;
+      return false;
+    } finally {
+      for (const table of tables) this.#spare = shaper.take(table, this.#spare);
+    }
   }
 }

@@ -8,9 +8,8 @@ import { jsonIn } from '../lib/parsed.ts';
 import { goesOn } from '../lib/work-folder.ts';
 import type { DeltaTables } from './delta/delta-tables.ts';
 import { type ExportStep, exportStep } from './export-step.ts';
-import { notIn } from './lost.ts';
 import type { WrittenFile } from './outputs.ts';
-import type { ExportPlace } from './place.ts';
+import { type ExportPlace, notIn } from './place.ts';
 
 const first = z.object({ export: z.record(z.string(), z.unknown()), id: z.uuid().optional() });
 

@@ -2,9 +2,8 @@ import { promisify } from 'node:util';
 import { gzip, gzipSync, zstdCompress, zstdCompressSync } from 'node:zlib';
 import { asBuffer, joined } from '../lib/byte-writer.ts';
 import type { HashedFile } from '../lib/new-file.ts';
-import type { LinesOfRows, RowBatch } from './row-batch.ts';
 import { GZIP_LEVEL, type Compression } from '../core/compression.ts';
-import type { RowFile } from './row-file.ts';
+import type { RowFile, LinesOfRows, RowBatch } from './row-file.ts';
 
 /** Lines are gathered to pieces of this size, and each is compressed on its own. */
 const PIECE = 1024 * 1024;

@@ -4,9 +4,8 @@ import type { Tables } from '../warehouse/tables.ts';
 import { NDJSON_EXTENSIONS, NdjsonFile } from './ndjson-file.ts';
 import type { EncodedGroup } from '../parquet/row-group.ts';
 import type { GatheredValues } from '../parquet/column-values.ts';
-import type { RowBatch } from './row-batch.ts';
 import type { Compression } from '../core/compression.ts';
-import type { RowFile } from './row-file.ts';
+import type { RowFile, RowBatch } from './row-file.ts';
 import type { ExportFormat } from './rows.ts';
 
 /** Files open at once; then the one unused for longest is finished, and its partition continues in another. */

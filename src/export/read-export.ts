@@ -8,7 +8,7 @@ import { openStore } from '../storage/open.ts';
 import type { ExportStep } from './export-step.ts';
 import { ledgerLines, WORK } from './folder-place.ts';
 import { readLedger } from './ledger.ts';
-import { notIn } from './lost.ts';
+import { notIn } from './place.ts';
 import { temporaryName } from './outputs.ts';
 import { storedLines } from './store-place.ts';
 

@@ -9,7 +9,7 @@ import { Shaper } from '../warehouse/shape/shape.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import { documentsIn, originOf } from './documents.ts';
 import { GatheredRows } from './gathered-rows.ts';
-import type { RowBatch } from './row-batch.ts';
+import type { RowBatch } from './row-file.ts';
 import type { Compression } from '../core/compression.ts';
 
 /** Partitions whose rows are gathered at once. */

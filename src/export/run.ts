@@ -1,11 +1,10 @@
 import { MillraceError } from '../core/errors.ts';
 import { Drift, type Earlier } from '../warehouse/learned/drift.ts';
-import type { ExportStep } from './export-step.ts';
+import { type ExportStep, isBetter } from './export-step.ts';
 import { Ledger, type LedgerOptions } from './ledger.ts';
 import type { ExportOptions, ExportSummary } from './options.ts';
 import { Shaping } from './shaping.ts';
 import { identitiesIn, identityOf, isStale, planExport, type ExportPlan } from './plan.ts';
-import { isBetter } from './reread.ts';
 import { listSources, type SourceList } from './sources.ts';
 import { openPlace } from './open-place.ts';
 import { StepRun, type StepOptions } from './step.ts';

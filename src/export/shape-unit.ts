@@ -2,7 +2,7 @@ import { readLine } from '../archive/read.ts';
 import { parseEnvelope } from '../core/archive-record.ts';
 import type { ColumnType } from '../warehouse/definition.ts';
 import type { TableFields } from '../warehouse/learned/field-sums.ts';
-import type { RowBatch } from './row-batch.ts';
+import type { RowBatch } from './row-file.ts';
 import { type ExportReject, Rows, type RowTerms } from './rows.ts';
 import { isWanted, type Selection } from './select.ts';
 import type { Problem } from './source-bytes.ts';

@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { makeFolder, OWNER_ONLY } from '../lib/durable.ts';
-import { DATABASE } from './local.ts';
 import { IDS_OF_BEFORE } from './dedup.ts';
-import { readOwner } from './owner.ts';
+import { readOwner, DATABASE } from './owner.ts';
 import { walBytesFor } from './space.ts';
 
 /** From 4 on the events lie in segments. */

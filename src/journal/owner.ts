@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { messageOf } from '../core/errors.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { makeFolder } from '../lib/durable.ts';
-import { isLocal } from './local.ts';
 import { readAdvice, writeAdvice } from '../lib/advice.ts';
 
 /** Who holds the journal; advice for people and commands, never the lock itself. */
@@ -59,3 +58,17 @@ export function announceOwner(folder: string, where: Omit<Owner, 'pid'>, log: Si
 export function clearOwner(folder: string): void {
   rmSync(join(folder, FILE), { force: true });
 }
+
+/** What of a config says where events wait. */
+export interface Waiting {
+  readonly acknowledge: string;
+  readonly journal: { readonly type: string };
+}
+
+/** Whether events wait on the disk of this machine. */
+export function isLocal({ acknowledge, journal }: Waiting): boolean {
+  return acknowledge === 'journaled' && journal.type === 'local';
+}
+
+/** The name of a journal's database, in its folder. */
+export const DATABASE = 'journal.db';

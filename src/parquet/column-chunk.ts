@@ -6,7 +6,7 @@ import { asBuffer } from '../lib/byte-writer.ts';
 import type { Column, ColumnType } from '../warehouse/definition.ts';
 import { boundsOf } from './bounds.ts';
 import { type GatheredValues, WIDTHS } from './column-values.ts';
-import { hasStatistics } from './parquet-schema.ts';
+import { hasStatistics } from './footer.ts';
 
 const TINY = 128;
 

@@ -13,7 +13,7 @@ import type { Column } from '../warehouse/definition.ts';
 import { GZIP_LEVEL, type Compression } from '../core/compression.ts';
 import { encodeChunk, type EncodedChunk, type Packing } from './column-chunk.ts';
 import type { GatheredValues } from './column-values.ts';
-import { schemaOf } from './parquet-schema.ts';
+import { schemaOf } from './footer.ts';
 
 /** A row group ready to be written: its bytes, and what the footer says of it, with offsets from its own beginning. */
 export interface EncodedGroup {

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readArchive } from '../../src/archive/read.ts';
-import { DICTIONARY } from '../../src/seal/dictionary.ts';
+import { DICTIONARY } from '../../src/seal/record.ts';
 import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts';
 import { filesSink, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';

@@ -2,7 +2,7 @@ import { createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inflateRawSync } from 'node:zlib';
-import { DICTIONARY } from '../../src/seal/dictionary.ts';
+import { DICTIONARY } from '../../src/seal/record.ts';
 
 // Sealed records and key files by their description alone: what any other program has to do to read them, and every
 // version of this one. Of the product it has the dictionary, which is data; its hash is held in record.test.ts.

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
-import { decodeBody } from '../../src/sources/decode.ts';
+import { decodeBody } from '../../src/sources/take.ts';
 import { parseOptions } from '../../src/sources/kafka/config.ts';
 import { toIncoming } from '../../src/sources/kafka/message.ts';
 import { KafkaSource } from '../../src/sources/kafka/source.ts';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, test } from 
 import type { IncomingMessage } from '../../src/core/incoming.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { toMessage } from '../../src/sinks/pubsub/message.ts';
-import { decodeBody } from '../../src/sources/decode.ts';
+import { decodeBody } from '../../src/sources/take.ts';
 import { toIncoming } from '../../src/sources/pubsub/message.ts';
 import { createSource, parseOptions } from '../../src/sources/pubsub/source.ts';
 import { PubSubAdmin } from '../support/pubsub-admin.ts';

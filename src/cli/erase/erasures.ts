@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Audit, auditedErasures } from '../../admin/audit.ts';
 import type { Config, ResolvedConfig } from '../../config/config.ts';
-import { isLocal } from '../../journal/local.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { ErasureProgress, Erasures } from '../../core/erasure.ts';
 import { ErasedUsers } from '../../erase/erased-users.ts';
 import { createErasures } from '../../erase/stores.ts';
-import { ownerFolder } from '../../journal/owner.ts';
+import { ownerFolder, isLocal } from '../../journal/owner.ts';
 import type { KafkaJournal } from '../../journal/kafka/store.ts';
 import type { SqliteJournal } from '../../journal/sqlite-journal.ts';
 import { formatAmount } from '../../lib/amount.ts';

@@ -5,7 +5,7 @@ import { parsePlace } from '../../core/place.ts';
 import { parseMasterKey } from '../../seal/master-key.ts';
 import { connectionFields, readConnection, type Connection } from '../../sinks/kafka/connection.ts';
 import { isTopic } from '../../sinks/kafka/topic.ts';
-import type { Waiting } from '../local.ts';
+import type { Waiting } from '../owner.ts';
 
 const TOPIC = { pattern: String.raw`^[\w.-]{1,249}$`, hint: 'must be the name of a topic' };
 

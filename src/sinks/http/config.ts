@@ -9,7 +9,6 @@ import { optionsOf } from '../../lib/parse-options.ts';
 import { parseStandardSecret, type StandardSecret } from '../../verify/standard-secret.ts';
 import { checkPems, givenPems } from '../pem.ts';
 import { networks, problemWith } from './addresses.ts';
-import { FRAMING, OF_THE_EVENT } from './header-names.ts';
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const VALUE = /^[\t\x20-\x7e]*$/;
@@ -211,3 +210,10 @@ function tlsOf(pems: z.output<typeof tls>, wrong: Say): TargetOptions['tls'] {
   checkPems(pems, (member, message) => wrong(member === null ? message : `${member} ${message}`));
   return givenPems(pems);
 }
+
+/** Headers of the request itself: nobody else sets them. */
+export const FRAMING =
+  /^(host|connection|content-(length|type|encoding)|transfer-encoding|expect|upgrade|keep-alive|te|trailer)$/;
+
+/** What an event is known by at its target; it must not be said twice. */
+const OF_THE_EVENT = /^(idempotency-key|event-type|replay-id|claim-check|traceparent|tracestate|webhook-.*)$/;

@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto';
 import type { JournalEvent } from '../../core/event.ts';
 import { signWith } from '../../verify/sign-standard-webhooks.ts';
-import type { HttpOptions, TargetOptions } from './config.ts';
-import { FRAMING } from './header-names.ts';
+import { type HttpOptions, type TargetOptions, FRAMING } from './config.ts';
 
 /** What every receiver takes in a header, and how long it may get. */
 const PLAIN = /^[\x21-\x7e]{1,256}$/;

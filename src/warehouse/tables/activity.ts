@@ -8,8 +8,7 @@ import {
   timestamp,
   type TableDefinition,
 } from '../definition.ts';
-import { daily, SPORT, TIMES } from './common.ts';
-import { SOURCE } from './source.ts';
+import { daily, SPORT, TIMES, SOURCE } from './common.ts';
 
 export const ACTIVITY = daily({
   name: 'activity',

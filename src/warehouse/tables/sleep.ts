@@ -1,6 +1,5 @@
 import { date, decimal, integer, json, text, timestamp } from '../definition.ts';
-import { daily, TIMES } from './common.ts';
-import { BESIDE_SOURCE, SOURCE } from './source.ts';
+import { daily, TIMES, BESIDE_SOURCE, SOURCE } from './common.ts';
 
 export const SLEEP = daily({
   name: 'sleep',

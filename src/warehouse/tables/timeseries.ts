@@ -7,7 +7,7 @@ import {
   timestamp,
   type TableDefinition,
 } from '../definition.ts';
-import { SOURCE } from './source.ts';
+import { SOURCE } from './common.ts';
 
 /** Also of types that nobody knows yet: when their data is a list of samples, they have a table. */
 const EVENTS: EventOrigin = { types: ['daily.data.'], member: 'data' };

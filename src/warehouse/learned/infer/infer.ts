@@ -1,8 +1,8 @@
 import type { LearnedTable } from '../learned.ts';
-import { groupOf, type EventGroup } from './event-types.ts';
-import { takeName } from './names.ts';
+import { takeName, snakeCase } from './names.ts';
 import { type Budget, Observer } from './observe.ts';
 import { propose } from './propose.ts';
+import { nameKind } from '../../../core/data-names.ts';
 
 /** Places that are remembered over all tables; some hundred bytes each. */
 const MOST_PLACES = 100_000;
@@ -113,4 +113,35 @@ function lackOf({ observer: { root }, bare, events }: Group): string | null {
   const items = array > object ? root.items : root;
   if (items === null) return 'nothing but empty arrays';
   return items.kinds.object === 0 ? 'neither an object nor an array of objects' : null;
+}
+
+/** What happened to a thing, at the end of a type; it is the same thing in all of them. */
+const VERBS = new Set(['created', 'updated', 'changed', 'deleted']);
+
+/** Which events are one table. */
+interface EventGroup {
+  /** Beginning of their types. */
+  readonly prefix: string;
+  /** The table's name, short and long: whichever is free. */
+  readonly names: readonly [string, string];
+  /** Whether the types can be named; ids in them cannot. */
+  readonly isNamed: boolean;
+}
+
+/**
+ * The group an event type belongs to: `daily.data.sleep.created` to `daily.data.sleep.`, whose table is `sleep`. Null for a
+ * type that begins with data.
+ */
+function groupOf(type: string): EventGroup | null {
+  const all = type.split('.');
+  const data = all.findIndex((segment) => nameKind(segment) === 'data');
+  if (data === 0) return null;
+  const hasVerb = all.length > 1 && VERBS.has(all.at(-1) ?? '');
+  const segments = data > 0 ? all.slice(0, data) : hasVerb ? all.slice(0, -1) : all;
+  const isDaily = segments[0] === 'daily' && segments[1] === 'data' && segments.length > 2;
+  return {
+    prefix: segments.length < all.length ? `${segments.join('.')}.` : type,
+    names: [snakeCase(segments.slice(isDaily ? 2 : 0).join('_')), snakeCase(segments.join('_'))],
+    isNamed: data === -1,
+  };
 }

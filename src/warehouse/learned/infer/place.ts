@@ -1,3 +1,5 @@
+import type { ColumnType } from '../../definition.ts';
+
 /** What a value that is not null was, by the columns that take it: a date also fits a timestamp, an integer a decimal. */
 export const KINDS = [
   'text',
@@ -85,4 +87,30 @@ function merged(one: Place | null, other: Place | null): Place | null {
   both.merge(one);
   both.merge(other);
   return both;
+}
+
+/** Kinds that one column takes together, the narrowest column first. */
+const TAKES: readonly (readonly [ColumnType, readonly Kind[]])[] = [
+  ['boolean', ['boolean']],
+  ['integer', ['integer']],
+  ['decimal', ['integer', 'decimal']],
+  ['date', ['date']],
+  ['timestamp', ['date', 'timestamp']],
+  ['text', ['text', 'date', 'timestamp']],
+];
+
+/** The narrowest column that takes all that was seen; JSON takes everything. */
+export function typeOf({ kinds }: Place): ColumnType {
+  const seen = KINDS.filter((kind) => kinds[kind] > 0);
+  if (seen.length === 0) return 'json';
+  return TAKES.find(([, takes]) => seen.every((kind) => takes.includes(kind)))?.[0] ?? 'json';
+}
+
+/** What was seen, in words: counts and kinds. */
+export function noteOf(place: Place, of: number): string {
+  const kinds = KINDS.filter((kind) => place.kinds[kind] > 0);
+  const parts = kinds.map((kind) => `${kind} ${place.kinds[kind]}`);
+  if (place.nulls > 0) parts.push(`null ${place.nulls}`);
+  const mixed = typeOf(place) === 'json' && kinds.length > 1 ? '; mixed, kept as JSON' : '';
+  return `in ${place.seen} of ${of}: ${parts.join(', ')}${mixed}`;
 }

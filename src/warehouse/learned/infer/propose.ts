@@ -1,9 +1,8 @@
 import type { Column } from '../../definition.ts';
 import type { LearnedColumn, LearnedNesting, LearnedTable } from '../learned.ts';
-import { noteOf, typeOf } from './column-type.ts';
 import { isFieldName, isMap } from './maps.ts';
 import { snakeCase, takeName } from './names.ts';
-import { Place } from './place.ts';
+import { Place, noteOf, typeOf } from './place.ts';
 
 /** Objects inside each other that become columns; what lies deeper is JSON. */
 const DEEPEST = 5;
