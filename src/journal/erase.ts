@@ -63,32 +63,15 @@ export interface EraserParts {
  * ones, is noted in the transaction that counts them; whoever opens the journal after a crash does it again.
  */
 export class Eraser {
-  readonly #db: Database.Database;
-  readonly #transactions: Transactions;
-  readonly #checkpoints: Checkpoints;
-  readonly #log: SegmentLog;
-  readonly #asideEntries: AsideEntries;
-  readonly #dropped: DroppedLetters;
-  readonly #seen: EraserParts['seen'];
-  readonly #alone: EraserParts['alone'];
+  readonly #parts: EraserParts;
   readonly #scrubber: Scrubber;
   /** What other stores had, since it was scrubbed last. */
   #hasForgotten = false;
 
   /** @param rebuildBytes size up to which the database is rebuilt while deliveries wait; above, free pages are written over */
-  constructor(
-    { db, transactions, checkpoints, log, asideEntries, dropped, seen, alone }: EraserParts,
-    rebuildBytes?: number,
-  ) {
-    this.#asideEntries = asideEntries;
-    this.#dropped = dropped;
-    this.#seen = seen;
-    this.#alone = alone;
-    this.#db = db;
-    this.#transactions = transactions;
-    this.#scrubber = new Scrubber(db, transactions, rebuildBytes);
-    this.#checkpoints = checkpoints;
-    this.#log = log;
+  constructor(parts: EraserParts, rebuildBytes?: number) {
+    this.#parts = parts;
+    this.#scrubber = new Scrubber(parts.db, parts.transactions, rebuildBytes);
     this.#finish();
   }
 
@@ -100,16 +83,18 @@ export class Eraser {
   /** @returns the step that follows, or null after the last */
   perform(subjects: readonly Subject[], step: EraseStep): EraseStep | null {
     // Zeros over what is deleted, in free pages too; FAST, the mode of every day, leaves those.
-    this.#db.pragma('secure_delete = ON');
+    this.#parts.db.pragma('secure_delete = ON');
     try {
       switch (step.do) {
         case 'events':
           return this.#events(subjects, step);
         case 'setAside':
           this.#setAside(subjects);
-          return { do: 'events', after: 0, upTo: this.#log.lastSeq };
+          return { do: 'events', after: 0, upTo: this.#parts.log.lastSeq };
         case 'gaps': {
-          const next = eraseGaps(this.#log, new Owners(subjects), step.from, (known) => this.#forget(known));
+          const next = eraseGaps(this.#parts.log, new Owners(subjects), step.from, (known) =>
+            this.#forget(known),
+          );
           return next === null ? { do: 'scrub', alone: false } : { do: 'gaps', from: next };
         }
         case 'known':
@@ -123,47 +108,48 @@ export class Eraser {
           this.#hasForgotten = false;
           return null;
         case 'forget':
-          this.#transactions.run(() => {
+          this.#parts.transactions.run(() => {
             for (const { request } of subjects)
-              for (const key of [COUNTS, ENTRIES]) this.#checkpoints.remove(key + request);
+              for (const key of [COUNTS, ENTRIES]) this.#parts.checkpoints.remove(key + request);
           });
           return null;
         default:
           return step satisfies never;
       }
     } finally {
-      this.#db.pragma('secure_delete = FAST');
+      this.#parts.db.pragma('secure_delete = FAST');
     }
   }
 
   /** Counted in the transaction that took them out, so that a crash neither loses nor doubles any. */
   counts(request: string): ErasedCounts {
-    const value = this.#checkpoints.load(COUNTS + request);
+    const value = this.#parts.checkpoints.load(COUNTS + request);
     return value === null ? NOTHING : (JSON.parse(value) as ErasedCounts);
   }
 
   /** What the log of receipts has of the events that were taken out. */
   entries(request: string): readonly string[] {
-    const value = this.#checkpoints.load(ENTRIES + request);
+    const value = this.#parts.checkpoints.load(ENTRIES + request);
     return value === null ? [] : (JSON.parse(value) as string[]);
   }
 
   #events(subjects: readonly Subject[], { after, upTo }: EraseStep & { do: 'events' }): EraseStep {
+    const { log, transactions, alone, checkpoints } = this.#parts;
     const owners = new Owners(subjects);
-    const { owned, last } = ownedAfter(this.#log, owners, after, SLICE);
+    const { owned, last } = ownedAfter(log, owners, after, SLICE);
     if (owned.length > 0) {
-      this.#transactions.run(() => {
+      transactions.run(() => {
         this.#count('events', owned);
-        this.#alone.waiting(owned.map(({ seq }) => seq));
-        this.#noteEntries(owned, ({ seq }) => entryOfSeq(this.#log, seq)?.toString('base64'));
-        this.#checkpoints.save(INTENT, JSON.stringify(owned.map(({ seq }) => seq)));
+        alone.waiting(owned.map(({ seq }) => seq));
+        this.#noteEntries(owned, ({ seq }) => entryOfSeq(log, seq)?.toString('base64'));
+        checkpoints.save(INTENT, JSON.stringify(owned.map(({ seq }) => seq)));
       });
       this.#finish();
     }
     if (last !== null && last < upTo) return { do: 'events', after: last, upTo };
     // What was not looked at yet may have been copied there: a damaged record that was read, or what waited for a sink.
     this.#setAside(subjects);
-    return { do: 'gaps', from: this.#log.firstSeq };
+    return { do: 'gaps', from: log.firstSeq };
   }
 
   /** @param entryOf base64; nothing where the log has none */
@@ -178,23 +164,25 @@ export class Eraser {
     for (const [request, own] of Map.groupBy(found, (one) => one.request)) {
       // A dead letter is an event of the segments, too.
       const all = new Set([...this.entries(request), ...own.map(({ entry }) => entry)]);
-      this.#checkpoints.save(ENTRIES + request, JSON.stringify([...all]));
+      this.#parts.checkpoints.save(ENTRIES + request, JSON.stringify([...all]));
     }
   }
 
   /** Overwrites what has been counted. */
   #finish(): void {
-    const text = this.#checkpoints.load(INTENT);
+    const { checkpoints, log } = this.#parts;
+    const text = checkpoints.load(INTENT);
     if (text === null) return;
-    eraseRecords(this.#log, JSON.parse(text) as number[]);
-    this.#checkpoints.remove(INTENT);
+    eraseRecords(log, JSON.parse(text) as number[]);
+    checkpoints.remove(INTENT);
   }
 
   #setAside(subjects: readonly Subject[]): void {
-    const forgotten = this.#transactions.run(() => {
+    const { transactions, dropped, db } = this.#parts;
+    const forgotten = transactions.run(() => {
       // Earlier programs noted ids.
-      this.#dropped.hashAll();
-      this.#db.prepare('UPDATE damaged SET id = NULL WHERE id IS NOT NULL').run();
+      dropped.hashAll();
+      db.prepare('UPDATE damaged SET id = NULL WHERE id IS NOT NULL').run();
       return (['quarantine', 'dead_letters'] as const).flatMap((table) =>
         this.#eraseSetAside(subjects, table),
       );
@@ -203,21 +191,22 @@ export class Eraser {
   }
 
   #forget(known: readonly KnownBy[]): void {
-    this.#transactions.run(() => this.#seen.forget(known))();
+    this.#parts.transactions.run(() => this.#parts.seen.forget(known))();
   }
 
   /** @returns to be called when it is committed */
   #eraseSetAside(subjects: readonly Subject[], table: Table): Apply[] {
+    const { db, asideEntries, seen, alone } = this.#parts;
     const forgotten: Apply[] = [];
     const owners = new Owners(subjects);
-    const remove = this.#db.prepare(`DELETE FROM ${table} WHERE key = ?`);
+    const remove = db.prepare(`DELETE FROM ${table} WHERE key = ?`);
     for (let after: number | null = 0; after !== null;) {
-      const found = ownedRows(this.#db, owners, table, after, SLICE);
+      const found = ownedRows(db, owners, table, after, SLICE);
       const keys = found.owned.map(({ key }) => key);
-      const entries = this.#asideEntries.of(KIND[table], keys);
+      const entries = asideEntries.of(KIND[table], keys);
       this.#noteEntries(found.owned, ({ key }) => entries.get(key));
-      forgotten.push(this.#seen.forget(rowsKnownBy(this.#db, table, keys)));
-      if (table === 'dead_letters') this.#alone.letters(keys);
+      forgotten.push(seen.forget(rowsKnownBy(db, table, keys)));
+      if (table === 'dead_letters') alone.letters(keys);
       for (const key of keys) remove.run(key);
       this.#count(table, found.owned);
       after = found.last;
@@ -233,7 +222,7 @@ export class Eraser {
     for (const [request, count] of added) {
       const before = this.counts(request);
       const counts = { ...before, [table]: before[table] + count };
-      this.#checkpoints.save(COUNTS + request, JSON.stringify(counts));
+      this.#parts.checkpoints.save(COUNTS + request, JSON.stringify(counts));
     }
   }
 }

@@ -26,27 +26,16 @@ export interface ProgressParts {
 
 /** Brings the database up to what the segments say, and the segments down to what is still wanted. */
 export class Progress {
-  readonly #transactions: Transactions;
-  readonly #events: Events;
-  readonly #seen: SeenIds;
-  readonly #cursors: Cursors;
-  readonly #setAside: SetAside;
-  readonly #asideEntries: AsideEntries;
-  readonly #space: Space;
+  readonly #parts: ProgressParts;
 
-  constructor({ transactions, events, seen, cursors, setAside, asideEntries, space }: ProgressParts) {
-    this.#asideEntries = asideEntries;
-    this.#transactions = transactions;
-    this.#events = events;
-    this.#seen = seen;
-    this.#cursors = cursors;
-    this.#setAside = setAside;
-    this.#space = space;
+  constructor(parts: ProgressParts) {
+    this.#parts = parts;
   }
 
   /** Appends events in a frame, and then takes them out of their table; their ids were seen when they came. */
   putBack(records: Uint8Array, { table, keys }: Omit<Consumed, 'after'>, now: number): void {
-    const frame = this.#events.newFrame();
+    const { transactions, events } = this.#parts;
+    const frame = events.newFrame();
     const tally = new Tally();
     const bytes = Buffer.from(records.buffer, records.byteOffset, records.length);
     for (let at = 0; at < bytes.length;) {
@@ -55,41 +44,42 @@ export class Progress {
       if (table === 'quarantine') tally.add('released', receivedAt);
       at += size;
     }
-    const consumed = { table, keys, after: this.#events.lastSeq };
-    this.#transactions.noticingFull(now, () => this.#events.append(frame, tally, now, { consumed }));
+    const consumed = { table, keys, after: events.lastSeq };
+    transactions.noticingFull(now, () => events.append(frame, tally, now, { consumed }));
     this.save();
   }
 
   /** Writes to the database what the frames have said since it was last done. */
   save(): void {
-    if (!this.#events.isUnsaved) return;
+    const { transactions, events, setAside, asideEntries, cursors } = this.#parts;
+    if (!events.isUnsaved) return;
     const back: (readonly [sink: string, after: number])[] = [];
-    const saved = this.#transactions.run(() => {
-      this.#asideEntries.note(this.#events.entered);
-      for (const { table, keys, after } of this.#events.consumed) {
-        for (const sink of this.#setAside.remove(table, keys)) {
+    const saved = transactions.run(() => {
+      asideEntries.note(events.entered);
+      for (const { table, keys, after } of events.consumed) {
+        for (const sink of setAside.remove(table, keys)) {
           // A sink that had left begins in front of them, and not behind, when it opens again.
-          this.#cursors.place(sink, after);
+          cursors.place(sink, after);
           back.push([sink, after]);
         }
       }
-      return this.#events.save();
+      return events.save();
     });
-    for (const [sink, after] of back) this.#cursors.placed(sink, after);
+    for (const [sink, after] of back) cursors.placed(sink, after);
     saved();
   }
 
   /** Clears away at most one segment whose events are settled and older than `retention`; true when one is gone. */
   retain(now: number, retention: number): boolean {
-    const { log } = this.#events;
+    const { log } = this.#parts.events;
     if (log.isDue(now - retention / SEGMENTS_KEPT) && this.#isWorthRolling()) log.roll();
     return this.#clear(now, now - retention);
   }
 
   /** While a sink is down nothing goes: ever more segments, each of them an open file, would be of no use. */
   #isWorthRolling(): boolean {
-    const { log } = this.#events;
-    return log.segments.length < SEGMENTS_AT_MOST || log.isNewestNext(this.#cursors.settled());
+    const { log } = this.#parts.events;
+    return log.segments.length < SEGMENTS_AT_MOST || log.isNewestNext(this.#parts.cursors.settled());
   }
 
   /**
@@ -103,26 +93,26 @@ export class Progress {
 
   /** The same, and says what is still short; null: nothing. */
   clearWhileShort(now: number): string | null {
-    const { log } = this.#events;
+    const { log } = this.#parts.events;
     for (;;) {
-      const shortage = this.#space.shortage();
+      const shortage = this.#parts.space.shortage();
       if (shortage === null) return null;
       if (this.#clear(now)) continue;
       // When all is settled, the newest segment can go as well once another is begun, which takes some space itself.
-      if (this.#cursors.settled() === log.lastSeq && log.isDue(Infinity)) log.roll();
+      if (this.#parts.cursors.settled() === log.lastSeq && log.isDue(Infinity)) log.roll();
       if (!this.#clear(now)) return shortage;
     }
   }
 
   #clear(now: number, before?: number): boolean {
-    const { log } = this.#events;
-    const oldest = log.removable(this.#cursors.settled(), before);
+    const { log } = this.#parts.events;
+    const oldest = log.removable(this.#parts.cursors.settled(), before);
     if (oldest === null) return false;
     // What it says is in the database before it goes, and so is that it goes.
     this.save();
-    const kept = this.#transactions.run(() => {
-      this.#events.savePosition(log.positionAfter);
-      return this.#seen.keep(oldest.lastSeq, now);
+    const kept = this.#parts.transactions.run(() => {
+      this.#parts.events.savePosition(log.positionAfter);
+      return this.#parts.seen.keep(oldest.lastSeq, now);
     });
     kept();
     log.removeOldest();
