@@ -63,9 +63,8 @@ export class GatheredRows<G extends Gathered> {
     compression: Compression,
   ): GatheredRows<RowColumns> {
     const make = (name: string): RowColumns => {
-      const entry = tables.get(name);
-      if (entry === undefined) throw new TypeError(`there is no table ${name}`);
-      return new RowColumns(columnsOf(entry.definition), twinsOf(entry.definition));
+      const { definition } = tables.entry(name);
+      return new RowColumns(columnsOf(definition), twinsOf(definition));
     };
     return new GatheredRows(names, make, (columns) => columnsIn(columns, compression));
   }

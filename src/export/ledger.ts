@@ -140,7 +140,7 @@ export class Ledger {
       for (const reason of await this.#place.remove(last.removes, signal)) onKept(reason);
     }
     this.#isSettled = true;
-    await this.#clear();
+    await this.discard();
   }
 
   async #rowsLost(due: readonly WrittenFile[], signal: AbortSignal): Promise<WrittenFile[]> {
@@ -169,21 +169,17 @@ export class Ledger {
     await this.#tables?.passOver(last);
     for (const reason of await this.#place.remove(last.removes, signal)) onKept(reason);
     this.#isSettled = true;
-    await this.#clear();
-  }
-
-  /** Forgets files of a step that is not to be. */
-  async discard(): Promise<void> {
-    await this.#clear();
+    await this.discard();
   }
 
   /** Forgets what is unfinished and releases the place. */
   async close(): Promise<void> {
-    if (this.#isSettled) await this.#clear().catch(() => undefined);
+    if (this.#isSettled) await this.discard().catch(() => undefined);
     await this.#place.close();
   }
 
-  async #clear(): Promise<void> {
+  /** Forgets files of a step that is not to be. */
+  async discard(): Promise<void> {
     for (const name of await readdir(this.work)) await rm(join(this.work, name), { recursive: true });
   }
 }

@@ -3,7 +3,7 @@ import { gzip, gzipSync, zstdCompress, zstdCompressSync } from 'node:zlib';
 import { asBuffer, joined } from '../lib/byte-writer.ts';
 import type { HashedFile } from '../lib/new-file.ts';
 import { GZIP_LEVEL, type Compression } from '../core/compression.ts';
-import type { RowFile, LinesOfRows, RowBatch } from './row-file.ts';
+import { RowFile, type LinesOfRows, type RowBatch } from './row-file.ts';
 
 /** Lines are gathered to pieces of this size, and each is compressed on its own. */
 const PIECE = 1024 * 1024;
@@ -33,17 +33,14 @@ export function packLines(lines: Uint8Array, compression: Compression): LinesOfR
 }
 
 /** Rows as lines of NDJSON. */
-export class NdjsonFile implements RowFile {
-  rows = 0;
-  held = 0;
-  writing = 0;
+export class NdjsonFile extends RowFile {
   readonly #out: HashedFile;
   readonly #compress: (bytes: Buffer) => Promise<Buffer>;
   #pieces: Uint8Array[] = [];
-  #written = Promise.resolve();
 
   /** @param out empty */
   constructor(out: HashedFile, compression: Compression) {
+    super();
     this.#out = out;
     this.#compress = COMPRESS[compression];
   }
@@ -54,7 +51,7 @@ export class NdjsonFile implements RowFile {
     if (packed) {
       await this.relieve();
       this.rows += rows;
-      return this.#begin(lines.length, () => Promise.resolve(asBuffer(lines)));
+      return this.begin(lines.length, () => this.#out.write(asBuffer(lines)));
     }
     this.#pieces.push(lines);
     this.held += lines.length;
@@ -67,35 +64,17 @@ export class NdjsonFile implements RowFile {
     const piece = Buffer.concat(this.#pieces, this.held);
     this.#pieces = [];
     this.held = 0;
-    await this.#begin(piece.length, () => this.#compress(piece));
-  }
-
-  async settled(): Promise<void> {
-    await this.#written;
+    await this.begin(piece.length, async () => this.#out.write(await this.#compress(piece)));
   }
 
   async finish(): Promise<{ bytes: number; sha256: string }> {
     await this.relieve();
-    await this.#written;
+    await this.settled();
     await this.#out.finish();
     return this.#out.facts();
   }
 
-  async abandon(): Promise<void> {
-    await this.#written.catch(() => undefined);
-    await this.#out.abandon();
-  }
-
-  /** Begins to write a piece, once the one before is written. */
-  async #begin(bytes: number, piece: () => Promise<Buffer>): Promise<void> {
-    await this.#written;
-    this.writing = bytes;
-    this.#written = this.#write(piece).finally(() => (this.writing = 0));
-    // Whoever comes next waits for it and is told.
-    this.#written.catch(() => undefined);
-  }
-
-  async #write(piece: () => Promise<Buffer>): Promise<void> {
-    await this.#out.write(await piece());
+  protected remove(): Promise<void> {
+    return this.#out.abandon();
   }
 }

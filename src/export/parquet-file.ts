@@ -2,7 +2,7 @@ import type { RowGroup } from 'hyparquet';
 import { asBuffer } from '../lib/byte-writer.ts';
 import { columnsOf, type TableDefinition } from '../warehouse/definition.ts';
 import type { HashedFile } from '../lib/new-file.ts';
-import type { RowFile, RowBatch } from './row-file.ts';
+import { RowFile, type RowBatch } from './row-file.ts';
 import type { GatheredValues } from '../parquet/column-values.ts';
 import { footerOf, MAGIC } from '../parquet/footer.ts';
 import { type EncodedGroup, placed } from '../parquet/row-group.ts';
@@ -21,11 +21,7 @@ export type JoinColumns = (parts: readonly (readonly GatheredValues[])[]) => Pro
  * Rows as a Parquet file. Batches that are too small for a row group wait for others; one row group is encoded and written
  * while the next is gathered.
  */
-export class ParquetFile implements RowFile {
-  rows = 0;
-  held = 0;
-  /** Bytes of the row group that is being written. */
-  writing = 0;
+export class ParquetFile extends RowFile {
   readonly #create: () => Promise<ParquetOutput>;
   readonly #definition: TableDefinition;
   readonly #join: JoinColumns;
@@ -34,7 +30,6 @@ export class ParquetFile implements RowFile {
   #out: ParquetOutput | null = null;
   #parts: (readonly GatheredValues[])[] = [];
   #heldRows = 0;
-  #written = Promise.resolve();
 
   /**
    * @param create makes the empty file, once there are rows
@@ -46,6 +41,7 @@ export class ParquetFile implements RowFile {
     join: JoinColumns,
     notes: () => Readonly<Record<string, string>> = () => ({}),
   ) {
+    super();
     this.#notes = notes;
     this.#create = create;
     this.#definition = definition;
@@ -75,13 +71,9 @@ export class ParquetFile implements RowFile {
     await this.#begin(held, this.#join(parts));
   }
 
-  async settled(): Promise<void> {
-    await this.#written;
-  }
-
   async finish(): Promise<{ bytes: number; sha256: string } | null> {
     await this.relieve();
-    await this.#written;
+    await this.settled();
     const out = this.#out;
     if (out === null) return null;
     const notes = Object.entries(this.#notes()).map(([key, value]) => ({ key, value }));
@@ -90,8 +82,7 @@ export class ParquetFile implements RowFile {
     return out.facts();
   }
 
-  async abandon(): Promise<void> {
-    await this.#written.catch(() => undefined);
+  protected async remove(): Promise<void> {
     await this.#out?.abandon();
   }
 
@@ -99,10 +90,7 @@ export class ParquetFile implements RowFile {
   async #begin(bytes: number, group: Promise<EncodedGroup>): Promise<void> {
     // Whoever comes next waits for it and is told.
     group.catch(() => undefined);
-    await this.#written;
-    this.writing = bytes;
-    this.#written = this.#write(group).finally(() => (this.writing = 0));
-    this.#written.catch(() => undefined);
+    await this.begin(bytes, () => this.#write(group));
   }
 
   async #write(encoding: Promise<EncodedGroup>): Promise<void> {

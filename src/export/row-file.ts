@@ -1,23 +1,45 @@
 import type { EncodedGroup } from '../parquet/row-group.ts';
 import type { GatheredValues } from '../parquet/column-values.ts';
 
-/** A file of rows on its way out, under a temporary name. */
-export interface RowFile {
-  readonly rows: number;
+/**
+ * A file of rows on its way out, under a temporary name. Rows are gathered to pieces; one piece is written while the next is
+ * gathered.
+ */
+export abstract class RowFile {
+  rows = 0;
   /** Bytes of rows that are held in memory. */
-  readonly held: number;
+  held = 0;
   /** Bytes of rows that are being written. */
-  readonly writing: number;
+  writing = 0;
+  #written = Promise.resolve();
+
   /** Takes rows, in buffers that are the file's from now on. */
-  add(batch: RowBatch): Promise<void>;
+  abstract add(batch: RowBatch): Promise<void>;
   /** Begins to write what is held, once what was held before is written. */
-  relieve(): Promise<void>;
-  /** Waits for what is being written. */
-  settled(): Promise<void>;
+  abstract relieve(): Promise<void>;
   /** Makes the file complete and durable, and closes it; null when there were no rows, and so there is no file. */
-  finish(): Promise<{ bytes: number; sha256: string } | null>;
-  /** Removes it. */
-  abandon(): Promise<void>;
+  abstract finish(): Promise<{ bytes: number; sha256: string } | null>;
+  /** Removes what there is of it. */
+  protected abstract remove(): Promise<void>;
+
+  /** Waits for what is being written. */
+  async settled(): Promise<void> {
+    await this.#written;
+  }
+
+  async abandon(): Promise<void> {
+    await this.#written.catch(() => undefined);
+    await this.remove();
+  }
+
+  /** Begins to write a piece, once the one before is written. */
+  protected async begin(bytes: number, write: () => Promise<void>): Promise<void> {
+    await this.#written;
+    this.writing = bytes;
+    this.#written = write().finally(() => (this.writing = 0));
+    // Whoever comes next waits for it and is told.
+    this.#written.catch(() => undefined);
+  }
 }
 
 /** Rows of one table and partition on their way to the file that takes them. */

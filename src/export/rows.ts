@@ -84,8 +84,7 @@ export class Rows {
 
   constructor(terms: RowTerms, host: RowsHost) {
     const { tables, table } = terms;
-    const entry = tables.get(table);
-    if (entry === undefined) throw new TypeError(`there is no table ${table}`);
+    const entry = tables.entry(table);
     this.#terms = terms;
     this.#host = host;
     const places = placesFor(terms);

@@ -22,8 +22,7 @@ const STEP_SOURCES = 1000;
 export async function runExport(options: ExportOptions): Promise<ExportSummary> {
   const { tables, table, compression, partition, selection, signal } = options;
   const format = options.format === 'delta' ? 'parquet' : options.format;
-  const entry = tables.get(table);
-  if (entry === undefined) throw new TypeError(`there is no table ${table}`);
+  const entry = tables.entry(table);
   const list = await listSources(options.paths, options.places, selection, (type) =>
     tables.takes(entry, type),
   );

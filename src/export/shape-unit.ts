@@ -37,8 +37,7 @@ export interface UnitTerms extends RowTerms {
 /** Makes a function that shapes units in the calling thread. What it makes of a unit follows from the unit alone. */
 export function unitShaper(terms: UnitTerms): (unit: Unit) => ShapedUnit {
   const { tables, table, selection, opened = false } = terms;
-  const entry = tables.get(table);
-  if (entry === undefined) throw new TypeError(`there is no table ${table}`);
+  const entry = tables.entry(table);
   const takes = (type: string): boolean => tables.takes(entry, type);
   let [rejects, problems]: [ExportReject[], Problem[]] = [[], []];
   let [withoutTable, unknown]: [string[], ShapedUnit['unknown'][number][]] = [[], []];

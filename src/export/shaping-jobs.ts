@@ -19,10 +19,9 @@ export function shapesJobs(terms: UnitTerms): (job: Job) => Outcome {
   const shape = unitShaper(terms);
   return (job) => {
     if ('unit' in job) return { shaped: shape(job.unit) };
-    const entry = terms.tables.get(job.table);
-    if (entry === undefined) throw new TypeError(`there is no table ${job.table}`);
-    const columns = columnsOf(entry.definition);
-    const twins = twinsOf(entry.definition);
+    const { definition } = terms.tables.entry(job.table);
+    const columns = columnsOf(definition);
+    const twins = twinsOf(definition);
     const merged: GatheredValues[] = [];
     for (const [at, { type }] of columns.entries()) {
       const parts = job.parts.map((part) => part[at] as GatheredValues);

@@ -144,11 +144,7 @@ export async function shapeText(
 }
 
 function entryOf(tables: readonly string[], known: Tables): TableEntry {
-  const entries = tables.map((table) => {
-    const entry = known.get(table);
-    if (entry === undefined) throw new TypeError(`there is no table ${table}`);
-    return entry;
-  });
+  const entries = tables.map((table) => known.entry(table));
   const [first] = entries;
   if (first === undefined || entries.some(({ document }) => document !== first.document))
     throw new TypeError(`${tables.join(', ')}: not tables of the same documents`);

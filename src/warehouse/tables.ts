@@ -101,6 +101,13 @@ export class Tables {
     return this.#entries.get(name);
   }
 
+  /** @throws TypeError when there is none of this name */
+  entry(name: string): TableEntry {
+    const entry = this.#entries.get(name);
+    if (entry === undefined) throw new TypeError(`there is no table ${name}`);
+    return entry;
+  }
+
   has(name: string): boolean {
     return this.#entries.has(name);
   }

@@ -64,8 +64,7 @@ export class DeltaTables {
   /** The day is a column, and readers refuse two of one name. */
   #checkDay(name: string): void {
     const { tables, partition } = this.#terms;
-    const definition = tables.get(name)?.definition;
-    const columns = definition === undefined ? [] : columnsOf(definition);
+    const columns = columnsOf(tables.entry(name).definition);
     if (partition === 'dt' && columns.some((column) => column.name.toLowerCase() === DAY))
       throw new MillraceError(
         'usage',
@@ -175,11 +174,9 @@ export class DeltaTables {
   /** What has to be said of the table, before rows with today's columns can be in it. */
   #schemaFor(name: string, log: DeltaLog, snapshot: Snapshot): Action[] {
     const { tables, partition } = this.#terms;
-    const entry = tables.get(name);
-    if (entry === undefined) throw new TypeError(`there is no table ${name}`);
-    const wanted = schemaOf(entry.definition, partition);
-    if (!snapshot.exists)
-      return this.#created(log, name, entry.definition.description, JSON.stringify(wanted));
+    const { definition } = tables.entry(name);
+    const wanted = schemaOf(definition, partition);
+    if (!snapshot.exists) return this.#created(log, name, definition.description, JSON.stringify(wanted));
     const reason = unsupported(snapshot);
     const { metaData } = snapshot;
     if (reason !== null || metaData === null) throw changed(log, reason ?? 'it has no metadata');
