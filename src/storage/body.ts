@@ -45,8 +45,8 @@ export class BodyReader {
     await this.#fill(bytes, offset, body.file);
     let tries = 0;
     const result = await send(bytes, () => (tries += 1));
-    // A try that has failed may be sending still; one that the store has answered with a version has been read whole.
-    if (tries === 1 && result !== null) uploadBuffers.give(bytes);
+    // A try that has failed may be sending still; one that the store has taken has been read whole.
+    if (tries === 1) uploadBuffers.give(bytes);
     return result;
   }
 

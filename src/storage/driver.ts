@@ -11,11 +11,12 @@ export interface Driver {
   read(key: string, from: From, signal: AbortSignal): Promise<Reading>;
   /** In the order of the keys' UTF-8 bytes. @param after what the page before said is next */
   page(prefix: string, after: string | null, signal: AbortSignal): Promise<Page>;
-  /** Writes a small object. @returns its version; null when the condition does not hold, and then nothing was written */
-  put(key: string, whole: Whole, condition: Condition, signal: AbortSignal): Promise<string | null>;
-  /** Begins to write a large object. */
+  /** Writes a small object. @returns its version @throws what `isUnmet` tells when the condition does not hold: nothing was written */
+  put(key: string, whole: Whole, condition: Condition, signal: AbortSignal): Promise<string>;
+  /** Begins to write a large object. @throws as `put`, or its upload does */
   upload(key: string, body: Facts, condition: Condition, signal: AbortSignal): Promise<Upload>;
-  remove(key: string, version: string | null, signal: AbortSignal): Promise<'removed' | 'changed'>;
+  /** @throws `changed` when there is another version; `missing` where nothing is there, or nothing */
+  remove(key: string, version: string | null, signal: AbortSignal): Promise<void>;
   /** What is kept of a key beside its present state. */
   remains(key: string, signal: AbortSignal): Promise<readonly Remains[]>;
   /** A version that no object ever has. */
@@ -69,7 +70,7 @@ export interface Upload {
   /** All parts have the same size but the last. May be called again for the same part. @param number from 0 on */
   part(number: number, offset: number, bytes: Buffer, signal: AbortSignal): Promise<void>;
   /** As `put`. @throws UploadGone */
-  finish(signal: AbortSignal): Promise<string | null>;
+  finish(signal: AbortSignal): Promise<string>;
   /** Removes what was uploaded; nothing there is fine. */
   abandon(signal: AbortSignal): Promise<void>;
 }
@@ -79,6 +80,12 @@ export class UploadGone extends StorageError {
   constructor(cause: unknown) {
     super('changed', 'the store does not know the upload any more', { cause });
   }
+}
+
+/** Whether an error says that the condition of a write does not hold: what is to be replaced may be gone altogether. */
+export function isUnmet({ version }: Condition, error: unknown): boolean {
+  if (!(error instanceof StorageError) || error instanceof UploadGone) return false;
+  return error.fault === 'changed' || (error.fault === 'missing' && version !== null);
 }
 
 export interface Remains {

@@ -19,6 +19,7 @@ import {
   type Driver,
   type Facts,
   type Found,
+  isUnmet,
   type Page,
   type Upload,
   UploadGone,
@@ -39,10 +40,8 @@ export interface RemoteOptions extends Patience {
  * versions each start would leave one. No listing shows it.
  */
 const PROBE = '_probe';
-
 /** Times that a write is begun anew because what it found or had uploaded was gone. */
 const BEGINNINGS = 4;
-
 /** Times that a purge looks again at what is left. */
 const ROUNDS = 5;
 
@@ -112,11 +111,16 @@ export class RemoteStore implements ObjectStore {
       if (found === null) return 'removed';
       if (found.version !== version) return 'changed';
     }
-    const removal = (each: AbortSignal): Promise<'removed' | 'changed'> =>
-      this.#driver.remove(full, version ?? null, each);
-    if ((await this.#asking(key, signal, removal)) === 'removed') return 'removed';
-    // What was removed by an attempt whose answer was lost has no version any more.
-    return (await this.#find(full, signal)) === null ? 'removed' : 'changed';
+    try {
+      await this.#asking(key, signal, (each) => this.#driver.remove(full, version ?? null, each));
+      return 'removed';
+    } catch (error) {
+      const fault = error instanceof StorageError ? error.fault : null;
+      if (fault === 'missing') return 'removed';
+      if (fault !== 'changed') throw error;
+      // What was removed by an attempt whose answer was lost has no version any more.
+      return (await this.#find(full, signal)) === null ? 'removed' : 'changed';
+    }
   }
 
   async purge(key: string, signal?: AbortSignal): Promise<Purged> {
@@ -154,12 +158,11 @@ export class RemoteStore implements ObjectStore {
   async #refuses(condition: Condition, signal: AbortSignal | undefined): Promise<boolean> {
     const bytes = Buffer.from('millrace\n');
     const whole = { bytes, ...factsOf({ bytes }) };
-    const put = (each: AbortSignal): Promise<string | null> =>
-      this.#driver.put(this.#full(PROBE), whole, condition, each);
     try {
-      return (await this.#asking('', signal, put)) === null;
+      await this.#asking('', signal, (each) => this.#driver.put(this.#full(PROBE), whole, condition, each));
+      return false;
     } catch (error) {
-      if (isKept(error)) return true;
+      if (isKept(error) || isUnmet(condition, error)) return true;
       throw error;
     }
   }
@@ -188,13 +191,14 @@ export class RemoteStore implements ObjectStore {
     const reader = await BodyReader.open(body);
     try {
       for (let beginning = 1; ; beginning += 1) {
-        const { version, isRefused } = await this.#tryWrite(key, reader, facts, { condition, signal }).catch(
-          (error: unknown) => {
-            if (condition.version !== null || !isKept(error)) throw error;
-            return { version: null, isRefused: true };
-          },
-        );
-        if (version !== null) return version;
+        let isRefused = true;
+        try {
+          return await this.#tryWrite(key, reader, facts, { condition, signal });
+        } catch (error) {
+          isRefused = !(error instanceof UploadGone);
+          const isThere = isUnmet(condition, error) || (condition.version === null && isKept(error));
+          if (isRefused && !isThere) throw error;
+        }
         // It may be here by an attempt whose answer was lost, in this process or in one that was killed.
         const there = await this.#find(full, signal);
         if (there !== null && (await this.#holds(there, facts, signal))) return there.version;
@@ -212,29 +216,25 @@ export class RemoteStore implements ObjectStore {
     reader: BodyReader,
     facts: Facts,
     { condition, signal }: { condition: Condition; signal: AbortSignal | undefined },
-  ): Promise<{ readonly version: string | null; readonly isRefused: boolean }> {
+  ): Promise<string> {
     const full = this.#full(key);
     const { partBytes } = this.#options;
     const asking = <T>(request: (each: AbortSignal) => Promise<T>): Promise<T> =>
       this.#asking(key, signal, request);
     if (facts.size <= partBytes) {
       const all = { offset: 0, length: facts.size, most: partBytes };
-      const version = await reader.with(all, (bytes, tried) =>
+      return reader.with(all, (bytes, tried) =>
         asking((each) => {
           tried();
           return this.#driver.put(full, { ...facts, bytes }, condition, each);
         }),
       );
-      return { version, isRefused: version === null };
     }
     const upload = await asking((each) => this.#driver.upload(full, facts, condition, each));
     try {
-      const version = await writeParts(upload, reader, { size: facts.size, partBytes, attempt: asking });
-      if (version === null) await this.#abandon(upload);
-      return { version, isRefused: version === null };
+      return await writeParts(upload, reader, { size: facts.size, partBytes, attempt: asking });
     } catch (error) {
       await this.#abandon(upload);
-      if (error instanceof UploadGone) return { version: null, isRefused: false };
       throw error;
     }
   }

@@ -17,7 +17,7 @@ export async function writeParts(
   upload: Upload,
   body: BodyReader,
   { size, partBytes, attempt }: { size: number; partBytes: number; attempt: Attempt },
-): Promise<string | null> {
+): Promise<string> {
   const count = Math.ceil(size / partBytes);
   const failed = new AbortController();
   let next = 0;

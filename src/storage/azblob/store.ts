@@ -79,52 +79,30 @@ class AzureDriver implements Driver {
     return { objects: [], next: null };
   }
 
-  async put(
-    key: string,
-    whole: Whole,
-    condition: Condition,
-    abortSignal: AbortSignal,
-  ): Promise<string | null> {
-    try {
-      const { etag } = await this.#container.getBlockBlobClient(key).upload(whole.bytes, whole.size, {
-        abortSignal,
-        conditions: conditionsOf(condition),
-        metadata: { [SHA256]: whole.sha256 },
-      });
-      return versionOf(etag);
-    } catch (error) {
-      return refused(error, condition);
-    }
+  async put(key: string, whole: Whole, condition: Condition, abortSignal: AbortSignal): Promise<string> {
+    const { etag } = await this.#container.getBlockBlobClient(key).upload(whole.bytes, whole.size, {
+      abortSignal,
+      conditions: conditionsOf(condition),
+      metadata: { [SHA256]: whole.sha256 },
+    });
+    return versionOf(etag);
   }
 
   upload(key: string, { sha256 }: Facts, condition: Condition): Promise<Upload> {
     const upload = new AzureUpload(this.#container.getBlockBlobClient(key), {
       conditions: conditionsOf(condition),
       metadata: { [SHA256]: sha256 },
-      refused: (error) => refused(error, condition),
     });
     return Promise.resolve(upload);
   }
 
-  async remove(
-    key: string,
-    version: string | null,
-    abortSignal: AbortSignal,
-  ): Promise<'removed' | 'changed'> {
-    try {
-      await this.#container.getBlobClient(key).delete({
-        abortSignal,
-        // A blob with snapshots cannot be removed without them.
-        deleteSnapshots: 'include',
-        conditions: version === null ? {} : { ifMatch: version },
-      });
-      return 'removed';
-    } catch (error) {
-      const { fault } = faultOf(error);
-      if (fault === 'missing') return 'removed';
-      if (fault === 'changed') return 'changed';
-      throw error;
-    }
+  async remove(key: string, version: string | null, abortSignal: AbortSignal): Promise<void> {
+    await this.#container.getBlobClient(key).delete({
+      abortSignal,
+      // A blob with snapshots cannot be removed without them.
+      deleteSnapshots: 'include',
+      conditions: version === null ? {} : { ifMatch: version },
+    });
   }
 
   remains(key: string, signal: AbortSignal): Promise<readonly Remains[]> {
@@ -138,13 +116,6 @@ class AzureDriver implements Driver {
 
 function conditionsOf({ version }: Condition): { ifNoneMatch: '*' } | { ifMatch: string } {
   return version === null ? { ifNoneMatch: '*' } : { ifMatch: version };
-}
-
-/** Null when the error says that the condition does not hold. @throws the error otherwise */
-function refused(error: unknown, { version }: Condition): null {
-  const { fault } = faultOf(error);
-  if (fault === 'changed' || (fault === 'missing' && version !== null)) return null;
-  throw error;
 }
 
 interface Said {

@@ -6,8 +6,6 @@ import { type Upload, UploadGone } from '../driver.ts';
 interface Finishing {
   readonly conditions: { readonly ifNoneMatch: '*' } | { readonly ifMatch: string };
   readonly metadata: Record<string, string>;
-  /** Null for an error that says that the condition does not hold; throws any other. */
-  refused(error: unknown): null;
 }
 
 /**
@@ -34,16 +32,15 @@ export class AzureUpload implements Upload {
     this.#ids[number] = id;
   }
 
-  async finish(abortSignal: AbortSignal): Promise<string | null> {
-    const { conditions, metadata, refused } = this.#finishing;
+  async finish(abortSignal: AbortSignal): Promise<string> {
+    const { conditions, metadata } = this.#finishing;
     try {
       const { etag } = await this.#blob.commitBlockList(this.#ids, { abortSignal, conditions, metadata });
       if (etag === undefined) throw new StorageError('unreachable', 'an answer without an ETag');
       return etag;
     } catch (error) {
       if ((error as { code?: string }).code === 'InvalidBlockList') throw new UploadGone(error);
-      if (error instanceof StorageError) throw error;
-      return refused(error);
+      throw error;
     }
   }
 

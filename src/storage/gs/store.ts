@@ -85,22 +85,20 @@ class GoogleDriver implements Driver {
     return { objects: items.map((item) => stored(item)), next: nextPageToken ?? null };
   }
 
-  async put(key: string, whole: Whole, condition: Condition, signal: AbortSignal): Promise<string | null> {
+  async put(key: string, whole: Whole, condition: Condition, signal: AbortSignal): Promise<string> {
     const boundary = `millrace-${randomBytes(12).toString('hex')}`;
     const head = `--${boundary}\r\ncontent-type: application/json\r\n\r\n${resource(key, whole, { md5Hash: createHash('md5').update(whole.bytes).digest('base64') })}\r\n--${boundary}\r\ncontent-type: application/octet-stream\r\n\r\n`;
-    try {
-      const item = await this.#client.json<Item>({
+    const item = await this.#client
+      .json<Item>({
         method: 'POST',
         path: this.#uploads,
         query: { uploadType: 'multipart', ...conditionOf(condition) },
         headers: { 'content-type': `multipart/related; boundary=${boundary}` },
         body: Buffer.concat([Buffer.from(head), whole.bytes, Buffer.from(`\r\n--${boundary}--\r\n`)]),
         signal,
-      });
-      return generationOf(item);
-    } catch (error) {
-      return refused(error);
-    }
+      })
+      .catch(noBucket);
+    return generationOf(item);
   }
 
   async upload(key: string, facts: Facts, condition: Condition, signal: AbortSignal): Promise<Upload> {
@@ -112,31 +110,22 @@ class GoogleDriver implements Driver {
         headers: { 'content-type': 'application/json' },
         body: resource(key, facts),
         // The condition is looked at here already, and again at the end.
-        fine: [412],
         signal,
       })
       .catch(noBucket);
     await body.dump();
-    const location = headers['location'];
-    return new GoogleUpload(
-      this.#client,
-      location === undefined ? null : String(location),
-      facts.size,
-      (error) => refused(error),
-    );
+    const { location } = headers;
+    if (location === undefined) throw new StorageError('unreachable', 'an upload without an address');
+    return new GoogleUpload(this.#client, String(location), facts.size);
   }
 
-  async remove(key: string, version: string | null, signal: AbortSignal): Promise<'removed' | 'changed'> {
+  async remove(key: string, version: string | null, signal: AbortSignal): Promise<void> {
     const query = version === null ? {} : { ifGenerationMatch: version };
     try {
       const { body } = await this.#client.ask({ method: 'DELETE', path: this.#of(key), query, signal });
       await body.dump();
-      return 'removed';
     } catch (error) {
-      const { fault } = faultOf(error);
-      if (fault === 'missing') return this.#missing(error, signal).then(() => 'removed');
-      if (fault === 'changed') return 'changed';
-      throw error;
+      await this.#missing(error, signal);
     }
   }
 
@@ -167,14 +156,6 @@ interface Listed {
 
 function conditionOf({ version }: Condition): { ifGenerationMatch: string } {
   return { ifGenerationMatch: version ?? '0' };
-}
-
-/** Null when the error says that the condition does not hold. @throws the error otherwise */
-function refused(error: unknown): null {
-  const { fault } = faultOf(error);
-  if (fault === 'changed') return null;
-  if (fault === 'missing') return noBucket(error);
-  throw error;
 }
 
 /** Nothing but the bucket can be missing here. */

@@ -13,29 +13,21 @@ const MORE = 308;
 export class GoogleUpload implements Upload {
   readonly parallel = 1;
   readonly #client: GoogleClient;
-  /** Path and query of the upload's own address; null when it was refused from the start. */
-  readonly #path: string | null;
+  /** Path and query of the upload's own address. */
+  readonly #path: string;
   readonly #size: number;
-  readonly #refused: (error: unknown) => null;
   /** Of all parts so far: what the service has made of them is compared with it. */
   readonly #md5 = createHash('md5');
   #parts = 0;
   /** Whether an answer was lost, so that nobody knows how far the service has come. */
   #isUnsure = false;
-  /** Once it is made, or refused. */
-  #made: { readonly version: string | null } | null = null;
+  /** The version of the object, once it is made. */
+  #made: string | null = null;
 
-  constructor(
-    client: GoogleClient,
-    location: string | null,
-    size: number,
-    refused: (error: unknown) => null,
-  ) {
+  constructor(client: GoogleClient, location: string, size: number) {
     this.#client = client;
     this.#size = size;
-    this.#refused = refused;
-    this.#path = location === null ? null : pathOf(location);
-    if (location === null) this.#made = { version: null };
+    this.#path = pathOf(location);
   }
 
   async part(number: number, offset: number, bytes: Buffer, signal: AbortSignal): Promise<void> {
@@ -56,14 +48,13 @@ export class GoogleUpload implements Upload {
       );
   }
 
-  finish(): Promise<string | null> {
+  finish(): Promise<string> {
     // It has all bytes and names no object, as some say of one that is made: whether it is there is looked at, at once.
     if (this.#made === null) return Promise.reject(new UploadGone(null));
-    return Promise.resolve(this.#made.version);
+    return Promise.resolve(this.#made);
   }
 
   async abandon(signal: AbortSignal): Promise<void> {
-    if (this.#path === null) return;
     // 499 is what the service says to that.
     const { body } = await this.#client.ask({
       method: 'DELETE',
@@ -76,7 +67,7 @@ export class GoogleUpload implements Upload {
 
   /** @returns how many bytes the service has */
   async #send(body: Buffer, range: string, signal: AbortSignal): Promise<number> {
-    if (this.#made !== null || this.#path === null) return this.#size;
+    if (this.#made !== null) return this.#size;
     this.#isUnsure = true;
     try {
       const headers = { 'content-range': range };
@@ -92,11 +83,8 @@ export class GoogleUpload implements Upload {
       this.#isUnsure = false;
       return reached;
     } catch (error) {
-      if (!(error instanceof AnswerError)) throw error;
-      if (error.status === 404 || error.status === 410) throw new UploadGone(error);
-      if (error.status !== 412) throw error;
-      this.#made = { version: this.#refused(error) };
-      return this.#size;
+      const isGone = error instanceof AnswerError && [404, 410].includes(error.status);
+      throw isGone ? new UploadGone(error) : error;
     }
   }
 
@@ -108,7 +96,7 @@ export class GoogleUpload implements Upload {
       const isSame = item.md5Hash === undefined || item.md5Hash === this.#md5.copy().digest('base64');
       if (Number(item.size) !== this.#size || !isSame)
         throw new StorageError('invalid', 'the store has made another object of the upload than was sent');
-      this.#made = { version: generationOf(item) };
+      this.#made = generationOf(item);
       return this.#size;
     }
     const range = /-(\d+)$/.exec(String(headers['range'] ?? ''))?.[1];

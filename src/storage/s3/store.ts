@@ -89,22 +89,18 @@ class S3Driver implements Driver {
     return { objects, next: NextContinuationToken ?? null };
   }
 
-  async put(key: string, whole: Whole, condition: Condition, signal: AbortSignal): Promise<string | null> {
-    try {
-      const { ETag } = await this.#client.send(
-        new PutObjectCommand({
-          ...this.#of(key),
-          Body: whole.bytes,
-          ContentLength: whole.size,
-          Metadata: { [SHA256]: whole.sha256 },
-          ...conditionOf(condition),
-        }),
-        { abortSignal: signal },
-      );
-      return versionOf(ETag);
-    } catch (error) {
-      return refused(error, condition);
-    }
+  async put(key: string, whole: Whole, condition: Condition, signal: AbortSignal): Promise<string> {
+    const { ETag } = await this.#client.send(
+      new PutObjectCommand({
+        ...this.#of(key),
+        Body: whole.bytes,
+        ContentLength: whole.size,
+        Metadata: { [SHA256]: whole.sha256 },
+        ...conditionOf(condition),
+      }),
+      { abortSignal: signal },
+    );
+    return versionOf(ETag);
   }
 
   async upload(key: string, facts: Facts, condition: Condition, signal: AbortSignal): Promise<Upload> {
@@ -114,24 +110,13 @@ class S3Driver implements Driver {
       conditions: conditionOf(condition),
       seemsToHold: async (each: AbortSignal) =>
         version === null || (await this.head(key, each))?.version === version,
-      refused: (error: unknown) => refused(error, condition),
     };
     return S3Upload.begin(this.#client, target, finishing, signal);
   }
 
-  async remove(key: string, version: string | null, signal: AbortSignal): Promise<'removed' | 'changed'> {
-    try {
-      const match = version === null ? {} : { IfMatch: version };
-      await this.#client.send(new DeleteObjectCommand({ ...this.#of(key), ...match }), {
-        abortSignal: signal,
-      });
-      return 'removed';
-    } catch (error) {
-      const { fault } = faultOf(error);
-      if (fault === 'missing') return 'removed';
-      if (fault === 'changed') return 'changed';
-      throw error;
-    }
+  async remove(key: string, version: string | null, abortSignal: AbortSignal): Promise<void> {
+    const match = version === null ? {} : { IfMatch: version };
+    await this.#client.send(new DeleteObjectCommand({ ...this.#of(key), ...match }), { abortSignal });
   }
 
   remains(key: string, signal: AbortSignal): Promise<readonly Remains[]> {
@@ -156,14 +141,6 @@ class S3Driver implements Driver {
 
 function conditionOf({ version }: Condition): { IfNoneMatch: '*' } | { IfMatch: string } {
   return version === null ? { IfNoneMatch: '*' } : { IfMatch: version };
-}
-
-/** Null when the error says that the condition does not hold. @throws the error otherwise */
-function refused(error: unknown, { version }: Condition): null {
-  const { fault } = faultOf(error);
-  // What is to be replaced is gone altogether.
-  if (fault === 'changed' || (fault === 'missing' && version !== null)) return null;
-  throw error;
 }
 
 function stored(key: string, size: number | undefined, etag: string | undefined, modified: Date | undefined) {

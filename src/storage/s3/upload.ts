@@ -17,8 +17,6 @@ interface Finishing {
   readonly conditions: { readonly IfNoneMatch: '*' } | { readonly IfMatch: string };
   /** Whether the condition holds as far as can be seen: not all stores look at it when an upload is finished. */
   seemsToHold(signal: AbortSignal): Promise<boolean>;
-  /** Null for an error that says that the condition does not hold; throws any other. */
-  refused(error: unknown): null;
 }
 
 export class S3Upload implements Upload {
@@ -55,22 +53,18 @@ export class S3Upload implements Upload {
     this.#etags[number] = ETag;
   }
 
-  async finish(abortSignal: AbortSignal): Promise<string | null> {
-    if (!(await this.#finishing.seemsToHold(abortSignal))) return null;
+  async finish(abortSignal: AbortSignal): Promise<string> {
+    if (!(await this.#finishing.seemsToHold(abortSignal)))
+      throw new StorageError('changed', 'was replaced while it was uploaded');
     const Parts = this.#etags.map((ETag, index) => ({ ETag, PartNumber: index + 1 }));
     const command = new CompleteMultipartUploadCommand({
       ...this.#of,
       MultipartUpload: { Parts },
       ...this.#finishing.conditions,
     });
-    try {
-      const { ETag } = await this.#sent(this.#client.send(command, { abortSignal }));
-      if (ETag === undefined) throw new StorageError('unreachable', 'an answer without an ETag');
-      return ETag;
-    } catch (error) {
-      if (error instanceof StorageError) throw error;
-      return this.#finishing.refused(error);
-    }
+    const { ETag } = await this.#sent(this.#client.send(command, { abortSignal }));
+    if (ETag === undefined) throw new StorageError('unreachable', 'an answer without an ETag');
+    return ETag;
   }
 
   async abandon(abortSignal: AbortSignal): Promise<void> {
