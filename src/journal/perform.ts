@@ -16,10 +16,10 @@ const READS: ReadonlySet<string> = new Set<Operation<Store>>([
   'setAside.listQuarantine',
   'heads',
   'account',
-  'receiptEntries',
   'asideEntries.list',
-  'receiptLog',
-  'heldReceipts',
+  'receipts.entries',
+  'receipts.log',
+  'receipts.upTo',
   'space.shortage',
   'eraser.counts',
 ]);

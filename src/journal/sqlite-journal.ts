@@ -14,21 +14,19 @@ import type {
 } from '../core/journal.ts';
 import type { SetAsideEntry, SetAsideKind } from '../core/receipt.ts';
 import type { RouteRecord } from '../core/route-record.ts';
-import { BufferPool } from '../lib/buffer-pool.ts';
 import { remoteOf, type Remote } from '../lib/remote.ts';
-import { batchOf, resultOf } from './batch.ts';
+import { committing } from './commit.ts';
 import type { Damage } from './damages.ts';
 import { eraseFrom, forgetIn, perform } from './erasure.ts';
-import { GroupCommit, type Entry, type Waiting } from './group-commit.ts';
+import { GroupCommit, type Entry } from './group-commit.ts';
 import { unpackHeads } from './head-columns.ts';
 import { LateWrites } from './late-writes.ts';
 import { clearOwner } from './owner.ts';
 import type { CarryingOver, JournalOptions } from './protocol.ts';
-import { NO_HANDLING, pack, unpack } from './rows.ts';
-import { encodeRecords, eventsOf, noEvent } from './segments/records.ts';
+import { pack, unpack } from './rows.ts';
+import { encodeRecords, eventsOf } from './segments/records.ts';
 import type { Store } from './store.ts';
-import { Newest } from './newest.ts';
-import { Tail } from './tail.ts';
+import { Tail, Newest } from './tail.ts';
 import { Upkeep } from './upkeep.ts';
 import { WriterThread, type Writer } from './writer-thread.ts';
 
@@ -67,9 +65,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   readonly #late: LateWrites;
   /** Where each sink of this run stands. */
   readonly #floors = new Map<string, number>();
-  readonly #commits = new GroupCommit((batch) => this.#commit(batch));
-  /** For the records of commits: fresh memory takes a quarter of what it costs to encode them. */
-  readonly #buffers = new BufferPool();
+  readonly #commits: GroupCommit;
   readonly #newest: Newest;
   #mode: 'open' | 'failed' | 'closing' | 'closed' = 'open';
   readonly #upkeep: Upkeep;
@@ -83,6 +79,9 @@ export class SqliteJournal implements Journal, ErasableStore {
     this.#tail = new Tail(options.tailBytes ?? 32 * 1024 * 1024);
     this.#late = new LateWrites(this.#store, options.clock);
     this.#upkeep = new Upkeep(this.#store, options.clock, options.maintained !== false);
+    const parts = { store: this.#store, tail: this.#tail, newest: this.#newest, upkeep: this.#upkeep };
+    const { clock, onCommit } = options;
+    this.#commits = new GroupCommit(committing({ ...parts, clock, onCommit }));
   }
 
   /** @throws MillraceError journal_in_use, journal_missing, journal_unreadable, folder_unwritable */
@@ -97,10 +96,14 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   // What the writer thread does alone.
-  readonly checkpoints: Journal['checkpoints'] = {
-    load: (key) => this.#store.checkpoints.load(key),
-    save: (key, value) => this.#store.checkpoints.save(key, value),
-  };
+  get receipts(): Remote<Store>['receipts'] {
+    return this.#store.receipts;
+  }
+
+  get checkpoints(): Journal['checkpoints'] {
+    return this.#store.checkpoints;
+  }
+
   readonly routes: Journal['routes'] = () => this.#store.routes.read();
   readonly ahead: Remote<Store>['cursors']['ahead'] = (sink) => this.#store.cursors.ahead(sink);
   readonly acceptUnder: Journal['acceptUnder'] = (routes) => this.#store.acceptUnder(routes);
@@ -110,10 +113,6 @@ export class SqliteJournal implements Journal, ErasableStore {
   readonly dropQuarantine: Journal['dropQuarantine'] = (selection) =>
     this.#store.setAside.drop('quarantine', selection);
   readonly heads: Journal['heads'] = (after) => this.#store.heads(after).then(unpackHeads);
-  readonly receiptEntries: Remote<Store>['receiptEntries'] = (...at) => this.#store.receiptEntries(...at);
-  readonly holdReceipts: Remote<Store>['holdReceipts'] = (log) => this.#store.holdReceipts(log);
-  readonly receiptLog: Remote<Store>['receiptLog'] = () => this.#store.receiptLog();
-  readonly heldReceipts: Remote<Store>['heldReceipts'] = () => this.#store.heldReceipts();
   readonly troubles: Upkeep['troubles'] = () => this.#upkeep.troubles();
 
   accept(event: Event, { handling, dedupKey }: IngestOptions = {}): Promise<AppendResult> {
@@ -199,10 +198,8 @@ export class SqliteJournal implements Journal, ErasableStore {
 
   async addDeadLetter({ event, ...letter }: Omit<DeadLetter, 'key'>): Promise<void> {
     if (this.#options.isErased?.(event) === true) return;
-    await this.#store.setAside.add(
-      { ...letter, seq: event.seq },
-      pack([{ event, handling: event.handling }]),
-    );
+    const packed = pack([{ event, handling: event.handling }]);
+    await this.#store.setAside.add({ ...letter, seq: event.seq }, packed);
   }
 
   async listDeadLetters(selection: SetAsideSelection, bodies = true): Promise<readonly DeadLetter[]> {
@@ -226,11 +223,9 @@ export class SqliteJournal implements Journal, ErasableStore {
 
   async release(key: number, event: Event): Promise<void> {
     // Looked at anew, it may turn out to be of a user who has been erased since.
-    if (this.#options.isErased?.(event) === true) await this.dropQuarantine({ keys: [key] });
-    else {
-      const records = encodeRecords([{ event }]);
-      this.#newest.reach(await this.#store.release(key, { records }, this.#options.clock.now()));
-    }
+    if (this.#options.isErased?.(event) === true) return void (await this.dropQuarantine({ keys: [key] }));
+    const records = encodeRecords([{ event }]);
+    this.#newest.reach(await this.#store.release(key, { records }, this.#options.clock.now()));
   }
 
   async listEntries(kind: SetAsideKind, selection: Selection): Promise<readonly SetAsideEntry[]> {
@@ -240,7 +235,7 @@ export class SqliteJournal implements Journal, ErasableStore {
 
   /** Has the log of receipts take all that is there, before an erasure overwrites some of it. */
   coverReceipts: () => Promise<void> = async () => {
-    const held = await this.heldReceipts();
+    const held = await this.receipts.upTo();
     if (held !== null && held < this.#newest.seq)
       throw new MillraceError('receipts_behind', 'start the receiver once, and erase then');
   };
@@ -284,39 +279,6 @@ export class SqliteJournal implements Journal, ErasableStore {
 
   #enqueue(entry: Entry): Promise<AppendResult> {
     return this.#mode === 'open' ? this.#commits.add(entry) : Promise.reject(this.#unavailable());
-  }
-
-  /** @returns what tells whoever waits; never rejects */
-  async #commit(batch: readonly Waiting[]): Promise<() => void> {
-    const { clock, onCommit } = this.#options;
-    const started = clock.monotonic();
-    try {
-      const handed = batchOf(batch, (bytes) => this.#buffers.take(bytes));
-      const written = this.#store.appendAndReturn(handed, clock.now());
-      const { answers, records } = await this.#upkeep.noting(written);
-      this.#buffers.give(Buffer.from(records.buffer));
-      onCommit?.(batch.length, clock.monotonic() - started);
-      return () => this.#answer(batch, answers);
-    } catch (error) {
-      return () => {
-        for (const { reject } of batch) reject(error as MillraceError);
-      };
-    }
-  }
-
-  #answer(batch: readonly Waiting[], answers: readonly number[]): void {
-    let lastSeq = 0;
-    for (const [index, { event, handling = NO_HANDLING, resolve }] of batch.entries()) {
-      const answer = answers[index] as number;
-      const result = resultOf(answer);
-      if (result.status !== 'duplicate' && result.seq > 0) {
-        const { seq } = result;
-        lastSeq = seq;
-        this.#tail.push(answer > 0 ? { ...event, seq, handling } : noEvent(seq, event.receivedAt));
-      }
-      resolve(result);
-    }
-    if (lastSeq > 0) this.#newest.reach(lastSeq);
   }
 
   /** What is late can also be written later. */

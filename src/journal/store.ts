@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import { MillraceError } from '../core/errors.ts';
 import type { DeadLetterBatch, JournalAccount, CountedStatus, Selection } from '../core/journal.ts';
-import { LOG_OFFSET, type ReceiptLog } from '../core/receipt.ts';
+import { LOG_OFFSET } from '../core/receipt.ts';
 import type { Route } from '../core/route.ts';
 import type { RouteRecord } from '../core/route-record.ts';
 import { AsideEntries } from './aside-entries.ts';
@@ -18,12 +18,11 @@ import { Eraser } from './erase.ts';
 import { ErasedAlone } from './erased-alone.ts';
 import { Events } from './events.ts';
 import { packHeads, type HeadColumns } from './head-columns.ts';
+import { HeldReceipts } from './held-receipts.ts';
 import { Tally } from './hour-counts.ts';
 import { LedgerReader } from './ledger-reader.ts';
 import { Progress } from './progress.ts';
 import type { JournalOptions } from './protocol.ts';
-import { FreshEntries } from './fresh-entries.ts';
-import { entriesAfter, type ReceiptEntries } from './receipt-entries.ts';
 import { RouteRecords } from './route-records.ts';
 import { behind, headsAfter, idsAfter } from './segments/ledger.ts';
 import { pageAfter, rowOf, type DamagedRecord, type PageLimits } from './segments/pages.ts';
@@ -32,13 +31,6 @@ import { goingWithout } from './rows.ts';
 import { SetAside } from './set-aside.ts';
 import { generationFor, segmentBytesFor, Space } from './space.ts';
 import { Transactions } from './transactions.ts';
-
-const LOG = 'receipts/log';
-
-interface NotedLog extends ReceiptLog {
-  /** What it does not have yet is kept for it. */
-  readonly isHeld: boolean;
-}
 
 /** Ids sealed in one transaction: about two milliseconds. */
 const SEAL = 1024;
@@ -58,7 +50,6 @@ export class Store {
   readonly #progress: Progress;
   readonly #damages: Damages;
   readonly #erasedAlone: ErasedAlone;
-  readonly #fresh = new FreshEntries();
   #isPrepared = false;
   readonly checkpoints: Checkpoints;
   readonly cursors: Cursors;
@@ -67,6 +58,7 @@ export class Store {
   readonly setAside: SetAside;
   readonly asideEntries: AsideEntries;
   readonly routes: RouteRecords;
+  readonly receipts: HeldReceipts;
   readonly space: Space;
 
   /** @param onCarryOver told how many events of an older journal are carried over, of how many, when that takes long */
@@ -94,7 +86,6 @@ export class Store {
     this.routes = new RouteRecords(checkpoints);
     const { ledger, routes } = this;
     this.cursors = new Cursors(db, transactions, { ledger, routes, events: this.#events });
-    this.cursors.hold(this.heldReceipts() ?? Infinity);
     this.setAside = new SetAside(db, dropped);
     this.#damages = new Damages(db, transactions, this.setAside);
     this.asideEntries = new AsideEntries(db);
@@ -111,7 +102,8 @@ export class Store {
       dropped,
       seen: this.#seen,
     });
-    const fresh = this.#fresh;
+    this.receipts = new HeldReceipts({ checkpoints, transactions, cursors, events: this.#events });
+    const { fresh } = this.receipts;
     const parts = { transactions, events: this.#events, seen: this.#seen, cursors, setAside, fresh };
     this.#appending = new Appending(parts);
     this.#progress = new Progress({ ...parts, asideEntries, space: this.space });
@@ -160,37 +152,6 @@ export class Store {
       found.push(one),
     );
     return { firstSeq, places, records, damaged: found.length === 0 ? [] : this.#damages.note(found, now) };
-  }
-
-  /** Entries of the log of receipts for the events after `after`, at most so many. */
-  receiptEntries(after: number, count: number): ReceiptEntries {
-    const records = this.#fresh.after(after, count);
-    return records === null ? entriesAfter(this.#events.log, after, count) : { firstSeq: after + 1, records };
-  }
-
-  /**
-   * Keeps what the log of receipts does not have yet, for other programs too; null: receipts are off, and nothing is kept for it. It is
-   * noted without a sync: after a power cut more is kept than needed.
-   */
-  holdReceipts(log: ReceiptLog | null): void {
-    const noted = log ?? this.receiptLog();
-    this.cursors.hold(log?.seq ?? Infinity);
-    this.#fresh.hold(log?.seq ?? null);
-    if (noted === null) return;
-    const text = JSON.stringify({ ...noted, isHeld: log !== null } satisfies NotedLog);
-    this.#transactions.runUnsynced(() => this.checkpoints.save(LOG, text));
-  }
-
-  /** The log that the events were entered in last; null when there never was one. */
-  receiptLog(): NotedLog | null {
-    const text = this.checkpoints.load(LOG);
-    return text === null ? null : (JSON.parse(text) as NotedLog);
-  }
-
-  /** The seq behind which the log of receipts has nothing; null without one. */
-  heldReceipts(): number | null {
-    const noted = this.receiptLog();
-    return noted?.isHeld === true ? noted.seq : null;
   }
 
   /** Makes the database say what the segments do. */
@@ -286,7 +247,7 @@ export class Store {
   account(since: number, until: number): JournalAccount {
     const { firstSeq, lastSeq } = this.#events;
     const { all: cursors } = this.cursors;
-    const log = this.receiptLog();
+    const log = this.receipts.log();
     const offset = log === null ? null : this.checkpoints.load(LOG_OFFSET + log.id);
     return {
       firstSeq,

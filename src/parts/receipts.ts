@@ -21,11 +21,11 @@ export async function startReceipts(system: System): Promise<Stop | void> {
 
 /** Receipts are off: what the log does not have yet is not kept for it any more. */
 async function forgoReceipts(journal: SqliteJournal, log: Logger): Promise<void> {
-  const held = await journal.heldReceipts();
+  const held = await journal.receipts.upTo();
   if (held !== null && held < journal.lastSeq)
     log.warn(
       { entries: journal.lastSeq - held },
       'receipts are off: the last ones that were answered are not in the log, and will be lost to it when the journal clears their events',
     );
-  await journal.holdReceipts(null);
+  await journal.receipts.hold(null);
 }

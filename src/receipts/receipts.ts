@@ -21,12 +21,14 @@ export interface ReceiptSource {
     load(key: string): Promise<string | null>;
     save(key: string, value: string): Promise<void>;
   };
-  receiptEntries(
-    after: number,
-    count: number,
-  ): Promise<{ readonly firstSeq: number; readonly records: Uint8Array }>;
-  receiptLog(): Promise<ReceiptLog | null>;
-  holdReceipts(log: ReceiptLog): Promise<void>;
+  readonly receipts: {
+    entries(
+      after: number,
+      count: number,
+    ): Promise<{ readonly firstSeq: number; readonly records: Uint8Array }>;
+    log(): Promise<ReceiptLog | null>;
+    hold(log: ReceiptLog): Promise<void>;
+  };
 }
 
 export interface ReceiptsOptions extends Opening {
@@ -192,7 +194,7 @@ export class Receipts {
     const { size } = await this.#thread.run({ entries: null, sign: false });
     this.#size = size;
     this.#id = await identityOf(folder);
-    const told = await journal.receiptLog();
+    const told = await journal.receipts.log();
     // A second log under the name of the first would make what was answered before look false.
     if (told !== null && told.id !== this.#id && told.origin === origin)
       throw new Error(
@@ -241,7 +243,7 @@ export class Receipts {
   /** The journal knows how far this log was when it was last signed, so that an older copy in its place is noticed. */
   #tell(): Promise<void> {
     const { journal, origin } = this.#options;
-    return journal.holdReceipts({ id: this.#id, origin, seq: this.#covered });
+    return journal.receipts.hold({ id: this.#id, origin, seq: this.#covered });
   }
 
   async #take(upTo: number): Promise<void> {
@@ -253,7 +255,7 @@ export class Receipts {
       this.#size = opened.size;
     }
     while (this.#covered < upTo) {
-      const { firstSeq, records } = await journal.receiptEntries(this.#covered, PAGE);
+      const { firstSeq, records } = await journal.receipts.entries(this.#covered, PAGE);
       if (firstSeq !== this.#covered + 1 || records.length === 0)
         throw new Error(`the journal has no event ${this.#covered + 1}`);
       const entries = records.length / ENTRY_BYTES;

@@ -31,7 +31,7 @@ function expectedOf({ event, handling }: Given): Buffer {
 function entriesOf(store: Store, count: number): Buffer[] {
   const all: Buffer[] = [];
   while (all.length < count) {
-    const { firstSeq, records } = store.receiptEntries(all.length, 7);
+    const { firstSeq, records } = store.receipts.entries(all.length, 7);
     expect(firstSeq).toBe(all.length + 1);
     const bytes = Buffer.from(records);
     for (let at = 0; at < bytes.length; at += 32) all.push(bytes.subarray(at, at + 32));
@@ -91,7 +91,7 @@ test('entries are the same made with the commit and read later, by the definitio
         const store = openStore(folder);
         const answers: number[] = [];
         const log = { id: 'made-up', origin: 'made-up.example/log' };
-        store.holdReceipts({ ...log, seq: 0 });
+        store.receipts.hold({ ...log, seq: 0 });
         for (const batch of batches)
           answers.push(
             ...store.append(
@@ -147,14 +147,14 @@ test('what was signed is forgotten, and what was put between is read', async () 
     store.append({ records: encodeRecords(some), count: some.length, invalid: null, keys: null }, NOW);
   };
   append(0, 5);
-  store.holdReceipts({ ...log, seq: 5 });
+  store.receipts.hold({ ...log, seq: 5 });
   append(5, 15);
-  store.holdReceipts({ ...log, seq: 9 });
+  store.receipts.hold({ ...log, seq: 9 });
   append(15, 20);
   // Without its own entry: as what is put back.
-  store.holdReceipts(null);
+  store.receipts.hold(null);
   append(20, 25);
-  store.holdReceipts({ ...log, seq: 12 });
+  store.receipts.hold({ ...log, seq: 12 });
   append(25, 30);
   expect(entriesOf(store, 30)).toEqual(events.map(expectedOf));
 });
