@@ -1,12 +1,12 @@
-import { chainOf, chainPrefix, parseSegmentKey, segmentKey, type Segment } from '../core/archive-segments.ts';
+import { chainPrefix, parseSegmentKey, segmentKey, type Segment } from '../core/archive-segments.ts';
 import { formatManifestLine, partsOf, type NewManifestLine } from '../core/archive-manifest.ts';
 import { messageOf, MillraceError } from '../core/errors.ts';
-import { readWhole } from '../core/objects.ts';
 import type { ManifestHead, OpenProof, Proof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
-import { type ObjectStore, StorageError, type StoredObject } from '../core/storage.ts';
+import { type ObjectStore, StorageError } from '../core/storage.ts';
 import { CHAIN_START, hashLine, type ChainTip } from '../lib/chained-log.ts';
-import { KeptSegments, linesOf, type Pending } from './kept-segments.ts';
+import { ChainSegments, type StoredSegment } from './chain-segments.ts';
+import { KeptSegments, type Pending } from './kept-segments.ts';
 
 /** Lines of one segment at most, but for what comes in one call. */
 const MOST_LINES = 1000;
@@ -35,8 +35,6 @@ interface Call {
   readonly done: PromiseWithResolvers<void>;
 }
 
-type Stored = Segment & Pick<StoredObject, 'key' | 'bytes'>;
-
 /**
  * One writer's chain of a manifest in a store, for writing. Lines that are handed in while a segment is put share the next.
  *
@@ -49,24 +47,26 @@ export class ManifestChain {
   /** Of all segments together. */
   #bytes = 0;
   /** The last ones, each below MOST_LINES. */
-  #small: Stored[] = [];
+  #small: StoredSegment[] = [];
   #joinAt = JOIN_AT;
   #lost: ManifestHead | null = null;
   #pending: Pending | null = null;
   /** Files whose lines were written by a put that had seemed to fail. */
   readonly #written = new Set<string>();
   readonly #kept: KeptSegments;
+  readonly #segments: ChainSegments;
   #calls: Call[] = [];
   #running = false;
 
   constructor(options: ChainOptions) {
     this.#options = options;
     this.#kept = new KeptSegments(options.folder, options.writer);
+    this.#segments = new ChainSegments(options);
   }
 
   /** What heads are noted by. */
   get root(): string {
-    return chainRoot(this.#options.store.url, this.#options.writer);
+    return `${this.#options.store.url}/${chainPrefix(this.#options.writer).slice(0, -1)}`;
   }
 
   /**
@@ -84,7 +84,7 @@ export class ManifestChain {
     const left = await this.#kept.left();
     for (const pending of left) {
       if (pending.segment.first <= this.#tip.n) {
-        if (await this.#holds(pending)) for (const file of pending.files) this.#written.add(file);
+        if (await this.#segments.hold(pending)) for (const file of pending.files) this.#written.add(file);
       } else {
         this.#pending = pending;
         await this.#settle();
@@ -194,16 +194,6 @@ export class ManifestChain {
     return new StorageError('unreachable', `${url}/${key} is there, and the listing does not show it yet`);
   }
 
-  /** Whether the chain has these lines where they were to be: put before a kill, and perhaps joined with others since. */
-  async #holds({ segment, bytes }: Pending): Promise<boolean> {
-    const lines: string[] = [];
-    for (const each of await this.#list())
-      if (each.first <= segment.last && each.last >= segment.first)
-        for (const [at, line] of linesOf(await this.#read(each)).entries())
-          if (each.first + at >= segment.first && each.first + at <= segment.last) lines.push(line);
-    return lines.join('\n') === linesOf(bytes).join('\n');
-  }
-
   #segmentOf(lines: readonly NewManifestLine[], proof: Proof | undefined): Pending {
     const parts = partsOf(proof);
     let { n, hash } = this.#tip;
@@ -221,38 +211,11 @@ export class ManifestChain {
     };
   }
 
-  /** The segments that the chain consists of. */
-  async #list(): Promise<readonly Stored[]> {
-    const { store, writer, signal, log } = this.#options;
-    const found: Stored[] = [];
-    for await (const { key, bytes } of store.list(chainPrefix(writer), signal)) {
-      const segment = parseSegmentKey(key);
-      if (segment !== null) found.push({ ...segment, key, bytes });
-    }
-    const { chain, contained, gaps } = chainOf(found);
-    for (const { after, before } of gaps)
-      log.error({ key: before.key, after }, 'objects of the manifest are missing before this one');
-    for (const segment of contained) await this.#removeJoined(segment, chain);
-    return chain;
-  }
-
-  /** What a process has joined and was killed before it removed it. */
-  async #removeJoined(segment: Stored, chain: readonly Stored[]): Promise<void> {
-    const { store, signal, log } = this.#options;
-    const { key, first, last } = segment;
-    const large = chain.find((each) => each.first <= first && each.last >= last);
-    const lines = large === undefined ? [] : linesOf(await this.#read(large)).slice(first - large.first);
-    const same = linesOf(await this.#read(segment)).every((line, at) => line === lines[at]);
-    if (same) await store.delete(key, undefined, signal);
-    // Two copies of one writer's folder were used at once. Nothing of either is removed.
-    else log.error({ key }, 'the lines of this object are not in the one that takes its place');
-  }
-
   /** @returns the segments of the chain */
-  async #find(): Promise<readonly Stored[]> {
-    const chain = await this.#list();
+  async #find(): Promise<readonly StoredSegment[]> {
+    const chain = await this.#segments.list();
     const last = chain.at(-1);
-    const lines = last === undefined ? [] : linesOf(await this.#read(last));
+    const lines = last === undefined ? [] : await this.#segments.lines(last);
     this.#tip = last === undefined ? CHAIN_START : { n: last.last, hash: hashLine(lines.at(-1) ?? '') };
     this.#bytes = chain.reduce((sum, { bytes }) => sum + bytes, 0);
     const large = chain.findLastIndex(({ first, last: to }) => to - first + 1 >= MOST_LINES);
@@ -263,13 +226,13 @@ export class ManifestChain {
   }
 
   /** The head that was noted last, when the chain does not hold it any more. */
-  async #findLostHead(chain: readonly Stored[]): Promise<void> {
+  async #findLostHead(chain: readonly StoredSegment[]): Promise<void> {
     const { log, proof } = this.#options;
     const noted = (await proof?.())?.heads.of(this.root) ?? null;
     if (noted === null || noted.head === this.#tip.hash) return;
     // It need not be the end: segments were put after it whose heads a kill, or a failure, kept from being noted.
     for (const segment of chain.toReversed())
-      if (linesOf(await this.#read(segment)).some((line) => hashLine(line) === noted.head)) return;
+      if ((await this.#segments.lines(segment)).some((line) => hashLine(line) === noted.head)) return;
     this.#lost = noted;
     const said = 'the manifest does not hold its noted head: objects of it were removed or changed';
     log.error({ chain: this.root, head: noted.head }, said);
@@ -294,7 +257,7 @@ export class ManifestChain {
     if (small.length < this.#joinAt || first === undefined || last === undefined || this.#running) return;
     this.#running = true;
     try {
-      const bytes = Buffer.concat(await Promise.all(small.map((segment) => this.#read(segment))));
+      const bytes = Buffer.concat(await Promise.all(small.map((segment) => this.#segments.read(segment))));
       const segment = { writer, first: first.first, last: last.last };
       const key = segmentKey(segment);
       const { status } = await store.putIfAbsent(key, { bytes }, signal);
@@ -311,13 +274,4 @@ export class ManifestChain {
     this.#running = false;
     if (this.#calls.length > 0) await this.#run();
   }
-
-  #read({ key }: Stored): Promise<Buffer> {
-    return readWhole(this.#options.store, key, this.#options.signal);
-  }
-}
-
-/** What the heads of one writer's chain in a store are noted by. */
-export function chainRoot(url: string, writer: string): string {
-  return `${url}/${chainPrefix(writer).slice(0, -1)}`;
 }

@@ -8,3 +8,9 @@ export function getOrMake<K, V>(
   if (value === undefined) map.set(key, (value = make()));
   return value;
 }
+
+/** The same for values that can be made again: a map that has so many begins anew. */
+export function getOrMakeAtMost<K, V>(map: Map<K, V>, key: K, make: () => V, most: number): V {
+  if (map.size >= most && !map.has(key)) map.clear();
+  return getOrMake(map, key, make);
+}

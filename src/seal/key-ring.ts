@@ -5,6 +5,7 @@ import type { KeyLedger, LedgerEntry } from '../core/proof.ts';
 import type { OpenedRecord, RecordOpener, SealedRecord } from '../core/sealed-record.ts';
 import { ByteWriter } from '../lib/byte-writer.ts';
 import { readPlain } from '../lib/durable.ts';
+import { getOrMakeAtMost } from '../lib/get-or-make.ts';
 import {
   activeSlot,
   destroyedSlot,
@@ -19,7 +20,7 @@ import {
   type FileKeys,
   type Slot,
 } from './key-file.ts';
-import { namesUser, OwnerHash, remember } from './owner.ts';
+import { namesUser, OwnerHash, REMEMBERED } from './owner.ts';
 import { openLine } from './record.ts';
 import { Tombstones, type KeyProblem } from './tombstones.ts';
 
@@ -285,10 +286,7 @@ export class KeyRing implements RecordOpener {
     const at = this.#held.get(id);
     const slot = at === undefined ? null : this.#slotAt(at);
     const bytes = slot === null ? null : unwrapKey(this.#keys.wrapping, slot);
-    if (bytes === null) return null;
-    const key = createSecretKey(bytes);
-    remember(this.#open, id, key);
-    return key;
+    return bytes === null ? null : getOrMakeAtMost(this.#open, id, () => createSecretKey(bytes), REMEMBERED);
   }
 
   #slotAt(at: number): (Slot & { state: 'active' }) | null {

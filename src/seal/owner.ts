@@ -1,10 +1,11 @@
 import { createHmac, type KeyObject } from 'node:crypto';
 import type { Ownership, Subject } from '../core/erasure.ts';
 import { canonicalId } from '../core/named-ids.ts';
+import { getOrMakeAtMost } from '../lib/get-or-make.ts';
 
 const BYTES = 16;
-/** Keys and owners in the clear. */
-const REMEMBERED = 20_000;
+/** Keys and owners in the clear; beyond, they are worked out again. */
+export const REMEMBERED = 20_000;
 const ABSENT = Buffer.alloc(BYTES);
 const FIELDS = ['team', 'user', 'client'] as const;
 
@@ -33,11 +34,8 @@ export class OwnerHash {
   /** The same as a text. */
   nameOf({ team, user, clientUser }: Ownership): string {
     const plain = JSON.stringify([team, user, clientUser]);
-    const known = this.#names.get(plain);
-    if (known !== undefined) return known;
-    const name = this.of({ team, user, clientUser }).toString('latin1');
-    remember(this.#names, plain, name);
-    return name;
+    const make = (): string => this.of({ team, user, clientUser }).toString('latin1');
+    return getOrMakeAtMost(this.#names, plain, make, REMEMBERED);
   }
 
   /** Tells the keys that an erasure's subject owns. */
@@ -58,12 +56,6 @@ export class OwnerHash {
       .digest()
       .subarray(0, BYTES);
   }
-}
-
-/** Keeps at most so many: beyond, they are worked out again. */
-export function remember<T>(map: Map<string, T>, name: string, value: T): void {
-  if (map.size >= REMEMBERED) map.clear();
-  map.set(name, value);
 }
 
 /** Whether what a key seals says which user's it is. */

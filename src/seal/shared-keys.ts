@@ -4,6 +4,7 @@ import type { Ownership, Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { SinkLog, SinkTrouble } from '../core/sink.ts';
 import type { ObjectStore } from '../core/storage.ts';
+import { getOrMakeAtMost } from '../lib/get-or-make.ts';
 import { DestroyedKeys } from './destroyed-keys.ts';
 import { KeyPlace, type Owned } from './key-place.ts';
 import { PlaceWitness, type KeyNotes, type NamedKey } from './place-witness.ts';
@@ -290,11 +291,7 @@ export class SharedKeys {
   /** Three hashes each time would take as long as sealing. */
   #nameOf({ team, user, clientUser }: Ownership): string {
     const plain = JSON.stringify([team, user, clientUser]);
-    let name = this.#names.get(plain);
-    if (name !== undefined) return name;
-    name = this.#place.nameOf({ team, user, clientUser });
-    if (this.#names.size >= REMEMBERED) this.#names.clear();
-    this.#names.set(plain, name);
-    return name;
+    const make = (): string => this.#place.nameOf({ team, user, clientUser });
+    return getOrMakeAtMost(this.#names, plain, make, REMEMBERED);
   }
 }

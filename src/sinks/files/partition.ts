@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Event } from '../../core/event.ts';
+import { getOrMakeAtMost } from '../../lib/get-or-make.ts';
 import type { PartitionKey } from './config.ts';
 
 /** What Hive writes for a value that is absent; readers turn it back into null. */
@@ -77,13 +78,7 @@ export class Partitioner {
   }
 
   #level(text: string | null): string {
-    if (text === null) return ABSENT;
-    const known = this.#levels.get(text);
-    if (known !== undefined) return known;
-    if (this.#levels.size >= REMEMBERED) this.#levels.clear();
-    const level = safeLevel(text);
-    this.#levels.set(text, level);
-    return level;
+    return text === null ? ABSENT : getOrMakeAtMost(this.#levels, text, () => safeLevel(text), REMEMBERED);
   }
 }
 
