@@ -9,7 +9,7 @@ export const MUTANTS = {
   'no fencing': [/if \(!entry\.claim\.isHeld\) entry\.withheld = true;/, ''],
   'no bound': [/this\.#unnoted < MOST_UNNOTED \|\|/, 'true ||'],
   'no commit': [/await this\.#membership\.commit\(this\.#claim, offsets\)/, 'true'],
-  'offset first': [/Math\.min\(offset, open\.least\)/, 'offset'],
+  'offset first': [/Math\.min\(offset, least\)/, 'offset'],
 } as const satisfies Record<string, readonly [RegExp, string]>;
 
 /** The program with one thing left out. @returns what to run, and what removes it */

@@ -47,10 +47,47 @@ function joined(stretches: readonly Stretch[]): readonly Stretch[] {
   return found;
 }
 
+/** Of one destination. */
+class Lane {
+  readonly #open = new NumberSet();
+  /** Those behind one that is open. */
+  readonly #settled = new NumberSet();
+
+  /** The first that is open; Infinity without any. */
+  get least(): number {
+    return this.#open.least;
+  }
+
+  isOpen(offset: number): boolean {
+    return this.#open.has(offset);
+  }
+
+  add(offset: number): void {
+    this.#open.add(offset);
+  }
+
+  settle(offset: number): void {
+    this.#open.delete(offset);
+    const { least } = this.#open;
+    if (offset > least) this.#settled.add(offset);
+    else this.#settled.cut(least);
+  }
+
+  /** What of a span is settled. Records that are not for it may be in a stretch, or not. */
+  *settledIn(from: number, to: number): Generator<Stretch> {
+    for (let at = from; at < to;) {
+      const begin = at < this.least ? at : this.#settled.from(at);
+      if (begin >= to) return;
+      at = Math.min(this.#open.from(begin), to);
+      if (at > begin) yield { from: begin, to: at };
+    }
+  }
+}
+
 /** What of one partition a sink has settled, while one claim to it lasts. */
 export class Settled {
   readonly #before: HandedOver;
-  readonly #open = new Map<Destination, NumberSet>();
+  readonly #lanes = new Map<Destination, Lane>();
   /** All before it has been read. */
   #to: number;
 
@@ -64,23 +101,25 @@ export class Settled {
   add(offset: number, destinations: readonly Destination[]): readonly Destination[] {
     this.#to = offset + 1;
     return destinations.filter((destination) => {
-      const open = getOrMake(this.#open, destination, () => new NumberSet());
-      if (isSettledIn(this.#before, offset, destination)) return false;
-      open.add(offset);
-      return true;
+      const lane = getOrMake(this.#lanes, destination, () => new Lane());
+      const isOpen = !isSettledIn(this.#before, offset, destination);
+      if (isOpen) lane.add(offset);
+      else lane.settle(offset);
+      return isOpen;
     });
   }
 
   settle(offset: number, destination: Destination): void {
-    this.#open.get(destination)?.delete(offset);
+    const lane = this.#lanes.get(destination);
+    if (lane?.isOpen(offset) === true) lane.settle(offset);
   }
 
   settleAll(offset: number): void {
-    for (const open of this.#open.values()) open.delete(offset);
+    for (const lane of this.#lanes.values()) if (lane.isOpen(offset)) lane.settle(offset);
   }
 
   isOpen(offset: number): boolean {
-    for (const open of this.#open.values()) if (open.has(offset)) return true;
+    for (const lane of this.#lanes.values()) if (lane.isOpen(offset)) return true;
     return false;
   }
 
@@ -88,8 +127,8 @@ export class Settled {
   get progress(): Progress | null {
     if (this.#to === this.#before.offset) return null;
     let offset = this.#to;
-    for (const open of this.#open.values()) offset = Math.min(offset, open.least);
-    const destinations = new Set([...this.#open.keys(), ...this.#before.ahead.keys()]);
+    for (const { least } of this.#lanes.values()) offset = Math.min(offset, least);
+    const destinations = new Set([...this.#lanes.keys(), ...this.#before.ahead.keys()]);
     const ahead = Array.from(destinations, (destination) => {
       const stretches = { [Symbol.iterator]: () => this.#stretches(offset, destination) };
       return [destination, stretches] as const;
@@ -97,18 +136,17 @@ export class Settled {
     return { offset, ahead: new Map(ahead) };
   }
 
-  /** Between what is open; and behind what was read, as it was handed over. */
+  /** What was read; and behind that, as it was handed over. */
   *#stretches(offset: number, destination: Destination): Generator<Stretch> {
     const to = this.#to;
     const later = (this.#before.ahead.get(destination) ?? []).filter((stretch) => stretch.to > to);
-    const open = this.#open.get(destination);
-    for (let from = offset; from < to;) {
-      const next = Math.min(open?.from(from) ?? to, to);
+    for (const stretch of (this.#lanes.get(destination) ?? NEVER_NAMED).settledIn(offset, to)) {
       // What goes on in what was handed over is one.
-      const isLast = next === to && (later[0]?.from ?? Infinity) <= to;
-      if (next > from) yield { from, to: isLast ? (later.shift()?.to ?? to) : next };
-      from = next + 1;
+      const isOne = stretch.to === to && (later[0]?.from ?? Infinity) <= to;
+      yield isOne ? { from: stretch.from, to: later.shift()?.to ?? to } : stretch;
     }
     for (const { from, to: end } of later) yield { from: Math.max(from, to), to: end };
   }
 }
+
+const NEVER_NAMED = new Lane();
