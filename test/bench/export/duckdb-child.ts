@@ -37,7 +37,8 @@ db.closeSync();
 function events(): string[] {
   const columns = `${shape(ENVELOPE, 'VARCHAR')}, received_at: 'TIMESTAMPTZ', headers: 'JSON', event: 'JSON', body_base64: 'VARCHAR'`;
   const select = `id, source, received_at, event_type, team_id, user_id, client_user_id, headers, event, body_base64`;
-  return [copy('events', `SELECT ${select}, received_at AS _loaded_at FROM ${read(columns)}`)];
+  const about = `id AS _event_id, event_type AS _event_type, received_at AS _received_at, received_at AS _loaded_at`;
+  return [copy('events', `SELECT ${select}, ${about} FROM ${read(columns)}`)];
 }
 
 /** Keeps what it has read in memory for the second table: reading twice takes it longer. */
