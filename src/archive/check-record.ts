@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { parseHead, type RecordSummary } from '../core/archive-record.ts';
 import type { Verifier } from '../core/verifier.ts';
-import type { ArchiveItem } from './read.ts';
+import type { ArchiveItem } from './read-line.ts';
 import type { Tally } from './report.ts';
 
 /** Counts what one line of a file is, and checks its signature where there is a verifier. */

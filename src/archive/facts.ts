@@ -3,7 +3,8 @@ import { parseSummary, type RecordSummary } from '../core/archive-record.ts';
 import { MillraceError } from '../core/errors.ts';
 import { SEALED_TYPE, type RecordOpener } from '../core/sealed-record.ts';
 import type { ArchivePlace, Bytes } from './place.ts';
-import { readInChunks, type ArchiveItem } from './read.ts';
+import { readInChunks } from './read.ts';
+import type { ArchiveItem } from './read-line.ts';
 
 /** What a file turned out to hold. */
 export interface FileFacts {

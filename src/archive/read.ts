@@ -1,46 +1,13 @@
-import { DATA_EXTENSIONS, PART_EXTENSION, type ArchiveRecord } from '../core/archive.ts';
+import { DATA_EXTENSIONS, PART_EXTENSION } from '../core/archive.ts';
 import { parseRecord, type ParseRecord } from '../core/archive-record.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import {
-  isSealed,
-  parseSealed,
-  SEALED_REASONS,
-  type OpenedRecord,
-  type RecordOpener,
-  type SealedWhy,
-} from '../core/sealed-record.ts';
+import type { RecordOpener } from '../core/sealed-record.ts';
 import { isMissing } from '../lib/durable.ts';
 import type { Line } from '../lib/lines.ts';
 import { fileLines } from './file-lines.ts';
 import type { ArchiveListing, ArchivePlace, Bytes } from './place.ts';
 import { listArchive, type Places } from './places.ts';
-
-/**
- * One record with the exact bytes that were signed, or what could not be read. `file` is relative to the archive.
- * A problem without a line concerns the rest of its file; the next files are still read.
- */
-export type ArchiveItem<R = ArchiveRecord> =
-  | {
-      readonly kind: 'record';
-      readonly file: string;
-      /** Counted from 1. */
-      readonly line: number;
-      readonly record: R;
-      /** May be a view into a larger buffer: copy it to keep it for long. */
-      readonly body: Buffer;
-      /** The record's line without its line break, opened if it was sealed; a view, as `body`. */
-      readonly text: Buffer;
-      /** True when the archive holds it sealed. */
-      readonly sealed: boolean;
-    }
-  | {
-      readonly kind: 'problem';
-      readonly file: string;
-      readonly line: number | null;
-      readonly reason: string;
-      /** Set for a sealed record that stays closed; it is a record all the same. */
-      readonly sealed?: { readonly why: SealedWhy; readonly received_at: string };
-    };
+import { type ArchiveItem, readLine } from './read-line.ts';
 
 export interface ReadOptions {
   /** Where archives are opened; without it, only folders are. */
@@ -181,31 +148,4 @@ function* itemsOf<R>(
     else if (ended) yield readLine(file, line, bytes, parse, opener);
     else if (!unfinished) yield { kind: 'problem', file, line, reason: 'the line has no end' };
   }
-}
-
-/** @param bytes of a line without its line break */
-export function readLine<R>(
-  file: string,
-  line: number,
-  bytes: Buffer,
-  parse: ParseRecord<R>,
-  opener?: RecordOpener,
-): ArchiveItem<R> {
-  let text = bytes;
-  const sealed = isSealed(bytes);
-  if (sealed) {
-    const record = parseSealed(bytes);
-    if (record === null)
-      return { kind: 'problem', file, line, reason: 'not a sealed record of this version' };
-    const opened: OpenedRecord = opener?.open(record) ?? { ok: false, why: 'no_keys' };
-    if (!opened.ok) {
-      const { why } = opened;
-      const about = { why, received_at: record.received_at };
-      return { kind: 'problem', file, line, reason: SEALED_REASONS[why], sealed: about };
-    }
-    text = opened.line;
-  }
-  const parsed = parse(text);
-  if (!parsed.ok) return { kind: 'problem', file, line, reason: parsed.reason };
-  return { kind: 'record', file, line, record: parsed.record, body: parsed.body, text, sealed };
 }

@@ -14,7 +14,7 @@ import type { Trust } from './judge.ts';
 import { readManifest, type Manifest } from './manifest.ts';
 import type { ArchiveListing } from './place.ts';
 import { listArchive, type Places } from './places.ts';
-import type { ArchiveItem } from './read.ts';
+import type { ArchiveItem } from './read-line.ts';
 import { Tally, type Difference, type DifferenceCode, type VerifyReport } from './report.ts';
 
 export type { VerifyReport } from './report.ts';

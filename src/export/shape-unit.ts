@@ -1,4 +1,4 @@
-import { readLine } from '../archive/read.ts';
+import { readLine } from '../archive/read-line.ts';
 import { parseEnvelope } from '../core/archive-record.ts';
 import type { ColumnType } from '../warehouse/definition.ts';
 import type { TableFields } from '../warehouse/learned/field-sums.ts';

@@ -1,6 +1,7 @@
 import { fileChunks, freeChunk } from '../archive/file-lines.ts';
 import type { Bytes } from '../archive/place.ts';
-import { type ArchiveItem, type FileOptions, readInChunks } from '../archive/read.ts';
+import { type FileOptions, readInChunks } from '../archive/read.ts';
+import type { ArchiveItem } from '../archive/read-line.ts';
 import type { ParseRecord } from '../core/archive-record.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 

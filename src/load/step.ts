@@ -1,4 +1,5 @@
-import { readArchiveFile, type ArchiveItem } from '../archive/read.ts';
+import { readArchiveFile } from '../archive/read.ts';
+import type { ArchiveItem } from '../archive/read-line.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import type { ArchiveFile } from './archives.ts';

@@ -1,6 +1,7 @@
 import { readManifest, type Manifest } from '../archive/manifest.ts';
 import type { Places } from '../archive/places.ts';
-import { readListed, type ArchiveItem } from '../archive/read.ts';
+import { readListed } from '../archive/read.ts';
+import type { ArchiveItem } from '../archive/read-line.ts';
 import { CLAIMS_FOLDER, isCompacted } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
 import { parseSummary, type RecordSummary } from '../core/archive-record.ts';

@@ -8,7 +8,8 @@ import type { Delivery, SinkContext } from '../../src/core/sink.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { parseOptions } from '../../src/sinks/files/config.ts';
 import { FilesSink, type FilesHooks } from '../../src/sinks/files/sink.ts';
-import { readArchive, type ArchiveItem } from '../../src/archive/read.ts';
+import { readArchive } from '../../src/archive/read.ts';
+import type { ArchiveItem } from '../../src/archive/read-line.ts';
 
 export const signal = new AbortController().signal;
 
