@@ -21,7 +21,8 @@ class Places {
   readonly #cluster: KafkaCluster;
   /** Changed, a reload exchanges the sink. */
   version = 1;
-  to = ['one:up', 'one:down', 'one:picky'];
+  to = ['up', 'down', 'picky'];
+  sink = 'one';
 
   private constructor(folder: string, cluster: KafkaCluster) {
     this.folder = folder;
@@ -40,13 +41,13 @@ class Places {
   config(name: string): string {
     const own = join(this.folder, name);
     mkdirSync(own, { recursive: true });
-    const { folder, version, to } = this;
+    const { folder, version, sink } = this;
     return writeConfig(own, {
       journal: this.fleet.journal,
-      sinks: { one: { type: TYPE, folder, version } },
+      sinks: { [sink]: { type: TYPE, folder, version } },
       delivery: { retryInitial: '50ms', retryMax: '200ms' },
       envelope: { userIds: 'text' },
-      routes: [{ match: '*', to }],
+      routes: [{ match: '*', to: this.to.map((place) => `${sink}:${place}`) }],
     });
   }
 
@@ -73,12 +74,15 @@ class Places {
     });
   }
 
-  async reload(serving: Serving, name: string): Promise<void> {
+  /** @param times at once */
+  async reload(serving: Serving, name: string, times = 1): Promise<void> {
     const before = reloads(serving);
-    this.version += 1;
-    this.config(name);
-    serving.signal('SIGHUP');
-    await until('the reload', () => reloads(serving) > before);
+    for (let n = 0; n < times; n += 1) {
+      this.version += 1;
+      this.config(name);
+      serving.signal('SIGHUP');
+    }
+    await until('the reload', () => reloads(serving) >= before + times);
   }
 
   /** What the group says in words beside its offsets: how much of each partition each place has, while nothing is past. */
@@ -132,7 +136,7 @@ class Places {
 }
 
 function reloads(serving: Serving): number {
-  return serving.logLines().filter(({ msg }) => /reload/.test(String(msg))).length;
+  return serving.logLines().filter(({ msg }) => msg === 'reloaded').length;
 }
 
 const USERS = ['a', 'b', 'c', 'd', 'e', 'f'];
@@ -173,6 +177,38 @@ describeOnKafka('what is settled while one place is down', {}, (cluster) => {
     for (const place of ['up', 'picky']) expect(places.given(place).toSorted(), place).toEqual(IDS);
     expect(places.given('down').toSorted()).toEqual(IDS.slice(1));
     expect(await places.letters()).toBe(0);
+  });
+
+  test('stays settled when routes name other places, two reloads come at once, and the sink has another name for a while', async () => {
+    const places = await Places.make(cluster);
+    places.set('down.down', true);
+    const first = await Receiver.start(places.config('b1'));
+    await places.send(first, ...USERS);
+    await places.tried(first, USERS.length);
+    places.to = ['up', 'new'];
+    await places.reload(first, 'b1', 2);
+    await places.send(first, 'y');
+    await until('the new place to have it', () => places.given('new').length === 1);
+    await places.tried(first, USERS.length);
+    expect(await first.kill('SIGTERM')).toMatchObject({ code: 0 });
+    places.sink = 'two';
+    const second = await Receiver.start(places.config('b2'));
+    await places.send(second, 'z');
+    await until('the other sink to have it', () => places.given('new').length === 2);
+    expect(await second.kill('SIGTERM')).toMatchObject({ code: 0 });
+    places.sink = 'one';
+    const third = await Receiver.start(places.config('b3'));
+    await places.tried(third, USERS.length);
+    places.set('down.down', false);
+    await places.past(USERS.length + 2);
+    const later = ['msg_y_1', 'msg_z_1'];
+    for (const [place, ids] of [
+      ['up', [...IDS, ...later]],
+      ['new', later],
+      ['picky', IDS],
+      ['down', IDS],
+    ] as const)
+      expect(places.given(place).toSorted(), place).toEqual(ids);
   });
 
   test('a dead letter counts whose maker was killed before it had committed that, and one that was dropped', async () => {
