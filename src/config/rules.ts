@@ -1,3 +1,4 @@
+import { formatDuration } from '../lib/units.ts';
 import type { Config, DescribedConfig } from './config.ts';
 import { parseTarget, type Target } from '../core/route.ts';
 import { checkFolders } from './folders.ts';
@@ -13,6 +14,8 @@ import { checkStorage } from './storage-rules.ts';
 /** Its address and its key, of the kind that signs with the time. */
 const WITNESS = /^https?:\/\/\S+ [^\s+]+\+[0-9a-f]{8}\+B[A-Za-z0-9+/]{43}$/;
 
+/** Milliseconds; less cannot be meant as time in which a request is cancelled. */
+const SHORTEST_GRACE = 60_000;
 const NEEDS_LOCAL = 'needs a journal on this machine: acknowledge: journaled, and journal.type: local';
 
 /** What one key demands of another. Told from the config alone. */
@@ -82,6 +85,13 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
     risky(
       ['journal', 'dedupWindow'],
       'is below 28h: senders retry for that long, and late retries are forwarded twice',
+    );
+  }
+  const { grace } = config.erasure;
+  if (grace > 0 && grace < SHORTEST_GRACE) {
+    risky(
+      ['erasure', 'grace'],
+      `is ${formatDuration(grace)}: so soon after a request a user is erased, for good; a number without a unit is of milliseconds`,
     );
   }
   return { problems, warnings };

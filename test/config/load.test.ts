@@ -210,6 +210,9 @@ describe('warnings', () => {
     expect(warnings).toContain('signing.scheme: is none');
     expect(warnings).toContain('journal.dedupWindow: is below 28h');
     expect(warnings).toContain('server.answerTimeout: is not below 15s');
+    expect(warnings).not.toContain('erasure.grace');
+    expect(parse(`${text}\nerasure: { grace: 0 }`).warnings.join('\n')).not.toContain('erasure.grace');
+    expect(parse(`${text}\nerasure: { grace: 7 }`).warnings.join('\n')).toContain('erasure.grace: is 7ms');
   });
 
   it('name variables that are probably misspelt', () => {
