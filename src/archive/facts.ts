@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { parseSummary, type RecordSummary } from '../core/archive-record.ts';
 import { MillraceError } from '../core/errors.ts';
 import { SEALED_TYPE, type RecordOpener } from '../core/sealed-record.ts';
+import { hashChunks } from '../lib/hash-chunks.ts';
 import type { ArchivePlace, Bytes } from './place.ts';
 import { readInChunks } from './read.ts';
 import type { ArchiveItem } from './read-line.ts';
@@ -90,17 +91,10 @@ function countedAs(item: ArchiveItem<RecordSummary>): { type: string; at: string
 }
 
 /** Size and hash of a file. @throws what the place throws */
-export async function hashFile(
+export function hashFile(
   place: Bytes,
   file: string,
   signal?: AbortSignal,
 ): Promise<{ bytes: number; sha256: string }> {
-  const hash = createHash('sha256');
-  let bytes = 0;
-  for await (const chunk of place.chunks(file)) {
-    signal?.throwIfAborted();
-    hash.update(chunk);
-    bytes += chunk.length;
-  }
-  return { bytes, sha256: hash.digest('hex') };
+  return hashChunks(place.chunks(file), signal);
 }

@@ -1,17 +1,17 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { leftBy, type ErasureRun } from '../core/erasure.ts';
 import type { IdSearch } from '../core/id-search.ts';
 import { isMissing, nullIfMissing, readWhole, removeForGood } from '../core/objects.ts';
 import { type AddFile, keyOf, pathOf, removalOf, type RemoveFile, statsOf } from '../delta/actions.ts';
 import { type DeltaLog, forgetBefore } from '../delta/log.ts';
+import { hashChunks } from '../lib/hash-chunks.ts';
 import { bufferOf } from '../parquet/stored-pages.ts';
 import { rewriteName } from '../delta/names.ts';
 import { type Snapshot, unsupported } from '../delta/snapshot.ts';
 import { storedFile } from '../delta/stored-file.ts';
 import { type Judged, NotFlat, withoutRows } from '../delta/without-rows.ts';
 import { isNamedIn, itemOf, type Partition, partitionIn, partitionOf } from './delta-partition.ts';
-import { hashOf, isInLog } from './delta-objects.ts';
-import type { LineOwners } from './file-kinds.ts';
+import { NOBODY, type LineOwners } from './file-kinds.ts';
 import { mayHold } from './search-file.ts';
 
 /** Times a table is looked through again because others have changed it. */
@@ -183,13 +183,14 @@ export class DeltaTableErasure {
     replaced.push(add);
     const stats = statsOf(bytes);
     adds.push({ ...add, path: pathOf(rest), size: bytes.length, modificationTime: log.now(), stats });
-    await this.#record(key, judged, sha256(bytes));
+    await this.#record(key, judged, hash('sha256', bytes));
   }
 
   async #record(key: string, judged: Judged, after: string | null): Promise<void> {
     const { log, run, name, prefix, search } = this.#about;
     const removed = Object.fromEntries(judged.removed);
-    const hashes = { sha256_before: await hashOf(log, key, run.signal), sha256_after: after };
+    const { sha256 } = await hashChunks(log.store.get(log.prefix + key, { signal: run.signal }));
+    const hashes = { sha256_before: sha256, sha256_after: after };
     await run.record({ store: name, item: itemOf(prefix + key, search), removed, ...hashes });
   }
 
@@ -276,12 +277,17 @@ export class DeltaTableErasure {
   }
 }
 
-const NOBODY: readonly string[] = [];
 const UNLIKE =
   "what was to be left of it did not read back as it was; delete the user's rows with another program";
 /** Says nothing of whose rows they were. */
 const PURPOSE = { operation: 'DELETE', operationParameters: {} } as const;
 
-function sha256(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex');
+/** Whether what the log says of files (the bounds that other programs write there) names a subject. */
+async function isInLog(log: DeltaLog, search: IdSearch, signal: AbortSignal): Promise<boolean> {
+  for await (const { key } of log.store.list(log.key(''), signal)) {
+    if (!key.endsWith('.json')) continue;
+    const commit = await readWhole(log.store, key, signal).catch(nullIfMissing);
+    if (commit !== null && search.finds(commit)) return true;
+  }
+  return false;
 }

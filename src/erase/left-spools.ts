@@ -1,10 +1,9 @@
-import { readdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { DescribedConfig } from '../config/config.ts';
 import { messageOf } from '../core/errors.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { replaysBeside, spoolBeside } from '../core/spool.ts';
-import { isMissing } from '../lib/durable.ts';
+import { namesIn } from '../lib/durable.ts';
 import { kindOf } from './file-kinds.ts';
 import { walkFolder } from './walk.ts';
 
@@ -24,7 +23,7 @@ interface Spooling {
  * Spools of stores that no sink of the config sends to any more: the path was changed, or the sink removed. They lie beside the
  * journal and beside the spools of today.
  */
-export async function leftSpools({ journal, sinks }: Spooling): Promise<string[]> {
+export function leftSpools({ journal, sinks }: Spooling): string[] {
   const owned = new Set<string>();
   const parents = new Map([[resolve(spoolBeside(journal.path)), spoolBeside(journal.path)]]);
   for (const { description } of Object.values(sinks)) {
@@ -35,21 +34,23 @@ export async function leftSpools({ journal, sinks }: Spooling): Promise<string[]
   }
   const left: string[] = [];
   for (const parent of parents.values())
-    for (const name of await namesIn(parent))
+    for (const name of namesIn(parent))
       if (SPOOL.test(name) && !owned.has(resolve(parent, name))) left.push(join(parent, name));
   return left;
 }
 
 /** What replays have left beside the journal: how far they are, and why a sink has refused events. */
-export async function leftReplays({ journal }: Pick<Spooling, 'journal'>): Promise<string[]> {
+export function leftReplays({ journal }: Pick<Spooling, 'journal'>): string[] {
   const parent = replaysBeside(journal.path);
-  return (await namesIn(parent)).filter((name) => REPLAY.test(name)).map((name) => join(parent, name));
+  return namesIn(parent)
+    .filter((name) => REPLAY.test(name))
+    .map((name) => join(parent, name));
 }
 
 /** To be told at start: nothing will ever send what lies there, and it holds data of users. */
 export async function warnOfLeftSpools(config: Spooling, log: SinkLog): Promise<void> {
   try {
-    for (const folder of await leftSpools(config)) {
+    for (const folder of leftSpools(config)) {
       const files = (await walkFolder(folder)).files.filter((file) => kindOf(file) === 'lines').length;
       const said =
         'no sink of this config sends what lies in this spool; unless another installation does, give a sink the path back that it had, or remove the folder';
@@ -57,14 +58,5 @@ export async function warnOfLeftSpools(config: Spooling, log: SinkLog): Promise<
     }
   } catch (error) {
     log.warn({ error: messageOf(error) }, 'cannot look for spools of earlier configs');
-  }
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if (isMissing(error)) return [];
-    throw error;
   }
 }

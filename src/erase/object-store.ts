@@ -4,13 +4,14 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { ManifestChain } from '../archive/manifest-chain.ts';
 import { DISK, type Bytes } from '../archive/place.ts';
 import { StorePlace } from '../archive/store-place.ts';
-import { leftBy, Owners, type ErasableStore, type ErasedItem, type ErasureRun } from '../core/erasure.ts';
+import { leftBy, Owners, type ErasableStore, type ErasureRun } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
 import { IdSearch } from '../core/id-search.ts';
 import type { OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { StorageError, type ObjectStore } from '../core/storage.ts';
 import { makeFolder } from '../lib/durable.ts';
+import { mapAtMost } from '../lib/map-at-most.ts';
 import { deltaTablesIn, isOfTable } from './delta-files.ts';
 import { eraseTable } from './delta-tables.ts';
 import { leavesToCompaction, temporaryFor, type ObjectJob as Job, erasingWriter } from './object-job.ts';
@@ -96,7 +97,11 @@ export class ObjectErasure implements ErasableStore {
     const listing = await ObjectListing.open(place, listed, isArchive, () => this.#chain(store, run.signal));
     const job: Job = { run, store, place, search, owners, listing, temporary, restless: [] };
     const earlier = run.recorded.filter((item) => item.store === this.name);
-    for (const item of earlier) await this.#finish(job, item);
+    for (const item of earlier) {
+      // The run may have ended before the line, or before old versions were gone.
+      await listing.finish(item);
+      await this.#purge(job, item.item);
+    }
     await this.#passes(job);
     await this.#purgeAbsent(job);
     // One that began meanwhile may have read what is erased by now, and not put it yet.
@@ -109,12 +114,6 @@ export class ObjectErasure implements ErasableStore {
     const chain = new ManifestChain({ store, writer, log, proof, folder: null, signal });
     await chain.open();
     return chain;
-  }
-
-  /** What an earlier run had begun with: it may have ended before the line, or before old versions were gone. */
-  async #finish(job: Job, item: ErasedItem): Promise<void> {
-    await job.listing.finish(item);
-    await this.#purge(job, item.item);
   }
 
   /**
@@ -281,14 +280,10 @@ export class ObjectErasure implements ErasableStore {
   /** Objects that were removed before now may be kept as old versions. */
   async #purgeAbsent(job: Job): Promise<void> {
     const { place, listing, run } = job;
-    const files = [...listing.files];
-    for (let at = 0; at < files.length; at += AT_ONCE) {
+    await mapAtMost(AT_ONCE, [...listing.files], async (file) => {
       run.signal.throwIfAborted();
-      const some = files.slice(at, at + AT_ONCE).map(async (file) => {
-        if ((await place.stat(file)) === null) await this.#purge(job, file);
-      });
-      await Promise.all(some);
-    }
+      if ((await place.stat(file)) === null) await this.#purge(job, file);
+    });
   }
 
   async #other(job: Job, file: string): Promise<void> {

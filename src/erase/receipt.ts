@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkSigned, signJson, type Signer } from '../core/signature.ts';
 import type { ReceiptFile, Receipts } from '../core/proof.ts';
@@ -7,7 +7,7 @@ import { ProgressLog } from './progress.ts';
 import { isWaiting, Requests } from './requests.ts';
 import type { ErasedItem, ErasureReceipt, ErasureRequest } from '../core/erasure.ts';
 import { isRecord } from '../lib/is-record.ts';
-import { isMissing, makeFolder, OWNER_ONLY } from '../lib/durable.ts';
+import { makeFolder, namesIn, OWNER_ONLY } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
 
 const FOLDER = 'receipts';
@@ -139,13 +139,4 @@ export function* openEntries(
 
 function decoded(entries: readonly string[]): Buffer[] {
   return entries.map((entry) => Buffer.from(entry, 'base64')).filter(({ length }) => length === ENTRY_BYTES);
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch (error) {
-    if (isMissing(error)) return [];
-    throw error;
-  }
 }

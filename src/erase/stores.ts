@@ -66,7 +66,7 @@ export function createErasures(parts: ErasingParts): LocalErasures {
         ...keyStores(parts),
         ...(kept === null ? [] : [kept]),
         ...databases(parts),
-        ...(await folderStores(parts)),
+        ...folderStores(parts),
       ];
     },
     settle,
@@ -127,7 +127,7 @@ function placeOf(path: string): string {
   return isStoreUrl(path) ? urlOf(path) : resolve(path);
 }
 
-async function folderStores({ plan, settleSink, log, proof }: ErasingParts): Promise<ErasableStore[]> {
+function folderStores({ plan, settleSink, log, proof }: ErasingParts): ErasableStore[] {
   const { sinks, erasure, journal, envelope, storage } = plan.value.config;
   const { team, user, clientUser } = envelope;
   const found = new Map<string, { name: string; sinks: string[]; isArchive: boolean }>();
@@ -143,7 +143,7 @@ async function folderStores({ plan, settleSink, log, proof }: ErasingParts): Pro
       found.set(place, { ...known, sinks: [...known.sinks, name], isArchive });
     }
   }
-  const left = [...(await leftSpools({ sinks, journal })), ...(await leftReplays({ journal }))];
+  const left = [...leftSpools({ sinks, journal }), ...leftReplays({ journal })];
   for (const path of [...left, ...erasure.folders, ...outputsOf(erasure.path)]) {
     if (!found.has(placeOf(path))) found.set(placeOf(path), { name: path, sinks: [], isArchive: false });
   }

@@ -5,6 +5,7 @@ import {
   fsyncSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   statSync,
 } from 'node:fs';
@@ -54,6 +55,16 @@ export function naming(path: string, error: unknown): unknown {
 /** Whether an error says that a name, or a folder on the way to it, is not there. */
 export function isMissing(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR'].includes(errorCode(error));
+}
+
+/** None for a folder that is not there. */
+export function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
+  }
 }
 
 /** What tells a file or folder from another of its name. */

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { keyProblem } from '../core/place.ts';
 import {
   type GetOptions,
@@ -12,6 +11,7 @@ import {
   type StoredObject,
 } from '../core/storage.ts';
 import { messageOf } from '../core/errors.ts';
+import { hashChunks } from '../lib/hash-chunks.ts';
 import { attempt, type Patience } from './attempts.ts';
 import { BodyReader, factsOf } from './body.ts';
 import {
@@ -258,10 +258,9 @@ export class RemoteStore implements ObjectStore {
   async #holds(found: Found, { size, sha256 }: Facts, signal: AbortSignal | undefined): Promise<boolean> {
     if (found.bytes !== size) return false;
     if (found.sha256 !== null) return found.sha256 === sha256;
-    const hash = createHash('sha256');
     const options = { version: found.version, ...(signal === undefined ? {} : { signal }) };
-    for await (const chunk of readObject(this.#driver, this.#options, found.key, options)) hash.update(chunk);
-    return hash.digest('hex') === sha256;
+    const chunks = readObject(this.#driver, this.#options, found.key, options);
+    return (await hashChunks(chunks)).sha256 === sha256;
   }
 
   async #asking<T>(

@@ -99,11 +99,11 @@ test('they are found beside the journal and beside the spools of today, which ar
     mkdirSync(today?.path ?? '', { recursive: true });
     mkdirSync(join(parent, 'of-somebody-else'));
     mkdirSync(join(parent, LEFT));
-    expect(await leftSpools(spooling(journal, sink))).toContain(join(parent, LEFT));
-    expect(await leftSpools(spooling(journal, sink))).not.toContain(today?.path);
-    expect(await leftSpools(spooling(journal, sink))).not.toContain(join(parent, 'of-somebody-else'));
+    expect(leftSpools(spooling(journal, sink))).toContain(join(parent, LEFT));
+    expect(leftSpools(spooling(journal, sink))).not.toContain(today?.path);
+    expect(leftSpools(spooling(journal, sink))).not.toContain(join(parent, 'of-somebody-else'));
   }
-  expect(await leftSpools({ journal: { path: join(folder, 'nowhere', 'journal') }, sinks: {} })).toEqual([]);
+  expect(leftSpools({ journal: { path: join(folder, 'nowhere', 'journal') }, sinks: {} })).toEqual([]);
 });
 
 test('a start warns of one in which events lie, and of no other', async () => {

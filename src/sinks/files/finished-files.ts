@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { link, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileChunks } from '../../archive/file-lines.ts';
@@ -6,6 +5,7 @@ import { DISK } from '../../archive/place.ts';
 import { DATA_EXTENSIONS, FILE_FORMS, formOf, type FileForm, type FileFormat } from '../../core/archive.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { isMissing, readPlain, syncFolder } from '../../lib/durable.ts';
+import { hashChunks } from '../../lib/hash-chunks.ts';
 import { compress, recordsOf } from './compress.ts';
 import type { Part, PartPlace } from './part.ts';
 
@@ -32,7 +32,7 @@ export class FinishedFiles {
   ): Promise<Facts & { readonly file: string }> {
     const file = finishedPlace(part.place, format.form).path;
     if (await isThere(file)) {
-      const facts = await factsOf(readPlain(file));
+      const facts = await hashChunks(readPlain(file));
       if (facts.sha256 === this.#known.get(part) || (await holdsRecords(file, part))) {
         this.#known.set(part, facts.sha256);
         return { file, ...facts };
@@ -86,21 +86,11 @@ async function linked(part: Part, file: string): Promise<Facts | null> {
   return { bytes, sha256 };
 }
 
-async function factsOf(chunks: AsyncIterable<Buffer>): Promise<Facts> {
-  const hash = createHash('sha256');
-  let bytes = 0;
-  for await (const chunk of chunks) {
-    hash.update(chunk);
-    bytes += chunk.length;
-  }
-  return { bytes, sha256: hash.digest('hex') };
-}
-
 /** Whether the part's records are in its finished file; one from before a crash or a restore may have been damaged since. */
 async function holdsRecords(file: string, part: Part): Promise<boolean> {
-  const wanted = await factsOf(recordsOf(part));
+  const wanted = await hashChunks(recordsOf(part));
   try {
-    return (await factsOf(fileChunks(DISK, file))).sha256 === wanted.sha256;
+    return (await hashChunks(fileChunks(DISK, file))).sha256 === wanted.sha256;
   } catch {
     return false;
   }

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { link, lstat, readdir, rename, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { keyProblem } from '../../core/place.ts';
@@ -22,6 +21,7 @@ import {
   syncFolder,
 } from '../../lib/durable.ts';
 import { lockInTurn } from '../../lib/file-lock.ts';
+import { hashChunks } from '../../lib/hash-chunks.ts';
 import { factsOf } from '../body.ts';
 import type { Facts } from '../driver.ts';
 import { faultOf } from './fault.ts';
@@ -188,9 +188,8 @@ export class FolderStore implements ObjectStore {
     const found = await this.#find(key);
     if (found === null) return null;
     if (found.bytes !== facts.size) return { status: 'taken' };
-    const hash = createHash('sha256');
-    for await (const chunk of this.get(key, { version: found.version })) hash.update(chunk);
-    if (hash.digest('hex') !== facts.sha256) return { status: 'taken' };
+    const { sha256 } = await hashChunks(this.get(key, { version: found.version }));
+    if (sha256 !== facts.sha256) return { status: 'taken' };
     // Who wrote it may have been killed before its name was on disk.
     await syncFolder(dirname(join(this.url, key)));
     return { status: 'written', version: found.version };
