@@ -15,7 +15,7 @@ function live(): number {
 const sandbox = await startSandbox({
   clock: new ManualClock(),
   users: 1,
-  days: 36_500,
+  days: Number(process.argv[2]),
   mealsPerDay: 10,
   since: '1927-01-01',
 });
