@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import { BloomFilter } from '../lib/bloom.ts';
+import { BloomFilter, BloomFilters } from '../lib/bloom.ts';
 import { DIGEST_BYTES, KEY_BYTES } from './segments/format.ts';
 
 /** Rows that one statement writes: to run it costs as much as a row does. */
@@ -48,7 +48,9 @@ export class SealedIds {
   readonly #find;
   readonly #delete;
   readonly #shorten;
-  readonly #generations = new Map<number, { lastAt: number; filter: BloomFilter }>();
+  /** By generation, when its newest came. */
+  readonly #generations = new Map<number, number>();
+  readonly #filters = new BloomFilters();
   #next = 1;
   #sealing: Sealing | null = null;
 
@@ -68,7 +70,8 @@ export class SealedIds {
     );
     for (const row of db.prepare('SELECT generation, last_at, filter FROM generations').iterate()) {
       const { generation, last_at, filter } = row as { generation: number; last_at: number; filter: Buffer };
-      this.#generations.set(generation, { lastAt: last_at, filter: BloomFilter.from(filter) });
+      this.#generations.set(generation, last_at);
+      this.#filters.add(generation, BloomFilter.from(filter));
       this.#next = Math.max(this.#next, generation + 1);
     }
   }
@@ -89,8 +92,9 @@ export class SealedIds {
     const high = bytes.readUInt32LE(0);
     const low = bytes.readUInt32LE(4);
     let newest: { digest: string | null; at: number } | null = null;
-    for (const [generation, { filter, lastAt }] of this.#generations) {
-      if (lastAt < oldest || !filter.has(high, low)) continue;
+    for (const generation of this.#filters.having(high, low)) {
+      const lastAt = this.#generations.get(generation) as number;
+      if (lastAt < oldest) continue;
       const row = this.#find.get(generation, bytes, Buffer.concat([bytes, LAST])) as
         { hash: Buffer; age: number | null } | undefined;
       const at = lastAt - (row?.age ?? 0);
@@ -148,7 +152,8 @@ export class SealedIds {
       .run(generation, lastAt, members.size, filter.bytes);
     complete(stale, lastSeq);
     return () => {
-      this.#generations.set(generation, { lastAt, filter });
+      this.#generations.set(generation, lastAt);
+      this.#filters.add(generation, filter);
       this.#sealing = null;
       return false;
     };
@@ -166,8 +171,7 @@ export class SealedIds {
   forget(key: string, digest: string, all: boolean): Apply {
     const entry = Buffer.from(key + digest, 'latin1');
     const [high, low] = [entry.readUInt32LE(0), entry.readUInt32LE(4)];
-    for (const [generation, { filter }] of this.#generations)
-      if (filter.has(high, low)) this.#forget(generation, entry, all);
+    for (const generation of this.#filters.having(high, low)) this.#forget(generation, entry, all);
     // Begun, by this process or by one before it.
     this.#forget(this.#sealing?.generation ?? this.#next, entry, all);
     const members = this.#sealing?.members;
@@ -186,7 +190,7 @@ export class SealedIds {
 
   /** Clears away a part of a generation that is older than a time; null when there is none. Inside a transaction. */
   expire(before: number): Apply | null {
-    for (const [generation, { lastAt }] of this.#generations) {
+    for (const [generation, lastAt] of this.#generations) {
       if (lastAt >= before) continue;
       const { changes } = this.#db
         .prepare(
@@ -195,7 +199,10 @@ export class SealedIds {
         .run(generation, generation);
       if (changes > 0) return () => undefined;
       this.#db.prepare('DELETE FROM generations WHERE generation = ?').run(generation);
-      return () => void this.#generations.delete(generation);
+      return () => {
+        this.#generations.delete(generation);
+        this.#filters.remove(generation);
+      };
     }
     return null;
   }
