@@ -9,6 +9,7 @@ import { Shaper } from '../warehouse/shape/shape.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import { documentsIn, originOf } from './documents.ts';
 import { GatheredRows } from './gathered-rows.ts';
+import { EVENT_TYPE, isOfRecords, isPlainRecord, RECEIVED_AT } from './plain-record.ts';
 import type { RowBatch } from './row-file.ts';
 import type { Compression } from '../core/compression.ts';
 
@@ -81,6 +82,11 @@ export class Rows {
   readonly #batches: RowBatch[] = [];
   #folder: string | null = null;
   #at = { file: '', line: 0 };
+  /** Documents are records, and become columns. */
+  readonly #takesRecords: boolean;
+  /** Of the record before, which is plain. */
+  #type = '';
+  #hasTable = true;
 
   constructor(terms: RowTerms, host: RowsHost) {
     const { tables, table } = terms;
@@ -99,7 +105,34 @@ export class Rows {
       onReject: (reject) => host.onReject({ ...reject, ...this.#at }),
       onUnknown: host.onUnknown,
     });
+    this.#takesRecords = member === null && places.columns !== null && isOfRecords(this.#shaper.plan);
   }
+
+  /**
+   * Adds a record of which all is wanted, when it is written as most are: nothing is made of what stands around the event.
+   * @returns false when it has to be looked at more closely
+   */
+  addPlain(text: Buffer): boolean {
+    if (!this.#takesRecords || !this.#shaper.shapePlain(text, this.#entersPlain)) return false;
+    if (!this.#hasTable) this.#host.onWithoutTable(this.#type);
+    return true;
+  }
+
+  readonly #entersPlain = (bytes: Buffer, from: Int32Array, to: Int32Array): boolean => {
+    if (!isPlainRecord(bytes, from, to)) return false;
+    const at = (from[RECEIVED_AT] as number) + 1;
+    const folder = this.#folder;
+    if (this.#terms.partition === 'none') {
+      if (folder !== '') this.#enter('');
+    } else if (folder === null || !isText(folder, DAY_AT, bytes, at, at + DAY))
+      this.#enter(`dt=${bytes.toString('latin1', at, at + DAY)}`);
+    const [typeFrom, typeTo] = [(from[EVENT_TYPE] as number) + 1, (to[EVENT_TYPE] as number) - 1];
+    if (!isText(this.#type, 0, bytes, typeFrom, typeTo)) {
+      this.#type = bytes.toString('utf8', typeFrom, typeTo);
+      this.#hasTable = this.#terms.tables.documentsOf(this.#type).length > 0;
+    }
+    return true;
+  };
 
   add(item: ExportedRecord): void {
     const folder = this.#terms.partition === 'dt' ? `dt=${dayOf(item.record.received_at)}` : '';
@@ -168,6 +201,16 @@ export class Rows {
       onReject({ table, code: 'not_json', reason: error.message, ...this.#at });
     }
   }
+}
+
+const DAY = 'YYYY-MM-DD'.length;
+const DAY_AT = 'dt='.length;
+
+/** Whether the text from there on is these bytes, all of them ASCII. */
+function isText(text: string, at: number, bytes: Uint8Array, from: number, to: number): boolean {
+  if (text.length - at !== to - from) return false;
+  for (let i = from; i < to; i += 1) if (text.charCodeAt(at + i - from) !== bytes[i]) return false;
+  return true;
 }
 
 /** `received_at` of a record is what its writer says; a folder is made of nothing but a day. */

@@ -17,6 +17,10 @@ export interface Selection {
 /** What a table itself asks of event types. */
 export type TakesType = (eventType: string) => boolean;
 
+export function isEverything({ since, until, types, teams, users }: Selection): boolean {
+  return since === null && until === null && types.length + teams.length + users.length === 0;
+}
+
 export function isWanted(record: RecordEnvelope, selection: Selection, takes: TakesType): boolean {
   const { since, until, types, teams, users } = selection;
   const { received_at: at, event_type: type, team_id: team, user_id: user } = record;

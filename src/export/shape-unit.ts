@@ -4,7 +4,7 @@ import type { ColumnType } from '../warehouse/definition.ts';
 import type { TableFields } from '../warehouse/learned/field-sums.ts';
 import type { RowBatch } from './row-file.ts';
 import { type ExportReject, Rows, type RowTerms } from './rows.ts';
-import { isWanted, type Selection } from './select.ts';
+import { isEverything, isWanted, type Selection } from './select.ts';
 import type { Problem } from './source-bytes.ts';
 import type { Unit } from './unit.ts';
 
@@ -38,6 +38,7 @@ export interface UnitTerms extends RowTerms {
 export function unitShaper(terms: UnitTerms): (unit: Unit) => ShapedUnit {
   const { tables, table, selection, opened = false } = terms;
   const entry = tables.entry(table);
+  const isAll = isEverything(selection);
   const takes = (type: string): boolean => tables.takes(entry, type);
   let [rejects, problems]: [ExportReject[], Problem[]] = [[], []];
   let [withoutTable, unknown]: [string[], ShapedUnit['unknown'][number][]] = [[], []];
@@ -51,6 +52,10 @@ export function unitShaper(terms: UnitTerms): (unit: Unit) => ShapedUnit {
     let records = 0;
     forEachLine(unit, (file, line, text) => {
       if (opened && text.length === 0) return;
+      if (isAll && rows.addPlain(text)) {
+        records += 1;
+        return;
+      }
       const item = readLine(file, line, text, parseEnvelope);
       if (item.kind === 'problem') problems.push(item);
       else if (isWanted(item.record, selection, takes)) {

@@ -1,4 +1,4 @@
-import { JsonFault } from '../../lib/json-text.ts';
+import { JsonFault, skipValue, unexpected } from '../../lib/json-text.ts';
 
 export type RejectCode =
   /** Not JSON: NaN, a missing comma, a line break inside a text, an object that ends too early. */
@@ -41,4 +41,11 @@ export function rejectOf(table: string, error: unknown): RowReject {
   if (!(error instanceof JsonFault)) throw error;
   const reason = `${error.message}, ${error.at} bytes into the document`;
   return { table, code: error.kind === 'depth' ? 'too_deep' : 'not_json', reason };
+}
+
+/** What is wrong with a document that does not begin as an object. */
+export function notAnObject(bytes: Buffer): Error {
+  const end = skipValue(bytes, 0, 1);
+  if (end !== bytes.length) return unexpected(bytes, end);
+  return new InvalidRow('wrong_type', 'a row has to be an object');
 }

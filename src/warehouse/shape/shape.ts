@@ -19,7 +19,7 @@ import { LeftFields } from './left-fields.ts';
 import { planRow, type RowPlan } from './plan.ts';
 import { QuickRow } from './quick-row.ts';
 import { RowReader } from './read-row.ts';
-import { rejectOf, type RowReject, InvalidRow } from './reject.ts';
+import { InvalidRow, notAnObject, rejectOf, type RowReject } from './reject.ts';
 import { RowOutputs } from './row-outputs.ts';
 import { RowState } from './row-state.ts';
 import type { ReadyRows, ShaperOptions } from './shaper-options.ts';
@@ -175,6 +175,28 @@ export class Shaper {
   }
 
   /**
+   * Adds the row of a document whose members are columns, when all is well with it: saves looking at it twice. Whatever is wrong,
+   * nothing is added or rejected.
+   * @param isUsual asked once it is read, with where the values stand by slot, as `RowState` has them
+   * @returns false when it has to be looked at more closely
+   */
+  shapePlain(bytes: Buffer, isUsual: (bytes: Buffer, from: Int32Array, to: Int32Array) => boolean): boolean {
+    const row = this.#row;
+    row.reset();
+    this.#outputs.clear();
+    if (this.#quick?.read(bytes, row) !== true || !isUsual(bytes, row.from, row.to)) return false;
+    try {
+      this.#settle(bytes, bytes);
+    } catch (error) {
+      // Throws what is no fault of the document.
+      rejectOf(row.plan.table, error);
+      return false;
+    }
+    this.#outputs.write(row, bytes);
+    return true;
+  }
+
+  /**
    * Adds the rows of a document that is an item of an array, when all is well with it: saves whoever calls looking for its
    * end. Whatever is wrong, nothing is added or rejected.
    * @param bytes with zeros at their end, at which a document that is cut stops
@@ -275,10 +297,4 @@ function isSame(bytes: Uint8Array, from: number, to: number, text: Uint8Array): 
   if (to - from !== text.length) return false;
   for (let i = 0; i < text.length; i += 1) if (bytes[from + i] !== text[i]) return false;
   return true;
-}
-
-function notAnObject(bytes: Buffer): Error {
-  const end = skipValue(bytes, 0, 1);
-  if (end !== bytes.length) return unexpected(bytes, end);
-  return new InvalidRow('wrong_type', 'a row has to be an object');
 }
