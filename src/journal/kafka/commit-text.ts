@@ -6,7 +6,10 @@ const MOST = 4000;
 /** Begins the text, so that nobody else's is taken for one. */
 const MARK = 'ahead: ';
 
-/** What is settled ahead of an offset, as it is committed beside it. What has no room is sent again. */
+/**
+ * What is settled ahead of an offset, as it is committed beside it. What has no room is sent again. It names the offset that it
+ * counts from: who takes a group to another cluster may take the text along, and the offset that is next there.
+ */
 export function encodeAhead({ offset, ahead }: Progress): string {
   const lanes = Array.from(ahead, ([destination, stretches]) => {
     const words = encodeStretches(offset, stretches, MOST);
@@ -14,8 +17,8 @@ export function encodeAhead({ offset, ahead }: Progress): string {
   })
     .filter(({ words }) => words !== '')
     .toSorted((one, other) => one.words.length + one.around - other.words.length - other.around);
-  const written: string[] = [];
-  let room = MOST - MARK.length - '[]'.length;
+  const written = [String(offset)];
+  let room = MOST - MARK.length - `[${offset}]`.length;
   // The short ones first: each may take its share of what is left.
   for (const [index, { destination, stretches, words, around }] of lanes.entries()) {
     const share = Math.floor(room / (lanes.length - index)) - around;
@@ -24,17 +27,23 @@ export function encodeAhead({ offset, ahead }: Progress): string {
     written.push(textOf(destination, fitting));
     room -= fitting.length + around;
   }
-  return written.length === 0 ? '' : `${MARK}[${written.join(',')}]`;
+  return written.length === 1 ? '' : `${MARK}[${written.join(',')}]`;
 }
 
+/** In ASCII: what brokers limit is called bytes, whatever they count. */
 function textOf(destination: Destination, words: string): string {
-  return JSON.stringify([destination, words]);
+  return JSON.stringify([destination, words]).replaceAll(
+    /[\u0080-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
-/** @returns with nothing ahead for a text that says nothing of the kind */
+/** @returns with nothing ahead for a text that says nothing of the kind, or was written for another offset */
 export function decodeAhead(offset: number, text: string): HandedOver {
   const ahead = new Map<Destination, readonly Stretch[]>();
-  for (const lane of lanesIn(text)) {
+  const [from, ...lanes] = wordsIn(text);
+  if (from !== offset) return { offset, ahead };
+  for (const lane of lanes) {
     const [destination, words] = Array.isArray(lane) ? (lane as unknown[]) : [];
     if ((destination !== null && typeof destination !== 'string') || typeof words !== 'string') continue;
     ahead.set(destination, decodeStretches(offset, words) ?? []);
@@ -42,11 +51,11 @@ export function decodeAhead(offset: number, text: string): HandedOver {
   return { offset, ahead };
 }
 
-function lanesIn(text: string): readonly unknown[] {
+function wordsIn(text: string): readonly unknown[] {
   if (!text.startsWith(MARK)) return [];
   try {
-    const lanes: unknown = JSON.parse(text.slice(MARK.length));
-    return Array.isArray(lanes) ? lanes : [];
+    const words: unknown = JSON.parse(text.slice(MARK.length));
+    return Array.isArray(words) ? words : [];
   } catch {
     return [];
   }

@@ -5,7 +5,7 @@ import type { KeyRef } from '../../seal/shared-keys.ts';
 import type { InvalidReason } from '../../core/ingest.ts';
 import type { DeadLetter, JournalStatus, QuarantinedEvent, Selection } from '../../core/journal.ts';
 import { formatTarget } from '../../core/route.ts';
-import { letterKey } from './died.ts';
+import { letterKey, printOf } from './died.ts';
 import { eraseFromTopics } from './erasure.ts';
 import { fingerprintOf } from './ids.ts';
 import type { Extra, SharedEvent } from './record.ts';
@@ -92,10 +92,9 @@ export class Letters {
   }
 
   async addDeadLetter({ event, ...letter }: Omit<DeadLetter, 'key'>): Promise<void> {
-    const print = fingerprintOf(event.source, event.id, event.body).toString('hex');
     // One that is retried and refused once more is another one: the earlier is about to be taken out.
     const { again = null, use = null, place }: SharedEvent = event;
-    const key = letterKey(letter, print, again, place ?? null);
+    const key = letterKey(letter, printOf(event), again, place ?? null);
     const { sink, destination, code, reason, attempts, diedAt } = letter;
     const extra: Extra = {
       handling: event.handling,

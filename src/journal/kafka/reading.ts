@@ -8,13 +8,13 @@ import { getOrMake } from '../../lib/get-or-make.ts';
 import type { Claim } from './claim.ts';
 import type { Cluster, Fetched } from './cluster.ts';
 import { decodeAhead } from './commit-text.ts';
-import { diedSince, type Died } from './died.ts';
+import { Died, diedSince } from './died.ts';
 import type { Entries } from './entries.ts';
 import type { Committed } from './groups.ts';
 import type { IdAt, Verdict } from './ids.ts';
 import type { Kept } from './record.ts';
 import type { Looked, Records } from './records.ts';
-import { Settled, withDeliveries, type Destination } from './settled.ts';
+import { Settled, type Destination } from './settled.ts';
 import { PartitionWindow } from './window.ts';
 
 export interface ReadingOptions {
@@ -116,9 +116,9 @@ export class Reading {
     const positions = new Map(handedOver.map(([partition, { offset }]) => [partition, offset]));
     let oldest = Infinity;
     for (const [partition, offset] of positions) {
-      const make = (): PartitionWindow => new PartitionWindow(partition, { ...this.#options, now: Date.now });
       try {
-        const time = await getOrMake(this.#windows, partition, make).cover(reading, offset, claim.over);
+        const window = getOrMake(this.#windows, partition, () => this.#windowOf(partition));
+        const time = await window.cover(reading, offset, claim.over);
         oldest = Math.min(oldest, time ?? Infinity);
       } catch (error) {
         // It is still a member: to leave would have all others begin anew, and they it.
@@ -126,9 +126,9 @@ export class Reading {
         throw error;
       }
     }
-    const died = await this.#diedSince(reading, oldest, claim.over);
-    for (const [partition, before] of handedOver)
-      settled.set(partition, new Settled(withDeliveries(before, died.get(partition) ?? [])));
+    const isForSink = this.#options.onRecord === undefined;
+    const died = isForSink ? await diedSince(reading, oldest, this.#options, claim.over) : new Died();
+    for (const [partition, before] of handedOver) settled.set(partition, new Settled(before));
     while (!claim.over.aborted) {
       const { id, leaders } = await reading.topic(topic, true);
       const byLeader = Map.groupBy(partitions, (partition) => leaders[partition] ?? -1);
@@ -136,7 +136,10 @@ export class Reading {
       let isSealed = false;
       const stop = AbortSignal.any([claim.over, again.signal]);
       const loops = Array.from(byLeader, ([leader, own]) =>
-        this.#follow({ claim, reading, leader, topic: { name: topic, id }, own, positions, settled }, stop)
+        this.#follow(
+          { claim, reading, leader, topic: { name: topic, id }, own, positions, settled, died },
+          stop,
+        )
           .catch((error: unknown) => {
             const { group, log } = this.#options;
             if (stop.aborted) return;
@@ -154,25 +157,9 @@ export class Reading {
     }
   }
 
-  /** By partition. Without it some are sent once more: that is better than to send nothing. */
-  async #diedSince(
-    reading: Cluster,
-    since: number,
-    signal: AbortSignal,
-  ): Promise<ReadonlyMap<number, readonly Died[]>> {
-    const { name, deadLetterTopic, onRecord, log } = this.#options;
-    if (since === Infinity || onRecord !== undefined) return new Map();
-    const all = await diedSince(reading, deadLetterTopic, name, since, signal).catch((error: unknown) => {
-      if (!signal.aborted)
-        log.warn({ topic: deadLetterTopic, error: messageOf(error) }, 'dead letters cannot be read');
-      return [];
-    });
-    return Map.groupBy(all, ({ partition }) => partition);
-  }
-
   /** Reads from one broker, for as long as it leads what is asked of it. */
   async #follow(what: Following, stop: AbortSignal): Promise<void> {
-    const { claim, reading, leader, topic, own, positions, settled } = what;
+    const { claim, reading, leader, topic, own, positions } = what;
     while (!stop.aborted) {
       if (!this.#hasRoom) {
         if (this.#around.entries.count >= MOST_ENTRIES) this.#options.flushSink();
@@ -190,7 +177,7 @@ export class Reading {
           const { partition, records } = fetched;
           const { looked, failure } = await this.#options.records.openUpTo(records);
           if (!claim.isHeld) return;
-          this.#take(claim, settled.get(partition), fetched, looked);
+          this.#take(what, fetched, looked);
           const at = records[looked.length]?.offset ?? fetched.next;
           positions.set(partition, failure === null ? fetched.next : at);
           // Those behind it in the answer are of other partitions.
@@ -220,34 +207,50 @@ export class Reading {
     return this.#around.entries.bytes < this.#options.maxBytes && this.#around.entries.count < MOST_ENTRIES;
   }
 
-  async #passDeleted({ partition }: Fetched, { reading, topic, positions }: Following): Promise<void> {
+  async #passDeleted({ partition }: Fetched, what: Following): Promise<void> {
+    const { reading, topic, positions, settled } = what;
     const at = positions.get(partition) ?? 0;
     const earliest = (await reading.offsets(topic.name, [partition], 'earliest')).get(partition) ?? 0;
     const { group, log } = this.#options;
-    log.error(
-      { group, partition, from: at, to: earliest },
-      'events are gone that the sink has not had: the topic has not kept them for long enough',
-    );
+    const fields = { group, partition, from: at, to: earliest };
     positions.set(partition, earliest);
+    if (earliest > at)
+      return log.error(
+        fields,
+        'events are gone that the sink has not had: the topic has not kept them for long enough',
+      );
+    log.error(
+      fields,
+      'the log ends before what the sink has had: it was cut or made anew, and is read again',
+    );
+    // What was known of these offsets was of something else.
+    settled.set(partition, new Settled({ offset: earliest, ahead: new Map() }));
+    this.#windows.set(partition, this.#windowOf(partition));
+  }
+
+  #windowOf(partition: number): PartitionWindow {
+    return new PartitionWindow(partition, { ...this.#options, now: Date.now });
   }
 
   #take(
-    claim: Claim,
-    settled: Settled | undefined,
+    { claim, settled: each, died }: Following,
     { partition, records }: Fetched,
     all: readonly Looked[],
   ): void {
+    const settled = each.get(partition);
     if (settled === undefined) return;
     const { onRecord } = this.#options;
     const window = this.#windows.get(partition);
     for (const [index, looked] of all.entries()) {
       const offset = records[index]?.offset ?? 0;
+      const place = { partition, offset };
       const { outline, kept, use } = looked;
       const verdict = outline === null ? 'first' : (window?.note(outline) ?? 'first');
-      onRecord?.({ partition, offset, kept, looked, ids: outline?.ids ?? [], verdict });
+      onRecord?.({ ...place, kept, looked, ids: outline?.ids ?? [], verdict });
       const due = kept === null || verdict !== 'first' ? NOBODY : this.#destinationsOf(kept);
       // Whoever looks at each record settles each.
-      const open = settled.add(offset, onRecord === undefined ? due : EACH);
+      const dead = kept === null ? NOBODY : died.of(place, kept.event);
+      const open = settled.add(offset, onRecord === undefined ? due : EACH, dead);
       const event =
         kept === null || onRecord !== undefined || open.length === 0
           ? null
@@ -255,7 +258,7 @@ export class Reading {
               ...kept.event,
               handling: this.#handlingOf(kept, due, open),
               again: kept.again,
-              place: { partition, offset },
+              place,
               use,
             };
       this.#around.entries.add({ claim, settled, offset, event });
@@ -291,5 +294,6 @@ interface Following {
   readonly own: readonly number[];
   /** Where to go on, by partition. */
   readonly positions: Map<number, number>;
-  readonly settled: ReadonlyMap<number, Settled>;
+  readonly settled: Map<number, Settled>;
+  readonly died: Died;
 }

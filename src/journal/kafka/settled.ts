@@ -25,28 +25,6 @@ export function isSettledIn({ offset, ahead }: HandedOver, at: number, destinati
   return at < offset || isWithin(ahead.get(destination) ?? [], at);
 }
 
-/** With single deliveries beside. */
-export function withDeliveries(
-  { offset, ahead }: HandedOver,
-  settled: Iterable<{ readonly destination: Destination; readonly offset: number }>,
-): HandedOver {
-  const all = new Map(Array.from(ahead, ([destination, stretches]) => [destination, [...stretches]]));
-  for (const { destination, offset: from } of settled)
-    if (from >= offset) getOrMake(all, destination, () => []).push({ from, to: from + 1 });
-  return { offset, ahead: new Map(Array.from(all, ([destination, some]) => [destination, joined(some)])) };
-}
-
-/** Ascending, none touching the next. */
-function joined(stretches: readonly Stretch[]): readonly Stretch[] {
-  const found: Stretch[] = [];
-  for (const { from, to } of stretches.toSorted((one, other) => one.from - other.from)) {
-    const last = found.at(-1);
-    if (last === undefined || last.to < from) found.push({ from, to });
-    else found[found.length - 1] = { from: last.from, to: Math.max(last.to, to) };
-  }
-  return found;
-}
-
 /** Of one destination. */
 class Lane {
   readonly #open = new NumberSet();
@@ -97,12 +75,20 @@ export class Settled {
     this.#to = before.offset;
   }
 
-  /** A record was read. In the order of the log. @returns those of its destinations that have still to have it */
-  add(offset: number, destinations: readonly Destination[]): readonly Destination[] {
+  /**
+   * A record was read. In the order of the log.
+   * @param died those of its destinations for which it is a dead letter
+   * @returns those that have still to have it
+   */
+  add(
+    offset: number,
+    destinations: readonly Destination[],
+    died: readonly Destination[] = [],
+  ): readonly Destination[] {
     this.#to = offset + 1;
     return destinations.filter((destination) => {
       const lane = getOrMake(this.#lanes, destination, () => new Lane());
-      const isOpen = !isSettledIn(this.#before, offset, destination);
+      const isOpen = !isSettledIn(this.#before, offset, destination) && !died.includes(destination);
       if (isOpen) lane.add(offset);
       else lane.settle(offset);
       return isOpen;

@@ -130,12 +130,15 @@ export class PartitionWindow {
    * Reads what lies within the window before an offset, as far as it is not known. Throws when it cannot be read.
    * @returns when the record there was written; null when there is none yet
    */
-  async cover(cluster: Cluster, offset: number, signal: AbortSignal): Promise<number | null> {
+  async cover(cluster: Cluster, upTo: number, signal: AbortSignal): Promise<number | null> {
     const { topic, window, now, log } = this.#options;
     const { partition } = this;
     const began = now();
-    const first = await recordAt(cluster, topic, partition, offset, signal);
+    const first = await recordAt(cluster, topic, partition, upTo, signal);
     const time = first?.time ?? began;
+    const latest = first === null ? await cluster.offsets(topic, [partition], 'latest') : null;
+    // A log that was cut, or made anew, ends before it.
+    const offset = Math.min(upTo, latest?.get(partition) ?? upTo);
     const range = await cluster.offsets(topic, [partition], time - window - SLACK);
     // None is as young as that: nothing before it is in the window.
     const found = range.get(partition) ?? -1;

@@ -14,6 +14,7 @@ import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -60,6 +61,7 @@ public final class Oracle {
       case "read" -> read(words[1], answer);
       case "write" -> write(words);
       case "committed" -> committed(words[1], answer);
+      case "commit" -> commit(words);
       case "leader" -> leader(words[1], answer);
       default -> throw new IllegalArgumentException(words[0]);
     }
@@ -152,6 +154,16 @@ public final class Oracle {
       admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get().forEach((partition, offset) ->
           answer.append(partition.topic()).append(' ').append(partition.partition()).append(' ')
               .append(offset.offset()).append(' ').append(encode(offset.metadata().getBytes(StandardCharsets.UTF_8))).append('\n'));
+    }
+  }
+
+  /** commit GROUP TOPIC PARTITION OFFSET TEXT: as tools do that bring a group elsewhere; the text in base64 */
+  private static void commit(String[] words) throws Exception {
+    try (Admin admin = Admin.create(properties)) {
+      TopicPartition partition = new TopicPartition(words[2], Integer.parseInt(words[3]));
+      String text = new String(decode(words[5]), StandardCharsets.UTF_8);
+      OffsetAndMetadata offset = new OffsetAndMetadata(Long.parseLong(words[4]), text);
+      admin.alterConsumerGroupOffsets(words[1], Map.of(partition, offset)).all().get();
     }
   }
 

@@ -89,6 +89,12 @@ export class KafkaOracle {
     return new Map(rows.map(([, at, , text = '']) => [Number(at), String(decode(text) ?? '')]));
   }
 
+  /** Sets what a group without members has committed of a partition, as tools do that bring it elsewhere. */
+  async commit(group: string, topic: string, partition: number, offset: number, text = ''): Promise<void> {
+    const words = [group, topic, String(partition), String(offset), encode(Buffer.from(text))];
+    await this.#ask(['commit', ...words]);
+  }
+
   async #rows(group: string, topic: string): Promise<string[][]> {
     const rows = (await this.#ask(['committed', group])).map((line) => line.split(' '));
     return rows.filter(([name]) => name === topic);
