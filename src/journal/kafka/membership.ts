@@ -22,6 +22,7 @@ const [HEARTBEATS, PAUSE] = [8, 200];
 const MOVED = ['NOT_COORDINATOR', 'COORDINATOR_LOAD_IN_PROGRESS', 'COORDINATOR_NOT_AVAILABLE'];
 /** Somebody else is the member, or nobody. */
 const LOST = ['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'FENCED_INSTANCE_ID', 'REBALANCE_IN_PROGRESS'];
+const TOO_LARGE = 'OFFSET_METADATA_TOO_LARGE';
 
 /**
  * One member of a consumer group. It has nothing while it joins: whatever it had it has handed over before, because the
@@ -109,6 +110,9 @@ export class Membership {
       );
       return true;
     } catch (error) {
+      const texts = [...offsets.values()].some(({ text }) => text !== '');
+      // A broker that takes less beside an offset has the offset, or the sink would stand still for good.
+      if (texts && this.#cluster.groups.isNamed(error, TOO_LARGE)) return this.commit(claim, bare(offsets));
       if (this.#cluster.groups.isNamed(error, ...LOST)) this.#endedBy(claim, error);
       else this.#node = null;
       return false;
@@ -142,6 +146,10 @@ export class Membership {
   async #coordinator(): Promise<number> {
     return (this.#node ??= await this.#cluster.groups.coordinator(this.#options.group));
   }
+}
+
+function bare(offsets: ReadonlyMap<number, Committed>): ReadonlyMap<number, Committed> {
+  return new Map(Array.from(offsets, ([partition, { offset }]) => [partition, { offset, text: '' }]));
 }
 
 const NOBODY: ReadonlyMap<string, Buffer> = new Map();
