@@ -8,6 +8,7 @@ import { Part } from '../../src/sinks/files/part.ts';
 import type { FinishStep } from '../../src/sinks/files/target.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { deliver, filesSink, ids, signal, tempFolder } from './support.ts';
+import { openFiles } from '../support/open-files.ts';
 
 function five<T>(value: T): T[] {
   return Array.from({ length: 5 }, () => value);
@@ -123,8 +124,7 @@ describe('files sink', () => {
       destination: null,
     }));
     for (let i = 0; i < 40; i += 8) await sink.send(batch.slice(i, i + 8), signal);
-    const held = execFileSync('ls', ['-l', `/proc/${process.pid}/fd`], { encoding: 'utf8' });
-    expect(held.split('\n').filter((line) => line.includes('.part')).length).toBeLessThanOrEqual(3);
+    expect(openFiles().filter((file) => file.includes('.part')).length).toBeLessThanOrEqual(3);
     await sink.close(signal);
     expect(await verifyArchive(path)).toMatchObject({ files: 20, records: 40, differences: [] });
   });
