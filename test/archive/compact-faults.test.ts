@@ -9,7 +9,7 @@ import { tempFolder } from '../sinks/support.ts';
 import { describeOnStores, storageSettings } from '../support/object-stores/emulators.ts';
 import { startFaultProxy, type Fault } from '../support/object-stores/fault-proxy.ts';
 import { seededRandom } from '../support/random.ts';
-import { ALL_IDS } from './compact-support.ts';
+import { ALL_IDS, compactOptions } from './compact-support.ts';
 
 const FAULTS: readonly Fault[] = ['429', '500', '503', 'cut', 'lost', 'half'];
 
@@ -37,18 +37,8 @@ describeOnStores(
         const places = new Places(bad);
         try {
           const { complete } = await compactArchive(url, {
-            places,
-            targetBytes: 2 ** 20,
-            minAge: 0,
-            dryRun: false,
+            ...compactOptions(places),
             now: Date.now() + 60_000,
-            trust: { keys: new Set(), receipts: null },
-            proof: undefined,
-            signal: new AbortController().signal,
-            onMade: () => undefined,
-            onProgress: () => undefined,
-            onUnlisted: () => undefined,
-            onProblem: () => undefined,
           });
           return complete;
         } finally {

@@ -43,6 +43,7 @@ import { describeOnStores, storageSettings } from '../support/object-stores/emul
 import {
   ALL_IDS,
   compacted,
+  compactOptions,
   copyOf,
   filesOf,
   idsInFiles,
@@ -553,17 +554,9 @@ describeOnStores(' compacts', async (emulator, scheme) => {
       };
       const compactIt = async (onStep?: (step: string) => void) => {
         return compactArchive(url, {
-          places: places(),
-          targetBytes: 2 ** 20,
-          minAge: 0,
-          dryRun: false,
+          ...compactOptions(places()),
           now: Date.now() + 60_000,
-          trust: { keys: new Set(), receipts: null },
-          proof: undefined,
           signal,
-          onMade: () => undefined,
-          onProgress: () => undefined,
-          onUnlisted: () => undefined,
           onProblem: (file, reason) => expect.unreachable(`${file}: ${reason}`),
           ...(onStep === undefined ? {} : { onStep }),
         });

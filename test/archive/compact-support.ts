@@ -49,6 +49,24 @@ export interface Compacted extends CompactReport {
   readonly problemsTold: readonly string[];
 }
 
+/** Of a run that compacts all there is, and tells nobody. */
+export function compactOptions(places: Places): CompactOptions {
+  return {
+    places,
+    targetBytes: 2 ** 20,
+    minAge: 0,
+    dryRun: false,
+    now: Date.now() + 1000,
+    trust: { keys: new Set(), receipts: null },
+    proof: undefined,
+    signal: new AbortController().signal,
+    onMade: () => undefined,
+    onProgress: () => undefined,
+    onUnlisted: () => undefined,
+    onProblem: () => undefined,
+  };
+}
+
 export async function compacted(
   root: string,
   kind: Kind,
@@ -58,17 +76,7 @@ export async function compacted(
   const told: string[] = [];
   try {
     const report = await compactArchive(nameOf(root, kind), {
-      places,
-      targetBytes: 2 ** 20,
-      minAge: 0,
-      dryRun: false,
-      now: Date.now() + 1000,
-      trust: { keys: new Set(), receipts: null },
-      proof: undefined,
-      signal: new AbortController().signal,
-      onMade: () => undefined,
-      onProgress: () => undefined,
-      onUnlisted: () => undefined,
+      ...compactOptions(places),
       onProblem: (file, reason) => told.push(`${file}: ${reason}`),
       ...changes,
     });

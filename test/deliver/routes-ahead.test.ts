@@ -122,9 +122,11 @@ class World {
   }
 }
 
-test('what waits since routes were in force the first time is sent when they are again, though nothing came in between', async () => {
-  const A = [route('u.', ['a', 'x']), route('*', ['b', null])];
-  const B = [route('t.', ['a', 'y']), ...A];
+const A = [route('u.', ['a', 'x']), route('*', ['b', null])];
+const B = [route('t.', ['a', 'y']), ...A];
+
+/** Routes A, then B, under which `e2` comes to wait, then A again. */
+async function waitedUnderB(): Promise<World> {
   const w = new World();
   await w.start(A, ['a', 'b']);
   await w.accept('e1', 'u.1');
@@ -132,6 +134,11 @@ test('what waits since routes were in force the first time is sent when they are
   w.down.add('a:y');
   await w.accept('e2', 't.1');
   await w.reload(A, ['a']);
+  return w;
+}
+
+test('what waits since routes were in force the first time is sent when they are again, though nothing came in between', async () => {
+  const w = await waitedUnderB();
   await w.reload(B, ['a']);
   w.down.clear();
   await w.go(60);
@@ -139,15 +146,7 @@ test('what waits since routes were in force the first time is sent when they are
 });
 
 test('or by others, after a restart', async () => {
-  const A = [route('u.', ['a', 'x']), route('*', ['b', null])];
-  const B = [route('t.', ['a', 'y']), ...A];
-  const w = new World();
-  await w.start(A, ['a', 'b']);
-  await w.accept('e1', 'u.1');
-  await w.reload(B, ['a']);
-  w.down.add('a:y');
-  await w.accept('e2', 't.1');
-  await w.reload(A, ['a']);
+  const w = await waitedUnderB();
   await w.stop();
   await w.start([route('t.', ['a', 'z']), ...A], ['a', 'b']);
   w.down.clear();

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { compactArchive } from '../../src/archive/compact.ts';
 import { Places } from '../../src/archive/places.ts';
+import { compactOptions } from '../archive/compact-support.ts';
 import { erasuresOver, folderStore } from '../erase/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { archive, exported, mealEvent } from './support.ts';
@@ -10,8 +11,6 @@ import { archive, exported, mealEvent } from './support.ts';
 /** Users of made-up meals, and what a kill can leave of a run. */
 export const USERS = 7;
 export type Kill = 'before its line' | 'after its line';
-
-const ignored = (): void => undefined;
 
 /** An archive to which things happen, and its export in NDJSON: both are read here by gunzip and JSON.parse alone. */
 export class ExportHistory {
@@ -69,20 +68,7 @@ export class ExportHistory {
 
   async compact(): Promise<void> {
     const places = new Places();
-    await compactArchive(this.path, {
-      places,
-      targetBytes: 2 ** 20,
-      minAge: 0,
-      dryRun: false,
-      now: Date.now() + 1000,
-      trust: { keys: new Set(), receipts: null },
-      proof: undefined,
-      signal: new AbortController().signal,
-      onMade: ignored,
-      onProgress: ignored,
-      onUnlisted: ignored,
-      onProblem: ignored,
-    });
+    await compactArchive(this.path, compactOptions(places));
     await places.close();
   }
 

@@ -1,18 +1,15 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { Places } from '../../src/archive/places.ts';
-import { createOperations } from '../../src/admin/operations.ts';
 import type { Operations } from '../../src/core/operations.ts';
 import { parseTarget, type Route } from '../../src/core/route.ts';
 import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import { reconcile } from '../../src/reconcile/reconcile.ts';
 import type { ReconcileReport } from '../../src/reconcile/report.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
-import { createValidatorFor } from '../../src/validate/envelope.ts';
-import { loadConfig } from '../../src/config/load.ts';
 import { erasuresOver, userId } from '../erase/support.ts';
 import { filesSink, signal, tempFolder, TestClock } from '../sinks/support.ts';
-import { writeConfig } from '../support/millrace.ts';
 import { until } from '../support/until.ts';
+import { operationsOn } from './support.ts';
 
 const EVERYTHING: readonly Route[] = [{ match: ['*'], to: [parseTarget('archive')] }];
 const MEALS: readonly Route[] = [{ match: ['daily.'], to: [parseTarget('archive')] }];
@@ -64,20 +61,6 @@ async function pastRetention(
   await journal.flush();
   await cleared(journal, clock);
   return { operations: operationsOn(journal), path };
-}
-
-function operationsOn(journal: SqliteJournal): Operations {
-  const file = writeConfig(tempFolder());
-  const { config } = loadConfig({ file, env: {} });
-  return createOperations({
-    journal,
-    validate: createValidatorFor(config),
-    pid: null,
-    sinks: () => [],
-    hasSink: () => true,
-    dropSink: () => Promise.reject(new Error('not here')),
-    noteDropped: () => Promise.resolve(),
-  });
 }
 
 function account(operations: Operations, path: string): Promise<ReconcileReport> {

@@ -2,9 +2,7 @@ import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from '
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
-import { createOperations } from '../../src/admin/operations.ts';
 import { Places } from '../../src/archive/places.ts';
-import { loadConfig } from '../../src/config/load.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { parseTarget } from '../../src/core/route.ts';
 import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
@@ -12,11 +10,10 @@ import { reconcile } from '../../src/reconcile/reconcile.ts';
 import type { ReconcileReport } from '../../src/reconcile/report.ts';
 import { KeyErasure } from '../../src/seal/key-erasure.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
-import { createValidatorFor } from '../../src/validate/envelope.ts';
 import { erasuresOver, JOURNAL_LIMITS, userId } from '../erase/support.ts';
 import { MASTER, MASTER_TEXT, ringOf } from '../seal/support.ts';
 import { filesSink, signal, tempFolder } from '../sinks/support.ts';
-import { writeConfig } from '../support/millrace.ts';
+import { operationsOn } from './support.ts';
 
 const USERS = 4;
 /** Two events of each user, so that what is lost can be fewer than what is erased. */
@@ -55,16 +52,7 @@ async function sealed(): Promise<Place> {
   await sink.close(signal);
   journal.moveCursor('archive', EVENTS);
   await journal.flush();
-  const { config } = loadConfig({ file: writeConfig(tempFolder()), env: {} });
-  const operations = createOperations({
-    journal,
-    validate: createValidatorFor(config),
-    pid: null,
-    sinks: () => [],
-    hasSink: () => true,
-    dropSink: () => Promise.reject(new Error('not here')),
-    noteDropped: () => Promise.resolve(),
-  });
+  const operations = operationsOn(journal);
   const hour = Math.floor(contractEvent(1).receivedAt / 3_600_000) * 3_600_000;
   const account = async (): Promise<ReconcileReport> =>
     reconcile({
