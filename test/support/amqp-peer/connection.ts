@@ -219,8 +219,20 @@ const SERVER_BUSY = {
     'The request was terminated because the entity is being throttled. Wait 4 seconds and try again.',
 };
 
+/**
+ * In a frame of its own. rhea joins the answers of one turn into one frame for a range, and takes no notice when the second
+ * one is another than the first: what is refused would be reported as taken, or the other way round.
+ */
 function refuse(delivery: Delivery, error: Refusal): void {
+  writeAnswers(delivery);
   delivery.reject(error);
+  writeAnswers(delivery);
+}
+
+/** Those that are still to be written; rhea has no other way to it than waiting for the next turn. */
+function writeAnswers({ link: { session } }: Delivery): void {
+  const { incoming } = session as unknown as { incoming: { process(of: object): void } };
+  incoming.process(session);
 }
 
 function ignore(): void {
