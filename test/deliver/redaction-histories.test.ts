@@ -138,7 +138,7 @@ async function play(routing: Routing, steps: readonly Step[]): Promise<World> {
   const changed = async (change: Promise<unknown>): Promise<void> => {
     let isOver = false;
     const over = change.finally(() => (isOver = true));
-    const held = SINKS.filter((each) => world.modes[each] === 'holds');
+    const held = SINKS.filter((each) => world.modeOf(each) === 'holds');
     const letGo = async (name: Name): Promise<void> => {
       const modeOf = (): string | undefined =>
         running.dispatcher.status().find(({ sink }) => sink === name)?.mode;
@@ -147,7 +147,7 @@ async function play(routing: Routing, steps: readonly Step[]): Promise<World> {
         () => isOver || modeOf() === 'draining' || modeOf() === 'stopped',
       );
       inForce([name]);
-      world.modes[name] = 'takes';
+      world.turn(name, 'takes');
     };
     // Side by side: one that the change leaves alone drains never, and the other may be waited for.
     await Promise.all(held.map(letGo));
@@ -155,7 +155,7 @@ async function play(routing: Routing, steps: readonly Step[]): Promise<World> {
     inForce();
   };
   const steppedTo = async (each: Step): Promise<void> => {
-    if (each.do === 'mode') world.modes[each.sink] = each.mode;
+    if (each.do === 'mode') world.turn(each.sink, each.mode);
     else if (each.do === 'post') {
       const id = `event${world.posted.size}-`;
       world.posted.set(id, { type: each.type, under: world.routings.length - 1 });
@@ -176,7 +176,7 @@ async function play(routing: Routing, steps: readonly Step[]): Promise<World> {
     }
   };
   for (const each of steps) await steppedTo(each);
-  for (const name of SINKS) world.modes[name] = 'takes';
+  for (const name of SINKS) world.turn(name, 'takes');
   await until('all to be delivered', async () => {
     await running.journal.retryDeadLetters({});
     await Promise.all(SINKS.map((name) => running.dispatcher.passed(name)));

@@ -16,11 +16,22 @@ export class World {
   /** The first of the routings that may be in force for a sink: while a reload runs the one before it may, too. */
   readonly first: Record<Name, number> = { one: 0, two: 0 };
   readonly posted = new Map<string, { readonly type: Type; readonly under: number }>();
-  readonly modes: Record<Name, Mode> = { one: 'takes', two: 'takes' };
+  readonly #modes: Record<Name, Mode> = { one: 'takes', two: 'takes' };
+  #turned = Promise.withResolvers<void>();
   readonly had: Record<Name, Set<string>> = { one: new Set(), two: new Set() };
   /** Values that an event had to go without when it was refused. */
   readonly refused = new Map<string, Set<string>>();
   readonly wrong: string[] = [];
+
+  modeOf(sink: Name): Mode {
+    return this.#modes[sink];
+  }
+
+  turn(sink: Name, mode: Mode): void {
+    this.#modes[sink] = mode;
+    this.#turned.resolve();
+    this.#turned = Promise.withResolvers();
+  }
 
   look(sink: Name, { event: { id, body, handling } }: Given): void {
     const { type, under } = this.posted.get(id)!;
@@ -41,7 +52,7 @@ export class World {
       this.wrong.push(
         `${sink} was given ${id} without ${hidden.join()} only, and not without ${allowed.join(' or ')}`,
       );
-    if (this.modes[sink] === 'refuses') {
+    if (this.modeOf(sink) === 'refuses') {
       const known = this.refused.get(`${sink} ${id}`) ?? new Set();
       this.refused.set(`${sink} ${id}`, new Set([...known, ...hidden]));
     } else this.had[sink].add(id);
@@ -52,10 +63,10 @@ export class World {
       limits: { ...LIMITS, batchCount: 2, inFlight: 2 },
       open: () => Promise.resolve(),
       send: async (batch) => {
-        if (this.modes[name] === 'down') throw new Error('down');
+        if (this.modeOf(name) === 'down') throw new Error('down');
         for (const each of batch) this.look(name, each);
-        if (this.modes[name] === 'refuses') return batch.map(() => REFUSED);
-        while (this.modes[name] === 'holds') await new Promise((resolve) => setImmediate(resolve));
+        if (this.modeOf(name) === 'refuses') return batch.map(() => REFUSED);
+        while (this.modeOf(name) === 'holds') await this.#turned.promise;
         return batch.map(() => DELIVERED);
       },
       close: () => Promise.resolve(),
