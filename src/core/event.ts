@@ -43,6 +43,8 @@ export interface Handling {
   readonly erased?: boolean;
   /** Of what looks erased: it was never here, but set aside in quarantine. */
   readonly aside?: boolean;
+  /** A person let it out of quarantine: it is wanted however long it lay there. */
+  readonly released?: boolean;
   /** The trace it belongs to; sinks pass it on as `traceparent` and `tracestate`. */
   readonly trace?: TraceContext;
 }

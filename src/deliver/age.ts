@@ -13,14 +13,14 @@ export class Ages {
   }
 
   /**
-   * Milliseconds since the event was received; a restart begins nothing anew. Of one that was put back, or is replayed: since it
+   * Milliseconds since the event was received; a restart begins nothing anew. Of one that was put back, released or is replayed: since it
    * was tried first, for it is wanted however old it is. A clock that is set makes nothing older.
    */
   of(item: Item): number {
     const now = this.#clock.monotonic();
     const tried = item.firstTry === null ? 0 : now - item.firstTry;
     const { receivedAt, handling, again = handling.only ?? null } = Item.originalOf(item);
-    if (again !== null || handling.replayId !== undefined) return tried;
+    if (again !== null || handling.replayId !== undefined || handling.released === true) return tried;
     return Math.max(tried, Math.min(this.#clock.now(), this.#begin + now) - receivedAt);
   }
 }

@@ -224,7 +224,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   async release(key: number, event: Event): Promise<void> {
     // Looked at anew, it may turn out to be of a user who has been erased since.
     if (this.#options.isErased?.(event) === true) return void (await this.dropQuarantine({ keys: [key] }));
-    const records = encodeRecords([{ event }]);
+    const records = encodeRecords([{ event, handling: { released: true } }]);
     this.#newest.reach(await this.#store.release(key, { records }, this.#options.clock.now()));
   }
 

@@ -192,7 +192,7 @@ describe('when an event that nothing takes becomes a dead letter', () => {
     expect(died(world, receivedAt)).toBeLessThan(6500);
   });
 
-  test.each([{ only: ['sink'] }, { replayId: 'r1' }])(
+  test.each([{ only: ['sink'] }, { replayId: 'r1' }, { released: true }])(
     'one that is wanted again, %j, has its time from its first try on',
     async (handling) => {
       const world = build({ sink: stuck() }, { giveUpAfter: 5000 });

@@ -206,7 +206,8 @@ describe('quarantine and dead letters', () => {
     const [first, second] = await journal.listQuarantine({});
     expect(first).toMatchObject({ ...event, reasons });
     await journal.release(first!.key, event);
-    expect(await journal.read(0, ALL)).toMatchObject([{ id: event.id, seq: 1 }]);
+    const released = { released: true };
+    expect(await journal.read(0, ALL)).toMatchObject([{ id: event.id, seq: 1, handling: released }]);
     expect(await journal.dropQuarantine({ keys: [second!.key] })).toBe(1);
     expect(await journal.listQuarantine({})).toEqual([]);
   });
