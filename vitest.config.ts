@@ -5,7 +5,7 @@ import { SlowFirst } from './test/support/slow-first.ts';
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    globalSetup: ['build', 'in-memory', 'object-stores/of-the-run'].map((name) => `test/support/${name}.ts`),
+    globalSetup: ['build', 'in-memory', 'of-the-run'].map((name) => `test/support/${name}.ts`),
     pool: 'forks',
     // Files of one worker share the modules they load; most of a short file's time was loading them again.
     isolate: false,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeOnKafka } from '../support/kafka/cluster.ts';
+import { describeOnSharedKafka } from '../support/kafka/cluster.ts';
 import { Receiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
 import { Places } from './places.ts';
@@ -15,12 +15,12 @@ async function given(places: Places, place: string, events: number): Promise<str
   return places.given(place);
 }
 
-describeOnKafka('what was said of another log', {}, (cluster) => {
-  const { oracle } = cluster;
+describeOnSharedKafka('what was said of another log', (kafka) => {
+  const { oracle } = kafka;
 
   /** A fleet whose sink has still to have all of its events. */
   async function waiting(): Promise<Places> {
-    const places = await Places.make(cluster, 1);
+    const places = await Places.make(kafka, 1);
     const receiver = await Receiver.start(places.config('r'), { args: ['--role', 'receive'] });
     await places.send(receiver, ...USERS);
     await receiver.kill('SIGTERM');
@@ -34,7 +34,7 @@ describeOnKafka('what was said of another log', {}, (cluster) => {
   });
 
   test('what is settled ahead counts from the offset it was committed with', async () => {
-    const source = await Places.make(cluster, 1);
+    const source = await Places.make(kafka, 1);
     const first = await Receiver.start(source.config('b'));
     await source.send(first, 'x', 'y', 'z');
     await source.past(3);

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
-import { describeOnKafka } from '../support/kafka/cluster.ts';
+import { describeOnSharedKafka } from '../support/kafka/cluster.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ServeProcess } from '../support/serve-process.ts';
 import type { Serving } from '../support/serving.ts';
@@ -23,7 +23,7 @@ const body = (fields: object): Buffer =>
 
 const halfSecret = (n: number): Buffer => body({ data: { name: `hidden-${n}`, code: `shown-${n}` } });
 
-describeOnKafka('a journal on Kafka', {}, ({ addresses, oracle }) => {
+describeOnSharedKafka('a journal on Kafka', ({ addresses, oracle }) => {
   const makeFleet = async (options: Partial<FleetOptions> = {}): Promise<Fleet> => {
     const fleet = new Fleet({
       folder: await temporaryFolder(),

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
-import type { KafkaCluster } from '../support/kafka/cluster.ts';
+import type { Kafka } from '../support/kafka/cluster.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ServeProcess } from '../support/serve-process.ts';
 import type { Serving } from '../support/serving.ts';
@@ -15,7 +15,7 @@ const TYPE = join(import.meta.dirname, 'places-sink.js');
 export class Places {
   readonly folder: string;
   readonly fleet: Fleet;
-  readonly #cluster: KafkaCluster;
+  readonly #kafka: Kafka;
   /** Changed, a reload exchanges the sink. */
   version = 1;
   to = ['up', 'down', 'picky'];
@@ -23,17 +23,17 @@ export class Places {
 
   readonly #partitions: number;
 
-  private constructor(folder: string, cluster: KafkaCluster, partitions: number) {
+  private constructor(folder: string, kafka: Kafka, partitions: number) {
     this.folder = folder;
-    this.#cluster = cluster;
+    this.#kafka = kafka;
     this.#partitions = partitions;
-    const { addresses, oracle } = cluster;
+    const { addresses, oracle } = kafka;
     this.fleet = new Fleet({ folder, addresses, oracle, partitions });
     onTestFinished(() => this.fleet.stop());
   }
 
-  static async make(cluster: KafkaCluster, partitions = 2): Promise<Places> {
-    const places = new Places(await temporaryFolder(), cluster, partitions);
+  static async make(kafka: Kafka, partitions = 2): Promise<Places> {
+    const places = new Places(await temporaryFolder(), kafka, partitions);
     await places.fleet.createTopics();
     return places;
   }
@@ -87,7 +87,7 @@ export class Places {
 
   /** What the group says in words beside its offsets: how much of each partition each place has, while nothing is past. */
   async noted(): Promise<ReadonlyMap<number, Record<string, number>>> {
-    const { oracle } = this.#cluster;
+    const { oracle } = this.#kafka;
     const notes = await oracle.noted(`${this.fleet.name}.one`, this.fleet.topic);
     return new Map(
       Array.from(notes, ([partition, text]) => {
@@ -105,7 +105,7 @@ export class Places {
 
   /** Records of each partition. */
   async records(): Promise<readonly number[]> {
-    const records = await this.#cluster.oracle.read(this.fleet.topic);
+    const records = await this.#kafka.oracle.read(this.fleet.topic);
     return Array.from(
       { length: this.#partitions },
       (_, at) => records.filter(({ partition }) => partition === at).length,
@@ -130,7 +130,7 @@ export class Places {
   }
 
   async past(events: number): Promise<void> {
-    const { oracle } = this.#cluster;
+    const { oracle } = this.#kafka;
     await until('the sink to be past all', async () => {
       const offsets = await oracle.committed(`${this.fleet.name}.one`, this.fleet.topic);
       return [...offsets.values()].reduce((sum, each) => sum + each, 0) === events;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
-import { describeOnKafka } from '../support/kafka/cluster.ts';
+import { describeOnSharedKafka } from '../support/kafka/cluster.ts';
 import { millrace } from '../support/millrace.ts';
 import { ServeProcess } from '../support/serve-process.ts';
 import { postSigned } from '../support/signed-events.ts';
@@ -26,7 +26,7 @@ interface Report {
   readonly differences: readonly { code: string; sink: string; ids: string[] }[];
 }
 
-describeOnKafka('reconcile of a journal on Kafka', {}, ({ addresses, oracle }) => {
+describeOnSharedKafka('reconcile of a journal on Kafka', ({ addresses, oracle }) => {
   test('every delivery has a place, by name, until a record is taken out of the files', async () => {
     const folder = await temporaryFolder();
     const holds = join(folder, 'holds');

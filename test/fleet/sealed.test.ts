@@ -6,7 +6,7 @@ import { kill } from 'node:process';
 import { expect, onTestFinished, test } from 'vitest';
 import { newMasterKey } from '../../src/seal/master-key.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { describeOnKafka } from '../support/kafka/cluster.ts';
+import { describeOnSharedKafka } from '../support/kafka/cluster.ts';
 import { childEnvironment, MAIN, millrace } from '../support/millrace.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
@@ -24,7 +24,7 @@ const eraseWith = async (fleet: Fleet, name: string): Promise<void> => {
   expect({ code, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('not ') as unknown });
 };
 
-describeOnKafka('a fleet whose topics are sealed', {}, ({ addresses, oracle }) => {
+describeOnSharedKafka('a fleet whose topics are sealed', ({ addresses, oracle }) => {
   const master = newMasterKey();
   const makeFleet = async (options: Partial<FleetOptions> = {}): Promise<{ fleet: Fleet; keys: string }> => {
     const folder = options.folder ?? (await temporaryFolder());

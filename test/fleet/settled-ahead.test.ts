@@ -1,7 +1,7 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { describeOnKafka } from '../support/kafka/cluster.ts';
+import { describeOnSharedKafka } from '../support/kafka/cluster.ts';
 import { millrace } from '../support/millrace.ts';
 import { Receiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
@@ -11,9 +11,9 @@ import { Places } from './places.ts';
 const USERS = ['a', 'b', 'c', 'd', 'e', 'f'];
 const IDS = USERS.map((user) => `msg_${user}_1`);
 
-describeOnKafka('what is settled while one place is down', {}, (cluster) => {
+describeOnSharedKafka('what is settled while one place is down', (kafka) => {
   test('stays settled over reloads, partitions that change hands, a stop and a kill', async () => {
-    const places = await Places.make(cluster);
+    const places = await Places.make(kafka);
     places.set('down.down', true);
     places.set('picky.refuses', true);
     const first = await Receiver.start(places.config('b1'));
@@ -49,7 +49,7 @@ describeOnKafka('what is settled while one place is down', {}, (cluster) => {
   });
 
   test('stays settled when routes name other places, two reloads come at once, and the sink has another name for a while', async () => {
-    const places = await Places.make(cluster);
+    const places = await Places.make(kafka);
     places.set('down.down', true);
     const first = await Receiver.start(places.config('b1'));
     await places.send(first, ...USERS);
@@ -81,7 +81,7 @@ describeOnKafka('what is settled while one place is down', {}, (cluster) => {
   });
 
   test('a dead letter counts whose maker was killed before it had committed that, and one that was dropped', async () => {
-    const places = await Places.make(cluster);
+    const places = await Places.make(kafka);
     places.set('picky.refuses', true);
     const { main, remove } = makeMutant('no commit');
     onTestFinished(remove);
@@ -105,7 +105,7 @@ describeOnKafka('what is settled while one place is down', {}, (cluster) => {
   });
 
   test('who was paused and is refused when others have its events brings back no dead letter', async () => {
-    const places = await Places.make(cluster);
+    const places = await Places.make(kafka);
     places.set('picky.refuses', true);
     const first = await places.startProcess('b1');
     const stalls = join(places.folder, 'picky.stalls');

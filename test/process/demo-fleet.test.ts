@@ -4,7 +4,7 @@ import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { lacksKafka } from '../support/kafka/cluster.ts';
-import { KAFKA_LIBRARIES } from '../support/kafka/install.ts';
+import { KAFKA_LIBRARIES } from '../support/kafka/java.ts';
 import { millraceProcess } from '../support/millrace.ts';
 import { skipped } from '../support/requirements.ts';
 

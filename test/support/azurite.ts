@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
-import type { Server } from './object-stores/server.ts';
+import type { Server } from './server.ts';
 import { within } from './until.ts';
 
 /** The account every emulator has; its key is published with it. */

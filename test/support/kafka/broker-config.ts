@@ -47,7 +47,6 @@ export function configOf({
     'advertised.listeners': `CLIENTS://127.0.0.1:${shown},INSIDE://127.0.0.1:${inside}`,
     'listener.security.protocol.map': `CLIENTS:${clients},INSIDE:PLAINTEXT,PEERS:PLAINTEXT`,
     'inter.broker.listener.name': 'INSIDE',
-    'log.dirs': join(folder, `data-${id}`),
     'auto.create.topics.enable': 'false',
     'offsets.topic.replication.factor': replicas,
     'offsets.topic.num.partitions': '1',

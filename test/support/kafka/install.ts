@@ -1,14 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-
-/** Later ones are not complete on Maven Central. */
-const VERSION = '4.2.0';
-const CACHE = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache');
-
-/** Where the broker's programs and what they need lie, once installed: about 43 MB. */
-export const KAFKA_LIBRARIES = join(CACHE, 'millrace', `kafka-${VERSION}`);
+import { KafkaCluster } from './cluster.ts';
+import { KAFKA_CLASSES, KAFKA_LIBRARIES, KAFKA_VERSION } from './java.ts';
 
 /** Fetches Apache Kafka from Maven Central, unless it is there. */
 function install(): void {
@@ -37,10 +32,21 @@ const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
   <groupId>millrace</groupId><artifactId>kafka-for-tests</artifactId><version>1</version>
   <dependencies>
     <dependency>
-      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>${VERSION}</version>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>${KAFKA_VERSION}</version>
     </dependency>
   </dependencies>
 </project>
 `;
 
-if (import.meta.main) install();
+/** Has a broker leave the classes it has read, unless one did. */
+async function keepClasses(): Promise<void> {
+  if (existsSync(KAFKA_CLASSES)) return;
+  const own = `${KAFKA_CLASSES}-${process.pid}`;
+  const cluster = await KafkaCluster.start({ java: [`-XX:ArchiveClassesAtExit=${own}`] });
+  await Promise.all(cluster.brokers.map((broker) => broker.end()));
+  await cluster.stop();
+  if (existsSync(own)) renameSync(own, KAFKA_CLASSES);
+}
+
+install();
+await keepClasses();

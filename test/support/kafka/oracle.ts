@@ -1,9 +1,10 @@
-import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
-import { KAFKA_LIBRARIES } from './install.ts';
+import { kept } from '../kept.ts';
+import { javaFlags, KAFKA_LIBRARIES } from './java.ts';
 
 /** A record as Apache's own consumer reads it. */
 export interface KafkaRecord {
@@ -14,22 +15,15 @@ export interface KafkaRecord {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Apache's own clients, which share no code with ours, in a process of their own. */
+/** Apache's own clients, which share no code with ours, in a process of their own that starts when they are first asked. */
 export class KafkaOracle {
-  readonly #child: ChildProcessByStdio<Writable, Readable, null>;
-  readonly #lines: AsyncIterator<string>;
+  readonly #brokers: readonly string[];
+  #started: Running | null = null;
   #tail: Promise<unknown> = Promise.resolve();
 
-  /** @param properties of its clients */
-  constructor(properties: Readonly<Record<string, string>>) {
-    const source = join(import.meta.dirname, 'Oracle.java');
-    const options = Object.entries(properties).map(([name, value]) => `${name}=${value}`);
-    const flags = ['-Xmx128m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
-    this.#child = spawn('java', [...flags, '-cp', `${KAFKA_LIBRARIES}/*`, source, ...options], {
-      stdio: ['pipe', 'pipe', 'ignore'],
-    });
-    process.once('exit', this.#kill);
-    this.#lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
+  /** @param brokers the way in that tests do not break */
+  constructor(brokers: readonly string[]) {
+    this.#brokers = brokers;
   }
 
   async create(topic: string, partitions: number, replicas = 1, ...config: string[]): Promise<void> {
@@ -106,13 +100,22 @@ export class KafkaOracle {
 
   async stop(): Promise<void> {
     process.off('exit', this.#kill);
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    const exited = once(this.#child, 'exit');
+    const child = this.#started?.child;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, 'exit');
     this.#kill();
     await exited;
   }
 
-  readonly #kill = (): void => void this.#child.kill('SIGKILL');
+  readonly #kill = (): void => void this.#started?.child.kill('SIGKILL');
+
+  get #running(): Running {
+    if (this.#started === null) {
+      this.#started = run(this.#brokers);
+      process.once('exit', this.#kill);
+    }
+    return this.#started;
+  }
 
   /** One command at a time. */
   #ask(words: readonly string[]): Promise<string[]> {
@@ -122,19 +125,51 @@ export class KafkaOracle {
   }
 
   async #exchange(words: readonly string[]): Promise<string[]> {
-    this.#child.stdin.write(`${words.join(' ')}\n`);
+    const { child, lines: answers } = this.#running;
+    child.stdin.write(`${words.join(' ')}\n`);
     const lines: string[] = [];
     for (;;) {
-      const { done, value } = await this.#lines.next();
+      const { done, value } = await answers.next();
       if (done === true) throw new Error(`the oracle ended at: ${words[0]}`);
       if (value === '.') return lines;
       if (value.startsWith('! ')) lines.length = 0;
       lines.push(value);
       if (!value.startsWith('! ')) continue;
-      await this.#lines.next();
+      await answers.next();
       throw new Error(value.slice(2));
     }
   }
+}
+
+interface Running {
+  readonly child: ChildProcessByStdio<Writable, Readable, null>;
+  readonly lines: AsyncIterator<string>;
+}
+
+function run(brokers: readonly string[]): Running {
+  const options = [`bootstrap.servers=${brokers.join(',')}`, 'fetch.max.wait.ms=10'];
+  const child = spawn('java', [...javaFlags(compiled()), 'Oracle', ...options], {
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  return { child, lines: createInterface({ input: child.stdout })[Symbol.asyncIterator]() };
+}
+
+/** The folder of the program: to compile it takes ten times as long as to start it. */
+function compiled(): string {
+  return kept('kafka-oracle', (folder) => {
+    const source = join(import.meta.dirname, 'Oracle.java');
+    const args = [
+      '-J-XX:TieredStopAtLevel=1',
+      '-proc:none',
+      '-cp',
+      `${KAFKA_LIBRARIES}/*`,
+      '-d',
+      folder,
+      source,
+    ];
+    const { status, stderr } = spawnSync('javac', args, { encoding: 'utf8' });
+    if (status !== 0) throw new Error(`javac failed: ${stderr}`);
+  });
 }
 
 function encode(bytes: Buffer | null): string {

@@ -1,6 +1,6 @@
 import { connectionStringOf, containerAt, launchAzurite } from '../azurite.ts';
 import type { Emulator } from './emulators.ts';
-import { shared } from './server.ts';
+import { shared } from '../server.ts';
 
 export async function startAzureBlob(): Promise<Emulator> {
   const { url, stop } = await shared('azurite', launchAzurite);

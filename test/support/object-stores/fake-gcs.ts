@@ -3,7 +3,7 @@ import { type Lack, lacksProgram } from '../requirements.ts';
 import type { Emulator } from './emulators.ts';
 import { FAKE_GCS_SERVER } from './install.ts';
 import { startResumable } from './resumable.ts';
-import { type Server, shared, startServer } from './server.ts';
+import { type Server, shared, startServer } from '../server.ts';
 
 const NAME = 'fake-gcs-server';
 

@@ -2,7 +2,7 @@ import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { freePort } from '../free-port.ts';
 import { firstLack, lacksProgram, lacksWorking, type Lack } from '../requirements.ts';
 import { MOTO_PYTHON } from './install.ts';
-import { type Server, shared, startServer } from './server.ts';
+import { type Server, shared, startServer } from '../server.ts';
 import type { Emulator } from './emulators.ts';
 
 const OPTIONS = { region: 'us-east-1', forcePathStyle: true };

@@ -1,14 +1,16 @@
 import { createServer } from 'node:http';
-import { launchAzurite } from '../azurite.ts';
-import { listen } from '../listen.ts';
-import { launchFakeGcs } from './fake-gcs.ts';
-import { launchMoto } from './moto.ts';
+import { launchAzurite } from './azurite.ts';
+import { launchKafka } from './kafka/cluster.ts';
+import { listen } from './listen.ts';
+import { launchFakeGcs } from './object-stores/fake-gcs.ts';
+import { launchMoto } from './object-stores/moto.ts';
 import type { Server, SharedServer } from './server.ts';
 
 const PROGRAMS: Readonly<Record<SharedServer, () => Promise<Server>>> = {
   moto: launchMoto,
   azurite: launchAzurite,
   'fake-gcs': launchFakeGcs,
+  kafka: launchKafka,
 };
 
 /** Of Vitest's own process: starts each program when the first file asks for it (`shared`), and ends it with the run. */
