@@ -88,7 +88,11 @@ export class LineJudge {
       const receipt = receipts.of(id);
       const where = `${receipts.folder}/${id}.json`;
       if (receipt.state === 'under_way') continue;
-      if (receipt.state === 'missing') return ['receipt_missing', `erasure ${id} has no receipt: ${where}`];
+      if (receipt.state === 'missing')
+        return [
+          'receipt_missing',
+          `erasure ${id} has no receipt: ${where}; copy it from the receiver that erased`,
+        ];
       if (receipt.state === 'forged' || (signed && receipt.state === 'unsigned'))
         return ['receipt_forged', `${where} was changed after it was signed`];
       const says = receipt.items.some(

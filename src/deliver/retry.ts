@@ -14,7 +14,7 @@ export interface RetryOptions {
  */
 export function backoff(
   attempt: number,
-  { initial, max }: RetryOptions,
+  { initial, max }: Pick<RetryOptions, 'initial' | 'max'>,
   random: () => number = Math.random,
 ): number {
   const whole = Math.min(max, initial * 2 ** Math.min(attempt - 1, 30));

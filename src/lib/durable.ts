@@ -88,10 +88,13 @@ export async function openPlain(path: string, flags: number, mode = 0o640): Prom
     if (code === 'ENXIO') throw new NotFollowed(path, 'a FIFO or a socket');
     throw error;
   }
-  const stats = await handle.stat();
-  if (stats.isFile()) return handle;
-  await handle.close();
-  throw new NotFollowed(path, 'not a plain file');
+  try {
+    if ((await handle.stat()).isFile()) return handle;
+    throw new NotFollowed(path, 'not a plain file');
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
 }
 
 /** The text of a small file; null when there is none. @throws the system's error */

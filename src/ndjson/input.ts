@@ -14,6 +14,8 @@ export interface Input {
   readonly size: number | null;
   /** A chunk is valid until the next one is asked for. */
   readonly chunks: AsyncIterable<Buffer>;
+  /** Also of what was never read: nothing else closes that. Again it does nothing. */
+  close(): Promise<void>;
 }
 
 /**
@@ -25,7 +27,8 @@ export async function openFile(path: string): Promise<Input> {
   try {
     const stats = await handle.stat();
     if (stats.isDirectory()) throw new Error(`${path} is a folder`);
-    return { size: stats.isFile() ? stats.size : null, chunks: readAhead(handle) };
+    const size = stats.isFile() ? stats.size : null;
+    return { size, chunks: readAhead(handle), close: () => handle.close() };
   } catch (error) {
     await handle.close();
     throw error;

@@ -23,11 +23,13 @@ export class BodyReader {
   static async open(body: ObjectBody): Promise<BodyReader> {
     if ('bytes' in body) return new BodyReader(body, null);
     const handle = await openPlain(body.file, READ);
-    const reader = new BodyReader(body, handle);
-    const { size } = await handle.stat();
-    if (size === body.size) return reader;
-    await reader.close();
-    throw changed(body.file);
+    try {
+      if ((await handle.stat()).size !== body.size) throw changed(body.file);
+      return new BodyReader(body, handle);
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
   }
 
   /**

@@ -156,6 +156,7 @@ describe('an erasure counts only with its receipt', () => {
     rmSync(path);
     const [code, codes] = await found(verify(where));
     expect([code, codes]).toEqual([4, expect.arrayContaining(['receipt_missing'])]);
+    expect((await verify(where)).stdout).toContain('copy it from the receiver that erased');
     for (const instead of [
       text.replace(/"records_removed": \d+/, '"records_removed": 1'),
       readFileSync(join(receipts, `${other}.json`), 'utf8'),

@@ -1,3 +1,5 @@
+import { rmSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadCommand } from '../../src/cli/load/command.ts';
 import { run } from '../cli/run.ts';
@@ -9,6 +11,19 @@ import { until } from '../support/until.ts';
 import { inPostgres } from './support.ts';
 
 const lack = lacksPostgres();
+
+/** Stands where the server stood, and lets nobody in, so many times. */
+async function refused(server: Postgres, times: number): Promise<void> {
+  const socket = `${new URL(server.url).searchParams.get('host')}/.s.PGSQL.5432`;
+  rmSync(socket, { force: true });
+  let tries = 0;
+  const closed = createServer((client) => {
+    tries += 1;
+    client.destroy();
+  }).listen(socket);
+  await until(`${times} tries`, () => tries >= times);
+  closed.close();
+}
 
 test.skipIf(lack !== null)(
   `millrace load --follow loads what comes, waits for a database that is gone, and ends when it is told to${skipped(lack)}`,
@@ -31,6 +46,7 @@ test.skipIf(lack !== null)(
     await has(2);
     server.down();
     await archive(path, [mealEvent(3)]);
+    await refused(server, 5);
     server.up();
     await has(3);
     // The second of them came with the first event once more, in a file of another day. A round that has loaded a file just when
@@ -40,8 +56,15 @@ test.skipIf(lack !== null)(
       return files === '4';
     });
     stop.abort();
-    const { stdout, exit } = await following;
+    const { stdout, stderr, exit } = await following;
     expect(exit).toBe(0);
+    // Each time it waits longer, and not as long as another that lost the database at the same moment.
+    const pauses = Array.from(stderr.matchAll(/trying again in (\d+)ms/g), ([, ms]) => Number(ms));
+    expect(pauses.length).toBeGreaterThanOrEqual(5);
+    for (const [index, ms] of pauses.slice(0, 5).entries()) {
+      expect(ms, `after ${index + 1} failures`).toBeGreaterThanOrEqual(20 + 10 * 2 ** index);
+      expect(ms, `after ${index + 1} failures`).toBeLessThanOrEqual(20 + 20 * 2 ** index);
+    }
     const rounds = stdout
       .trim()
       .split('\n')

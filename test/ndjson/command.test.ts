@@ -5,9 +5,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ndjsonCommand } from '../../src/cli/ndjson/command.ts';
 import type { LocatedReject } from '../../src/ndjson/shape-text.ts';
+import { WorkFolder } from '../../src/lib/work-folder.ts';
 import { run } from '../cli/run.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
+import { openFiles } from '../support/open-files.ts';
 import { bulkDocument } from './documents.ts';
 import { referenceRows } from './reference.ts';
 
@@ -240,3 +242,14 @@ function untimed(rows: string): string {
   expect(rows.split(time)).toHaveLength(rows.split('\n').length);
   return rows.replaceAll(time, '');
 }
+
+test('a document that was opened and never read is closed', async () => {
+  const folder = await temporaryFolder();
+  const file = join(folder, 'document.json');
+  writeFileSync(file, among('{}'));
+  const out = join(folder, 'tables');
+  const owner = await WorkFolder.take(out);
+  await expect(run(ndjsonCommand, [file, '--table', 'meals', '--out', out])).rejects.toThrow('written by');
+  owner.release();
+  expect(openFiles()).not.toContain(file);
+});

@@ -1,7 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Command } from 'commander';
 import { EXIT, MillraceError } from '../../core/errors.ts';
-import { parseDuration } from '../../lib/units.ts';
+import { backoff } from '../../deliver/retry.ts';
+import { formatDuration, parseDuration } from '../../lib/units.ts';
 import type { LoadOptions, LoadSummary } from '../../load/options.ts';
 import { runLoad } from '../../load/run.ts';
 import type { LoadStore } from '../../load/store.ts';
@@ -46,6 +47,8 @@ or made no row.`;
 const STEP_BYTES = 64 * 1024 * 1024;
 /** Notes of each kind of thing are given once, and no more than so many. */
 const MOST_TOLD = 200;
+/** Milliseconds by which a round waits longer, at most, while the database is gone: all that load into it come back at once. */
+const LONGEST_BACKOFF = 60_000;
 
 interface Options extends KeyOptions, Omit<TablesFlags, 'config'> {
   readonly to: string;
@@ -128,17 +131,21 @@ async function round(target: Target, work: LoadOptions): Promise<LoadSummary> {
 
 async function follow(target: Target, work: LoadOptions, options: Options, io: Io): Promise<void> {
   const status = new StatusLine(io);
-  for (;;) {
-    await wait(options.every, undefined, { signal: io.signal }).catch(() => undefined);
+  let pause = options.every;
+  for (let failures = 0; ;) {
+    await wait(pause, undefined, { signal: io.signal }).catch(() => undefined);
     if (io.signal.aborted) return;
     try {
       const summary = await round(target, work);
+      [failures, pause] = [0, options.every];
       const { files, replaced } = summary;
       if (files > 0 || replaced > 0) report(summary, target, options, io);
     } catch (error) {
       // What passes by itself ends no load that has worked before.
       if (!(error instanceof MillraceError) || !error.retryable) throw error;
-      status.note(`${error.message}; trying again`);
+      failures += 1;
+      pause = options.every + Math.round(backoff(failures, { initial: options.every, max: LONGEST_BACKOFF }));
+      status.note(`${error.message}; trying again in ${formatDuration(pause)}`);
     }
   }
 }

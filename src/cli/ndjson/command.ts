@@ -88,11 +88,15 @@ export function ndjsonCommand(io: Io): Command {
     .addHelpText('after', HELP)
     .action(async (file: string, options: Options) => {
       const work = await prepare(file, options, io);
-      const { rejects } =
-        options.out === '-'
-          ? await toStdout(work, io)
-          : await owningFolder(options.out, () => toFolder(work, io));
-      io.setExit(rejects > 0 ? EXIT.partial : EXIT.done);
+      try {
+        const { rejects } =
+          options.out === '-'
+            ? await toStdout(work, io)
+            : await owningFolder(options.out, () => toFolder(work, io));
+        io.setExit(rejects > 0 ? EXIT.partial : EXIT.done);
+      } finally {
+        await work.input.close();
+      }
     });
   return addTablesOption(command);
 }
@@ -147,7 +151,7 @@ function valuesOf(
 }
 
 async function inputOf(file: string, io: Io): Promise<Input> {
-  if (file === '-') return { size: null, chunks: asBuffers(io.stdin) };
+  if (file === '-') return { size: null, chunks: asBuffers(io.stdin), close: () => Promise.resolve() };
   try {
     return await openFile(file);
   } catch (error) {

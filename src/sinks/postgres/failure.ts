@@ -53,9 +53,10 @@ export function resultOf(error: unknown, count: number): SendResult {
     : { status: 'retry', reason, sink: true };
 }
 
+/** What the system says can look the same, such as EPIPE; no class of SQLSTATE begins with an E. */
 function stateOf(error: unknown): string | null {
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return null;
-  return /^[0-9A-Z]{5}$/.test(error.code) ? error.code : null;
+  return /^(?!E)[0-9A-Z]{5}$/.test(error.code) ? error.code : null;
 }
 
 /** Of a host with several addresses the driver says what went wrong with each. */
