@@ -50,24 +50,23 @@ export function serve(container: Container, state: PeerState): void {
     answers.set(connection, links.set(address, sender));
   });
 
-  container.on('message', (context: MessageContext) => {
-    const { receiver, delivery, connection, message, format = 0 } = context;
+  container.on('message', (context: Arrival) => {
+    const { receiver, delivery, connection, message } = context;
     const node = nodes.get(receiver);
     if (node?.kind === 'request') {
       delivery.accept();
       const to = answers.get(connection)?.get(receiver.target.address);
       to?.send(answerRequest(message as rhea.Message, state.hubs, state.faults));
-    } else if (node?.kind === 'publish') {
-      const bytes = Buffer.isBuffer(message) ? message : rhea.message.encode(message);
-      publish(node.hub, node.partition, bytes, format === BATCH_FORMAT, delivery, connection, state);
-    }
+      // What was on its way when the peer closed the link is nobody's.
+    } else if (node?.kind === 'publish' && receiver.is_open()) publish(node, context, state);
   });
   container.on('error', ignore);
   for (const event of ['connection_error', 'session_error', 'sender_error', 'receiver_error', 'disconnected'])
     container.on(event, ignore);
 }
 
-interface MessageContext {
+/** A message that has come in. */
+interface Arrival {
   readonly receiver: Receiver;
   readonly connection: Connection;
   readonly delivery: Delivery;
@@ -76,20 +75,18 @@ interface MessageContext {
 }
 
 function publish(
-  hub: Hub,
-  partition: number | null,
-  bytes: Buffer,
-  batch: boolean,
-  delivery: Delivery,
-  connection: Connection,
+  { hub, partition }: Node & { kind: 'publish' },
+  { receiver, connection, delivery, message, format }: Arrival,
   state: PeerState,
 ): void {
+  const bytes = Buffer.isBuffer(message) ? message : rhea.message.encode(message);
   if (bytes.length > state.maxMessageBytes) return refuse(delivery, TOO_LARGE);
   const store = (): void => {
     const { annotations, messages } = splitBatch(bytes);
     const notes = annotations === null ? {} : (rhea.message.decode(annotations).message_annotations ?? {});
     const key: unknown = notes['x-opt-partition-key'];
-    hub.add(batch ? messages : [bytes], typeof key === 'string' ? key : null, partition, state.now());
+    const own = format === BATCH_FORMAT ? messages : [bytes];
+    hub.add(own, typeof key === 'string' ? key : null, partition, state.now());
   };
   const fault = state.faults.onBatch(hub.name, bytes);
   switch (fault?.kind) {
@@ -106,9 +103,16 @@ function publish(
       return refuse(delivery, TOO_LARGE);
     case 'reject':
       return refuse(delivery, { condition: fault.condition, description: fault.description ?? 'refused' });
+    case 'release':
+      return answerApart(delivery, () => delivery.release());
+    case 'modify':
+      return answerApart(delivery, () => delivery.modified({ delivery_failed: true }));
     case 'hang':
       if (fault.stored === true) store();
       return;
+    case 'detach':
+      if (fault.stored === true) store();
+      return receiver.close(DETACHED);
     case 'drop':
       if (fault.stored !== false) store();
       cutOff((connection as unknown as { socket: Socket }).socket);
@@ -219,13 +223,22 @@ const SERVER_BUSY = {
     'The request was terminated because the entity is being throttled. Wait 4 seconds and try again.',
 };
 
+const DETACHED = {
+  condition: 'amqp:link:detach-forced',
+  description: 'The link is force detached by the broker.',
+};
+
+function refuse(delivery: Delivery, error: Refusal): void {
+  answerApart(delivery, () => delivery.reject(error));
+}
+
 /**
  * In a frame of its own. rhea joins the answers of one turn into one frame for a range, and takes no notice when the second
  * one is another than the first: what is refused would be reported as taken, or the other way round.
  */
-function refuse(delivery: Delivery, error: Refusal): void {
+function answerApart(delivery: Delivery, answer: () => void): void {
   writeAnswers(delivery);
-  delivery.reject(error);
+  answer();
   writeAnswers(delivery);
 }
 

@@ -1,8 +1,10 @@
 /**
- * What can go wrong with a batch that has come in. Except for `drop`, `latency` and a `hang` that says so, the batch is
- * not stored.
+ * What can go wrong with a batch that has come in. Except for `drop`, `latency`, and a `hang` or `detach` that says so, the
+ * batch is not stored.
  * - `server-busy`, `size-exceeded`: the service's own rejections
  * - `reject`: any other AMQP condition
+ * - `release`, `modify`: not taken, with AMQP's other outcomes for that
+ * - `detach`: the link is closed before the batch is confirmed
  * - `drop`: the connection is cut before the batch is confirmed; the batch is stored unless `stored` is false
  * - `hang`: neither confirmed nor rejected, for ever
  * - `latency`: stored at once, confirmed after `ms`
@@ -11,6 +13,8 @@ type BatchFault =
   | { readonly kind: 'server-busy' }
   | { readonly kind: 'size-exceeded' }
   | { readonly kind: 'reject'; readonly condition: string; readonly description?: string }
+  | { readonly kind: 'release' | 'modify' }
+  | { readonly kind: 'detach'; readonly stored?: boolean }
   | { readonly kind: 'drop'; readonly stored?: boolean }
   | { readonly kind: 'hang'; readonly stored?: boolean }
   | { readonly kind: 'latency'; readonly ms: number };
@@ -44,10 +48,11 @@ interface Entry {
 export class Faults {
   #entries: Entry[] = [];
 
-  inject(fault: Fault): InjectedFault {
+  /** @param place among those there are; the last one when left out */
+  inject(fault: Fault, place = this.#entries.length): InjectedFault {
     const { promise, resolve } = Promise.withResolvers<void>();
     const entry = { fault, left: fault.times ?? Infinity, strikes: 0, strike: resolve };
-    this.#entries.push(entry);
+    this.#entries = this.#entries.toSpliced(place, 0, entry);
     return {
       struck: promise,
       get strikes() {
