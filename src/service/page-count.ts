@@ -15,11 +15,22 @@ const BEHIND_END: ReadonlySet<ServiceErrorCode> = new Set([
 export class PageCount {
   /** Items that came. */
   seen = 0;
-  /** After the end: why the list may not be whole, or null. */
-  problem: string | null = null;
+  #problem: string | null = null;
   readonly #pages = new Set<string>();
   #last = '';
   #said: number | null = null;
+  #most = 0;
+
+  /** The most that the service has said there are; 0 where what it says cannot be all. */
+  get most(): number {
+    return this.#most;
+  }
+
+  /** After the end: why the list may not be whole, or null. */
+  get problem(): string | null {
+    if (this.#problem !== null || this.seen >= this.#most) return this.#problem;
+    return `the service said that there were ${this.#most}, and listed ${this.seen}: some went meanwhile, and others may have been passed over`;
+  }
 
   /** Asks for a page. @returns null where an error says no more than that there is none behind the last */
   async next<T>(page: () => Promise<T>): Promise<T | null> {
@@ -42,9 +53,11 @@ export class PageCount {
    */
   add(items: readonly unknown[], total: unknown, full: number): PageStep {
     this.#said = typeof total === 'number' ? total : null;
+    // A number that is not above the page's own may be of that page.
+    if (this.#said !== null && this.#said > items.length) this.#most = Math.max(this.#most, this.#said);
     if (items.length === 0) {
       if (this.#said !== null && !this.#hasAll)
-        this.problem = `the service says that there are ${this.#said}, and listed ${this.seen}`;
+        this.#problem = `the service says that there are ${this.#said}, and listed ${this.seen}`;
       return 'last';
     }
     const page = hash('sha256', JSON.stringify(items));
@@ -52,7 +65,7 @@ export class PageCount {
       // Some services answer a page behind the end with the last one.
       const isBehindEnd = page === this.#last && (this.#hasAll || this.#said === null);
       if (!isBehindEnd || (this.#pages.size === 1 && !this.#hasAll))
-        this.problem = `the service listed the same page twice; ${this.seen} came before`;
+        this.#problem = `the service listed the same page twice; ${this.seen} came before`;
       return 'repeated';
     }
     this.#pages.add(page);

@@ -51,15 +51,17 @@ export abstract class Group {
     return this.readList<CursorPage<T>>(call, 'data');
   }
 
-  /** Every item, page after page. A cursor that comes back unchanged ends it with an error, not in a circle. */
+  /** Every item, page after page. A cursor that leads back ends it with an error, not in a circle. */
   protected async *everyItem<T>(call: Call): AsyncGenerator<T> {
+    const followed = new Set<string>();
     for (let cursor: string | undefined; ;) {
       const page = await this.readPage<T>({ ...call, query: { ...call.query, next_cursor: cursor } });
       yield* page.data;
       const next = page.next_cursor ?? undefined;
       if (next === undefined || next === '') return;
-      if (next === cursor)
-        throw malformed(this.transport.operation(call), 'the next cursor is the one that was sent', null);
+      if (followed.has(next))
+        throw malformed(this.transport.operation(call), `the cursor ${next} leads back`, null);
+      followed.add(next);
       cursor = next;
     }
   }

@@ -4,6 +4,9 @@ import { PageCount, type PageStep } from './page-count.ts';
 import { Group, type Unknown } from './shape.ts';
 import { malformed, type Call } from './transport.ts';
 
+/** Times that a list is read which changes meanwhile. */
+const PASSES = 3;
+
 export interface User extends Unknown {
   readonly user_id: string;
   /** Free text chosen by the team. */
@@ -44,25 +47,39 @@ export class Users extends Group {
   }
 
   /**
-   * Every user, page after page. Users that come or go meanwhile can be seen twice or not at all.
+   * Every user, page after page, once. Who comes or goes meanwhile moves others to pages that were read before, so a list that has fewer
+   * users than the service says is read again.
    * @throws ServiceError answer_malformed at the end, when the service listed fewer than it says it has
    */
   async *all(
     { pageSize = 100 }: { readonly pageSize?: number } = {},
     options: CallOptions = {},
   ): AsyncGenerator<User> {
-    const pages = new PageCount();
-    for (let step: PageStep = 'more'; step === 'more';) {
-      const query = { offset: pages.seen, limit: pageSize };
-      const page = await pages.next(() => this.list(query, options));
-      if (page === null) break;
-      const { users, total, limit = pageSize } = page;
-      step = pages.add(users, total, limit);
-      if (step !== 'repeated') yield* users;
-    }
-    if (pages.problem !== null) {
+    const given = new Set<string>();
+    for (let pass = 1; ; pass += 1) {
+      const pages = new PageCount();
+      const listed = new Set<string>();
+      for (let step: PageStep = 'more'; step === 'more';) {
+        const query = { offset: pages.seen, limit: pageSize };
+        const page = await pages.next(() => this.list(query, options));
+        if (page === null) break;
+        const { users, total, limit = pageSize } = page;
+        step = pages.add(users, total, limit);
+        if (step === 'repeated') break;
+        for (const user of users) {
+          listed.add(user.user_id);
+          if (given.has(user.user_id)) continue;
+          given.add(user.user_id);
+          yield user;
+        }
+      }
+      if (pages.problem === null && listed.size >= pages.most) return;
+      if (pass < PASSES) continue;
       const operation = this.transport.operation({ method: 'GET', path: 'listUsers' });
-      throw malformed(operation, `${pages.problem}; run it again, or name the users`, null);
+      const reason =
+        pages.problem ??
+        `the service says that there are ${pages.most}, and listed ${listed.size} different ones`;
+      throw malformed(operation, `${reason}; run it again, or name the users`, null);
     }
   }
 

@@ -29,7 +29,7 @@ async function answering(answer: (url: URL) => string | null): Promise<Record<st
 /** Orders by page; what is behind the last has none, or the last again. */
 function ordersOf(
   pages: readonly (readonly string[])[],
-  said: number | null | 'of the page',
+  said: number | null | 'of the page' | readonly number[],
   isClamped = false,
 ) {
   return ({ searchParams }: URL): string => {
@@ -37,7 +37,8 @@ function ordersOf(
     const orders = (pages[Number(searchParams.get('page')) - 1] ?? behind ?? []).map((order) => ({
       id: order,
     }));
-    const total = said === 'of the page' ? orders.length : said;
+    const number = Number(searchParams.get('page'));
+    const total = said === 'of the page' ? orders.length : Array.isArray(said) ? said[number - 1] : said;
     return JSON.stringify({ orders, total, page: Number(searchParams.get('page')), size: 100 });
   };
 }
@@ -59,11 +60,18 @@ test.each([
   ['half a page', [idsOf(0, 100), idsOf(100, 110)], 120, 110, 'there are 120, and listed 110'],
   ['a million that it does not have', [idsOf(0, 100), idsOf(100, 120)], 1e6, 120, 'and listed 120'],
   ['the same page again', [idsOf(0, 100), idsOf(0, 100)], 120, 100, 'the same page twice'],
+  [
+    'one less on its second page, as one of the first has gone',
+    [idsOf(0, 100), idsOf(101, 120)],
+    [120, 119],
+    119,
+    'some went meanwhile',
+  ],
 ] as const)('orders of a service that lists %s', async (_, pages, total, rows, problem) => {
   const [out, env] = [await temporaryFolder(), await answering(ordersOf(pages, total))];
   const ended = await run(out, env, 'pull', 'orders');
   const found = lines(join(out, 'orders.ndjson')).map((row) => row['id']);
-  expect(found).toEqual(idsOf(0, rows));
+  expect(found).toEqual([...new Set<string>(pages.flat())].slice(0, rows));
   expect(ended.code).toBe(problem === null ? 0 : 3);
   const incomplete = problem === null ? [] : [expect.stringContaining(problem)];
   expect(lastLine(ended)).toMatchObject({ ok: problem === null, incomplete });
@@ -107,6 +115,40 @@ test('users are all of them, or the backfill of all users does not begin', async
   total = 20;
   const short = await backfill();
   expect([short.code, short.stderr]).toEqual([1, expect.stringContaining('there are 20, and listed 12')]);
+});
+
+test.each([
+  ['one of the first page goes', (users: string[]) => void users.shift()],
+  ['one goes, and another comes in front', (users: string[]) => users.splice(0, 2, id(99))],
+  ['one comes in front', (users: string[]) => void users.unshift(id(99))],
+])('no user is passed over when %s while the list is read', async (_, change) => {
+  const users = idsOf(1, 13);
+  let pages = 0;
+  const env = await answering(({ pathname, searchParams }) => {
+    if (pathname.startsWith('/v2/summary/meal/')) return '{"meals":[]}';
+    const offset = Number(searchParams.get('offset'));
+    const page = users.slice(offset, offset + 5).map((user_id) => ({ user_id }));
+    const answer = JSON.stringify({ users: page, total: users.length, limit: 5 });
+    if ((pages += 1) === 1) change(users);
+    return answer;
+  });
+  const out = await temporaryFolder();
+  expect((await run(out, env, 'backfill', '--since', '2026-01-01', '--all-users')).code).toBe(0);
+  const asked = new Set(lines(join(out, '_backfill.ndjson')).map((row) => row['user_id']));
+  expect(users.filter((user) => !asked.has(user))).toEqual([]);
+});
+
+test('cursors that lead round in a circle of two end a list with an error', async () => {
+  const env = await answering(({ searchParams }) => {
+    const next = searchParams.get('next_cursor') === 'there' ? 'back' : 'there';
+    return JSON.stringify({ data: [{ status: 'success' }], next_cursor: next });
+  });
+  const service = new ServiceClient({ baseUrl: env['MILLRACE_SERVICE_BASE_URL'] ?? '', apiKey: 'made-up' });
+  const read = async (): Promise<void> => {
+    let items = 0;
+    for await (const _ of service.bulk.ops()) if ((items += 1) > 10) throw new Error('it goes round');
+  };
+  await expect(read()).rejects.toThrow('leads back');
 });
 
 test('an answer without a byte does not say that there are no meals', async () => {
