@@ -116,6 +116,14 @@ describe('event-hubs sink in trouble', () => {
       });
   });
 
+  it('tells what a hub has said in its own words', () => {
+    const said = Object.assign(Object.create({ description: 'The link was detached.' }) as object, {
+      value: [],
+    });
+    expect(toFailure(said)).toEqual({ kind: 'lost', reason: 'The link was detached.' });
+    expect(toFailure('gone')).toEqual({ kind: 'lost', reason: 'gone' });
+  });
+
   it('fault 12: being throttled again and again never makes a dead letter', async () => {
     const subject = await startDelivering();
     subject.peer.inject({ kind: 'server-busy', times: 20 });

@@ -102,6 +102,26 @@ describe('event-hubs source with checkpoints in blob storage', () => {
     expect(since.filter((id) => range(40, 80).has(id)).toSorted()).toEqual([...range(40, 80)].toSorted());
   });
 
+  it('a worker that is told of another while it lets go of a partition reads on with the others', async () => {
+    const parts = await openParts();
+    const { peer, container } = parts;
+    const first = await work(parts);
+    await until('one worker to have every partition', () => shared(peer, 4));
+    peer.inject({ kind: 'stolen', times: 1 });
+    // Somebody else, who claims it once and reads nothing.
+    const claim = container.getBlobClient('127.0.0.1/events/$default/ownership/3');
+    await claim.setMetadata({ ownerid: 'another' });
+    const left = (): unknown[] =>
+      first.lines
+        .filter(({ message }) => message === 'partition left')
+        .map(({ fields }) => fields['partition']);
+    await until('the partition to be left', () => left().length > 0);
+    await until('its claim to lapse', () => shared(peer, 4));
+    await publish(peer, 0, 40);
+    await until('40 messages', () => allOf(first).size === 40);
+    expect(left()).toEqual(['3']);
+  });
+
   it('continues behind the checkpoints, which lie where the SDKs of other languages look for them', async () => {
     const parts = await openParts();
     const { peer, container } = parts;

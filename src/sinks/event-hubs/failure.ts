@@ -1,4 +1,5 @@
 import { messageOf } from '../../core/errors.ts';
+import { isRecord } from '../../lib/is-record.ts';
 import { STOPPED_FAILURE, type Failure } from '../failure.ts';
 
 /** Milliseconds the service wants to be left alone after it answered that it is busy. */
@@ -33,13 +34,19 @@ export function toFailure(error: unknown): Failure {
   }
   const last = errors.at(-1);
   if (last?.name === 'AbortError') return STOPPED_FAILURE;
-  return { kind: 'lost', reason: clean(messageOf(last ?? error)) };
+  return { kind: 'lost', reason: clean(last === undefined ? saidBy(error) : last.message) };
 }
 
 /** After retries of its own the SDK throws all errors in one. */
 function flatten(error: unknown): Error[] {
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.flatMap(flatten);
   return error instanceof Error ? [error] : [];
+}
+
+/** Of a link that could not be closed the SDK hands on the hub's own words, which are no Error. */
+function saidBy(error: unknown): string {
+  const said = isRecord(error) ? error['description'] : null;
+  return typeof said === 'string' ? said : messageOf(error);
 }
 
 /** Some of the SDK's messages quote the connection string. */

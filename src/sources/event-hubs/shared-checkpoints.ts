@@ -13,8 +13,9 @@ import { BEGINNING, type Checkpoints } from './checkpoints.ts';
 
 /** Milliseconds between two checkpoints of a partition: each is a request that is paid for, and batches can be small. */
 const NOTE_EVERY = 1000;
-/** What the SDK answers, and is told, when another worker reads the partition now. */
+/** What the SDK answers, and is told, when another worker reads the partition now; and how the hub says it. */
 const TAKEN_AWAY = 'ReceiverDisconnectedError';
+const STOLEN = 'amqp:link:stolen';
 
 /**
  * Several workers share the partitions. The SDK balances them: each worker claims its part in a store that all can see,
@@ -49,7 +50,6 @@ export class SharedCheckpoints implements Checkpoints {
   subscribe(
     ...[client, { processEvents, processError }, how]: Parameters<Checkpoints['subscribe']>
   ): Promise<readonly Subscription[]> {
-    const { name, log } = this.#context;
     const subscription = client.subscribe(
       {
         processEvents: async (events, context) => {
@@ -59,19 +59,13 @@ export class SharedCheckpoints implements Checkpoints {
           else await processEvents(events, context);
         },
         processError: async (error, context) => {
-          if (!isTakenAway(error)) await processError(error, context);
+          // Said while we let go of it: the SDK takes that for a failed close, and says no more.
+          if (isStolen(error)) this.#left(context, 'OwnershipLost');
+          else if (!isTakenAway(error)) await processError(error, context);
         },
         processInitialize: async ({ partitionId: partition }) =>
-          log.info({ source: name, partition }, 'partition taken'),
-        processClose: async (reason: string, context) => {
-          const { partitionId: partition } = context;
-          log.info({ source: name, partition, reason }, 'partition left');
-          if (reason === 'OwnershipLost') {
-            this.#takenAway.add(context);
-            this.#taken.delete(context);
-            this.store.leave(partition);
-          }
-        },
+          this.#context.log.info({ source: this.#context.name, partition }, 'partition taken'),
+        processClose: async (reason, context) => this.#left(context, reason),
       },
       { ...how, startPosition: { offset: BEGINNING } },
     );
@@ -87,6 +81,16 @@ export class SharedCheckpoints implements Checkpoints {
 
   async finish(): Promise<void> {
     await Promise.allSettled(Array.from(this.#taken.keys(), (context) => this.#note(context)));
+  }
+
+  #left(context: PartitionContext, reason: string): void {
+    const { name, log } = this.#context;
+    const { partitionId: partition } = context;
+    log.info({ source: name, partition, reason }, 'partition left');
+    if (reason !== 'OwnershipLost') return;
+    this.#takenAway.add(context);
+    this.#taken.delete(context);
+    this.store.leave(partition);
   }
 
   async #note(context: PartitionContext): Promise<void> {
@@ -113,4 +117,8 @@ function takenAway(): Error {
 
 function isTakenAway(error: Error): boolean {
   return 'code' in error && error.code === TAKEN_AWAY;
+}
+
+function isStolen(error: Error): boolean {
+  return 'condition' in error && error.condition === STOLEN;
 }

@@ -45,7 +45,7 @@ export function serve(container: Container, state: PeerState): void {
     if (node === null || node.kind === 'publish') return notFound(sender, address);
     sender.set_source({ address });
     sender.set_target(sender.target ?? {});
-    if (node.kind === 'read') return read(sender, node.hub, node.partition);
+    if (node.kind === 'read') return read(sender, node, state.faults);
     const links = answers.get(connection) ?? new Map<string, Sender>();
     answers.set(connection, links.set(address, sender));
   });
@@ -120,7 +120,7 @@ function publish(
 }
 
 /** A reader with an owner level has its partition for itself: one that comes later with the same level takes it away. */
-function read(sender: Sender, hub: Hub, index: number): void {
+function read(sender: Sender, { hub, partition: index }: Node & { kind: 'read' }, faults: Faults): void {
   const level = ownerLevelOf(sender);
   const others = hub.partitions[index]?.links ?? new Map<Sender, number | null>();
   for (const other of others.values())
@@ -132,7 +132,10 @@ function read(sender: Sender, hub: Hub, index: number): void {
     others.delete(sender);
     stop();
   };
-  sender.on('sender_close', gone);
+  sender.on('sender_close', () => {
+    gone();
+    if (faults.onClose(hub.name)) sender.close(stolen(level ?? 0));
+  });
   sender.connection.on('disconnected', gone);
 }
 

@@ -19,8 +19,11 @@ type BatchFault =
   | { readonly kind: 'hang'; readonly stored?: boolean }
   | { readonly kind: 'latency'; readonly ms: number };
 
-/** `unauthorized`: tokens are refused, which ends attempts to open a link. */
-export type Fault = (BatchFault | { readonly kind: 'unauthorized' }) & {
+/**
+ * - `unauthorized`: tokens are refused, which ends attempts to open a link
+ * - `stolen`: a reader that closes its link is told that another one has taken it, as if both were said at once
+ */
+export type Fault = (BatchFault | { readonly kind: 'unauthorized' } | { readonly kind: 'stolen' }) & {
   /** Only this hub; all when left out. */
   readonly hub?: string;
   /** How often it strikes; until it is lifted when left out. */
@@ -65,7 +68,8 @@ export class Faults {
   onBatch(hub: string, batch: Buffer): BatchFault | null {
     for (const entry of this.#entries) {
       const { fault } = entry;
-      if (fault.kind === 'unauthorized' || (fault.hub ?? hub) !== hub) continue;
+      if (fault.kind === 'unauthorized' || fault.kind === 'stolen') continue;
+      if ((fault.hub ?? hub) !== hub) continue;
       if (fault.containing !== undefined && !batch.includes(fault.containing)) continue;
       this.#strike(entry);
       return fault;
@@ -75,13 +79,20 @@ export class Faults {
 
   /** @param audience what a token is asked for, such as `sb://127.0.0.1/events` */
   onToken(audience: string): boolean {
+    return this.#strikes('unauthorized', (hub) => audience.includes(`/${hub}`));
+  }
+
+  /** A reader closes its link. */
+  onClose(hub: string): boolean {
+    return this.#strikes('stolen', (name) => name === hub);
+  }
+
+  #strikes(kind: Fault['kind'], isFor: (hub: string) => boolean): boolean {
     const entry = this.#entries.find(
-      ({ fault: { kind, hub } }) =>
-        kind === 'unauthorized' && (hub === undefined || audience.includes(`/${hub}`)),
+      ({ fault }) => fault.kind === kind && (fault.hub === undefined || isFor(fault.hub)),
     );
-    if (entry === undefined) return false;
-    this.#strike(entry);
-    return true;
+    if (entry !== undefined) this.#strike(entry);
+    return entry !== undefined;
   }
 
   #strike(entry: Entry): void {
