@@ -7,8 +7,10 @@ import { startAmqpPeer } from '../support/amqp-peer/peer.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { blocksOf } from '../support/markdown.ts';
 import { ROOT } from '../support/millrace.ts';
+import { packProject } from '../support/packed.ts';
 import { lacksPubSubEmulator, startPubSubEmulator } from '../support/pubsub-emulator.ts';
 import { firstLack, lacksProgram, skipped } from '../support/requirements.ts';
+import { shared } from '../support/server.ts';
 import { quoted, shellPlace, writeShim, type ShellPlace } from '../support/shell.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
@@ -32,21 +34,24 @@ async function clone(): Promise<ShellPlace> {
   const prefix = `${folder}-global`;
   await linkPackages(prefix);
   const place = await shellPlace(folder, join(prefix, 'node_modules/millrace/dist/main.js'));
-  writeShim(place.bin, 'npm', npm(prefix));
+  const tarball = await shared('package', packProject);
+  onTestFinished(tarball.stop);
+  writeShim(place.bin, 'npm', npm(prefix, tarball.url));
   return place;
 }
 
 /**
  * npm without its registry: `ci` takes this checkout's packages, and `install --global` lays the packed package out
- * beside them. Whether the tests pass is not asked again in here.
+ * beside them. Whether the tests pass is not asked again in here, nor is it packed again.
  */
-function npm(prefix: string): string {
+function npm(prefix: string, tarball: string): string {
   const [from, to] = [quoted(join(ROOT, 'node_modules')), quoted(join(prefix, 'node_modules'))];
   const real = (process.env['PATH'] ?? '').split(':').find((folder) => existsSync(join(folder, 'npm')));
   return `
 case "$1" in
   ci) ln -sfn ${from} node_modules ;;
   test) ;;
+  pack) cp ${quoted(tarball)} . ;;
   install) tar -xzf "$3" -C ${to} && mv ${to}/package ${to}/millrace ;;
   *) npm_config_offline=true npm_config_update_notifier=false exec ${quoted(join(real ?? '', 'npm'))} "$@" ;;
 esac`;

@@ -8,28 +8,14 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { childEnvironment, millraceProcess, ROOT, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { packProject } from '../support/packed.ts';
 import { lacksProgram, skipped } from '../support/requirements.ts';
+import { shared, type Server } from '../support/server.ts';
 import { postSigned } from '../support/signed-events.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
 const run = promisify(execFile);
-
-/** Packs the project, from a copy, so that nobody's `dist` is in the way. @returns the tarball */
-async function packed(folder: string): Promise<string> {
-  const copy = join(folder, 'copy');
-  await mkdir(copy);
-  for (const name of await readdir(ROOT)) {
-    if (['.git', 'node_modules', 'dist', 'data', 'test'].includes(name)) continue;
-    await cp(join(ROOT, name), join(copy, name), { recursive: true });
-  }
-  await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
-  const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], {
-    cwd: copy,
-    env: childEnvironment({ npm_config_offline: 'true', npm_config_update_notifier: 'false' }),
-  });
-  return join(folder, packedName(stdout));
-}
 
 /**
  * Lays the package out as an install does, with this checkout's own dependencies: the registry takes no part in it.
@@ -62,30 +48,27 @@ async function withoutOptional(): Promise<string[]> {
   });
 }
 
-/** npm prints what the prepack script prints, and then its JSON. */
-function packedName(output: string): string {
-  const found = /"filename":\s*"([^"]+\.tgz)"/.exec(output)?.[1];
-  if (found === undefined) throw new Error(`npm pack named no file:\n${output}`);
-  return found;
-}
-
 const lack = lacksProgram('npm') ?? lacksProgram('tar');
 let folder = '';
 let installed = '';
 let filesOnly = '';
+let tarball: Server;
 beforeAll(async () => {
   if (lack !== null) return;
   folder = await mkdtemp(join(tmpdir(), 'millrace-packed-'));
-  const tarball = await packed(folder);
+  tarball = await shared('package', packProject);
   const all = await readdir(join(ROOT, 'node_modules'));
   const dependencies = all.filter((name) => !name.startsWith('.'));
-  installed = await install(tarball, { to: join(folder, 'installed'), dependencies });
-  filesOnly = await install(tarball, {
+  installed = await install(tarball.url, { to: join(folder, 'installed'), dependencies });
+  filesOnly = await install(tarball.url, {
     to: join(folder, 'files-only'),
     dependencies: await withoutOptional(),
   });
 }, 300_000);
-afterAll(() => rm(folder, { recursive: true, force: true }));
+afterAll(async () => {
+  await tarball.stop();
+  await rm(folder, { recursive: true, force: true });
+});
 
 const programIn = (place: string) =>
   [process.execPath, join(place, 'node_modules/millrace/dist/main.js')] as const;

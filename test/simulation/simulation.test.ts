@@ -36,13 +36,18 @@ test('the same seed gives the same history, and another gives another', async ()
   expect(other?.stdout).not.toBe(one?.stdout);
 }, 90_000);
 
-/** Histories in which a defect has to show; most show in the first few. */
+/** Histories in which a defect has to show; it does in the first of these seeds. */
 const PATIENCE = '60';
 
-test.each(['answer before sync', 'cursor before file', 'rename without directory sync'])(
+test.each([
+  ['answer before sync', '11'],
+  ['cursor before file', '10'],
+  ['rename without directory sync', '6'],
+])(
   'simulated histories find a receiver with the defect "%s"',
-  async (defect) => {
-    const { code, stdout } = await simulate('--histories', PATIENCE, '--jobs', '1', '--defect', defect);
+  async (defect, seed) => {
+    const tries = ['--seed', seed, '--histories', PATIENCE, '--jobs', '1'];
+    const { code, stdout } = await simulate(...tries, '--defect', defect);
     expect(code, stdout).toBe(1);
     expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toMatchObject({
       failed: [expect.any(Number)],

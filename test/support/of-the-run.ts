@@ -4,6 +4,7 @@ import { launchKafka } from './kafka/cluster.ts';
 import { listen } from './listen.ts';
 import { launchFakeGcs } from './object-stores/fake-gcs.ts';
 import { launchMoto } from './object-stores/moto.ts';
+import { packProject } from './packed.ts';
 import type { Server, SharedServer } from './server.ts';
 
 const PROGRAMS: Readonly<Record<SharedServer, () => Promise<Server>>> = {
@@ -11,6 +12,7 @@ const PROGRAMS: Readonly<Record<SharedServer, () => Promise<Server>>> = {
   azurite: launchAzurite,
   'fake-gcs': launchFakeGcs,
   kafka: launchKafka,
+  package: packProject,
 };
 
 /** Of Vitest's own process: starts each program when the first file asks for it (`shared`), and ends it with the run. */

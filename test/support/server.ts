@@ -4,13 +4,13 @@ import { until } from './until.ts';
 import { isRunning, listens } from './child-server.ts';
 
 export interface Server {
-  /** `http://127.0.0.1:port`; of Kafka what `launchKafka` says */
+  /** `http://127.0.0.1:port`; of Kafka what `launchKafka` says, of the package its file */
   readonly url: string;
   stop(): Promise<void>;
 }
 
 /** Programs that serve all files of a run, each with buckets or topics of its own: their start takes longer than most tests. */
-export type SharedServer = 'moto' | 'azurite' | 'fake-gcs' | 'kafka';
+export type SharedServer = 'moto' | 'azurite' | 'fake-gcs' | 'kafka' | 'package';
 
 /** The run's own one; outside of a run, such as in a bench, one for the caller alone. */
 export async function shared(name: SharedServer, launch: () => Promise<Server>): Promise<Server> {
