@@ -4,7 +4,15 @@ import { hashedId } from '../core/hashed-id.ts';
 import type { JournalAccount } from '../core/journal.ts';
 import { getOrMake } from '../lib/get-or-make.ts';
 import { TextGroups } from '../lib/text-groups.ts';
-import { IdCounter, STATES, type IdCounts, type Mark, type State, type Statement } from './id-counter.ts';
+import {
+  IdCounter,
+  SLOTS,
+  STATES,
+  type IdCounts,
+  type Mark,
+  type State,
+  type Statement,
+} from './id-counter.ts';
 
 /**
  * What journal and files say of millions of events, compared id by id: each statement is a number beside an id, and ids are
@@ -54,12 +62,14 @@ export class EventIds {
     this.#add(id, this.#number(`${mark}/${at}`, { kind: 'mark', sink: at, mark }));
   }
 
-  /** Takes the ids of the records in a sink's files. */
-  finder(sink: string): (id: string) => void {
+  /** Takes the ids and times of receipt of the records in a sink's files. */
+  finder(sink: string): (id: string, receivedAt: string) => void {
     const at = this.#sink(sink);
-    const number = this.#number(`found/${at}`, { kind: 'found', sink: at });
-    return (id) => {
-      this.#add(id, number);
+    const numbers = Array.from({ length: SLOTS }, (_, slot) =>
+      this.#number(`found/${at}/${slot}`, { kind: 'found', sink: at, slot }),
+    );
+    return (id, receivedAt) => {
+      this.#add(id, numbers[slotOf(receivedAt)] ?? 0);
       this.#meet(id);
     };
   }
@@ -122,6 +132,13 @@ export class EventIds {
 interface Step {
   number: number | null;
   readonly next: Map<number, Step>;
+}
+
+/** A hash: it is made for each record there is. */
+function slotOf(time: string): number {
+  let hash = 0;
+  for (let at = 0; at < time.length; at += 1) hash = (Math.imul(hash, 31) + time.charCodeAt(at)) | 0;
+  return (hash >>> 0) % SLOTS;
 }
 
 function newStep(): Step {

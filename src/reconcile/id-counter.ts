@@ -8,6 +8,9 @@ export type State = (typeof STATES)[number];
 /** Why an event is not with a sink, and is not lost. */
 export type Mark = 'dead' | 'dropped' | 'quarantined';
 
+/** Slots of times of receipt: they fit into one number. */
+export const SLOTS = 30;
+
 /** What is said of an event, by the journal or by files. */
 export type Statement =
   /** The journal holds it. One retried for a sink stands there twice; but two that came with one id are two. */
@@ -17,7 +20,8 @@ export type Statement =
       readonly isPutBack: boolean;
       readonly due: readonly (readonly [sink: number, state: State])[];
     }
-  | { readonly kind: 'found'; readonly sink: number }
+  /** A record in the files; those with the same time of receipt have the same `slot`, and few others have. */
+  | { readonly kind: 'found'; readonly sink: number; readonly slot: number }
   /** `sink` is null where it is so for every sink. */
   | { readonly kind: 'mark'; readonly sink: number | null; readonly mark: Mark }
   /** It came in after the journal was read. */
@@ -27,9 +31,9 @@ export type Statement =
 export interface SinkIds {
   /** In the files, and in the journal. */
   readonly found: number;
-  /** In the files, and in the journal no longer. */
+  /** In the files, and in the journal no longer. One that was accepted twice counts twice. */
   readonly onlyFound: number;
-  /** More than one record of the same id. */
+  /** More than one record of the same event. */
   readonly copies: number;
   readonly dead: number;
   readonly dropped: number;
@@ -60,6 +64,8 @@ interface Place {
   /** Index in `STATES`; -1 when it is not for this sink. */
   state: number;
   records: number;
+  /** A bit for each slot of its records. */
+  slots: number;
   mark: Mark | null;
 }
 
@@ -97,7 +103,7 @@ export class IdCounter implements GroupVisitor {
     statements: readonly Statement[],
   ) {
     this.#statements = statements;
-    this.#places = Array.from({ length: places }, () => ({ state: -1, records: 0, mark: null }));
+    this.#places = Array.from({ length: places }, () => ({ state: -1, records: 0, slots: 0, mark: null }));
     this.#sinks = sinks.flatMap(([name, number]) => {
       const place = this.#places[number];
       return place === undefined ? [] : [new SinkCounter(name, place)];
@@ -123,7 +129,10 @@ export class IdCounter implements GroupVisitor {
           this.#mark ??= said.mark;
           if (said.mark === 'dropped') this.#drops += 1;
         }
-      } else if (place !== undefined) place.records += 1;
+      } else if (place !== undefined) {
+        place.records += 1;
+        place.slots |= 1 << said.slot;
+      }
     }
   }
 
@@ -135,6 +144,7 @@ export class IdCounter implements GroupVisitor {
     for (const place of this.#places) {
       place.state = -1;
       place.records = 0;
+      place.slots = 0;
       place.mark = null;
     }
     this.#held = 0;
@@ -163,13 +173,15 @@ class SinkCounter {
 
   /** @param held how many events of this id the journal holds; @param every what is so for every sink */
   count(id: Buffer, held: number, isLate: boolean, every: Mark | null): void {
-    const { state, records, mark } = this.#place;
+    const { state, records, slots, mark } = this.#place;
     const n = this.#n;
-    n.copies += Math.max(0, records - Math.max(1, held));
+    // What came again after the dedup window was accepted again; a copy of a record has the time of the first.
+    const more = isLate ? 0 : Math.max(0, bitsIn(slots) - held);
+    n.copies += Math.max(0, records - Math.max(1, held + more));
+    n.onlyFound += more;
     if (held === 0) {
       if (records > 0) {
         if (isLate) return;
-        n.onlyFound += 1;
         this.#alone.add(id);
       } else if (mark === 'dead') n.deadAlone += 1;
       else if (mark === 'dropped') n.droppedAlone += 1;
@@ -185,6 +197,12 @@ class SinkCounter {
   ids(): SinkIds {
     return { ...this.#n, missing: this.#missing.texts(), alone: this.#alone.texts() };
   }
+}
+
+function bitsIn(bits: number): number {
+  let count = 0;
+  for (let left = bits; left !== 0; left &= left - 1) count += 1;
+  return count;
 }
 
 /** The first of many ids in the order of their bytes, as many as are named. */

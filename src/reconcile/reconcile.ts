@@ -106,7 +106,7 @@ async function readFiles(
       places,
       opener,
       signal,
-      onRecord: ({ record }) => found(record.id),
+      onRecord: ({ record }) => found(record.id, record.received_at),
       onFile: (file) => onFile?.(name, file),
     });
     files.set(name, count);

@@ -21,13 +21,16 @@ async function cleared(journal: SqliteJournal, clock: TestClock): Promise<void> 
   });
 }
 
-async function openJournal(): Promise<{ clock: TestClock; journal: SqliteJournal }> {
+async function openJournal({ dedupWindow = 1e9 } = {}): Promise<{
+  clock: TestClock;
+  journal: SqliteJournal;
+}> {
   const clock = new TestClock();
   const journal = await SqliteJournal.open({
     path: tempFolder(),
     retention: 1000,
     maxBytes: 1e9,
-    dedupWindow: 1e9,
+    dedupWindow,
     create: true,
     clock,
     onFailure: (error) => {
@@ -92,6 +95,41 @@ test('what is in no file is lost where every route names the sink, and untold el
   const meals = await account(partial.operations, partial.path);
   expect(meals.differences).toEqual([]);
   expect(meals.sinks[0]).toMatchObject({ received: 10, delivered: 3, untold: 2, missing: 0 });
+});
+
+test.each([
+  { what: 'in both files', again: [1], held: false, lost: 0 },
+  { what: 'one of the two still in the journal', again: [1], held: true, lost: 0 },
+  { what: 'in one file, and one record written twice', again: [0, 0], held: false, lost: 1 },
+])('what was accepted again after the dedup window: $what', async ({ again, held, lost }) => {
+  const { clock, journal } = await openJournal({ dedupWindow: 100 });
+  const path = tempFolder();
+  const { sink } = filesSink(path);
+  await sink.open();
+  await journal.openCursor('archive');
+  await journal.acceptUnder(EVERYTHING);
+  const times = [0, 500].map((later) => ({
+    ...contractEvent(1),
+    receivedAt: contractEvent(1).receivedAt + later,
+  }));
+  const deliver = async (event = times[0]!): Promise<void> => {
+    await sink.send([{ event: { ...event, seq: 1, handling: {} }, destination: null }], signal);
+  };
+  await journal.accept(times[0]!);
+  await deliver();
+  journal.moveCursor('archive', 1);
+  await journal.flush();
+  if (held) await cleared(journal, clock);
+  else clock.advance(500);
+  expect(await journal.accept(times[1]!)).toMatchObject({ status: 'accepted' });
+  for (const at of again) await deliver(times[at]);
+  await sink.close(signal);
+  journal.moveCursor('archive', 2);
+  await journal.flush();
+  if (!held) await cleared(journal, clock);
+  const { sinks, differences } = await account(operationsOn(journal), path);
+  expect(differences.map(({ code, count }) => [code, count])).toEqual(lost === 0 ? [] : [['lost', lost]]);
+  expect(sinks[0]).toMatchObject({ received: 2, delivered: 2 - lost, missing: lost });
 });
 
 test.each(['a dead letter', 'a dead letter that waits again'])(
