@@ -201,7 +201,7 @@ export class Feed {
   /** Loads and sends as much as the bounds allow. Cheap when there is nothing to do. */
   #pump(): void {
     if (this.#mode === 'opening' || this.#mode === 'stopped') return;
-    if (this.#begun && this.#mode !== 'draining') this.#loading.load();
+    if (this.#begun && this.#mode !== 'draining') this.#loading.load(this.#isBusy);
     if (this.#mode === 'paused') return;
     // After trouble one batch probes; the rest follows once it got through.
     const lanes = this.#failures > 0 ? 1 : this.#queue.concurrency;
@@ -213,24 +213,24 @@ export class Feed {
       void this.#queue.add(() => this.#tracked(batch)).then(() => this.#pump());
     }
     // What waits for a later retry is not waited for: it stays in the journal.
-    if (!this.#pending.ready && this.#queue.pending + this.#queue.size === 0) this.#wakeDrain();
+    if (!this.#isBusy) this.#wakeDrain();
+  }
+
+  get #isBusy(): boolean {
+    return this.#pending.ready || this.#queue.pending + this.#queue.size > 0;
   }
 
   /** True when the sink would rather have a larger batch a little later; pumps again by then. */
   #lingers(): boolean {
-    const isFull = this.#window.count >= this.#options.sink.limits.batchCount;
-    return this.#mode !== 'draining' && !isFull && this.#linger.holds(() => this.#pump());
+    if (this.#mode === 'draining' || this.#window.count >= this.#loading.most) return false;
+    return this.#linger.holds(() => this.#pump());
   }
 
   async #tracked(batch: readonly Item[]): Promise<void> {
     this.#linger.sent();
     const work = this.#sending.send(batch);
     this.#underWay.add(work);
-    try {
-      await work;
-    } finally {
-      this.#underWay.delete(work);
-    }
+    await work.finally(() => this.#underWay.delete(work));
   }
 
   #answered(reason: string | null, progress: boolean): void {
@@ -275,10 +275,8 @@ export class Feed {
 
   #rejected(deliveries: number, cause: unknown): void {
     const reason = messageOf(cause);
-    this.#options.log.warn(
-      { sink: this.name, deliveries, reason },
-      'what the sink held has to be sent again',
-    );
+    const fields = { sink: this.name, deliveries, reason };
+    this.#options.log.warn(fields, 'what the sink held has to be sent again');
     this.#sending.counts.retried += deliveries;
     this.#rejections += 1;
     this.#trouble(reason, backoff(this.#rejections, this.#options.retry));

@@ -1,8 +1,20 @@
 import type { Clock } from '../core/clock.ts';
 import type { EventLog } from '../core/journal.ts';
+import type { SinkLimits } from '../core/sink.ts';
 
 /** How much of the journal is read in one go. */
 export type Room = Parameters<EventLog['read']>[1];
+
+/** What of a sink decides how it catches up. */
+export type Manner = Pick<SinkLimits, 'batchCount' | 'inFlight' | 'isNear'>;
+
+/** Events of a sink. */
+export interface Before {
+  /** Those in the journal that are not loaded. */
+  readonly waiting: number;
+  /** Those in memory, while any of them is being sent or can be: 0 when all of them wait for a retry. */
+  readonly loaded: number;
+}
 
 /** Events that wait beyond which a sink is catching up, and is in no hurry. */
 const BACKLOG = 10_000;
@@ -27,9 +39,10 @@ const USUAL_BATCH = 1000;
 const LOOK = 1000;
 /**
  * Events by which it has to become less in a second: with small batches, or whole ones go; and with whole ones, so that small ones are
- * enough. They are five times apart and more, as the batches are, or the pace would change with every look.
+ * enough. They are five times apart and more, as the batches are, or the pace would change with every look. Whole batches make a sink
+ * that is near no faster, and where cores are short a delivery waits six times as long for them.
  */
-const LEAST_SHRINKING = 5000;
+const LEAST_SHRINKING = { near: 500, far: 5000 };
 const MUCH_SHRINKING = 30_000;
 
 /**
@@ -40,6 +53,7 @@ const MUCH_SHRINKING = 30_000;
  */
 export class GiveWay {
   readonly #clock: Clock;
+  readonly #sink: Manner;
   readonly #onTurn: () => void;
   /** Monotonic times. */
   #cameIn = Number.NEGATIVE_INFINITY;
@@ -51,8 +65,9 @@ export class GiveWay {
   #looked: { readonly at: number; readonly waiting: number } | null = null;
 
   /** @param onTurn called when a read that was held back may be asked for again */
-  constructor(clock: Clock, onTurn: () => void) {
+  constructor(clock: Clock, sink: Manner, onTurn: () => void) {
     this.#clock = clock;
+    this.#sink = sink;
     this.#onTurn = onTurn;
   }
 
@@ -61,12 +76,14 @@ export class GiveWay {
     this.#cameIn = this.#clock.monotonic();
   }
 
-  /** What may be read now of the room there is; null for nothing, until `onTurn` is called. */
-  share(room: Room, waiting: number): Room | null {
+  /** What may be read now of the room there is; null for nothing, until `onTurn` is called or something loaded is settled. */
+  share(room: Room, { waiting, loaded }: Before): Room | null {
     const now = this.#clock.monotonic();
     this.#holdsBack = waiting >= BACKLOG && now - this.#cameIn <= RECENT;
     this.#look(now, waiting);
     if (!this.#holdsBack) return room;
+    // Each collection of garbage stops the thread that receives for as long as it takes to move what is in memory.
+    if (loaded >= this.most * (this.#sink.inFlight + 1)) return null;
     if (now < this.#next) {
       this.#wait(this.#next - now);
       return null;
@@ -75,8 +92,9 @@ export class GiveWay {
     return { count: Math.min(room.count, this.#pace.page), bytes: room.bytes };
   }
 
-  /** How many events may go in a batch now. @param batchCount the sink's own bound */
-  most(batchCount: number): number {
+  /** How many events may go in a batch now. */
+  get most(): number {
+    const { batchCount } = this.#sink;
     return this.#holdsBack && batchCount <= USUAL_BATCH ? Math.min(this.#pace.batch, batchCount) : batchCount;
   }
 
@@ -90,7 +108,8 @@ export class GiveWay {
     const { at, waiting: before } = this.#looked;
     if (now - at < LOOK) return;
     const shrinking = ((before - waiting) * 1000) / (now - at);
-    if (shrinking < LEAST_SHRINKING) this.#pace = WHOLE;
+    const least = this.#sink.isNear === true ? LEAST_SHRINKING.near : LEAST_SHRINKING.far;
+    if (shrinking < least) this.#pace = WHOLE;
     else if (shrinking >= MUCH_SHRINKING) this.#pace = SMALL;
     this.#looked = { at: now, waiting };
   }

@@ -34,7 +34,7 @@ export class Loading {
     this.#options = options;
     this.#window = window;
     this.#held = held;
-    this.#giveWay = new GiveWay(options.clock, onTurn);
+    this.#giveWay = new GiveWay(options.clock, options.sink.limits, onTurn);
     this.#loader = new Loader(options.journal, {
       onLoaded: (events) => {
         for (const event of events) window.admit(event);
@@ -67,11 +67,11 @@ export class Loading {
 
   /** How many events may go in a batch now. */
   get most(): number {
-    return this.#giveWay.most(this.#options.sink.limits.batchCount);
+    return this.#giveWay.most;
   }
 
-  /** Reads what there is room for. */
-  load(): void {
+  /** Reads what there is room for. @param isBusy whether something is sent, or can be */
+  load(isBusy: boolean): void {
     const { room, toReload, isAnyKeepingUp, position } = this.#window;
     if (room === null) return;
     // What the sink has lost goes first.
@@ -79,7 +79,10 @@ export class Loading {
     if (Number.isFinite(lost)) return this.#reloader.load(lost - 1, room);
     if (Number.isFinite(toReload)) this.#leftLoader.load(toReload - 1, room);
     if (!isAnyKeepingUp) return;
-    const share = this.#giveWay.share(room, this.#options.journal.lastSeq - position);
+    const share = this.#giveWay.share(room, {
+      waiting: this.#options.journal.lastSeq - position,
+      loaded: isBusy ? this.#window.count : 0,
+    });
     if (share !== null) this.#loader.load(position, share);
   }
 }

@@ -1,12 +1,14 @@
 import { expect, test } from 'vitest';
+import type { JournalEvent } from '../../src/core/event.ts';
 import type { Delivery, SendResult } from '../../src/core/sink.ts';
 import { Dispatcher } from '../../src/deliver/dispatcher.ts';
-import { GiveWay } from '../../src/deliver/give-way.ts';
+import { GiveWay, type Manner } from '../../src/deliver/give-way.ts';
 import { makeEvent } from '../support/events.ts';
 import { ArrayJournal, byType, ManualClock, ScriptedSink, silentLog, until } from './support.ts';
 
 const ROOM = { count: 1000, bytes: 1e6 };
 const BACKLOG = 50_000;
+const FAR = { batchCount: 1000, inFlight: 1 };
 
 function pass(clock: ManualClock, ms: number): void {
   const end = clock.monotonic() + ms;
@@ -20,12 +22,12 @@ function readWithin(ms: number, { waiting = BACKLOG, comesIn = true }): number {
   let read = 0;
   const ask = (): void => {
     for (;;) {
-      const share = way.share(ROOM, waiting);
+      const share = way.share(ROOM, { waiting, loaded: 0 });
       if (share === null || read > 100_000) return;
       read += share.count;
     }
   };
-  const way = new GiveWay(clock, ask);
+  const way = new GiveWay(clock, FAR, ask);
   for (let passed = 0; passed < ms; passed += 1) {
     if (comesIn) way.cameIn();
     ask();
@@ -44,14 +46,14 @@ test('without anything coming in, or without a backlog, it reads what there is r
 });
 
 /** The most that may go in a batch of 1,000, second by second, while events come in and this many wait. */
-function mostWhile(waiting: readonly number[], batchCount = 1000): number[] {
+function mostWhile(backlog: readonly number[], sink: Partial<Manner> = {}): number[] {
   const clock = new ManualClock();
-  const way = new GiveWay(clock, () => undefined);
-  return waiting.map((count) => {
+  const way = new GiveWay(clock, { ...FAR, ...sink }, () => undefined);
+  return backlog.map((waiting) => {
     way.cameIn();
-    way.share(ROOM, count);
+    way.share(ROOM, { waiting, loaded: 0 });
     pass(clock, 1000);
-    return way.most(batchCount);
+    return way.most;
   });
 }
 
@@ -66,18 +68,39 @@ test('they are small again when it shrinks so fast that a fifth of it is enough,
   expect(mostWhile([20_000, 20_000, 9000, 20_000, 14_000])).toEqual([200, 1000, 1000, 200, 200]);
 });
 
-test('those of which each becomes an object are whole, and those that are small stay so', () => {
-  expect(mostWhile([100_000, 90_000], 2000)).toEqual([2000, 2000]);
-  expect(mostWhile([100_000, 90_000, 90_000], 50)).toEqual([50, 50, 50]);
+test('those of a sink that is near stay small as long as the backlog shrinks at all', () => {
+  expect(mostWhile([100_000, 99_000, 98_000], { isNear: true })).toEqual([200, 200, 200]);
+  expect(mostWhile([100_000, 100_000, 120_000], { isNear: true })).toEqual([200, 1000, 1000]);
 });
+
+test('no more is read than is under way and one batch, until some of it is settled', () => {
+  const way = new GiveWay(new ManualClock(), { batchCount: 1000, inFlight: 2 }, () => undefined);
+  const share = (loaded: number) => way.share(ROOM, { waiting: BACKLOG, loaded });
+  expect(share(10_000)).toEqual(ROOM);
+  way.cameIn();
+  expect(share(600)).toBeNull();
+  expect(share(599)).toEqual({ ...ROOM, count: 100 });
+});
+
+test('those of which each becomes an object are whole, and those that are small stay so', () => {
+  expect(mostWhile([100_000, 90_000], { batchCount: 2000 })).toEqual([2000, 2000]);
+  expect(mostWhile([100_000, 90_000, 90_000], { batchCount: 50 })).toEqual([50, 50, 50]);
+});
+
+interface Manners {
+  readonly answer?: (delivery: Delivery) => SendResult;
+  readonly isNear?: boolean;
+}
+
+const DELIVERED = (): SendResult => ({ status: 'delivered' });
 
 /** Answers after so many milliseconds of the clock, as a broker far away does. */
 class FarSink extends ScriptedSink {
   readonly #clock: ManualClock;
   readonly #ms: number;
 
-  constructor(clock: ManualClock, ms: number) {
-    super(() => ({ status: 'delivered' }), { batchCount: 1000, inFlight: 1 });
+  constructor(clock: ManualClock, ms: number, { answer = DELIVERED, isNear = false }: Manners) {
+    super(answer, { batchCount: 1000, inFlight: 1, isNear });
     this.#clock = clock;
     this.#ms = ms;
   }
@@ -89,11 +112,35 @@ class FarSink extends ScriptedSink {
   }
 }
 
-/** How a sink with 30,000 events to catch up on does it while 2 come in each millisecond: its largest batch, and how long it takes. */
-async function catchUp(ms: number): Promise<{ largest: number; seconds: number }> {
-  const journal = new ArrayJournal();
+/** Knows how many events are read and not taken. */
+class WatchedJournal extends ArrayJournal {
+  #taken: () => number = () => 0;
+  mostLoaded = 0;
+
+  watch(taken: () => number): void {
+    this.#taken = taken;
+  }
+
+  override async read(...asked: Parameters<ArrayJournal['read']>): Promise<readonly JournalEvent[]> {
+    const page = await super.read(...asked);
+    this.mostLoaded = Math.max(this.mostLoaded, asked[0] + page.length - this.#taken());
+    return page;
+  }
+}
+
+interface CaughtUp {
+  readonly largest: number;
+  readonly seconds: number;
+  /** Events in memory at most. */
+  readonly loaded: number;
+}
+
+/** How a sink with 30,000 events to catch up on does it while 2 come in each millisecond, and how long it takes. */
+async function catchUp(ms: number, manners: Manners = {}): Promise<CaughtUp> {
+  const journal = new WatchedJournal();
   const clock = new ManualClock();
-  const sink = new FarSink(clock, ms);
+  const sink = new FarSink(clock, ms, manners);
+  journal.watch(() => sink.taken.length);
   const dispatcher = new Dispatcher({
     journal,
     clock,
@@ -104,12 +151,13 @@ async function catchUp(ms: number): Promise<{ largest: number; seconds: number }
     targetsOf: byType(() => [{ sink: 'a', destination: null }]),
   });
   await dispatcher.add('a', sink);
-  for (let n = 1; n <= 30_000; n += 1) journal.put(makeEvent({ id: `e${n}` }));
+  for (let n = 1; n <= 30_000; n += 1) journal.put(makeEvent({ id: `e${n}`, user: `u${n}` }));
   dispatcher.begin();
   let late = 0;
-  const isCaughtUp = (): boolean => journal.lastSeq - (journal.cursors.get('a') ?? 0) < 15_000;
+  const isCaughtUp = (): boolean => journal.lastSeq - sink.taken.length < 15_000;
   while (!isCaughtUp() && clock.monotonic() < 20_000) {
-    for (let n = 0; n < 10; n += 1) journal.put(makeEvent({ id: `late ${(late += 1)}` }));
+    for (let n = 0; n < 10; n += 1)
+      journal.put(makeEvent({ id: `late ${(late += 1)}`, user: `late ${late}` }));
     clock.after(5, () => undefined);
     const end = clock.monotonic() + 5;
     while (clock.monotonic() < end) {
@@ -119,10 +167,11 @@ async function catchUp(ms: number): Promise<{ largest: number; seconds: number }
   }
   const seconds = clock.monotonic() / 1000;
   const largest = Math.max(...sink.batches);
+  const loaded = journal.mostLoaded;
   await until(clock, () => journal.cursors.get('a') === journal.lastSeq);
   expect(new Set(sink.taken.map(({ event }) => event.id)).size).toBe(journal.lastSeq);
   await dispatcher.stop(AbortSignal.timeout(5000));
-  return { largest, seconds };
+  return { largest, seconds, loaded };
 }
 
 test('a sink that is far away catches up with whole batches while more comes in than small ones could take', async () => {
@@ -132,7 +181,22 @@ test('a sink that is far away catches up with whole batches while more comes in 
 });
 
 test('one that is near catches up with small ones', async () => {
-  const { largest, seconds } = await catchUp(5);
+  const { largest, seconds, loaded } = await catchUp(5);
   expect(largest).toBe(200);
   expect(seconds).toBeLessThan(3);
+  expect(loaded).toBeLessThan(600);
+});
+
+test('one that waits for this machine alone keeps to small ones where the machine is slow', async () => {
+  expect((await catchUp(50)).largest).toBe(1000);
+  expect((await catchUp(50, { isNear: true })).largest).toBe(200);
+});
+
+test('what has to be sent again later does not keep the rest from being read', async () => {
+  const first = Array.from({ length: 3000 }, (_, n) => `e${n + 1}`);
+  const stuck = new Set(first);
+  const answer = ({ event }: Delivery): SendResult =>
+    stuck.delete(event.id) ? { status: 'retry', reason: 'later', delayMs: 15_000 } : { status: 'delivered' };
+  const { seconds } = await catchUp(5, { answer });
+  expect(seconds).toBeLessThan(10);
 });

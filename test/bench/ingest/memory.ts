@@ -21,10 +21,8 @@ export class MemoryWatch {
   }
 
   start(): void {
-    this.#timer = setInterval(
-      () => this.#samples.push({ at: performance.now(), mib: this.#read() }),
-      EVERY_MS,
-    );
+    this.#sample();
+    this.#timer = setInterval(() => this.#sample(), EVERY_MS);
   }
 
   /** Between two stretches of load; samples of all stretches make one series. */
@@ -33,7 +31,8 @@ export class MemoryWatch {
   }
 
   figures(): MemoryFigures {
-    const third = Math.floor(this.#samples.length / 3);
+    // What takes less than a second has fewer than three.
+    const third = Math.max(1, Math.floor(this.#samples.length / 3));
     const all = this.#samples.map(({ mib }) => mib);
     return {
       firstMiB: round(median(all.slice(0, third)), 1),
@@ -41,6 +40,10 @@ export class MemoryWatch {
       maxMiB: round(Math.max(...all), 1),
       slopeMiBPerMinute: round(this.#slope() * 60_000, 1),
     };
+  }
+
+  #sample(): void {
+    this.#samples.push({ at: performance.now(), mib: this.#read() });
   }
 
   /** Least squares, MiB a millisecond. */
