@@ -4,7 +4,13 @@ import { readListed } from '../archive/read.ts';
 import type { ArchiveItem } from '../archive/read-line.ts';
 import { CLAIMS_FOLDER, isCompacted } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
-import { parseSummary, type RecordSummary } from '../core/archive-record.ts';
+import {
+  parseEnvelope,
+  parseSummary,
+  type RecordEnvelope,
+  type RecordSummary,
+} from '../core/archive-record.ts';
+import type { Owners } from '../core/erasure.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { getOrMake } from '../lib/get-or-make.ts';
 import type { Window } from './window.ts';
@@ -33,6 +39,10 @@ export interface FilesOptions {
   readonly places: Places;
   readonly opener?: RecordOpener | undefined;
   readonly signal: AbortSignal;
+  /** Users whose records may be gone from some places, and not from others. */
+  readonly leaving?: Owners | null;
+  /** The id of a record of theirs, which `onRecord` was told of before. */
+  readonly onLeaving?: (id: string) => void;
   readonly onRecord: (item: ArchiveItem<RecordSummary> & { kind: 'record' }) => void;
   readonly onFile?: (file: string) => void;
 }
@@ -59,9 +69,9 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
   let destroyed = 0;
   let closed = 0;
   let before = '';
-  const { opener, signal } = options;
+  const { opener, signal, leaving = null, onLeaving } = options;
   const reading = { parts: true, skip: outside, opener, signal, places };
-  for await (const items of readListed(listing, parseSummary, reading)) {
+  for await (const items of readListed(listing, leaving === null ? parseSummary : parseEnvelope, reading)) {
     for (const item of items) {
       if (item.file !== before) options.onFile?.(item.file);
       before = item.file;
@@ -69,6 +79,7 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
         if (!isInside(item.record.received_at)) continue;
         records += 1;
         options.onRecord(item);
+        if (leaving !== null && isOf(leaving, item.record)) onLeaving?.(item.record.id);
       } else if (item.sealed !== undefined) {
         if (!isInside(item.sealed.received_at)) continue;
         if (item.sealed.why === 'erased') destroyed += 1;
@@ -78,6 +89,11 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
     }
   }
   return { records, destroyed, closed, erased: erasures.count(manifest), problems, passedOver: outside.size };
+}
+
+function isOf(users: Owners, record: RecordSummary & Partial<RecordEnvelope>): boolean {
+  const { team_id: team = null, user_id: user = null, client_user_id: clientUser = null } = record;
+  return users.of({ team, user, clientUser }).length > 0;
 }
 
 /** Whether a time lies in a window. Texts of one length sort as their times do, and parsing one takes twenty times as long. */

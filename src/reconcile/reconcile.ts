@@ -1,5 +1,6 @@
 import { inParallel } from '../lib/abort.ts';
 import { MillraceError } from '../core/errors.ts';
+import type { Owners } from '../core/erasure.ts';
 import type { Operations } from '../core/operations.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { AcceptedRoutes } from '../route/accepted.ts';
@@ -26,10 +27,19 @@ export interface ReconcileOptions {
   readonly operations: Operations;
   readonly sinks: readonly CountedSink[];
   readonly window: Window;
+  /** Left out where nobody erases meanwhile. */
+  readonly erasures?: ErasuresMeanwhile;
   /** Reads how the log of receipts ends; null without one. */
   readonly logHead: HeadReader | null;
   readonly signal: AbortSignal;
   readonly onFile?: (sink: string, file: string) => void;
+}
+
+export interface ErasuresMeanwhile {
+  /** Whose erasures have begun and are not done; null while there are none. */
+  begun(): Owners | null;
+  /** Whether one has begun or ended since `begun` was asked. */
+  haveMoved(): boolean;
 }
 
 /**
@@ -38,6 +48,19 @@ export interface ReconcileOptions {
  * @throws MillraceError archive_unreadable; what the operations throw
  */
 export async function reconcile(options: ReconcileOptions): Promise<ReconcileReport> {
+  const { erasures } = options;
+  for (let tries = 0; ; tries += 1) {
+    const report = await reconciled(options, erasures?.begun() ?? null);
+    // What was counted before an erasure and looked for after it is not missing.
+    if (report.differences.length === 0 || tries === MOST_TRIES) return report;
+    if (erasures?.haveMoved() !== true) return report;
+  }
+}
+
+const MOST_TRIES = 3;
+
+/** @param leaving users whose events some places have, and others have not any more */
+async function reconciled(options: ReconcileOptions, leaving: Owners | null): Promise<ReconcileReport> {
   const { operations, sinks: configured, window, signal } = options;
   const { account, log, problem } = await accountWithLog(options.logHead, () =>
     operations.account(window.since, window.until),
@@ -50,7 +73,7 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
     const [reading, files] = await inParallel(
       signal,
       (stop) => readJournal(operations, account, names, accepted, ids, window, stop),
-      (stop) => readFiles(options, ids, stop),
+      (stop) => readFiles(options, leaving, ids, stop),
     );
     const gone = [...reading.sinks].filter((name) => !names.has(name));
     const sinks = [...configured, ...gone.map((name) => ({ name, type: 'not configured', archive: null }))];
@@ -83,17 +106,22 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
       if (own === undefined) throw new MillraceError('internal', `${sink.name} was not counted`);
       return accountOf(sink, side, count, takesAll, own, differ);
     });
+    const notes = leaving === null ? side.notes : [...side.notes, UNDER_WAY];
     const { since, until } = window;
     const span = { since: new Date(since).toISOString(), until: new Date(until).toISOString() };
-    return { ...span, sinks: accounts, nowhere: side.nowhere, log, differences, notes: side.notes };
+    return { ...span, sinks: accounts, nowhere: side.nowhere, log, differences, notes };
   } finally {
     ids.close();
   }
 }
 
+const UNDER_WAY =
+  'an erasure has begun and is not done: records of its user may be counted, or not; reconcile again when it is done';
+
 /** What the files of each sink that has some hold of the window. */
 async function readFiles(
   { places, sinks, window, onFile }: ReconcileOptions,
+  leaving: Owners | null,
   ids: EventIds,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, FilesCount>> {
@@ -106,6 +134,9 @@ async function readFiles(
       places,
       opener,
       signal,
+      leaving,
+      // As what came in later: the journal need not have it.
+      onLeaving: (id) => ids.late(id),
       onRecord: ({ record }) => found(record.id, record.received_at),
       onFile: (file) => onFile?.(name, file),
     });

@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, test, vi } from 'vitest';
@@ -126,6 +126,32 @@ test('every delivery is accounted for, beside a receiver and without one', async
   const without = await run(config);
   expect(without.report.differences).toEqual([]);
   expect(without.sink('archive')).toMatchObject({ received: 33, delivered: 26, erased: 1 });
+});
+
+test('while an erasure is under way, what it has not come to yet is no stranger', async () => {
+  const folder = await temporaryFolder();
+  const { config, receiver } = await filled(folder);
+  await receiver.kill('SIGTERM');
+  // As a kill leaves it that comes when the journal is done, and the archive is not.
+  const requests = join(folder, 'erasure', 'requests');
+  expect((await millrace(['erase', FIRST_USER, '--config', config])).code).toBe(0);
+  const [request = ''] = readdirSync(requests);
+  const asked = JSON.parse(readFileSync(join(requests, request), 'utf8')) as object;
+  cpSync(join(folder, 'archive'), join(folder, 'before'), { recursive: true });
+  expect((await millrace(['erase', '--now', FIRST_USER, '--config', config])).code).toBe(0);
+  rmSync(join(folder, 'archive'), { recursive: true });
+  cpSync(join(folder, 'before'), join(folder, 'archive'), { recursive: true });
+  const begun = { ...asked, begun_at: new Date().toISOString() };
+  writeFileSync(join(requests, request), JSON.stringify(begun));
+  const { code, report } = await run(config);
+  expect(report.differences).toEqual([]);
+  expect(report.notes).toEqual([expect.stringContaining('an erasure has begun and is not done')]);
+  expect(code).toBe(0);
+
+  rmSync(join(requests, request));
+  const restored = await run(config);
+  expect(restored.code).toBe(4);
+  expect(restored.report.differences).toMatchObject([{ code: 'not_received', count: 1 }]);
 });
 
 test('what is gone from the files is named, and ends with 4', async () => {

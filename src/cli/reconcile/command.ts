@@ -7,6 +7,7 @@ import type { DescribedConfig } from '../../config/config.ts';
 import { EXIT } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
+import { ErasuresUnderWay } from '../../erase/under-way.ts';
 import { receiptsPlace } from '../../receipts/place.ts';
 import { signedHead } from '../../receipts/signed-head.ts';
 import { countFiles } from '../../reconcile/count-files.ts';
@@ -111,6 +112,7 @@ export function reconcileCommand(io: Io): Command {
           places,
           sinks,
           window,
+          erasures: new ErasuresUnderWay(loaded.config.erasure.path),
           logHead: headReader(loaded.config),
           signal: io.signal,
           onFile: (sink, file) => reading(sink, file),
