@@ -2,7 +2,11 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { dirname, join } from 'node:path';
 import { MAIN } from '../support/millrace.ts';
 
-/** Each leaves out one thing that the promise stands on, so that the judge can be seen to notice. */
+const KILL = "process.kill(process.pid, 'SIGKILL')";
+/** By then what was noted too early is committed. */
+const KILL_LATER = `new Promise(() => globalThis.setTimeout(() => ${KILL}, 1000))`;
+
+/** Each leaves out one thing that the promise stands on, so that the judge can be seen to notice; or ends at a step of its own. */
 export const MUTANTS = {
   'acks=1': [/const ALL_REPLICAS = -1/, 'const ALL_REPLICAS = 1'],
   'no dedup': [/kept === null \|\| verdict !== ["']first["']/, 'kept === null'],
@@ -10,6 +14,12 @@ export const MUTANTS = {
   'no bound': [/this\.#unnoted < MOST_UNNOTED \|\|/, 'true ||'],
   'no commit': [/await this\.#membership\.commit\(this\.#claim, offsets\)/, 'true'],
   'offset first': [/Math\.min\(offset, least\)/, 'offset'],
+  'killed before quarantine': [/await this\.#try\(task\)/, `await ${KILL_LATER}`],
+  'killed after quarantine': [/await this\.#try\(task\)/, `(await this.#try(task), ${KILL})`],
+  'killed before the offset': [
+    /(this\.#share\.moveCursor\(["']_window["'], upTo\))/,
+    `($1, tasks.length > 0 && ${KILL})`,
+  ],
 } as const satisfies Record<string, readonly [RegExp, string]>;
 
 /** The program with one thing left out. @returns what to run, and what removes it */

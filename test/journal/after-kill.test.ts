@@ -7,6 +7,7 @@ import { SEGMENT_HEADER } from '../../src/journal/segments/format.ts';
 import { encodeRecords } from '../../src/journal/segments/records.ts';
 import { Transactions } from '../../src/journal/transactions.ts';
 import { openDatabase } from '../../src/journal/database.ts';
+import { Events } from '../../src/journal/events.ts';
 import type { Store } from '../../src/journal/store.ts';
 import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -79,6 +80,42 @@ test('ids count for their window when the segment of their events is gone, kille
   expect(again.append(batchOf(named('a', 'b', 'c')), NOW + 60_000)).toEqual([0, 0, 3]);
   store.close();
   expect(openStore(path).append(batchOf(named('a', 'b')), NOW + 60_001)).toEqual([3, 4]);
+});
+
+test('what came with a known id and other bytes is in quarantine once, killed at each step of its batch', async () => {
+  const path = await temporaryFolder();
+  const store = openStore(path);
+  append(store, 'a');
+  const other = makeEvent({ id: 'a', receivedAt: NOW, body: Buffer.from('{}') });
+  const batch = () => batchOf([...named('b'), other, ...named('c')]);
+  const left = [await killed(path)];
+  // Both are synchronous: the frame follows the transaction in the same turn.
+  const between = join(await temporaryFolder(), 'copy');
+  const frame = vi.spyOn(Events.prototype, 'append').mockImplementationOnce(function (
+    this: Events,
+    ...given
+  ) {
+    cpSync(path, between, { recursive: true });
+    frame.mockRestore();
+    this.append(...given);
+  });
+  onTestFinished(() => frame.mockRestore());
+  expect(store.append(batch(), NOW)).toEqual([2, -2, 3]);
+  left.push(between, await killed(path));
+  for (const [step, folder] of left.entries()) {
+    const again = openStore(folder);
+    // Nobody was answered, so all of it comes again.
+    again.append(batch(), NOW + 1);
+    expect(
+      allIn(again).map(({ id }) => id),
+      `step ${step}`,
+    ).toEqual(['a', 'b', 'c']);
+    const { rows, about } = again.setAside.listQuarantine({}, true);
+    expect([rows.map(([id]) => id), about.map(({ reasons }) => reasons)], `step ${step}`).toMatchObject([
+      ['a'],
+      [[{ code: 'id_reused' }]],
+    ]);
+  }
 });
 
 /** Puts something back, and is killed when its frame is written and the database does not say so yet. */
