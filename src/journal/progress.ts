@@ -87,6 +87,7 @@ export class Progress {
    * @throws MillraceError journal_full
    */
   makeRoom(now: number): void {
+    if (this.#parts.space.hadPlenty) return;
     const shortage = this.clearWhileShort(now);
     if (shortage !== null) throw new MillraceError('journal_full', shortage);
   }

@@ -2,6 +2,10 @@ import { statfsSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import type { JournalOptions } from './protocol.ts';
 
+const MIB = 2 ** 20;
+/** So much room cannot be used up within so many milliseconds, by whomever it is. */
+const PLENTY = { bytes: 1024 * MIB, ms: 100 };
+
 /** How much the journal holds, and whether it may hold more. */
 export class Space {
   readonly #options: JournalOptions;
@@ -10,17 +14,23 @@ export class Space {
   readonly #disk: DiskRoom;
   readonly #segmentBytes: () => number;
   readonly #heldBytes: () => number;
+  readonly #monotonic: () => number;
+  /** Until then there is room, whatever is written. */
+  #plentyUntil = Number.NEGATIVE_INFINITY;
 
   /**
    * @param segmentBytes bytes of all segments
    * @param heldBytes bytes in use that an erasure is about to give back
+   * @param monotonic milliseconds
    */
   constructor(
     db: Database.Database,
     options: JournalOptions,
     segmentBytes: () => number,
     heldBytes: () => number,
+    monotonic = (): number => performance.now(),
   ) {
+    this.#monotonic = monotonic;
     this.#options = options;
     this.#segmentBytes = segmentBytes;
     this.#heldBytes = heldBytes;
@@ -42,10 +52,19 @@ export class Space {
   /** Why no more can be taken; null when it can. */
   shortage(): string | null {
     const { path, maxBytes } = this.#options;
+    this.#plentyUntil = Number.NEGATIVE_INFINITY;
     const bytes = this.bytes();
     if (bytes >= maxBytes) return `${path} holds ${bytes} of at most ${maxBytes} bytes`;
     const free = this.#disk.free();
-    return free < this.#disk.reserve ? `the disk of ${path} has ${free} bytes left` : null;
+    if (free < this.#disk.reserve) return `the disk of ${path} has ${free} bytes left`;
+    if (Math.min(maxBytes - bytes, free - this.#disk.reserve) >= PLENTY.bytes)
+      this.#plentyUntil = this.#monotonic() + PLENTY.ms;
+    return null;
+  }
+
+  /** Whether a moment ago there was so much room that there is some still; to look takes 40 µs when it is done once a commit. */
+  get hadPlenty(): boolean {
+    return this.#monotonic() < this.#plentyUntil;
   }
 
   #pages(counter: 'page_count' | 'freelist_count'): number {
@@ -53,7 +72,6 @@ export class Space {
   }
 }
 
-const MIB = 2 ** 20;
 /** Ids of a generation where there is room. */
 const GENERATION = 65_536;
 
