@@ -78,6 +78,11 @@ export class Endpoint {
     await closed;
   }
 
+  /** Cuts every connection; clients can connect again at once. */
+  cut(): void {
+    this.#server.closeAllConnections();
+  }
+
   url(path: string, host = '127.0.0.1'): string {
     return `${this.#scheme}://${host}:${this.#port}${path}`;
   }

@@ -42,10 +42,11 @@ interface Entry {
 export class Faults {
   #entries: Entry[] = [];
 
-  inject(fault: Fault): InjectedFault {
+  /** @param place among those there are; the last one when left out */
+  inject(fault: Fault, place = this.#entries.length): InjectedFault {
     const { promise, resolve } = Promise.withResolvers<void>();
     const entry = { fault, left: fault.times ?? Infinity, strike: resolve };
-    this.#entries.push(entry);
+    this.#entries = this.#entries.toSpliced(place, 0, entry);
     return { struck: promise, lift: () => this.#remove(entry) };
   }
 

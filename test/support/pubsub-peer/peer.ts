@@ -102,6 +102,11 @@ export class PubSubPeer {
     return this.#faults.inject(fault);
   }
 
+  /** The same, before those that were injected already. */
+  injectFirst(fault: Fault): InjectedFault {
+    return this.#faults.inject(fault, 0);
+  }
+
   /** Cuts every connection as a network failure would; clients can connect again at once. */
   cut(): void {
     for (const socket of this.#sockets) socket.destroy();
