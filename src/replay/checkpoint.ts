@@ -74,7 +74,10 @@ export class Checkpoint {
       const state = readState(folder, STATE) as State | null;
       const { resume, fingerprint } = options;
       if (resume && plan === null)
-        throw new FolderRefused('not_ours', `there is nothing to resume in ${folder}`);
+        throw new FolderRefused(
+          'not_ours',
+          `there is nothing to resume in ${folder}: nothing was begun, or nobody remembers that it is finished`,
+        );
       const isOver = state?.done === true && !resume;
       const otherwise = '--resume needs the same inputs, filters and targets';
       const run = { kind: 'replay', fingerprint, resume, otherwise };
@@ -87,6 +90,11 @@ export class Checkpoint {
       // What the list of units ends with is not about this folder.
       throw own === null || error instanceof FolderRefused ? folderError(folder, error) : error;
     }
+  }
+
+  /** Whether a replay was begun in this folder, and has left something. */
+  static isIn(folder: string): boolean {
+    return existsSync(join(folder, PLAN));
   }
 
   /** The units from `first` on, with their indexes. */

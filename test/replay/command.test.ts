@@ -307,6 +307,40 @@ test('a user who is erased while a replay waits: what was read of theirs is not 
   expect(delivered().filter(({ id }) => late.has(id))).toEqual([]);
 });
 
+test('--resume of what is finished says so and sends nothing; of what was never begun it is an error', async () => {
+  const { folder, replay, delivered } = await setting();
+  const daily = ['--to', 'own', '--type', 'daily.'];
+  const first = JSON.parse((await replay(...daily, '--json')).stdout) as { replay_id: string; state: string };
+  const count = delivered().length;
+  const again = await replay(...daily, '--resume');
+  expect([again.exit, again.stderr]).toEqual([0, expect.stringContaining(`${first.replay_id} was finished`)]);
+  expect(JSON.parse((await replay(...daily, '--resume', '--json')).stdout)).toMatchObject({
+    ok: true,
+    complete: true,
+    replay_id: first.replay_id,
+  });
+  expect(delivered()).toHaveLength(count);
+  expect(existsSync(first.state)).toBe(false);
+  for (const other of [
+    ['--to', 'own', '--type', 'lab_report.'],
+    [...daily, '--state', join(folder, 'elsewhere')],
+  ])
+    await expect(replay(...other, '--resume')).rejects.toThrow('nothing was begun');
+  // Begun anew, it is not finished until it is.
+  expect((await replay(...daily)).exit).toBe(0);
+  expect(delivered()).toHaveLength(2 * count);
+  mkdirSync(first.state);
+  writeFileSync(join(first.state, 'plan.json'), '{"id":"a","fingerprint":"other","units":0,"bytes":0}');
+  await expect(replay(...daily, '--resume')).rejects.toThrow('another replay');
+});
+
+test('a replay that names a user leaves nothing that could confirm whom', async () => {
+  const { folder, events, replay } = await setting();
+  expect((await replay('--to', 'own', '--user', events[0]?.user ?? '', '--type', 'none.')).exit).toBe(0);
+  const left = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  expect(left.filter((name) => name.includes('finished'))).toEqual([]);
+});
+
 test('what else lies in the folder of the state stays there', async () => {
   const { folder, replay } = await setting();
   const state = join(folder, 'state');

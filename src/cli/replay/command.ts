@@ -1,14 +1,16 @@
 import { Command } from 'commander';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { parseTarget } from '../../core/route.ts';
+import { Checkpoint } from '../../replay/checkpoint.ts';
 import { dryRun, type DryRun } from '../../replay/dry-run.ts';
+import { finishedBefore, type Finished } from '../../replay/finished.ts';
 import { asOwner } from '../as-owner.ts';
 import { note, print, type Io } from '../io.ts';
 import { withPlaces } from '../places.ts';
 import { addKeyOptions, openerOf } from '../key-options.ts';
 import { resolvedConfigOf, configOption } from '../config-options.ts';
 import { collect, endInstant, instant, option } from '../options.ts';
-import { rate, replayOrder, type ReplayFlags } from './options.ts';
+import { rate, replayOrder, type ReplayFlags, type ReplayOrder } from './options.ts';
 import { ReplayProgress } from './progress.ts';
 import { runReplay, type ReplaySummary } from './run.ts';
 import { ReplayStore } from './store.ts';
@@ -31,7 +33,8 @@ without one gets the hash of its bytes. The inputs are never changed.
 
 A replay opens its own sink connections beside a running receiver. While more than 1,000 live events wait for one of its
 sinks, the replay waits too (--no-yield turns that off). The progress of every sink is on disk: after an interruption, kill -9
-included, --resume continues there and sends again what was in flight.
+included, --resume continues there and sends again what was in flight. Of a replay that is finished it says so and ends with 0; one
+that names users (--user, --map-user) is not remembered.
 
 --map-user and --pseudonymise change ids (team, user, client user) in the envelope and the body, with HMAC-SHA256 and your
 key, and remove the signature headers. Other personal data in a body stays.
@@ -71,6 +74,8 @@ export function replayCommand(io: Io): Command {
     .action(async (inputs: string[], flags: ReplayFlags) => {
       const loaded = asOwner(await resolvedConfigOf(flags, io), io);
       const order = replayOrder(inputs, flags, loaded.config, io);
+      const finished = flags.resume === true ? finishedOf(order) : null;
+      if (finished !== null) return renderFinished(finished, flags, io);
       const store = new ReplayStore(loaded, io.signal);
       try {
         const opener = await openerOf({ ...flags, config: loaded.file }, io, 'nothing');
@@ -91,6 +96,18 @@ export function replayCommand(io: Io): Command {
       }
     });
   return addKeyOptions(command);
+}
+
+/** What `--resume` is asked for, when all of it was done before. */
+function finishedOf(order: ReplayOrder): Finished | null {
+  if (order.finishedIn === null || Checkpoint.isIn(order.state)) return null;
+  return finishedBefore(order.finishedIn, order);
+}
+
+function renderFinished({ id, finished_at }: Finished, flags: ReplayFlags, io: Io): void {
+  const said = { ok: true, complete: true, replay_id: id, finished_at };
+  if (flags.json === true) print(io, JSON.stringify(said));
+  else note(io, `replay ${id} was finished at ${finished_at}: there is nothing to resume`);
 }
 
 async function count(work: ReplayWork, flags: ReplayFlags, io: Io): Promise<void> {

@@ -11,6 +11,7 @@ import { planSinks } from '../../plan.ts';
 import { openProof } from '../../proof/open.ts';
 import { Checkpoint } from '../../replay/checkpoint.ts';
 import type { Counts } from '../../replay/counts.ts';
+import { forgetFinished, noteFinished } from '../../replay/finished.ts';
 import { Backpressure } from '../../replay/backpressure.ts';
 import { Replay } from '../../replay/replay.ts';
 import { openStore } from '../../storage/open.ts';
@@ -46,6 +47,7 @@ export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): P
   const { order, list } = work;
   const started = performance.now();
   const sinks = planSinks(work.loaded, requireSinks(work));
+  if (flags.resume !== true && order.finishedIn !== null) await forgetFinished(order.finishedIn, order);
   const checkpoint = await Checkpoint.open(order.state, { ...order, resume: flags.resume === true, list });
   let keep = true;
   try {
@@ -72,6 +74,7 @@ export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): P
     const { counts } = replay;
     const ok = complete && counts.problems === 0 && counts.refused === 0;
     keep = !ok;
+    if (ok && order.finishedIn !== null) await noteFinished(order.finishedIn, order, checkpoint.plan.id);
     const seconds = Math.round(performance.now() - started) / 1000;
     return { ok, complete, replay_id: checkpoint.plan.id, ...counts, seconds, state: order.state };
   } finally {

@@ -1,0 +1,61 @@
+import { hash } from 'node:crypto';
+import { mkdir, readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isMissing } from '../lib/durable.ts';
+import { writeDurably } from '../lib/new-file.ts';
+import { readState } from '../lib/work-folder.ts';
+
+/** What is known of a replay that has come to its end. */
+export interface Finished {
+  readonly id: string;
+  /** ISO 8601. */
+  readonly finished_at: string;
+}
+
+/** Which replay it is: equal for the same command with its state in the same place. */
+export interface FinishedKey {
+  readonly fingerprint: string;
+  readonly state: string;
+}
+
+const ENDING = '.finished.json';
+/** Replays that are remembered; the oldest go first. */
+const KEPT = 100;
+
+/** Remembers that a replay is finished: it leaves no state, and one that was never begun has none either. */
+export async function noteFinished(folder: string, key: FinishedKey, id: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const note: Finished = { id, finished_at: new Date().toISOString() };
+  await writeDurably(folder, nameOf(key), `${JSON.stringify(note)}\n`, 0o600);
+  const names = (await readdir(folder)).filter((name) => name.endsWith(ENDING));
+  if (names.length <= KEPT) return;
+  const dated = await Promise.all(
+    names.map(async (name) => [await timeOf(join(folder, name)), name] as const),
+  );
+  const old = dated.toSorted(([one], [other]) => other - one).slice(KEPT);
+  for (const [, name] of old) await rm(join(folder, name), { force: true });
+}
+
+/** What was noted; null when it is not finished, or nobody remembers it. */
+export function finishedBefore(folder: string, key: FinishedKey): Finished | null {
+  return readState(folder, nameOf(key)) as Finished | null;
+}
+
+/** It is begun anew. */
+export async function forgetFinished(folder: string, key: FinishedKey): Promise<void> {
+  await rm(join(folder, nameOf(key)), { force: true });
+}
+
+function nameOf({ fingerprint, state }: FinishedKey): string {
+  return `${hash('sha256', JSON.stringify([fingerprint, state])).slice(0, 12)}${ENDING}`;
+}
+
+async function timeOf(path: string): Promise<number> {
+  try {
+    return (await stat(path)).mtimeMs;
+  } catch (error) {
+    // Another that has ended meanwhile has removed it.
+    if (isMissing(error)) return 0;
+    throw error;
+  }
+}
