@@ -58,8 +58,30 @@ export function parseSealed(line: Buffer): SealedRecord | null {
   const from = found + DATA_KEY.length;
   const [, key, receivedAt, nonce] = LINE.exec(line.toString('latin1', 0, from)) ?? [];
   if (key === undefined || receivedAt === undefined || nonce === undefined) return null;
-  const data = Buffer.from(line.toString('latin1', from, line.length - END.length), 'base64');
-  return { key, received_at: receivedAt, nonce: Buffer.from(nonce, 'base64'), data };
+  return new SealedLine(key, receivedAt, nonce, line.subarray(from, -END.length));
+}
+
+/** Of most records nobody needs more than the key: what is inside is decoded when it is asked for, while the line is there. */
+class SealedLine implements SealedRecord {
+  readonly key: string;
+  readonly received_at: string;
+  readonly #nonce: string;
+  readonly #data: Buffer;
+
+  constructor(key: string, receivedAt: string, nonce: string, data: Buffer) {
+    this.key = key;
+    this.received_at = receivedAt;
+    this.#nonce = nonce;
+    this.#data = data;
+  }
+
+  get nonce(): Buffer {
+    return Buffer.from(this.#nonce, 'base64');
+  }
+
+  get data(): Buffer {
+    return Buffer.from(this.#data.toString('latin1'), 'base64');
+  }
 }
 
 /** The line of a sealed record, with its line feed. */
