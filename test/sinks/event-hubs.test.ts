@@ -79,6 +79,23 @@ describe('event-hubs sink', () => {
     expect(idsAt(peer)).toEqual(['msg_0', 'msg_2']);
   });
 
+  it('goes by its own limit where the hub names none', async () => {
+    const options = { compression: 'never', maxEventBytes: '64KiB' };
+    const { peer, sink } = await openSubject(options, { maxMessageBytes: 0 });
+    const batch = [100, 60_000, 65_536, 60_000].map((size, seq) => ({
+      event: contractEvent(seq, { user: 'one', body: Buffer.alloc(size) }),
+      destination: null,
+    }));
+    const results = await sink.send(batch, signal);
+    expect(results.map((each) => (each.status === 'refused' ? each.code : each.status))).toEqual([
+      'delivered',
+      'delivered',
+      'too_large',
+      'delivered',
+    ]);
+    expect(idsAt(peer)).toEqual(['msg_0', 'msg_1', 'msg_3']);
+  });
+
   it('takes a body far above the limit that fits once it is compressed', async () => {
     const { peer, sink } = await openSubject({}, { maxMessageBytes: 10_000 });
     const body = Buffer.alloc(1_000_000, 'x');

@@ -91,7 +91,9 @@ export class Producer {
     const client = await createClient(this.#options);
     try {
       const probe = await client.createBatch();
-      this.#maxBytes = Math.min(this.#options.maxBytes, probe.maxSizeInBytes);
+      const { maxBytes } = this.#options;
+      // A link that names none, or 0, has no limit of its own.
+      this.#maxBytes = probe.maxSizeInBytes > 0 ? Math.min(maxBytes, probe.maxSizeInBytes) : maxBytes;
       return client;
     } catch (error) {
       void client.close().catch(() => undefined);

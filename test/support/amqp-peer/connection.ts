@@ -80,7 +80,7 @@ function publish(
   state: PeerState,
 ): void {
   const bytes = Buffer.isBuffer(message) ? message : rhea.message.encode(message);
-  if (bytes.length > state.maxMessageBytes) return refuse(delivery, TOO_LARGE);
+  if (state.maxMessageBytes > 0 && bytes.length > state.maxMessageBytes) return refuse(delivery, TOO_LARGE);
   const store = (): void => {
     const { annotations, messages } = splitBatch(bytes);
     const notes = annotations === null ? {} : (rhea.message.decode(annotations).message_annotations ?? {});

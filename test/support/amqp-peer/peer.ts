@@ -11,7 +11,7 @@ export interface AmqpPeerOptions {
   readonly partitions?: number;
   /** 0 takes any free port. */
   readonly port?: number;
-  /** Largest message a link takes, bytes of AMQP; the service's standard tier takes 1,046,528. */
+  /** Largest message a link takes, bytes of AMQP, or 0 for no limit; the service's standard tier takes 1,046,528. */
   readonly maxMessageBytes?: number;
   /** False counts messages and throws them away: for benchmarks. */
   readonly keep?: boolean;
