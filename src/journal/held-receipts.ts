@@ -49,7 +49,7 @@ export class HeldReceipts {
     this.fresh.hold(log?.seq ?? null);
     if (noted === null) return;
     const text = JSON.stringify({ ...noted, isHeld: log !== null } satisfies NotedLog);
-    transactions.runUnsynced(() => checkpoints.save(LOG, text));
+    transactions.unsynced(() => transactions.run(() => checkpoints.save(LOG, text)));
   }
 
   /** The log that the events were entered in last; null when there never was one. */

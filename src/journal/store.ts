@@ -211,10 +211,14 @@ export class Store {
   maintain(now: number): boolean {
     // What follows takes space itself before it gives some back.
     this.#progress.clearWhileShort(now);
-    const isSealing = this.#transactions.runUnsynced(() => this.#seen.advance(SEAL, this.lastSeq))();
-    const isExpiring = this.#transactions.runUnsynced(() => this.#seen.expire(now))();
-    this.#progress.save();
-    return this.#progress.retain(now, this.#options.retention) || isExpiring || isSealing;
+    const isMore = this.#transactions.unsynced(() => {
+      const isSealing = this.#transactions.run(() => this.#seen.advance(SEAL, this.lastSeq))();
+      const isExpiring = this.#transactions.run(() => this.#seen.expire(now))();
+      // Before a segment goes it is synced; until then it can be read there again.
+      this.#progress.save();
+      return isSealing || isExpiring;
+    });
+    return this.#progress.retain(now, this.#options.retention) || isMore;
   }
 
   status(now: number): CountedStatus {

@@ -36,13 +36,13 @@ export class Transactions {
   }
 
   /**
-   * The same for what can be made again from what is on disk: after a power cut (not a kill) it may be missing. A sync is
-   * most of what a small transaction costs, and commits would wait for it.
+   * Syncs nothing of what `run` does meanwhile, which can be made again from what is on disk: after a power cut (not a kill) it may be
+   * missing. A sync is most of what a small transaction costs, and commits would wait for it.
    */
-  runUnsynced<T>(work: () => T): T {
+  unsynced<T>(work: () => T): T {
     this.#db.pragma('synchronous = NORMAL');
     try {
-      return this.run(work);
+      return work();
     } finally {
       this.#db.pragma('synchronous = FULL');
     }

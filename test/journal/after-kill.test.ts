@@ -1,4 +1,4 @@
-import { cpSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { JournalAccount } from '../../src/core/journal.ts';
@@ -21,6 +21,9 @@ async function killed(path: string): Promise<string> {
   cpSync(path, copy, { recursive: true });
   return copy;
 }
+
+const databaseIn = (path: string): string[] =>
+  readdirSync(path).filter((name) => name.startsWith('journal.db'));
 
 /** A dead letter of one event. */
 function refuse(store: Store, seq: number, destination: string | null): void {
@@ -242,13 +245,31 @@ test('what can be made again is not synced, and what comes after it is', async (
   const db = openDatabase(await temporaryFolder(), true);
   const transactions = new Transactions(db);
   const level = (): unknown => db.pragma('synchronous', { simple: true });
-  expect(transactions.runUnsynced(level)).toBe(1);
+  expect(transactions.unsynced(() => [transactions.run(level), transactions.run(level)])).toEqual([1, 1]);
   expect(transactions.run(level)).toBe(2);
   expect(() =>
-    transactions.runUnsynced(() => {
+    transactions.unsynced(() => {
       throw new Error('made-up');
     }),
   ).toThrow('made-up');
   expect(level()).toBe(2);
   db.close();
+});
+
+test('a power cut that takes back what upkeep has written takes no count and no id', async () => {
+  const path = await temporaryFolder();
+  const store = openStore(path, { retention: 1e6 });
+  append(store, 'a', 'b');
+  store.append(batchOf(named('q'), '[]'), NOW);
+  // Until the next sync the database may become what it is now.
+  const synced = await killed(path);
+  append(store, 'a', 'c');
+  store.maintain(NOW);
+  append(store, 'd', 'c');
+  const cut = await killed(path);
+  for (const name of databaseIn(cut)) rmSync(join(cut, name));
+  for (const name of databaseIn(synced)) cpSync(join(synced, name), join(cut, name));
+  const again = openStore(cut);
+  expect(countsOf(again)).toEqual({ accepted: 4, duplicates: 2, quarantined: 1 });
+  expect(append(again, 'a', 'b', 'c', 'd', 'e')).toEqual([0, 0, 0, 0, 5]);
 });
