@@ -1,18 +1,14 @@
 import { createServer } from 'node:http';
-import { launchAzurite } from './azurite.ts';
-import { launchKafka } from './kafka/cluster.ts';
 import { listen } from './listen.ts';
-import { launchFakeGcs } from './object-stores/fake-gcs.ts';
-import { launchMoto } from './object-stores/moto.ts';
-import { packProject } from './packed.ts';
 import type { Server, SharedServer } from './server.ts';
 
+/** Loaded when they are asked for: a run of one file asks for none of them. */
 const PROGRAMS: Readonly<Record<SharedServer, () => Promise<Server>>> = {
-  moto: launchMoto,
-  azurite: launchAzurite,
-  'fake-gcs': launchFakeGcs,
-  kafka: launchKafka,
-  package: packProject,
+  moto: async () => (await import('./object-stores/moto.ts')).launchMoto(),
+  azurite: async () => (await import('./azurite.ts')).launchAzurite(),
+  'fake-gcs': async () => (await import('./object-stores/fake-gcs.ts')).launchFakeGcs(),
+  kafka: async () => (await import('./kafka/cluster.ts')).launchKafka(),
+  package: async () => (await import('./packed.ts')).packProject(),
 };
 
 /** Of Vitest's own process: starts each program when the first file asks for it (`shared`), and ends it with the run. */

@@ -4,7 +4,7 @@ import { until } from './until.ts';
 import { isRunning, listens } from './child-server.ts';
 
 export interface Server {
-  /** `http://127.0.0.1:port`; of Kafka what `launchKafka` says, of the package its file */
+  /** `http://127.0.0.1:port`; of others what those who launch them say */
   readonly url: string;
   stop(): Promise<void>;
 }
