@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * A folder that is filled once for all files of a run, by whoever asks for it first; outside of a run, anew each time.
+ * A folder that is filled once for all files of a run, by whoever asks for it first; outside of a run, anew each time, until the process ends.
  * @param fill gets an empty folder; two that come at once may both fill one
  */
 export function kept(name: string, fill: (folder: string) => void): string {
@@ -12,7 +12,10 @@ export function kept(name: string, fill: (folder: string) => void): string {
   if (existsSync(folder)) return folder;
   const own = mkdtempSync(`${folder}-`);
   fill(own);
-  if (process.env['MILLRACE_TEST_KEPT'] === undefined) return own;
+  if (process.env['MILLRACE_TEST_KEPT'] === undefined) {
+    process.once('exit', () => rmSync(own, { recursive: true, force: true }));
+    return own;
+  }
   try {
     renameSync(own, folder);
   } catch {

@@ -1,6 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { accessSync, constants, existsSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { kept } from './kept.ts';
 
 /** Why a test cannot run here, or null when it can. */
 export type Lack = string | null;
@@ -26,19 +28,18 @@ export function lacksProgram(name: string): Lack {
   return found ? null : `needs ${name}`;
 }
 
-/** What trials of programs have shown; the files of a worker ask for the same ones. */
-const tried = new Map<string, Lack>();
-
-/** Lacking when a trial of the program ends in any other way than well. */
+/** Lacking when a trial of the program ends in any other way than well. Each is tried once in a run of the tests. */
 export function lacksWorking(what: string, program: string, args: readonly string[]): Lack {
-  const trial = JSON.stringify([program, args]);
-  const known = tried.get(trial);
-  if (known !== undefined) return known;
-  const works = spawnSync(program, args, { stdio: 'ignore' }).status === 0;
-  const lack = works ? null : `${what} does not work here`;
-  tried.set(trial, lack);
-  return lack;
+  const trial = createHash('sha256')
+    .update(JSON.stringify([program, args]))
+    .digest('hex');
+  const folder = kept(`trial-${trial}`, (made) => {
+    if (spawnSync(program, args, { stdio: 'ignore' }).status === 0) writeFileSync(join(made, WORKS), '');
+  });
+  return existsSync(join(folder, WORKS)) ? null : `${what} does not work here`;
 }
+
+const WORKS = 'works';
 
 /** Ends the title of a test that is skipped for the lack of something, so that the report says why. */
 export function skipped(lack: Lack): string {

@@ -35,7 +35,7 @@ export async function startBroker(home: string, folder: string, signal: AbortSig
   const data = join(folder, 'broker');
   writeFileSync(file, propertiesOf(port, peers, data));
   const format = ['kafka.tools.StorageTool', 'format', '-t', CLUSTER_ID, '-c', file];
-  const formatting = startChild('java', [...classes, ...format]);
+  const formatting = startChild('java', [...JAVA, ...classes, ...format]);
   const code = await unlessInterrupted(formatting, signal, formatting.ended);
   if (code !== 0) throw usageError(`${INSTALL} (java: ${formatting.said()})`);
   const broker = startChild('java', [...JAVA, ...classes, 'kafka.Kafka', file]);
