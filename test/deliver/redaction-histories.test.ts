@@ -52,7 +52,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 const isErased = (): boolean => false;
 
 /** Each takes a journal on disk, some of them several times; a tenth of what the histories of `test/histories` are. */
-const RUNS = Math.ceil(Number(process.env['MILLRACE_HISTORIES'] ?? 150) / 10);
+const RUNS = Math.ceil(Number(process.env['MILLRACE_HISTORIES'] ?? 100) / 10);
 
 const routesOf = (routing: Routing): readonly Route[] =>
   TYPES.map((type) => ({

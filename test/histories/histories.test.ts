@@ -12,7 +12,7 @@ import { World } from './world.ts';
 vi.setConfig({ testTimeout: 24 * 3_600_000 });
 
 /** Histories of a run of the tests; set MILLRACE_HISTORIES and MILLRACE_SEED for more, or others. */
-const HISTORIES = Number(process.env['MILLRACE_HISTORIES'] ?? 150);
+const HISTORIES = Number(process.env['MILLRACE_HISTORIES'] ?? 100);
 const SEED = Number(process.env['MILLRACE_SEED'] ?? 1);
 
 const FIRST: Settings = {

@@ -14,9 +14,10 @@ function simulate(...args: readonly string[]): Promise<Ended> {
   return millraceProcess(args, { program: [process.execPath, main] });
 }
 
+const steps = (seed: string): Promise<Ended> => simulate('--seed', seed, '--length', '5', '--steps');
+
 // First, as its first process ends in order, alone: what it has compiled is then kept for the others.
 test('the same seed gives the same history, and another gives another', async () => {
-  const steps = (seed: string): Promise<Ended> => simulate('--seed', seed, '--length', '5', '--steps');
   const one = await steps('3');
   const [again, other] = await Promise.all([steps('3'), steps('4')]);
   expect(one.code).toBe(0);
