@@ -12,12 +12,15 @@ export class Tail {
   /** Entries before this index are gone; the array is compacted now and then instead of shifted each time. */
   #start = 0;
   #bytes = 0;
+  /** The furthest that was read up to; null before the first read. */
+  #reached: number | null = null;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
 
   push(event: JournalEvent): void {
+    if (event.seq - (this.#reached ?? event.seq) > FAR_BEHIND) return this.clear();
     const last = this.#events.at(-1);
     if (last !== undefined && event.seq !== last.seq + 1) this.clear();
     this.#events.push(event);
@@ -49,6 +52,7 @@ export class Tail {
 
   /** Events after `seq`, or null when memory does not hold the next one. */
   read(after: number, limits: { count: number; bytes: number }): JournalEvent[] | null {
+    this.#reached = Math.max(after, this.#reached ?? 0);
     const first = this.#events[this.#start];
     const last = this.#events.at(-1);
     if (first === undefined || last === undefined || after + 1 < first.seq || after >= last.seq) return null;
@@ -62,6 +66,8 @@ export class Tail {
   }
 }
 
+/** Events behind which no sink keeps up: what would be kept for it is old by the time that it comes there. */
+const FAR_BEHIND = 10_000;
 /** Rough bytes of an event besides its body. */
 const OVERHEAD = 512;
 
