@@ -11,3 +11,9 @@ export function faultByStatus(status: number | undefined): StorageFault {
   if (status === 409) return 'busy';
   return status === 412 ? 'changed' : 'invalid';
 }
+
+/** What an error is called; by its status where the answer has no words of its own, as those of proxies have not. */
+export function sayOf(line: string, status: number | undefined): string {
+  const isMute = line.trim() === '' || line === 'UnknownError';
+  return isMute && status !== undefined ? `HTTP ${status}` : line;
+}

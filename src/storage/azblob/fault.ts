@@ -2,7 +2,7 @@ import type { RestError } from '@azure/storage-blob';
 import { messageOf } from '../../core/errors.ts';
 import { StorageError, type StorageFault } from '../../core/storage.ts';
 import { parseRetryAfter } from '../../lib/retry-after.ts';
-import { faultByStatus } from '../fault.ts';
+import { faultByStatus, sayOf } from '../fault.ts';
 
 /** Codes of the service that say more than their status does. */
 const FAULTS: Readonly<Record<string, StorageFault>> = {
@@ -38,7 +38,7 @@ export function faultOf(error: unknown): StorageError {
   const retryAfter = parseRetryAfter(said.response?.headers.get('retry-after'), Date.now());
   const fault = SIGN_IN.test(name) ? 'denied' : (FAULTS[named] ?? faultByStatus(statusCode));
   const options = { cause: error, ...(retryAfter === null ? {} : { delayMs: retryAfter }) };
-  return new StorageError(fault, lineOf(error, named), options);
+  return new StorageError(fault, sayOf(lineOf(error, named), statusCode), options);
 }
 
 /** One line, with the code: the SDK's message has the ids of the request below it. */

@@ -2,7 +2,7 @@ import { S3ServiceException } from '@aws-sdk/client-s3';
 import { messageOf } from '../../core/errors.ts';
 import { type StorageFault, StorageError } from '../../core/storage.ts';
 import { parseRetryAfter } from '../../lib/retry-after.ts';
-import { faultByStatus } from '../fault.ts';
+import { faultByStatus, sayOf } from '../fault.ts';
 
 /** Codes of the store that say more than their status does. */
 const FAULTS: Readonly<Record<string, StorageFault>> = {
@@ -41,7 +41,7 @@ export function faultOf(error: unknown): StorageError {
   const options = { cause: error, ...(retryAfter === null ? {} : { delayMs: retryAfter }) };
   const known = NO_REGION.test(messageOf(error)) ? 'denied' : FAULTS[name];
   const fault = isSkewed(said) ? 'busy' : (known ?? faultByStatus(status));
-  const line = messageFor(name, error);
+  const line = sayOf(messageFor(name, error), status);
   // An answer that is not the store's own, such as a proxy's.
   const isForeign = status !== undefined && !(error instanceof S3ServiceException);
   return new StorageError(fault, isForeign ? `HTTP ${status}: ${line}` : line, options);
