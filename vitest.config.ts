@@ -14,7 +14,8 @@ export default defineConfig({
     // Tests of processes wait about as long as they compute.
     maxWorkers: Math.ceil(availableParallelism() * 2),
     sequence: { sequencer: SlowFirst },
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // For what hangs; on a machine with ten processes a core, what takes five seconds takes fifty.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
   },
 });

@@ -1,12 +1,10 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, type Ended } from '../support/millrace.ts';
 import { standIn, type StandIn } from './stand-in.ts';
 import { lastLine, lines, rowIds } from './support.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const RANGE = ['--since', '2026-01-01', '--until', '2026-01-31'];
 const ALL = ['--all-users', ...RANGE];

@@ -1,14 +1,12 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, type Ended } from '../support/millrace.ts';
 import { fillDisk, lacksMount, mountTmpfs } from '../support/mounts.ts';
 import { skipped } from '../support/requirements.ts';
 import { standIn } from './stand-in.ts';
 import { rowIds } from './support.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const RANGE = ['--all-users', '--since', '2026-01-01', '--until', '2026-01-31'];
 const lack = lacksMount();

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { Inlet } from '../../src/core/sink.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { createSink, parseOptions } from '../../src/sinks/follow-up/sink.ts';
@@ -9,8 +9,6 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
 import { standIn } from './stand-in.ts';
 import { lastLine, lines, rowIds } from './support.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 /** Answers with status 200 that say nothing of what meals there are. */
 const NO_DOCUMENTS = [

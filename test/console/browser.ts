@@ -1,4 +1,10 @@
-import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import {
+  chromium,
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  type Page,
+} from 'playwright-core';
 import { request } from 'undici';
 import { onTestFinished } from 'vitest';
 
@@ -24,6 +30,13 @@ export interface OpenPage {
   readonly complaints: string[];
 }
 
+/** Its own limit of 30 seconds is too short for a busy machine. */
+async function newPage(context: BrowserContext): Promise<Page> {
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  return page;
+}
+
 /** A page in a profile of its own, let in by a link, closed when the test ends. */
 export async function openPage(
   browser: Browser,
@@ -32,7 +45,7 @@ export async function openPage(
 ): Promise<OpenPage> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   onTestFinished(() => context.close());
-  const page = await context.newPage();
+  const page = await newPage(context);
   const complaints: string[] = [];
   page.on('console', (message) => {
     if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
@@ -52,7 +65,7 @@ export async function openPage(
 export async function openAt(browser: Browser, url: string): Promise<Page> {
   const context = await browser.newContext();
   onTestFinished(() => context.close());
-  const page = await context.newPage();
+  const page = await newPage(context);
   await page.goto(url);
   return page;
 }

@@ -117,7 +117,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     await says(page, `${row} td[data-label=State]`, 'Running');
     rmSync(archive, { recursive: true });
     await says(page, `${row} td[data-label=State]`, 'Running, in trouble');
-    await says(page, `${row} td[data-label="Last error"]`, /^folder_replaced since .*: /);
+    await says(page, `${row} td[data-label="Last error"]`, /^folder_replaced since .*: /m);
     expect(complaints).toEqual([]);
   });
 

@@ -28,7 +28,8 @@ export class Places {
     this.#kafka = kafka;
     this.#partitions = partitions;
     const { addresses, oracle } = kafka;
-    this.fleet = new Fleet({ folder, addresses, oracle, partitions });
+    // Longer than a busy machine keeps one waiting that is alive: nothing would come twice but by what a test does.
+    this.fleet = new Fleet({ folder, addresses, oracle, partitions, session: '6s' });
     onTestFinished(() => this.fleet.stop());
   }
 

@@ -13,7 +13,7 @@ const CHILD = fileURLToPath(new URL('kill-child.ts', import.meta.url));
 /** `MILLRACE_KILLS=200 npx vitest run test/load/kill.test.ts` for the long run. */
 const KILLS = Number(process.env['MILLRACE_KILLS'] ?? 2);
 /** A test may take this long for each kill. */
-const PATIENCE = 20_000;
+const PATIENCE = 60_000;
 /** Events that come between two runs, and files that they are in. */
 const NEW_EVENTS = 400;
 const NEW_FILES = 4;
@@ -89,7 +89,7 @@ const LOADERS = [
 describe(`after ${KILLS} kills, count(*) is the number of distinct events`, () => {
   test.skipIf(LOADERS.every(({ skip }) => skip)).each(LOADERS.filter(({ skip }) => !skip))(
     'of a load into $kind',
-    { timeout: 60_000 + KILLS * PATIENCE },
+    { timeout: 120_000 + KILLS * PATIENCE },
     async ({ place }) => {
       const { args, database } = await place();
       const folder = await temporaryFolder();
@@ -122,7 +122,7 @@ describe(`after ${KILLS} kills, count(*) is the number of distinct events`, () =
 
   test.skipIf(lack !== null)(
     `of the postgres sink${skipped(lack)}`,
-    { timeout: 60_000 + KILLS * PATIENCE },
+    { timeout: 120_000 + KILLS * PATIENCE },
     async () => {
       const args = ['sink', server.url, 'killed_sink'];
       const send = async (from: number, to: number, after?: number): Promise<Run & { upTo: number }> => {

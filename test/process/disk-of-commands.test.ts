@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { ids } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -11,8 +11,6 @@ import { ReceiverProcess } from '../support/receiver-process.ts';
 import { firstLack, skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { lacksStrace, underStrace } from '../support/strace.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const FILES = 3;
 const CONFIG = ['--config', 'millrace.yaml'];

@@ -2,7 +2,7 @@ import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sig
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { signJson } from '../../src/core/signature.ts';
 import { LogWriter } from '../../src/receipts/log-files.ts';
 import { readSigner, verifierText } from '../../src/receipts/note.ts';
@@ -12,8 +12,6 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const ORIGIN = 'made-up.example/events';
 const env = { MILLRACE_MASTER_KEY: `mrk_${Buffer.alloc(32, 5).toString('base64')}` };

@@ -1,14 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { pseudonymise } from '../../src/cli/fixture/pseudonymise.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, millraceProcess, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { postSigned } from '../support/signed-events.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const USER = '5f0c1d2e-0000-4000-8000-00000000beef';
 /** Made up, and as telling as a real one. */

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
@@ -9,8 +9,6 @@ import { ReceiverProcess } from '../support/receiver-process.ts';
 import { Receiver } from '../support/receiver.ts';
 import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 interface Flushed {
   readonly sink: string;

@@ -1,14 +1,12 @@
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { freePort } from '../support/free-port.ts';
 import { millrace, millraceProcess, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { SECRET } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 test('commands find the address and the secret by themselves, and a send that was broken off continues', async () => {
   const cwd = await temporaryFolder();

@@ -2,15 +2,13 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { PassThrough } from 'node:stream';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Io } from '../../src/cli/io.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, millraceProcess } from '../support/millrace.ts';
 import { firstLack, lacksProgram, skipped } from '../support/requirements.ts';
 import { shellPlace } from '../support/shell.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const lack = firstLack(...['bash', 'curl', 'gunzip'].map(lacksProgram));
 const READY =

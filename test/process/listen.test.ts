@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { createServer } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { Webhook } from 'standardwebhooks';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { freePort } from '../support/free-port.ts';
@@ -12,8 +12,6 @@ import { Receiver } from '../support/receiver.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until, within } from '../support/until.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 test('a handler gets the bytes and the id of each delivery, signed for it; its status is shown, and harms nobody', async () => {
   const folder = await temporaryFolder();

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { entryOfAnswer } from '../receipts/entry-by-hand.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -9,8 +9,6 @@ import { Receiver } from '../support/receiver.ts';
 import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const userOf = (n: number): string => `00000000-0000-4000-8000-${String(3000 + n).padStart(12, '0')}`;
 

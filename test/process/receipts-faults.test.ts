@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { prove } from '../receipts/prove.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -23,8 +23,6 @@ import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { lacksStrace, underStrace } from '../support/strace.ts';
 import { until } from '../support/until.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const lack = lacksMount();
 const ORIGIN = 'made-up.example/events';

@@ -12,7 +12,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { entryOfAnswer } from '../receipts/entry-by-hand.ts';
 import { prove as proveArchive } from '../receipts/prove.ts';
@@ -23,8 +23,6 @@ import { Receiver } from '../support/receiver.ts';
 import type { Serving } from '../support/serving.ts';
 import { postSigned, SECRET } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const ORIGIN = 'made-up.example/events';
 const userOf = (n: number): string => `00000000-0000-4000-8000-${String(2000 + n).padStart(12, '0')}`;

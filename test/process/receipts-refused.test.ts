@@ -1,6 +1,6 @@
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { witnessBy } from '../receipts/witness-by-hand.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -10,8 +10,6 @@ import { Receiver } from '../support/receiver.ts';
 import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 async function post(receiver: Serving, n: number): Promise<string | undefined> {
   const { id, body } = madeUpEvent(n);

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { request } from 'undici';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
@@ -9,8 +9,6 @@ import { Receiver } from '../support/receiver.ts';
 import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const OTHER_SECRET = `whsec_${Buffer.from('another secret of the tests only').toString('base64')}`;
 

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { freePort } from '../support/free-port.ts';
@@ -8,8 +8,6 @@ import { ReceiverProcess } from '../support/receiver-process.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until, within } from '../support/until.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 type Line = Readonly<Record<string, unknown>>;
 

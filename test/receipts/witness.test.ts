@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -19,8 +19,6 @@ import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { buildGo } from './build-go.ts';
 import { witnessBy } from './witness-by-hand.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const ORIGIN = 'made-up.example/events';
 

@@ -1,11 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { standIn } from '../backfill/stand-in.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig, type Ended } from '../support/millrace.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const NO_DOCUMENTS = ['', '<html>', '{"detail":"maintenance"}', '{"meals":[{"id":"other"},{"id":"b"'];
 

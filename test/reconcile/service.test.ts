@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/start.ts';
 import { ServiceClient } from '../../src/service/client.ts';
 import type { ServiceReport } from '../../src/reconcile/service-side.ts';
@@ -9,8 +9,6 @@ import { filesSink, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { runReconcile, type Output } from './support.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const RANGE = ['--since', '2026-01-01', '--until', '2026-01-10'];
 

@@ -1,12 +1,23 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { listen } from './listen.ts';
+
+/** Below what systems give to those who ask for any port, and to connections: none of them takes it a moment later. */
+const [FIRST, LAST] = [12_000, 32_000];
 
 /** A port of this machine that nobody listens on at the moment. */
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  const port = await listen(server);
-  server.close();
-  await once(server, 'close');
-  return port;
+  for (;;) {
+    const port = randomInt(FIRST, LAST);
+    const server = createServer().listen(port, '127.0.0.1');
+    try {
+      await once(server, 'listening');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') continue;
+      throw error;
+    }
+    server.close();
+    await once(server, 'close');
+    return port;
+  }
 }
