@@ -37,7 +37,9 @@ async function refusing(scheme: string, { status, code, message }: Refusal) {
     } else if (scheme === 'gs')
       outgoing.end(
         JSON.stringify(
-          /\/o\/./.test(url) ? { size: '3', generation: '7', metadata: { sha256: SHA256 } } : {},
+          /\/o\/./.test(url)
+            ? { size: '3', generation: '7', metadata: { sha256: SHA256 } }
+            : { kind: 'storage#objects' },
         ),
       );
     else if (url.includes('comp=list'))

@@ -12,6 +12,19 @@ export interface Item {
   readonly hardDeleteTime?: string;
 }
 
+/** A list of objects, or a part of it. */
+export interface Listed {
+  readonly kind?: string;
+  readonly items?: readonly Item[];
+  readonly nextPageToken?: string;
+}
+
+/** @throws StorageError for what is no list, such as the answer of a proxy: it would read as an empty one */
+export function itemsOf({ kind, items = [] }: Listed): readonly Item[] {
+  if (kind === 'storage#objects') return items;
+  throw new StorageError('unreachable', 'the answer to a request for a list is none');
+}
+
 export function stored(item: Item): StoredObject {
   const modifiedAt = Date.parse(item.updated ?? '');
   return {

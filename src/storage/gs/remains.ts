@@ -2,11 +2,7 @@ import { StorageError } from '../../core/storage.ts';
 import type { Remains } from '../driver.ts';
 import type { GoogleClient } from './client.ts';
 import { faultOf } from './fault.ts';
-import { generationOf, type Item } from './item.ts';
-
-interface Listed {
-  readonly items?: readonly Item[];
-}
+import { generationOf, type Item, itemsOf, type Listed } from './item.ts';
 
 /** Generations that are not live, and soft-deleted ones, which only time removes. */
 export async function remainsOf(
@@ -18,9 +14,7 @@ export async function remainsOf(
   const asking = { path: objects, signal };
   const named = { prefix: key, endOffset: `${key}\0` };
   const versions = await client.json<Listed>({ ...asking, query: { ...named, versions: 'true' } });
-  const old = (versions.items ?? []).filter(
-    ({ name, timeDeleted }) => name === key && timeDeleted !== undefined,
-  );
+  const old = itemsOf(versions).filter(({ name, timeDeleted }) => name === key && timeDeleted !== undefined);
   return [
     ...old.map((item) => oldGeneration(client, `${objects}/${encodeURIComponent(key)}`, item)),
     ...(await softDeleted()),
@@ -28,11 +22,8 @@ export async function remainsOf(
 
   async function softDeleted(): Promise<Remains[]> {
     try {
-      const { items = [] } = await client.json<Listed>({
-        ...asking,
-        query: { ...named, softDeleted: 'true' },
-      });
-      return items
+      const deleted = await client.json<Listed>({ ...asking, query: { ...named, softDeleted: 'true' } });
+      return itemsOf(deleted)
         .filter(({ name, hardDeleteTime }) => name === key && hardDeleteTime !== undefined)
         .map(untilLater);
     } catch (error) {

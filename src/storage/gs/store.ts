@@ -18,7 +18,7 @@ import {
 import type { StorageSettings } from '../fields.ts';
 import { GoogleClient } from './client.ts';
 import { AnswerError, faultOf } from './fault.ts';
-import { generationOf, type Item, stored } from './item.ts';
+import { generationOf, type Item, itemsOf, type Listed, stored } from './item.ts';
 import { remainsOf } from './remains.ts';
 import { GoogleUpload } from './upload.ts';
 
@@ -78,11 +78,9 @@ class GoogleDriver implements Driver {
 
   async page(prefix: string, after: string | null, signal: AbortSignal): Promise<Page> {
     const next = after === null ? {} : { pageToken: after };
-    const query = { prefix, fields: 'nextPageToken,items(name,size,generation,updated)', ...next };
-    const { items = [], nextPageToken } = await this.#client
-      .json<Listed>({ path: this.#objects, query, signal })
-      .catch(noBucket);
-    return { objects: items.map((item) => stored(item)), next: nextPageToken ?? null };
+    const query = { prefix, fields: 'kind,nextPageToken,items(name,size,generation,updated)', ...next };
+    const listed = await this.#client.json<Listed>({ path: this.#objects, query, signal }).catch(noBucket);
+    return { objects: itemsOf(listed).map((item) => stored(item)), next: listed.nextPageToken ?? null };
   }
 
   async put(key: string, whole: Whole, condition: Condition, signal: AbortSignal): Promise<string> {
@@ -147,11 +145,6 @@ class GoogleDriver implements Driver {
     await this.#client.json({ path: this.#objects, query: { maxResults: '1' }, signal }).catch(noBucket);
     return null;
   }
-}
-
-interface Listed {
-  readonly items?: readonly Item[];
-  readonly nextPageToken?: string;
 }
 
 function conditionOf({ version }: Condition): { ifGenerationMatch: string } {

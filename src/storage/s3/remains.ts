@@ -7,6 +7,7 @@ import {
 } from '@aws-sdk/client-s3';
 import type { Remains } from '../driver.ts';
 import { faultOf } from './fault.ts';
+import { goesOn } from './more.ts';
 
 interface Target {
   readonly Bucket: string;
@@ -29,7 +30,7 @@ async function versionsOf(
     const page = await client.send(new ListObjectVersionsCommand({ Bucket, Prefix: Key, ...from }), {
       abortSignal: signal,
     });
-    const { Versions = [], DeleteMarkers = [], IsTruncated, NextKeyMarker, NextVersionIdMarker } = page;
+    const { Versions = [], DeleteMarkers = [], NextKeyMarker, NextVersionIdMarker } = page;
     const remaining = (VersionId: string | undefined, at: Date | undefined): Remains => ({
       name: `version ${VersionId} of ${at?.toISOString() ?? 'an unknown time'}`,
       remove: async (abortSignal) => {
@@ -43,15 +44,17 @@ async function versionsOf(
     // Keys come in order; those after it only begin like it.
     const isPast = [...Versions, ...DeleteMarkers].some(({ Key: key = '' }) => key !== Key);
     // Last the marker that hides them: without it an old version would be the present state again.
-    if (IsTruncated !== true || isPast) return [...versions, ...markers];
+    if (!goesOn(page, NextKeyMarker) || isPast) return [...versions, ...markers];
     from = { KeyMarker: NextKeyMarker, VersionIdMarker: NextVersionIdMarker };
   }
 }
 
 async function uploadsOf(client: S3Client, { Bucket, Key }: Target, signal: AbortSignal): Promise<Remains[]> {
-  const { Uploads = [] } = await client.send(new ListMultipartUploadsCommand({ Bucket, Prefix: Key }), {
+  const part = await client.send(new ListMultipartUploadsCommand({ Bucket, Prefix: Key }), {
     abortSignal: signal,
   });
+  goesOn(part, part.NextKeyMarker);
+  const { Uploads = [] } = part;
   return Uploads.filter((upload) => upload.Key === Key).map(({ UploadId, Initiated }) => ({
     name: `parts of an upload begun at ${Initiated?.toISOString() ?? 'an unknown time'}`,
     remove: async (abortSignal) => {

@@ -21,6 +21,7 @@ import {
   readNothing,
   totalOf,
 } from '../driver.ts';
+import { goesOn } from './more.ts';
 import type { StorageSettings } from '../fields.ts';
 import { clientOf } from './client.ts';
 import { faultOf } from './fault.ts';
@@ -82,11 +83,12 @@ class S3Driver implements Driver {
 
   async page(prefix: string, after: string | null, signal: AbortSignal): Promise<Page> {
     const next = after === null ? {} : { ContinuationToken: after };
-    const { Contents = [], NextContinuationToken } = await this.#list({ Prefix: prefix, ...next }, signal);
+    const part = await this.#list({ Prefix: prefix, ...next }, signal);
+    const { Contents = [], NextContinuationToken } = part;
     const objects = Contents.map(({ Key = '', Size, ETag, LastModified }) =>
       stored(Key, Size, ETag, LastModified),
     );
-    return { objects, next: NextContinuationToken ?? null };
+    return { objects, next: goesOn(part, NextContinuationToken) ? (NextContinuationToken ?? null) : null };
   }
 
   async put(key: string, whole: Whole, condition: Condition, signal: AbortSignal): Promise<string> {

@@ -1,0 +1,60 @@
+import { createServer } from 'node:http';
+import { expect, onTestFinished, test } from 'vitest';
+import { openStore } from '../../src/storage/open.ts';
+import { connectionStringOf } from '../support/azurite.ts';
+import { listen } from '../support/listen.ts';
+import { storageSettings } from '../support/object-stores/emulators.ts';
+
+const KEYS = { region: 'us-east-1', forcePathStyle: true, accessKeyId: 'made', secretAccessKey: 'up' };
+const SETTINGS = {
+  s3: (endpoint: string) => ({ s3: { endpoint, ...KEYS } }),
+  azblob: (endpoint: string) => ({ azblob: { connectionString: connectionStringOf(endpoint) } }),
+  gs: (endpoint: string) => ({ gs: { endpoint } }),
+};
+
+const PAGE = ['a page to sign in', 'text/html', '<html><body>sign in</body></html>'] as const;
+const NOTHING = ['nothing', 'application/xml', ''] as const;
+const OTHER = ['another document', 'application/xml', '<Other><Name>bucket</Name></Other>'] as const;
+const JSON_PAGE = ['another document', 'application/json', '{"detail":"sign in"}'] as const;
+const CUT_SHORT = [
+  'a list that goes on and does not say where',
+  'application/xml',
+  `<ListBucketResult><Name>bucket</Name><IsTruncated>true</IsTruncated><Contents><Key>place/one</Key><Size>1</Size><ETag>"e"</ETag></Contents></ListBucketResult>`,
+] as const;
+
+// Whoever took it for an empty list would say that an archive holds nothing of a user.
+test.each([
+  ['s3', ...PAGE],
+  ['s3', ...NOTHING],
+  ['s3', ...OTHER],
+  ['s3', ...CUT_SHORT],
+  ['azblob', ...PAGE],
+  ['azblob', ...NOTHING],
+  ['azblob', ...OTHER],
+  ['gs', ...PAGE],
+  ['gs', ...NOTHING],
+  ['gs', ...JSON_PAGE],
+] as const)('%s: a list that is answered with %s is no empty one', async (scheme, _, type, body) => {
+  const server = createServer((request, response) => {
+    request.resume();
+    response.writeHead(200, { 'content-type': type }).end(body);
+  });
+  const endpoint = `http://127.0.0.1:${await listen(server)}`;
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const settings = storageSettings({ ...SETTINGS[scheme](endpoint), tries: 1 });
+  const store = await openStore(`${scheme}://bucket/place`, settings);
+  onTestFinished(() => store.close());
+  const list = async (): Promise<string[]> => {
+    const keys: string[] = [];
+    for await (const { key } of store.list('')) keys.push(key);
+    return keys;
+  };
+  await expect(list()).rejects.toMatchObject({ name: 'StorageError' });
+  // Nor is it one of what is kept beside the object.
+  await expect(store.purge('one', AbortSignal.timeout(10_000))).rejects.toMatchObject({
+    name: 'StorageError',
+  });
+});
