@@ -47,12 +47,20 @@ export function faultOf(error: unknown): StorageError {
   return new StorageError(fault, isForeign ? `HTTP ${status}: ${line}` : line, options);
 }
 
-/** The SDK has taken the store's time from the answer, and signs the next request by it. */
-function isSkewed({ name, $metadata }: Partial<S3ServiceException>): boolean {
-  return (
-    name === 'RequestTimeTooSkewed' ||
-    ($metadata as { clockSkewCorrected?: boolean })?.clockSkewCorrected === true
-  );
+/** What the store refuses for the same reason whatever the time is. */
+const TIMELESS: ReadonlySet<string> = new Set(['AccessDenied', 'InvalidAccessKeyId']);
+
+/**
+ * A refusal that the clock may have caused: the SDK has taken the store's time from the answer, and signs the next request by it. As long
+ * as the clocks differ it says so of each error, also of those that mean what they say.
+ */
+function isSkewed({ name = '', $metadata }: Partial<S3ServiceException>): boolean {
+  if (name === 'RequestTimeTooSkewed') return true;
+  const { httpStatusCode, clockSkewCorrected } = ($metadata ?? {}) as {
+    readonly httpStatusCode?: number;
+    readonly clockSkewCorrected?: boolean;
+  };
+  return clockSkewCorrected === true && httpStatusCode === 403 && !TIMELESS.has(name) && !(name in FAULTS);
 }
 
 /** One line, with the code: the SDK's message is often `UnknownError`, or empty. */
