@@ -3,8 +3,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { CheckpointStore } from '../../src/core/source.ts';
 import { createSource, parseOptions } from '../../src/sources/event-hubs/source.ts';
 import { startAmqpPeer, type AmqpPeer } from '../support/amqp-peer/peer.ts';
-import { until } from '../support/until.ts';
-import { makeContext } from '../sinks/support.ts';
+import { until, within } from '../support/until.ts';
+import { makeContext, signal } from '../sinks/support.ts';
 import { publish } from './event-hubs-support.ts';
 import { idsOf, range, startReading, type Reading, type Take } from './reading.ts';
 
@@ -111,6 +111,24 @@ describe('event-hubs source', () => {
     const second = await read(peer, checkpoints);
     await until('10 more', () => second.messages.length >= 10);
     expect(new Set(idsOf(second.messages))).toEqual(range(10, 20));
+  });
+
+  it('does not wait for the close of a connection that answers no more', async () => {
+    const peer = await openPeer();
+    await publish(peer, 0, 10);
+    const { connectionString } = peer;
+    const parsed = parseOptions({ connectionString, hub: 'events', timeout: '1s' });
+    const context = { ...makeContext(), name: 'pipeline', checkpoints: new Checkpoints() };
+    const source = createSource(parsed, context);
+    await source.open(signal);
+    const take = (): Promise<void> => {
+      peer.freeze();
+      return Promise.reject(new Error('journal is full'));
+    };
+    await expect(source.run(take, signal)).rejects.toThrow('journal is full');
+    // Far less than the minute that the SDK waits for each answer.
+    await within('the next connection', source.open(signal), 30_000);
+    await source.close(AbortSignal.abort());
   });
 
   it('reads on when only the connection was cut', async () => {

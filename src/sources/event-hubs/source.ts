@@ -46,7 +46,8 @@ export class EventHubsSource implements Source {
   }
 
   async open(signal: AbortSignal): Promise<void> {
-    await this.close(signal);
+    // A connection that is gone may never answer that it is closed.
+    await this.close(AbortSignal.any([signal, AbortSignal.timeout(this.#options.timeout)]));
     const checkpoints = await this.#checkpointsOf();
     const client = await createClient(this.#options, checkpoints);
     try {

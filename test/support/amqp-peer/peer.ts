@@ -107,6 +107,11 @@ export class AmqpPeer {
     for (const socket of this.#sockets) cutOff(socket);
   }
 
+  /** The connections there are get no answer any more; new ones do. */
+  freeze(): void {
+    for (const socket of this.#sockets) socket.pause();
+  }
+
   /** Cuts every connection and refuses new ones. */
   async stop(): Promise<void> {
     const server = this.#server;
