@@ -85,8 +85,6 @@ export interface SinkLimits {
    * pay by the call: an event that comes alone is still sent at once. Absent: 0.
    */
   readonly linger?: number;
-  /** A `send` waits for this machine alone: many small batches take as long as few large ones. Absent: false. */
-  readonly isNear?: boolean;
   /** Milliseconds a `send` may take where that is more than `delivery.sendTimeout`: for sinks whose work is long. */
   readonly sendTimeout?: number;
 }

@@ -6,7 +6,7 @@ import type { SinkLimits } from '../core/sink.ts';
 export type Room = Parameters<EventLog['read']>[1];
 
 /** What of a sink decides how it catches up. */
-export type Manner = Pick<SinkLimits, 'batchCount' | 'inFlight' | 'isNear'>;
+export type Manner = Pick<SinkLimits, 'batchCount' | 'inFlight'>;
 
 /** Events of a sink. */
 export interface Before {
@@ -39,10 +39,9 @@ const USUAL_BATCH = 1000;
 const LOOK = 1000;
 /**
  * Events by which it has to become less in a second: with small batches, or whole ones go; and with whole ones, so that small ones are
- * enough. They are five times apart and more, as the batches are, or the pace would change with every look. Whole batches make a sink
- * that is near no faster, and where cores are short a delivery waits six times as long for them.
+ * enough. They are five times apart and more, as the batches are, or the pace would change with every look.
  */
-const LEAST_SHRINKING = { near: 500, far: 5000 };
+const LEAST_SHRINKING = 5000;
 const MUCH_SHRINKING = 30_000;
 
 /**
@@ -108,8 +107,7 @@ export class GiveWay {
     const { at, waiting: before } = this.#looked;
     if (now - at < LOOK) return;
     const shrinking = ((before - waiting) * 1000) / (now - at);
-    const least = this.#sink.isNear === true ? LEAST_SHRINKING.near : LEAST_SHRINKING.far;
-    if (shrinking < least) this.#pace = WHOLE;
+    if (shrinking < LEAST_SHRINKING) this.#pace = WHOLE;
     else if (shrinking >= MUCH_SHRINKING) this.#pace = SMALL;
     this.#looked = { at: now, waiting };
   }

@@ -28,8 +28,6 @@ export function limitsOf(sink: unknown): SinkLimits {
     if (value !== undefined && !(typeof value === 'number' && value >= 0 && value <= LONGEST))
       throw new Error(`limits.${key} must be milliseconds, at most a day`);
   }
-  if (!['undefined', 'boolean'].includes(typeof limits['isNear']))
-    throw new Error('limits.isNear must be true or false');
   for (const [key, choices] of Object.entries(CHOICES))
     if (!choices.some((choice) => choice === limits[key]))
       throw new Error(`limits.${key} must be ${choices.join(' or ')}`);

@@ -68,11 +68,6 @@ test('they are small again when it shrinks so fast that a fifth of it is enough,
   expect(mostWhile([20_000, 20_000, 9000, 20_000, 14_000])).toEqual([200, 1000, 1000, 200, 200]);
 });
 
-test('those of a sink that is near stay small as long as the backlog shrinks at all', () => {
-  expect(mostWhile([100_000, 99_000, 98_000], { isNear: true })).toEqual([200, 200, 200]);
-  expect(mostWhile([100_000, 100_000, 120_000], { isNear: true })).toEqual([200, 1000, 1000]);
-});
-
 test('no more is read than is under way and one batch, until some of it is settled', () => {
   const way = new GiveWay(new ManualClock(), { batchCount: 1000, inFlight: 2 }, () => undefined);
   const share = (loaded: number) => way.share(ROOM, { waiting: BACKLOG, loaded });
@@ -89,7 +84,6 @@ test('those of which each becomes an object are whole, and those that are small 
 
 interface Manners {
   readonly answer?: (delivery: Delivery) => SendResult;
-  readonly isNear?: boolean;
 }
 
 const DELIVERED = (): SendResult => ({ status: 'delivered' });
@@ -99,8 +93,8 @@ class FarSink extends ScriptedSink {
   readonly #clock: ManualClock;
   readonly #ms: number;
 
-  constructor(clock: ManualClock, ms: number, { answer = DELIVERED, isNear = false }: Manners) {
-    super(answer, { batchCount: 1000, inFlight: 1, isNear });
+  constructor(clock: ManualClock, ms: number, { answer = DELIVERED }: Manners) {
+    super(answer, { batchCount: 1000, inFlight: 1 });
     this.#clock = clock;
     this.#ms = ms;
   }
@@ -185,11 +179,6 @@ test('one that is near catches up with small ones', async () => {
   expect(largest).toBe(200);
   expect(seconds).toBeLessThan(3);
   expect(loaded).toBeLessThan(600);
-});
-
-test('one that waits for this machine alone keeps to small ones where the machine is slow', async () => {
-  expect((await catchUp(50)).largest).toBe(1000);
-  expect((await catchUp(50, { isNear: true })).largest).toBe(200);
 });
 
 test('what has to be sent again later does not keep the rest from being read', async () => {

@@ -86,7 +86,6 @@ export class FilesSink implements Sink {
       batchBy: 'mixed',
       // Each send syncs a file, on the disk that the journal is waiting for too.
       linger: 25,
-      isNear: true,
     };
     this.#options = options;
     this.#context = context;
