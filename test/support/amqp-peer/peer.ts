@@ -77,6 +77,13 @@ export class AmqpPeer {
     return this.#hub(hub).arrivals.map(decodeStored);
   }
 
+  /** As if it had been published to that partition. */
+  add(hub: string, partition: number, { body, properties }: Pick<PeerMessage, 'body' | 'properties'>): void {
+    const { data_section: data, encode } = rhea.message;
+    const bytes = encode({ body: data(body), application_properties: properties });
+    this.#hub(hub).add([bytes], null, partition, Date.now());
+  }
+
   /** Messages a hub has taken, kept or not, and their encoded bytes. */
   taken(hub: string): { readonly count: number; readonly bytes: number } {
     const { count, bytes } = this.#hub(hub);
