@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { removePart } from '../../src/sinks/files/finish.ts';
 import { claimWriterFolders } from '../../src/sinks/files/writer-folders.ts';
 import { lacksSyncs, watchSyncs } from '../support/synced.ts';
 import { skipped } from '../support/requirements.ts';
@@ -22,3 +23,11 @@ test.skipIf(lacksSyncs !== null)(
     expect(synced).toContain(join(root, '_open'));
   },
 );
+
+test('a part is gone for good, too, when another that was done meanwhile has taken the folder with it', async () => {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), 'millrace-writers-')));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+  await expect(
+    removePart({ path: join(root, 'dt=2026-11-20', 'hour=10', 'made-up.part') }),
+  ).resolves.toBeUndefined();
+});

@@ -5,7 +5,7 @@ import type { FileFormat } from '../../core/archive.ts';
 import type { FileLine } from '../../core/archive-manifest.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { SinkLog } from '../../core/sink.ts';
-import { ensureFolder, syncFolder } from '../../lib/durable.ts';
+import { ensureFolder, isMissing, syncFolder } from '../../lib/durable.ts';
 import { compress } from './compress.ts';
 import type { Part } from './part.ts';
 import type { Finishing, FinishStep } from './target.ts';
@@ -75,7 +75,14 @@ export function lineOf(
 export async function removePart({ path }: Pick<Part, 'path'>): Promise<void> {
   // It can be gone from an earlier try, whose sync failed.
   await rm(path, { force: true });
-  await syncFolder(dirname(path));
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    try {
+      return await syncFolder(folder);
+    } catch (error) {
+      // Another part that was finished meanwhile was the last in the folder, which is gone with it.
+      if (!isMissing(error)) throw error;
+    }
+  }
 }
 
 /** A part none of whose records can be read has no times but the one in its name, that of its first record. */

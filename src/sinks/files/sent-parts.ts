@@ -1,9 +1,7 @@
-import { unlink } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import type { Clock } from '../../core/clock.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { SinkLog } from '../../core/sink.ts';
-import { isMissing, syncFolder } from '../../lib/durable.ts';
+import { removePart } from './finish.ts';
 import type { Part } from './part.ts';
 
 /** Milliseconds in which the journal notes on disk how far the sink is. */
@@ -64,7 +62,7 @@ export class SentParts {
       this.#waiting.delete(path);
       this.#leaving.get(path)?.();
       this.#leaving.delete(path);
-      await removed(path);
+      await removePart({ path });
     }
   }
 
@@ -78,20 +76,11 @@ export class SentParts {
     if (this.#stopped) return;
     const cancel = this.#clock.after(NOTED, () => {
       this.#leaving.delete(path);
-      removed(path).catch((error: unknown) => {
+      removePart({ path }).catch((error: unknown) => {
         this.#log.warn({ path, error: messageOf(error) }, 'part of a closed file could not be removed');
         this.#leave(path);
       });
     });
     this.#leaving.set(path, cancel);
-  }
-}
-
-async function removed(path: string): Promise<void> {
-  try {
-    await unlink(path);
-    await syncFolder(dirname(path));
-  } catch (error) {
-    if (!isMissing(error)) throw error;
   }
 }
