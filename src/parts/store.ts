@@ -37,6 +37,8 @@ export async function openStore(system: System): Promise<Stop> {
         onDamage: (record) => log.error({ path, ...record }, 'a journal record is damaged'),
       })
     : null;
+  // Whoever had the journal until now may have erased users since this process read the list of them.
+  users.refresh();
   // At once, so that whoever finds the journal taken is told by whom; the admin listener's address follows.
   if (system.journal !== null) writeOwner(path, { pid: process.pid, admin: null, token: null });
   const store = system.journal ?? system.shared ?? openMemory(plan, log);
