@@ -1,4 +1,4 @@
-import { Owners } from '../core/erasure.ts';
+import { type ErasureRequest, Owners } from '../core/erasure.ts';
 import { ErasedUsers } from './erased-users.ts';
 import { Requests } from './requests.ts';
 
@@ -16,8 +16,8 @@ export class ErasuresUnderWay {
 
   /** Whose erasures have begun and are not done; null while there are none. */
   begun(): Owners | null {
-    const begun = this.#requests.list().filter(({ begun_at: at }) => at !== null);
-    this.#before = begun.map(({ request }) => request).join();
+    const begun = this.#listed();
+    this.#before = namesOf(begun);
     this.#users.refresh();
     return begun.length === 0 ? null : new Owners(begun);
   }
@@ -25,9 +25,14 @@ export class ErasuresUnderWay {
   /** Whether one has begun or ended since `begun` was asked. */
   haveMoved(): boolean {
     // One that has begun and ended meanwhile has left a user on the list.
-    const isLonger = this.#users.refresh();
-    const before = this.#before;
-    this.begun();
-    return isLonger || before !== this.#before;
+    return this.#users.refresh() || namesOf(this.#listed()) !== this.#before;
   }
+
+  #listed(): readonly ErasureRequest[] {
+    return this.#requests.list().filter(({ begun_at: at }) => at !== null);
+  }
+}
+
+function namesOf(requests: readonly ErasureRequest[]): string {
+  return requests.map(({ request }) => request).join();
 }
