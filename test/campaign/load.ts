@@ -1,5 +1,6 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { endChild } from '../support/child-server.ts';
 import { within } from '../support/until.ts';
 import type { LoadOrder } from './load-child.ts';
 import type { SentEvent } from './oracle.ts';
@@ -57,11 +58,8 @@ export class Load {
     return (await this.#ask({ op: 'report' })) as SentEvent[];
   }
 
-  async stop(): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    const exited = once(this.#child, 'exit');
-    this.#child.kill('SIGKILL');
-    await exited;
+  stop(): Promise<void> {
+    return endChild(this.#child);
   }
 
   async #ask(order: LoadOrder): Promise<unknown> {

@@ -1,10 +1,10 @@
 import { ContainerClient } from '@azure/storage-blob';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
+import { endChild } from './child-server.ts';
 import type { Server } from './server.ts';
 import { within } from './until.ts';
 
@@ -59,7 +59,7 @@ export async function launchAzurite(): Promise<Server & { readonly child: ChildP
   // Nor wait for it, when the tests that would stop it were left out.
   child.unref();
   const url = await within('the storage emulator to listen', listening(child));
-  return { url, child, stop: () => end(child) };
+  return { url, child, stop: () => endChild(child) };
 }
 
 /** @param endpoint `http://127.0.0.1:port` of an emulator, or of a proxy in front of it */
@@ -79,12 +79,4 @@ async function listening(child: ChildProcess): Promise<string> {
     return endpoint;
   }
   throw new Error('the storage emulator ended');
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.ref();
-  const exited = once(child, 'exit');
-  child.kill('SIGKILL');
-  await exited;
 }

@@ -15,6 +15,15 @@ export async function listens(port: number): Promise<boolean> {
   }
 }
 
+/** Ends a child, whether or not it keeps the process, and waits until it has ended. */
+export async function endChild(child: ChildProcess, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.ref();
+  const exited = once(child, 'exit');
+  child.kill(signal);
+  await exited;
+}
+
 /** True while a child runs. @param name for the error when it has ended */
 export function isRunning(name: string, child: ChildProcess): boolean {
   if (child.exitCode === null && child.signalCode === null) return true;

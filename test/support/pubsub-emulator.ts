@@ -1,12 +1,11 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
+import { spawn } from 'node:child_process';
 import { existsSync, globSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { afterAll, describe, test } from 'vitest';
 import { freePort } from './free-port.ts';
 import { lacksProgram, skipped, type Lack } from './requirements.ts';
 import { until } from './until.ts';
-import { isRunning, listens } from './child-server.ts';
+import { endChild, isRunning, listens } from './child-server.ts';
 
 export interface PubSubEmulator {
   /** `127.0.0.1:port`: what `PUBSUB_EMULATOR_HOST` and the sinks' `endpoint` take. */
@@ -68,7 +67,7 @@ export async function startPubSubEmulator(): Promise<PubSubEmulator> {
       await until('every thread to stop', () => child.pid === undefined || isStopped(child.pid));
     },
     resume: () => void child.kill('SIGCONT'),
-    stop: () => end(child),
+    stop: () => endChild(child),
   };
 }
 
@@ -96,11 +95,4 @@ function sdkRoots(): string[] {
     .filter((path) => existsSync(path))
     .map((path) => dirname(dirname(realpathSync(path))));
   return [...(named === undefined ? [] : [named]), ...found, ...ROOTS];
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = once(child, 'exit');
-  child.kill('SIGKILL');
-  await exited;
 }

@@ -1,7 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { spawn } from 'node:child_process';
 import { until } from './until.ts';
-import { isRunning, listens } from './child-server.ts';
+import { endChild, isRunning, listens } from './child-server.ts';
 
 export interface Server {
   /** `http://127.0.0.1:port`; of others what those who launch them say */
@@ -40,13 +39,5 @@ export async function startServer(
     child.kill('SIGKILL');
     throw error;
   }
-  return { url: `http://127.0.0.1:${port}`, stop: () => end(child) };
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.ref();
-  const exited = once(child, 'exit');
-  child.kill('SIGKILL');
-  await exited;
+  return { url: `http://127.0.0.1:${port}`, stop: () => endChild(child) };
 }

@@ -1,9 +1,8 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isRunning, listens } from '../child-server.ts';
+import { endChild, isRunning, listens } from '../child-server.ts';
 import { kept } from '../kept.ts';
 import { until } from '../until.ts';
 import { configOf, type BrokerConfig } from './broker-config.ts';
@@ -89,11 +88,7 @@ export class KafkaBroker {
   }
 
   async #end(signal: NodeJS.Signals): Promise<void> {
-    const child = this.#child;
-    if (child === null || child.exitCode !== null || child.signalCode !== null) return;
-    const exited = once(child, 'exit');
-    child.kill(signal);
-    await exited;
+    if (this.#child !== null) await endChild(this.#child, signal);
   }
 
   /** Stops it in its tracks: connections stay, and nothing is answered until `resume`. */

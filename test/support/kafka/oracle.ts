@@ -1,8 +1,8 @@
 import { spawn, spawnSync, type ChildProcessByStdio } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
+import { endChild } from '../child-server.ts';
 import { kept } from '../kept.ts';
 import { javaFlags, KAFKA_LIBRARIES } from './java.ts';
 
@@ -100,11 +100,7 @@ export class KafkaOracle {
 
   async stop(): Promise<void> {
     process.off('exit', this.#kill);
-    const child = this.#started?.child;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    const exited = once(child, 'exit');
-    this.#kill();
-    await exited;
+    if (this.#started !== null) await endChild(this.#started.child);
   }
 
   readonly #kill = (): void => void this.#started?.child.kill('SIGKILL');
