@@ -18,8 +18,8 @@ const HELP = `Flags:
 const PARTITIONS = 12;
 const WANTED = 0.8;
 
-/** Of the whole receiver, of one that routes nothing, and of receivers of a fleet. */
-type Name = 'whole' | 'journal' | 'fleet' | 'before';
+/** Of the whole receiver, of one that routes nothing, of one whose sink is a topic, and of receivers of a fleet. */
+type Name = 'whole' | 'journal' | 'relay' | 'fleet' | 'before';
 
 interface Lap {
   readonly cpu: number;
@@ -64,6 +64,7 @@ export const fleet: Bench = {
       const all = new Map<Name, ReceiverProcess>([
         ['whole', await start('whole', {})],
         ['journal', await start('journal', { routed: false })],
+        ['relay', await start('relay', { sink: topicSink(cluster) })],
         ['fleet', await start('fleet', { journal, profile: values.profile ?? null })],
       ]);
       if (values.before !== undefined)
@@ -106,7 +107,7 @@ async function run(
       if (receiver === undefined) continue;
       const before = receiver.cpuSeconds();
       const { elapsedMs } = await load.run({ op: 'flood', port: receiver.port, connections });
-      if (name === 'whole') await receiver.untilDelivered();
+      if (name === 'whole' || name === 'relay') await receiver.untilDelivered();
       const cpu = ((receiver.cpuSeconds() - before) * 1e6) / events;
       const rate = (events * 1000) / elapsedMs;
       note(`round ${round_}: ${name} ${round(cpu)} µs of CPU an event, ${round(rate)} a second`);
@@ -153,9 +154,22 @@ function resultOf(laps: ReadonlyMap<Name, readonly Lap[]>): BenchResult {
   };
 }
 
+/** A sink that puts the events into another topic of the same broker, as a receiver of a fleet does without a journal. */
+function topicSink({ addresses }: KafkaCluster): object {
+  return {
+    type: 'kafka',
+    path: undefined,
+    brokers: addresses,
+    tls: { enabled: false },
+    topic: 'relayed',
+    compression: 'never',
+  };
+}
+
 /** Makes the topics. @returns the journal of a config */
 async function topicsOf({ oracle, addresses }: KafkaCluster): Promise<object> {
-  for (const topic of ['millrace.events', 'millrace.window']) await oracle.create(topic, PARTITIONS);
+  for (const topic of ['millrace.events', 'millrace.window', 'relayed'])
+    await oracle.create(topic, PARTITIONS);
   for (const topic of ['millrace.quarantine', 'millrace.dead-letters'])
     await oracle.create(topic, 1, 1, 'cleanup.policy=compact');
   return { type: 'kafka', brokers: addresses, tls: { enabled: false } };
