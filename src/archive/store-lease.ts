@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { MillraceError } from '../core/errors.ts';
-import { readWhole } from '../core/objects.ts';
+import { readWhole, timeAt } from '../core/objects.ts';
 import type { ObjectStore, StoredObject } from '../core/storage.ts';
 import { membersIn } from '../lib/parsed.ts';
 import { Serial } from '../lib/serial.ts';
@@ -97,8 +97,8 @@ function bytes(): Buffer {
 /** Null for one that does not live any more. */
 async function ownerOf(store: ObjectStore, { modifiedAt }: StoredObject): Promise<string | null> {
   const { host, process: id } = membersIn(String(await readWhole(store, KEY)));
-  if (Date.now() - modifiedAt > STALE) return null;
   if (host === hostname() && typeof id === 'number' && !isAlive(id)) return null;
+  if ((await timeAt(store)) - modifiedAt > STALE) return null;
   return `process ${String(id)} on ${String(host)}`;
 }
 

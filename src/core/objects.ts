@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { type ObjectStore, StorageError } from './storage.ts';
 
 /** All of an object. @throws StorageError */
@@ -23,6 +24,23 @@ export async function removeForGood(
     for (const reason of kept) left.push(`${key}: ${reason}`);
   }
   return left;
+}
+
+/**
+ * What the store's clock shows, in milliseconds since the epoch: how old an object is cannot be told by this machine's. Takes the
+ * rights to write and remove.
+ * @throws StorageError
+ */
+export async function timeAt(store: ObjectStore, signal?: AbortSignal): Promise<number> {
+  const key = `_clock-${randomUUID()}`;
+  try {
+    await store.putIfAbsent(key, { bytes: Buffer.from('\n') }, signal);
+    const made = await store.head(key, signal);
+    if (made === null) throw new StorageError('missing', `${store.url}/${key} was removed at once`);
+    return made.modifiedAt;
+  } finally {
+    await removeForGood(store, [key], signal);
+  }
 }
 
 export function isMissing(error: unknown): boolean {

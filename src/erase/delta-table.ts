@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { leftBy, type ErasureRun } from '../core/erasure.ts';
 import type { IdSearch } from '../core/id-search.ts';
-import { isMissing, nullIfMissing, readWhole, removeForGood } from '../core/objects.ts';
+import { isMissing, nullIfMissing, readWhole, removeForGood, timeAt } from '../core/objects.ts';
 import { type AddFile, keyOf, pathOf, removalOf, type RemoveFile, statsOf } from '../delta/actions.ts';
 import { type DeltaLog, forgetBefore } from '../delta/log.ts';
 import { hashChunks } from '../lib/hash-chunks.ts';
@@ -244,6 +244,7 @@ export class DeltaTableErasure {
       Array.from(snapshot.tombstones.values(), ({ path, partitionValues }) => [keyOf(path), partitionValues]),
     );
     const old: string[] = [];
+    let now: number | null = null;
     for await (const { key, bytes, modifiedAt } of log.store.list(log.prefix, run.signal)) {
       const own = key.slice(log.prefix.length);
       if (
@@ -256,7 +257,11 @@ export class DeltaTableErasure {
       const fixed = { ...partitionIn(own), ...partitionOf(removed.get(own) ?? {}) };
       const judged = await this.#judge(own, bytes, fixed).catch(nullIfMissing);
       if (judged === null || judged.removed.size === 0) this.#clean.add(key);
-      else if (removed.has(own) || log.now() - modifiedAt >= ABANDONED_AFTER) old.push(key);
+      else if (
+        removed.has(own) ||
+        (now ??= await timeAt(log.store, run.signal)) - modifiedAt >= ABANDONED_AFTER
+      )
+        old.push(key);
       else
         this.#leave(
           own,

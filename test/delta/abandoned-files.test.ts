@@ -1,0 +1,55 @@
+import { copyFileSync, existsSync, readdirSync, utimesSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { ObjectStore } from '../../src/core/storage.ts';
+import { erasing } from '../erase/objects-support.ts';
+import { archive, exported, mealEvent } from '../export/support.ts';
+import { temporaryFolder } from '../support/folders.ts';
+
+const MINUTE = 60_000;
+
+/** A store whose clock is behind ours. */
+function behind(store: ObjectStore, by: number): ObjectStore {
+  const { head, list } = { head: store.head.bind(store), list: store.list.bind(store) };
+  store.head = async (...args) => {
+    const found = await head(...args);
+    return found === null ? null : { ...found, modifiedAt: found.modifiedAt - by };
+  };
+  store.list = async function* (...args) {
+    for await (const found of list(...args)) yield { ...found, modifiedAt: found.modifiedAt - by };
+  };
+  return store;
+}
+
+// A writer of a table puts its files, and then the commit that lists them: without the files all readers would fail.
+test.each([
+  { by: 11 * MINUTE, age: MINUTE, isLeft: true },
+  { by: 11 * MINUTE, age: 11 * MINUTE, isLeft: false },
+  { by: -11 * MINUTE, age: MINUTE, isLeft: true },
+  { by: -11 * MINUTE, age: 11 * MINUTE, isLeft: false },
+])(
+  'clocks $by ms apart: a file of $age ms that no version of the table lists is left: $isLeft',
+  async ({ by, age, isLeft }) => {
+    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
+    await archive(path, [mealEvent(2), mealEvent(3)]);
+    await exported([path], out, { format: 'delta', table: 'meals' });
+    const table = join(out, 'meals');
+    const part = readdirSync(table, { recursive: true, encoding: 'utf8' }).find((name) =>
+      /part-[^/]*\.parquet$/.test(name),
+    );
+    if (part === undefined) throw new Error('the table has no file');
+    const unlisted = join(table, part.replace('part-', 'unlisted-'));
+    copyFileSync(join(table, part), unlisted);
+    const at = (Date.now() - age) / 1000;
+    utimesSync(unlisted, at, at);
+    const erasures = erasing(await temporaryFolder(), out, {}, (store) => behind(store, by));
+    await erasures.request({ by: 'user', id: 'user-3', team: null }, true);
+    const { left } = await erasures.run();
+    const reasons = [...new Set(left.map(({ reason }) => reason))];
+    expect(reasons).toEqual(
+      isLeft ? ['another program has written it a moment ago, and not yet used it'] : [],
+    );
+    expect(existsSync(unlisted)).toBe(isLeft);
+    expect(existsSync(join(table, part))).toBe(false);
+  },
+);
