@@ -1,4 +1,5 @@
 import type { Worker } from 'node:cluster';
+import type { Logger } from 'pino';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { InvalidReason } from '../core/ingest.ts';
 import { unpack } from '../journal/rows.ts';
@@ -6,7 +7,9 @@ import type { ReceiverLoad, ReceiverOptions } from '../receive/options.ts';
 import type { Order, Report, ResultRow, WorkReport } from './protocol.ts';
 
 /** What a worker's deliveries go through in the first process. */
-export type Hooks = Pick<ReceiverOptions, 'ingest' | 'onOutcome' | 'onError'>;
+export interface Hooks extends Pick<ReceiverOptions, 'ingest' | 'onOutcome' | 'onError'> {
+  readonly log: Pick<Logger, 'warn'>;
+}
 
 export interface Listening {
   readonly url: string;
@@ -120,6 +123,9 @@ export class Member<Settings> {
         break;
       case 'drained':
         this.#drained.resolve();
+        break;
+      case 'warning':
+        this.#hooks.log.warn({ worker: this.pid, ...report.detail }, report.message);
         break;
       case 'error':
         this.#hooks.onError?.(Object.assign(new Error(report.message), { stack: report.stack }));

@@ -35,6 +35,8 @@ export type Report =
   | WorkReport
   | { readonly op: 'settled' }
   | { readonly op: 'drained' }
+  /** For the log. */
+  | { readonly op: 'warning'; readonly detail: object; readonly message: string }
   /** What nobody expected, for the log. */
   | { readonly op: 'error'; readonly message: string; readonly stack: string | undefined };
 

@@ -38,8 +38,10 @@ export function runWorker(io: WorkerIo): void {
   const start = async (settings: Settings, port: number): Promise<void> => {
     const { host, path, reusePort } = settings.server;
     try {
-      // The first process has the same environment, and says what is wrong with it.
-      traces = await openTraces(() => undefined);
+      traces = openTraces((detail, message) => {
+        // What is wrong with the environment, which comes at once, is said by the first process: it has the same.
+        if (traces !== null) send({ op: 'warning', detail, message });
+      });
       receiver = createReceiver({
         host,
         port,

@@ -107,9 +107,8 @@ const traced = (parent: string | null) => ({
 
 const warnings: object[] = [];
 const warn = (detail: object): void => void warnings.push(detail);
-async function tracing(): Promise<Tracing> {
-  const traces = await openTraces(warn, {});
-  return traces.tracing ?? expect.fail('nothing collects');
+function tracing(): Tracing {
+  return openTraces(warn, {}).tracing ?? expect.fail('nothing collects');
 }
 
 describe('spans', () => {
@@ -123,8 +122,8 @@ describe('spans', () => {
     ['nobody collects them', {}],
     ['switched off', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1', OTEL_SDK_DISABLED: 'TRUE' }],
     ['sent elsewhere', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1', OTEL_TRACES_EXPORTER: 'none' }],
-  ])('%s: there are none, and nothing to ask', async (_name, env) => {
-    expect((await openTraces(warn, env)).tracing).toBeNull();
+  ])('%s: there are none, and nothing to ask', (_name, env) => {
+    expect(openTraces(warn, env).tracing).toBeNull();
     expect(warnings).toEqual([]);
   });
 
@@ -135,16 +134,16 @@ describe('spans', () => {
     ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'http/json'],
     ['OTEL_TRACES_SAMPLER', 'sometimes'],
     ['OTEL_TRACES_SAMPLER_ARG', '5%'],
-  ])('%s=%s is warned of by its name, and nothing is exported', async (variable, value) => {
+  ])('%s=%s is warned of by its name, and nothing is exported', (variable, value) => {
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318', [variable]: value };
-    expect((await openTraces(warn, env)).tracing).toBeNull();
+    expect(openTraces(warn, env).tracing).toBeNull();
     expect(warnings).toMatchObject([{ variable }]);
     expect(JSON.stringify(warnings)).not.toContain('token-of-acme');
   });
 
-  test('a delivery has one, inside the trace it came with, and its event continues with it', async () => {
+  test('a delivery has one, inside the trace it came with, and its event continues with it', () => {
     const spans = registerCollector();
-    const received = (await tracing()).receive({ traceparent: PARENT });
+    const received = tracing().receive({ traceparent: PARENT });
     received?.journal()();
     received?.end('signature_invalid', null);
     expect(received?.trace).toEqual({ traceparent: `00-${'a'.repeat(32)}-0000000000000001-01` });
@@ -160,9 +159,9 @@ describe('spans', () => {
     ]);
   });
 
-  test('what is not sampled has no more than that', async () => {
+  test('what is not sampled has no more than that', () => {
     const spans = registerCollector(false);
-    expect((await tracing()).receive({ traceparent: PARENT })).toBeNull();
+    expect(tracing().receive({ traceparent: PARENT })).toBeNull();
     expect(spans).toMatchObject([{ ended: false }]);
   });
 
@@ -177,7 +176,7 @@ describe('spans', () => {
       { status: 'retry', reason: 'busy with user-1' },
     ] as const;
     const outcomes = batch.map((item, n) => ({ item, result: results[n] ?? results[0] }));
-    const { deliver } = await tracing();
+    const { deliver } = tracing();
     expect(await deliver('archive', batch, () => Promise.resolve(outcomes))).toBe(outcomes);
     const error = new Error('made up');
     await expect(deliver('archive', batch, () => Promise.reject(error))).rejects.toThrow(error);
