@@ -85,7 +85,7 @@ export class ObjectErasure implements ErasableStore {
   }
 
   async #erase(run: ErasureRun, store: ObjectStore, place: StorePlace): Promise<void> {
-    const { settle, fields, folder } = this.#options;
+    const { settle, fields, folder, isArchive } = this.#options;
     if (await leavesToCompaction('start', store, { name: this.name, run })) return;
     const search = new IdSearch(run.subjects);
     await settle?.(async (file) => (await searchFile(DISK, file, search, run.signal)).found);
@@ -93,7 +93,6 @@ export class ObjectErasure implements ErasableStore {
     const temporary = join(folder, 'work');
     makeFolder(temporary, 0o700);
     const listed = await place.list();
-    const { isArchive } = this.#options;
     const listing = await ObjectListing.open(place, listed, isArchive, () => this.#chain(store, run.signal));
     const job: Job = { run, store, place, search, owners, listing, temporary, restless: [] };
     const earlier = run.recorded.filter((item) => item.store === this.name);
@@ -160,6 +159,8 @@ export class ObjectErasure implements ErasableStore {
     place.expect(due);
     run.expected?.(due.filter(isSearched).length);
     for (const file of due) await this.#eraseObject({ ...job, restless }, file);
+    // What the next list shows again did not go away.
+    for (const file of restless) seen.delete(file);
     return restless;
   }
 

@@ -121,4 +121,20 @@ export async function readNothing(
   return { version: found.version, bytes: found.bytes, body: nothing() };
 }
 
+/**
+ * Stores answer a removal with 204. What answers otherwise, such as a proxy with a page of its own, may have removed nothing.
+ * @throws StorageError when it has not
+ */
+export async function checkRemoved(
+  driver: Pick<Driver, 'head'>,
+  { key, version }: { readonly key: string; readonly version: string | null },
+  status: number | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  if (status === 204) return;
+  const found = await driver.head(key, signal);
+  if (found !== null && (version === null || found.version === version))
+    throw new StorageError('unreachable', 'the answer to a removal is none');
+}
+
 async function* nothing(): AsyncGenerator<Uint8Array> {}

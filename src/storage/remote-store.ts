@@ -128,6 +128,8 @@ export class RemoteStore implements ObjectStore {
     let removed = 0;
     for (let round = 1; ; round += 1) {
       const remains = await this.#asking(key, signal, (each) => this.#driver.remains(full, each));
+      // It says that they are removed, and has them again each time.
+      if (round > ROUNDS) return { removed, kept: remains.map(({ name }) => `${name}: stays`) };
       const kept: string[] = [];
       let gone = 0;
       for (const { name, isMarker, remove } of remains) {
@@ -142,7 +144,7 @@ export class RemoteStore implements ObjectStore {
       }
       removed += gone;
       // What was removed can be kept as soft-deleted from then on, so it is looked for again.
-      if (gone === 0 || round >= ROUNDS) return { removed, kept };
+      if (gone === 0) return { removed, kept };
     }
   }
 

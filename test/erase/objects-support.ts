@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../src/core/clock.ts';
 import { MANIFEST } from '../../src/core/archive.ts';
+import type { Compression } from '../../src/core/compression.ts';
 import type { Signer } from '../../src/core/signature.ts';
 import type { ObjectStore } from '../../src/core/storage.ts';
 import { ErasedUsers } from '../../src/erase/erased-users.ts';
@@ -19,10 +20,18 @@ export const USERS = [1, 2, 3, 4];
 export async function makeErasable(
   store: ObjectStore,
   folder: string,
-  { signer, formats = ['ndjson'] }: { readonly signer?: Signer; readonly formats?: readonly Format[] } = {},
+  {
+    signer,
+    formats = ['ndjson'],
+    compress = 'gzip',
+  }: {
+    readonly signer?: Signer;
+    readonly formats?: readonly Format[];
+    readonly compress?: Compression;
+  } = {},
 ): Promise<void> {
   for (const [nth, format] of formats.entries()) {
-    const { sink } = filesSink(folder, { format, rotate: { bytes: 1500 } });
+    const { sink } = filesSink(folder, { format, compress, rotate: { bytes: 1500 } });
     await sink.open();
     for (let n = nth; n < 4; n += formats.length)
       await sink.send(
@@ -39,16 +48,16 @@ export async function makeErasable(
 
 export type Format = 'ndjson' | 'parquet';
 
-/** Erasures of one installation over a store, which is a folder. */
+/** Erasures of one installation over a store: a folder, or what opens one. */
 export function erasing(
   folder: string,
-  path: string,
+  path: string | (() => Promise<ObjectStore>),
   more: Partial<LocalErasuresOptions> = {},
   wrap: (store: ObjectStore) => ObjectStore = (store) => store,
 ): LocalErasures {
   const store = new ObjectErasure({
     name: NAME,
-    open: async () => wrap(await openStore(path)),
+    open: async () => wrap(await (typeof path === 'string' ? openStore(path) : path())),
     isArchive: true,
     exclude: [],
     fields: FIELDS,

@@ -13,6 +13,7 @@ import type { ObjectStore } from '../../src/core/storage.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { describeOnStores, type Emulator, storageSettings } from '../support/object-stores/emulators.ts';
+import { startFaultProxy } from '../support/object-stores/fault-proxy.ts';
 import { bytes, keysOf, textOf, versionOf } from './contract.ts';
 
 /** What only the vendor's own interface can do and tell. */
@@ -89,6 +90,22 @@ describeOnStores(' that keeps what was replaced', async (emulator, scheme) => {
     expect(await store.purge('user')).toMatchObject({ kept: [] });
     expect(await count(emulator, bucket, 'user')).toBe(other);
     expect(await keysOf(store, '')).toEqual(['user-2']);
+  });
+
+  test('what stays though somebody answers that it was removed is named', async () => {
+    const proxy = await startFaultProxy(emulator.url);
+    onTestFinished(() => proxy.stop());
+    const store = await openStore(place, storageSettings({ ...emulator.settings(proxy.url), tries: 1 }));
+    onTestFinished(() => store.close());
+    await keep(emulator, bucket, 'stays');
+    const first = versionOf(await store.putIfAbsent('stays', bytes('Ada')));
+    if (scheme === 'azblob') await container(emulator, bucket).getBlobClient('stays').createSnapshot();
+    await store.putIfMatch('stays', first, bytes('nobody'));
+    proxy.inject(({ method }) => (method === 'DELETE' ? 'page' : null));
+    expect((await store.purge('stays')).kept).not.toEqual([]);
+    await expect(store.delete('stays')).rejects.toMatchObject({ fault: 'unreachable' });
+    proxy.inject(() => null);
+    expect((await store.purge('stays')).kept).toEqual([]);
   });
 });
 

@@ -12,6 +12,7 @@ import {
   type Remains,
   type Upload,
   type Whole,
+  checkRemoved,
   readNothing,
   totalOf,
 } from '../driver.ts';
@@ -120,8 +121,14 @@ class GoogleDriver implements Driver {
   async remove(key: string, version: string | null, signal: AbortSignal): Promise<void> {
     const query = version === null ? {} : { ifGenerationMatch: version };
     try {
-      const { body } = await this.#client.ask({ method: 'DELETE', path: this.#of(key), query, signal });
+      const { status, body } = await this.#client.ask({
+        method: 'DELETE',
+        path: this.#of(key),
+        query,
+        signal,
+      });
       await body.dump();
+      await checkRemoved(this, { key, version }, status, signal);
     } catch (error) {
       await this.#missing(error, signal);
     }

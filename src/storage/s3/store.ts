@@ -18,6 +18,7 @@ import {
   type Remains,
   type Upload,
   type Whole,
+  checkRemoved,
   readNothing,
   totalOf,
 } from '../driver.ts';
@@ -68,13 +69,13 @@ class S3Driver implements Driver {
       const answer = await this.#client.send(new GetObjectCommand({ ...this.#of(key), ...range, ...match }), {
         abortSignal: signal,
       });
-      const { Body, ContentRange, ContentLength = 0, ETag = '' } = answer;
+      const { Body, ContentRange, ContentLength = 0, ETag } = answer;
       const total = totalOf(ContentRange);
       if (offset > 0 && total === undefined)
         throw new StorageError('invalid', 'the store does not heed Range, so reads cannot be resumed');
       if (Body === undefined) throw new StorageError('unreachable', 'an answer without a body');
       const body = Body as unknown as AsyncIterable<Uint8Array>;
-      return { version: ETag, bytes: total ?? ContentLength, body };
+      return { version: versionOf(ETag), bytes: total ?? ContentLength, body };
     } catch (error) {
       if ((error as { name?: string }).name !== 'InvalidRange') throw error;
       return readNothing(this, { key, version }, error, signal);
@@ -118,7 +119,9 @@ class S3Driver implements Driver {
 
   async remove(key: string, version: string | null, abortSignal: AbortSignal): Promise<void> {
     const match = version === null ? {} : { IfMatch: version };
-    await this.#client.send(new DeleteObjectCommand({ ...this.#of(key), ...match }), { abortSignal });
+    const command = new DeleteObjectCommand({ ...this.#of(key), ...match });
+    const { $metadata } = await this.#client.send(command, { abortSignal });
+    await checkRemoved(this, { key, version }, $metadata.httpStatusCode, abortSignal);
   }
 
   remains(key: string, signal: AbortSignal): Promise<readonly Remains[]> {

@@ -10,8 +10,11 @@ import { listen } from '../listen.ts';
  * - `half`: half of the answer's body, then the connection ends.
  */
 export const FAULTS = ['429', '500', '503', 'cut', 'hang', 'lost', 'mute', 'half'] as const;
-/** `403`: what somebody has to see to; trying again does not help. */
-export type Fault = (typeof FAULTS)[number] | '403';
+/**
+ * `403`: what somebody has to see to; trying again does not help. From somebody on the way, and not passed on: `404`, and `page`
+ * and `nothing`, which are 200 with a page to sign in, or with an empty body.
+ */
+export type Fault = (typeof FAULTS)[number] | '403' | '404' | 'page' | 'nothing';
 
 type Choose = (request: IncomingMessage, body: Buffer) => Fault | null | Promise<null>;
 
@@ -73,8 +76,12 @@ async function handle(
 ): Promise<void> {
   if (fault === 'cut') return void incoming.socket.destroy();
   if (fault === 'hang') return;
-  if (fault === '403' || fault === '429' || fault === '500' || fault === '503')
+  if (fault === '403' || fault === '404' || fault === '429' || fault === '500' || fault === '503')
     return answer(outgoing, Number(fault));
+  if (fault === 'page' || fault === 'nothing')
+    return void outgoing
+      .writeHead(200, { 'content-type': 'text/html' })
+      .end(fault === 'page' ? '<html><body>sign in</body></html>' : '');
   const { statusCode = 502, headers, content } = await passOn(target, incoming, body);
   if (fault === 'lost') return void incoming.socket.destroy();
   if (fault === 'mute') return;
