@@ -226,6 +226,7 @@ export class LocalErasures implements Erasures {
       const refusal = (by: string) => new MillraceError('erasure_in_use', `${folder} is used by ${by}`);
       const lock = await own(join(folder, 'lock'), refusal);
       try {
+        await this.#requests.clear();
         return await work();
       } finally {
         lock.release();

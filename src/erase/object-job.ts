@@ -1,4 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { compactingIn } from '../archive/store-lease.ts';
 import type { StorePlace } from '../archive/store-place.ts';
@@ -7,7 +8,7 @@ import type { IdSearch } from '../core/id-search.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import type { LineOwners } from './file-kinds.ts';
 import type { ObjectListing } from './object-listing.ts';
-import { OWNER_ONLY, readIfThere } from '../lib/durable.ts';
+import { makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
 import { writeOnce } from '../lib/new-file.ts';
 
 /** What an erasure of one place in a store works with. */
@@ -22,6 +23,17 @@ export interface ObjectJob {
   readonly temporary: string;
   /** Objects that went away before they could be looked at, and those that something was taken out of. */
   readonly restless: string[];
+}
+
+/**
+ * The folder for what is written anew. What a kill has left in it are records of anybody, and whoever is erased later is in them.
+ * @param folder the erasure folder, which nobody else works in now
+ */
+export async function emptyWork(folder: string): Promise<string> {
+  const work = join(folder, 'work');
+  await rm(work, { recursive: true, force: true });
+  makeFolder(work, 0o700);
+  return work;
 }
 
 export function temporaryFor({ temporary }: ObjectJob, file: string): string {

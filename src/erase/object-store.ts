@@ -1,5 +1,4 @@
 import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ManifestChain } from '../archive/manifest-chain.ts';
 import { DISK, type Bytes } from '../archive/place.ts';
@@ -10,11 +9,16 @@ import { IdSearch } from '../core/id-search.ts';
 import type { OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { StorageError, type ObjectStore } from '../core/storage.ts';
-import { makeFolder } from '../lib/durable.ts';
 import { mapAtMost } from '../lib/map-at-most.ts';
 import { deltaTablesIn, isOfTable } from './delta-files.ts';
 import { eraseTable } from './delta-tables.ts';
-import { leavesToCompaction, temporaryFor, type ObjectJob as Job, erasingWriter } from './object-job.ts';
+import {
+  emptyWork,
+  leavesToCompaction,
+  temporaryFor,
+  type ObjectJob as Job,
+  erasingWriter,
+} from './object-job.ts';
 import {
   isSearched,
   kindOf,
@@ -90,8 +94,7 @@ export class ObjectErasure implements ErasableStore {
     const search = new IdSearch(run.subjects);
     await settle?.(async (file) => (await searchFile(DISK, file, search, run.signal)).found);
     const owners = new LineOwners(new Owners(run.subjects), fields);
-    const temporary = join(folder, 'work');
-    makeFolder(temporary, 0o700);
+    const temporary = await emptyWork(folder);
     const listed = await place.list();
     const listing = await ObjectListing.open(place, listed, isArchive, () => this.#chain(store, run.signal));
     const job: Job = { run, store, place, search, owners, listing, temporary, restless: [] };

@@ -4,7 +4,7 @@ import type { ErasedItem } from '../core/erasure.ts';
 import type { IdSearch } from '../core/id-search.ts';
 import { OWNER_ONLY } from '../lib/durable.ts';
 import { appendJsonLine, readJsonLines } from '../lib/json-lines.ts';
-import { writeDurably } from '../lib/new-file.ts';
+import { UNFINISHED, writeDurably } from '../lib/new-file.ts';
 
 const FILE = 'progress.jsonl';
 
@@ -46,7 +46,7 @@ export class ProgressLog {
 
   /** All requests are done; the receipts say what this said. */
   async clear(): Promise<void> {
-    await rm(join(this.#folder, FILE), { force: true });
+    for (const name of [FILE, `${FILE}${UNFINISHED}`]) await rm(join(this.#folder, name), { force: true });
     this.#items.length = 0;
   }
 }

@@ -6,7 +6,7 @@ import type { ErasureRequest, Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { canonicalId } from '../core/named-ids.ts';
 import { makeFolder, OWNER_ONLY, syncFolder } from '../lib/durable.ts';
-import { writeDurably } from '../lib/new-file.ts';
+import { UNFINISHED, writeDurably } from '../lib/new-file.ts';
 
 const FOLDER = 'requests';
 const SUFFIX = '.json';
@@ -30,6 +30,13 @@ export class Requests {
       .filter((name) => name.endsWith(SUFFIX))
       .map((name) => readRequest(join(this.#folder, name)));
     return requests.sort((a, b) => (a.requested_at < b.requested_at ? -1 : 1));
+  }
+
+  /** Removes what a kill has left of a request that was being written: nothing else would, and it names whom to erase. */
+  async clear(): Promise<void> {
+    if (!existsSync(this.#folder)) return;
+    for (const name of readdirSync(this.#folder))
+      if (name.endsWith(UNFINISHED)) await unlink(join(this.#folder, name));
   }
 
   find(subject: Omit<Subject, 'request'>): ErasureRequest | null {
