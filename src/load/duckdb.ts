@@ -1,13 +1,13 @@
 import { open, rm } from 'node:fs/promises';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { columnsOf, type ColumnType, type TableDefinition } from '../warehouse/definition.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
+import { columnsOf, type TableDefinition } from '../warehouse/definition.ts';
 import { literal } from '../warehouse/sql/dialects/dialect.ts';
 import { duckdb } from '../warehouse/sql/dialects/duckdb.ts';
 import { LOAD_COLUMN, type Database } from './database.ts';
+import { ParquetRows } from './parquet-rows.ts';
 
-/** Read as texts: on the way from a number of JSON to a decimal DuckDB would lose digits. */
-const AS_TEXT: ReadonlySet<ColumnType> = new Set(['decimal', 'date', 'timestamp']);
 /** Where the database is; null for one in memory. */
 const OWN_FILE = 'SELECT path FROM duckdb_databases() WHERE database_name = current_database()';
 const INSTALL = 'npm install @duckdb/node-api';
@@ -19,6 +19,7 @@ export class DuckDBDatabase implements Database {
   readonly #close: () => void;
   /** Where rows stand for a moment, on their way in. */
   readonly #rows: string;
+  readonly #made = new Map<string, ParquetRows>();
 
   private constructor(connection: DuckDBConnection, close: () => void, rows: string) {
     this.#connection = connection;
@@ -47,9 +48,9 @@ export class DuckDBDatabase implements Database {
         throw new Error('it is no DuckDB file, and what is loaded would be in memory only');
       }
       await connection.run(`SET TimeZone = 'UTC'`);
-      const rows = `${file}.loading.ndjson`;
-      // Of a run that was killed: they are people's rows, in plain text.
-      await rm(rows, { force: true });
+      const rows = `${file}.loading.parquet`;
+      // Of a run that was killed: they are people's rows, in plain text. Earlier versions had them as NDJSON.
+      for (const left of [rows, `${file}.loading.ndjson`]) await rm(left, { force: true });
       return new DuckDBDatabase(connection, close, rows);
     } catch (error) {
       const code = /lock/i.test(messageOf(error)) ? 'database_in_use' : 'database_refused';
@@ -66,18 +67,17 @@ export class DuckDBDatabase implements Database {
     return result.getRows();
   }
 
+  /** By way of Parquet: DuckDB's reader of JSON makes doubles of numbers, and writes JSON anew with them. */
   async append(table: TableDefinition, lines: Buffer, load: number): Promise<void> {
+    const rows = getOrMake(this.#made, table.name, () => new ParquetRows(table));
     await using file = await open(this.#rows, 'w', 0o600);
-    await file.writeFile(lines);
+    await file.writeFile(rows.of(lines));
     const columns = columnsOf(table);
     const names = columns.map(({ name }) => duckdb.quote(name));
-    const read = columns.map(({ name, type }) => {
-      return `${duckdb.quote(name)}: ${literal(AS_TEXT.has(type) ? duckdb.types.text : duckdb.types[type])}`;
-    });
     const values = columns.map(({ name, type }) => `CAST(${duckdb.quote(name)} AS ${duckdb.types[type]})`);
     await this.run(
       `INSERT INTO ${duckdb.quote(table.name)} (${names.join(', ')}, ${LOAD_COLUMN})
-       SELECT ${values.join(', ')}, ${load} FROM read_ndjson(${literal(this.#rows)}, columns = {${read.join(', ')}})`,
+       SELECT ${values.join(', ')}, ${load} FROM read_parquet(${literal(this.#rows)})`,
     );
   }
 

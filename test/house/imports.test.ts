@@ -112,7 +112,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   replay: ['archive', 'deliver', 'validate'],
   erase: ['archive', 'config', 'delta', 'parquet', 'seal', 'storage'],
   export: ['archive', 'delta', 'parquet', 'storage', 'warehouse'],
-  load: ['archive', 'export', 'warehouse'],
+  load: ['archive', 'export', 'parquet', 'warehouse'],
   sinks: ['archive', 'backfill', 'load', 'seal', 'service', 'storage', 'verify', 'warehouse'],
   backfill: ['service', 'ndjson', 'warehouse'],
 };

@@ -5,7 +5,7 @@ import { patternOf, type Source } from './source.ts';
 
 /**
  * What a file of JSON is read as. Decimals and times go through text: DuckDB's JSON reader would turn 1.1 into
- * 1.100000000000000128 on its way to a decimal. More than 17 digits of a number it does not keep either way.
+ * 1.100000000000000128 on its way to a decimal. More digits than a double has it does not keep either way: Parquet does.
  */
 export const READ_AS: Readonly<Record<ColumnType, string>> = {
   text: 'VARCHAR',
