@@ -7,7 +7,6 @@ import type { RouteRecord } from '../core/route-record.ts';
 import { AsideEntries } from './aside-entries.ts';
 import { Appending } from './appending.ts';
 import type { Appended, Batch } from './batch.ts';
-import { carryOver } from './carry-over.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { Cursors } from './cursors.ts';
 import { Damages, type Damage } from './damages.ts';
@@ -61,8 +60,7 @@ export class Store {
   readonly receipts: HeldReceipts;
   readonly space: Space;
 
-  /** @param onCarryOver told how many events of an older journal are carried over, of how many, when that takes long */
-  constructor(options: JournalOptions, onCarryOver?: (done: number, total: number) => void) {
+  constructor(options: JournalOptions) {
     const db = openDatabase(options.path, options.create);
     const transactions = new Transactions(db);
     this.#db = db;
@@ -70,9 +68,7 @@ export class Store {
     this.#transactions = transactions;
     this.checkpoints = new Checkpoints(db);
     const { checkpoints } = this;
-    const where = { path: options.path, segmentBytes: segmentBytesFor(options) };
-    carryOver(db, where, onCarryOver);
-    this.#events = new Events(db, checkpoints, where);
+    this.#events = new Events(db, checkpoints, options.path, segmentBytesFor(options));
     const { log } = this.#events;
     this.#seen = new SeenIds(db, options.dedupWindow, generationFor(options));
     this.space = new Space(
