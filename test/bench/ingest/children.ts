@@ -19,7 +19,7 @@ const ROUTES = [
   { match: '*', to: 'archive' },
 ];
 
-const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
+export const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 
 /** The load generator, as a process. */
 export class Load {

@@ -23,8 +23,10 @@ export interface Measured {
   readonly options: IngestOptions;
   /** CPUs that this process may use. */
   readonly cores: number;
-  /** The receiver first. */
+  /** The receiver first, then its rivals. */
   readonly all: readonly Contestant[];
+  /** Receivers that are set up otherwise. */
+  readonly variants: readonly Contestant[];
   readonly latencies: readonly Latency[];
   readonly memory: MemoryFigures;
   readonly journalBytes: number;
@@ -38,6 +40,13 @@ const WANTED: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   '10k 256': { 'go-vf': 0.6 },
   '100k 64': { 'go-vf': 0.6 },
 };
+/** By variant: what its rate has to be as a share of the receiver's, or the receiver's of that of one that does less. */
+const WANTED_BESIDE: Readonly<Record<string, readonly [what: string, least: number, doesLess?: true]>> = {
+  filled: ['rate with a filled journal', 0.9],
+  traced: ['rate with traces', 0.98],
+  receipts: ['rate with receipts', 0.95],
+  'no schema': ['rate with the schema memory', 0.97, true],
+};
 const JOURNAL_BYTES = 1900;
 /** Over fewer events a heap that still grows to its size cannot be told from one that leaks. */
 const MEMORY_EVENTS = 2_000_000;
@@ -45,10 +54,21 @@ const MEMORY_EVENTS = 2_000_000;
 type Row = readonly [what: string, figure: string];
 
 export function resultOf(measured: Measured): BenchResult {
-  const { options, cores, all, latencies, memory, journalBytes, kept } = measured;
+  const { options, cores, all, variants, latencies, memory, journalBytes, kept } = measured;
   const [receiver, ...others] = all as [Contestant, ...Contestant[]];
   const wanted = WANTED[`${options.body} ${options.connections}`] ?? {};
-  const shares = others.map((other) => shareOf(receiver, other));
+  const shares = others.map(({ name, laps, beside }) => ({ name, ...shareOf(beside, laps) }));
+  const turns = variants.map(({ name, laps, beside, turns: rates }) => {
+    const [what, least, doesLess = false] = WANTED_BESIDE[name] ?? [];
+    const [of, to] = doesLess ? [beside, laps] : [laps, beside];
+    return {
+      name: doesLess ? `receiver / ${name}` : `${name} / receiver`,
+      ...shareOf(of, to),
+      ...turnsOf(doesLess ? rates.map((rate) => 1 / rate) : rates),
+      what,
+      least,
+    };
+  });
   const half = median(latencies.map((latency) => latency.half.p99));
   const pairs = latencies.flatMap(({ fixed, rival }) =>
     fixed === null || rival === null ? [] : [{ fixed, rival }],
@@ -62,7 +82,7 @@ export function resultOf(measured: Measured): BenchResult {
       'machine',
       `${cores} cores, body ${options.body}, ${options.connections} connections, ${options.rounds} rounds`,
     ],
-    ...all.map(({ name, laps }): Row => [
+    ...[...all, ...variants].map(({ name, laps }): Row => [
       name,
       `${spread(laps, 'rate')}/s, ${spread(laps, 'cpu')} µs of CPU an event`,
     ]),
@@ -70,6 +90,10 @@ export function resultOf(measured: Measured): BenchResult {
     ...shares.map((share): Row => [
       `receiver / ${share.name}`,
       `rate ${share.rate} (${share.rates}), CPU an event ${share.cpu} (${share.cpus})`,
+    ]),
+    ...turns.map((turn): Row => [
+      turn.name,
+      `rate ${turn.byTurn} (${turn.byTurns}, ${turn.count} times two turns; by rounds ${turn.rate}, ${turn.rates}), CPU an event ${turn.cpu} (${turn.cpus}), of the receiving thread ${turn.thread} (${turn.threads})`,
     ]),
     [
       'p99 at half the rate',
@@ -117,16 +141,8 @@ export function resultOf(measured: Measured): BenchResult {
     ...(options.body === '1.2k'
       ? [atMost('bytes of journal to disk an event', journalBytes, JOURNAL_BYTES, 0)]
       : []),
-    ...others.flatMap((other) =>
-      other.name === 'filled'
-        ? [atLeast('rate with a filled journal', 1 / shareOf(receiver, other).rate, 0.9)]
-        : other.name === 'traced'
-          ? [atLeast('rate with traces', 1 / shareOf(receiver, other).rate, 0.98)]
-          : other.name === 'receipts'
-            ? [atLeast('rate with receipts', 1 / shareOf(receiver, other).rate, 0.95)]
-            : other.name === 'no schema'
-              ? [atLeast('rate with the schema memory', shareOf(receiver, other).rate, 0.97)]
-              : [],
+    ...turns.flatMap(({ what, least, byTurn }) =>
+      what === undefined || least === undefined ? [] : [atLeast(what, byTurn, least)],
     ),
     ...[...kept].flatMap(([contestant, counts]) => (counts === null ? [] : [conserved(contestant, counts)])),
   ];
@@ -135,8 +151,10 @@ export function resultOf(measured: Measured): BenchResult {
       cores,
       body: options.body,
       connections: options.connections,
-      laps: Object.fromEntries(all.map(({ name, laps }) => [name, laps.map(rounded)])),
+      laps: Object.fromEntries([...all, ...variants].map(({ name, laps }) => [name, laps.map(rounded)])),
+      beside: Object.fromEntries(variants.map(({ name, beside }) => [name, beside.map(rounded)])),
       shares: Object.fromEntries(shares.map((share) => [share.name, share])),
+      turns: Object.fromEntries(turns.map((turn) => [turn.name, turn])),
       p99_at_half_ms: latencies.map((latency) => round(latency.half.p99, 2)),
       p50_at_half_ms: latencies.map((latency) => round(latency.half.p50, 2)),
       p99_at_2500_ms: pairs.map(({ fixed, rival }) => [round(fixed.p99, 2), round(rival.p99, 2)]),
@@ -149,18 +167,23 @@ export function resultOf(measured: Measured): BenchResult {
   };
 }
 
-/** The receiver's rate and CPU as multiples of another's, pair by pair. */
-function shareOf(receiver: Contestant, other: Contestant) {
+/** Rates and CPU as multiples of others, round by round. */
+function shareOf(laps: readonly Lap[], to: readonly Lap[]) {
   const of = (what: keyof Lap): number[] =>
-    receiver.laps.map((lap, index) => lap[what] / (other.laps[index]?.[what] ?? Number.NaN));
-  const [rates, cpus] = [of('rate'), of('cpu')];
+    laps.map((lap, index) => lap[what] / (to[index]?.[what] ?? Number.NaN));
+  const [rates, cpus, threads] = [of('rate'), of('cpu'), of('thread')];
   return {
-    name: other.name,
     rate: round(median(rates), 3),
     rates: rangeOf(rates),
-    cpu: round(median(cpus), 2),
+    cpu: round(median(cpus), 3),
     cpus: rangeOf(cpus),
+    thread: round(median(threads), 3),
+    threads: rangeOf(threads),
   };
+}
+
+function turnsOf(rates: readonly number[]) {
+  return { byTurn: round(median(rates), 3), byTurns: rangeOf(rates), count: rates.length };
 }
 
 function spread(laps: readonly Lap[], what: keyof Lap): string {
@@ -174,8 +197,8 @@ function withRange(values: readonly number[], digits: number, unit = ''): string
   return `${round(median(values), digits)}${unit} (${rangeOf(values, digits)})`;
 }
 
-function rounded({ rate, delivered, cpu }: Lap): Lap {
-  return { rate: round(rate), delivered: round(delivered), cpu: round(cpu, 1) };
+function rounded({ rate, delivered, cpu, thread }: Lap): Lap {
+  return { rate: round(rate), delivered: round(delivered), cpu: round(cpu, 1), thread: round(thread, 1) };
 }
 
 function conserved({ name, accepted }: Contestant, { records, ids }: Kept): Target {

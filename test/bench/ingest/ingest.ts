@@ -8,13 +8,14 @@ import { join } from 'node:path';
 import type { Bench, BenchContext, BenchResult } from '../bench.ts';
 import { median, round } from '../report.ts';
 import { lackOf, Rival, RIVALS, type RivalName } from '../rivals/rivals.ts';
-import { Load, type ReceiverOptions, ReceiverProcess } from './children.ts';
-import { Contestant, type Kept } from './contestant.ts';
+import { Load, MAIN, type ReceiverOptions, ReceiverProcess } from './children.ts';
+import { Contestant, type Kept, lapOf } from './contestant.ts';
 import { FIXED_RATE, type Latency, resultOf } from './figures.ts';
 import { fillJournal } from './fill.ts';
 import { MemoryWatch } from './memory.ts';
 import { BODIES, HELP, parseOptions, type IngestOptions } from './options.ts';
 import { newSecret } from './requests.ts';
+import { inTurns } from './turns.ts';
 
 /** The receiver, from a signed request to a synced archive, against handlers that do less. */
 export const ingest: Bench = {
@@ -44,8 +45,10 @@ class Ingest {
   readonly #folder: string;
   readonly #secret = newSecret();
   readonly #load = new Load();
-  /** All that is measured, the receiver's own first. */
+  /** Those of whole rounds, the receiver's own first. */
   readonly #all: Contestant[] = [];
+  /** Receivers that are set up otherwise, each measured in turns with the receiver. */
+  readonly #variants: Contestant[] = [];
   readonly #cleanups: (() => Promise<void>)[] = [() => this.#load.stop()];
 
   constructor(options: IngestOptions, context: BenchContext, folder: string) {
@@ -80,11 +83,13 @@ class Ingest {
     const watched = this.#options.memory > 0 ? await this.#watched(receiver) : memory;
     const journalBytes = await this.#journalBytes();
     const kept = new Map<Contestant, Kept | null>();
-    for (const contestant of this.#all) kept.set(contestant, await contestant.server.settle());
+    for (const contestant of [...this.#all, ...this.#variants])
+      kept.set(contestant, await contestant.server.settle());
     return resultOf({
       options: this.#options,
       cores: availableParallelism(),
       all: this.#all,
+      variants: this.#variants,
       latencies,
       memory: watched.figures(),
       journalBytes,
@@ -92,7 +97,7 @@ class Ingest {
     });
   }
 
-  /** Everyone is sent the same events, and begins a round in turn. */
+  /** Everyone is sent the same events, and begins a round in turn. Then variants of the receiver take shorter turns with it. */
   async #rounds(memory: MemoryWatch): Promise<void> {
     const { rounds } = this.#options;
     for (let at = 1 - WARM_UP; at <= rounds; at += 1) {
@@ -103,13 +108,31 @@ class Ingest {
         this.#context.signal.throwIfAborted();
         const isWatched = at > 0 && contestant === this.#all[0];
         if (isWatched) memory.start();
-        const lap = await contestant.flood(count);
+        const before = contestant.cpu();
+        const lap = lapOf([await contestant.flood(count)], before, contestant.cpu());
         if (isWatched) memory.pause();
         if (at > 0) contestant.laps.push(lap);
         said.push(`${contestant.name} ${round(lap.rate)}/s`);
       }
+      for (const variant of this.#variants) said.push(await this.#turns(variant, at > 0));
       this.#note(`${at <= 0 ? 'warm-up' : `round ${at}`}: ${said.sort().join(', ')}`);
     }
+  }
+
+  /** @returns what is said of it */
+  async #turns(variant: Contestant, counts: boolean): Promise<string> {
+    const { perRound, perTurn } = this.#options;
+    const [receiver] = this.#all as [Contestant];
+    const { lap, beside, rates } = await inTurns([variant, receiver], perRound, perTurn, (count) => {
+      this.#context.signal.throwIfAborted();
+      return this.#make(count);
+    });
+    if (counts) {
+      variant.laps.push(lap);
+      variant.beside.push(beside);
+      variant.turns.push(...rates);
+    }
+    return `${variant.name} ${round(lap.rate / beside.rate, 3)} of the receiver`;
   }
 
   async #latencies(): Promise<Latency[]> {
@@ -117,7 +140,7 @@ class Ingest {
     // A rate that events of other sizes may be too large for.
     const beside =
       (this.#options.body === '1.2k' && this.#all.find(({ name }) => name === 'node-vf')) || null;
-    const receipting = this.#all.find(({ name }) => name === 'receipts');
+    const receipting = this.#variants.find(({ name }) => name === 'receipts');
     const half = median(receiver.laps.map(({ rate }) => rate)) / 2;
     const paced = async (contestant: Contestant, rate: number) => {
       this.#context.signal.throwIfAborted();
@@ -163,6 +186,7 @@ class Ingest {
       secret: this.#secret,
       profile: null,
       routed: false,
+      main: this.#options.main ?? MAIN,
     });
     this.#cleanups.push(() => receiver.kill());
     const contestant = new Contestant('journal', receiver, this.#load, this.#options.connections);
@@ -193,9 +217,18 @@ class Ingest {
     }: Partial<Pick<ReceiverOptions, 'workers' | 'profile' | 'env'>> = {},
   ): Promise<ReceiverProcess> {
     const folder = this.#made(name);
-    const receiver = await ReceiverProcess.start({ folder, secret: this.#secret, workers, profile, env });
+    const main = this.#options.main ?? MAIN;
+    const receiver = await ReceiverProcess.start({
+      folder,
+      secret: this.#secret,
+      workers,
+      profile,
+      env,
+      main,
+    });
     this.#cleanups.push(() => receiver.kill());
-    this.#all.push(new Contestant(name, receiver, this.#load, this.#options.connections));
+    const others = name === 'receiver' ? this.#all : this.#variants;
+    others.push(new Contestant(name, receiver, this.#load, this.#options.connections));
     return receiver;
   }
 
@@ -230,7 +263,8 @@ class Ingest {
     if (lack !== null) return this.#note(`${name} is left out: ${lack}`);
     const rival = await Rival.start(name, this.#made(name), this.#secret);
     this.#cleanups.push(() => rival.stop());
-    this.#all.push(new Contestant(name, rival, this.#load, this.#options.connections));
+    const [receiver] = this.#all as [Contestant];
+    this.#all.push(new Contestant(name, rival, this.#load, this.#options.connections, receiver.laps));
   }
 
   #made(name: string): string {

@@ -3,6 +3,8 @@ import { parseArgs } from 'node:util';
 export interface IngestOptions {
   /** Events of one round. */
   readonly perRound: number;
+  /** Events of one turn of a receiver that is compared with the receiver. */
+  readonly perTurn: number;
   readonly rounds: number;
   readonly connections: number;
   readonly body: BodySize;
@@ -24,6 +26,8 @@ export interface IngestOptions {
   /** CPUs that everything runs on, as `taskset` names them; null takes all. */
   readonly cores: string | null;
   readonly profile: string | null;
+  /** Another program than this tree's; null for this one's. */
+  readonly main: string | null;
   /** Where the temporary folder is made; null takes the system's. */
   readonly folder: string | null;
 }
@@ -43,18 +47,20 @@ export const HELP = `Flags:
   --rivals          also measure the handlers of test/bench/rivals (go-vf needs go), and p99 at 2500/s against node-vf
   --rounds N        rounds, each with every server once (default 5)
   --per-round N     events of one round (default 50000; 20000 of 10k, 3000 of 100k)
+  --per-turn N      events of one turn where two receivers are compared in turns (default a tenth of a round)
   --connections N   keep-alive connections of the load generator (default 256; 64 for 100k)
   --body SIZE       bytes of an event: 1.2k, 10k or 100k (default 1.2k)
   --pace-seconds N  length of a latency run (default 6); there is one a round
   --memory N        watch memory over N events after the rounds, instead of over the rounds; its target counts from 2000000
   --long            also measure a receiver whose journal holds --events already (about 4 GB of disk, some minutes)
   --events N        events in that journal (default 2000000; implies --long)
-  --workers N       also measure a receiver with server.workers: N, in the same rounds
-  --traces SHARE    also measure a receiver that exports traces of this share (0 to 1), in the same rounds
-  --schema          also measure a receiver without the schema memory, in the same rounds
-  --receipts        also measure a receiver that gives receipts, in the same rounds
+  --workers N       also measure a receiver with server.workers: N, in turns
+  --traces SHARE    also measure a receiver that exports traces of this share (0 to 1), in turns
+  --schema          also measure a receiver without the schema memory, in turns
+  --receipts        also measure a receiver that gives receipts, in turns
   --cores LIST      run everything on these CPUs, such as 0,1 (needs taskset)
   --folder DIR      make the temporary folder here; put it on the disk that is to be measured
+  --main FILE       measure another program (a main.js, or the src/main.ts of another tree)
   --profile DIR     write a CPU profile of the receiver to this folder
 `;
 
@@ -67,6 +73,7 @@ export function parseOptions(argv: readonly string[]): IngestOptions {
       rivals: { type: 'boolean' },
       rounds: text,
       'per-round': text,
+      'per-turn': text,
       connections: text,
       body: text,
       'pace-seconds': text,
@@ -80,10 +87,12 @@ export function parseOptions(argv: readonly string[]): IngestOptions {
       cores: text,
       folder: text,
       profile: text,
+      main: text,
     },
   });
   const number = (
-    name: 'rounds' | 'per-round' | 'connections' | 'pace-seconds' | 'memory' | 'events' | 'workers',
+    name:
+      'rounds' | 'per-round' | 'per-turn' | 'connections' | 'pace-seconds' | 'memory' | 'events' | 'workers',
     otherwise: number,
   ) => {
     const value = Number(values[name] ?? otherwise);
@@ -92,10 +101,12 @@ export function parseOptions(argv: readonly string[]): IngestOptions {
   };
   const body = values.body ?? '1.2k';
   if (!isBodySize(body)) throw new TypeError(`--body must be one of ${Object.keys(BODIES).join(', ')}`);
+  const perRound = number('per-round', BODIES[body].perRound);
   return {
     rivals: values.rivals ?? false,
     rounds: number('rounds', 5),
-    perRound: number('per-round', BODIES[body].perRound),
+    perRound,
+    perTurn: number('per-turn', Math.ceil(perRound / 10)),
     connections: number('connections', BODIES[body].connections),
     body,
     paceSeconds: number('pace-seconds', 6),
@@ -108,6 +119,7 @@ export function parseOptions(argv: readonly string[]): IngestOptions {
     cores: values.cores ?? null,
     folder: values.folder ?? null,
     profile: values.profile ?? null,
+    main: values.main ?? null,
   };
 }
 
