@@ -4,7 +4,7 @@ import type { SeenIds } from './dedup.ts';
 import type { Events } from './events.ts';
 import type { FreshEntries } from './fresh-entries.ts';
 import { Tally } from './hour-counts.ts';
-import { bodyHashOf, formerDigest, knownBy, type Identity } from './identity.ts';
+import { bodyHashOf, formerlyKnownBy, knownBy, type Identity } from './identity.ts';
 import { entryOfRecordAt } from './receipt-entries.ts';
 import { entryRecord, NO_ID, partsAt, type RecordParts } from './segments/format.ts';
 import type { Frame } from './segments/frame.ts';
@@ -122,7 +122,12 @@ function identify(
   const bodyHash = bodyHashOf(bodyAt(bytes, at, parts));
   const own = key === undefined ? identity : identityOf(sourceAndId(identity).source, key);
   const known = knownBy(own, bodyHash);
-  return { key: known.key, digest: known.digest, bodyHash, former: () => formerDigest(bodyHash) };
+  return {
+    key: known.key,
+    digest: known.digest,
+    bodyHash,
+    former: () => formerlyKnownBy(key ?? sourceAndId(identity).id, bodyHash),
+  };
 }
 
 /** Reasons as JSON, with that of the id in front. */

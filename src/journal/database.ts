@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { makeFolder, OWNER_ONLY } from '../lib/durable.ts';
+import { IDS_OF_BEFORE } from './dedup.ts';
 import { readOwner, DATABASE } from './owner.ts';
 import { walBytesFor } from './space.ts';
 
-/** Before 4 the events did not lie in segments: no release wrote that. */
-const VERSION = 4;
+/** From 4 on the events lie in segments. */
+export const VERSION = 4;
 /** Bytes. */
 const PAGE = 8192;
 
@@ -114,9 +115,7 @@ function openOnce(folder: string, create: boolean): Database.Database {
     db.exec('BEGIN IMMEDIATE; COMMIT');
     const version = Number(db.pragma('user_version', { simple: true }));
     if (version > VERSION) throw new Error(`it was written by a newer millrace (format ${version})`);
-    if (version > 0 && version < VERSION)
-      throw new Error(`it was written before any release (format ${version})`);
-    db.exec(`BEGIN; ${DDL} PRAGMA user_version = ${VERSION}; COMMIT`);
+    db.transaction(() => prepareTables(db, version))();
     // After the first write: better-sqlite3 drops WAL databases to NORMAL, which would not fsync each commit.
     db.pragma('synchronous = FULL');
     if (db.pragma('synchronous', { simple: true }) !== 2) throw new Error('synchronous=FULL was not taken');
@@ -129,6 +128,19 @@ function openOnce(folder: string, create: boolean): Database.Database {
     db.close();
     throw explain(error, folder, file);
   }
+}
+
+/** Makes the tables of a new journal, and those of an older one what they were in format 3: its events are still among them. */
+function prepareTables(db: Database.Database, version: number): void {
+  // Records of format 1 have no checksum and are not checked.
+  if (version === 1) db.exec('ALTER TABLE events ADD COLUMN crc INTEGER');
+  // Ids of formats 1 and 2 have no digest of their bytes, and count for any bytes until their window is over.
+  const knewIdsOnly = version === 1 || version === 2;
+  if (knewIdsOnly) db.exec('ALTER TABLE sealed_ids ADD COLUMN age INTEGER');
+  db.exec(DDL);
+  if (knewIdsOnly)
+    db.prepare('INSERT OR REPLACE INTO checkpoints VALUES (?, unixepoch() * 1000)').run(IDS_OF_BEFORE);
+  db.pragma(`user_version = ${version === 0 ? VERSION : Math.max(version, VERSION - 1)}`);
 }
 
 /** SQLite would follow a symbolic link, and write to whatever is at its end. */

@@ -36,6 +36,8 @@ export class SeenIds {
   #stale: number[] = [];
   #nextRow = 1;
   #lastAt = 0;
+  /** Until then ids of an older journal may still count. */
+  readonly #formerUntil: number;
   readonly #window: number;
   readonly #size: number;
   #savedUpTo: number;
@@ -57,6 +59,8 @@ export class SeenIds {
     );
     this.#sealed = new SealedIds(db);
     const noted = db.prepare('SELECT value FROM checkpoints WHERE key = ?').pluck();
+    const before = noted.get(IDS_OF_BEFORE);
+    this.#formerUntil = before === undefined ? 0 : Number(before) + window;
     this.#savedUpTo = Number(noted.get(SAVED_UP_TO) ?? 0);
     this.#load();
   }
@@ -86,12 +90,13 @@ export class SeenIds {
   add({ key, digest, former }: Identity, now: number, seq: number): Seen {
     const known = this.#find(key, now);
     if (known === null) {
+      if (now <= this.#formerUntil && this.#find(former().key, now)?.digest === null) return 'repeated';
       this.#remember(key, { digest, at: now, seq, row: 0 });
       return 'new';
     }
     const isKnown = (one: string): boolean =>
       known.digest === one || this.#find(digestOf(`${key}${one}`), now) !== null;
-    if (isKnown(digest) || isKnown(former())) return 'repeated';
+    if (isKnown(digest) || isKnown(former().digest)) return 'repeated';
     this.#remember(digestOf(`${key}${digest}`), { digest, at: now, seq: 0, row: 0 });
     return 'reused';
   }
@@ -279,5 +284,7 @@ export class SeenIds {
   }
 }
 
+/** Where the database notes when it was one that knew ids only, milliseconds since the epoch. */
+export const IDS_OF_BEFORE = 'ids-of-before';
 /** Where it notes the newest event whose id, and those of all before it, are in its tables as far as they count. */
 export const SAVED_UP_TO = 'ids-saved-up-to';

@@ -33,7 +33,14 @@ interface Known {
 }
 
 /** Under which the database has what it knows of the segments. */
-const SEGMENTS = 'segments';
+export const SEGMENTS = 'segments';
+
+export interface EventsOptions {
+  readonly path: string;
+  readonly segmentBytes: number;
+  /** No event gets a seq up to this one; that of the farthest cursor when left out. */
+  readonly least?: number;
+}
 
 /**
  * The events, in their segments, and what their frames say beside them: counts, and rows that are to go. That is kept in
@@ -51,19 +58,17 @@ export class Events {
   #entered: number[] = [];
   #isUnsaved = false;
 
-  /** @param folder of the journal */
-  constructor(db: Database.Database, checkpoints: Checkpoints, folder: string, segmentBytes: number) {
+  constructor(db: Database.Database, checkpoints: Checkpoints, { path, segmentBytes, least }: EventsOptions) {
     this.#checkpoints = checkpoints;
     this.counts = new HourCounts(db);
     const text = checkpoints.load(SEGMENTS);
     const known = text === null ? null : (JSON.parse(text) as Known);
-    this.#salt = known?.salt ?? saltOf(folder, segmentsIn(folder)) ?? randomInt(1, 2 ** 32);
+    this.#salt = known?.salt ?? saltOf(path, segmentsIn(path)) ?? randomInt(1, 2 ** 32);
     // Before the first segment, which begins with it.
     if (known === null) this.savePosition(null);
-    // No event gets a seq up to that of the farthest cursor.
-    const least = Number(db.prepare('SELECT max(seq) FROM cursors').pluck().get() ?? 0);
+    const cursors = Number(db.prepare('SELECT max(seq) FROM cursors').pluck().get() ?? 0);
     const position = known?.position ?? null;
-    const options = { folder, salt: this.#salt, segmentBytes, position, least };
+    const options = { folder: path, salt: this.#salt, segmentBytes, position, least: least ?? cursors };
     this.log = new SegmentLog(options, ({ note }) => {
       this.#hear(JSON.parse(note) as Note);
     });

@@ -6,8 +6,8 @@ import { identityOf } from './segments/records.ts';
 
 /** What tells a repetition. */
 export interface Identity extends KnownBy {
-  /** The digest by which earlier programs knew it, of its bytes alone. */
-  former(): string;
+  /** How earlier programs knew it: the first ones by its id alone, later ones by a digest of its bytes alone. */
+  former(): KnownBy;
 }
 
 /**
@@ -21,9 +21,9 @@ export function knownBy(identity: string | Uint8Array, bodyHash: string): KnownB
   return { key, digest: digestOf(whole.slice(KEY_BYTES) + bodyHash, DIGEST_BYTES) };
 }
 
-/** By which an earlier program knew an event's bytes. */
-export function formerDigest(bodyHash: string): string {
-  return bodyHash.slice(0, DIGEST_BYTES);
+/** How an earlier program knew it. */
+export function formerlyKnownBy(id: string, bodyHash: string): KnownBy {
+  return { key: digestOf(id), digest: bodyHash.slice(0, DIGEST_BYTES) };
 }
 
 /** By what an event may be known here, whether it came as a delivery or from a source. */
@@ -31,7 +31,7 @@ export function allKnownBy({ bodyHash, ...event }: TakenOut): readonly KnownBy[]
   const { source, id } = event;
   return [id, messageKey(event)].flatMap((key) => {
     const now = knownBy(identityOf(source, key), bodyHash);
-    return [now, { key: now.key, digest: formerDigest(bodyHash) }];
+    return [now, { key: now.key, digest: formerlyKnownBy(key, bodyHash).digest }];
   });
 }
 

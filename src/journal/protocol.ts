@@ -21,7 +21,14 @@ export type Reply =
       readonly detail: string;
     };
 
-/** What the writer thread says first: whether it has opened the journal. The answers to calls follow. */
+/** What the writer thread says before it has opened the journal, when it carries an older one over and that takes long. */
+export interface CarryingOver {
+  readonly done: number;
+  /** Events. */
+  readonly total: number;
+}
+
+/** Whether it has; the answers to calls follow. */
 export type Opened =
   | { readonly opened: true; readonly lastSeq: number }
   | { readonly opened: false; readonly code: ErrorCode; readonly detail: string };

@@ -7,7 +7,7 @@ const SOME = 16;
 
 /** What is remembered under one key. */
 export interface Known {
-  /** Of the bytes; null where the event was erased. */
+  /** Of the bytes; null in older journals, which knew ids only, and where the event was erased. */
   readonly digest: string | null;
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -96,7 +96,7 @@ export class SealedIds {
       const lastAt = this.#generations.get(generation) as number;
       if (lastAt < oldest) continue;
       const row = this.#find.get(generation, bytes, Buffer.concat([bytes, LAST])) as
-        { hash: Buffer; age: number } | undefined;
+        { hash: Buffer; age: number | null } | undefined;
       const at = lastAt - (row?.age ?? 0);
       if (row === undefined || at < oldest || (newest !== null && at < newest.at)) continue;
       newest = { digest: digestIn(row.hash), at };
@@ -211,7 +211,7 @@ export class SealedIds {
 /** Above any digest. */
 const LAST = Buffer.alloc(DIGEST_BYTES + 1, 0xff);
 
-/** Of what is stored of an event; null where it was erased. */
+/** Of what is stored of an event; null in older journals. */
 export function digestIn(entry: Buffer): string | null {
   return entry.length < KEY_BYTES + DIGEST_BYTES ? null : entry.toString('latin1', KEY_BYTES);
 }

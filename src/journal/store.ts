@@ -7,6 +7,7 @@ import type { RouteRecord } from '../core/route-record.ts';
 import { AsideEntries } from './aside-entries.ts';
 import { Appending } from './appending.ts';
 import type { Appended, Batch } from './batch.ts';
+import { carryOver } from './carry-over.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { Cursors } from './cursors.ts';
 import { Damages, type Damage } from './damages.ts';
@@ -60,7 +61,8 @@ export class Store {
   readonly receipts: HeldReceipts;
   readonly space: Space;
 
-  constructor(options: JournalOptions) {
+  /** @param onCarryOver told how many events of an older journal are carried over, of how many, when that takes long */
+  constructor(options: JournalOptions, onCarryOver?: (done: number, total: number) => void) {
     const db = openDatabase(options.path, options.create);
     const transactions = new Transactions(db);
     this.#db = db;
@@ -68,7 +70,9 @@ export class Store {
     this.#transactions = transactions;
     this.checkpoints = new Checkpoints(db);
     const { checkpoints } = this;
-    this.#events = new Events(db, checkpoints, options.path, segmentBytesFor(options));
+    const where = { path: options.path, segmentBytes: segmentBytesFor(options) };
+    carryOver(db, where, onCarryOver);
+    this.#events = new Events(db, checkpoints, where);
     const { log } = this.#events;
     this.#seen = new SeenIds(db, options.dedupWindow, generationFor(options));
     this.space = new Space(

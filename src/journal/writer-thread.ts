@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { transferable, type Call } from '../lib/remote.ts';
-import type { JournalOptions, Opened, Reply } from './protocol.ts';
+import type { CarryingOver, JournalOptions, Opened, Reply } from './protocol.ts';
 
 /**
  * Hardly anything that a commit leaves behind outlives it. Left to itself V8 lets such objects, and the buffers that came
@@ -46,6 +46,7 @@ export class WriterThread {
   static async start(
     { path, retention, maxBytes, dedupWindow, create }: JournalOptions,
     onFailure: (error: MillraceError) => void,
+    onCarryOver?: (progress: CarryingOver) => void,
   ): Promise<WriterThread> {
     const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js';
     const worker = new Worker(new URL(file, import.meta.url), {
@@ -53,7 +54,10 @@ export class WriterThread {
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
     });
     const opened = await new Promise<Opened>((resolve, reject) => {
-      worker.once('message', resolve);
+      worker.on('message', (message: CarryingOver | Opened) => {
+        if ('opened' in message) resolve(message);
+        else onCarryOver?.(message);
+      });
       worker.once('error', reject);
     });
     worker.removeAllListeners('message');

@@ -32,6 +32,8 @@ export async function openStore(system: System): Promise<Stop> {
         onFailure,
         isErased: users.isErased,
         onCommit: (events, ms) => meter.committed(events, ms),
+        onCarryOver: (progress) =>
+          log.info({ path, ...progress }, 'carrying the journal over to a new format'),
         onDamage: (record) => log.error({ path, ...record }, 'a journal record is damaged'),
       })
     : null;

@@ -44,7 +44,7 @@ test('where rebuilding would take too long, free pages are written over', async 
   const size = Number(db.pragma('page_count', { simple: true }));
 
   const checkpoints = new Checkpoints(db);
-  const { log } = new Events(db, checkpoints, folder, 1e6);
+  const { log } = new Events(db, checkpoints, { path: folder, segmentBytes: 1e6 });
   const transactions = new Transactions(db);
   const dropped = new DroppedLetters(db, checkpoints);
   const alone = new ErasedAlone(db, { known: () => [] }, log);

@@ -1,19 +1,29 @@
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { openDatabase } from '../../src/journal/database.ts';
 import { SeenIds, type Seen } from '../../src/journal/dedup.ts';
-import { allKnownBy, bodyHashOf, formerDigest, knownBy, type Identity } from '../../src/journal/identity.ts';
+import {
+  allKnownBy,
+  bodyHashOf,
+  formerlyKnownBy,
+  knownBy,
+  type Identity,
+} from '../../src/journal/identity.ts';
 import { NO_ID } from '../../src/journal/segments/format.ts';
 import { identityOf } from '../../src/journal/segments/records.ts';
+import { BloomFilter } from '../../src/lib/bloom.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
 const WEEK = 7 * 86_400_000;
 function named(id: string, source = 'webhooks', body = `body of ${id}`): Identity {
   const bodyHash = bodyHashOf(Buffer.from(body));
-  return { ...knownBy(identityOf(source, id), bodyHash), former: () => formerDigest(bodyHash) };
+  return { ...knownBy(identityOf(source, id), bodyHash), former: () => formerlyKnownBy(id, bodyHash) };
 }
+
+const hashOf = (id: string): Buffer => createHash('sha256').update(id).digest().subarray(0, 16);
 
 /** What stands in the records of the segments: all that was added with a seq. */
 type Records = (readonly [id: Identity, seq: number, at: number])[];
@@ -153,24 +163,38 @@ test('few ids a day are forgotten when their window is over, on disk too', async
   db.close();
 });
 
-test('a journal of a format before any release is refused, and stays as it is', async () => {
+test('ids of an older journal count as they did, until their window is over', async () => {
   const folder = await temporaryFolder();
   const old = new Database(join(folder, 'journal.db'));
-  old.exec('CREATE TABLE events (seq INTEGER PRIMARY KEY); PRAGMA user_version = 3');
+  old.exec(`
+    CREATE TABLE events (seq INTEGER PRIMARY KEY AUTOINCREMENT, upto INTEGER NOT NULL, crc INTEGER, id TEXT NOT NULL,
+      source TEXT NOT NULL, type TEXT NOT NULL, team TEXT, user TEXT, client_user TEXT, received_at INTEGER NOT NULL,
+      headers TEXT NOT NULL, handling TEXT, body BLOB NOT NULL);
+    CREATE TABLE recent_ids (n INTEGER PRIMARY KEY, hash BLOB NOT NULL, at INTEGER NOT NULL);
+    CREATE TABLE sealed_ids (generation INTEGER, hash BLOB, PRIMARY KEY (generation, hash)) WITHOUT ROWID;
+    CREATE TABLE generations (
+      generation INTEGER PRIMARY KEY, last_at INTEGER NOT NULL, ids INTEGER NOT NULL, filter BLOB NOT NULL);
+    PRAGMA user_version = 2;`);
+  old.prepare('INSERT INTO recent_ids VALUES (1, ?, 500)').run(hashOf('recent'));
+  old.prepare('INSERT INTO sealed_ids VALUES (1, ?)').run(hashOf('sealed'));
+  const filter = BloomFilter.sized(1);
+  filter.add(hashOf('sealed').readUInt32LE(0), hashOf('sealed').readUInt32LE(4));
+  old.prepare('INSERT INTO generations VALUES (1, 400, 1, ?)').run(filter.bytes);
   old.close();
-  const detail = expect.stringContaining('format 3') as string;
-  expect(() => openDatabase(folder, true)).toThrow(
-    expect.objectContaining({ code: 'journal_unreadable', detail }),
-  );
-  const db = new Database(join(folder, 'journal.db'), { readonly: true });
-  expect(db.prepare('SELECT name FROM sqlite_master').pluck().all()).toEqual(['events']);
+  const db = openDatabase(folder, true);
+  const seen = new SeenIds(db, 1000, 65_536);
+  expect(seen.add(named('recent'), 1400, 1)).toBe('repeated');
+  expect(seen.add(named('sealed'), 1400, 1)).toBe('repeated');
+  expect(seen.add(named('other'), 1400, 1)).toBe('new');
+  expect(seen.add(named('sealed'), 1450, 2)).toBe('new');
+  expect(seen.add(named('recent'), 1600, 3)).toBe('new');
   db.close();
 });
 
 /** As programs noted it that hashed the bytes alone. */
 function notedBefore(id: string, body?: string): Identity {
   const now = named(id, 'webhooks', body);
-  return { ...now, digest: now.former() };
+  return { ...now, digest: now.former().digest };
 }
 
 test('a repetition of what an earlier program noted is one, also of an id that was used twice', async () => {

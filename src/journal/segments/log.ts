@@ -119,6 +119,11 @@ export class SegmentLog {
     };
   }
 
+  /** The next event comes after this seq: those up to it are nowhere to be found. */
+  skipTo(seq: number): void {
+    this.#end = { ...this.#end, lastSeq: Math.max(this.lastSeq, seq) };
+  }
+
   /** Begins a new segment. @throws MillraceError journal_full, and all is as it was */
   roll(): void {
     const { lastSeq, frame, upto, youngest } = this.#end;
