@@ -10,9 +10,16 @@ export interface BulkTrigger {
   readonly userIds: readonly string[];
   /** Provider identifier; a non-exhaustive enum. */
   readonly provider: string;
+  /** Wait up to 20 seconds for the bulk op. Default false. */
+  readonly waitForCompletion?: boolean;
+  /** Default: the team of the key. */
+  readonly teamId?: string;
 }
 
-/** `completed`: 200, the triggers were processed. `accepted`: 202, they are queued. Neither says that data has landed. */
+/**
+ * `completed`: 200, the triggers were processed while we waited. `accepted`: 202, they are queued, also after a wait of
+ * 20 seconds in vain: follow the bulk op. Neither says that data has landed.
+ */
 export interface BulkTriggered {
   readonly outcome: 'completed' | 'accepted';
   readonly status: number;
@@ -37,7 +44,11 @@ export interface BulkOpQuery {
   /** 1–50, default 10. */
   readonly pageSize?: number;
   readonly cursor?: string;
+  readonly teamId?: string;
 }
+
+/** The longest wait of the service, and some room for the way. */
+const PATIENCE = 30_000;
 
 /** Bulk triggers of historical pulls, and the background operations they become. */
 export class Bulk extends Group {
@@ -47,17 +58,19 @@ export class Bulk extends Group {
    * @throws ServiceError, ServiceInputError
    */
   async trigger(trigger: BulkTrigger, options: CallOptions = {}): Promise<BulkTriggered> {
-    const { userIds, provider } = trigger;
+    const { userIds, provider, waitForCompletion = false, teamId } = trigger;
     if (userIds.length === 0) throw new ServiceInputError('userIds', 'must not be empty');
     for (const [index, user] of userIds.entries()) uuid(`userIds[${index}]`, user);
     const { status, text: body } = await this.transport.answer({
       method: 'POST',
       path: 'bulkTrigger',
+      query: { team_id: teamOf(teamId) },
       json: {
         user_ids: userIds,
         provider: text('provider', provider),
-        wait_for_completion: false,
+        wait_for_completion: waitForCompletion,
       },
+      patienceMs: waitForCompletion ? PATIENCE : 0,
       ...options,
     });
     return { outcome: status === 200 ? 'completed' : 'accepted', status, detail: readDetail(body) };
@@ -74,12 +87,18 @@ export class Bulk extends Group {
   }
 }
 
-function listCall({ pageSize, cursor }: BulkOpQuery, options: CallOptions): Call {
+function listCall({ pageSize, cursor, teamId }: BulkOpQuery, options: CallOptions): Call {
   const query = {
     page_size: wholeNumber('pageSize', pageSize, 1, 50),
     next_cursor: cursor,
+    team_id: teamOf(teamId),
   };
   return { method: 'GET', path: 'bulkOps', query, ...options };
+}
+
+function teamOf(teamId: string | undefined): string | undefined {
+  // The service's own word for the team of the key.
+  return teamId === 'infer_from_context' ? teamId : uuid('teamId', teamId);
 }
 
 /** The body may be empty, an object with `detail`, or something else; none of that makes a success a failure. */

@@ -10,7 +10,7 @@ import { Transport } from './transport.ts';
 import { Users } from './users.ts';
 import { Webhooks } from './webhooks.ts';
 
-/** The operations of the service that commands and sinks call, in groups. Inputs are checked before anything is sent. */
+/** Every operation of the service, in groups. Inputs are checked before anything is sent. */
 export class ServiceClient {
   readonly meals: Meals;
   readonly bulk: Bulk;

@@ -1,4 +1,5 @@
 import { isRecord } from '../lib/is-record.ts';
+import type { ExistingUser } from './errors.ts';
 
 /** Enough to understand an error, too little to carry a record into a log. */
 const LONGEST = 500;
@@ -13,6 +14,17 @@ export function detailOf(body: unknown): string {
   const line = text.replaceAll(/[\p{Cc}\s]+/gu, ' ').trim();
   if (line === '') return 'no detail was given';
   return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
+}
+
+/** The user that a Create User conflict names, inside `detail` or beside it; null when it names none. */
+export function existingUserOf(body: unknown): ExistingUser | null {
+  if (!isRecord(body)) return null;
+  for (const place of [body['detail'], body]) {
+    if (!isRecord(place) || typeof place['user_id'] !== 'string') continue;
+    const createdOn = place['created_on'];
+    return { userId: place['user_id'], createdOn: typeof createdOn === 'string' ? createdOn : null };
+  }
+  return null;
 }
 
 function describe(detail: unknown): string {

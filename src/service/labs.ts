@@ -58,6 +58,8 @@ export interface AreaQuery {
   readonly radius?: (typeof RADII)[number];
   /** Lab identifiers to look for service centers of. */
   readonly labs?: readonly string[];
+  /** @deprecated use `labs` */
+  readonly lab?: string;
   readonly labAccountId?: string;
 }
 
@@ -119,6 +121,7 @@ export class Labs extends Group {
       zip_code: area.zipCode,
       radius: oneOf('radius', area.radius, RADII),
       labs: texts('labs', area.labs),
+      lab: text('lab', area.lab),
       lab_account_id: uuid('labAccountId', area.labAccountId),
     };
     return this.readObject<AreaInfo>({ method: 'GET', path: 'areaInfo', query, ...options });

@@ -1,4 +1,4 @@
-import { detailOf } from './detail.ts';
+import { detailOf, existingUserOf } from './detail.ts';
 import { ServiceError, type ServiceErrorCode } from './errors.ts';
 import { parseRetryAfter } from '../lib/retry-after.ts';
 
@@ -28,9 +28,11 @@ export function errorOfAnswer(
 ): ServiceError {
   const { status, headers, text } = answer;
   const body = parseOrText(text);
+  const known = BY_STATUS[status] ?? (status >= 500 ? 'server_error' : 'rejected');
+  const existing = status === 400 || status === 409 ? existingUserOf(body) : null;
   const header = headers['retry-after'];
   return new ServiceError({
-    code: BY_STATUS[status] ?? (status >= 500 ? 'server_error' : 'rejected'),
+    code: existing === null ? known : 'user_exists',
     operation,
     status,
     detail: detailOf(body),
@@ -39,6 +41,7 @@ export function errorOfAnswer(
     retryAfterMs: parseRetryAfter(Array.isArray(header) ? header[0] : header, nowMs),
     // 429 is answered before any work; a 503 that says when to come back is too.
     maybeApplied: status >= 500 && !(status === 503 && header !== undefined),
+    existing,
   });
 }
 
@@ -51,7 +54,7 @@ function parseOrText(text: string): unknown {
   }
 }
 
-/** Nothing reached the service under these codes, so that even a trigger may be sent again. */
+/** Nothing reached the service under these codes, so that even an order may be sent again. */
 const NOT_SENT = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',

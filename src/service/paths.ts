@@ -2,8 +2,7 @@ import { ServiceInputError } from './errors.ts';
 
 /**
  * Where each operation lives. The first group is shown by the service's interface; the second is not, and holds what
- * services of this kind use. Every one can be overridden, also of an operation that nothing here calls: configs may name it.
- * `{name}` stands for a path parameter.
+ * services of this kind use. Every one can be overridden; `{name}` stands for a path parameter.
  */
 export const DEFAULT_PATHS = {
   mealSummary: '/v2/summary/meal/{user_id}',

@@ -30,8 +30,17 @@ export interface UserQuery {
   readonly limit?: number;
 }
 
-/** Users: list, delete with a grace period of 7 days, undo. */
+/** Users: create, list, delete with a grace period of 7 days, undo. */
 export class Users extends Group {
+  /**
+   * @throws ServiceError `user_exists`, whose `existing` names the user that has the client user id already. An attempt
+   * that is repeated after a lost connection can meet the user it made itself.
+   */
+  create(clientUserId: string, fields: Unknown = {}, options: CallOptions = {}): Promise<User> {
+    const json = { ...fields, client_user_id: text('clientUserId', clientUserId) };
+    return this.readObject<User>({ method: 'POST', path: 'createUser', json, idempotent: true, ...options });
+  }
+
   async list({ offset, limit }: UserQuery = {}, options: ReadOptions = {}): Promise<UserPage> {
     const query = { offset: wholeNumber('offset', offset, 0), limit: wholeNumber('limit', limit, 1, 500) };
     return this.readList<UserPage>({ method: 'GET', path: 'listUsers', query, ...options }, 'users');

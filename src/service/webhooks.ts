@@ -13,10 +13,14 @@ export interface Webhook extends Unknown {
   readonly secret?: string;
 }
 
-/** A secret of the caller's own is known before the endpoint exists; the service may still answer with another. */
-export interface NewWebhook {
+export interface WebhookFields {
   readonly url: string;
   readonly eventTypes?: readonly string[];
+  readonly disabled?: boolean;
+}
+
+/** A secret of the caller's own is known before the endpoint exists; the service may still answer with another. */
+export interface NewWebhook extends WebhookFields {
   readonly secret?: string;
 }
 
@@ -27,17 +31,42 @@ export class Webhooks extends ManagementGroup {
   }
 
   /** The answer carries the signing secret. */
-  create(team: string, { url, eventTypes, secret }: NewWebhook, options: CallOptions = {}): Promise<Webhook> {
-    if (!/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : '')) {
-      throw new ServiceInputError('url', 'must be an http(s) URL');
-    }
+  create(team: string, { secret, ...fields }: NewWebhook, options: CallOptions = {}): Promise<Webhook> {
     const call = { method: 'POST', path: 'webhooks', parameters: placeOf(team) } as const;
-    const json = { url, event_types: eventTypes, secret: text('secret', secret) };
-    return this.managed({ ...call, json }, options);
+    return this.managed({ ...call, json: { ...bodyOf(fields), secret: text('secret', secret) } }, options);
+  }
+
+  get(team: string, id: string, options: CallOptions = {}): Promise<Webhook> {
+    return this.managed({ method: 'GET', path: 'webhook', parameters: placeOf(team, id) }, options);
+  }
+
+  update(
+    team: string,
+    id: string,
+    fields: Partial<WebhookFields>,
+    options: CallOptions = {},
+  ): Promise<Webhook> {
+    const call = { method: 'PATCH', path: 'webhook', parameters: placeOf(team, id) } as const;
+    return this.managed({ ...call, json: bodyOf(fields) }, options);
   }
 
   delete(team: string, id: string, options: CallOptions = {}): Promise<Unknown> {
     return this.managed({ method: 'DELETE', path: 'webhook', parameters: placeOf(team, id) }, options);
+  }
+
+  /** Replaces the headers that are sent along with each event. */
+  setHeaders(
+    team: string,
+    id: string,
+    headers: Readonly<Record<string, string>>,
+    options: CallOptions = {},
+  ): Promise<Unknown> {
+    const call = { method: 'PUT', path: 'webhookHeaders', parameters: placeOf(team, id) } as const;
+    return this.managed({ ...call, json: { headers } }, options);
+  }
+
+  headers(team: string, id: string, options: CallOptions = {}): Promise<Unknown> {
+    return this.managed({ method: 'GET', path: 'webhookHeaders', parameters: placeOf(team, id) }, options);
   }
 
   secret(team: string, id: string, options: CallOptions = {}): Promise<Unknown> {
@@ -54,4 +83,11 @@ export class Webhooks extends ManagementGroup {
 function placeOf(team: string, id?: string): Record<string, string> {
   const team_id = uuid('team', team);
   return id === undefined ? { team_id } : { team_id, webhook_id: text('id', id) };
+}
+
+function bodyOf({ url, eventTypes, disabled }: Partial<WebhookFields>): object {
+  if (url !== undefined && !/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : '')) {
+    throw new ServiceInputError('url', 'must be an http(s) URL');
+  }
+  return { url, event_types: eventTypes, disabled };
 }

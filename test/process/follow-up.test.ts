@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.ts';
 import { ServiceClient } from '../../src/service/client.ts';
-import { mealsOf } from '../service/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { readBack } from '../support/read-back.ts';
@@ -159,7 +158,7 @@ async function madeUpDocument(
 ): Promise<{ readonly meals: readonly unknown[] }> {
   const client = new ServiceClient({ baseUrl: service.url, apiKey: service.apiKey });
   try {
-    return await mealsOf(client, user, { start, end });
+    return await client.meals.summary(user, { start, end });
   } finally {
     await client.close();
   }

@@ -6,7 +6,6 @@ import { ServiceClient } from '../../src/service/client.ts';
 import type { ServiceReport } from '../../src/reconcile/service-side.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { filesSink, signal } from '../sinks/support.ts';
-import { mealsOf } from '../service/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { runReconcile, type Output } from './support.ts';
@@ -34,7 +33,7 @@ test('meals the service has and the archive has not are named, and fetched, and 
   const missing: string[] = [];
   let n = 0;
   for (const user of users) {
-    const { meals } = await mealsOf(client, user, { start: '2026-01-01', end: '2026-01-10' });
+    const { meals } = await client.meals.summary(user, { start: '2026-01-01', end: '2026-01-10' });
     for (const meal of meals) {
       n += 1;
       if (n % 5 === 0) {

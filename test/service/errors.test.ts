@@ -49,6 +49,16 @@ describe('detail in all its shapes becomes one error', () => {
     });
   });
 
+  test('a Create User conflict names the user that is there', async () => {
+    const { client, user } = await setUp();
+    const error = await rejection(client.users.create('made-up-client-4'));
+    expect(error).toMatchObject({
+      code: 'user_exists',
+      status: 400,
+      existing: { userId: user(4), createdOn: '2025-06-02T08:00:00+00:00' },
+    });
+  });
+
   test('the body stays out of logs, and ids out of the operation', async () => {
     const { client, user } = await setUp();
     const error = await rejection(client.users.latestInsurance(user(7)));
@@ -60,11 +70,11 @@ describe('detail in all its shapes becomes one error', () => {
   test.each<[string, unknown]>([
     ['not JSON', 'fine'],
     ['not an object', []],
-    ['without its list', { users: null }],
+    ['without its list', { meals: null }],
   ])('a success that is %s is malformed', async (_, body) => {
-    const { client, sandbox } = await setUp();
+    const { client, sandbox, user } = await setUp();
     sandbox.state.faults.next({ kind: 'answer', status: 200, body });
-    const error = await rejection(client.users.list());
+    const error = await rejection(client.meals.summary(user(), { start: '2026-01-01' }));
     expect(error).toMatchObject({ code: 'answer_malformed', retryable: false });
   });
 
@@ -156,6 +166,14 @@ describe('retries', () => {
     expect(await rejection(client.users.list())).toMatchObject({ code: 'unreachable', retryable: true });
   });
 
+  test('a document that is cut midway is asked for again, whole', async () => {
+    const { client, sandbox, user, waits } = await setUp();
+    sandbox.state.faults.next({ kind: 'drop-after' }, null);
+    const { meals } = await client.meals.summary(user(), { start: '2026-01-01' });
+    expect(meals).toHaveLength(30);
+    expect(waits).toHaveLength(1);
+  });
+
   test('a stream that is cut midway ends with an error and is never resumed', async () => {
     const { client, sandbox, user, waits } = await setUp();
     sandbox.state.faults.next({ kind: 'drop-after' }, null);
@@ -241,12 +259,13 @@ test.each<[string | undefined, number | null]>([
   expect(parseRetryAfter(value, Date.UTC(2026, 10, 21))).toBe(expected);
 });
 
-test('under drawn faults, every user arrives once', async () => {
+test('under drawn faults, every user and every meal arrives once', async () => {
   const faults = { rate429: 0.1, rate503: 0.1, dropConnections: 0.2, retryAfter: 0 };
   const { client, sandbox } = await setUp({ retries: { attempts: 30 } }, { users: 60, faults });
   const seen: string[] = [];
   for await (const { user_id } of client.users.all({ pageSize: 7 })) {
-    expect(await client.users.get(user_id)).toMatchObject({ user_id });
+    const { meals } = await client.meals.summary(user_id, { start: '2026-01-01' });
+    expect(meals).toHaveLength(30);
     seen.push(user_id);
   }
   expect(seen).toEqual(sandbox.state.users.list(sandbox.teamId).map(({ id }) => id));

@@ -1,8 +1,9 @@
-import { buffer } from 'node:stream/consumers';
+import { buffer, json } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { ServiceClient } from '../../src/service/client.ts';
-import { MINUTE } from '../sandbox/manual-clock.ts';
-import { mealsOf, setUp } from './support.ts';
+import { MINUTE, SECOND } from '../sandbox/manual-clock.ts';
+import { until } from '../support/until.ts';
+import { setUp } from './support.ts';
 
 async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
@@ -11,12 +12,13 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 describe('meals', () => {
-  test('as a stream of one document', async () => {
+  test('as a document and as a stream', async () => {
     const { client, user } = await setUp();
     const range = { start: '2026-01-01', end: '2026-01-05', provider: 'made_up' };
-    const { meals } = await mealsOf(client, user(), range);
+    const { meals } = await client.meals.summary(user(), range);
     expect(meals.length).toBeGreaterThan(5);
     expect(meals[0]).toMatchObject({ user_id: user(), calendar_date: '2026-01-01' });
+    expect(await json(await client.meals.stream(user(), range))).toEqual({ meals });
   });
 
   test('a stream that is left midway lets its connection go', async () => {
@@ -29,7 +31,7 @@ describe('meals', () => {
       expect((piece as Buffer).subarray(0, 10).toString()).toBe('{"meals":[');
       break;
     }
-    expect(await mealsOf(client, user(), { start: '2027-06-01' })).toEqual({ meals: [] });
+    expect(await client.meals.summary(user(), { start: '2027-06-01' })).toEqual({ meals: [] });
   });
 });
 
@@ -48,6 +50,23 @@ describe('bulk', () => {
     expect((await client.pulls.status({ userId: user(3) })).data).toHaveLength(1);
   });
 
+  test('a wait that took too long is accepted, not completed', async () => {
+    const { client, clock, sandbox, user } = await setUp();
+    const { bulkOps } = sandbox.state;
+    const wait = async (count: number): Promise<string> => {
+      const before = bulkOps.list(sandbox.teamId).length;
+      const userIds = Array.from({ length: count }, (_, n) => user(n));
+      const answer = client.bulk.trigger({ userIds, provider: 'made_up', waitForCompletion: true });
+      await until('the op', () => bulkOps.list(sandbox.teamId).length > before);
+      await client.users.get(user());
+      clock.advance(20 * SECOND);
+      return (await answer).outcome;
+    };
+    expect(await wait(20)).toBe('accepted');
+    clock.advance(3 * MINUTE);
+    expect(await wait(2)).toBe('completed');
+  });
+
   test.each([
     ['nothing', 202, '', null],
     ['text', 202, 'fine', 'fine'],
@@ -61,18 +80,21 @@ describe('bulk', () => {
 });
 
 describe('users', () => {
-  test('list, read, delete, undo, insurance', async () => {
-    const { client, sandbox, user } = await setUp();
-    const made = sandbox.state.users.create(sandbox.teamId, 'customer-patient-123').id;
+  test('create, list, read, delete, undo, insurance', async () => {
+    const { client, user } = await setUp();
+    const made = await client.users.create('customer-patient-123');
+    expect(made).toMatchObject({ client_user_id: 'customer-patient-123' });
     expect(await collect(client.users.all({ pageSize: 8 }))).toHaveLength(21);
-    expect((await client.users.list({ offset: 20, limit: 5 })).users).toMatchObject([{ user_id: made }]);
-    expect(await client.users.delete(made)).toEqual({ success: true });
+    expect((await client.users.list({ offset: 20, limit: 5 })).users).toMatchObject([
+      { user_id: made.user_id },
+    ]);
+    expect(await client.users.delete(made.user_id)).toEqual({ success: true });
     expect(await client.users.undoDeletion({ clientUserId: 'customer-patient-123' })).toEqual({
       success: true,
     });
-    expect(await client.users.delete(made)).toEqual({ success: true });
-    expect(await client.users.undoDeletion({ userId: made })).toEqual({ success: true });
-    expect(await client.users.get(made)).toMatchObject({ connected_sources: [] });
+    expect(await client.users.delete(made.user_id)).toEqual({ success: true });
+    expect(await client.users.undoDeletion({ userId: made.user_id })).toEqual({ success: true });
+    expect(await client.users.get(made.user_id)).toMatchObject({ connected_sources: [] });
     expect(await client.users.latestInsurance(user())).toMatchObject({ relationship: 'Self' });
   });
 });
@@ -125,39 +147,74 @@ describe('labs', () => {
   });
 });
 
-test('orders, by interpretation', async () => {
-  const { client, sandbox, user } = await setUp();
-  const { labs, orders, team, users } = sandbox.state;
-  const nothing = { accountId: null, clinicalNotes: null, updateReason: null };
-  const order = {
-    user: users.get(team.id, user()),
-    test: labs.tests[0]!,
-    way: 'created' as const,
-    ...nothing,
-  };
-  orders.place(team, order, null, '');
-  expect((await client.orders.list({ size: 1 })).orders).toHaveLength(1);
-  expect((await client.orders.list({ interpretation: 'critical' })).orders).toEqual([]);
+describe('orders', () => {
+  test('create, import, list, appointments', async () => {
+    const { client, sandbox, user } = await setUp();
+    const { tests, accounts } = sandbox.state.labs;
+    const fields = { lab_test_id: tests[0]!.id };
+    const created = await client.orders.create({ userId: user(), clinicalNotes: 'Fasting.', fields });
+    expect(created['order']).toMatchObject({ clinical_notes: expect.stringContaining('Fasting.') as string });
+    const pending = { userId: user(), labAccountId: accounts[4]!.id, fields };
+    const imported = { lab_account_id: accounts[4]!.id, origin: 'initial' };
+    expect((await client.orders.import(pending))['order']).toMatchObject(imported);
+    expect((await client.orders.list({ size: 1 })).orders).toHaveLength(1);
+    expect((await client.orders.list({ interpretation: 'critical' })).orders).toEqual([]);
+    const { slots } = await client.orders.appointmentAvailability('2026-12-01', { zip_code: '12345' });
+    expect(slots).toHaveLength(14);
+  });
+
+  test('an order whose answer was lost is placed once', async () => {
+    const { client, sandbox, user } = await setUp();
+    sandbox.state.faults.next({ kind: 'drop-after' });
+    const fields = { lab_test_id: sandbox.state.labs.tests[0]!.id };
+    const created = await client.orders.create({ userId: user(), fields });
+    expect(created['message']).toBe('order exists');
+    expect((await client.orders.list()).orders).toHaveLength(1);
+  });
 });
 
-test('a parsing job', async () => {
-  const { client, clock, sandbox, user } = await setUp();
-  const { parsingJobs, team, users } = sandbox.state;
-  const { id } = parsingJobs.create(users.get(team.id, user()), 100, true);
-  clock.advance(MINUTE);
-  expect(await client.parsingJobs.get(id)).toMatchObject({ status: 'pending_review' });
+describe('parsing jobs', () => {
+  test('upload and read', async () => {
+    const { client, clock, user } = await setUp();
+    const file = Buffer.from('%PDF-1.7 a made-up report');
+    const job = await client.parsingJobs.create({
+      userId: user(),
+      file,
+      fileName: 'made-up.pdf',
+      needsHumanReview: true,
+    });
+    expect(job).toMatchObject({ status: 'upload_pending', needs_human_review: true });
+    clock.advance(MINUTE);
+    expect(await client.parsingJobs.get(job.id)).toMatchObject({ status: 'pending_review' });
+  });
 });
 
 describe('management and webhooks', () => {
-  test('teams', async () => {
-    const { client, sandbox } = await setUp();
-    expect((await client.management.teams()).data).toMatchObject([{ id: sandbox.teamId }]);
+  test('teams, brand, keys', async () => {
+    const { client } = await setUp();
+    const team = await client.management.createTeam('another');
+    await client.management.updateTeam(team.id, { partial_results: true });
+    expect(await client.management.setBrand(team.id, { colour: 'made up' })).toEqual({ colour: 'made up' });
+    expect(await client.management.brand(team.id)).toEqual({ colour: 'made up' });
+    const key = await client.management.createApiKey(team.id, 'second');
+    expect(key.key).toMatch(/^sk_sandbox_/);
+    expect((await client.management.apiKeys(team.id)).data).toHaveLength(2);
+    await client.management.deleteApiKey(team.id, key.id);
+    const made = await client.management.createManagementKey({ kind: 'team', teamIds: [team.id] });
+    expect((await client.management.managementKeys()).data).toHaveLength(3);
+    await client.management.deleteManagementKey(made.id);
+    await client.management.deleteTeam(team.id);
+    expect((await client.management.teams()).data).toHaveLength(1);
   });
 
   test('webhooks', async () => {
     const { client, sandbox } = await setUp();
     const team = sandbox.teamId;
     const { id } = await client.webhooks.create(team, { url: 'http://127.0.0.1:9/', eventTypes: ['daily.'] });
+    expect(await client.webhooks.update(team, id, { disabled: true })).toMatchObject({ disabled: true });
+    expect(await client.webhooks.get(team, id)).toMatchObject({ event_types: ['daily.'], disabled: true });
+    await client.webhooks.setHeaders(team, id, { 'x-made-up': 'yes' });
+    expect(await client.webhooks.headers(team, id)).toEqual({ headers: { 'x-made-up': 'yes' } });
     const { secret } = await client.webhooks.updateSecret(team, id);
     expect(await client.webhooks.secret(team, id)).toEqual({ secret });
     expect((await client.webhooks.list(team)).data).toHaveLength(1);

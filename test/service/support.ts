@@ -1,4 +1,3 @@
-import { json } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import type { SandboxOptions } from '../../src/sandbox/options.ts';
@@ -64,15 +63,6 @@ export async function setUp(
   });
   const users = sandbox.state.users.list(sandbox.teamId);
   return { sandbox, clock, client, waits: own.waits, user: (index = 0) => users[index]!.id };
-}
-
-/** The whole document of a user's meals, parsed. */
-export async function mealsOf(
-  client: ServiceClient,
-  user: string,
-  range: Parameters<ServiceClient['meals']['stream']>[1],
-): Promise<{ readonly meals: readonly { readonly id: string; readonly [field: string]: unknown }[] }> {
-  return (await json(await client.meals.stream(user, range))) as Awaited<ReturnType<typeof mealsOf>>;
 }
 
 /** What a promise rejects with. */

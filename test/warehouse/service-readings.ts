@@ -1,6 +1,5 @@
 import { startSandbox } from '../../src/sandbox/start.ts';
 import { ServiceClient } from '../../src/service/client.ts';
-import { mealsOf } from '../service/support.ts';
 import { DAY, HOUR, ManualClock, SECOND } from '../sandbox/manual-clock.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -35,19 +34,6 @@ export async function readService(): Promise<Reading[]> {
     faults: { failingUsers: 1, retryingUsers: 1 },
   });
   const client = new ServiceClient({ baseUrl: sandbox.url, apiKey: sandbox.apiKey });
-  const post = async (path: string, body: Json | FormData): Promise<Json> => {
-    const isForm = body instanceof FormData;
-    const headers = {
-      'x-service-api-key': sandbox.apiKey,
-      ...(isForm ? {} : { 'content-type': 'application/json' }),
-    };
-    const answer = await fetch(sandbox.url + path, {
-      method: 'POST',
-      headers,
-      body: isForm ? body : JSON.stringify(body),
-    });
-    return (await answer.json()) as Json;
-  };
   const readings: Reading[] = [];
   const note = (operation: string, table: string, documents: unknown, given: Reading['given'] = {}): void => {
     const at = new Date(clock.now()).toISOString();
@@ -56,29 +42,27 @@ export async function readService(): Promise<Reading[]> {
   try {
     const { labs, users } = sandbox.state;
     const ids = users.list(sandbox.teamId).map(({ id }) => id);
-    note('post /v2/user', 'users', [await post('/v2/user', { client_user_id: 'made-up-newcomer' })]);
+    note('post /v2/user', 'users', [await client.users.create('made-up-newcomer')]);
     await client.bulk.trigger({ userIds: ids, provider: 'made_up' });
     await client.bulk.trigger({ userIds: ids.slice(0, 3), provider: 'made_up_slow' });
     const placed: string[] = [];
     for (let n = 0; n < ORDERS; n += 1) {
       const lab_test_id = labs.tests[n % labs.tests.length]!.id;
-      const path = `/v3/order/${n % 5 === 4 ? 'import' : 'create'}`;
-      const answer = await post(path, { user_id: ids[n % USERS]!, clinical_notes: 'Fasting.', lab_test_id });
-      note(`post ${path}`, 'orders', [answer['order']]);
+      const order = { userId: ids[n % USERS]!, clinicalNotes: 'Fasting.', fields: { lab_test_id } };
+      const imported = n % 5 === 4;
+      const answer = await (imported ? client.orders.import(order) : client.orders.create(order));
+      note(`post /v3/order/${imported ? 'import' : 'create'}`, 'orders', [answer['order']]);
       placed.push(lab_test_id);
     }
     const jobs: string[] = [];
     for (const [n, file] of ['%PDF-1.7 a made-up report', '%PDF-', '%PDF-1.7 made up for people'].entries()) {
-      const form = new FormData();
-      form.set('file', new Blob([file], { type: 'application/pdf' }), 'report');
-      form.set('user_id', ids[n]!);
-      form.set('needs_human_review', String(n === 2));
-      const job = await post('/lab_report/v1/parser/job', form);
+      const upload = { userId: ids[n]!, file: Buffer.from(file), needsHumanReview: n === 2 };
+      const job = await client.parsingJobs.create(upload);
       note('post /lab_report/v1/parser/job', 'parsing_jobs', [job]);
-      jobs.push(String(job['id']));
+      jobs.push(job.id);
     }
     const readAll = async (round: number): Promise<void> => {
-      const summary = await mealsOf(client, ids[round]!, RANGE);
+      const summary = await client.meals.summary(ids[round]!, RANGE);
       note('get /v2/summary/meal/:user_id', 'meals', summary.meals);
       note('get /v2/link/bulk_op', 'bulk_ops', (await client.bulk.listOps()).data);
       note('get /v2/introspect/historical_pull', 'historical_pulls', (await client.pulls.status()).data);
