@@ -1,6 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DISK } from '../archive/place.ts';
+import { SENT_EXTENSION } from '../core/archive.ts';
 import { leftBy, Owners, type ErasableStore, type ErasureRun } from '../core/erasure.ts';
 import { IdSearch } from '../core/id-search.ts';
 import type { OpenProof } from '../core/proof.ts';
@@ -136,7 +137,8 @@ export class FolderStore implements ErasableStore {
       await listing.finishInterrupted({ store: this.name, prefix }, run);
       for (const path of files) {
         const file = path.slice(prefix.length);
-        if (writers.isOthers(file)) await this.#files.lookAt(job, file);
+        // A writer reads what it has sent on when it starts again, and does no more to it than remove it.
+        if (writers.isOthers(file) && !file.endsWith(SENT_EXTENSION)) await this.#files.lookAt(job, file);
         else await this.#files.erase(job, file);
       }
     } finally {

@@ -145,7 +145,7 @@ export class ObjectErasure implements ErasableStore {
     const due: string[] = [];
     const all = [files, aside, parts, claims, temporary, manifest, others]
       .flat()
-      .filter((file) => !this.#isOthers(file));
+      .filter((file) => !this.#options.exclude.some((prefix) => file.startsWith(prefix)));
     const tables = deltaTablesIn(all);
     const { run, store, search, owners } = job;
     for (const table of tables) {
@@ -165,10 +165,6 @@ export class ObjectErasure implements ErasableStore {
     // What the next list shows again did not go away.
     for (const file of restless) seen.delete(file);
     return restless;
-  }
-
-  #isOthers(file: string): boolean {
-    return this.#options.exclude.some((prefix) => file.startsWith(prefix));
   }
 
   async #eraseObject(job: Job, file: string): Promise<void> {

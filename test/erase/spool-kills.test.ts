@@ -187,3 +187,24 @@ test('a part that somebody removes takes the file with it that was made of it', 
   await erase(root, sink);
   expect(traces(root)).toEqual([]);
 });
+
+test('an erasure while an older event waits, then a kill: what is sent again of others is not put twice', async () => {
+  const root = await temporaryFolder();
+  const store = await FaultyStore.in(join(root, 'store'));
+  const start = (): FilesSink => storeSink(store, join(root, 'spool'), { partitionBy: ['type'] }).sink;
+  const old = [{ event: eventOf(2, 9, { type: 'old' }), destination: null }];
+  const sink = start();
+  await sink.open();
+  store.fault = (_, key) => (key.includes('type=old') ? 'busy' : null);
+  for (const each of [old, batch(USERS)]) await sink.send(each, signal);
+  await erase(root, sink);
+  await sink.close(AbortSignal.abort());
+  store.fault = () => null;
+  const again = start();
+  await again.open();
+  for (const each of [old, batch([2])]) await again.send(each, signal);
+  await again.close(signal);
+  expect(traces(root)).toEqual([]);
+  const sent = [...old, ...batch([2])].map(({ event }) => event.id);
+  expect((await recordsIn(store)).map(({ id }) => id).toSorted()).toEqual(sent.toSorted());
+});

@@ -93,10 +93,6 @@ export class FolderTarget implements Target {
     return keepInFolder(root, event, this.#format.compress !== 'none', manifest);
   }
 
-  settle(): Promise<void> {
-    return Promise.resolve();
-  }
-
   look(): Promise<void> {
     return this.#losses.settle();
   }

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { Clock } from '../../core/clock.ts';
 import type { Event } from '../../core/event.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { destinationLevelOf } from './partition.ts';
@@ -8,6 +9,8 @@ interface Remembered {
   readonly ids: Map<string, Part>;
   /** Parts taken up again and not finished since. */
   readonly resumed: Set<Part>;
+  /** When the last of them was finished, or the first new one if there was none: milliseconds since the epoch. */
+  finishedAt: number | null;
 }
 
 /** Of an event, what tells it from others. */
@@ -23,18 +26,25 @@ export function identityOf({ id, source, type, user, body }: Identified): string
 
 /**
  * The identities of what is in the parts a crash left behind, for each destination. After a crash the dispatcher sends again what it had
- * not noted as delivered; what is in a recovered part is on disk already. The ids of a destination are forgotten once
- * every part taken up again, or the first new one if there was none, has been finished: by then those are long sent.
+ * not noted as delivered; what is in a recovered part is on disk already. The ids of a destination are forgotten with the first event for it
+ * that was accepted after every part taken up again, or the first new one if there was none, had been finished: what is sent again comes before it. That
+ * they are finished does not suffice: an erasure or a flush finishes them before anything is sent.
  */
 export class RecoveredIds {
+  readonly #clock: Clock;
   readonly #destinations = new Map<string, Remembered>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   /** @param ids as `identityOf` says them */
   add(part: Part, ids: readonly string[], resumed: boolean): void {
     const level = destinationLevelOf(part.place.folder);
-    const known = getOrMake(this.#destinations, level, () => ({ ids: new Map(), resumed: new Set() }));
+    const known = getOrMake(this.#destinations, level, nothing);
     for (const id of ids) known.ids.set(id, part);
     if (resumed) known.resumed.add(part);
+    known.finishedAt = null;
   }
 
   get size(): number {
@@ -43,14 +53,22 @@ export class RecoveredIds {
 
   /** @param level the destination's folder level, empty for the default place */
   partOf(level: string, event: Event): Part | null {
-    return this.#destinations.get(level)?.ids.get(identityOf(event)) ?? null;
+    const known = this.#destinations.get(level);
+    const part = known?.ids.get(identityOf(event)) ?? null;
+    const finishedAt = known?.finishedAt ?? null;
+    if (part === null && finishedAt !== null && event.receivedAt > finishedAt)
+      this.#destinations.delete(level);
+    return part;
   }
 
   /** To be told of each part finished, but for those whose finishing a crash had interrupted. */
   finished(part: Part): void {
-    const level = destinationLevelOf(part.place.folder);
-    const known = this.#destinations.get(level);
+    const known = this.#destinations.get(destinationLevelOf(part.place.folder));
     known?.resumed.delete(part);
-    if (known?.resumed.size === 0) this.#destinations.delete(level);
+    if (known?.resumed.size === 0) known.finishedAt ??= this.#clock.now();
   }
+}
+
+function nothing(): Remembered {
+  return { ids: new Map(), resumed: new Set(), finishedAt: null };
 }

@@ -55,17 +55,6 @@ export class SentParts {
     this.#lost.set(part, cancel);
   }
 
-  /** Removes those at once for which `holds` answers true: an erasure does not wait. */
-  async remove(holds: (path: string) => Promise<boolean>): Promise<void> {
-    for (const path of [...this.#waiting.keys(), ...this.#leaving.keys()]) {
-      if (!(await holds(path))) continue;
-      this.#waiting.delete(path);
-      this.#leaving.get(path)?.();
-      this.#leaving.delete(path);
-      await removePart({ path });
-    }
-  }
-
   /** What is left is for the next start. */
   stop(): void {
     this.#stopped = true;

@@ -71,7 +71,7 @@ export class FilesSink implements Sink {
   #mode: 'new' | 'open' | 'closed' = 'new';
   #opening: Promise<void> | null = null;
   #remaking: Promise<void> | null = null;
-  #recovered = new RecoveredIds();
+  #recovered: RecoveredIds;
   #finisher: Finisher | null = null;
   #sealer: Sealer | null = null;
 
@@ -89,6 +89,7 @@ export class FilesSink implements Sink {
     };
     this.#options = options;
     this.#context = context;
+    this.#recovered = new RecoveredIds(context.clock);
     this.#partitioner = new Partitioner(options.partitionBy);
     const { folder, target } = placesOf(options, context, hooks.onStep ?? (() => undefined));
     this.#folder = folder;
@@ -174,7 +175,6 @@ export class FilesSink implements Sink {
       if (lane.part !== null && (await holds(lane.part.path))) await this.#lanes.seal(lane);
     });
     await this.#finisher?.settle(holds);
-    await this.#target.settle(holds);
   }
 
   async flush(): Promise<Flushed> {
@@ -212,7 +212,7 @@ export class FilesSink implements Sink {
     const recovery = await this.#target.take(this.#folder);
     const found = await this.#unfinished(recovery);
     const interrupted = new Set<Part>();
-    this.#recovered = new RecoveredIds();
+    this.#recovered = new RecoveredIds(this.#context.clock);
     this.#finisher = new Finisher(this.#target, this.#context, {
       onFinished: (part) => {
         this.#target.finished(part);

@@ -208,10 +208,6 @@ export class StoreTarget implements Target {
     return keepInStore(store, event, this.#options.format.compress !== 'none', { chain, signal });
   }
 
-  settle(holds: (path: string) => Promise<boolean>): Promise<void> {
-    return this.#sent.remove(holds);
-  }
-
   look(): Promise<void> {
     return Promise.resolve();
   }

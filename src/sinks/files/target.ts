@@ -76,8 +76,6 @@ export interface Target {
   /** What to do about a folder for open parts that was replaced. */
   readonly afterReplacement: string;
   keep(event: JournalEvent): Promise<ClaimCheck>;
-  /** Removes what is still kept of finished parts, where `holds` answers true. */
-  settle(holds: (path: string) => Promise<boolean>): Promise<void>;
   /** Called now and then: what could not be done can be tried again. */
   look(): Promise<void>;
   troubles(): readonly SinkTrouble[];
