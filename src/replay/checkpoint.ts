@@ -73,7 +73,9 @@ export class Checkpoint {
       const plan = readState(folder, PLAN) as Plan | null;
       const state = readState(folder, STATE) as State | null;
       const { resume, fingerprint } = options;
-      if (resume && plan === null)
+      // Killed while it listed what there is to replay, it has sent nothing: it begins.
+      const isListing = state === null && existsSync(join(folder, UNITS));
+      if (resume && plan === null && !isListing)
         throw new FolderRefused(
           'not_ours',
           `there is nothing to resume in ${folder}: nothing was begun, or nobody remembers that it is finished`,

@@ -1,4 +1,4 @@
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Checkpoint } from '../../src/replay/checkpoint.ts';
@@ -25,5 +25,31 @@ test('killed at each step of removing its state, a replay is in nobody’s way',
     expect([next.plan.id, next.before]).toEqual(['next', null]);
     await next.close(false);
     expect(existsSync(folder)).toBe(false);
+  }
+});
+
+test('killed while it listed what there is, a replay begins when it is resumed', async () => {
+  const folder = join(await temporaryFolder(), 'state');
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'units.ndjson'), '{"kind":"fi');
+  const next = await Checkpoint.open(folder, { ...order('next'), resume: true });
+  expect([next.plan, await Array.fromAsync(next.units(0))]).toEqual([
+    { id: 'next', fingerprint: 'next', units: 0, bytes: 0 },
+    [],
+  ]);
+  await next.close(false);
+});
+
+test('killed while it removed its state, a replay of everything is not begun again by --resume', async () => {
+  const removals = ['units.ndjson', 'refused.ndjson', 'plan.json', 'state.json'];
+  for (const steps of [3, 4]) {
+    const folder = join(await temporaryFolder(), 'state');
+    const first = await Checkpoint.open(folder, order('first'));
+    await first.save(DONE);
+    await first.close(true);
+    for (const name of removals.slice(0, steps)) rmSync(join(folder, name), { force: true });
+    await expect(Checkpoint.open(folder, { ...order('first'), resume: true })).rejects.toThrow(
+      'nothing to resume',
+    );
   }
 });
