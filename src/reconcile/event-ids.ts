@@ -41,18 +41,29 @@ export class EventIds {
     }
   }
 
-  /** An event the journal holds. @param isPutBack whether it may be one that is known */
-  event(id: string, isPutBack: boolean, due: readonly (readonly [sink: string, state: State])[]): void {
+  /**
+   * An event the journal holds.
+   * @param isPutBack whether it may be one that is known
+   * @param receivedAt milliseconds since the epoch
+   */
+  event(
+    id: string,
+    isPutBack: boolean,
+    receivedAt: number,
+    due: readonly (readonly [sink: string, state: State])[],
+  ): void {
     let step = isPutBack ? this.#putBack : this.#first;
     for (const [sink, state] of due)
       step = getOrMake(step.next, this.#sink(sink) * STATES.length + STATES.indexOf(state), newStep);
-    step.number ??=
+    const slot = slotOf(new Date(receivedAt).toISOString());
+    step.numbers[slot] ??=
       this.#statements.push({
         kind: 'event',
         isPutBack,
+        slot,
         due: due.map(([sink, state]) => [this.#sink(sink), state]),
       }) - 1;
-    this.#add(id, step.number);
+    this.#add(id, step.numbers[slot]);
     this.#meet(id);
   }
 
@@ -130,7 +141,8 @@ export class EventIds {
 
 /** On the way from one sink and state to the next. */
 interface Step {
-  number: number | null;
+  /** Of the statements that end here, by slot. */
+  readonly numbers: number[];
   readonly next: Map<number, Step>;
 }
 
@@ -142,5 +154,5 @@ function slotOf(time: string): number {
 }
 
 function newStep(): Step {
-  return { number: null, next: new Map() };
+  return { numbers: [], next: new Map() };
 }

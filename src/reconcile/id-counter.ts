@@ -18,6 +18,8 @@ export type Statement =
       readonly kind: 'event';
       /** Whether it may be one that is known. */
       readonly isPutBack: boolean;
+      /** That of the record which the files have of it. */
+      readonly slot: number;
       readonly due: readonly (readonly [sink: number, state: State])[];
     }
   /** A record in the files; those with the same time of receipt have the same `slot`, and few others have. */
@@ -66,6 +68,8 @@ interface Place {
   records: number;
   /** A bit for each slot of its records. */
   slots: number;
+  /** The same of the settled events that are for this sink. */
+  due: number;
   mark: Mark | null;
 }
 
@@ -103,7 +107,13 @@ export class IdCounter implements GroupVisitor {
     statements: readonly Statement[],
   ) {
     this.#statements = statements;
-    this.#places = Array.from({ length: places }, () => ({ state: -1, records: 0, slots: 0, mark: null }));
+    this.#places = Array.from({ length: places }, () => ({
+      state: -1,
+      records: 0,
+      slots: 0,
+      due: 0,
+      mark: null,
+    }));
     this.#sinks = sinks.flatMap(([name, number]) => {
       const place = this.#places[number];
       return place === undefined ? [] : [new SinkCounter(name, place)];
@@ -114,11 +124,14 @@ export class IdCounter implements GroupVisitor {
     const said = this.#statements[number];
     if (said === undefined) return;
     if (said.kind === 'event') {
-      if (this.#held === 0 || !said.isPutBack) this.#held += 1;
+      const isAnother = this.#held === 0 || !said.isPutBack;
+      if (isAnother) this.#held += 1;
       // One that was retried stands in the journal twice; while one of the two waits, it waits.
       for (const [sink, state] of said.due) {
         const place = this.#places[sink];
-        if (place !== undefined) place.state = Math.max(place.state, STATES.indexOf(state));
+        if (place === undefined) continue;
+        place.state = Math.max(place.state, STATES.indexOf(state));
+        if (isAnother && state === 'settled') place.due |= 1 << said.slot;
       }
     } else if (said.kind === 'late') this.#isLate = true;
     else {
@@ -145,6 +158,7 @@ export class IdCounter implements GroupVisitor {
       place.state = -1;
       place.records = 0;
       place.slots = 0;
+      place.due = 0;
       place.mark = null;
     }
     this.#held = 0;
@@ -173,11 +187,13 @@ class SinkCounter {
 
   /** @param held how many events of this id the journal holds; @param every what is so for every sink */
   count(id: Buffer, held: number, isLate: boolean, every: Mark | null): void {
-    const { state, records, slots, mark } = this.#place;
+    const { state, records, slots, due, mark } = this.#place;
     const n = this.#n;
     // What came again after the dedup window was accepted again; a copy of a record has the time of the first.
     const more = isLate ? 0 : Math.max(0, bitsIn(slots) - held);
-    n.copies += Math.max(0, records - Math.max(1, held + more));
+    // Of several with one id, a copy of one must not stand for another.
+    const absent = Math.max(0, held - records, held > 1 ? bitsIn(due & ~slots) : 0);
+    n.copies += Math.max(0, records - Math.max(1, held - absent + more));
     n.onlyFound += more;
     if (held === 0) {
       if (records > 0) {
@@ -187,9 +203,9 @@ class SinkCounter {
       else if (mark === 'dropped') n.droppedAlone += 1;
       return;
     }
-    n.found += Math.min(records, held);
-    const what = state === -1 || records >= held ? 'perhaps' : (mark ?? every ?? STATES[state] ?? 'perhaps');
-    if (what !== 'perhaps') n[what] += held - records;
+    n.found += held - absent;
+    const what = state === -1 || absent === 0 ? 'perhaps' : (mark ?? every ?? STATES[state] ?? 'perhaps');
+    if (what !== 'perhaps') n[what] += absent;
     if (what === 'settled') this.#missing.add(id);
     if (what === 'perhaps' && state <= 0 && records === 0) n.elsewhere += held;
   }

@@ -99,7 +99,7 @@ export async function readJournal(
       sinks.add(sink);
       states.push([sink, waits ? 'waiting' : certainty === 'due' ? 'settled' : 'perhaps']);
     }
-    if (inWindow) ids.event(id, isPutBack, states);
+    if (inWindow) ids.event(id, isPutBack, head.receivedAt, states);
   };
   for await (const heads of headsOf(operations, at, account.lastSeq, signal))
     for (const head of heads) take(head);

@@ -132,6 +132,33 @@ test.each([
   expect(sinks[0]).toMatchObject({ received: 2, delivered: 2 - lost, missing: lost });
 });
 
+test.each([
+  { what: 'each has its record', records: [0, 1], missing: 0, copies: 0 },
+  { what: 'the first has two, and the second none', records: [0, 0], missing: 1, copies: 1 },
+  { what: 'the second has two, and the first none', records: [1, 1, 1], missing: 1, copies: 2 },
+])('of two acceptances that the journal still has $what', async ({ records, missing, copies }) => {
+  const { clock, journal } = await openJournal({ dedupWindow: 100 });
+  const path = tempFolder();
+  const { sink } = filesSink(path);
+  await sink.open();
+  await journal.openCursor('archive');
+  await journal.acceptUnder(EVERYTHING);
+  const event = contractEvent(1);
+  const times = [event, { ...event, receivedAt: event.receivedAt + 500 }];
+  for (const accepted of times) {
+    expect(await journal.accept(accepted)).toMatchObject({ status: 'accepted' });
+    clock.advance(500);
+  }
+  for (const at of records)
+    await sink.send([{ event: { ...times[at]!, seq: at + 1, handling: {} }, destination: null }], signal);
+  await sink.close(signal);
+  journal.moveCursor('archive', 2);
+  await journal.flush();
+  const { sinks, differences } = await account(operationsOn(journal), path);
+  expect(differences).toMatchObject(missing === 0 ? [] : [{ code: 'missing', count: 1, ids: [event.id] }]);
+  expect(sinks[0]).toMatchObject({ received: 2, delivered: 2 - missing, missing, copies });
+});
+
 test.each(['a dead letter', 'a dead letter that waits again'])(
   '%s that is erased past retention is not lost',
   async (what) => {
