@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { asBuffer, type ByteWriter } from '../lib/byte-writer.ts';
 import { BACKSLASH, QUOTE } from '../lib/json-text.ts';
+import { jsonIn } from '../lib/parsed.ts';
 import type { RowColumns } from '../parquet/row-columns.ts';
 import { text, timestamp, type Column } from '../warehouse/definition.ts';
 
@@ -149,12 +150,8 @@ function endOfText(line: Buffer, at: number): number {
 
 /** Whether a text with escapes is written as we write it. */
 function isOurs(json: string): boolean {
-  try {
-    const value: unknown = JSON.parse(json);
-    return typeof value === 'string' && value.isWellFormed() && JSON.stringify(value) === json;
-  } catch {
-    return false;
-  }
+  const value = jsonIn(json);
+  return typeof value === 'string' && value.isWellFormed() && JSON.stringify(value) === json;
 }
 
 function isTime(line: Buffer, from: number, to: number): boolean {

@@ -5,6 +5,7 @@ import { Command } from 'commander';
 import { isDeliveryId } from '../core/delivery-id.ts';
 import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
 import { splitSecrets } from '../core/secrets.ts';
+import { jsonOrSame } from '../lib/parsed.ts';
 import { parseDuration } from '../lib/units.ts';
 import { visible } from '../lib/visible.ts';
 import { madeUpEvent, newDeliveryId } from '../sandbox/made-up-events.ts';
@@ -85,7 +86,7 @@ export function sendCommand(io: Io): Command {
             if (status >= 300) refused += 1;
             if (status === 401) unsigned += 1;
             const kept = receipt === null ? {} : { receipt, body_sha256: hash('sha256', body, 'hex') };
-            const line = { id, http: status, answer: parse(answer), ...kept };
+            const line = { id, http: status, answer: jsonOrSame(answer), ...kept };
             if (isQuarantined(line)) aside += 1;
             if (isForPerson) io.stdout.write(`${rendered(line, hasColours(io.stdout, io.env))}\n`);
             else print(io, JSON.stringify(line));
@@ -200,12 +201,4 @@ function rendered({ id, http, answer, receipt }: Line, isColoured: boolean): str
   const words = [http < 300 ? status : null, code, detail].filter((word) => typeof word === 'string');
   const said = styled(style, visible(words.join(': ')), isColoured);
   return [String(http), said, visible(id), ...(receipt === undefined ? [] : ['with a receipt'])].join('  ');
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }

@@ -15,6 +15,15 @@ export function membersIn(text: string): Readonly<Record<string, unknown>> {
   return isRecord(value) ? value : {};
 }
 
+/** What JSON says; the text itself where it is none. */
+export function jsonOrSame(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
 /** What percent signs stand for; the text itself where they stand for nothing. */
 export function decodedOrSame(text: string): string {
   try {

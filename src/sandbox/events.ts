@@ -1,3 +1,4 @@
+import { jsonIn } from '../lib/parsed.ts';
 import type { Endpoints } from './endpoints.ts';
 import { etlMessage, type Destination, type EtlMessage, type Publish } from './etl.ts';
 import { newDeliveryId } from './made-up-events.ts';
@@ -116,11 +117,8 @@ export class Events {
 
 /** Whom a body is about; null when it does not say. */
 export function subjectOf(body: Buffer): Subject | null {
-  try {
-    const envelope = JSON.parse(body.toString()) as Readonly<Record<string, unknown>>;
-    const text = (name: string): string => (typeof envelope[name] === 'string' ? envelope[name] : '');
-    return { id: text('user_id'), teamId: text('team_id'), clientUserId: text('client_user_id') };
-  } catch {
-    return null;
-  }
+  const envelope = jsonIn(body.toString()) as Readonly<Record<string, unknown>> | null;
+  if (envelope === null) return null;
+  const text = (name: string): string => (typeof envelope[name] === 'string' ? envelope[name] : '');
+  return { id: text('user_id'), teamId: text('team_id'), clientUserId: text('client_user_id') };
 }

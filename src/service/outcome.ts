@@ -1,5 +1,6 @@
 import { detailOf, existingUserOf } from './detail.ts';
 import { ServiceError, type ServiceErrorCode } from './errors.ts';
+import { jsonOrSame } from '../lib/parsed.ts';
 import { parseRetryAfter } from '../lib/retry-after.ts';
 
 export interface Headers {
@@ -27,7 +28,8 @@ export function errorOfAnswer(
   nowMs: number,
 ): ServiceError {
   const { status, headers, text } = answer;
-  const body = parseOrText(text);
+  // Formerly some errors were plain text, and proxies still send pages.
+  const body = jsonOrSame(text);
   const known = BY_STATUS[status] ?? (status >= 500 ? 'server_error' : 'rejected');
   const existing = status === 400 || status === 409 ? existingUserOf(body) : null;
   const header = headers['retry-after'];
@@ -43,15 +45,6 @@ export function errorOfAnswer(
     maybeApplied: status >= 500 && !(status === 503 && header !== undefined),
     existing,
   });
-}
-
-/** The parsed JSON, or the text itself: formerly some errors were plain text, and proxies still send pages. */
-function parseOrText(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }
 
 /** Nothing reached the service under these codes, so that even an order may be sent again. */

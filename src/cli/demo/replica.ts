@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { resolveText } from '../../config/load.ts';
 import type { LoadedConfig } from '../../config/config.ts';
 import { MillraceError } from '../../core/errors.ts';
-import { isRecord } from '../../lib/is-record.ts';
+import { membersIn } from '../../lib/parsed.ts';
 import type { Io } from '../io.ts';
 import { startChild, unlessInterrupted, type Child } from './child.ts';
 
@@ -78,12 +78,6 @@ export async function startReplica(
 }
 
 function urlIn(line: string): string | null {
-  try {
-    const said: unknown = JSON.parse(line);
-    return isRecord(said) && said['msg'] === 'listening' && typeof said['url'] === 'string'
-      ? said['url']
-      : null;
-  } catch {
-    return null;
-  }
+  const { msg, url } = membersIn(line);
+  return msg === 'listening' && typeof url === 'string' ? url : null;
 }

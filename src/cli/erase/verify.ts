@@ -10,6 +10,7 @@ import { isPublicKey } from '../../core/signature.ts';
 import { checkReceipt, type CheckedReceipt } from '../../erase/check-receipt.ts';
 import { receiptsIn } from '../../erase/receipt.ts';
 import { isRecord } from '../../lib/is-record.ts';
+import { jsonIn } from '../../lib/parsed.ts';
 import { visible } from '../../lib/visible.ts';
 import { readProof } from '../../proof/open.ts';
 import { openLog } from '../../receipts/log-source.ts';
@@ -148,12 +149,7 @@ async function verify(file: string, options: Options, io: Io): Promise<Report> {
 /** A receipt by itself, or with proofs beside it. */
 function receiptIn(file: string): { readonly text: string; readonly proofs: ReadonlyMap<string, string> } {
   const text = readAs('RECEIPT', file, (path) => readFileSync(path === '-' ? 0 : path, 'utf8'));
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return { text, proofs: new Map() };
-  }
+  const value = jsonIn(text);
   if (!isRecord(value) || !isRecord(value['receipt'])) return { text, proofs: new Map() };
   const proofs = isRecord(value['proofs']) ? Object.entries(value['proofs']) : [];
   return {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { EXIT, MillraceError } from '../../core/errors.ts';
+import { membersIn } from '../../lib/parsed.ts';
 import { newDeliveryId } from '../../sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../../verify/sign-standard-webhooks.ts';
 import { note, print, type Io } from '../io.ts';
@@ -57,12 +58,7 @@ export async function testWebhook(
 
 /** What millrace answers; the beginning of what another receiver does. */
 function outcomeOf(body: string): string {
-  try {
-    const { status, code, title } = Object(JSON.parse(body)) as Record<string, unknown>;
-    const words = [status, code, title].filter((word): word is string => typeof word === 'string');
-    if (words.length > 0) return words[0] ?? '';
-  } catch {
-    // Another receiver answers as it likes.
-  }
-  return body.slice(0, 100).trim() || 'no body';
+  const { status, code, title } = membersIn(body);
+  const word = [status, code, title].find((each) => typeof each === 'string');
+  return word ?? (body.slice(0, 100).trim() || 'no body');
 }

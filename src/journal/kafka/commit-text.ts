@@ -1,3 +1,4 @@
+import { jsonIn } from '../../lib/parsed.ts';
 import { decodeStretches, encodeStretches, type Stretch } from '../../lib/stretches.ts';
 import type { Destination, HandedOver, Progress } from './settled.ts';
 
@@ -53,10 +54,6 @@ export function decodeAhead(offset: number, text: string): HandedOver {
 
 function wordsIn(text: string): readonly unknown[] {
   if (!text.startsWith(MARK)) return [];
-  try {
-    const words: unknown = JSON.parse(text.slice(MARK.length));
-    return Array.isArray(words) ? words : [];
-  } catch {
-    return [];
-  }
+  const words = jsonIn(text.slice(MARK.length));
+  return Array.isArray(words) ? words : [];
 }

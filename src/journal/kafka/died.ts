@@ -2,6 +2,7 @@ import { messageOf } from '../../core/errors.ts';
 import type { Event } from '../../core/event.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
+import { jsonIn } from '../../lib/parsed.ts';
 import type { Cluster } from './cluster.ts';
 import { fingerprintOf } from './ids.ts';
 import { readRange } from './read-range.ts';
@@ -99,14 +100,10 @@ export async function diedSince(
 }
 
 function letterIn(key: Buffer, sink: string): Letter | null {
-  try {
-    const words: unknown = JSON.parse(String(key));
-    if (!Array.isArray(words) || words[0] !== sink) return null;
-    const [, destination, print, , partition, offset] = words as unknown[];
-    if (destination !== null && typeof destination !== 'string') return null;
-    if (typeof print !== 'string' || typeof partition !== 'number' || typeof offset !== 'number') return null;
-    return { destination, print, partition, offset };
-  } catch {
-    return null;
-  }
+  const words = jsonIn(String(key));
+  if (!Array.isArray(words) || words[0] !== sink) return null;
+  const [, destination, print, , partition, offset] = words as unknown[];
+  if (destination !== null && typeof destination !== 'string') return null;
+  if (typeof print !== 'string' || typeof partition !== 'number' || typeof offset !== 'number') return null;
+  return { destination, print, partition, offset };
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isRecord } from '../../lib/is-record.ts';
+import { jsonIn } from '../../lib/parsed.ts';
 import { Serial } from '../../lib/serial.ts';
 import { said, type KeyNote, type KeyNotes, type NamedKey } from '../../seal/place-witness.ts';
 import type { Read } from './cluster.ts';
@@ -145,12 +146,8 @@ function known(offsets: ReadonlyMap<number, number>, partition: number): number 
 
 function noteIn({ key, value }: Pick<Read, 'key' | 'value'>): KeyNote[] {
   if (value === null || key?.toString('latin1').startsWith(KEY) !== true) return [];
-  try {
-    const note: unknown = JSON.parse(String(value));
-    return isNote(note) ? [note] : [];
-  } catch {
-    return [];
-  }
+  const note = jsonIn(String(value));
+  return isNote(note) ? [note] : [];
 }
 
 function isNote(value: unknown): value is KeyNote {

@@ -1,6 +1,7 @@
 import type { Event, Handling, JournalEvent } from '../../core/event.ts';
 import type { InvalidReason } from '../../core/ingest.ts';
 import { isRecord } from '../../lib/is-record.ts';
+import { jsonIn } from '../../lib/parsed.ts';
 import type { KeyRef } from '../../seal/shared-keys.ts';
 import type { Message } from '../../sinks/kafka/message.ts';
 
@@ -122,14 +123,10 @@ export function keptOf({ value, headers }: RawRecord): Kept | null {
 
 function restOf(text: string | null): Rest | null {
   if (text === null) return null;
-  try {
-    const value: unknown = JSON.parse(text);
-    if (!isRecord(value) || !isWritten(value)) return null;
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by recordOf; strangers' records lack the above
-    return value as unknown as Rest;
-  } catch {
-    return null;
-  }
+  const value = jsonIn(text);
+  if (!isRecord(value) || !isWritten(value)) return null;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by recordOf; strangers' records lack the above
+  return value as unknown as Rest;
 }
 
 /** Whether a record can be worked with, whoever wrote it: one that cannot must not stop those behind it. */

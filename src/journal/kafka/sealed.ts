@@ -1,4 +1,5 @@
 import { isRecord } from '../../lib/is-record.ts';
+import { jsonIn } from '../../lib/parsed.ts';
 import type { Message } from '../../sinks/kafka/message.ts';
 import { openLine, sealLine } from '../../seal/record.ts';
 import type { KeyUse } from '../../seal/shared-keys.ts';
@@ -45,12 +46,8 @@ export function sealMessage(
 export function outsideOf({ headers }: Pick<RawRecord, 'headers'>): Outside | 'damaged' | null {
   const text = headers.find(([name]) => name?.equals(SEALED) === true)?.[1];
   if (text === undefined) return null;
-  try {
-    const value: unknown = JSON.parse(String(text));
-    return isOutside(value) ? value : 'damaged';
-  } catch {
-    return 'damaged';
-  }
+  const value = jsonIn(String(text));
+  return isOutside(value) ? value : 'damaged';
 }
 
 /** Whether it was sealed by its team, for it names no user: then it can be of whoever its body names. */
