@@ -60,9 +60,7 @@ export class KeyRing implements RecordOpener {
 
   /** @throws MillraceError master_key_wrong; an Error when it is no key file; the system's error */
   static async read(file: string, master: Buffer): Promise<KeyRing> {
-    const chunks: Buffer[] = [];
-    for await (const chunk of readPlain(file)) chunks.push(chunk);
-    const bytes = Buffer.concat(chunks);
+    const bytes = Buffer.concat(await Array.fromAsync(readPlain(file)));
     const header = bytes.subarray(0, SLOT);
     const keys = openHeader(header, master);
     if (keys === null)

@@ -75,7 +75,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   ],
   'cli/dev': ['app.ts', 'config', 'sandbox', 'verify'],
   'cli/erase': ['admin', 'archive', 'config', 'erase', 'journal', 'proof', 'receipts'],
-  'cli/fixture': ['archive', 'config', 'verify'],
+  'cli/fixture': ['archive', 'verify'],
   'cli/load': ['deliver', 'load', 'sinks', 'warehouse'],
   'cli/ndjson': ['ndjson', 'warehouse'],
   'cli/receipt': ['receipts'],

@@ -9,9 +9,9 @@ import { destinationsOf } from '../../replay/destinations.ts';
 import { dryRun } from '../../replay/dry-run.ts';
 import { listPath } from '../../replay/list.ts';
 import { FileReader } from '../../replay/read-file.ts';
-import { openStore } from '../../storage/open.ts';
 import { createValidator, DEFAULT_ENVELOPE } from '../../validate/envelope.ts';
 import { TABLES } from '../../warehouse/tables.ts';
+import { withStore } from '../places.ts';
 import type { DemoStore } from './store.ts';
 import { unfinished } from './child.ts';
 
@@ -107,8 +107,7 @@ async function replayedFrom(
 
 /** The id in each row of the table, read from the files that its log names. */
 async function idsIn({ url, storage }: Omit<DemoStore, 'stop'>, signal: AbortSignal): Promise<string[]> {
-  const store = await openStore(`${url}/events`, storage);
-  try {
+  return withStore(`${url}/events`, storage, async (store) => {
     const { files } = await new DeltaLog(store, '').snapshot(signal);
     const ids: string[] = [];
     for (const { path, size } of files.values()) {
@@ -117,7 +116,5 @@ async function idsIn({ url, storage }: Omit<DemoStore, 'stop'>, signal: AbortSig
       for (const row of rows) ids.push(String(row['_event_id']));
     }
     return ids;
-  } finally {
-    await store.close();
-  }
+  });
 }

@@ -3,10 +3,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { urlOf } from '../../archive/places.ts';
 import { messageOf, MillraceError } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
-import { openStore } from '../../storage/open.ts';
 import { storageSection, type StorageSettings } from '../../storage/fields.ts';
 import { note, usageError, type Io } from '../io.ts';
-import { storageOf } from '../places.ts';
+import { storageOf, withStore } from '../places.ts';
 import { startChild, unlessInterrupted } from './child.ts';
 
 /** Where a demo keeps its archive and its table instead of folders. */
@@ -51,14 +50,13 @@ export async function openDemoStore(asked: string, io: Io): Promise<DemoStore> {
 
 /** A receiver would try again for as long as it runs; a demo says at once what is wrong. */
 async function probe(url: string, storage: StorageSettings, signal: AbortSignal): Promise<void> {
-  const store = await openStore(url, storage);
-  try {
-    await store.probe(signal);
-  } catch (error) {
-    throw new MillraceError('store_unreadable', messageOf(error), { cause: error });
-  } finally {
-    await store.close();
-  }
+  await withStore(url, storage, async (store) => {
+    try {
+      await store.probe(signal);
+    } catch (error) {
+      throw new MillraceError('store_unreadable', messageOf(error), { cause: error });
+    }
+  });
 }
 
 const WAYS = [['moto_server'], ['python3', '-m', 'moto.server']] as const;

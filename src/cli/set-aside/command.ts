@@ -107,9 +107,7 @@ async function all<Summary extends EventSummary>(
   list: (selection: Selection) => Promise<readonly Summary[]>,
   selection: Selection,
 ): Promise<Summary[]> {
-  const found: Summary[] = [];
-  for await (const page of pagesOf(list, selection)) found.push(...page);
-  return found;
+  return (await Array.fromAsync(pagesOf(list, selection))).flat();
 }
 
 /** All of them only when asked for in words: an empty list of keys is more likely a slip. */

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { z } from 'zod';
@@ -122,7 +122,7 @@ function areSame(one: Entry, other: Entry): boolean {
 
 /** Tells a secret from others. Secrets are random and long, so it says nothing of theirs. */
 export function fingerprintOf(secret: string): string {
-  return createHash('sha256').update(secret).digest('hex').slice(0, 16);
+  return hash('sha256', secret, 'hex').slice(0, 16);
 }
 
 export function now(): string {

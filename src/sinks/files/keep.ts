@@ -8,6 +8,7 @@ import type { ManifestWriter } from '../../archive/manifest-writer.ts';
 import { CLAIMS_FOLDER } from '../../core/archive.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import { IdSearch } from '../../core/id-search.ts';
+import { readWhole } from '../../core/objects.ts';
 import type { ClaimCheck } from '../../core/sink.ts';
 import type { ObjectStore } from '../../core/storage.ts';
 import { ensureFolder, syncFolder } from '../../lib/durable.ts';
@@ -59,9 +60,7 @@ async function presentContent(
   path: string,
   signal: AbortSignal,
 ): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of store.get(path, { signal })) chunks.push(chunk);
-  const content = Buffer.concat(chunks);
+  const content = await readWhole(store, path, signal);
   const body = path.endsWith('.gz') ? await promisify(gunzip)(content) : content;
   if (!body.equals(event.body))
     throw new Error(`${store.url}/${path} is another event's; it is not overwritten`);
