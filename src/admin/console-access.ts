@@ -1,4 +1,5 @@
 import express, { type Router } from 'express';
+import { callable } from '../lib/listen.ts';
 import { guard, requireLoopback, whoOf } from './guard.ts';
 import { sendProblem } from './problem.ts';
 import { LINK_AGE, type Tokens } from './tokens.ts';
@@ -31,7 +32,5 @@ export function consoleAccess(tokens: Tokens): Router {
 
 /** What a person opens. */
 export function consoleLink(base: string, code: string): string {
-  // The address of every interface is no address to go to.
-  const url = base.replace(/\/\/(0\.0\.0\.0|\[::\])(?=[:/]|$)/, '//127.0.0.1');
-  return `${url}/console/#code=${code}`;
+  return `${callable(base)}/console/#code=${code}`;
 }

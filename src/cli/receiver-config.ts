@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import type { Config, LoadedConfig } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { ownerFolder, readOwner } from '../journal/owner.ts';
+import { bracketed, callable } from '../lib/listen.ts';
 import { isRunning } from '../lib/lock-owner.ts';
 import { configIfAny, configOf, type ConfigFlags } from './config-options.ts';
 import { note, type Io } from './io.ts';
@@ -40,8 +41,5 @@ function isServed(config: Config): boolean {
 /** Where deliveries of that receiver go, as it has said, or as the config says. */
 export function receiverUrlOf(config: Config): string {
   const { host, port, path } = config.server;
-  const url =
-    readOwner(ownerFolder(config))?.url ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}${path}`;
-  // The address of every interface is no address to go to.
-  return url.replace(/\/\/(0\.0\.0\.0|\[::\])(?=[:/]|$)/, '//127.0.0.1');
+  return callable(readOwner(ownerFolder(config))?.url ?? `http://${bracketed(host)}:${port}${path}`);
 }

@@ -22,3 +22,8 @@ export async function startListening(
 export function bracketed(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
+
+/** An `http:` URL that can be called from this machine: the address of every interface is no address to go to. */
+export function callable(url: string): string {
+  return url.replace(/\/\/(0\.0\.0\.0|\[::\])(?=[:/]|$)/, '//127.0.0.1');
+}

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { messageOf, MillraceError } from '../core/errors.ts';
-import { bracketed, createServer, startListening } from '../lib/listen.ts';
+import { bracketed, callable, createServer, startListening } from '../lib/listen.ts';
 import { createFallback, type Refuse } from './fallback.ts';
 import type { Connections } from './connections.ts';
 import { createReading, type Documents } from './documents.ts';
@@ -102,6 +102,5 @@ export function listen(server: Server, host: string, port: number, reusePort: bo
 
 /** An URL that can be called from this machine. */
 export function urlOf(host: string, port: number, path: string): string {
-  const callable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : bracketed(host);
-  return `http://${callable}:${port}${path}`;
+  return callable(`http://${bracketed(host)}:${port}${path}`);
 }
