@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { errorCode } from '../lib/durable.ts';
 import { readProof } from '../proof/open.ts';
-import type { KeyRing } from '../seal/key-ring.ts';
+import { GrowingKeys } from '../seal/growing-keys.ts';
 import { KeyStore } from '../seal/key-store.ts';
 import { parseMasterKey } from '../seal/master-key.ts';
 import { notTheOneSeen, problemsOf, refuse, seenIn } from '../seal/seen.ts';
@@ -48,7 +48,7 @@ export async function openerOf(
   onProblem?: (path: string, problem: KeyProblem) => void,
 ): Promise<RecordOpener | undefined> {
   const places = await keyPlaces(options, io, need);
-  const rings: KeyRing[] = [];
+  const rings: GrowingKeys[] = [];
   for (const { path, master, config } of places) {
     const ledger = config === null ? null : readProof(config).ledger;
     const seen = seenIn(path, ledger);
@@ -56,7 +56,7 @@ export async function openerOf(
       if (need === 'nothing' && error instanceof Error && errorCode(error.cause) === 'ENOENT') return null;
       throw error;
     });
-    if (ring !== null) rings.push(ring);
+    if (ring !== null) rings.push(new GrowingKeys(ring, path));
     // Without keys and a word of them nothing has been sealed yet.
     const problems = ring === null ? notTheOneSeen(ring, seen) : problemsOf(ring, ledger, seen);
     if (onProblem === undefined) refuse(path, problems);
