@@ -55,7 +55,7 @@ export class EventIds {
     let step = isPutBack ? this.#putBack : this.#first;
     for (const [sink, state] of due)
       step = getOrMake(step.next, this.#sink(sink) * STATES.length + STATES.indexOf(state), newStep);
-    const slot = slotOf(new Date(receivedAt).toISOString());
+    const slot = slotAt(receivedAt);
     step.numbers[slot] ??=
       this.#statements.push({
         kind: 'event',
@@ -146,11 +146,36 @@ interface Step {
   readonly next: Map<number, Step>;
 }
 
-/** A hash: it is made for each record there is. */
+/** The slot of a time as records have it. A hash: it is made for each record there is. */
 function slotOf(time: string): number {
+  return (hashOf(time) >>> 0) % SLOTS;
+}
+
+const MINUTE = 60_000;
+const ZERO = 0x30;
+/** Hash of the text of a minute, `2026-11-21T10:00:`. */
+let minute = { at: Number.NaN, hash: 0 };
+
+/** The same of a time in milliseconds. Its text is not made: of all the work that would be a tenth. */
+function slotAt(time: number): number {
+  const within = time % MINUTE;
+  const at = time - within;
+  if (minute.at !== at) minute = { at, hash: hashOf(new Date(at).toISOString().slice(0, -'00.000Z'.length)) };
+  let { hash } = minute;
+  for (const unit of [10_000, 1000]) hash = hashed(hash, ZERO + (Math.floor(within / unit) % 10));
+  hash = hashed(hash, 0x2e);
+  for (const unit of [100, 10, 1]) hash = hashed(hash, ZERO + (Math.floor(within / unit) % 10));
+  return (hashed(hash, 0x5a) >>> 0) % SLOTS;
+}
+
+function hashOf(text: string): number {
   let hash = 0;
-  for (let at = 0; at < time.length; at += 1) hash = (Math.imul(hash, 31) + time.charCodeAt(at)) | 0;
-  return (hash >>> 0) % SLOTS;
+  for (let at = 0; at < text.length; at += 1) hash = hashed(hash, text.charCodeAt(at));
+  return hash;
+}
+
+function hashed(hash: number, code: number): number {
+  return (Math.imul(hash, 31) + code) | 0;
 }
 
 function newStep(): Step {
