@@ -1,4 +1,5 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { runCount } from './run-count.ts';
 
 /** Those that take longest, longest first, so that none of them begins when all others are done. */
 const SLOW = [
@@ -77,6 +78,45 @@ const SLOW = [
   'archive/compact',
 ];
 
+/** The same of the long runs, where other files take longest. */
+const SLOW_AT_LENGTH = [
+  'campaign/campaign',
+  'fleet/losses',
+  'fleet/pauses',
+  'fleet/faults',
+  'process/store-kills',
+  'export/store',
+  'export/store-erasure',
+  'load/kill',
+  'deliver/redaction-histories',
+  'model/model',
+  'histories/histories',
+  'storage/faults',
+  'backfill/backfill',
+  'process/brokers',
+  'archive/compact-places',
+  'process/parquet-archive',
+  'sinks/kafka',
+  'simulation/simulation',
+  'life/life',
+  'sinks/files-crash',
+  'archive/compact-histories',
+  'torture/torture',
+  'process/lost-output',
+  'histories/settled',
+  'ndjson/equivalence',
+  'sources/event-hubs-histories',
+  'sinks/http-histories',
+  'process/kafka-fleet',
+  'ndjson/quick',
+  'sources/kafka',
+  'erase/crash',
+  'sinks/pubsub-histories',
+  'export/histories',
+  'journal/model',
+  'sinks/kafka-leaders',
+];
+
 /** Vitest knows how long files took from an earlier run here. A fresh clone has had none, and would go by size. */
 export class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -85,6 +125,7 @@ export class SlowFirst extends BaseSequencer {
 }
 
 function placeOf({ moduleId }: TestSpecification): number {
-  const place = SLOW.findIndex((file) => moduleId.endsWith(`/test/${file}.test.ts`));
-  return place === -1 ? SLOW.length : place;
+  const slow = runCount(1) > 1 ? SLOW_AT_LENGTH : SLOW;
+  const place = slow.findIndex((file) => moduleId.endsWith(`/test/${file}.test.ts`));
+  return place === -1 ? slow.length : place;
 }
