@@ -63,8 +63,7 @@ export function resultOf(measured: Measured): BenchResult {
     const [of, to] = doesLess ? [beside, laps] : [laps, beside];
     return {
       name: doesLess ? `receiver / ${name}` : `${name} / receiver`,
-      ...shareOf(of, to),
-      ...turnsOf(doesLess ? rates.map((rate) => 1 / rate) : rates),
+      ...turnsOf(of, to, doesLess ? rates.map((rate) => 1 / rate) : rates),
       what,
       least,
     };
@@ -171,19 +170,26 @@ export function resultOf(measured: Measured): BenchResult {
 function shareOf(laps: readonly Lap[], to: readonly Lap[]) {
   const of = (what: keyof Lap): number[] =>
     laps.map((lap, index) => lap[what] / (to[index]?.[what] ?? Number.NaN));
-  const [rates, cpus, threads] = [of('rate'), of('cpu'), of('thread')];
+  const [rates, cpus] = [of('rate'), of('cpu')];
   return {
     rate: round(median(rates), 3),
     rates: rangeOf(rates),
     cpu: round(median(cpus), 3),
     cpus: rangeOf(cpus),
-    thread: round(median(threads), 3),
-    threads: rangeOf(threads),
   };
 }
 
-function turnsOf(rates: readonly number[]) {
-  return { byTurn: round(median(rates), 3), byTurns: rangeOf(rates), count: rates.length };
+/** The same of two receivers that took turns. */
+function turnsOf(laps: readonly Lap[], to: readonly Lap[], rates: readonly number[]) {
+  const threads = laps.map(({ thread }, index) => thread / (to[index]?.thread ?? Number.NaN));
+  return {
+    ...shareOf(laps, to),
+    byTurn: round(median(rates), 3),
+    byTurns: rangeOf(rates),
+    count: rates.length,
+    thread: round(median(threads), 3),
+    threads: rangeOf(threads),
+  };
 }
 
 function spread(laps: readonly Lap[], what: keyof Lap): string {

@@ -10,7 +10,7 @@ export interface Turns {
 
 /**
  * Has two servers take turns, A B B A A B B A: both are sent the same events, some at a time. What else keeps the machine busy
- * changes from second to second, and meets both alike when turns are shorter than that.
+ * changes from second to second, and meets both alike when turns are shorter than that. The first two turns of each do not count.
  * @param events of each, in so many of a turn
  * @param make signs what is sent next
  */
@@ -20,11 +20,7 @@ export async function inTurns(
   perTurn: number,
   make: (count: number) => Promise<unknown>,
 ): Promise<Turns> {
-  const [a, b] = pair.map((contestant) => {
-    return { contestant, before: contestant.cpu(), floods: [] as Flood[] };
-  }) as [Side, Side];
-  const rates: number[] = [];
-  for (let sent = 0; sent < events; sent += 2 * perTurn) {
+  const twoTurns = async (a: Side, b: Side): Promise<number> => {
     for (const order of [
       [a, b],
       [b, a],
@@ -32,16 +28,28 @@ export async function inTurns(
       await make(perTurn);
       for (const { contestant, floods } of order) floods.push(await contestant.flood(perTurn));
     }
-    rates.push(lastTwo(b) / lastTwo(a));
-  }
-  const lap = ({ contestant, floods, before }: Side): Lap => lapOf(floods, before, contestant.cpu());
-  return { lap: lap(a), beside: lap(b), rates };
+    return lastTwo(b) / lastTwo(a);
+  };
+  // One of them may have been idle for long: neither is to begin cold.
+  await twoTurns(sideOf(pair[0]), sideOf(pair[1]));
+  const [a, b] = [sideOf(pair[0]), sideOf(pair[1])];
+  const rates: number[] = [];
+  for (let sent = 0; sent < events; sent += 2 * perTurn) rates.push(await twoTurns(a, b));
+  return { lap: allOf(a), beside: allOf(b), rates };
 }
 
 interface Side {
   readonly contestant: Contestant;
   readonly before: ReturnType<Contestant['cpu']>;
   readonly floods: Flood[];
+}
+
+function sideOf(contestant: Contestant): Side {
+  return { contestant, before: contestant.cpu(), floods: [] };
+}
+
+function allOf({ contestant, floods, before }: Side): Lap {
+  return lapOf(floods, before, contestant.cpu());
 }
 
 /** Milliseconds. */
