@@ -6,7 +6,10 @@ import { KafkaSink } from '../../src/sinks/kafka/sink.ts';
 import type { KafkaRecord } from '../support/kafka/oracle.ts';
 import { makeContext, signal } from './support.ts';
 
-/** A sink for a cluster without TLS, not opened. */
+/**
+ * A sink for a cluster without TLS, not opened. A try has a part of its time, and what a busy broker answers later than that is sent again,
+ * which may arrive twice.
+ */
 export function makeSink(brokers: readonly string[], options: object = {}): KafkaSink {
   const parsed = parseOptions({ brokers, tls: { enabled: false }, timeout: '6s', ...options });
   return new KafkaSink(parsed, makeContext());

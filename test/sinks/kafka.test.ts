@@ -41,7 +41,7 @@ describeOnKafka('kafka sink', { advertised }, ({ addresses, brokers, oracle }) =
     await runContract(async () => {
       const [topic, other] = [`events-${randomUUID()}`, `other-${randomUUID()}`];
       for (const name of [topic, other]) await oracle.create(name, 3);
-      const sink = makeSink(addresses, { topic, timeout: '900ms', ...options });
+      const sink = makeSink(addresses, { topic, ...options });
       return {
         sink,
         destinations: [other],
@@ -195,7 +195,7 @@ describeOnKafka('kafka sink', { advertised }, ({ addresses, brokers, oracle }) =
   );
 
   it('does not take another batch for one that was given up without an answer', async () => {
-    const { sink, topic } = await open({ timeout: '600ms' }, 1);
+    const { sink, topic } = await open({}, 1);
     const [proxy] = proxies;
     await put(sink, [contractEvent(1)]);
     // The broker writes it, and no answer comes through until the time is over.
@@ -208,7 +208,7 @@ describeOnKafka('kafka sink', { advertised }, ({ addresses, brokers, oracle }) =
   });
 
   it('begins a new epoch after a batch that was given up, which can then not come up later', async () => {
-    const { sink, topic } = await open({ timeout: '600ms' }, 1);
+    const { sink, topic } = await open({}, 1);
     await put(sink, [contractEvent(1)]);
     await brokers[0]?.pause();
     const late = [{ event: contractEvent(2), destination: null }];
