@@ -46,8 +46,7 @@ interface Prepared {
 
 async function start(files: readonly string[], changes: Record<string, object> = {}): Promise<Prepared> {
   const folder = await temporaryFolder();
-  const own = join(folder, 'own');
-  const archive = join(folder, 'archive');
+  const [own, archive] = [join(folder, 'own'), join(folder, 'archive')];
   mkdirSync(own);
   for (const file of files) writeFileSync(join(own, file), '');
   const config = writeConfig(folder, {
@@ -115,6 +114,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     await says(page, '#tile-connections-note', /^of [\d,]+$/);
     const row = '#sinks tbody tr:first-child';
     await says(page, `${row} td[data-label=State]`, 'Running');
+    await receiver.drained(); // What is still written would be in the way, or be a file that is lost.
     rmSync(archive, { recursive: true });
     await says(page, `${row} td[data-label=State]`, 'Running, in trouble');
     await says(page, `${row} td[data-label="Last error"]`, /^folder_replaced since .*: /m);
