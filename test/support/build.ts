@@ -56,5 +56,8 @@ export default async function build(): Promise<() => void> {
   process.env['NODE_COMPILE_CACHE'] = join(folder, 'compiled');
   process.env['MILLRACE_TEST_KEPT'] = join(folder, 'kept');
   mkdirSync(join(folder, 'kept'));
-  return () => rmSync(folder, { recursive: true, force: true });
+  const remove = (): void => rmSync(folder, { recursive: true, force: true });
+  // The workers write what they have compiled when they end, which may be later than what is returned here.
+  process.once('exit', remove);
+  return remove;
 }
