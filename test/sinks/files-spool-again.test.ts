@@ -1,4 +1,6 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
 import { checkChains, FaultyStore, recordsIn, storeSink } from './store-support.ts';
 import { deliver, signal, tempFolder } from './support.ts';
@@ -30,6 +32,38 @@ it.each(['flush', 'settle'] as const)(
     await checkChains(store);
     expect((await recordsIn(store)).map(({ id }) => id).toSorted()).toEqual(
       [1, 2, 3, 4, 5].map((n) => `msg_${n}`),
+    );
+  },
+);
+
+it.each([1, 9])(
+  'an object whose answer was lost, and which an erasure has written anew meanwhile, is not put again',
+  async (level) => {
+    const path = tempFolder();
+    const store = await FaultyStore.in(join(path, 'store'));
+    const { sink } = storeSink(store, join(path, 'spool'));
+    const batch = deliver(1, 3);
+    await sink.open();
+    store.fault = (verb) => (verb === 'putIfAbsent' ? 'lost' : null);
+    await sink.send(batch, signal);
+    await sink.flush();
+    await sink.close(KILLED);
+    const under = (folder: string): string => {
+      const names = readdirSync(join(path, folder), { recursive: true, encoding: 'utf8' });
+      return join(path, folder, names.find((name) => name.endsWith('.gz')) ?? '');
+    };
+    const [object, made] = [under('store'), under('spool')];
+    expect(readFileSync(made)).toEqual(readFileSync(object));
+    writeFileSync(object, gzipSync(gunzipSync(readFileSync(object)), { level }));
+    expect(readFileSync(made)).not.toEqual(readFileSync(object));
+    store.fault = () => null;
+    const { sink: again } = storeSink(store, join(path, 'spool'));
+    await again.open();
+    await again.send(batch, signal);
+    await again.close(signal);
+    await checkChains(store);
+    expect((await recordsIn(store)).map(({ id }) => id).toSorted()).toEqual(
+      batch.map(({ event }) => event.id),
     );
   },
 );

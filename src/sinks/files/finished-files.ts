@@ -1,15 +1,17 @@
 import { link, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileChunks } from '../../archive/file-lines.ts';
-import { DISK } from '../../archive/place.ts';
+import { DISK, type Bytes } from '../../archive/place.ts';
 import { DATA_EXTENSIONS, FILE_FORMS, formOf, type FileForm, type FileFormat } from '../../core/archive.ts';
 import type { SinkLog } from '../../core/sink.ts';
+import { type ObjectStore, StorageError } from '../../core/storage.ts';
 import { isMissing, readPlain, syncFolder } from '../../lib/durable.ts';
 import { hashChunks } from '../../lib/hash-chunks.ts';
 import { compress, recordsOf } from './compress.ts';
 import type { Part, PartPlace } from './part.ts';
 
-interface Facts {
+/** What a manifest says of a file. */
+export interface Facts {
   readonly bytes: number;
   readonly sha256: string;
 }
@@ -33,7 +35,7 @@ export class FinishedFiles {
     const file = finishedPlace(part.place, format.form).path;
     if (await isThere(file)) {
       const facts = await hashChunks(readPlain(file));
-      if (facts.sha256 === this.#known.get(part) || (await holdsRecords(file, part))) {
+      if (facts.sha256 === this.#known.get(part) || (await holdsRecords(DISK, file, part))) {
         this.#known.set(part, facts.sha256);
         return { file, ...facts };
       }
@@ -86,14 +88,36 @@ async function linked(part: Part, file: string): Promise<Facts | null> {
   return { bytes, sha256 };
 }
 
-/** Whether the part's records are in its finished file; one from before a crash or a restore may have been damaged since. */
-async function holdsRecords(file: string, part: Part): Promise<boolean> {
+/**
+ * Whether the part's records are in its finished file; one from before a crash or a restore may have been damaged since.
+ * @throws StorageError
+ */
+async function holdsRecords(place: Bytes, file: string, part: Part): Promise<boolean> {
   const wanted = await hashChunks(recordsOf(part));
   try {
-    return (await hashChunks(fileChunks(DISK, file))).sha256 === wanted.sha256;
-  } catch {
+    return (await hashChunks(fileChunks(place, file))).sha256 === wanted.sha256;
+  } catch (error) {
+    if (error instanceof StorageError) throw error;
     return false;
   }
+}
+
+/**
+ * Of an object with the part's name. It has the part's records in other bytes when the answer to its put was lost, and an erasure wrote
+ * it anew before the sink was open again.
+ * @returns null when it has others
+ * @throws StorageError
+ */
+export async function factsIfOf(
+  part: Part,
+  store: ObjectStore,
+  key: string,
+  signal: AbortSignal,
+): Promise<Facts | null> {
+  const found = await store.head(key, signal);
+  if (found === null) return null;
+  const place = { chunks: () => store.get(key, { version: found.version, signal }) };
+  return (await holdsRecords(place, key, part)) ? hashChunks(place.chunks()) : null;
 }
 
 /** What the file is called in the archive, and where it lies until it is there. */

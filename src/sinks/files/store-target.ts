@@ -13,11 +13,11 @@ import {
   type SinkContext,
   type SinkTrouble,
 } from '../../core/sink.ts';
-import type { ObjectBody, ObjectStore } from '../../core/storage.ts';
+import type { ObjectStore } from '../../core/storage.ts';
 import { syncFolder } from '../../lib/durable.ts';
 import { formatBytes } from '../../lib/units.ts';
 import { formatFor, lineOf } from './finish.ts';
-import { FinishedFiles, finishedPlace, isThere, stemOf } from './finished-files.ts';
+import { type Facts, factsIfOf, FinishedFiles, finishedPlace, isThere, stemOf } from './finished-files.ts';
 import type { ArchiveFolder } from './folder.ts';
 import { keepInStore } from './keep.ts';
 import type { Part, PartCare, PartPlace } from './part.ts';
@@ -136,14 +136,9 @@ export class StoreTarget implements Target {
     onStep('sealed');
     const { file, ...written } = await this.#files.make(part, format, signal);
     onStep('written');
-    const name = await this.#put(
-      part,
-      format.form,
-      { file, size: written.bytes, sha256: written.sha256 },
-      signal,
-    );
+    const { name, ...there } = await this.#put(part, format.form, { file, ...written }, signal);
     onStep('put');
-    await chain.append([lineOf(part, name, written)]);
+    await chain.append([lineOf(part, name, there)]);
     onStep('listed');
     // Not a failure: what is listed is finished, and a kill before this only lists it once more.
     try {
@@ -224,12 +219,19 @@ export class StoreTarget implements Target {
     await opened?.store.close();
   }
 
-  /** @returns the name that it has now */
-  async #put(part: Part, form: FileForm, body: ObjectBody, signal: AbortSignal): Promise<string> {
+  /** @returns the name that it has now, and what is there */
+  async #put(
+    part: Part,
+    form: FileForm,
+    { file, bytes, sha256 }: Facts & { readonly file: string },
+    signal: AbortSignal,
+  ): Promise<Facts & { readonly name: string }> {
     const { store } = this.#get();
     const either = AbortSignal.any([signal, this.#abort.signal]);
     let name = part.finishedName(form);
-    while ((await store.putIfAbsent(name, body, either)).status === 'taken') {
+    while ((await store.putIfAbsent(name, { file, size: bytes, sha256 }, either)).status === 'taken') {
+      const own = await factsIfOf(part, store, name, either);
+      if (own !== null) return { name, ...own };
       // A copy of our folder has been written on, on another machine or from a backup: that one has other records.
       this.#options.context.log.error(
         { file: name },
@@ -238,7 +240,7 @@ export class StoreTarget implements Target {
       const stem = `${part.place.stem}-${randomBytes(6).toString('hex')}`;
       name = finishedPlace({ ...part.place, stem }, form).name;
     }
-    return name;
+    return { name, bytes, sha256 };
   }
 
   async #openStore(): Promise<ObjectStore> {
