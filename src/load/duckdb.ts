@@ -48,6 +48,8 @@ export class DuckDBDatabase implements Database {
         throw new Error('it is no DuckDB file, and what is loaded would be in memory only');
       }
       await connection.run(`SET TimeZone = 'UTC'`);
+      // It keeps bytes of files by their names, and the file that rows come in by is written again and again.
+      await connection.run('SET enable_external_file_cache = false');
       const rows = `${file}.loading.parquet`;
       // Of a run that was killed: they are people's rows, in plain text. Earlier versions had them as NDJSON.
       for (const left of [rows, `${file}.loading.ndjson`]) await rm(left, { force: true });

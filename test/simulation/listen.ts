@@ -18,3 +18,7 @@ export async function startListening(server: Server, { port }: { readonly port: 
 export function bracketed(host: string): string {
   return host;
 }
+
+export function callable(url: string): string {
+  return url;
+}
