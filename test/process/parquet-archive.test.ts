@@ -2,6 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { expect, test } from 'vitest';
+import type { ErasureReceipt } from '../../src/core/erasure.ts';
 import type { ObjectStore } from '../../src/core/storage.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { eventOf, secretOf, userId } from '../erase/support.ts';
@@ -73,9 +74,10 @@ async function recordsLeft({ place, config, env, store }: Lake): Promise<number>
   const out = join(dirname(config), 'rows');
   await run('export', place, '--out', out, '--table', 'events');
   await run('reconcile', '--since', '2020-01-01');
-  expect((await run('erase', userId(1), '--now')).json).toMatchObject({
-    receipts: [{ records_removed: 10 }],
-  });
+  const [receipt] = (await run('erase', userId(1), '--now')).json['receipts'] as [ErasureReceipt];
+  // A spool may still have what it has sent on, and is rid of it too.
+  const removed = receipt.items.filter(({ item }) => !item.endsWith('.sent')).map((item) => item.removed);
+  expect(removed.reduce((sum, count) => sum + count, 0)).toBe(10);
   for (const id of sent.keys()) if (id.startsWith('msg_1_')) sent.delete(id);
   await expectAll();
   const secrets = (await recordsIn(store)).filter(({ body }) => body.includes(secretOf(1)));
