@@ -108,13 +108,14 @@ describe.skipIf(lacks !== null)(`erasure of Delta tables${skipped(lacks)}`, () =
     });
     await run();
     await Promise.all(others);
-    await (await erase([out])).run();
+    const { left } = await (await erase([out])).run();
     const expected = [
       ...kept(14).map((n) => mealOf(n).id),
       ...Array.from({ length: appended }, (_, n) => `others-${n + 1}`),
     ];
     expect(await rows(table, 'id')).toEqual(expected.sort());
-    expect(await traces(out)).toEqual([]);
+    // An append that met our commit may have written its file anew: nobody can say yet that the first is not used.
+    expect(await traces(out)).toEqual(left.map(({ item }) => item));
   });
 
   for (const at of ['found', 'written', 'replaced', 'forgotten', 'removed'])
