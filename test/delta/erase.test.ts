@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { archive, duckdb, exported, mealEvent, mealOf } from '../export/support.ts';
@@ -108,14 +108,16 @@ describe.skipIf(lacks !== null)(`erasure of Delta tables${skipped(lacks)}`, () =
     });
     await run();
     await Promise.all(others);
-    const { left } = await (await erase([out])).run();
+    const { run: again } = await erase([out]);
+    // An append that met our commit has written its file anew, and nobody can say yet that the first one is not used.
+    for (const { item } of (await again()).left) utimesSync(join(out, item), 0, 0);
+    expect((await again()).left).toEqual([]);
     const expected = [
       ...kept(14).map((n) => mealOf(n).id),
       ...Array.from({ length: appended }, (_, n) => `others-${n + 1}`),
     ];
     expect(await rows(table, 'id')).toEqual(expected.sort());
-    // An append that met our commit may have written its file anew: nobody can say yet that the first is not used.
-    expect(await traces(out)).toEqual(left.map(({ item }) => item));
+    expect(await traces(out)).toEqual([]);
   });
 
   for (const at of ['found', 'written', 'replaced', 'forgotten', 'removed'])
