@@ -97,32 +97,36 @@ test('what is in no file is lost where every route names the sink, and untold el
   expect(meals.sinks[0]).toMatchObject({ received: 10, delivered: 3, untold: 2, missing: 0 });
 });
 
-test.each([
-  { what: 'in both files', again: [1], held: false, lost: 0 },
-  { what: 'one of the two still in the journal', again: [1], held: true, lost: 0 },
-  { what: 'in one file, and one record written twice', again: [0, 0], held: false, lost: 1 },
-])('what was accepted again after the dedup window: $what', async ({ again, held, lost }) => {
+/** A journal that soon forgets ids, its archive, and an event as it was accepted once and half a second later. */
+async function twoAcceptances() {
   const { clock, journal } = await openJournal({ dedupWindow: 100 });
   const path = tempFolder();
   const { sink } = filesSink(path);
   await sink.open();
   await journal.openCursor('archive');
   await journal.acceptUnder(EVERYTHING);
-  const times = [0, 500].map((later) => ({
-    ...contractEvent(1),
-    receivedAt: contractEvent(1).receivedAt + later,
-  }));
-  const deliver = async (event = times[0]!): Promise<void> => {
-    await sink.send([{ event: { ...event, seq: 1, handling: {} }, destination: null }], signal);
+  const event = contractEvent(1);
+  const times = [event, { ...event, receivedAt: event.receivedAt + 500 }];
+  const deliver = async (at: number): Promise<void> => {
+    await sink.send([{ event: { ...times[at]!, seq: at + 1, handling: {} }, destination: null }], signal);
   };
+  return { clock, journal, path, sink, times, deliver };
+}
+
+test.each([
+  { what: 'in both files', again: [1], held: false, lost: 0 },
+  { what: 'one of the two still in the journal', again: [1], held: true, lost: 0 },
+  { what: 'in one file, and one record written twice', again: [0, 0], held: false, lost: 1 },
+])('what was accepted again after the dedup window: $what', async ({ again, held, lost }) => {
+  const { clock, journal, path, sink, times, deliver } = await twoAcceptances();
   await journal.accept(times[0]!);
-  await deliver();
+  await deliver(0);
   journal.moveCursor('archive', 1);
   await journal.flush();
   if (held) await cleared(journal, clock);
   else clock.advance(500);
   expect(await journal.accept(times[1]!)).toMatchObject({ status: 'accepted' });
-  for (const at of again) await deliver(times[at]);
+  for (const at of again) await deliver(at);
   await sink.close(signal);
   journal.moveCursor('archive', 2);
   await journal.flush();
@@ -137,25 +141,19 @@ test.each([
   { what: 'the first has two, and the second none', records: [0, 0], missing: 1, copies: 1 },
   { what: 'the second has two, and the first none', records: [1, 1, 1], missing: 1, copies: 2 },
 ])('of two acceptances that the journal still has $what', async ({ records, missing, copies }) => {
-  const { clock, journal } = await openJournal({ dedupWindow: 100 });
-  const path = tempFolder();
-  const { sink } = filesSink(path);
-  await sink.open();
-  await journal.openCursor('archive');
-  await journal.acceptUnder(EVERYTHING);
-  const event = contractEvent(1);
-  const times = [event, { ...event, receivedAt: event.receivedAt + 500 }];
+  const { clock, journal, path, sink, times, deliver } = await twoAcceptances();
   for (const accepted of times) {
     expect(await journal.accept(accepted)).toMatchObject({ status: 'accepted' });
     clock.advance(500);
   }
-  for (const at of records)
-    await sink.send([{ event: { ...times[at]!, seq: at + 1, handling: {} }, destination: null }], signal);
+  for (const at of records) await deliver(at);
   await sink.close(signal);
   journal.moveCursor('archive', 2);
   await journal.flush();
   const { sinks, differences } = await account(operationsOn(journal), path);
-  expect(differences).toMatchObject(missing === 0 ? [] : [{ code: 'missing', count: 1, ids: [event.id] }]);
+  expect(differences).toMatchObject(
+    missing === 0 ? [] : [{ code: 'missing', count: 1, ids: [times[0]!.id] }],
+  );
   expect(sinks[0]).toMatchObject({ received: 2, delivered: 2 - missing, missing, copies });
 });
 
