@@ -1,6 +1,8 @@
+import { type Clock, systemClock } from '../core/clock.ts';
 import type { MillraceError } from '../core/errors.ts';
 import type { Event, Handling } from '../core/event.ts';
 import type { AppendResult } from '../core/ingest.ts';
+import { CommitPace } from './commit-pace.ts';
 
 /** What is handed in to be made durable. */
 export interface Entry {
@@ -21,12 +23,9 @@ export interface Waiting extends Entry {
 
 /** Events and bytes of one group commit at most. */
 const BATCH = { count: 1024, bytes: 16 * 1024 * 1024 };
-/** While commits hold many events, the next waits a millisecond for at least this many. */
-const GATHER = 32;
-
 /**
- * Gathers events into commits. Those of one turn of the event loop share one; what comes while it runs shares the next. A
- * second commit at the same time measured no faster.
+ * Gathers events into commits, one at a time: what comes while one runs is for the next. A second commit at the same time measured
+ * no faster.
  */
 export class GroupCommit {
   readonly #perform: (batch: readonly Waiting[]) => Promise<() => void>;
@@ -34,18 +33,22 @@ export class GroupCommit {
   /** Settles with the running commit. */
   #last: Promise<unknown> = Promise.resolve();
   #running = false;
-  #scheduled = false;
-  #busy = false;
+  /** Takes back the commit that is to begin a moment later. */
+  #forget: (() => void) | null = null;
+  readonly #clock: Clock;
+  readonly #pace = new CommitPace();
 
   /** @param perform ends without an error of its own when it is known what became of a batch, with what answers it */
-  constructor(perform: (batch: readonly Waiting[]) => Promise<() => void>) {
+  constructor(perform: (batch: readonly Waiting[]) => Promise<() => void>, clock: Clock = systemClock) {
     this.#perform = perform;
+    this.#clock = clock;
   }
 
   add({ event, handling, invalid, dedupKey }: Entry): Promise<AppendResult> {
     const { promise: answered, resolve, reject } = Promise.withResolvers<AppendResult>();
     this.#waiting.push({ event, handling, invalid, dedupKey, resolve, reject, answered });
-    this.#schedule();
+    this.#pace.arrived(this.#clock.monotonic(), this.#running);
+    this.#proceed();
     return answered;
   }
 
@@ -63,38 +66,43 @@ export class GroupCommit {
     for (const { reject } of this.#waiting.splice(0)) reject(error);
   }
 
-  /** Commits at the end of this turn of the event loop, or a moment later while much is coming in. */
-  #schedule(): void {
-    if (this.#scheduled || this.#running || this.#waiting.length === 0) return;
-    this.#scheduled = true;
-    const commit = (): void => {
-      this.#scheduled = false;
-      this.#commit();
-    };
-    if (this.#busy && this.#waiting.length < GATHER) setTimeout(commit, 1);
-    else setImmediate(commit);
+  /** Commits what waits: now, or a moment later when more may come. */
+  #proceed(): void {
+    if (this.#running || this.#waiting.length === 0) return;
+    const { enough, patience } = this.#pace;
+    if (this.#waiting.length >= enough) return this.#commit();
+    if (this.#forget !== null) return;
+    if (patience > 0) this.#forget = this.#clock.after(patience, () => this.#commit());
+    else {
+      const soon = setImmediate(() => this.#commit());
+      this.#forget = () => clearImmediate(soon);
+    }
   }
 
   #commit(): void {
-    if (this.#waiting.length === 0) return;
+    this.#forget?.();
+    this.#forget = null;
+    if (this.#running || this.#waiting.length === 0) return;
     const batch = this.#take();
-    this.#busy = batch.length > GATHER / 4;
     this.#last = batch.at(-1)?.answered ?? this.#last;
     this.#running = true;
+    this.#pace.began(this.#clock.monotonic());
     void this.#perform(batch).then((answer) => {
       this.#running = false;
+      this.#pace.ended(this.#clock.monotonic(), batch.length, this.#waiting.length);
       // What waits is written while this thread answers.
-      if (this.#waiting.length >= GATHER) this.#commit();
-      else this.#schedule();
+      if (this.#pace.patience === 0) this.#commit();
+      else this.#proceed();
       answer();
     });
   }
 
   #take(): Waiting[] {
+    const most = Math.min(this.#pace.most, BATCH.count);
     let bytes = 0;
     let count = 0;
     for (const { event } of this.#waiting) {
-      if (count > 0 && (count >= BATCH.count || bytes + event.body.length > BATCH.bytes)) break;
+      if (count > 0 && (count >= most || bytes + event.body.length > BATCH.bytes)) break;
       bytes += event.body.length;
       count += 1;
     }

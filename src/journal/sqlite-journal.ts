@@ -81,7 +81,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     this.#upkeep = new Upkeep(this.#store, options.clock, options.maintained !== false);
     const parts = { store: this.#store, tail: this.#tail, newest: this.#newest, upkeep: this.#upkeep };
     const { clock, onCommit } = options;
-    this.#commits = new GroupCommit(committing({ ...parts, clock, onCommit }));
+    this.#commits = new GroupCommit(committing({ ...parts, clock, onCommit }), clock);
   }
 
   /** @throws MillraceError journal_in_use, journal_missing, journal_unreadable, folder_unwritable */

@@ -8,6 +8,7 @@ const real = {
   setInterval: globalThis.setInterval,
   clearInterval: globalThis.clearInterval,
   setImmediate: globalThis.setImmediate,
+  clearImmediate: globalThis.clearImmediate,
   performanceNow: performance.now.bind(performance),
   random: Math.random.bind(Math),
   timeout: AbortSignal.timeout.bind(AbortSignal),
@@ -57,6 +58,7 @@ export function simulateGlobals(scheduler: Scheduler): () => void {
     scheduler.later(() => run(...args));
     return handle(() => undefined);
   });
+  replace(globalThis, 'clearImmediate', cancel);
   class SimulatedDate extends RealDate {
     constructor(...args: readonly unknown[]) {
       if (args.length === 0) super(START + Math.floor(scheduler.now));
@@ -81,6 +83,7 @@ export function simulateGlobals(scheduler: Scheduler): () => void {
       'setInterval',
       'clearInterval',
       'setImmediate',
+      'clearImmediate',
     ] as const)
       replace(globalThis, name, real[name]);
     replace(globalThis, 'Date', RealDate);
