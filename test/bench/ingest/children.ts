@@ -88,63 +88,36 @@ export interface ReceiverOptions {
 
 /** The whole receiver, as its operator would start it: `millrace serve`, with a files sink. */
 export class ReceiverProcess implements Server {
-  readonly #child: ChildProcess;
-  readonly adminUrl: string;
+  readonly #options: ReceiverOptions;
   readonly archive: string;
-  readonly port: number;
+  #running: Running;
 
-  private constructor(child: ChildProcess, archive: string, urls: { url: string; admin: string }) {
-    this.#child = child;
-    this.archive = archive;
-    this.port = Number(new URL(urls.url).port);
-    this.adminUrl = urls.admin;
+  private constructor(options: ReceiverOptions, running: Running) {
+    this.#options = options;
+    this.archive = archiveOf(options);
+    this.#running = running;
   }
 
   static async start(options: ReceiverOptions): Promise<ReceiverProcess> {
-    const {
-      folder,
-      secret,
-      otherSecrets = [],
-      workers = 1,
-      maxConnections = 10_000,
-      profile,
-      routed = true,
-      sink = {},
-      env = {},
-      main = MAIN,
-      journal,
-    } = options;
-    const archive = join(folder, 'archive');
-    const config = join(folder, 'millrace.yaml');
-    writeFileSync(
-      config,
-      JSON.stringify({
-        server: { host: '127.0.0.1', port: 0, path: PATH, workers, maxConnections },
-        admin: { port: 0 },
-        // Requests are signed before they are timed, and a run on a slow machine may take long.
-        signing: { secrets: [secret, ...otherSecrets], tolerance: '1h' },
-        journal: journal ?? { path: join(folder, 'journal') },
-        sinks: { archive: { type: 'files', path: archive, ...sink } },
-        routes: routed ? ROUTES : [{ match: '*', to: [] }],
-        shutdown: { deadline: '300s' },
-      }),
-    );
-    const flags = profile === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`];
-    const role = journal === undefined ? [] : ['--role', 'receive'];
-    const child = spawn(process.execPath, [...flags, main, 'serve', '--config', config, ...role], {
-      stdio: ['ignore', 'inherit', 'pipe'],
-      env: { PATH: process.env['PATH'], ...env },
-      cwd: folder,
-    });
-    const lines = createInterface({ input: child.stderr });
-    const listening = Promise.withResolvers<{ url: string; admin: string }>();
-    lines.on('line', (line) => {
-      if (line.includes('"msg":"listening"'))
-        listening.resolve(JSON.parse(line) as { url: string; admin: string });
-      else if (!line.startsWith('{"level":30')) process.stderr.write(`receiver: ${line}\n`);
-    });
-    child.once('exit', (code) => listening.reject(new Error(`the receiver ended with ${code}`)));
-    return new ReceiverProcess(child, archive, await listening.promise);
+    return new ReceiverProcess(options, await run(options));
+  }
+
+  /** Ends its process in order, and starts another on its folder. */
+  async renew(): Promise<void> {
+    await end(this.#child, 'SIGTERM');
+    this.#running = await run(this.#options);
+  }
+
+  get port(): number {
+    return this.#running.port;
+  }
+
+  get adminUrl(): string {
+    return this.#running.adminUrl;
+  }
+
+  get #child(): ChildProcess {
+    return this.#running.child;
   }
 
   /** What the admin API asks for. */
@@ -207,6 +180,64 @@ export class ReceiverProcess implements Server {
   async kill(): Promise<void> {
     await end(this.#child, 'SIGKILL');
   }
+}
+
+interface Running {
+  readonly child: ChildProcess;
+  readonly port: number;
+  readonly adminUrl: string;
+}
+
+async function run(options: ReceiverOptions): Promise<Running> {
+  const {
+    folder,
+    secret,
+    otherSecrets = [],
+    workers = 1,
+    maxConnections = 10_000,
+    profile,
+    routed = true,
+    sink = {},
+    env = {},
+    main = MAIN,
+    journal,
+  } = options;
+  const archive = archiveOf(options);
+  const config = join(folder, 'millrace.yaml');
+  writeFileSync(
+    config,
+    JSON.stringify({
+      server: { host: '127.0.0.1', port: 0, path: PATH, workers, maxConnections },
+      admin: { port: 0 },
+      // Requests are signed before they are timed, and a run on a slow machine may take long.
+      signing: { secrets: [secret, ...otherSecrets], tolerance: '1h' },
+      journal: journal ?? { path: join(folder, 'journal') },
+      sinks: { archive: { type: 'files', path: archive, ...sink } },
+      routes: routed ? ROUTES : [{ match: '*', to: [] }],
+      shutdown: { deadline: '300s' },
+    }),
+  );
+  const flags = profile === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`];
+  const role = journal === undefined ? [] : ['--role', 'receive'];
+  const child = spawn(process.execPath, [...flags, main, 'serve', '--config', config, ...role], {
+    stdio: ['ignore', 'inherit', 'pipe'],
+    env: { PATH: process.env['PATH'], ...env },
+    cwd: folder,
+  });
+  const lines = createInterface({ input: child.stderr });
+  const listening = Promise.withResolvers<{ url: string; admin: string }>();
+  lines.on('line', (line) => {
+    if (line.includes('"msg":"listening"'))
+      listening.resolve(JSON.parse(line) as { url: string; admin: string });
+    else if (!line.startsWith('{"level":30')) process.stderr.write(`receiver: ${line}\n`);
+  });
+  child.once('exit', (code) => listening.reject(new Error(`the receiver ended with ${code}`)));
+  const { url, admin } = await listening.promise;
+  return { child, port: Number(new URL(url).port), adminUrl: admin };
+}
+
+function archiveOf({ folder }: ReceiverOptions): string {
+  return join(folder, 'archive');
 }
 
 async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {

@@ -10,6 +10,8 @@ export interface Server {
   mainThreadSeconds?(): number;
   /** Resolves when all that it has accepted is where it belongs. */
   untilDelivered(): Promise<void>;
+  /** Ends its process in order, and starts another that goes on; left out where nothing asks for it. */
+  renew?(): Promise<void>;
   /** Ends it in order. @returns how many records it has kept, and how many ids they have; null when it keeps nothing */
   settle(): Promise<Kept | null>;
 }

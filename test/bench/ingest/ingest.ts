@@ -114,24 +114,22 @@ class Ingest {
         if (at > 0) contestant.laps.push(lap);
         said.push(`${contestant.name} ${round(lap.rate)}/s`);
       }
-      for (const variant of this.#variants) said.push(await this.#turns(variant, at > 0));
+      if (at > 0) for (const variant of this.#variants) said.push(await this.#turns(variant));
       this.#note(`${at <= 0 ? 'warm-up' : `round ${at}`}: ${said.sort().join(', ')}`);
     }
   }
 
   /** @returns what is said of it */
-  async #turns(variant: Contestant, counts: boolean): Promise<string> {
+  async #turns(variant: Contestant): Promise<string> {
     const { perRound, perTurn } = this.#options;
     const [receiver] = this.#all as [Contestant];
     const { lap, beside, rates } = await inTurns([variant, receiver], perRound, perTurn, (count) => {
       this.#context.signal.throwIfAborted();
       return this.#make(count);
     });
-    if (counts) {
-      variant.laps.push(lap);
-      variant.beside.push(beside);
-      variant.turns.push(...rates);
-    }
+    variant.laps.push(lap);
+    variant.beside.push(beside);
+    variant.turns.push(...rates);
     return `${variant.name} ${round(lap.rate / beside.rate, 3)} of the receiver`;
   }
 

@@ -10,7 +10,9 @@ export interface Turns {
 
 /**
  * Has two servers take turns, A B B A A B B A: both are sent the same events, some at a time. What else keeps the machine busy
- * changes from second to second, and meets both alike when turns are shorter than that. The first two turns of each do not count.
+ * changes from second to second, and meets both alike when turns are shorter than that. Both begin as new processes: two that
+ * run the same program differ by some percent for as long as they live, and only more of them tell less than that. The first turns of
+ * each do not count.
  * @param events of each, in so many of a turn
  * @param make signs what is sent next
  */
@@ -30,13 +32,16 @@ export async function inTurns(
     }
     return lastTwo(b) / lastTwo(a);
   };
-  // One of them may have been idle for long: neither is to begin cold.
-  await twoTurns(sideOf(pair[0]), sideOf(pair[1]));
+  for (const { server } of pair) await server.renew?.();
+  for (let sent = 0; sent < WARM_UP; sent += 2 * perTurn) await twoTurns(sideOf(pair[0]), sideOf(pair[1]));
   const [a, b] = [sideOf(pair[0]), sideOf(pair[1])];
   const rates: number[] = [];
   for (let sent = 0; sent < events; sent += 2 * perTurn) rates.push(await twoTurns(a, b));
   return { lap: allOf(a), beside: allOf(b), rates };
 }
+
+/** Events of each until its code is compiled. */
+const WARM_UP = 20_000;
 
 interface Side {
   readonly contestant: Contestant;
