@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { folderError } from '../core/errors.ts';
+import { folderError, MillraceError } from '../core/errors.ts';
 import { syncFolder } from '../lib/durable.ts';
 import { goesOn, readState, writeState } from '../lib/work-folder.ts';
 import { planId, type BackfillPlan } from './plan.ts';
@@ -59,6 +59,10 @@ interface OldState extends Partial<State> {
   readonly failed?: Readonly<Record<string, string>>;
 }
 
+const BEGAN_WITHOUT =
+  'the run in --out began without --trigger, and what it has fetched would not be fetched again after the pull; ' +
+  'leave out --trigger to resume it, or use another --out';
+
 const FOLDER = '_backfill';
 const STATE = 'state.json';
 /** Folder of the tasks in a state that names none. */
@@ -82,7 +86,8 @@ export class Checkpoint {
    * @param resume continue what is there; else there must be nothing that is not written
    * @param loadedAt of a run that begins
    * @param triggers whether the service is to pull first; a run that was begun so is resumed so
-   * @throws MillraceError usage when the folder belongs to another plan, or to an unfinished run and `resume` is false
+   * @throws MillraceError usage when the folder belongs to another plan, to an unfinished run and `resume` is false, or to
+   *   one that began without `triggers`: what it has fetched is from before the pull
    */
   static async open(
     output: string,
@@ -99,6 +104,8 @@ export class Checkpoint {
         resume,
         otherwise: '--resume needs the same users, providers and dates',
       });
+      if (triggers && before?.triggers === false && Object.keys(before.triggered).length === 0)
+        throw new MillraceError('usage', BEGAN_WITHOUT);
       // Without a state, what lies there is of a run that was ended while it removed it.
       if (before === null) await rm(folder, { recursive: true, force: true });
       const state = { ...newState(plan, loadedAt), ...before };
