@@ -20,7 +20,10 @@ export interface FollowProgress {
 
 /** The resource whose pull is waited for. */
 const RESOURCE = 'meal';
-/** Looks that must not find a pull before there is none: what was just triggered can take a moment to show. */
+/**
+ * Looks in a row that must not find a pull before there is none: what was just triggered can take a moment to show, and a
+ * page that moves hides one from one look.
+ */
 const LOOKS = 3;
 
 /**
@@ -41,14 +44,19 @@ export async function followPulls(
     without[key] = { status, reason };
   };
   const patience = new Patience(clock, options.patienceMs);
-  for (let looks = 1; ; looks += 1) {
+  const missed = new Map<string, number>();
+  const begun = new Set<string>();
+  for (;;) {
     const shown = await lookAt(open, options);
     for (const [key, { status, error_details: details }] of shown) {
+      begun.add(key);
       if (status === 'success') open.delete(key);
       else if (status === 'failure') leave(key, 'failed', reasonOf(details));
     }
     for (const [key, { provider }] of open) {
-      if (looks >= LOOKS && processed.has(provider) && !shown.has(key))
+      const looks = shown.has(key) ? 0 : (missed.get(key) ?? 0) + 1;
+      missed.set(key, looks);
+      if (looks >= LOOKS && processed.has(provider))
         leave(key, 'not_pulled', `the service has made no ${RESOURCE} pull`);
     }
     options.onProgress({
@@ -59,7 +67,7 @@ export async function followPulls(
     });
     if (open.size === 0) return without;
     if (patience.isOver(open.size)) {
-      giveUp(open, shown);
+      giveUp(open, begun);
       for (const key of open.keys()) leave(key, 'failed', 'the pull did not end in time');
       return without;
     }
@@ -67,13 +75,11 @@ export async function followPulls(
   }
 }
 
-type Shown = ReadonlyMap<string, PullStatus>;
-
 /** The pulls that the service shows now of the connections that are open. */
 async function lookAt(
   open: ReadonlyMap<string, Connection>,
   { service, signal }: FollowOptions,
-): Promise<Shown> {
+): Promise<ReadonlyMap<string, PullStatus>> {
   const shown = new Map<string, PullStatus>();
   for (const provider of new Set([...open.values()].map((connection) => connection.provider))) {
     for await (const { user_id, provider: pulls } of service.pulls.users(
@@ -89,8 +95,8 @@ async function lookAt(
 }
 
 /** Where nothing has begun nobody knows whether the trigger was taken: that is no outcome of a user. */
-function giveUp(open: ReadonlyMap<string, Connection>, shown: Shown): void {
-  const none = [...open].find(([key]) => !shown.has(key));
+function giveUp(open: ReadonlyMap<string, Connection>, begun: ReadonlySet<string>): void {
+  const none = [...open].find(([key]) => !begun.has(key));
   if (none === undefined) return;
   const [, { provider }] = none;
   const detail = `${provider}: the service shows neither a bulk operation nor pulls of all users`;

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import { followPulls } from '../../src/backfill/follow.ts';
+import { systemClock } from '../../src/core/clock.ts';
+import type { ServiceClient } from '../../src/service/client.ts';
+
+const [FIRST, SECOND] = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002'];
+
+/** Follows two pulls of which each look shows those of a line; the last line is what all later looks show. */
+function follow(...looks: readonly Readonly<Record<string, string>>[]) {
+  let look = -1;
+  const users = async function* () {
+    look = Math.min(look + 1, looks.length - 1);
+    for (const [user_id, status] of Object.entries(looks[look] ?? {}))
+      yield { user_id, provider: { made_up: { pulled: { meal: { status } } } } };
+  };
+  return followPulls(
+    [FIRST, SECOND].map((user) => ({ user, provider: 'made_up' })),
+    {
+      service: { pulls: { users } } as unknown as ServiceClient,
+      clock: systemClock,
+      signal: new AbortController().signal,
+      pollMs: 1,
+      patienceMs: 0,
+      processed: new Set(['made_up']),
+      onProgress: () => undefined,
+    },
+  );
+}
+
+const RUNNING = { [FIRST]: 'in_progress', [SECOND]: 'in_progress' };
+const WITHOUT_SECOND = { [FIRST]: 'in_progress' };
+const DONE = { [FIRST]: 'success', [SECOND]: 'success' };
+
+test('a pull that one look does not show, as a page moved, is followed to its end', async () => {
+  expect(await follow(RUNNING, RUNNING, RUNNING, WITHOUT_SECOND, RUNNING, WITHOUT_SECOND, DONE)).toEqual({});
+});
+
+test('a pull that is not shown any more is no longer waited for', async () => {
+  const without = await follow(RUNNING, { [FIRST]: 'success' });
+  expect(without).toEqual({ [`${SECOND} made_up`]: { status: 'not_pulled', reason: expect.any(String) } });
+});
