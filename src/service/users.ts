@@ -47,9 +47,9 @@ export class Users extends Group {
   }
 
   /**
-   * Every user, page after page, once. Who comes or goes meanwhile moves others to pages that were read before, so a list that has fewer
-   * users than the service says is read again.
-   * @throws ServiceError answer_malformed at the end, when the service listed fewer than it says it has
+   * Every user, page after page, once. Who comes or goes meanwhile moves others to pages that were read before. So each page
+   * begins with the last user of the one before, and a list that moved, or has fewer users than the service says, is read again.
+   * @throws ServiceError answer_malformed at the end, when the list moved each time, or has fewer than the service says
    */
   async *all(
     { pageSize = 100 }: { readonly pageSize?: number } = {},
@@ -59,13 +59,22 @@ export class Users extends Group {
     for (let pass = 1; ; pass += 1) {
       const pages = new PageCount();
       const listed = new Set<string>();
+      let moved: string | null = null;
+      let [offset, last]: [number, User | undefined] = [0, undefined];
       for (let step: PageStep = 'more'; step === 'more';) {
-        const query = { offset: pages.seen, limit: pageSize };
+        const query = { offset, limit: pageSize };
         const page = await pages.next(() => this.list(query, options));
         if (page === null) break;
-        const { users, total, limit = pageSize } = page;
-        step = pages.add(users, total, limit);
+        const { users: found, total, limit = pageSize } = page;
+        const isNext = last !== undefined && found[0]?.user_id === last.user_id;
+        const users = isNext ? found.slice(1) : found;
+        if (last !== undefined && !listed.has(found[0]?.user_id ?? ''))
+          moved = 'the list moved while it was read';
+        step = pages.add(users, total, isNext ? limit - 1 : limit);
         if (step === 'repeated') break;
+        // A page of one user has no room for another's.
+        last = found.length > 1 ? found.at(-1) : undefined;
+        offset += found.length - (last === undefined ? 0 : 1);
         for (const user of users) {
           listed.add(user.user_id);
           if (given.has(user.user_id)) continue;
@@ -73,11 +82,12 @@ export class Users extends Group {
           yield user;
         }
       }
-      if (pages.problem === null && listed.size >= pages.most) return;
+      if (moved === null && pages.problem === null && listed.size >= pages.most) return;
       if (pass < PASSES) continue;
       const operation = this.transport.operation({ method: 'GET', path: 'listUsers' });
       const reason =
         pages.problem ??
+        moved ??
         `the service says that there are ${pages.most}, and listed ${listed.size} different ones`;
       throw malformed(operation, `${reason}; run it again, or name the users`, null);
     }

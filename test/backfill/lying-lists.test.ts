@@ -120,6 +120,7 @@ test('users are all of them, or the backfill of all users does not begin', async
 test.each([
   ['one of the first page goes', (users: string[]) => void users.shift()],
   ['one goes, and another comes in front', (users: string[]) => users.splice(0, 2, id(99))],
+  ['one goes, and another comes at the end', (users: string[]) => void (users.shift(), users.push(id(99)))],
   ['one comes in front', (users: string[]) => void users.unshift(id(99))],
 ])('no user is passed over when %s while the list is read', async (_, change) => {
   const users = idsOf(1, 13);
