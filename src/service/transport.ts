@@ -66,13 +66,11 @@ export class Transport {
    * @throws ServiceError, `answer_malformed` when it is not JSON; the signal's reason when it aborts
    */
   async json(call: Call): Promise<unknown> {
-    const { status, text } = await this.answer(call);
-    let parsed: unknown;
-    try {
-      parsed = JSON.parse(text);
-    } catch (cause) {
-      throw malformed(this.operation(call), 'the answer is not JSON', status, cause);
-    }
+    const operation = this.operation(call);
+    const { text, parsed } = await this.#attempts(call, async ({ statusCode, body }) => {
+      const written = await body.text();
+      return { text: written, parsed: parse(operation, statusCode, written) };
+    });
     call.onText?.(text);
     return parsed;
   }
@@ -168,6 +166,18 @@ export class Transport {
         : ['managementKey', managementKeyHeader, managementKey];
     if (value === null) throw new ServiceInputError(option, 'is needed for this operation');
     return { [header]: value };
+  }
+}
+
+/** A proxy can end an answer that broke off as if it were whole: what began as JSON may come whole another time. */
+function parse(operation: string, status: number, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    const isCut = /^\s*[[{]/.test(text);
+    const detail = isCut ? 'the answer breaks off, or is broken JSON' : 'the answer is not JSON';
+    const fields = { code: 'answer_malformed', operation, status, detail } as const;
+    throw new ServiceError({ ...fields, retryable: isCut, maybeApplied: isCut }, { cause });
   }
 }
 

@@ -128,6 +128,20 @@ describe('retries', () => {
     },
   );
 
+  test('JSON that breaks off, in an answer that ends as if it were whole, is asked for again', async () => {
+    const { client, sandbox, waits } = await setUp({ managementKey: 'made-up', retries: { attempts: 2 } });
+    const cut: Fault = { kind: 'answer', status: 200, body: '{"users":[{"user_id":"00' };
+    sandbox.state.faults.next(cut, null);
+    expect((await client.users.list()).total).toBe(20);
+    expect(waits).toHaveLength(1);
+    sandbox.state.faults.next(cut, cut);
+    expect(await rejection(client.users.list())).toMatchObject({ code: 'answer_malformed', retryable: true });
+    // What was made must not be made twice.
+    sandbox.state.faults.next(cut, null);
+    expect(await rejection(client.management.createTeam('made-up'))).toMatchObject({ maybeApplied: true });
+    expect(waits).toHaveLength(2);
+  });
+
   test('what only reads is repeated after dropped connections and server errors', async () => {
     const { client, sandbox, waits } = await setUp();
     sandbox.state.faults.next({ kind: 'drop-before' }, { kind: 'drop-after' }, busy(500), busy(502), null);
