@@ -33,6 +33,9 @@ export class Membership {
   readonly #cluster: Cluster;
   #node: number | null = null;
   #id = '';
+  /** Of the topic, as this member has shared them out; null when another one has. */
+  #shared: number | null = null;
+  #isLooking = false;
 
   constructor(cluster: Cluster, options: MembershipOptions) {
     this.#cluster = cluster;
@@ -57,6 +60,7 @@ export class Membership {
         this.#id = member.id;
         const partitions = members.length === 0 ? 0 : (await this.#cluster.topic(topic, true)).leaders.length;
         const shares = members.length === 0 ? NOBODY : shareOut(topic, partitions, members);
+        this.#shared = members.length === 0 ? null : partitions;
         const synced = now();
         const own = decodeAssignment(await this.#cluster.groups.sync(node, member, shares));
         return new Claim(member, own, { asked: Math.max(asked, synced), session, now });
@@ -80,6 +84,7 @@ export class Membership {
       try {
         await this.#cluster.groups.heartbeat(await this.#coordinator(), claim.member);
         claim.renew(asked);
+        void this.#look(claim);
       } catch (error) {
         if (this.#cluster.groups.isNamed(error, ...LOST)) {
           if (claim.isHeld) log.info({ group, reason: messageOf(error) }, 'partitions are changing hands');
@@ -91,6 +96,19 @@ export class Membership {
       const pause = this.#node === null ? PAUSE : session / HEARTBEATS;
       await wait(pause, undefined, { signal }).catch(() => undefined);
     }
+  }
+
+  /** Brokers tell nobody that there are more partitions: whoever shared them out joins anew, and so all others do. Never rejects. */
+  async #look(claim: Claim): Promise<void> {
+    if (this.#shared === null || this.#isLooking || !claim.isHeld) return;
+    const { topic, group, log } = this.#options;
+    this.#isLooking = true;
+    const found = await this.#cluster.topic(topic, true).catch(() => null);
+    this.#isLooking = false;
+    const partitions = found?.leaders.length ?? 0;
+    if (partitions <= this.#shared || !claim.isHeld) return;
+    log.info({ group, topic, partitions }, 'the topic has more partitions: they are shared out anew');
+    claim.end();
   }
 
   /** What the group has committed of partitions. */
