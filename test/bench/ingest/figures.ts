@@ -92,7 +92,7 @@ export function resultOf(measured: Measured): BenchResult {
     ]),
     ...turns.map((turn): Row => [
       turn.name,
-      `rate ${turn.byTurn} (${turn.byTurns}, ${turn.count} times two turns; by rounds ${turn.rate}, ${turn.rates}), CPU an event ${turn.cpu} (${turn.cpus}), of the receiving thread ${turn.thread} (${turn.threads})`,
+      `rate ${turn.rate} (${turn.rates}; of ${turn.count} times two turns ${turn.byTurn}, ${turn.byTurns}), CPU an event ${turn.cpu} (${turn.cpus}), of the receiving thread ${turn.thread} (${turn.threads})`,
     ]),
     [
       'p99 at half the rate',
@@ -140,8 +140,8 @@ export function resultOf(measured: Measured): BenchResult {
     ...(options.body === '1.2k'
       ? [atMost('bytes of journal to disk an event', journalBytes, JOURNAL_BYTES, 0)]
       : []),
-    ...turns.flatMap(({ what, least, byTurn }) =>
-      what === undefined || least === undefined ? [] : [atLeast(what, byTurn, least)],
+    ...turns.flatMap(({ what, least, rate }) =>
+      what === undefined || least === undefined ? [] : [atLeast(what, rate, least)],
     ),
     ...[...kept].flatMap(([contestant, counts]) => (counts === null ? [] : [conserved(contestant, counts)])),
   ];
