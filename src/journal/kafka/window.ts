@@ -118,10 +118,12 @@ export class PartitionWindow {
 
   /** Notes the record, and says what it is. */
   note({ ids, isAgain }: Outline): Verdict {
-    const [verdict = 'first'] = ids.map(({ print, second, offset }) => {
+    const [verdict = 'first', own] = ids.map(({ print, second, offset }) => {
       if (offset >= this.#to) this.#to = offset + 1;
       return this.#ids.note(print, second, offset);
     });
+    // Released before: it came again to one who did not know it, and was in quarantine under another number.
+    if (own === 'duplicate') return own;
     // Retried under the number of something else: the topic of what is set aside has been made anew since.
     return isAgain && verdict === 'reused' ? 'first' : verdict;
   }
