@@ -53,12 +53,9 @@ export class GroupCommit {
   }
 
   /** Resolves when everything added before has been answered. */
-  settled(): Promise<void> {
-    const last = this.#waiting.at(-1)?.answered ?? this.#last;
-    return last.then(
-      () => undefined,
-      () => undefined,
-    );
+  async settled(): Promise<void> {
+    // All of them: those that came last can be rejected while others are being committed.
+    await Promise.allSettled([this.#last, ...this.#waiting.map(({ answered }) => answered)]);
   }
 
   /** Rejects what waits; nothing that is already running. */
@@ -70,7 +67,7 @@ export class GroupCommit {
   #proceed(): void {
     if (this.#running || this.#waiting.length === 0) return;
     const { enough, patience } = this.#pace;
-    if (this.#waiting.length >= enough) return this.#commit();
+    if (this.#waiting.length >= Math.min(enough, BATCH.count)) return this.#commit();
     if (this.#forget !== null) return;
     if (patience > 0) this.#forget = this.#clock.after(patience, () => this.#commit());
     else {
