@@ -121,12 +121,13 @@ async function pullAll(
   };
   const resultOf = async (task: Task): Promise<Result> => {
     const { user, provider } = task;
+    const folder = checkpoint.taskFolder(task.index);
+    // What a try before has fetched stays, whatever the service says of that user now.
+    const finished = finishedTask(folder);
+    if (finished !== null) return finished;
     const without =
       provider === null ? undefined : checkpoint.state.without[connectionKey({ user, provider })];
     if (without !== undefined) return without;
-    const folder = checkpoint.taskFolder(task.index);
-    const finished = finishedTask(folder);
-    if (finished !== null) return finished;
     const given = { _loaded_at: checkpoint.state.loadedAt };
     try {
       return await withTries(() => pullMeals(service, task, folder, signal, { given }), clock, signal);
