@@ -36,10 +36,10 @@ export async function eraseFromTopics(topics: ErasedTopics, run: ErasureRun): Pr
   const owners = new Owners(subjects);
   for (const [topic, aside] of setAside) {
     const removed: Record<string, number> = {};
-    for (const { key, name } of await aside.sealed()) {
+    for (const { place, name } of await aside.sealed()) {
       signal.throwIfAborted();
       const requests = ownedBy?.(name) ?? [];
-      if (requests.length > 0) await aside.remove(key);
+      if (requests.length > 0) await aside.remove(place);
       for (const request of requests) removed[request] = (removed[request] ?? 0) + 1;
     }
     for (let after = 0; ;) {
@@ -48,10 +48,10 @@ export async function eraseFromTopics(topics: ErasedTopics, run: ErasureRun): Pr
       const last = page.at(-1);
       if (last === undefined) break;
       after = last.key;
-      for (const { key, kept } of page) {
+      for (const { place, kept } of page) {
         const isMalformed = kept.reasons.some(({ code }) => code === USER_MALFORMED);
         const requests = owners.ofEvent(kept.event, isMalformed);
-        if (requests.length > 0) await aside.remove(key);
+        if (requests.length > 0) await aside.remove(place);
         for (const request of requests) removed[request] = (removed[request] ?? 0) + 1;
       }
     }

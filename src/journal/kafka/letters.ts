@@ -67,7 +67,7 @@ export class Letters {
     if (found === undefined) return;
     const { dedupKey } = found.kept;
     await this.#sendAgain(event, { dedupKey, again: `${RELEASED} ${key}` }, found.use);
-    await this.#quarantine.remove(key);
+    await this.#quarantine.remove(found.place);
   }
 
   async listDeadLetters(selection: Selection, bodies = true): Promise<readonly DeadLetter[]> {
@@ -81,12 +81,12 @@ export class Letters {
   async retryDeadLetters(selection: Selection): Promise<number> {
     const found = await this.#deadLetters.list(selection, true);
     const letters = found.flatMap((aside) =>
-      letterOf(aside).map((letter) => ({ ...letter, use: aside.use })),
+      letterOf(aside).map((letter) => ({ ...letter, use: aside.use, at: aside.place })),
     );
-    for (const { key, sink, destination, diedAt, event, use } of letters) {
+    for (const { key, sink, destination, diedAt, event, use, at } of letters) {
       const handling = { ...event.handling, only: [formatTarget({ sink, destination })] };
       await this.#sendAgain(event, { handling, again: `${RETRIED} ${key} of ${diedAt}` }, use);
-      await this.#deadLetters.remove(key);
+      await this.#deadLetters.remove(at);
     }
     return letters.length;
   }

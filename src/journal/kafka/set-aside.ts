@@ -9,15 +9,17 @@ import type { Looked, Records } from './records.ts';
 
 /** What is kept in a topic of its own until a person decides. */
 export interface Aside {
-  /** Of its record: offset and partition in one number. */
+  /** Of its record: offset and partition in one number, which is another one once there are more partitions. */
   readonly key: number;
+  /** Partition and key of its record: takes it out. */
+  readonly place: string;
   readonly kept: Kept;
   readonly bodyBytes: number;
   /** The key that it was sealed with. */
   readonly use: KeyRef | null;
 }
 
-interface Entry extends Omit<Aside, 'kept'> {
+interface Entry extends Omit<Aside, 'kept' | 'key'> {
   /** Null for what nobody can open any more. */
   readonly kept: Kept | null;
   /** Name of that key. */
@@ -43,6 +45,7 @@ export class SetAsideTopic {
   readonly #serial = new Serial();
   readonly #entries = new Map<string, Entry>();
   readonly #positions = new Map<number, number>();
+  /** They can become more. */
   #partitions = 0;
 
   constructor(topic: string, appender: Appender, records: Records, connect: () => Promise<Cluster>) {
@@ -77,20 +80,20 @@ export class SetAsideTopic {
     if (!bodies) return found;
     const cluster = await this.#connect();
     const whole: Aside[] = [];
-    for (const { partition, offset, key, bodyBytes } of found) {
+    for (const { partition, offset, key, place, bodyBytes } of found) {
       const read: Read[] = [];
       const range = { from: offset, to: offset + 1 };
       await readRange(cluster, this.#topic, partition, range, NEVER, (record) => read.push(record));
       for (const { kept, use } of await this.#records.open(read))
-        if (kept !== null) whole.push({ key, kept, bodyBytes, use });
+        if (kept !== null) whole.push({ key, place, kept, bodyBytes, use });
     }
     return whole;
   }
 
   /** What is sealed, whether it can be opened or not. */
-  async sealed(): Promise<readonly { readonly key: number; readonly name: string }[]> {
+  async sealed(): Promise<readonly { readonly place: string; readonly name: string }[]> {
     await this.#update();
-    return [...this.#entries.values()].flatMap(({ key, name }) => (name === null ? [] : [{ key, name }]));
+    return [...this.#entries.values()].flatMap(({ place, name }) => (name === null ? [] : [{ place, name }]));
   }
 
   get #open(): (Aside & Pick<Entry, 'partition' | 'offset'>)[] {
@@ -98,29 +101,34 @@ export class SetAsideTopic {
       const { kept, use } = entry;
       return kept === null || (use !== null && this.#records.stateOf(use) === 'gone')
         ? []
-        : [{ ...entry, kept }];
+        : [{ ...entry, key: this.#numberOf(entry), kept }];
     });
+  }
+
+  /** By how many partitions there are now, so that all count alike. */
+  #numberOf({ partition, offset }: Pick<Entry, 'partition' | 'offset'>): number {
+    return offset * this.#partitions + partition + 1;
   }
 
   /** Takes them out. @returns how many */
   async drop(selection: Selection): Promise<number> {
     const found = await this.list(selection, false);
-    await Promise.all(found.map(async ({ key }) => this.remove(key)));
+    await Promise.all(found.map(async ({ place }) => this.remove(place)));
     return found.length;
   }
 
-  async remove(key: number): Promise<void> {
-    const entry = [...this.#entries.values()].find((each) => each.key === key);
+  async remove(place: string): Promise<void> {
+    const entry = this.#entries.get(place);
     if (entry === undefined) return;
     await this.#appender.append(entry.partition, { key: entry.recordKey, value: null, headers: [] });
-    this.#entries.delete(entry.recordKey.toString('latin1'));
+    this.#entries.delete(place);
   }
 
   /** Reads what is new. */
   #update(): Promise<void> {
     return this.#serial.run(async () => {
       const cluster = await this.#connect();
-      this.#partitions ||= (await cluster.topic(this.#topic)).leaders.length;
+      this.#partitions = (await cluster.topic(this.#topic)).leaders.length;
       const all = Array.from({ length: this.#partitions }, (_, index) => index);
       const ends = await cluster.offsets(this.#topic, all, 'latest');
       for (const partition of all) {
@@ -138,13 +146,14 @@ export class SetAsideTopic {
 
   #note(partition: number, { key: recordKey, offset, value }: Read, looked: Looked | undefined): void {
     if (recordKey === null) return;
-    const id = recordKey.toString('latin1');
-    this.#entries.delete(id);
+    // With more partitions the same key goes to another one, and what takes it out of the first says nothing of the second.
+    const place = `${partition} ${recordKey.toString('latin1')}`;
+    this.#entries.delete(place);
     // A tombstone, or a stranger's.
     if (value === null || looked === undefined || looked.outline === null) return;
     const { kept, use, name } = looked;
-    this.#entries.set(id, {
-      key: offset * this.#partitions + partition + 1,
+    this.#entries.set(place, {
+      place,
       kept: kept === null ? null : { ...kept, event: { ...kept.event, body: EMPTY } },
       bodyBytes: kept?.event.body.length ?? 0,
       partition,
