@@ -3,6 +3,7 @@ import { ServiceError } from '../service/errors.ts';
 import type { AreaQuery } from '../service/labs.ts';
 import type { ReadOptions } from '../service/options.ts';
 import { PageCount, type PageStep } from '../service/page-count.ts';
+import { elementsOf, Listed } from './listed.ts';
 
 /** What a resource is asked for. Lists may be empty; what is undefined is not asked about. */
 export interface ReferenceQuery {
@@ -54,7 +55,11 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
     takes: ['users'],
     fetch: (service, { users }) =>
       users.length === 0
-        ? pages('users', (_, options, offset) => service.users.list({ offset, limit: USERS_PAGE }, options))
+        ? pages(
+            'users',
+            (_, options, offset) => service.users.list({ offset, limit: USERS_PAGE }, options),
+            'user_id',
+          )
         : each('user', users, (user, options) => service.users.get(user, options)),
   },
   insurance: {
@@ -133,19 +138,23 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
 };
 
 type CallFor = (id: string, options: ReadOptions) => Promise<object>;
-type PageCall = (page: number, options: ReadOptions, seen: number) => Promise<object>;
+type PageCall = (page: number, options: ReadOptions, offset: number) => Promise<object>;
 type CursorCall = (
   cursor: string | undefined,
   options: ReadOptions,
 ) => Promise<{ readonly data: readonly unknown[]; readonly next_cursor?: string | null }>;
 
-/** Page after page, until the service has told of all. */
-function pages(list: string, call: PageCall): Answers {
+/**
+ * Page after page, until the service has told of all; what moved to a later page meanwhile comes once.
+ * @param key of an item, in a list that is read by offset: each page begins with the last item of the one before
+ */
+function pages(list: string, call: PageCall, key?: string): Answers {
   return async function* (signal) {
     const count = new PageCount();
-    let step: PageStep = 'more';
+    const listed = new Listed(key);
+    let [step, offset]: [PageStep, number] = ['more', 0];
     for (let page = 0; step === 'more'; page += 1) {
-      const next = await count.next(() => exactly((options) => call(page, options, count.seen), signal));
+      const next = await count.next(() => exactly((options) => call(page, options, offset), signal));
       if (next === null) break;
       const { answer, text } = next;
       const [found, total, size, limit] = [list, 'total', 'size', 'limit'].map((name): unknown =>
@@ -153,10 +162,19 @@ function pages(list: string, call: PageCall): Answers {
       );
       const items: readonly unknown[] = Array.isArray(found) ? found : [];
       const full = [size, limit].find((one) => typeof one === 'number') ?? PAGE;
-      step = count.add(items, total, full);
-      if (items.length > 0 && step !== 'repeated') yield { text, given: {} };
+      const texts = elementsOf(text, list);
+      const { shared, isNew } = listed.add(items, texts, total);
+      step = count.add(items.slice(shared), total, full - shared);
+      offset += items.length - listed.overlap;
+      if (isNew.every(Boolean)) {
+        if (items.length > 0 && step !== 'repeated') yield { text, given: {} };
+      } else if (isNew.includes(true)) {
+        const rows = texts.filter((_, index) => isNew[index]);
+        yield { text: `[${rows.join(',')}]`, given: {} };
+      }
     }
-    if (count.problem !== null) yield { incomplete: `${list}: ${count.problem}` };
+    const problem = count.problem ?? listed.problem;
+    if (problem !== null) yield { incomplete: `${list}: ${problem}` };
   };
 }
 

@@ -139,6 +139,34 @@ test.each([
   expect(users.filter((user) => !asked.has(user))).toEqual([]);
 });
 
+test('an order that moves to the next page, as another comes in front, is one row', async () => {
+  const [before, after] = [idsOf(0, 120), [id(999), ...idsOf(0, 120)]];
+  const pages = [before.slice(0, 100), after.slice(100)];
+  const [out, env] = [await temporaryFolder(), await answering(ordersOf(pages, [120, 121]))];
+  const ended = await run(out, env, 'pull', 'orders');
+  expect([ended.code, lines(join(out, 'orders.ndjson')).map((row) => row['id'])]).toEqual([0, before]);
+});
+
+test('of users of whom one goes and another comes meanwhile, a pull leaves nobody out in silence', async () => {
+  const users = idsOf(1, 13);
+  let pages = 0;
+  const env = await answering(({ searchParams }) => {
+    const offset = Number(searchParams.get('offset'));
+    const page = users.slice(offset, offset + 5).map((user_id) => ({ user_id }));
+    const answer = JSON.stringify({ users: page, total: users.length, limit: 5 });
+    pages += 1;
+    if (pages === 1) users.push(id(98), id(99));
+    if (pages === 1) users.splice(0, 2);
+    return answer;
+  });
+  const out = await temporaryFolder();
+  const ended = await run(out, env, 'pull', 'users');
+  expect(ended.code).toBe(3);
+  expect(lastLine(ended)).toMatchObject({ incomplete: [expect.stringContaining('the list moved')] });
+  const found = lines(join(out, 'users.ndjson')).map((row) => row['user_id']);
+  expect(found).toEqual([...new Set(found)]);
+});
+
 test('cursors that lead round in a circle of two end a list with an error', async () => {
   const env = await answering(({ searchParams }) => {
     const next = searchParams.get('next_cursor') === 'there' ? 'back' : 'there';

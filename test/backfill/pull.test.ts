@@ -197,7 +197,7 @@ describe('answers that say less than usual', () => {
     const { url } = await answering((path) => {
       seen.push(path);
       const offset = Number(new URL(path, 'http://localhost').searchParams.get('offset'));
-      const users = Array.from({ length: offset === 1000 ? 7 : 500 }, (_, n) => ({
+      const users = Array.from({ length: Math.min(500, 1007 - offset) }, (_, n) => ({
         user_id: `u${offset + n}`,
       }));
       return JSON.stringify({ users, total: null });
