@@ -12,6 +12,8 @@ import { appendJsonLine, readJsonLines } from '../lib/json-lines.ts';
 
 const KEY = 'key';
 const LIST = 'erased.jsonl';
+/** Milliseconds between two looks at a list that others add to: to look before each event would cost as much as the list. */
+const LOOK_EVERY = 20;
 
 /** One line of the list. */
 type Entry = ErasedUser & {
@@ -37,6 +39,8 @@ export class ErasedUsers {
   readonly #ofNoTeam = new Set<string>();
   /** Size and time of the list when it was read. */
   #seen = '';
+  /** When it was looked at; null where others add nothing. */
+  #lookedAt: number | null = null;
 
   private constructor(folder: string) {
     this.#folder = folder;
@@ -57,6 +61,23 @@ export class ErasedUsers {
     if (stampOf(join(this.#folder, LIST)) === this.#seen) return false;
     this.reload();
     return true;
+  }
+
+  /** From now on whom other processes add counts at once: several share the folder while they run. */
+  follow(): void {
+    this.#lookedAt = performance.now();
+  }
+
+  #look(): void {
+    const now = performance.now();
+    if (this.#lookedAt === null || now - this.#lookedAt < LOOK_EVERY) return;
+    this.#lookedAt = now;
+    try {
+      // A list that is out of reach takes nobody off it.
+      if (stampOf(join(this.#folder, LIST)) !== '') this.refresh();
+    } catch {
+      // The look that comes every minute says so.
+    }
   }
 
   /** Reads the list again: another process may have added to it. */
@@ -82,6 +103,7 @@ export class ErasedUsers {
    * @param malformed what stands as its user is no id, and so no other user's
    */
   has(event: Ownership & Partial<Said>, malformed = false): boolean {
+    this.#look();
     if (this.#blocked.size === 0) return false;
     const { team, user, clientUser, id, headers, body } = event;
     if (

@@ -72,6 +72,7 @@ function openSchema(system: System, store: SqliteJournal): Promise<SchemaWatch> 
 
 async function openShared(system: System): Promise<KafkaJournal> {
   const { config, plan, users, log } = system;
+  users.follow();
   return openKafkaJournal(config.journal, {
     maxWaiting: config.delivery.maxPendingBytes,
     targetsOf: targetsBy(plan),
