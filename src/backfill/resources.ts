@@ -55,11 +55,7 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
     takes: ['users'],
     fetch: (service, { users }) =>
       users.length === 0
-        ? pages(
-            'users',
-            (_, options, offset) => service.users.list({ offset, limit: USERS_PAGE }, options),
-            'user_id',
-          )
+        ? pages('users', (_, options, offset) => service.users.list({ offset, limit: USERS_PAGE }, options))
         : each('user', users, (user, options) => service.users.get(user, options)),
   },
   insurance: {
@@ -138,23 +134,20 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
 };
 
 type CallFor = (id: string, options: ReadOptions) => Promise<object>;
-type PageCall = (page: number, options: ReadOptions, offset: number) => Promise<object>;
+type PageCall = (page: number, options: ReadOptions, seen: number) => Promise<object>;
 type CursorCall = (
   cursor: string | undefined,
   options: ReadOptions,
 ) => Promise<{ readonly data: readonly unknown[]; readonly next_cursor?: string | null }>;
 
-/**
- * Page after page, until the service has told of all; what moved to a later page meanwhile comes once.
- * @param key of an item, in a list that is read by offset: each page begins with the last item of the one before
- */
-function pages(list: string, call: PageCall, key?: string): Answers {
+/** Page after page, until the service has told of all; what moved to a later page meanwhile comes once. */
+function pages(list: string, call: PageCall): Answers {
   return async function* (signal) {
     const count = new PageCount();
-    const listed = new Listed(key);
-    let [step, offset]: [PageStep, number] = ['more', 0];
+    const listed = new Listed();
+    let step: PageStep = 'more';
     for (let page = 0; step === 'more'; page += 1) {
-      const next = await count.next(() => exactly((options) => call(page, options, offset), signal));
+      const next = await count.next(() => exactly((options) => call(page, options, count.seen), signal));
       if (next === null) break;
       const { answer, text } = next;
       const [found, total, size, limit] = [list, 'total', 'size', 'limit'].map((name): unknown =>
@@ -163,9 +156,8 @@ function pages(list: string, call: PageCall, key?: string): Answers {
       const items: readonly unknown[] = Array.isArray(found) ? found : [];
       const full = [size, limit].find((one) => typeof one === 'number') ?? PAGE;
       const texts = elementsOf(text, list);
-      const { shared, isNew } = listed.add(items, texts, total);
-      step = count.add(items.slice(shared), total, full - shared);
-      offset += items.length - listed.overlap;
+      const isNew = listed.add(texts, total);
+      step = count.add(items, total, full);
       if (isNew.every(Boolean)) {
         if (items.length > 0 && step !== 'repeated') yield { text, given: {} };
       } else if (isNew.includes(true)) {

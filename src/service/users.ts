@@ -60,12 +60,18 @@ export class Users extends Group {
       const pages = new PageCount();
       const listed = new Set<string>();
       let moved: string | null = null;
-      let [offset, last]: [number, User | undefined] = [0, undefined];
+      let [offset, first, last]: [number, string?, User?] = [0];
+      let overlaps = true;
       for (let step: PageStep = 'more'; step === 'more';) {
         const query = { offset, limit: pageSize };
         const page = await pages.next(() => this.list(query, options));
         if (page === null) break;
         const { users: found, total, limit = pageSize } = page;
+        // A service that knows only where whole pages begin: nothing tells there that the list moved but its total.
+        if (last !== undefined && (found.length === 0 || found[0]?.user_id === first)) {
+          [offset, last, overlaps] = [pages.seen, undefined, false];
+          continue;
+        }
         const isNext = last !== undefined && found[0]?.user_id === last.user_id;
         const users = isNext ? found.slice(1) : found;
         if (last !== undefined && !listed.has(found[0]?.user_id ?? ''))
@@ -73,7 +79,8 @@ export class Users extends Group {
         step = pages.add(users, total, isNext ? limit - 1 : limit);
         if (step === 'repeated') break;
         // A page of one user has no room for another's.
-        last = found.length > 1 ? found.at(-1) : undefined;
+        last = overlaps && found.length > 1 ? found.at(-1) : undefined;
+        first = found[0]?.user_id;
         offset += found.length - (last === undefined ? 0 : 1);
         for (const user of users) {
           listed.add(user.user_id);
