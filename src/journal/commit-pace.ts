@@ -58,9 +58,12 @@ export class CommitPace {
     this.#ended = now;
     this.#took = now - this.#began;
     this.#all = count + waiting;
-    if (this.#all < 2 * SMALL) this.#mode = 'halves';
+    if (this.#all < 2 * SMALL) {
+      this.#mode = 'halves';
+      return;
+    }
     // A few that come late, from senders who have something else to do, tell nothing.
-    if (this.#came < SMALL / 2 || this.#all < 2 * SMALL) return;
+    if (this.#came < SMALL / 2) return;
     // For those that came meanwhile this thread has had so long; for all it would have longer.
     const forAll = ((this.#arrived - this.#began) * this.#all) / this.#came;
     this.#slow = this.#took > forAll ? this.#slow + 1 : 0;

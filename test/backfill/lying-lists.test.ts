@@ -164,6 +164,13 @@ test('an order that moves to the next page, as another comes in front, is one ro
   expect([ended.code, lines(join(out, 'orders.ndjson')).map((row) => row['id'])]).toEqual([0, before]);
 });
 
+test('what a page has twice are two rows', async () => {
+  const ids = [id(7), id(7), ...idsOf(10, 15)];
+  const [out, env] = [await temporaryFolder(), await answering(ordersOf([ids], 7))];
+  const ended = await run(out, env, 'pull', 'orders');
+  expect([ended.code, lines(join(out, 'orders.ndjson')).map((row) => row['id'])]).toEqual([0, ids]);
+});
+
 test('cursors that lead round in a circle of two end a list with an error', async () => {
   const env = await answering(({ searchParams }) => {
     const next = searchParams.get('next_cursor') === 'there' ? 'back' : 'there';
