@@ -74,7 +74,8 @@ export class ErasedUsers {
     this.#lookedAt = now;
     try {
       // A list that is out of reach takes nobody off it.
-      if (stampOf(join(this.#folder, LIST)) !== '') this.refresh();
+      const stamp = stampOf(join(this.#folder, LIST));
+      if (stamp !== '' && stamp !== this.#seen) this.reload();
     } catch {
       // The look that comes every minute says so.
     }
@@ -83,15 +84,18 @@ export class ErasedUsers {
   /** Reads the list again: another process may have added to it. */
   reload(): void {
     try {
-      this.#seen = stampOf(join(this.#folder, LIST));
+      const seen = stampOf(join(this.#folder, LIST));
       const entries = readJsonLines<Entry>(join(this.#folder, LIST));
-      this.#key = readKey(this.#folder);
-      if (this.#key === null && entries.length > 0)
+      const key = readKey(this.#folder);
+      if (key === null && entries.length > 0)
         throw new Error(`${LIST} exists without its ${KEY}; restore that from a backup`);
+      this.#key = key;
       this.#quick = null;
       this.#blocked.clear();
       for (const entry of entries) this.#take(entry);
       this.#index();
+      // Not before: a list that could not be read is to be read again, though it stays as it is.
+      this.#seen = seen;
     } catch (error) {
       throw new MillraceError('erasure_unreadable', `${this.#folder}: ${messageOf(error)}`, { cause: error });
     }

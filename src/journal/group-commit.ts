@@ -23,6 +23,7 @@ export interface Waiting extends Entry {
 
 /** Events and bytes of one group commit at most. */
 const BATCH = { count: 1024, bytes: 16 * 1024 * 1024 };
+
 /**
  * Gathers events into commits, one at a time: what comes while one runs is for the next. A second commit at the same time measured
  * no faster.

@@ -1,0 +1,28 @@
+import { renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { ErasedUsers } from '../../src/erase/erased-users.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { until } from '../support/until.ts';
+
+test('a list that another process adds to is followed, and read again once it can be', async () => {
+  const folder = await temporaryFolder();
+  const [own, other] = [ErasedUsers.open(folder), ErasedUsers.open(folder)];
+  const block = (id: string): Promise<void> =>
+    other.block({ by: 'user', id, team: null, request: 'made-up' }, '2026-01-01T00:00:00Z');
+  const has = (user: string): boolean => own.has({ team: null, user, clientUser: null });
+  own.follow();
+  await block('first');
+  await until('the first', () => has('first'));
+  const [key, away] = [join(folder, 'key'), join(folder, 'away')];
+  renameSync(key, away);
+  await block('second');
+  const now = performance.now();
+  await until('another look', () => performance.now() - now > 20);
+  expect([has('first'), has('second')]).toEqual([true, false]);
+  // Whoever looks each minute is told, though the list is as it was at the last look.
+  expect(() => own.refresh()).toThrow('without its key');
+  renameSync(away, key);
+  expect(own.refresh()).toBe(true);
+  expect(has('second')).toBe(true);
+});
