@@ -45,6 +45,8 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     };
     decide().catch(() => outgoing.destroy());
   });
+  // One that ends an idle connection resets a request that is just on its way: a fault that nobody asked for.
+  server.keepAliveTimeout = 0;
   const port = await listen(server.unref());
   return {
     url: `http://127.0.0.1:${port}`,
