@@ -176,13 +176,17 @@ export class InFlightWindow {
   /** Those of the items that may be sent still; the others are settled. */
   unforgotten(items: readonly Item[]): readonly Item[] {
     if (this.#forgotten.length === 0) return items;
-    const gone = items.filter((item) =>
-      this.#forgotten.some(({ upTo, owned }) => item.seq <= upTo && owned(Item.originalOf(item))),
+    const { gone = [], left = [] } = Object.groupBy(items, (item) =>
+      this.#forgotten.some(({ upTo, owned }) => item.seq <= upTo && owned(Item.originalOf(item)))
+        ? 'gone'
+        : 'left',
     );
     if (gone.length === 0) return items;
     for (const item of gone) this.settle(item);
-    this.#pending.release(gone);
-    return items.filter((item) => !gone.includes(item));
+    // A user of whom something is sent all the same stays out until that is answered: what follows must not overtake it.
+    const out = new Set(left.map(({ key }) => key));
+    this.#pending.release(gone.filter(({ key }) => !out.has(key)));
+    return left;
   }
 
   /** Up to here nothing is open, but it may be held. */

@@ -113,6 +113,18 @@ test('what is forgotten is not sent and holds nothing back; newer events of the 
   expect([window.count, window.cursor]).toEqual([0, 4]);
 });
 
+test('a user whose events go out is not in again for those beside them that are forgotten', () => {
+  const { window, pending } = windowOf();
+  for (const seq of [1, 2]) window.admit(at(seq, 'u'));
+  window.forget({ upTo: 1, owned: ({ user }) => user === 'u' });
+  const out = window.unforgotten(pending.take() as Item[]);
+  expect(out.map(({ seq }) => seq)).toEqual([2]);
+  window.admit(at(3, 'u'));
+  expect(pending.take()).toBeNull();
+  pending.release([], out);
+  expect(pending.take()?.map(({ seq }) => seq)).toEqual([2, 3]);
+});
+
 test('two erasures at a time both hold', () => {
   const { window, pending } = windowOf();
   for (const [seq, user] of [
