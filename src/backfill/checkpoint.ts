@@ -12,6 +12,8 @@ export interface Triggered {
   readonly at: number;
   /** What was there just before it; a state of an earlier version does not say. */
   readonly before?: OpsBefore;
+  /** Pulls that had ended before it, as `endedPulls` marks them, by user; a state of an earlier version does not say. */
+  readonly ended?: Readonly<Record<string, string>>;
   readonly outcome: 'intended' | 'accepted' | 'completed';
 }
 
@@ -40,6 +42,8 @@ interface State {
   readonly triggered: Readonly<Record<string, Triggered>>;
   /** By `user provider`. */
   readonly without: Readonly<Record<string, Without>>;
+  /** Connections whose pulls failed, by `user provider`: they are pulled again, and no others. All, where it is absent. */
+  readonly again?: readonly string[];
   /** True once the service has said who is connected. */
   readonly checked: boolean;
   /** True once the pulls have been followed to their end. */
@@ -111,9 +115,9 @@ export class Checkpoint {
       const state = { ...newState(plan, loadedAt), ...before };
       const checkpoint = new Checkpoint(folder, state.written === true ? againFrom(state) : state);
       await mkdir(checkpoint.runFolder, { recursive: true });
-      const { triggers: began, triggered } = checkpoint.#state;
       // An earlier version noted no more than what it had triggered.
-      await checkpoint.#change({ triggers: triggers || began || Object.keys(triggered).length > 0 });
+      const began = state.triggers || Object.keys(state.triggered).length > 0;
+      await checkpoint.#change({ triggers: triggers || began });
       return checkpoint;
     } catch (error) {
       throw folderError(folder, error);
@@ -133,6 +137,11 @@ export class Checkpoint {
 
   get state(): State {
     return this.#state;
+  }
+
+  /** The connections whose pulls failed or were not made, and why. */
+  get withoutPull(): readonly (readonly [connection: string, why: Without])[] {
+    return withoutPull(this.#state);
   }
 
   triggered(provider: string, triggered: Triggered): Promise<void> {
@@ -190,8 +199,15 @@ function newState(plan: BackfillPlan, loadedAt: string): State {
 
 /** For another try of those who failed: what the service has to say of them may be another thing now. */
 function againFrom(state: State): State {
+  const again = withoutPull(state).map(([connection]) => connection);
   const stay = Object.entries(state.without).filter(([, { status }]) => status === 'not_connected');
-  return { ...state, without: Object.fromEntries(stay), followed: false, written: false };
+  // Those whose pulls are there are not pulled again.
+  const pulls = again.length === 0 ? {} : { again, triggered: {}, checked: false, followed: false };
+  return { ...state, ...pulls, without: Object.fromEntries(stay), written: false };
+}
+
+function withoutPull({ without }: State): [connection: string, why: Without][] {
+  return Object.entries(without).filter(([, { status }]) => status !== 'not_connected');
 }
 
 function leftIn(output: string): ReturnType<typeof stateIn> {

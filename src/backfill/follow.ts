@@ -4,10 +4,13 @@ import { wait } from '../service/wait.ts';
 import type { Without } from './checkpoint.ts';
 import { connectionKey, type Connection } from './connections.ts';
 import { Patience, type WatchOptions } from './patience.ts';
+import { markOf, RESOURCE, shownPulls } from './shown-pulls.ts';
 
 export interface FollowOptions extends WatchOptions {
   /** Providers whose triggers were all processed: a pull that is not there does not come any more. */
   readonly processed: ReadonlySet<string>;
+  /** Marks of the pulls that had ended before the trigger, by connection. */
+  readonly ended: ReadonlyMap<string, string>;
   readonly onProgress: (progress: FollowProgress) => void;
 }
 
@@ -18,11 +21,9 @@ export interface FollowProgress {
   readonly retrying: number;
 }
 
-/** The resource whose pull is waited for. */
-const RESOURCE = 'meal';
 /**
- * Looks in a row that must not find a pull before there is none: what was just triggered can take a moment to show, and a
- * page that moves hides one from one look.
+ * Looks in a row that must find no pull, or the one from before the trigger, before that is believed: what was just triggered
+ * can take a moment to show, and a page that moves hides one from one look.
  */
 const LOOKS = 3;
 
@@ -36,7 +37,7 @@ export async function followPulls(
   connections: readonly Connection[],
   options: FollowOptions,
 ): Promise<Record<string, Without>> {
-  const { clock, processed } = options;
+  const { clock, processed, ended } = options;
   const open = new Map(connections.map((connection) => [connectionKey(connection), connection]));
   const without: Record<string, Without> = {};
   const leave = (key: string, status: Without['status'], reason: string): void => {
@@ -48,16 +49,16 @@ export async function followPulls(
   const begun = new Set<string>();
   for (;;) {
     const shown = await lookAt(open, options);
-    for (const [key, { status, error_details: details }] of shown) {
-      begun.add(key);
-      if (status === 'success') open.delete(key);
-      else if (status === 'failure') leave(key, 'failed', reasonOf(details));
-    }
     for (const [key, { provider }] of open) {
-      const looks = shown.has(key) ? 0 : (missed.get(key) ?? 0) + 1;
+      const pull = shown.get(key);
+      // The end of an earlier pull says nothing of ours; once anything else was shown, an equal one is of ours.
+      if (pull !== undefined && markOf(pull) !== ended.get(key)) begun.add(key);
+      const looks = pull !== undefined && begun.has(key) ? 0 : (missed.get(key) ?? 0) + 1;
       missed.set(key, looks);
-      if (looks >= LOOKS && processed.has(provider))
-        leave(key, 'not_pulled', `the service has made no ${RESOURCE} pull`);
+      if (looks > 0 && (looks < LOOKS || !processed.has(provider))) continue;
+      if (pull === undefined) leave(key, 'not_pulled', `the service has made no ${RESOURCE} pull`);
+      else if (pull.status === 'failure') leave(key, 'failed', reasonOf(pull.error_details));
+      else if (pull.status === 'success') open.delete(key);
     }
     options.onProgress({
       total: connections.length,
@@ -82,13 +83,9 @@ async function lookAt(
 ): Promise<ReadonlyMap<string, PullStatus>> {
   const shown = new Map<string, PullStatus>();
   for (const provider of new Set([...open.values()].map((connection) => connection.provider))) {
-    for await (const { user_id, provider: pulls } of service.pulls.users(
-      { provider, userLimit: 50 },
-      { signal },
-    )) {
-      const key = connectionKey({ user: user_id.toLowerCase(), provider });
-      const pull = pulls[provider]?.pulled[RESOURCE];
-      if (pull !== undefined && open.has(key)) shown.set(key, pull);
+    for await (const one of shownPulls(service, provider, signal)) {
+      const key = connectionKey(one);
+      if (open.has(key)) shown.set(key, one.pull);
     }
   }
   return shown;
@@ -99,7 +96,7 @@ function giveUp(open: ReadonlyMap<string, Connection>, begun: ReadonlySet<string
   const none = [...open].find(([key]) => !begun.has(key));
   if (none === undefined) return;
   const [, { provider }] = none;
-  const detail = `${provider}: the service shows neither a bulk operation nor pulls of all users`;
+  const detail = `${provider}: the service shows neither a bulk operation nor, since the trigger, pulls of all users`;
   throw new MillraceError('bulk_op_stuck', `${detail}; --resume checks again`);
 }
 

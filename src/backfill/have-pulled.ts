@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { ServiceClient } from '../service/client.ts';
-import { Checkpoint } from './checkpoint.ts';
+import { Checkpoint, type Without } from './checkpoint.ts';
 import { connectionKey, findUnconnected } from './connections.ts';
 import { followPulls, type FollowProgress } from './follow.ts';
 import { connectionsOf, type BackfillPlan } from './plan.ts';
@@ -32,7 +32,8 @@ export async function haveHistoryPulled(
   onProgress: (progress: PullProgress) => void,
 ): Promise<void> {
   const { plan, service, signal, pollMs, patienceMs } = options;
-  const all = connectionsOf(plan);
+  const again = checkpoint.state.again && new Set(checkpoint.state.again);
+  const all = connectionsOf(plan).filter((connection) => again?.has(connectionKey(connection)) !== false);
   if (!checkpoint.state.checked) await checkpoint.checked(await findUnconnected(service, all, signal));
   const { without } = checkpoint.state;
   const connected = all.filter((connection) => without[connectionKey(connection)] === undefined);
@@ -46,9 +47,17 @@ export async function haveHistoryPulled(
   const unpulled = await followPulls(connected, {
     ...shared,
     processed,
+    ended: endedOf(checkpoint),
     onProgress: (progress) => onProgress({ phase: 'follow', ...progress }),
   });
   await checkpoint.followed(unpulled);
+}
+
+function endedOf({ state }: Checkpoint): ReadonlyMap<string, string> {
+  const marks = Object.entries(state.triggered).flatMap(([provider, { ended = {} }]) =>
+    Object.entries(ended).map(([user, mark]) => [connectionKey({ user, provider }), mark] as const),
+  );
+  return new Map(marks);
 }
 
 export interface PulledSummary {
@@ -58,6 +67,8 @@ export interface PulledSummary {
   readonly failed: number;
   readonly not_connected: number;
   readonly not_pulled: number;
+  /** Connections that a run which is resumed triggers again, `user provider`, and why. */
+  readonly unpulled: readonly (Without & { readonly connection: string })[];
   /** None is made. */
   readonly files: readonly string[];
 }
@@ -84,6 +95,8 @@ export async function runTrigger(
   const count = { failed: 0, not_connected: 0, not_pulled: 0 };
   for (const { status } of Object.values(checkpoint.state.without)) count[status] += 1;
   const pulled = connections - count.failed - count.not_connected - count.not_pulled;
-  await checkpoint.remove();
-  return { users: plan.users.length, connections, pulled, ...count, files: [] };
+  const unpulled = checkpoint.withoutPull.map(([connection, why]) => ({ connection, ...why }));
+  if (unpulled.length > 0) await checkpoint.written();
+  else await checkpoint.remove();
+  return { users: plan.users.length, connections, pulled, ...count, unpulled, files: [] };
 }

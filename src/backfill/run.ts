@@ -59,6 +59,8 @@ export interface BackfillSummary {
   readonly not_pulled_users: readonly string[];
   /** Lines of `_backfill.ndjson`, a user and provider each, by their status. */
   readonly outcomes: Readonly<Record<Outcome['status'], number>>;
+  /** Connections whose pulls a run that is resumed triggers again. */
+  readonly to_trigger: number;
   /** Paths no column reads, `table.path`. */
   readonly unknown_fields: readonly string[];
   readonly files: readonly string[];
@@ -91,7 +93,8 @@ export async function runBackfill(options: BackfillOptions): Promise<BackfillSum
   onProgress({ phase: 'write' });
   const kept = options.keep === false ? new Map() : await keepRows(output, plan, checkpoint, results);
   const { outcomes, files } = await assemble(output, plan, checkpoint, { results, kept });
-  const summary = summarise(plan, results, outcomes, files);
+  const toTrigger = checkpoint.withoutPull.length;
+  const summary = { ...summarise(plan, results, outcomes, files), to_trigger: toTrigger };
   await options.onWritten?.(summary);
   // Who failed can be asked for again, with --resume.
   if (summary.outcomes.failed + summary.outcomes.not_pulled > 0) await checkpoint.written();
@@ -159,7 +162,7 @@ function summarise(
   results: ReadonlyMap<number, Result>,
   outcomes: readonly Outcome[],
   files: readonly string[],
-): BackfillSummary {
+): Omit<BackfillSummary, 'to_trigger'> {
   const sum = (of: 'meals' | 'meal_items' | 'rejects'): number =>
     outcomes.reduce((total, outcome) => total + outcome[of], 0);
   const usersOf = (is: (outcome: Outcome) => boolean): string[] => [

@@ -5,6 +5,7 @@ import { wait } from '../service/wait.ts';
 import type { Checkpoint, OpsBefore, Triggered } from './checkpoint.ts';
 import type { Connection } from './connections.ts';
 import { Patience, type WatchOptions } from './patience.ts';
+import { endedPulls } from './shown-pulls.ts';
 
 export interface TriggerOptions extends WatchOptions {
   readonly checkpoint: Checkpoint;
@@ -54,7 +55,10 @@ export async function triggerPulls(
 
 async function trigger(options: TriggerOptions, provider: string, users: readonly string[]): Promise<void> {
   const { service, checkpoint, clock, signal } = options;
-  const intended = { at: clock.now(), before: await opsBefore(options, provider) };
+  // Those that an earlier try has seen, if there was one: it may have been taken.
+  const ended =
+    checkpoint.state.triggered[provider]?.ended ?? (await endedPulls(service, provider, users, signal));
+  const intended = { at: clock.now(), before: await opsBefore(options, provider), ended };
   await checkpoint.triggered(provider, { ...intended, outcome: 'intended' });
   const { outcome } = await service.bulk.trigger({ userIds: users, provider }, { signal });
   await checkpoint.triggered(provider, { ...intended, outcome });

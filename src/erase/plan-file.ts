@@ -10,6 +10,9 @@ interface State {
   /** By `user provider`; `failed` in a state of an earlier version. */
   readonly without?: Readonly<Record<string, unknown>>;
   readonly failed?: Readonly<Record<string, unknown>>;
+  readonly again?: readonly string[];
+  /** By provider; what had ended is by user. */
+  readonly triggered?: Readonly<Record<string, { readonly ended?: Readonly<Record<string, unknown>> }>>;
 }
 
 /**
@@ -27,18 +30,21 @@ export async function rewritePlan(path: string, owners: Owners): Promise<Rewrite
     for (const request of requests) removed[request] = (removed[request] ?? 0) + 1;
     return requests.length === 0 ? user : ERASED_USER;
   });
+  const isLeft = (connection: string): boolean => requestsOf(connection.split(' ')[0] ?? '').length === 0;
   const left = (connections: Readonly<Record<string, unknown>> = {}): Record<string, unknown> =>
-    Object.fromEntries(
-      Object.entries(connections).filter(
-        ([connection]) => requestsOf(connection.split(' ')[0] ?? '').length === 0,
-      ),
-    );
+    Object.fromEntries(Object.entries(connections).filter(([connection]) => isLeft(connection)));
   if (Object.keys(removed).length === 0) return null;
+  const triggers = Object.entries(state.triggered ?? {}).map(([provider, one]) => [
+    provider,
+    { ...one, ...(one.ended && { ended: left(one.ended) }) },
+  ]);
   const next = {
     ...state,
     plan: { ...state.plan, users },
     without: left(state.without),
-    ...(state.failed === undefined ? {} : { failed: left(state.failed) }),
+    ...(state.failed && { failed: left(state.failed) }),
+    ...(state.again && { again: state.again.filter(isLeft) }),
+    ...(state.triggered && { triggered: Object.fromEntries(triggers) }),
   };
   const bytes = Buffer.from(`${JSON.stringify(next)}\n`);
   const temporary = temporaryPath(path);

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import type { ErasureResult } from '../../src/core/erasure.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
+import { pullingService } from './pulling-service.ts';
 import { environment, sandbox } from './support.ts';
 
 const RANGE = ['--since', '2026-01-01', '--until', '2026-01-10'];
@@ -43,4 +44,34 @@ test('an erasure finds a user in what backfill, pull and reconcile have written,
   expect(receipts[0]?.stores).toEqual(expect.arrayContaining(['history', 'reference', 'missing'].map(out)));
   expect(bytes()).not.toContain(user);
   expect(bytes()).toContain(other);
+});
+
+test('an erasure finds a user in what a run goes on from, whose pulls failed', async () => {
+  const folder = await temporaryFolder();
+  const service = await pullingService(3);
+  const [first = '', user = ''] = service.users;
+  const config = writeConfig(folder);
+  const run = (...args: string[]) => millrace([...args, '--config', config], { env: service.env });
+  const backfill = (name: string, ...args: string[]) =>
+    run('backfill', '--out', join(folder, name), '--poll', '5ms', ...args);
+  const begin = ['--all-users', '--provider', 'made_up', ...RANGE];
+  service.onTrigger = ({ users }) => {
+    for (const one of users) service.pulls.set(one, { status: one === user ? 'failure' : 'success' });
+  };
+  for (const [name, how] of [
+    ['history', '--trigger'],
+    ['pull', '--trigger-only'],
+  ] as const) {
+    expect((await backfill(name, ...begin, how)).code).toBe(3);
+    service.onLook = () => (service.ops.length % 2 === 0 ? 401 : undefined);
+    expect((await backfill(name, '--resume')).code).toBe(1);
+    service.onLook = () => undefined;
+  }
+  const bytes = (): string[] =>
+    ['history', 'pull'].map((name) => readFileSync(join(folder, name, '_backfill/state.json'), 'utf8'));
+  for (const state of bytes()) expect(state.split(user).length - 1).toBe(3);
+  expect((await run('erase', user, '--now')).code).toBe(0);
+  for (const state of bytes()) expect([state.includes(user), state.includes(first)]).toEqual([false, true]);
+  for (const name of ['history', 'pull']) expect((await backfill(name, '--resume')).code).toBe(0);
+  expect(service.ops.filter(({ users }) => users.includes(user))).toHaveLength(4);
 });

@@ -22,6 +22,7 @@ function follow(...looks: readonly Readonly<Record<string, string>>[]) {
       pollMs: 1,
       patienceMs: 0,
       processed: new Set(['made_up']),
+      ended: new Map(),
       onProgress: () => undefined,
     },
   );

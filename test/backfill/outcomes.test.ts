@@ -182,8 +182,8 @@ describe('a connection that breaks on a trigger', () => {
     async (kind) => {
       const service = await sandbox({ users: 1, speed: SPEED });
       const out = await temporaryFolder();
-      // The list of users, the user, the bulk ops, and then the trigger.
-      service.state.faults.next(null, null, null, { kind });
+      // The list of users, the user, the pulls, the bulk ops, and then the trigger.
+      service.state.faults.next(null, null, null, null, { kind });
       const first = await backfill(service, out, ...FLAGS, ...TRIGGER);
       expect([first.code, first.stderr]).toEqual([3, expect.stringContaining('--resume continues')]);
       expect(opsOf(service)).toHaveLength(kind === 'drop-after' ? 1 : 0);

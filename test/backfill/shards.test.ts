@@ -77,7 +77,16 @@ describe('a backfill in shards', () => {
     const pulled = await backfill(service, out, ...FLAGS, '--trigger-only', '--poll', '50ms');
     expect([pulled.code, lastLine(pulled)]).toEqual([
       0,
-      { ok: true, users: 6, connections: 6, pulled: 5, failed: 0, not_connected: 1, not_pulled: 0 },
+      {
+        ok: true,
+        users: 6,
+        connections: 6,
+        pulled: 5,
+        failed: 0,
+        not_connected: 1,
+        not_pulled: 0,
+        unpulled: [],
+      },
     ]);
     expect(service.state.bulkOps.list(service.teamId)).toHaveLength(1);
     for (const shard of ['1/2', '2/2']) await backfill(service, out, ...FLAGS, '--shard', shard);

@@ -39,7 +39,7 @@ the service's bulk pull is triggered first, for users with a connection to the p
 is fetched for other users. The same command again replaces the files, but for the rows of those whom it cannot fetch now; one that
 fetches less (other users, providers, fewer days) is refused. With --replace it is not, and nothing stays. Every step is on disk before the
 next begins: after an interruption --resume continues and produces the same files; after a run in which users failed it asks again for
-these, from what stays in _backfill until then. With a URL the files are made in --work, put when all are complete, and never overwritten;
+these, from what stays in _backfill until then, and triggers those pulls again that failed or were not made. With a URL the files are made in --work, put when all are complete, and never overwritten;
 one run to a place. The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey.
 
 With --shard 3/16 a run takes its share of the users, told by a hash of their ids, and writes to shard-03-of-16 below --out; job/16
@@ -138,7 +138,7 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
     return note(io, `${out} is complete: there is nothing to resume`);
   let report = null as ReturnType<typeof backfillReport>;
   try {
-    if (kind === 'backfill') await noteOutput(io, options.config, out, work);
+    await noteOutput(io, options.config, out, work);
     const summary = await makeInPlace<BackfillSummary | PulledSummary>(place, async (folder, onWritten) => {
       const plan = await planOf(io, { ...options, out: folder }, service);
       const begins = resume === true ? Checkpoint.planOf(folder) === null : !Checkpoint.isUnfinished(folder);
@@ -165,8 +165,8 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
       return runBackfill({ ...shared, loadedAt, trigger, concurrency, onWritten });
     });
     await report?.end({ state: 'done' });
-    if ('pulled' in summary) showPulled(io, summary, options.json === true);
-    else showSummary(io, summary, options.json === true);
+    if ('pulled' in summary) showPulled(io, summary, out, options.json === true);
+    else showSummary(io, summary, out, options.json === true);
   } catch (error) {
     await report?.end({ state: io.signal.aborted ? 'interrupted' : 'failed' });
     if (!io.signal.aborted) throw error;

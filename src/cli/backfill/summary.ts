@@ -1,11 +1,12 @@
 import type { PulledSummary } from '../../backfill/have-pulled.ts';
 import type { BackfillSummary } from '../../backfill/run.ts';
 import { EXIT } from '../../core/errors.ts';
+import { isStoreUrl } from '../../core/place.ts';
 import { visible } from '../../lib/visible.ts';
 import { note, print, type Io } from '../io.ts';
 import type { ShardsSummary } from './shards.ts';
 
-export function showSummary(io: Io, summary: BackfillSummary, json: boolean): void {
+export function showSummary(io: Io, summary: BackfillSummary, out: string, json: boolean): void {
   const { users, meals, meal_items: items, rejects, unknown_fields: unknown, files, outcomes } = summary;
   // Who is not connected has no history to fetch.
   const ok = outcomes.failed === 0 && outcomes.not_pulled === 0 && rejects === 0;
@@ -21,8 +22,20 @@ export function showSummary(io: Io, summary: BackfillSummary, json: boolean): vo
     print(io, `meals      ${meals}, items ${items}, rejected ${rejects}`);
     for (const file of files) print(io, visible(`wrote      ${file}`));
   }
-  if (outcomes.failed + outcomes.not_pulled > 0) note(io, '--resume asks again for those who failed');
+  if (outcomes.failed + outcomes.not_pulled > 0) showNext(io, summary.to_trigger, out);
   io.setExit(ok ? EXIT.done : EXIT.partial);
+}
+
+/** What gets those who failed. */
+function showNext(io: Io, toTrigger: number, out: string): void {
+  if (isStoreUrl(out))
+    return note(
+      io,
+      'nothing there is overwritten: name those who failed, with --user or --users-file, and another --out',
+    );
+  const triggers =
+    toTrigger > 0 ? `, and triggers ${toTrigger} ${toTrigger === 1 ? 'pull' : 'pulls'} again` : '';
+  note(io, visible(`millrace backfill --resume --out ${out} asks again for those who failed${triggers}`));
 }
 
 /** Users named for one reason; the file and `--json` name all of them. */
@@ -49,9 +62,11 @@ export function showShards(io: Io, summary: ShardsSummary, json: boolean): void 
 }
 
 /** What the service has pulled, and nobody has fetched. */
-export function showPulled(io: Io, summary: PulledSummary, json: boolean): void {
+export function showPulled(io: Io, summary: PulledSummary, out: string, json: boolean): void {
   const { files: _, ...shown } = summary;
   const ok = summary.failed === 0 && summary.not_pulled === 0;
+  for (const { connection, status, reason } of summary.unpulled.slice(0, NAMED))
+    note(io, visible(`${status.replace('_', ' ')}: ${connection}: ${reason}`));
   if (json) print(io, JSON.stringify({ ok, ...shown }));
   else {
     const { users, pulled, failed, not_connected: unconnected, not_pulled: unpulled } = summary;
@@ -61,6 +76,8 @@ export function showPulled(io: Io, summary: PulledSummary, json: boolean): void 
       `pulls      ${pulled} done, ${failed} failed, ${unconnected} not connected, ${unpulled} not pulled`,
     );
   }
+  const resumed = `millrace backfill --trigger-only --resume --out ${out}`;
+  if (!ok && !isStoreUrl(out)) note(io, visible(`${resumed} triggers these again`));
   io.setExit(ok ? EXIT.done : EXIT.partial);
 }
 
