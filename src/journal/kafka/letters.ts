@@ -66,7 +66,9 @@ export class Letters {
     // Somebody else has taken it out.
     if (found === undefined) return;
     const { dedupKey } = found.kept;
-    await this.#sendAgain(event, { dedupKey, again: `${RELEASED} ${key}` }, found.use);
+    // Not its number: it may come again, and be in quarantine under another one.
+    const print = fingerprintOf(event.source, dedupKey, event.body).toString('hex');
+    await this.#sendAgain(event, { dedupKey, again: `${RELEASED} ${print}` }, found.use);
     await this.#quarantine.remove(found.place);
   }
 
