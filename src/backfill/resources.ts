@@ -1,9 +1,10 @@
+import { hash } from 'node:crypto';
 import type { ServiceClient } from '../service/client.ts';
 import { ServiceError } from '../service/errors.ts';
 import type { AreaQuery } from '../service/labs.ts';
 import type { ReadOptions } from '../service/options.ts';
-import { PageCount, type PageStep } from '../service/page-count.ts';
-import { elementsOf, Listed } from './listed.ts';
+import { WholeList, type ListPage, type PagePlace } from '../service/whole-list.ts';
+import { elementsOf } from './written-elements.ts';
 
 /** What a resource is asked for. Lists may be empty; what is undefined is not asked about. */
 export interface ReferenceQuery {
@@ -55,7 +56,11 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
     takes: ['users'],
     fetch: (service, { users }) =>
       users.length === 0
-        ? pages('users', (_, options, offset) => service.users.list({ offset, limit: USERS_PAGE }, options))
+        ? pages(
+            'users',
+            ({ offset, size }, options) => service.users.list({ offset, limit: size }, options),
+            USERS_PAGE,
+          )
         : each('user', users, (user, options) => service.users.get(user, options)),
   },
   insurance: {
@@ -76,11 +81,11 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
     fetch: ({ labs }, { labTests: labTestIds, addOns: addOnProviderIds, labSlug }) => {
       const set = { labTestIds, ...(addOnProviderIds.length === 0 ? {} : { addOnProviderIds }) };
       const isSet = labTestIds.length + addOnProviderIds.length > 0;
-      return pages('markers', (n, options) => {
-        const page = { page: n + 1, size: PAGE };
-        if (isSet) return labs.orderSetMarkers(set, page, options);
-        return labs.markers(labSlug === undefined ? page : { ...page, labSlug }, options);
-      });
+      return pages('markers', ({ page, size }, options) =>
+        isSet
+          ? labs.orderSetMarkers(set, { page, size }, options)
+          : labs.markers({ page, size, ...given({ labSlug }) }, options),
+      );
     },
   },
   'lab-accounts': {
@@ -103,7 +108,7 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
     takes: ['interpretation'],
     fetch: ({ orders }, { interpretation }) => {
       const filter = given({ interpretation });
-      return pages('orders', (n, options) => orders.list({ page: n + 1, size: PAGE, ...filter }, options));
+      return pages('orders', ({ page, size }, options) => orders.list({ page, size, ...filter }, options));
     },
   },
   'parsing-jobs': {
@@ -134,39 +139,31 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
 };
 
 type CallFor = (id: string, options: ReadOptions) => Promise<object>;
-type PageCall = (page: number, options: ReadOptions, seen: number) => Promise<object>;
+type PageCall = (place: PagePlace, options: ReadOptions) => Promise<object>;
 type CursorCall = (
   cursor: string | undefined,
   options: ReadOptions,
 ) => Promise<{ readonly data: readonly unknown[]; readonly next_cursor?: string | null }>;
 
-/** Page after page, until the service has told of all; what moved to a later page meanwhile comes once. */
-function pages(list: string, call: PageCall): Answers {
+/** Page after page, until the service has told of all; what moves to a later page meanwhile comes once. */
+function pages(list: string, call: PageCall, pageSize = PAGE): Answers {
   return async function* (signal) {
-    const count = new PageCount();
-    const listed = new Listed();
-    let step: PageStep = 'more';
-    for (let page = 0; step === 'more'; page += 1) {
-      const next = await count.next(() => exactly((options) => call(page, options, count.seen), signal));
-      if (next === null) break;
-      const { answer, text } = next;
-      const [found, total, size, limit] = [list, 'total', 'size', 'limit'].map((name): unknown =>
-        Reflect.get(answer, name),
-      );
-      const items: readonly unknown[] = Array.isArray(found) ? found : [];
-      const full = [size, limit].find((one) => typeof one === 'number') ?? PAGE;
-      const texts = elementsOf(text, list);
-      const isNew = listed.add(texts, total);
-      step = count.add(items, total, full);
-      if (isNew.every(Boolean)) {
-        if (items.length > 0 && step !== 'repeated') yield { text, given: {} };
-      } else if (isNew.includes(true)) {
-        const rows = texts.filter((_, index) => isNew[index]);
-        yield { text: `[${rows.join(',')}]`, given: {} };
-      }
-    }
-    const problem = count.problem ?? listed.problem;
-    if (problem !== null) yield { incomplete: `${list}: ${problem}` };
+    const whole = new WholeList<string, ListPage<string> & { readonly text: string }>(
+      pageSize,
+      async (place) => {
+        const { answer, text } = await exactly((options) => call(place, options), signal);
+        const [total, size, limit] = ['total', 'size', 'limit'].map((name): unknown =>
+          Reflect.get(answer, name),
+        );
+        const items = elementsOf(text, list);
+        // As they were written: two numbers that no double tells apart are two.
+        const keys = items.map((item) => hash('sha256', item, 'base64'));
+        return { items, keys, total, full: size ?? limit, text };
+      },
+    );
+    for await (const { items, page } of whole.pages())
+      yield { text: items.length < page.items.length ? `[${items.join(',')}]` : page.text, given: {} };
+    if (whole.problem !== null) yield { incomplete: `${list}: ${whole.problem}` };
   };
 }
 

@@ -67,7 +67,8 @@ export async function usersOf(io: Io, flags: UserFlags, service: ServiceClient):
     users.push(...listed.split(/\s+/).filter(Boolean));
   }
   if (allUsers === true)
-    for await (const { user_id: id } of service.users.all({}, { signal: io.signal })) users.push(id);
+    for await (const { user_id: id } of service.users.all({ pageSize: 500 }, { signal: io.signal }))
+      users.push(id);
   return users;
 }
 

@@ -1,11 +1,8 @@
 import type { CallOptions, ReadOptions } from './options.ts';
 import { text, uuid, wholeNumber } from './inputs.ts';
-import { PageCount, type PageStep } from './page-count.ts';
 import { Group, type Unknown } from './shape.ts';
 import { malformed, type Call } from './transport.ts';
-
-/** Times that a list is read which changes meanwhile. */
-const PASSES = 3;
+import { WholeList } from './whole-list.ts';
 
 export interface User extends Unknown {
   readonly user_id: string;
@@ -47,57 +44,21 @@ export class Users extends Group {
   }
 
   /**
-   * Every user, page after page, once. Who comes or goes meanwhile moves others to pages that were read before. So each page
-   * begins with the last user of the one before, and a list that moved, or has fewer users than the service says, is read again.
-   * @throws ServiceError answer_malformed at the end, when the list moved each time, or has fewer than the service says
+   * Every user, page after page, once; a list that changes meanwhile is read again.
+   * @throws ServiceError answer_malformed at the end, when somebody may have been passed over
    */
   async *all(
     { pageSize = 100 }: { readonly pageSize?: number } = {},
     options: CallOptions = {},
   ): AsyncGenerator<User> {
-    const given = new Set<string>();
-    for (let pass = 1; ; pass += 1) {
-      const pages = new PageCount();
-      const listed = new Set<string>();
-      let moved: string | null = null;
-      let [offset, first, last]: [number, string?, User?] = [0];
-      let overlaps = true;
-      for (let step: PageStep = 'more'; step === 'more';) {
-        const query = { offset, limit: pageSize };
-        const page = await pages.next(() => this.list(query, options));
-        if (page === null) break;
-        const { users: found, total, limit = pageSize } = page;
-        // A service that knows only where whole pages begin: nothing tells there that the list moved but its total.
-        if (last !== undefined && (found.length === 0 || found[0]?.user_id === first)) {
-          [offset, last, overlaps] = [pages.seen, undefined, false];
-          continue;
-        }
-        const isNext = last !== undefined && found[0]?.user_id === last.user_id;
-        const users = isNext ? found.slice(1) : found;
-        if (last !== undefined && !listed.has(found[0]?.user_id ?? ''))
-          moved = 'the list moved while it was read';
-        step = pages.add(users, total, isNext ? limit - 1 : limit);
-        if (step === 'repeated') break;
-        // A page of one user has no room for another's.
-        last = overlaps && found.length > 1 ? found.at(-1) : undefined;
-        first = found[0]?.user_id;
-        offset += found.length - (last === undefined ? 0 : 1);
-        for (const user of users) {
-          listed.add(user.user_id);
-          if (given.has(user.user_id)) continue;
-          given.add(user.user_id);
-          yield user;
-        }
-      }
-      if (moved === null && pages.problem === null && listed.size >= pages.most) return;
-      if (pass < PASSES) continue;
-      const operation = this.transport.operation({ method: 'GET', path: 'listUsers' });
-      const reason =
-        pages.problem ??
-        moved ??
-        `the service says that there are ${pages.most}, and listed ${listed.size} different ones`;
-      throw malformed(operation, `${reason}; run it again, or name the users`, null);
-    }
+    const list = new WholeList<User>(pageSize, async ({ size, offset }) => {
+      const { users, total, limit } = await this.list({ offset, limit: size }, options);
+      return { items: users, keys: users.map((user) => user.user_id), total, full: limit };
+    });
+    for await (const { items } of list.pages()) yield* items;
+    if (list.problem === null) return;
+    const operation = this.transport.operation({ method: 'GET', path: 'listUsers' });
+    throw malformed(operation, `${list.problem}; run it again, or name the users`, null);
   }
 
   /** One user. */

@@ -127,9 +127,10 @@ test.each([
   let pages = 0;
   const env = await answering(({ pathname, searchParams }) => {
     if (pathname.startsWith('/v2/summary/meal/')) return '{"meals":[]}';
-    const offset = Number(searchParams.get('offset'));
-    const page = users.slice(offset, offset + 5).map((user_id) => ({ user_id }));
-    const answer = JSON.stringify({ users: page, total: users.length, limit: 5 });
+    const [offset, asked] = ['offset', 'limit'].map((name) => Number(searchParams.get(name)));
+    const limit = Math.min(asked ?? 0, 5);
+    const page = users.slice(offset, (offset ?? 0) + limit).map((user_id) => ({ user_id }));
+    const answer = JSON.stringify({ users: page, total: users.length, limit });
     if ((pages += 1) === 1) change(users);
     return answer;
   });

@@ -195,9 +195,11 @@ describe('answers that say less than usual', () => {
   test('users without a total are read to the end', async () => {
     const seen: string[] = [];
     const { url } = await answering((path) => {
-      seen.push(path);
-      const offset = Number(new URL(path, 'http://localhost').searchParams.get('offset'));
-      const users = Array.from({ length: Math.min(500, 1007 - offset) }, (_, n) => ({
+      const [offset = 0, limit = 0] = ['offset', 'limit'].map((name) =>
+        Number(new URL(path, 'http://localhost').searchParams.get(name)),
+      );
+      if (limit > 1) seen.push(path);
+      const users = Array.from({ length: Math.min(limit, 1007 - offset) }, (_, n) => ({
         user_id: `u${offset + n}`,
       }));
       return JSON.stringify({ users, total: null });

@@ -107,10 +107,10 @@ test('users of a service that names no total are read page after page', async ()
       status: 200,
       body: { users: users.map((user_id) => ({ user_id })), total: null },
     });
-  // Each begins with the last of the one before.
   page(user(0), user(1));
-  page(user(1), user(2));
   page(user(2));
+  // The one in front of the second page.
+  page(user(1));
   expect((await collect(client.users.all({ pageSize: 2 }))).map(({ user_id }) => user_id)).toEqual([
     user(0),
     user(1),

@@ -1,0 +1,115 @@
+import { ServiceError } from './errors.ts';
+import { isRefusal, PageCount, type PageStep } from './page-count.ts';
+
+/** Where a page begins, as lists with numbered pages and those with offsets say it. */
+export interface PagePlace {
+  /** From 1. */
+  readonly page: number;
+  /** Items of a page: as many as the list is read by, or 1. */
+  readonly size: number;
+  /** Items before it. */
+  readonly offset: number;
+}
+
+export interface ListPage<T> {
+  readonly items: readonly T[];
+  /** What tells each item from others. */
+  readonly keys: readonly string[];
+  /** Items of the whole list, where the service says it. */
+  readonly total: unknown;
+  /** Items of a full page, where the service says it. */
+  readonly full: unknown;
+}
+
+/** What no page before this one had; what a page has twice it has twice. */
+export interface NewItems<T, P> {
+  readonly items: readonly T[];
+  readonly page: P;
+}
+
+/** Most times that a list is read. */
+const PASSES = 3;
+
+/** Nothing came between the pages; something did, before what was read; what was there may have been passed over. */
+type Moved = 'not' | 'later' | 'lost';
+
+/**
+ * Reads a list to its end, page by page. What comes or goes meanwhile moves others to pages that were read before, so the
+ * item in front of each page is asked for once the page is there: where it is another than was read there, the whole list
+ * is read again, and gives what it has not given yet.
+ */
+export class WholeList<T, P extends ListPage<T> = ListPage<T>> {
+  readonly #size: number;
+  readonly #read: (place: PagePlace) => Promise<P>;
+  readonly #given = new Set<string>();
+  #problem: string | null = null;
+
+  /** @param size items of a page, as they are asked for */
+  constructor(size: number, read: (place: PagePlace) => Promise<P>) {
+    this.#size = size;
+    this.#read = read;
+  }
+
+  /** After the end: why the list may not be whole, or null. */
+  get problem(): string | null {
+    return this.#problem;
+  }
+
+  async *pages(): AsyncGenerator<NewItems<T, P>> {
+    for (let pass = 1; pass <= PASSES; pass += 1) {
+      const before = this.#problem;
+      const pages = new PageCount();
+      const moved = yield* this.#pass(pages);
+      this.#problem = moved === 'lost' ? 'the list moved while it was read' : pages.problem;
+      const isStill = moved === 'not' && pages.hasFirst;
+      // What has moved to the front was not seen on either page; another look finds it there.
+      if (this.#problem === null && (isStill || pass > 1)) return;
+      // A service that says another number each time is not asked for ever.
+      if (moved === 'not' && this.#problem !== null && this.#problem === before) return;
+    }
+  }
+
+  async *#pass(pages: PageCount): AsyncGenerator<NewItems<T, P>, Moved> {
+    const listed = new Set<string>();
+    let moved: Moved = 'not';
+    let last: string | undefined;
+    const look = async (): Promise<void> => {
+      const key = await this.#keyAt(pages.seen - 1);
+      if (key === null) pages.isChecked = false;
+      else if (key === undefined || !listed.has(key)) moved = 'lost';
+      else if (key !== last && moved === 'not') moved = 'later';
+    };
+    let page = 1;
+    for (let step: PageStep = 'more'; step === 'more'; page += 1) {
+      const place = { page, size: this.#size, offset: pages.seen };
+      const read = await pages.next(() => this.#read(place));
+      if (last !== undefined) await look();
+      if (read === null) break;
+      const { items, keys, total, full } = read;
+      step = pages.add(keys, total, typeof full === 'number' ? full : this.#size, (key) => listed.has(key));
+      if (step === 'repeated') break;
+      last = keys.at(-1) ?? last;
+      const isNew = keys.map((key) => !this.#given.has(key));
+      for (const key of keys) {
+        listed.add(key);
+        this.#given.add(key);
+      }
+      if (isNew.includes(true)) yield { items: items.filter((_, index) => isNew[index]), page: read };
+    }
+    // Something may have come in front while the last page was looked at, and hidden there that something had gone.
+    if (page > 2) await look();
+    return moved;
+  }
+
+  /** The item at a position; undefined when there is none, and null when the service does not give one item by itself. */
+  async #keyAt(offset: number): Promise<string | null | undefined> {
+    try {
+      const { keys, full } = await this.#read({ page: offset + 1, size: 1, offset });
+      if (keys.length > 1 || (typeof full === 'number' && full !== 1)) return null;
+      return keys.length === 0 && full !== 1 ? null : keys[0];
+    } catch (error) {
+      if (error instanceof ServiceError && isRefusal(error)) return null;
+      throw error;
+    }
+  }
+}
