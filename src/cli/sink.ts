@@ -10,9 +10,9 @@ Examples:
   millrace sink drop hubs        events waiting for hubs, which is no longer in the config, become dead letters
   millrace dead-letters list --sink hubs
 
-A reload or start is refused when it removes a sink for which events are waiting. Put the sink back, let a new sink take over
-its events (sinks.<new>.continues: hubs), or drop it. If the running receiver still has the sink, the drop takes effect at the
-next reload without it. Exit codes: 0 done, 1 failed, 2 usage or config.`;
+A start without a sink for which events are waiting is refused, and so is a reload while that sink is in trouble; one that is well
+first gets what waits for it. Put the sink back, let a new sink take over its events (sinks.<new>.continues: hubs), or drop it. If
+the running receiver still has the sink, the drop takes effect at the next reload without it. Exit codes: 0 done, 1 failed, 2 usage or config.`;
 
 export function sinkCommand(io: Io): Command {
   const command = new Command('sink').description('give up events that wait for a removed sink: drop');

@@ -196,8 +196,9 @@ export class Delivery {
     const names = going.map(({ sink }) => sink);
     const { heirs, blocked } = successions(to, names, known);
     const counted = new Map<string, number>();
-    for (const { sink, mode } of going) {
-      if (heirs.has(sink) || this.#givenUp.has(sink) || (mode === 'running' && !blocked.has(sink))) continue;
+    for (const { sink } of going) {
+      const goesByItself = dispatcher.isWell(sink) && !blocked.has(sink);
+      if (heirs.has(sink) || this.#givenUp.has(sink) || goesByItself) continue;
       counted.set(sink, await countWaiting(await this.#waitingFor(sink, journal)));
     }
     refuseWaiting(counted, blocked);

@@ -20,6 +20,8 @@ export class Dispatcher {
   readonly #options: SharedOptions;
   readonly #isErased: (event: JournalEvent) => boolean;
   readonly #feeds = new Map<string, Feed>();
+  /** Those that were in trouble when they were let go: until they take something again, nobody knows that they are well. */
+  readonly #wereInTrouble = new Set<string>();
 
   constructor({ targetsOf, isErased = () => false, ...shared }: DispatcherOptions) {
     this.#isErased = isErased;
@@ -76,6 +78,8 @@ export class Dispatcher {
   async remove(name: string, signal: AbortSignal, { forget = false, loaded }: Removal = {}): Promise<void> {
     const feed = this.#feeds.get(name);
     if (feed === undefined) return;
+    if (this.isWell(name)) this.#wereInTrouble.delete(name);
+    else if (!forget) this.#wereInTrouble.add(name);
     await feed.stop(signal, loaded);
     this.#feeds.delete(name);
     this.#options.journal.releaseCursor(name, forget);
@@ -86,6 +90,13 @@ export class Dispatcher {
     let least = Infinity;
     for (const feed of this.#feeds.values()) least = Math.min(least, feed.cursor);
     return least;
+  }
+
+  /** Whether a sink takes what it is sent. One that is only tried again after it has failed does not yet. */
+  isWell(name: string): boolean {
+    const status = this.#feeds.get(name)?.status();
+    if (status?.mode !== 'running' || status.lastError !== null) return false;
+    return status.delivered > 0 || !this.#wereInTrouble.has(name);
   }
 
   status(): readonly FeedStatus[] {
