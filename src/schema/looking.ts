@@ -3,8 +3,8 @@ import type { Event } from '../core/event.ts';
 import type { SchemaMemory, TypeMemory } from './memory.ts';
 
 /** Share of the time that may go into looking at events, and how much of it at once, milliseconds. */
-const SHARE = 0.01;
-const BURST = 5;
+const SHARE = 0.005;
+const BURST = 2;
 /** So many events of each type are looked at in each second beyond that; of large ones the beginning. */
 const ALWAYS = 8;
 const ALWAYS_BYTES = 64 * 1024;
