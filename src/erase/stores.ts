@@ -122,6 +122,15 @@ function databases({ plan }: ErasingParts): ErasableStore[] {
   return Object.values(plan.value.config.sinks).flatMap(({ description }) => description.erases?.() ?? []);
 }
 
+/** The sinks that have what they were sent where no erasure looks: brokers, endpoints, modules that name no folder. */
+export function sinksBeyond({ sinks }: Pick<DescribedConfig, 'sinks'>): readonly string[] {
+  return Object.entries(sinks).flatMap(([name, { description }]) => {
+    const { archive, erases, folders = [] } = description;
+    const isInStore = archive !== undefined && isStoreUrl(archive);
+    return erases !== undefined || isInStore || folders.some(({ erase }) => erase) ? [] : [name];
+  });
+}
+
 /** The absolute path of a folder, or the URL of a store: the same for the same place. */
 function placeOf(path: string): string {
   return isStoreUrl(path) ? urlOf(path) : resolve(path);

@@ -129,6 +129,38 @@ test('an id that nobody has gets a receipt of nothing, which does not hold it', 
   });
 });
 
+test('it says when it has found nothing', async () => {
+  const { config } = await configured();
+  const { stderr } = await run(eraseCommand, ['customer-17', '--now', '--config', config]);
+  expect(stderr).toMatch(/nothing was found.*--client-user/);
+});
+
+test('sinks that have events where no erasure looks are named', async () => {
+  const folder = await temporaryFolder();
+  const own = `export const parseOptions = (options) => options;
+    export const createSink = () => { throw new Error('an erasure opens no sink'); };`;
+  writeFileSync(join(folder, 'silent.mjs'), own);
+  const folders = "[{ path, option: 'path', erase: true }]";
+  writeFileSync(
+    join(folder, 'says.mjs'),
+    `${own} export const describe = ({ path }) => ({ folders: ${folders} });`,
+  );
+  const config = writeConfig(folder, {
+    erasure: { path: join(folder, 'erasure') },
+    sinks: {
+      archive: { type: 'files', path: join(folder, 'archive') },
+      says: { type: './says.mjs', path: join(folder, 'says') },
+      silent: { type: './silent.mjs', path: join(folder, 'silent') },
+      services: { type: 'http', url: 'https://example.com/hooks', sign: 'original' },
+    },
+  });
+  const { stderr } = await run(eraseCommand, [userId(1), '--now', '--config', config]);
+  expect(/^not reached: what (.*) had been sent/m.exec(stderr)?.[1]).toBe('silent, services');
+  expect((await run(eraseCommand, ['--run', '--config', config])).stderr).not.toContain('not reached');
+  const { stdout } = await run(eraseCommand, [userId(2), '--now', '--json', '--config', config]);
+  expect(JSON.parse(stdout)).toMatchObject({ not_reached: ['silent', 'services'] });
+});
+
 test.each([
   [[], 'name a user'],
   [['--list', '--run'], 'name one of'],

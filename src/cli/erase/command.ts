@@ -2,6 +2,7 @@ import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
 import type { ErasureResult, Erasures, Subject } from '../../core/erasure.ts';
 import { EXIT } from '../../core/errors.ts';
+import { sinksBeyond } from '../../erase/stores.ts';
 import { withErasures } from './erasures.ts';
 import { eraseVerifyCommand } from './verify.ts';
 import { asOwner } from '../as-owner.ts';
@@ -25,7 +26,7 @@ reconcile --fill have written with this config (listed in outputs.jsonl in erasu
 due erasures itself. After the erasure --cancel only accepts new events of the user again. The receipt lists files, counts and
 hashes, without the id. Its not_searched lists databases, Parquet, file archives (.zip, .tgz), targets of symbolic links, and
 tables with rows that do not say whose they are (insurance, parsing jobs and their results of earlier versions): recreate those. List other folders
-to search in erasure.folders.
+to search in erasure.folders. What brokers, endpoints and sink modules that name no folder were sent is theirs to erase: the command names these sinks.
 
 A user id removes that user's events with all they contain; --client-user selects by the team's own id instead. Events of
 another user stay. Events that name no user are removed when they contain the id: a UUID anywhere, in any case, escaped, in
@@ -62,7 +63,7 @@ export function eraseCommand(io: Io): Command {
     .option('--run', 'run the erasures that are due')
     .option('--service', 'also ask the service to delete the user (with --cancel: to undo it)')
     .addOption(configOption())
-    .option('--json', 'print JSON: requests, receipts');
+    .option('--json', 'print JSON: requests; receipts, what is left, sinks not reached');
   return serviceOptions(command)
     .addCommand(eraseVerifyCommand(io))
     .addHelpText('after', HELP)
@@ -77,7 +78,8 @@ export function eraseCommand(io: Io): Command {
         if (options.list === true) return list(io, erasures, options);
         const act = options.cancel === true ? cancel : ask;
         for (const subject of subjects) await act(io, erasures, subject, options);
-        if (options.now === true || options.run === true) showResult(io, await erasures.run(), options);
+        if (options.now === true || options.run === true)
+          showResult(io, await erasures.run(), sinksBeyond(loaded.config), options);
       });
     });
 }
@@ -143,19 +145,28 @@ async function list(io: Io, erasures: Erasures, options: Options): Promise<void>
   printTable(io, ['ERASED', 'BY', 'HASH'], hashes);
 }
 
-function showResult(io: Io, result: ErasureResult, options: Options): void {
+function showResult(io: Io, result: ErasureResult, beyond: readonly string[], options: Options): void {
   const { receipts, left, files_searched: files, bytes_searched: bytes } = result;
   for (const { store, item, requests, reason } of left)
     note(io, `not ${requests.length === 0 ? 'searched' : 'erased'}: ${store} ${item}: ${reason}`);
-  if (options.json === true) print(io, JSON.stringify(result));
+  if (options.json === true) print(io, JSON.stringify({ ...result, not_reached: beyond }));
   else {
-    for (const { receipt, records_removed: records, items } of receipts)
+    for (const { receipt, records_removed: records, items, by } of receipts) {
       print(io, `receipt ${receipt}: ${records} records removed from ${items.length} files and tables`);
+      if (records === 0) note(io, NOTHING[by]);
+    }
+    if (receipts.length > 0 && beyond.length > 0)
+      note(io, `not reached: what ${beyond.join(', ')} had been sent by then; erase it there`);
     if (receipts.length === 0 && left.length === 0) note(io, 'nothing is due');
     else note(io, `searched ${files} files, ${bytes} bytes`);
   }
   if (left.length > 0) io.setExit(EXIT.partial);
 }
+
+const NOTHING = {
+  user: "nothing was found by this user id; the team's own ids need --client-user",
+  client_user: 'nothing was found by this client user id',
+} as const;
 
 async function askService(
   io: Io,
