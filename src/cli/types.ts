@@ -1,5 +1,6 @@
 import { Argument, Command } from 'commander';
 import { messageOf } from '../core/errors.ts';
+import { installCommand } from '../lib/installed.ts';
 import { jsonSchemaOf, type JsonSchema } from '../schema/json-schema.ts';
 import { takeName } from '../warehouse/learned/infer/names.ts';
 import { note, usageError, type Io } from './io.ts';
@@ -70,7 +71,7 @@ async function codeOf(
 ): Promise<string> {
   const { InputData, JSONSchemaInput, quicktype } = await import('quicktype-core').catch((error: unknown) => {
     throw usageError(
-      `quicktype-core is not installed beside millrace: npm install quicktype-core (${messageOf(error)})`,
+      `quicktype-core is not installed beside millrace: ${installCommand('quicktype-core')} (${messageOf(error)})`,
       { cause: error },
     );
   });

@@ -2,6 +2,7 @@ import { open, rm } from 'node:fs/promises';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { getOrMake } from '../lib/get-or-make.ts';
+import { installCommand } from '../lib/installed.ts';
 import { columnsOf, type TableDefinition } from '../warehouse/definition.ts';
 import { literal } from '../warehouse/sql/dialects/dialect.ts';
 import { duckdb } from '../warehouse/sql/dialects/duckdb.ts';
@@ -10,7 +11,7 @@ import { ParquetRows } from './parquet-rows.ts';
 
 /** Where the database is; null for one in memory. */
 const OWN_FILE = 'SELECT path FROM duckdb_databases() WHERE database_name = current_database()';
-const INSTALL = 'npm install @duckdb/node-api';
+const PACKAGE = '@duckdb/node-api';
 
 /** A DuckDB file. It is this process's alone for as long as it is open: DuckDB sees to that. */
 export class DuckDBDatabase implements Database {
@@ -30,9 +31,13 @@ export class DuckDBDatabase implements Database {
   /** @throws MillraceError usage where DuckDB is not installed; database_in_use, database_refused */
   static async open(file: string): Promise<DuckDBDatabase> {
     const { DuckDBInstance } = await import('@duckdb/node-api').catch((error: unknown) => {
-      throw new MillraceError('usage', `DuckDB is not installed beside millrace: ${INSTALL}`, {
-        cause: error,
-      });
+      throw new MillraceError(
+        'usage',
+        `DuckDB is not installed beside millrace: ${installCommand(PACKAGE)}`,
+        {
+          cause: error,
+        },
+      );
     });
     try {
       const instance = await DuckDBInstance.create(file);

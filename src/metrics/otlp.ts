@@ -1,4 +1,5 @@
 import type { Tracing } from '../core/tracing.ts';
+import { installCommand } from '../lib/installed.ts';
 import { Exporter, type Warn } from './exporter.ts';
 import { NotedSpans } from './noted-spans.ts';
 import { registeredSpans } from './registered-spans.ts';
@@ -19,8 +20,11 @@ const PROTOCOL = 'http/protobuf';
 /** That of the standard, as is the room of a queue: spans that wait. */
 const SAMPLER = 'parentbased_always_on';
 const ROOM = 2048;
-const INSTALL =
-  'npm install @opentelemetry/sdk-trace-base@^2.12.1 @opentelemetry/resources@^2.12.1 @opentelemetry/exporter-trace-otlp-proto@^0.223.1';
+const PACKAGES = [
+  '@opentelemetry/sdk-trace-base@^2.12.1',
+  '@opentelemetry/resources@^2.12.1',
+  '@opentelemetry/exporter-trace-otlp-proto@^0.223.1',
+];
 const NONE: Traces = { tracing: null, stop: () => Promise.resolve() };
 
 /**
@@ -41,7 +45,7 @@ export function openTraces(warn: Warn, env = process.env): Traces {
   }
   const onUnable = (error: string): void =>
     warn(
-      { error, install: INSTALL },
+      { error, install: installCommand(...PACKAGES) },
       `no traces are exported: ${endpoint} needs packages that are not installed beside millrace`,
     );
   const exporter = new Exporter({ env, room: roomOf(env), warn, onUnable });

@@ -28,6 +28,7 @@ async function install(
 ): Promise<string> {
   const modules = join(to, 'node_modules');
   await mkdir(modules, { recursive: true });
+  await writeFile(join(to, 'package.json'), '{"dependencies":{"millrace":"*"}}');
   await run('tar', ['-xzf', tarball, '-C', modules]);
   await rename(join(modules, 'package'), join(modules, 'millrace'));
   for (const name of dependencies) {
@@ -156,6 +157,21 @@ test.skipIf(lack !== null)(
       code: 2,
       stderr: expect.stringContaining('npm install @google-cloud/bigquery'),
     });
+
+    // As `npm install --global` leaves it: a folder of modules, and no package that they are for.
+    const forAll = join(cwd, 'lib');
+    await cp(filesOnly, forAll, { recursive: true });
+    await rm(join(forAll, 'package.json'));
+    for (const [target, lacking] of [
+      ['duckdb:none.db', '@duckdb/node-api'],
+      [`postgres://nobody@127.0.0.1:9/none`, '--omit=optional pg@'],
+    ] as const)
+      expect(
+        await millraceProcess(['load', cwd, '--to', target], { program: programIn(forAll), cwd }),
+      ).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining(`npm install --global ${lacking}`),
+      });
   },
 );
 

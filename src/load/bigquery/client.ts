@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { BigQuery, BigQueryOptions, Job } from '@google-cloud/bigquery';
 import { MillraceError } from '../../core/errors.ts';
+import { installCommand } from '../../lib/installed.ts';
 import { isMissing, isPassing, isThere, JobError, toMillraceError } from './failure.ts';
 
-const INSTALL = 'npm install @google-cloud/bigquery';
+const PACKAGE = '@google-cloud/bigquery';
 
 export interface Place {
   readonly project: string;
@@ -55,7 +56,7 @@ export class BigQueryClient {
     const { BigQuery } = await import('@google-cloud/bigquery').catch((error: unknown) => {
       throw new MillraceError(
         'usage',
-        `the client of BigQuery is not installed beside millrace: ${INSTALL}`,
+        `the client of BigQuery is not installed beside millrace: ${installCommand(PACKAGE)}`,
         {
           cause: error,
         },
