@@ -1,6 +1,8 @@
+import { Worker } from 'node:worker_threads';
 import { expect, onTestFinished, test } from 'vitest';
 import { Exporter } from '../../src/metrics/exporter.ts';
 import type { SpanNote } from '../../src/metrics/span-note.ts';
+import { freePort } from '../support/free-port.ts';
 import { until } from '../support/until.ts';
 
 const NOTE: SpanNote = {
@@ -87,3 +89,27 @@ test.each([
     ]);
   },
 );
+
+test('the thread outlives the stop of what it exports with, also when the collector takes no span by then', async () => {
+  const endpoint = `http://127.0.0.1:${await freePort()}`;
+  const program = new URL('../../src/metrics/exporter-thread.ts', import.meta.url);
+  const worker = new Worker(program, {
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_TIMEOUT: '50' },
+  });
+  onTestFinished(async () => void (await worker.terminate()));
+  const reports: unknown[] = [];
+  worker.on('message', (report) => reports.push(report));
+  worker.on('error', (error) => reports.push(error));
+  const stops = (): number => reports.filter((report) => report === 'stopped').length;
+  worker.postMessage([NOTE], []);
+  for (const times of [1, 2]) {
+    worker.postMessage('stop', []);
+    await until('the thread to have stopped', () => stops() === times || reports.find(isError));
+  }
+  expect(reports.filter(isError)).toEqual([]);
+  expect(reports).toContainEqual({ settled: 1 });
+});
+
+function isError(value: unknown): boolean {
+  return value instanceof Error;
+}
