@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { registerHooks, type ResolveHookSync } from 'node:module';
 import { isAbsolute, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { MillraceError, messageOf } from '../core/errors.ts';
@@ -52,14 +53,27 @@ export async function loadSinkModule(type: string, baseFolder: string): Promise<
   const file = resolve(baseFolder, type);
   if (!existsSync(file)) throw invalid(`${file} does not exist`);
   const own = new OwnModule(file);
+  const hooks = registerHooks({ resolve: resolveOwnExports });
   let exported: unknown;
   try {
     exported = await onBehalfOf(own, () => import(pathToFileURL(file).href));
   } catch (error) {
     throw invalid(`${file} cannot be loaded: ${messageOf(error)}`, error);
+  } finally {
+    hooks.deregister();
   }
   return own.guarded(asSinkModule(exported, file));
 }
+
+/** `millrace/sink` and the like are those of the millrace that runs, where the module's folder has none installed. */
+const resolveOwnExports: ResolveHookSync = (specifier, context, next) => {
+  try {
+    return next(specifier, context);
+  } catch (error) {
+    if (!specifier.startsWith('millrace/')) throw error;
+    return next(specifier, { ...context, parentURL: import.meta.url });
+  }
+};
 
 function asSinkModule(exported: unknown, file: string): SinkModule {
   if (isSinkModule(exported)) return exported;

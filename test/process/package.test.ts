@@ -175,6 +175,39 @@ test.skipIf(lack !== null)(
   },
 );
 
+test.skipIf(lack !== null)(
+  `a sink of a user's own can use the package's exports where only the running millrace has them${skipped(lack)}`,
+  async () => {
+    const cwd = await temporaryFolder();
+    await writeFile(
+      join(cwd, 'own.ts'),
+      `import { DELIVERED, parseBytes, type Delivery } from 'millrace/sink';
+       export const parseOptions = ({ most }: { most: string }) => ({ most: parseBytes(most) });
+       export const createSink = ({ most }: { most: number }) => ({
+         limits: { batchCount: 1, batchBytes: most, eventBytes: most, inFlight: 1, order: 'none', batchBy: 'mixed' },
+         open: async () => {},
+         send: async (batch: readonly Delivery[]) => batch.map(() => DELIVERED),
+         close: async () => {},
+       });`,
+    );
+    const own = writeConfig(cwd, {
+      sinks: { own: { type: './own.ts', most: '1MiB' } },
+      routes: [{ match: '*', to: ['own'] }],
+    });
+    const program = programIn(filesOnly);
+    const receiver = await ReceiverProcess.start(own, { program, cwd });
+    expect((await postSigned(receiver.url)).status).toBe(202);
+    await receiver.drained();
+    expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+    // Any other package is as little there as before.
+    await writeFile(join(cwd, 'own.ts'), `import 'millrace-not/sink'; import 'millrace/not-exported';`);
+    expect(await millraceProcess(['check', '--config', own], { program, cwd })).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/own\.ts cannot be loaded: Cannot find package 'millrace-not'/),
+    });
+  },
+);
+
 function command(...names: string[]): string {
   return `npm install --omit=optional ${names.map((name) => `${name}@${versions[name]}`).join(' ')}`;
 }
