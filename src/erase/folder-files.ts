@@ -6,7 +6,13 @@ import { OPEN_FOLDER } from '../core/archive.ts';
 import { leftBy, Owners } from '../core/erasure.ts';
 import { errorCode, syncFolder } from '../lib/durable.ts';
 import { kindOf, mayNameNobody, type FileKind, hasOwnerless, NOBODY, OWNERLESS } from './file-kinds.ts';
-import { exists, isAbandoned, isBeingWritten, type FolderJob as Job } from './folder-job.ts';
+import {
+  exists,
+  isAbandoned,
+  isBeingWritten,
+  isLeftByBackfill,
+  type FolderJob as Job,
+} from './folder-job.ts';
 import { NotSearched } from './not-searched.ts';
 import { rewritePlan } from './plan-file.ts';
 import { commitRewrite, eventRewrite, rewriteLines, type Rewrite, temporaryPath } from './rewrite-lines.ts';
@@ -70,7 +76,7 @@ export class FolderFiles {
     if (mayNameNobody(file) && (await hasOwnerless(DISK, path)))
       this.leave(job, prefix + file, NOBODY, OWNERLESS);
     if (!found) return;
-    if (await isBeingWritten(path)) return this.lookAt(job, file);
+    if (await isBeingWritten(job, file)) return this.lookAt(job, file);
     run.onStep('found');
     const written = { place: DISK, file: path, temporary: temporaryPath(path), like: await stat(path) };
     const rewrite = await rewriteLines(written, owners, search, run.signal);
@@ -113,6 +119,7 @@ export class FolderFiles {
     const { requests, bytes } = await requestsInOther(DISK, join(root, file), run.subjects);
     run.searched(bytes);
     if (requests.length === 0) return;
+    if (await isLeftByBackfill(job, file)) return unlink(join(root, file));
     this.leave(job, prefix + file, requests, 'this kind of file cannot be rewritten');
   }
 

@@ -63,7 +63,7 @@ export class FolderStore implements ErasableStore {
     const own = await this.#take(root, run);
     if (own === 'in use') return;
     try {
-      await this.#erase(root, run);
+      await this.#erase(root, run, own !== null);
     } finally {
       own?.release();
     }
@@ -81,7 +81,7 @@ export class FolderStore implements ErasableStore {
     }
   }
 
-  async #erase(root: string, run: ErasureRun): Promise<void> {
+  async #erase(root: string, run: ErasureRun, held: boolean): Promise<void> {
     const { settle, fields, exclude } = this.#options;
     const search = new IdSearch(run.subjects);
     await settle?.(async (file) => (await searchFile(DISK, file, search, run.signal)).found);
@@ -92,7 +92,7 @@ export class FolderStore implements ErasableStore {
     // What a writer has finished between the list and the look has another name by then.
     for (let pass = 1; ; pass += 1) {
       const vanished: string[] = [];
-      await this.#pass({ root, run, search, owners, vanished }, apart, seen);
+      await this.#pass({ root, run, search, owners, vanished, held }, apart, seen);
       if (vanished.length === 0) return;
       if (pass < PASSES) continue;
       const reason = 'files come and go faster than they can be searched';

@@ -121,6 +121,20 @@ test('rows that are being written are left, and taken out once their writer is g
   expect(readFileSync(path, 'utf8')).toBe(row(2));
 });
 
+test('what a backfill had not finished when it was killed holds up nothing', async () => {
+  const state = JSON.stringify({ plan: { users: [1, 2].map(userId) } });
+  const root = await tables({
+    'meals.ndjson.part': row(1) + row(2),
+    '_backfill.ndjson.tmp': row(1),
+    '_backfill/state.json': state,
+    '_backfill/state.json.tmp': state.slice(0, -10),
+    '_backfill/run/0/0/meals.ndjson.part': row(1),
+  });
+  expect(await erase(root, userId(1))).toMatchObject({ left: [], receipts: [expect.anything()] });
+  expect(find([root], [userId(1)])).toEqual([]);
+  expect(readFileSync(join(root, 'tables/meals.ndjson.part'), 'utf8')).toBe(row(2));
+});
+
 test('what cannot be rewritten is named, and the request waits; what cannot be searched is on the receipt', async () => {
   const root = await tables({
     'notes.csv': `id,note\n${userId(1)},x\n`,
