@@ -39,6 +39,8 @@ interface State {
   readonly run: string;
   /** Whether the run began with `trigger`, which one that resumes it does not say again. */
   readonly triggers: boolean;
+  /** Whether rows that are in the files count for nothing; a state of an earlier version does not say. */
+  readonly replaces?: boolean;
   readonly triggered: Readonly<Record<string, Triggered>>;
   /** By `user provider`. */
   readonly without: Readonly<Record<string, Without>>;
@@ -56,6 +58,7 @@ interface Begin {
   readonly resume: boolean;
   readonly loadedAt: string;
   readonly triggers: boolean;
+  readonly replaces?: boolean;
 }
 
 /** The state as a version wrote it that knew failed pulls only. */
@@ -89,14 +92,14 @@ export class Checkpoint {
    * @param output a folder that nobody else writes meanwhile
    * @param resume continue what is there; else there must be nothing that is not written
    * @param loadedAt of a run that begins
-   * @param triggers whether the service is to pull first; a run that was begun so is resumed so
+   * @param triggers whether the service is to pull first; a run that was begun so is resumed so, as with `replaces`
    * @throws MillraceError usage when the folder belongs to another plan, to an unfinished run and `resume` is false, or to
    *   one that began without `triggers`: what it has fetched is from before the pull
    */
   static async open(
     output: string,
     plan: BackfillPlan,
-    { resume, loadedAt, triggers }: Begin,
+    { resume, loadedAt, triggers, replaces = false }: Begin,
   ): Promise<Checkpoint> {
     const folder = join(output, FOLDER);
     try {
@@ -117,7 +120,10 @@ export class Checkpoint {
       await mkdir(checkpoint.runFolder, { recursive: true });
       // An earlier version noted no more than what it had triggered.
       const began = state.triggers || Object.keys(state.triggered).length > 0;
-      await checkpoint.#change({ triggers: triggers || began });
+      await checkpoint.#change({
+        triggers: triggers || began,
+        replaces: replaces || state.replaces === true,
+      });
       return checkpoint;
     } catch (error) {
       throw folderError(folder, error);

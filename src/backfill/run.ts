@@ -20,8 +20,8 @@ export interface BackfillOptions {
   /** Folder of the tables, which nobody else writes meanwhile. */
   readonly output: string;
   readonly resume: boolean;
-  /** Whether rows that are in the files stay where less is fetched now. Default: true. */
-  readonly keep?: boolean;
+  /** Whether rows that are in the files go also where less is fetched now. Default: false. */
+  readonly replaces?: boolean;
   /** `_loaded_at` of every row, milliseconds since the epoch. Default: when the run begins. */
   readonly loadedAt?: number | undefined;
   /** Trigger the bulk pull and follow it first. */
@@ -78,8 +78,8 @@ export async function runBackfill(options: BackfillOptions): Promise<BackfillSum
   if (options.trigger && plan.providers.length === 0)
     throw new MillraceError('usage', '--trigger needs --provider');
   const loadedAt = new Date(options.loadedAt ?? clock.now()).toISOString();
-  const { resume, trigger: triggers } = options;
-  const checkpoint = await Checkpoint.open(output, plan, { resume, loadedAt, triggers });
+  const { resume, trigger: triggers, replaces = false } = options;
+  const checkpoint = await Checkpoint.open(output, plan, { resume, loadedAt, triggers, replaces });
   let results: ReadonlyMap<number, Result>;
   try {
     if (checkpoint.state.triggers && !checkpoint.state.followed)
@@ -91,7 +91,8 @@ export async function runBackfill(options: BackfillOptions): Promise<BackfillSum
     throw new MillraceError('service_lost', `${error.message}; --resume continues`, { cause: error });
   }
   onProgress({ phase: 'write' });
-  const kept = options.keep === false ? new Map() : await keepRows(output, plan, checkpoint, results);
+  const kept =
+    checkpoint.state.replaces === true ? new Map() : await keepRows(output, plan, checkpoint, results);
   const { outcomes, files } = await assemble(output, plan, checkpoint, { results, kept });
   const toTrigger = checkpoint.withoutPull.length;
   const summary = { ...summarise(plan, results, outcomes, files), to_trigger: toTrigger };

@@ -63,13 +63,25 @@ test('a run again keeps the rows of those whom the service does not give now, an
   expect([ended.code, rows()]).toEqual([0, allOf(service, service.users.slice(1))]);
 });
 
-test('--replace keeps nothing', async () => {
+test.each([
+  ['in one go', false],
+  ['resumed', true],
+])('--replace keeps nothing, %s', async (how, isResumed) => {
   const { service, run, rows } = await backfilled(2);
   await run(...ALL);
   const [first = '', second = ''] = service.users;
+  if (isResumed) {
+    service.instead = (_, user) => (user === second ? 401 : null);
+    expect((await run(...ALL, '--replace')).code).toBe(1);
+  }
   service.instead = (_, user) => (user === second ? 404 : null);
-  const ended = await run(...ALL, '--replace');
-  expect([ended.code, lastLine(ended)['kept_users'], rows()]).toEqual([3, [], allOf(service, [first])]);
+  const ended = await run(...(isResumed ? ['--resume'] : [...ALL, '--replace']));
+  expect([how, ended.code, lastLine(ended)['kept_users'], rows()]).toEqual([
+    how,
+    3,
+    [],
+    allOf(service, [first]),
+  ]);
 });
 
 test('the rows of each provider are kept, or those of all when all are asked for now', async () => {

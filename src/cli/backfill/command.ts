@@ -151,7 +151,7 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
         plan,
         output: folder,
         resume: resume === true,
-        keep: options.replace !== true,
+        replaces: options.replace === true,
         pollMs: options.poll,
         patienceMs: options.patience,
         signal: io.signal,
