@@ -4,6 +4,7 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import { getOrMake } from '../lib/get-or-make.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { ServiceError } from '../service/errors.ts';
+import type { Retry } from '../service/options.ts';
 import { assemble } from './assemble.ts';
 import { Checkpoint } from './checkpoint.ts';
 import { connectionKey } from './connections.ts';
@@ -34,6 +35,8 @@ export interface BackfillOptions {
   readonly signal: AbortSignal;
   readonly clock?: Clock;
   readonly onProgress?: (progress: BackfillProgress) => void;
+  /** Told before each pause of a task that is done again. */
+  readonly onRetry?: (retry: Retry) => void;
   /** Told when the files are complete, before what `resume` continues from goes. */
   readonly onWritten?: (summary: BackfillSummary) => Promise<void>;
 }
@@ -134,7 +137,8 @@ async function pullAll(
     if (without !== undefined) return without;
     const given = { _loaded_at: checkpoint.state.loadedAt };
     try {
-      return await withTries(() => pullMeals(service, task, folder, signal, { given }), clock, signal);
+      const pull = () => pullMeals(service, task, folder, signal, { given });
+      return await withTries(pull, clock, signal, options.onRetry);
     } catch (error) {
       // A user whose answer cannot be had is an outcome; a service that refuses us altogether is an error, and so is our own disk.
       if (signal.aborted || !(error instanceof ServiceError)) throw error;

@@ -2,6 +2,7 @@ import type { CommanderError } from 'commander';
 import { CATALOGUE, EXIT, MillraceError, messageOf } from '../core/errors.ts';
 import { StorageError, WHAT_TO_DO } from '../core/storage.ts';
 import { errorCode, isSystemError, NotFollowed } from '../lib/durable.ts';
+import { formatAbout } from '../lib/units.ts';
 import { visible, visibleLines } from '../lib/visible.ts';
 import { ServiceError } from '../service/errors.ts';
 import { hasColours, styled } from './colour.ts';
@@ -21,7 +22,7 @@ export function writeFailure(io: Io, thrown: unknown, isJson: boolean): void {
     : (outsideCause(thrown) ?? thrown);
   if (isJson) return void io.stderr.write(`${visible(JSON.stringify({ error: documentOf(error) }))}\n`);
   const name = styled('red', 'millrace:', hasColours(io.stderr, io.env));
-  io.stderr.write(`${name} ${visibleLines(messageOf(error))}\n`);
+  io.stderr.write(`${name} ${visibleLines(detailOf(error))}\n`);
   const isExpected = error instanceof MillraceError || error instanceof ServiceError;
   if (!isExpected && error instanceof Error) io.stderr.write(visibleLines(`${error.stack ?? ''}\n`));
 }
@@ -38,12 +39,18 @@ export function writeUsageFailure(io: Io, { code, message }: CommanderError): vo
   writeFailure(io, new MillraceError('usage', detail.replace(/^error: /, '')), true);
 }
 
+/** A longer pause than is waited for is the caller's to make. */
+function detailOf(error: unknown): string {
+  const pauseMs = error instanceof ServiceError ? (error.retryAfterMs ?? 0) : 0;
+  return `${messageOf(error)}${pauseMs > 0 ? `; it asks for a pause of ${formatAbout(pauseMs)}` : ''}`;
+}
+
 function documentOf(error: unknown): object {
   if (error instanceof MillraceError) {
     const { code, detail, exit, retryable } = error;
     return { code, title: CATALOGUE[code].title, detail, exit, retryable };
   }
-  const detail = messageOf(error);
+  const detail = detailOf(error);
   const exit = EXIT.failed;
   if (error instanceof ServiceError) {
     const { code, retryable } = error;

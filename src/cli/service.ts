@@ -4,6 +4,8 @@ import type { Config } from '../config/config.ts';
 import { parseDocument } from '../config/parse.ts';
 import { ServiceClient } from '../service/client.ts';
 import type { PathName } from '../service/paths.ts';
+import type { Retry } from '../service/options.ts';
+import { formatAbout } from '../lib/units.ts';
 import { note, usageError, type Io } from './io.ts';
 import { configIfAny, type CommonFlags } from './config-options.ts';
 import { collect, readAs, textOf } from './options.ts';
@@ -95,7 +97,23 @@ function openService(io: Io, flags: ServiceFlags, bearer: Bearer): ServiceClient
     rateLimit: flags.maxRate === undefined ? null : { perSecond: flags.maxRate },
     signal: io.signal,
     onWarning: (message) => note(io, `warning: ${message}`),
+    onRetry: retryNotes(io),
   });
+}
+
+/** Milliseconds of a pause that is told, and between two that are. */
+const TOLD = 1000;
+const BETWEEN = 10_000;
+
+/** Says what a command waits for, now and then: a service that is silent, or wants to be left alone. */
+export function retryNotes(io: Io): (retry: Retry) => void {
+  let last = -Infinity;
+  return ({ code, delayMs, reason }) => {
+    const now = performance.now();
+    if ((delayMs < TOLD && code !== 'timed_out') || now - last < BETWEEN) return;
+    last = now;
+    note(io, `${reason}; again in ${formatAbout(delayMs)}`);
+  };
 }
 
 /** @throws MillraceError usage */

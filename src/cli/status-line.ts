@@ -1,4 +1,4 @@
-import { formatDuration } from '../lib/units.ts';
+import { formatAbout } from '../lib/units.ts';
 import { visible } from '../lib/visible.ts';
 import { note, type Io } from './io.ts';
 
@@ -54,7 +54,7 @@ export class StatusLine {
     if (!(seconds > 0) || !(parts > 0)) return '';
     const rate = (amount - this.#first.amount) / seconds;
     const left =
-      total === null || done >= total ? '' : `, ${formatDuration(rounded((total - done) / parts))} left`;
+      total === null || done >= total ? '' : `, ${formatAbout(((total - done) / parts) * 1000)} left`;
     return `, ${rate < 10 ? rate.toFixed(1) : Math.round(rate)}/s${left}`;
   }
 
@@ -79,9 +79,4 @@ export class StatusLine {
       if (noted === most + 1) this.note('and more of that kind, not named here');
     };
   }
-}
-
-/** Milliseconds of so many seconds; what takes minutes is not told to the second. */
-function rounded(seconds: number): number {
-  return seconds < 120 ? Math.ceil(seconds) * 1000 : Math.ceil(seconds / 60) * 60_000;
 }

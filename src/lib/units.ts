@@ -46,6 +46,12 @@ export function formatDuration(ms: number): string {
   return format(ms, ['d', 'h', 'm', 's'], MILLISECONDS, 'ms');
 }
 
+/** What is still to come, such as `90s` or `50m`: what takes minutes is not told to the second. */
+export function formatAbout(ms: number): string {
+  const unit = ms < 120_000 ? 1000 : 60_000;
+  return formatDuration(Math.ceil(ms / unit) * unit);
+}
+
 /** @throws RangeError unless the value is `number` or `number unit`, not negative, and a safe integer once scaled */
 function scale(
   value: string | number,

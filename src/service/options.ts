@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from '../core/clock.ts';
-import { ServiceInputError } from './errors.ts';
+import { ServiceInputError, type ServiceErrorCode } from './errors.ts';
 import { resolvePaths, type Paths } from './paths.ts';
 import type { Retries } from './retry.ts';
 import type { RateLimit } from './request-pace.ts';
@@ -52,6 +52,7 @@ export interface Retry {
   /** The attempt that failed, from 1. */
   readonly attempt: number;
   readonly delayMs: number;
+  readonly code: ServiceErrorCode;
   readonly reason: string;
 }
 

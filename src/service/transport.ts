@@ -128,7 +128,7 @@ export class Transport {
           this.#pace.pause(error.retryAfterMs);
         }
         if (delayMs === null) throw error;
-        onRetry?.({ operation, attempt, delayMs, reason: error.message });
+        onRetry?.({ operation, attempt, delayMs, code: error.code, reason: error.message });
         await wait(clock, delayMs, signal);
       }
     }

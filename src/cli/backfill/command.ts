@@ -17,7 +17,7 @@ import { collect, loadedAtOption, number, option, workOption, wholeNumber } from
 import { noteOutput } from '../note-output.ts';
 import { makeInPlace, textPut, type OutputPlace } from '../output-place.ts';
 import { storageOf } from '../places.ts';
-import { serviceOptions, withService } from '../service.ts';
+import { retryNotes, serviceOptions, withService } from '../service.ts';
 import { erasedUsers, isOfAll, planOf, showPlan, type BackfillFlags } from './plan.ts';
 import { backfillProgress, backfillReport, newsOf } from './progress.ts';
 import { summariseShards } from './shards.ts';
@@ -162,7 +162,8 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
       };
       if (plan.triggerOnly === true) return runTrigger({ ...shared, clock: systemClock });
       const { loadedAt, concurrency, trigger = false } = options;
-      return runBackfill({ ...shared, loadedAt, trigger, concurrency, onWritten });
+      const onRetry = retryNotes(io);
+      return runBackfill({ ...shared, loadedAt, trigger, concurrency, onWritten, onRetry });
     });
     await report?.end({ state: 'done' });
     if ('pulled' in summary) showPulled(io, summary, out, options.json === true);
