@@ -10,6 +10,8 @@ import type { WorkerArgument } from './workers/protocol.ts';
  * could say why.
  */
 const OLDEST_NODE = 24;
+/** Variables that are set by `.env`, and not by the environment. */
+const fromDotEnv = new Set<string>();
 /** What workers/pool.ts starts this program with, for a process that only receives. */
 const WORKER: WorkerArgument = 'receive-for-parent';
 
@@ -22,21 +24,28 @@ else {
 }
 
 /**
- * What `.env` in the working folder sets, and the environment does not. One that cannot be read is told of: what is missing
- * then, the config says by name, and it would be looked for where it stands.
+ * What `.env` in the working folder sets, and the environment does not; again, as if the process began now.
+ * @throws Error when it cannot be read; then nothing has changed
  */
 async function readDotEnv(): Promise<void> {
   const { readFileSync, statSync } = await import('node:fs');
   const { parseEnv } = await import('node:util');
-  try {
-    if (statSync('.env', { throwIfNoEntry: false })?.isFile() !== true) return;
-    // Some editors write a mark of the byte order in front; it is part of no name.
-    const text = readFileSync('.env', 'utf8').replace(/^\uFEFF/, '');
-    for (const [name, value] of Object.entries(parseEnv(text))) process.env[name] ??= value;
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    process.stderr.write(`millrace: .env cannot be read, and nothing in it is set: ${reason}\n`);
+  const isThere = statSync('.env', { throwIfNoEntry: false })?.isFile() === true;
+  // Some editors write a mark of the byte order in front; it is part of no name.
+  const text = isThere ? readFileSync('.env', 'utf8').replace(/^\uFEFF/, '') : '';
+  for (const name of fromDotEnv) Reflect.deleteProperty(process.env, name);
+  fromDotEnv.clear();
+  for (const [name, value] of Object.entries(parseEnv(text))) {
+    if (process.env[name] !== undefined) continue;
+    process.env[name] = value;
+    fromDotEnv.add(name);
   }
+}
+
+/** One that cannot be read is told of: what is missing then, the config says by name, and it would be looked for where it stands. */
+function sayUnread(error: unknown): void {
+  const reason = error instanceof Error ? error.message : String(error);
+  process.stderr.write(`millrace: .env cannot be read, and nothing in it is set: ${reason}\n`);
 }
 
 /**
@@ -62,7 +71,7 @@ async function main(): Promise<void> {
     // The config is still to be read. By default a reload that is asked for so early would end the process.
     process.on('SIGHUP', () => undefined);
   }
-  await readDotEnv();
+  await readDotEnv().catch(sayUnread);
   const { currentGuest } = await import('./lib/attribution.ts');
   const { lostOutput, wantsJson, writeFailure } = await import('./cli/failure.ts');
   const args = process.argv.slice(2);
@@ -154,6 +163,7 @@ function processIo(
     stderr: process.stderr,
     stdin: process.stdin,
     env: process.env,
+    readEnvAgain: readDotEnv,
     signal: stopping.signal,
     actAsOwnerOf,
     onHangUp: (listener) => void process.on('SIGHUP', listener),

@@ -1,11 +1,11 @@
-import { symlinkSync, writeFileSync } from 'node:fs';
+import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { freePort } from '../support/free-port.ts';
 import { millrace, millraceProcess, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
-import { SECRET } from '../support/signed-events.ts';
+import { postSigned, SECRET } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
 test('commands find the address and the secret by themselves, and a send that was broken off continues', async () => {
@@ -68,6 +68,34 @@ test('a secret that is another, a file that is no fixture and a .env that cannot
   expect(none.stderr).not.toContain('Lind');
   const bare = await millraceProcess(['status'], { cwd: await temporaryFolder() });
   expect(bare.stderr).toContain('millrace init');
+});
+
+test('a reload reads .env again; what the environment sets stays, and one that cannot be read changes nothing', async () => {
+  const cwd = await temporaryFolder();
+  const secrets = [1, 2, 3].map((byte) => `whsec_${Buffer.alloc(24, byte).toString('base64')}`);
+  const [first = '', second = '', fixed = ''] = secrets;
+  const config = writeConfig(cwd, { signing: { secrets: ['${FROM_FILE}', '${FIXED}'] } });
+  const file = join(cwd, '.env');
+  const write = (secret: string): void =>
+    writeFileSync(file, `FROM_FILE=${secret}\nFIXED=${secret}\nMILLRACE_LOG_LEVEL=info\n`);
+  write(first);
+  const receiver = await ReceiverProcess.start(config, { cwd, env: { FIXED: fixed } });
+  const taken = async (): Promise<boolean[]> => {
+    const all = secrets.map(async (secret) => postSigned(receiver.url, undefined, { secret }));
+    return (await Promise.all(all)).map(({ status }) => status < 300);
+  };
+  const reload = async (message: string): Promise<void> => {
+    receiver.signal('SIGHUP');
+    await until('the reload', () => receiver.logLines().some(({ msg }) => String(msg).startsWith(message)));
+  };
+  expect(await taken()).toEqual([true, false, true]);
+  write(second);
+  await reload('reloaded');
+  expect(await taken()).toEqual([false, true, true]);
+  rmSync(file);
+  symlinkSync('.env', file);
+  await reload('reload failed');
+  expect(await taken()).toEqual([false, true, true]);
 });
 
 test('status --wait ends with 1 when events still wait, and says for whom', async () => {

@@ -132,9 +132,10 @@ function uncaught(io: Io, log: Logger): { readonly promise: Promise<null>; reado
 
 const FAILURE_DEADLINE = 1000;
 
-/** Reads the config again. One that cannot be used changes nothing: the log says why, and it rejects. */
+/** Reads the config again, and `.env`. One that cannot be used changes nothing: the log says why, and it rejects. */
 async function reload(app: App, file: string | undefined, io: Io, log: Logger): Promise<void> {
   try {
+    await io.readEnvAgain?.();
     const loaded = await resolveConfig({ file, env: io.env });
     for (const warning of loaded.warnings) log.warn(warning);
     await app.reload(loaded);

@@ -33,7 +33,7 @@ command that was killed is finished by running it again; ids of webhooks and tim
 
 rotate stores a new secret in front of the old one, and both are accepted. rotate --retire removes old ones that no
 delivery has needed for --unused-for, by the counts of the running receiver (\`millrace status\`). Variables are read at the
-start of a receiver only: restart it when told to, then run the command again. Of several replicas, the one that runs here is
+start of a receiver, those of its .env at a reload too: reload or restart it when told to, then run the command again. Of several replicas, the one that runs here is
 asked.
 
 test sends a signed event of type millrace.test, of a made-up user, to the address that the service has, with its secret. It

@@ -43,7 +43,7 @@ export class LocalReceiver {
     if (this.#store.variable !== null)
       return {
         state: 'stale',
-        reason: `it reads variables at its start only: restart it with ${this.#store.name}`,
+        reason: `it has not read ${this.#store.name}: reload it (kill -HUP) if it runs beside that file and reads it as its .env, else restart it with it`,
       };
     if (!mayReload) return { state: 'stale', reason: 'it has not read its config again (kill -HUP)' };
     try {
