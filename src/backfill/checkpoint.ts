@@ -70,7 +70,8 @@ const BEGAN_WITHOUT =
   'the run in --out began without --trigger, and what it has fetched would not be fetched again after the pull; ' +
   'leave out --trigger to resume it, or use another --out';
 
-const FOLDER = '_backfill';
+/** In the output folder. */
+export const FOLDER = '_backfill';
 const STATE = 'state.json';
 /** Folder of the tasks in a state that names none. */
 const OLD_RUN = 'tasks';

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
@@ -145,6 +145,16 @@ test('--resume asks again for those who failed, and for nobody else', async () =
     code: 0,
     stderr: expect.stringContaining('is complete') as string,
   });
+});
+
+test('--resume of what is complete removes what a run has left that was killed while it removed it', async () => {
+  const { run, out } = await backfilled(1);
+  await run(...ALL);
+  mkdirSync(join(out, '_backfill/left'), { recursive: true });
+  writeFileSync(join(out, '_backfill/left/meals.ndjson'), '{}\n');
+  const ended = await run('--resume');
+  expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining('is complete')]);
+  expect(existsSync(join(out, '_backfill'))).toBe(false);
 });
 
 test('a run again after one with failures begins anew, and refuses to fetch less', async () => {

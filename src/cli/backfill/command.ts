@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { Checkpoint } from '../../backfill/checkpoint.ts';
+import { Checkpoint, FOLDER } from '../../backfill/checkpoint.ts';
 import { isFinished, outcomesIn, parseOutcomes, refuseLoss } from '../../backfill/finished.ts';
 import { OUTCOMES } from '../../backfill/outcomes.ts';
 import { runTrigger, type PulledSummary } from '../../backfill/have-pulled.ts';
@@ -13,6 +15,7 @@ import { isStoreUrl } from '../../core/place.ts';
 import { parseDuration } from '../../lib/units.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { note, usageError, type Io } from '../io.ts';
+import { owningFolder } from '../own-folder.ts';
 import { collect, loadedAtOption, number, option, workOption, wholeNumber } from '../options.ts';
 import { noteOutput } from '../note-output.ts';
 import { makeInPlace, textPut, type OutputPlace } from '../output-place.ts';
@@ -134,8 +137,10 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
   const storage = storageOf(options, io, [out]);
   const kind = options.triggerOnly === true ? 'trigger' : 'backfill';
   const place = { out, work, storage, kind, asks, signal: io.signal };
-  if (resume === true && kind === 'backfill' && (await isComplete(options, place)))
+  if (resume === true && kind === 'backfill' && (await isComplete(options, place))) {
+    if (!isStoreUrl(out)) await removeLeft(out);
     return note(io, `${out} is complete: there is nothing to resume`);
+  }
   let report = null as ReturnType<typeof backfillReport>;
   try {
     await noteOutput(io, options.config, out, work);
@@ -182,6 +187,15 @@ async function isComplete({ out, ...named }: BackfillFlags, place: OutputPlace):
     return Checkpoint.planOf(out) === null && isFinished(outcomesIn(out) ?? NO_RUN, named);
   const text = await textPut(place, OUTCOMES);
   return text !== null && isFinished(parseOutcomes(text), named);
+}
+
+/** What is left of a run that was killed while it removed it. */
+async function removeLeft(out: string): Promise<void> {
+  const left = join(out, FOLDER);
+  if (!existsSync(left)) return;
+  await owningFolder(out, async () => {
+    if (Checkpoint.planOf(out) === null) await rm(left, { recursive: true, force: true });
+  });
 }
 
 /** Of what was never begun nothing is finished. */
