@@ -13,6 +13,7 @@ import { keepRows } from './keep.ts';
 import type { Outcome, Result } from './outcomes.ts';
 import { countTasks, tasksOf, type BackfillPlan, type Task } from './plan.ts';
 import { finishedTask, pullMeals } from './pull-meals.ts';
+import { Silence } from './silence.ts';
 import { withTries } from './tries.ts';
 
 export interface BackfillOptions {
@@ -120,6 +121,7 @@ async function pullAll(
   const total = countTasks(plan);
   let meals = 0;
   const running: Promise<void>[] = [];
+  const silence = new Silence(service, concurrency * 2);
   const one = async (task: Task): Promise<void> => {
     const result = await resultOf(task);
     results.set(task.index, result);
@@ -138,11 +140,14 @@ async function pullAll(
     const given = { _loaded_at: checkpoint.state.loadedAt };
     try {
       const pull = () => pullMeals(service, task, folder, signal, { given });
-      return await withTries(pull, clock, signal, options.onRetry);
+      const pulled = await withTries(pull, clock, signal, options.onRetry);
+      await silence.told(null, signal);
+      return pulled;
     } catch (error) {
       // A user whose answer cannot be had is an outcome; a service that refuses us altogether is an error, and so is our own disk.
       if (signal.aborted || !(error instanceof ServiceError)) throw error;
       if (error.status === 401 || error.status === 403) throw error;
+      await silence.told(error, signal);
       return { status: 'failed', reason: messageOf(error) };
     }
   };

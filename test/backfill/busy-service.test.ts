@@ -1,11 +1,26 @@
 import { createServer } from 'node:http';
+import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { makePlan } from '../../src/backfill/plan.ts';
+import { runBackfill } from '../../src/backfill/run.ts';
 import { withTries } from '../../src/backfill/tries.ts';
-import type { Clock } from '../../src/core/clock.ts';
+import { systemClock, type Clock } from '../../src/core/clock.ts';
+import { ServiceClient } from '../../src/service/client.ts';
 import { ServiceError } from '../../src/service/errors.ts';
 import { listen } from '../support/listen.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
+import { standIn } from './stand-in.ts';
+import { rowIds } from './support.ts';
+
+/** A clock on which nobody waits. */
+const AT_ONCE: Clock = {
+  ...systemClock,
+  after: (_, then) => {
+    const waiting = setImmediate(then);
+    return () => clearImmediate(waiting);
+  },
+};
 
 /** A service that answers 429 so many times, and asks for a pause. */
 async function busy(times: number, retryAfter: () => string): Promise<Record<string, string>> {
@@ -42,7 +57,6 @@ test('a pause that is too long to wait for is named', async () => {
 });
 
 test('a backfill tells of a pause between two tries at one user', async () => {
-  const clock = { after: (_: number, then: () => void) => (setImmediate(then), () => undefined) };
   const fields = {
     code: 'rate_limited',
     operation: 'made up',
@@ -58,9 +72,47 @@ test('a backfill tells of a pause between two tries at one user', async () => {
       if (left >= 0) return Promise.reject(new ServiceError({ ...fields, retryAfterMs: 3_000_000 }));
       return Promise.resolve('done');
     },
-    clock as unknown as Clock,
+    AT_ONCE,
     new AbortController().signal,
     ({ delayMs }) => told.push(delayMs),
   );
   expect([done, told]).toEqual(['done', [3_000_000, 3_000_000]]);
+});
+
+test.each([
+  ['a service that is gone ends a backfill, and --resume goes on', true],
+  ['a service that has no answer for many users in a row goes on with the others', false],
+])('%s', async (_, isGone) => {
+  const service = await standIn({ users: 24 });
+  const lost = new Set(service.users.slice(2, 20));
+  let isBack = false;
+  service.instead = (path, user) => {
+    const isLost = isGone ? (service.asked.get(service.users[2] ?? '') ?? 0) > 0 : lost.has(user);
+    return isLost && !isBack && (isGone || path !== '/v2/user') ? 503 : null;
+  };
+  const retries = { attempts: 2 };
+  const client = new ServiceClient({ baseUrl: service.url, apiKey: 'made-up', clock: AT_ONCE, retries });
+  onTestFinished(() => client.close());
+  const output = await temporaryFolder();
+  const range = { since: '2026-01-01', until: '2026-01-31', windowDays: 0 };
+  const run = (resume: boolean) =>
+    runBackfill({
+      service: client,
+      plan: makePlan({ users: service.users, providers: [], ...range }),
+      output,
+      resume,
+      trigger: false,
+      concurrency: 2,
+      pollMs: 1,
+      patienceMs: 0,
+      signal: AbortSignal.timeout(60_000),
+      clock: AT_ONCE,
+    });
+  if (isGone) await expect(run(false)).rejects.toMatchObject({ code: 'service_lost' });
+  else expect(await run(false)).toMatchObject({ failed_users: [...lost], meals: 30 });
+  // The last of them was not asked for, where nothing answers.
+  expect(service.asked.has(service.users.at(-1) ?? '')).toBe(!isGone);
+  isBack = true;
+  expect(await run(true)).toMatchObject({ failed_users: [], meals: 120 });
+  expect(rowIds(join(output, 'meals.ndjson'))).toEqual(service.mealIds());
 });
