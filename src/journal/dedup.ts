@@ -34,6 +34,8 @@ export class SeenIds {
   #aside: string[] = [];
   /** Rows whose ids are known better by now. */
   #stale: number[] = [];
+  /** Ids that came since the last step of sealing. */
+  #came = 0;
   #nextRow = 1;
   #lastAt = 0;
   /** Until then ids of an older journal may still count. */
@@ -125,18 +127,22 @@ export class SeenIds {
   }
 
   /**
-   * Writes rows of a full generation, if there is one. Inside a transaction.
+   * Writes rows of a full generation, if there is one: more than ids came meanwhile, or in a long flood each generation would
+   * be larger than the one before. Inside a transaction.
+   * @param rows at least so many
    * @param lastSeq the newest event
    * @returns whether there is more to do
    */
   advance(rows: number, lastSeq: number): Apply<boolean> {
+    const due = Math.max(rows, 1.25 * this.#came);
+    this.#came = 0;
     if (!this.#sealed.isSealing && this.#recent.size >= this.#size) {
       this.#sealed.begin(this.#recent, this.#lastAt, lastSeq);
       this.#recent = new Map();
       // That takes as long as to write some rows.
       return () => true;
     }
-    return this.#seal(rows);
+    return this.#seal(due);
   }
 
   /**
@@ -231,6 +237,7 @@ export class SeenIds {
 
   #remember(key: string, known: Known): void {
     this.#note(key, known);
+    this.#came += 1;
     this.#added.push(key);
     if (known.seq === 0) this.#aside.push(key);
   }

@@ -4,9 +4,8 @@ import type { SinkTrouble } from '../core/sink.ts';
 import type { Remote } from '../lib/remote.ts';
 import type { Store } from './store.ts';
 
-/** Milliseconds between two looks; while nothing can be taken; and while there is more to do. */
-const EVERY = 5000;
-const FULL_EVERY = 1000;
+/** Milliseconds between two looks, and while there is more to do. */
+const EVERY = 1000;
 const SOON = 50;
 
 /** What of the store is looked at. */
@@ -75,12 +74,10 @@ export class Upkeep {
     const shortage = await this.#store.space.shortage().catch(() => null);
     if (shortage === null) this.#full = null;
     else this.#noteShortage(shortage);
-    this.#lookIn(more ? SOON : shortage === null ? EVERY : FULL_EVERY);
+    this.#lookIn(more ? SOON : EVERY);
   }
 
   #noteShortage(detail: string): void {
-    // Unless it looks just now, and says itself when it looks again.
-    if (this.#full === null && this.#cancel !== undefined) this.#lookIn(FULL_EVERY);
     const since = this.#full?.since ?? this.#clock.now();
     this.#full = { code: 'journal_full', detail, since };
   }

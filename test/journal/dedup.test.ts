@@ -69,6 +69,21 @@ test('ids are found in every state of a generation, across restarts, and after b
   db.close();
 });
 
+test('generations stay as large as they are meant to be when more ids come than a step of sealing has to write', async () => {
+  const db = openDatabase(await temporaryFolder(), true);
+  const seen = new SeenIds(db, WEEK, 1000);
+  let count = 0;
+  for (let step = 0; step < 200; step += 1) {
+    for (const upTo = count + 90; count < upTo; count += 1) seen.add(named(`id-${count}`), step, count + 1);
+    seen.committed();
+    commit(db, () => seen.advance(50, count));
+  }
+  const sizes = db.prepare('SELECT count(*) FROM sealed_ids GROUP BY generation').pluck().all() as number[];
+  expect(sizes.length).toBeGreaterThan(8);
+  expect(Math.max(...sizes)).toBeLessThan(1300);
+  db.close();
+});
+
 function hashesIn(db: Database.Database, table: string): Buffer[] {
   return db.prepare(`SELECT hash FROM ${table}`).pluck().all() as Buffer[];
 }
