@@ -3,7 +3,7 @@ import { text, uuid, wholeNumber } from './inputs.ts';
 import { ServiceInputError } from './errors.ts';
 import { detailOf } from './detail.ts';
 import { Group, type CursorPage, type Open, type Unknown } from './shape.ts';
-import type { Call } from './transport.ts';
+import { refusePage, type Call } from './transport.ts';
 
 export interface BulkTrigger {
   /** Any number of users, each a UUID. */
@@ -61,9 +61,9 @@ export class Bulk extends Group {
     const { userIds, provider, waitForCompletion = false, teamId } = trigger;
     if (userIds.length === 0) throw new ServiceInputError('userIds', 'must not be empty');
     for (const [index, user] of userIds.entries()) uuid(`userIds[${index}]`, user);
+    const call = { method: 'POST', path: 'bulkTrigger' } as const;
     const { status, text: body } = await this.transport.answer({
-      method: 'POST',
-      path: 'bulkTrigger',
+      ...call,
       query: { team_id: teamOf(teamId) },
       json: {
         user_ids: userIds,
@@ -73,6 +73,7 @@ export class Bulk extends Group {
       patienceMs: waitForCompletion ? PATIENCE : 0,
       ...options,
     });
+    refusePage(this.transport.operation(call), status, body);
     return { outcome: status === 200 ? 'completed' : 'accepted', status, detail: readDetail(body) };
   }
 

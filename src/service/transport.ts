@@ -169,16 +169,29 @@ export class Transport {
   }
 }
 
-/** A proxy can end an answer that broke off as if it were whole: what began as JSON may come whole another time. */
 function parse(operation: string, status: number, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    const isCut = /^\s*[[{]/.test(text);
-    const detail = isCut ? 'the answer breaks off, or is broken JSON' : 'the answer is not JSON';
-    const fields = { code: 'answer_malformed', operation, status, detail } as const;
-    throw new ServiceError({ ...fields, retryable: isCut, maybeApplied: isCut }, { cause });
+    throw unreadable(operation, status, text, cause);
   }
+}
+
+const PAGE = /^\s*</;
+
+/** @throws ServiceError for a page, which a proxy has put in the answer's place */
+export function refusePage(operation: string, status: number, text: string): void {
+  if (PAGE.test(text)) throw unreadable(operation, status, text);
+}
+
+/** A proxy can end an answer that broke off as if it were whole, or answer by itself: it may come whole another time. */
+function unreadable(operation: string, status: number, text: string, cause?: unknown): ServiceError {
+  const [isPage, isCut] = [PAGE.test(text), /^\s*[[{]/.test(text)];
+  const what = isPage ? 'a page, and not JSON' : 'not JSON';
+  const detail = isCut ? 'the answer breaks off, or is broken JSON' : `the answer is ${what}`;
+  const mayPass = isPage || isCut;
+  const fields = { code: 'answer_malformed', operation, status, detail } as const;
+  return new ServiceError({ ...fields, retryable: mayPass, maybeApplied: mayPass }, { cause });
 }
 
 /** A 2xx answer that is not what the operation is described to return. */

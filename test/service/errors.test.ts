@@ -117,7 +117,8 @@ describe('retries', () => {
     expect(sandbox.state.bulkOps.list(sandbox.teamId)).toHaveLength(1);
   });
 
-  test.each<Fault>([{ kind: 'drop-after' }, busy(500), busy(503), busy(504)])(
+  const page: Fault = { kind: 'answer', status: 200, body: '<html>made up</html>' };
+  test.each<Fault>([{ kind: 'drop-after' }, busy(500), busy(503), busy(504), page])(
     'a trigger is not repeated when it may have been taken: %j',
     async (fault) => {
       const { client, sandbox, user, waits } = await setUp();
@@ -128,9 +129,12 @@ describe('retries', () => {
     },
   );
 
-  test('JSON that breaks off, in an answer that ends as if it were whole, is asked for again', async () => {
+  test.each([
+    ['JSON that breaks off, in an answer that ends as if it were whole,', '{"users":[{"user_id":"00'],
+    ["a proxy's page", '<!doctype html>\n<title>Sign in</title>'],
+  ])('%s is asked for again', async (_, body) => {
     const { client, sandbox, waits } = await setUp({ managementKey: 'made-up', retries: { attempts: 2 } });
-    const cut: Fault = { kind: 'answer', status: 200, body: '{"users":[{"user_id":"00' };
+    const cut: Fault = { kind: 'answer', status: 200, body };
     sandbox.state.faults.next(cut, null);
     expect((await client.users.list()).total).toBe(20);
     expect(waits).toHaveLength(1);
