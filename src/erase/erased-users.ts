@@ -1,28 +1,26 @@
-import { createHmac, createSecretKey, randomBytes, type Hmac, type KeyObject } from 'node:crypto';
-import { statSync } from 'node:fs';
-import { join } from 'node:path';
+import { createHmac, type Hmac, type KeyObject } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
 import { wordsOf, type ErasedUser, type Ownership, type Said, type Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { USER_MALFORMED, type IsErased } from '../core/ingest.ts';
 import { canonicalId, namedIds } from '../core/named-ids.ts';
-import { makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
-import { writeOnce } from '../lib/new-file.ts';
+import { isMissing } from '../lib/durable.ts';
 import { HalfSip } from '../lib/half-sip.ts';
-import { appendJsonLine, readJsonLines } from '../lib/json-lines.ts';
+import {
+  addToList,
+  KEYLESS,
+  makeKey,
+  readList,
+  readListAside,
+  stampOf,
+  type Entry,
+  type ErasedList,
+} from './erased-list.ts';
 
-const KEY = 'key';
-const LIST = 'erased.jsonl';
-/** Milliseconds between two looks at a list that others add to: to look before each event would cost as much as the list. */
-const LOOK_EVERY = 20;
-
-/** One line of the list. */
-type Entry = ErasedUser & {
-  readonly lifted?: boolean;
-  /** A short keyed hash of the id, without a team: says which words of a body are worth the long one. */
-  readonly tag?: number;
-  /** Of a user of one team: the hash without the team, for events that name none. */
-  readonly of_no_team?: string;
-};
+/** Milliseconds between two looks at a list that others add to. */
+const LOOK_EVERY = 50;
+/** Milliseconds in which whoever follows a list has seen what was added to it: many looks. */
+export const NOTICED_WITHIN = 1000;
 
 /**
  * Users whose data is gone and whose events are dropped, for good or until it is lifted. On disk stand only keyed hashes of
@@ -37,10 +35,11 @@ export class ErasedUsers {
   readonly #kinds = new Set<string>();
   readonly #tags = new Set<number>();
   readonly #ofNoTeam = new Set<string>();
-  /** Size and time of the list when it was read. */
+  /** Stamp of the list when it was read. */
   #seen = '';
-  /** When it was looked at; null where others add nothing. */
-  #lookedAt: number | null = null;
+  /** How often this process itself has read the list, or added to it. */
+  #turns = 0;
+  #looking: Promise<void> | null = null;
 
   private constructor(folder: string) {
     this.#folder = folder;
@@ -58,47 +57,70 @@ export class ErasedUsers {
 
   /** Reads the list again if it has changed since, and says whether it has. @throws MillraceError erasure_unreadable */
   refresh(): boolean {
-    if (stampOf(join(this.#folder, LIST)) === this.#seen) return false;
+    if (stampOf(this.#folder) === this.#seen) return false;
     this.reload();
     return true;
   }
 
-  /** From now on whom other processes add counts at once: several share the folder while they run. */
-  follow(): void {
-    this.#lookedAt = performance.now();
+  /** From now on whom other processes add counts within moments: several share the folder while they run. @returns ends that */
+  follow(): () => void {
+    const end = new AbortController();
+    void this.#follow(end.signal);
+    return () => end.abort();
   }
 
-  #look(): void {
-    const now = performance.now();
-    if (this.#lookedAt === null || now - this.#lookedAt < LOOK_EVERY) return;
-    this.#lookedAt = now;
+  /**
+   * Reads the list again if it has changed since, and nobody but who asked waits for a folder that does not answer. One look
+   * at a time, however many ask: each that hangs takes one of the few threads that files are read with.
+   * @throws MillraceError erasure_unreadable
+   */
+  look(): Promise<void> {
+    return (this.#looking ??= this.#look().finally(() => (this.#looking = null)));
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      // The look that comes every minute says why it cannot.
+      await this.look().catch(() => undefined);
+      await wait(LOOK_EVERY, undefined, { signal, ref: false }).catch(() => undefined);
+    }
+  }
+
+  async #look(): Promise<void> {
+    const turn = this.#turns;
     try {
-      // A list that is out of reach takes nobody off it.
-      const stamp = stampOf(join(this.#folder, LIST));
-      if (stamp !== '' && stamp !== this.#seen) this.reload();
-    } catch {
-      // The look that comes every minute says so.
+      const list = await readListAside(this.#folder, this.#seen);
+      // What this process has added meanwhile may not be in it: the next look reads it.
+      if (list !== null && turn === this.#turns) this.#replace(list);
+    } catch (error) {
+      if (this.#seen !== '' || !isMissing(error)) this.#fail(error);
     }
   }
 
   /** Reads the list again: another process may have added to it. */
   reload(): void {
+    this.#turns += 1;
     try {
-      const seen = stampOf(join(this.#folder, LIST));
-      const entries = readJsonLines<Entry>(join(this.#folder, LIST));
-      const key = readKey(this.#folder);
-      if (key === null && entries.length > 0)
-        throw new Error(`${LIST} exists without its ${KEY}; restore that from a backup`);
-      this.#key = key;
-      this.#quick = null;
-      this.#blocked.clear();
-      for (const entry of entries) this.#take(entry);
-      this.#index();
-      // Not before: a list that could not be read is to be read again, though it stays as it is.
-      this.#seen = seen;
+      const list = readList(this.#folder);
+      // Out of reach: nobody takes a list away, and that must take nobody off it.
+      if (list.stamp === '' && this.#seen !== '') throw new Error('the list of erased users is gone');
+      this.#replace(list);
     } catch (error) {
-      throw new MillraceError('erasure_unreadable', `${this.#folder}: ${messageOf(error)}`, { cause: error });
+      this.#fail(error);
     }
+  }
+
+  #replace({ entries, key, stamp }: ErasedList): void {
+    this.#seen = stamp;
+    this.#key = key;
+    this.#quick = null;
+    this.#blocked.clear();
+    for (const entry of entries) this.#take(entry);
+    this.#index();
+  }
+
+  #fail(error: unknown): never {
+    throw new MillraceError('erasure_unreadable', `${this.#folder}: ${messageOf(error)}`, { cause: error });
   }
 
   /**
@@ -107,7 +129,6 @@ export class ErasedUsers {
    * @param malformed what stands as its user is no id, and so no other user's
    */
   has(event: Ownership & Partial<Said>, malformed = false): boolean {
-    this.#look();
     if (this.#blocked.size === 0) return false;
     const { team, user, clientUser, id, headers, body } = event;
     if (
@@ -195,12 +216,13 @@ export class ErasedUsers {
   }
 
   #hmac(): Hmac {
-    if (this.#key === null) throw new MillraceError('erasure_unreadable', `${this.#folder} has no ${KEY}`);
+    if (this.#key === null) throw new MillraceError('erasure_unreadable', `${this.#folder} ${KEYLESS}`);
     return createHmac('sha256', this.#key);
   }
 
   async #append(entry: Entry): Promise<void> {
-    await appendJsonLine(join(this.#folder, LIST), entry);
+    await addToList(this.#folder, entry);
+    this.#turns += 1;
     this.#take(entry);
     this.#index();
   }
@@ -220,25 +242,4 @@ export class ErasedUsers {
       if (ofNoTeam !== undefined) this.#ofNoTeam.add(ofNoTeam);
     }
   }
-}
-
-/** Differs when a file is another than it was. */
-function stampOf(path: string): string {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  return stats === undefined ? '' : `${stats.ino} ${stats.size} ${stats.mtimeMs}`;
-}
-
-/** Null when there is none yet. */
-function readKey(folder: string): KeyObject | null {
-  const text = readIfThere(join(folder, KEY))?.trim();
-  if (text === undefined) return null;
-  if (!/^[0-9a-f]{64}$/.test(text)) throw new Error(`${KEY} is not 64 hex digits`);
-  return createSecretKey(Buffer.from(text, 'hex'));
-}
-
-/** The key of the folder; made once, and never replaced: the list would be of no use with another. */
-async function makeKey(folder: string): Promise<KeyObject | null> {
-  makeFolder(folder, 0o700);
-  await writeOnce(join(folder, KEY), Buffer.from(`${randomBytes(32).toString('hex')}\n`), OWNER_ONLY);
-  return readKey(folder);
 }

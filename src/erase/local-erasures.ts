@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import type { Clock } from '../core/clock.ts';
 import {
@@ -21,7 +22,7 @@ import type { SinkLog } from '../core/sink.ts';
 import { makeFolder } from '../lib/durable.ts';
 import { own } from '../lib/file-lock.ts';
 import { Serial } from '../lib/serial.ts';
-import type { ErasedUsers } from './erased-users.ts';
+import { NOTICED_WITHIN, type ErasedUsers } from './erased-users.ts';
 import { ProgressLog } from './progress.ts';
 import { receiptOf, writeReceipt } from './receipt.ts';
 import { Requests } from './requests.ts';
@@ -32,6 +33,8 @@ export interface LocalErasuresOptions {
   /** Milliseconds between a request and its run. */
   readonly grace: number;
   readonly users: ErasedUsers;
+  /** Whether other processes may follow the list of erased users. */
+  readonly followers?: boolean;
   /** Asked for when something is due, before anything has begun. */
   readonly stores: () => Promise<readonly ErasableStore[]>;
   /** Waits until nothing of the subjects is in flight any more; what it could not wait for is left. */
@@ -101,8 +104,8 @@ export class LocalErasures implements Erasures {
   }
 
   /** Whether `run` would have something to do that has been due for so long, milliseconds, or has begun. */
-  isDue(since: number): boolean {
-    return this.#due(this.#options.clock.now() - since).length > 0;
+  async isDue(since: number): Promise<boolean> {
+    return (await this.#requests.areAny()) && this.#due(this.#options.clock.now() - since).length > 0;
   }
 
   run(): Promise<ErasureResult> {
@@ -116,7 +119,7 @@ export class LocalErasures implements Erasures {
   }
 
   async #run(): Promise<ErasureResult> {
-    const { folder, users, clock, log, settle, closed } = this.#options;
+    const { folder, users, clock, log, settle, closed, signal, followers = false } = this.#options;
     const { stores, proof, onStep = () => undefined } = this.#options;
     const due = this.#due(clock.now());
     if (due.length === 0) return { receipts: [], left: [], files_searched: 0, bytes_searched: 0 };
@@ -127,6 +130,8 @@ export class LocalErasures implements Erasures {
     users.reload();
     for (const subject of subjects) await users.block(subject, new Date(clock.now()).toISOString());
     onStep('blocked');
+    // Nothing of the subjects comes from other processes after a store was searched.
+    if (followers) await sleep(NOTICED_WITHIN, undefined, { signal });
     const search = new IdSearch(subjects);
     const left: LeftItem[] = [];
     // Names and messages go on record, and into logs.

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { unlink } from 'node:fs/promises';
+import { readdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ErasureRequest, Subject } from '../core/erasure.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { canonicalId } from '../core/named-ids.ts';
-import { makeFolder, OWNER_ONLY, syncFolder } from '../lib/durable.ts';
+import { isMissing, makeFolder, OWNER_ONLY, syncFolder } from '../lib/durable.ts';
 import { UNFINISHED, writeDurably } from '../lib/new-file.ts';
 
 const FOLDER = 'requests';
@@ -21,6 +21,15 @@ export class Requests {
   /** @param folder the erasure folder */
   constructor(folder: string) {
     this.#folder = join(folder, FOLDER);
+  }
+
+  /** Whether there are any; nobody but who asked waits for a folder that does not answer. */
+  async areAny(): Promise<boolean> {
+    const names = await readdir(this.#folder).catch((error: unknown) => {
+      if (isMissing(error)) return [];
+      throw error;
+    });
+    return names.some((name) => name.endsWith(SUFFIX));
   }
 
   /** Oldest first. @throws MillraceError erasure_unreadable, naming the file */

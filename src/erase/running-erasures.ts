@@ -13,6 +13,7 @@ import {
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { EventStore } from '../core/journal.ts';
 import type { SinkLog } from '../core/sink.ts';
+import { within } from '../lib/abort.ts';
 import type { ErasedUsers } from './erased-users.ts';
 import type { LocalErasures } from './local-erasures.ts';
 import { createErasures, type ErasableJournal, type ErasingParts } from './stores.ts';
@@ -23,6 +24,8 @@ const CHECK_EVERY = 60_000;
 const LEFT_TO_OTHERS = 10_000;
 /** Longest wait for batches that are on their way when an erasure begins. */
 const SETTLE_WAIT = 30_000;
+/** Milliseconds after which a folder that does not answer is in trouble. */
+const PATIENCE = 10_000;
 
 /** The running system around the erasures. */
 export interface ErasingSystem extends Pick<ErasingParts, 'plan' | 'users' | 'proof' | 'log'> {
@@ -86,6 +89,7 @@ export class RunningErasures implements Erasures {
   readonly #parts: RunningParts;
   #cancelTimer: () => void = () => undefined;
   #running: Promise<unknown> = Promise.resolve();
+  #asking: Promise<boolean> | null = null;
   readonly #runs = new Set<Promise<unknown>>();
   #activity: Activity | null = null;
   #progress: ErasureProgress | null = null;
@@ -176,10 +180,24 @@ export class RunningErasures implements Erasures {
     await Promise.all(this.#runs);
   }
 
+  /** Asked once at a time: each question that hangs takes one of the few threads that files are read with. */
+  #isDue(): Promise<boolean> {
+    const ask = async (): Promise<boolean> => {
+      await this.#parts.users.look();
+      return this.#local.isDue(LEFT_TO_OTHERS);
+    };
+    return (this.#asking ??= ask().finally(() => (this.#asking = null)));
+  }
+
   async #check(): Promise<void> {
+    const { signal } = this.#parts.abort;
     try {
-      this.#parts.users.reload();
-      if (!this.#local.isDue(LEFT_TO_OTHERS)) return;
+      const late = new Error('erasure.path does not answer');
+      const isDue = await within(this.#isDue(), PATIENCE, signal, late).catch((error: unknown) => {
+        if (signal.aborted) return false;
+        throw error;
+      });
+      if (!isDue) return;
       const { receipts } = await this.run();
       await this.#parts.noteErased(receipts.map(({ receipt }) => receipt));
     } catch (error) {

@@ -54,11 +54,12 @@ export interface ErasingParts {
 /** Erasures over everything the config knows of: the journal, the folders of sinks, `erasure.folders`. */
 export function createErasures(parts: ErasingParts): LocalErasures {
   const { plan, users, journal, settle, proof, clock = systemClock, log, signal, onProgress } = parts;
-  const { path: folder, grace } = plan.value.config.erasure;
+  const { erasure, journal: section } = plan.value.config;
   return new LocalErasures({
-    folder,
-    grace,
+    folder: erasure.path,
+    grace: erasure.grace,
     users,
+    followers: section.type === 'kafka',
     // Folders last: what is still on its way to one has come to rest by then. Keys first: a crash after them leaves nothing to read.
     stores: async () => {
       const kept = await journal();

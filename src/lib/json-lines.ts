@@ -3,7 +3,12 @@ import { OWNER_ONLY, readIfThere } from './durable.ts';
 
 /** The values of a file that has one on each line; none when there is no such file. */
 export function readJsonLines<T>(path: string): T[] {
-  return (readIfThere(path) ?? '').split('\n').flatMap((line) => {
+  return jsonLinesOf(readIfThere(path) ?? '');
+}
+
+/** The same of its text. */
+export function jsonLinesOf<T>(text: string): T[] {
+  return text.split('\n').flatMap((line) => {
     try {
       return line === '' ? [] : [JSON.parse(line) as T];
     } catch {

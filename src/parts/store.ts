@@ -47,7 +47,9 @@ export async function openStore(system: System): Promise<Stop> {
   system.ingest = new GuardedIngest(store, users.isErased, system.schema ?? meter);
   system.take = createTake({ ingest: system.ingest, validate, maxBytes: config.server.maxBodyBytes });
   warnOfReaders(config, log);
+  const unfollow = system.shared === null ? () => undefined : users.follow();
   return async () => {
+    unfollow();
     if (readOwner(folder)?.pid === process.pid) clearOwner(folder);
     await system.schema?.stop();
     await store.close();
@@ -70,9 +72,8 @@ function openSchema(system: System, store: SqliteJournal): Promise<SchemaWatch> 
   });
 }
 
-async function openShared(system: System): Promise<KafkaJournal> {
+function openShared(system: System): Promise<KafkaJournal> {
   const { config, plan, users, log } = system;
-  users.follow();
   return openKafkaJournal(config.journal, {
     maxWaiting: config.delivery.maxPendingBytes,
     targetsOf: targetsBy(plan),

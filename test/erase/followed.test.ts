@@ -1,6 +1,6 @@
 import { renameSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { ErasedUsers } from '../../src/erase/erased-users.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { until } from '../support/until.ts';
@@ -11,7 +11,7 @@ test('a list that another process adds to is followed, and read again once it ca
   const block = (id: string): Promise<void> =>
     other.block({ by: 'user', id, team: null, request: 'made-up' }, '2026-01-01T00:00:00Z');
   const has = (user: string): boolean => own.has({ team: null, user, clientUser: null });
-  own.follow();
+  onTestFinished(own.follow());
   await block('first');
   await until('the first', () => has('first'));
   const [key, away] = [join(folder, 'key'), join(folder, 'away')];
@@ -23,6 +23,14 @@ test('a list that another process adds to is followed, and read again once it ca
   // Whoever looks each minute is told, though the list is as it was at the last look.
   expect(() => own.refresh()).toThrow('without its key');
   renameSync(away, key);
-  expect(own.refresh()).toBe(true);
-  expect(has('second')).toBe(true);
+  await until('the second', () => has('second'));
+  // As when the share that it lies on is not mounted any more.
+  const list = join(folder, 'erased.jsonl');
+  renameSync(list, away);
+  expect(() => own.reload()).toThrow('is gone');
+  await expect(own.look()).rejects.toThrow('ENOENT');
+  expect([has('first'), has('second')]).toEqual([true, true]);
+  renameSync(away, list);
+  await block('third');
+  await until('the third', () => has('third'));
 });

@@ -24,3 +24,14 @@ export function underStrace(
   // With -D the receiver is our child, and strace watches from aside.
   return ['strace', '-D', '-f', '-qq', '-o', '/dev/null', ...only, ...inject, process.execPath, MAIN];
 }
+
+/** The same of a process that runs. */
+export function straceOn(
+  pid: number,
+  fault: string,
+  path: string,
+  calls: string,
+): readonly [string, ...string[]] {
+  const inject = ['-P', path, '-e', `trace=${calls}`, '-e', `inject=${calls}:${fault}`];
+  return ['strace', '-f', '-qq', '-o', '/dev/null', ...inject, '-p', String(pid)];
+}
