@@ -350,7 +350,8 @@ class History {
       }
       this.kill();
       if (!(started instanceof MillraceError) && !('code' in started)) throw started;
-      this.#say(`does not start: ${started.message}`);
+      // Without the folder, which is another one in each process.
+      this.#say(`does not start: ${started.message.replaceAll(this.#folder, '')}`);
       // Somebody puts back the sink that events wait for.
       if (started instanceof MillraceError && started.code === 'sink_waited_for') {
         this.#variant = ALL_SINKS;
