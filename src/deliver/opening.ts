@@ -60,7 +60,7 @@ export class Opening {
       this.#failures += 1;
       const reason = messageOf(error);
       this.#events.onTrouble(reason);
-      const retryInMs = backoff(this.#failures, retry);
+      const retryInMs = Math.round(backoff(this.#failures, retry));
       log.warn({ sink: name, error: reason, retryInMs }, 'sink did not open');
       clock.after(retryInMs, () => {
         if (!this.#signal.aborted) void this.#try();

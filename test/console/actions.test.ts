@@ -3,7 +3,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { writeConfig } from '../support/millrace.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
@@ -19,6 +19,29 @@ describe.skipIf(LACK !== null)(`replays and erasures in the console${skipped(LAC
     browser = await launchBrowser();
   });
   afterAll(() => browser.close());
+
+  test('on a phone what stands in the place of rows, and the name of a file, have the width they need', async () => {
+    const folder = await temporaryFolder();
+    const config = writeConfig(folder);
+    const receiver = await ReceiverProcess.start(config);
+    expect((await postSigned(receiver.url)).status).toBe(202);
+    await receiver.drained();
+    expect((await millrace(['flush', '--config', config])).code).toBe(0);
+    const { page } = await openPage(browser, receiver, { viewport: { width: 380, height: 800 } });
+    const share = async (selector: string): Promise<number> => {
+      const { width = 0 } = (await page.locator(selector).boundingBox()) ?? {};
+      return width / ((await page.locator('main').boundingBox())?.width ?? 0);
+    };
+    for (const [tab, selector, least] of [
+      ['replay', '#replay .empty td', 0.8],
+      ['erasure', '#erasure .empty td', 0.8],
+      ['files', '#files td[data-label=File]', 0.5],
+    ] as const) {
+      await page.locator(`#tab-${tab}`).click();
+      await page.locator(selector).waitFor();
+      expect([tab, (await share(selector)) > least]).toEqual([tab, true]);
+    }
+  });
 
   test('both are asked for by keyboard, confirmed, and seen to the end; axe finds nothing, on any size', async () => {
     const folder = await temporaryFolder();

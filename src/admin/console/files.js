@@ -111,7 +111,7 @@ function rowOf({ file, state, records, bytes, first_received_at: first, last_rec
     ['Bytes', format.bytes(bytes)],
     ['Received', first === null ? '–' : `${format.moment(first)} – ${format.moment(last)}`],
   ];
-  const name = cell('File', { className: 'wrap' });
+  const name = cell('File', { className: 'wrap half' });
   name.append(h('code', { text: file }));
   const others = texts.map(([label, text]) => {
     const made = cell(label, { number: NUMBERS.includes(label) });
