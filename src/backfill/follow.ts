@@ -97,7 +97,8 @@ function giveUp(open: ReadonlyMap<string, Connection>, begun: ReadonlySet<string
   if (none === undefined) return;
   const [, { provider }] = none;
   const detail = `${provider}: the service shows neither a bulk operation nor, since the trigger, pulls of all users`;
-  throw new MillraceError('bulk_op_stuck', `${detail}; --resume checks again`);
+  const what = '--resume checks again; without --trigger, another --out takes what is there';
+  throw new MillraceError('bulk_op_stuck', `${detail}; ${what}`);
 }
 
 function reasonOf(details: unknown): string {

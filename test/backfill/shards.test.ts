@@ -1,9 +1,11 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, test, vi } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
 import { describeOnStores } from '../support/object-stores/emulators.ts';
+import { standIn } from './stand-in.ts';
 import { backfill, environment, lastLine, lines, mealIds, rowIds, sandbox } from './support.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -42,6 +44,23 @@ describe('a backfill in shards', () => {
     const other = await temporaryFolder();
     const again = ['--users-file', file, ...FLAGS.slice(1), '--shard', '2/3'];
     expect(lastLine(await backfill(service, other, ...again))).toMatchObject({ users: two.length });
+  });
+
+  test('the summary names the command that gets those who failed', async () => {
+    const service = await standIn({ users: 6 });
+    const out = join(await temporaryFolder(), "a place's name");
+    const run = (...args: readonly string[]) => millrace(['backfill', ...args], service);
+    service.instead = (_, user) => (user === service.users[2] ? 404 : null);
+    for (const shard of ['1/2', '2/2']) await run('--out', out, ...FLAGS, '--shard', shard);
+    const { code, stderr } = await run('--out', out, '--summary');
+    const [, folder = '', command = ''] =
+      /^users failed in (shard-[12]-of-2) \(millrace backfill (.+) asks again\)$/m.exec(stderr) ?? [];
+    expect([code, command]).toEqual([3, `--resume --out '${out.replace("'", "'\\''")}/${folder}'`]);
+    service.instead = () => null;
+    // As a shell reads it.
+    const args = execFileSync('sh', ['-c', `printf '%s\\n' ${command}`], { encoding: 'utf8' }).trim();
+    expect((await run(...args.split('\n'))).code).toBe(0);
+    expect((await run('--out', out, '--summary')).code).toBe(0);
   });
 
   test('one that is not there, or not complete, is named; those of another number of shards are refused', async () => {

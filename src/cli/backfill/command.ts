@@ -102,7 +102,7 @@ export function backfillCommand(io: Io): Command {
       if (options.summary === true) {
         const storage = storageOf(options, io, [options.out]);
         const summary = await summariseShards(options.out, storage, io.signal);
-        return showShards(io, summary, options.json === true);
+        return showShards(io, summary, options.out, options.json === true);
       }
       const own = ownShare(options);
       return withService(io, own, async (service) => {

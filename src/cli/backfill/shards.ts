@@ -16,6 +16,8 @@ export interface ShardsSummary {
   readonly shards: number;
   /** Folders of those that are not complete, sorted. */
   readonly incomplete: readonly string[];
+  /** Folders of those with users who failed or were not pulled, sorted. */
+  readonly failing: readonly string[];
   readonly users: number;
   readonly meals: number;
   readonly meal_items: number;
@@ -46,6 +48,7 @@ export async function summariseShards(
   const numbers = Array.from({ length: first.of }, (_, index) => index + 1);
   const folders = numbers.map((number) => shardFolder({ number, of: first.of }));
   const incomplete = folders.filter((folder) => (texts.get(folder) ?? null) === null);
+  const failing = new Set<string>();
   const shardOfUser = new Map<string, string>();
   const rows = { meals: 0, meal_items: 0, rejects: 0 };
   const outcomes = { done: 0, failed: 0, not_connected: 0, not_pulled: 0 };
@@ -56,10 +59,11 @@ export async function summariseShards(
         throw usageError(`${outcome.user_id} is in ${before} and in ${folder}: these are of two backfills`);
       shardOfUser.set(outcome.user_id, folder);
       outcomes[outcome.status] += 1;
+      if (outcome.status === 'failed' || outcome.status === 'not_pulled') failing.add(folder);
       for (const name of ['meals', 'meal_items', 'rejects'] as const) rows[name] += outcome[name];
     }
   }
-  return { shards: first.of, incomplete, users: shardOfUser.size, ...rows, outcomes };
+  return { shards: first.of, incomplete, failing: [...failing], users: shardOfUser.size, ...rows, outcomes };
 }
 
 function textsInFolder(out: string): Texts {

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { PulledSummary } from '../../backfill/have-pulled.ts';
 import type { BackfillSummary } from '../../backfill/run.ts';
 import { EXIT } from '../../core/errors.ts';
@@ -28,14 +29,20 @@ export function showSummary(io: Io, summary: BackfillSummary, out: string, json:
 
 /** What gets those who failed. */
 function showNext(io: Io, toTrigger: number, out: string): void {
-  if (isStoreUrl(out))
-    return note(
-      io,
-      'nothing there is overwritten: name those who failed, with --user or --users-file, and another --out',
-    );
+  if (isStoreUrl(out)) {
+    const trigger = toTrigger > 0 ? ' and --trigger' : '';
+    const next = `fetch those who failed to another --out, with --user or --users-file${trigger}`;
+    return note(io, visible(`nothing in ${out} is overwritten: ${next}`));
+  }
   const triggers =
     toTrigger > 0 ? `, and triggers ${toTrigger} ${toTrigger === 1 ? 'pull' : 'pulls'} again` : '';
-  note(io, visible(`millrace backfill --resume --out ${out} asks again for those who failed${triggers}`));
+  note(io, visible(`${resumeOf(out)} asks again for those who failed${triggers}`));
+}
+
+/** The command that a shell takes. */
+function resumeOf(out: string, ...flags: readonly string[]): string {
+  const quoted = /^[\w@%+=:,./-]+$/.test(out) ? out : `'${out.replaceAll("'", "'\\''")}'`;
+  return ['millrace backfill', ...flags, '--resume --out', quoted].join(' ');
 }
 
 /** Users named for one reason; the file and `--json` name all of them. */
@@ -46,11 +53,15 @@ function name(io: Io, what: string, users: readonly string[]): void {
   if (users.length > NAMED) note(io, `${what}: and ${users.length - NAMED} more, all in _backfill.ndjson`);
 }
 
-export function showShards(io: Io, summary: ShardsSummary, json: boolean): void {
-  const { shards, incomplete, users, meals, meal_items: items, rejects, outcomes } = summary;
+export function showShards(io: Io, summary: ShardsSummary, out: string, json: boolean): void {
+  const { shards, incomplete, failing, users, meals, meal_items: items, rejects, outcomes } = summary;
   const isComplete = incomplete.length === 0;
   const ok = isComplete && outcomes.failed === 0 && outcomes.not_pulled === 0 && rejects === 0;
   for (const folder of incomplete) note(io, `not complete: ${folder}`);
+  for (const folder of failing) {
+    const next = isStoreUrl(out) ? '' : ` (${resumeOf(join(out, folder))} asks again)`;
+    note(io, visible(`users failed in ${folder}${next}`));
+  }
   if (json) print(io, JSON.stringify({ ok, ...summary }));
   else {
     print(io, `shards     ${shards - incomplete.length} of ${shards} complete`);
@@ -76,8 +87,7 @@ export function showPulled(io: Io, summary: PulledSummary, out: string, json: bo
       `pulls      ${pulled} done, ${failed} failed, ${unconnected} not connected, ${unpulled} not pulled`,
     );
   }
-  const resumed = `millrace backfill --trigger-only --resume --out ${out}`;
-  if (!ok && !isStoreUrl(out)) note(io, visible(`${resumed} triggers these again`));
+  if (!ok && !isStoreUrl(out)) note(io, visible(`${resumeOf(out, '--trigger-only')} triggers these again`));
   io.setExit(ok ? EXIT.done : EXIT.partial);
 }
 
