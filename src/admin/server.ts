@@ -1,5 +1,5 @@
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
-import { MillraceError, messageOf } from '../core/errors.ts';
+import { CATALOGUE, MillraceError, messageOf } from '../core/errors.ts';
 import type { Erasures } from '../core/erasure.ts';
 import type { FlushedSink, Operations } from '../core/operations.ts';
 import { bracketed, createServer, startListening } from '../lib/listen.ts';
@@ -132,6 +132,8 @@ function createAdminApp(options: AdminOptions): Express {
       return sendProblem(response, 400, 'usage', error.detail);
     const status = unreadable(error);
     if (status !== null) return sendProblem(response, status, 'body_malformed', messageOf(error));
+    if (error instanceof MillraceError && error.code === 'journal_unknown')
+      return sendProblem(response, CATALOGUE.journal_unknown.status, error.code, error.detail);
     sendProblem(response, 500, error instanceof MillraceError ? error.code : 'internal', messageOf(error));
   });
   return app;

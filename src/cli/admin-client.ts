@@ -167,6 +167,7 @@ function unreachable(url: string, error: unknown): MillraceError {
 function answerOf(url: string, status: number, answer: unknown): MillraceError {
   const { code, detail = `status ${status}` } = Object(answer) as { code?: string; detail?: string };
   if (code === 'usage') return new MillraceError(code, detail);
-  const known = code !== undefined && /^(erasure|audit)_/.test(code) && Object.hasOwn(CATALOGUE, code);
+  const known =
+    code !== undefined && /^(erasure_|audit_|journal_unknown$)/.test(code) && Object.hasOwn(CATALOGUE, code);
   return new MillraceError(known ? (code as ErrorCode) : 'receiver_unreachable', `${url}: ${detail}`);
 }

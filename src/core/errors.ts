@@ -49,6 +49,7 @@ export const CATALOGUE = {
   sink_refused: answer(422, 'A required sink refused the event'),
   journal_full: { ...answer(503, 'Journal is full', AGAIN), exit: EXIT.failed },
   journal_failed: { ...answer(503, 'Journal cannot be written', AGAIN), exit: EXIT.failed },
+  journal_unknown: { ...answer(503, 'Brokers do not say how far the journal is', AGAIN), exit: EXIT.failed },
   journal_in_use: end('failed', 'Journal is in use by another process', AGAIN),
   journal_unreadable: end('failed', 'Journal cannot be opened'),
   receipts_behind: end('failed', 'The log of receipts does not have the newest events yet', AGAIN),

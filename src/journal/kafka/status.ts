@@ -1,4 +1,6 @@
+import { MillraceError } from '../../core/errors.ts';
 import type { CursorStatus, JournalStatus } from '../../core/journal.ts';
+import { toFailure } from '../../sinks/kafka/failure.ts';
 import type { Cluster } from './cluster.ts';
 import type { Letters } from './letters.ts';
 
@@ -31,15 +33,18 @@ export class TopicStatus {
     this.#letters = letters;
   }
 
-  /** Throws when the brokers could never be asked. */
+  /** @throws MillraceError journal_unknown when the brokers could never be asked: they may be about to start */
   status(): Promise<JournalStatus> {
     const now = performance.now();
     const last = this.#last;
     if (last !== null && now - last.at <= STATUS_AGE) return last.answer;
     // While no broker answers, what was last known is better than no metrics at all.
     const answer = this.#ask().catch(async (error: unknown) => {
-      if (last === null) throw error;
-      return last.answer;
+      const known = await last?.answer.catch(() => undefined);
+      if (known !== undefined) return known;
+      if (error instanceof MillraceError) throw error;
+      const detail = `topic ${this.#options.topic}: ${toFailure(error).reason}`;
+      throw new MillraceError('journal_unknown', detail, { cause: error });
     });
     this.#last = { at: now, answer };
     return answer;

@@ -58,6 +58,7 @@ public final class Oracle {
       case "allow" -> allow(words);
       case "grow" -> grow(words);
       case "trim" -> trim(words);
+      case "delete" -> delete(words[1]);
       case "read" -> read(words[1], answer);
       case "write" -> write(words);
       case "committed" -> committed(words[1], answer);
@@ -103,6 +104,13 @@ public final class Oracle {
   private static void grow(String[] words) throws Exception {
     try (Admin admin = Admin.create(properties)) {
       admin.createPartitions(Map.of(words[1], NewPartitions.increaseTo(Integer.parseInt(words[2])))).all().get();
+    }
+  }
+
+  /** delete TOPIC */
+  private static void delete(String topic) throws Exception {
+    try (Admin admin = Admin.create(properties)) {
+      admin.deleteTopics(List.of(topic)).all().get();
     }
   }
 

@@ -39,6 +39,10 @@ export class KafkaOracle {
     await this.#ask(['grow', topic, String(partitions)]);
   }
 
+  async delete(topic: string): Promise<void> {
+    await this.#ask(['delete', topic]);
+  }
+
   /** Deletes what lies before an offset, as retention does. */
   async trim(topic: string, partition: number, offset: number): Promise<void> {
     await this.#ask(['trim', topic, String(partition), String(offset)]);
