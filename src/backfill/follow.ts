@@ -82,8 +82,9 @@ async function lookAt(
   { service, signal }: FollowOptions,
 ): Promise<ReadonlyMap<string, PullStatus>> {
   const shown = new Map<string, PullStatus>();
-  for (const provider of new Set([...open.values()].map((connection) => connection.provider))) {
-    for await (const one of shownPulls(service, provider, signal)) {
+  for (const [provider, connections] of Map.groupBy(open.values(), (connection) => connection.provider)) {
+    const users = new Set(connections.map(({ user }) => user));
+    for await (const one of shownPulls(service, provider, users, signal)) {
       const key = connectionKey(one);
       if (open.has(key)) shown.set(key, one.pull);
     }

@@ -1,21 +1,40 @@
 import { hash } from 'node:crypto';
 import type { ServiceClient } from '../service/client.ts';
-import type { PullStatus } from '../service/pulls.ts';
+import type { PullStatus, UserPulls } from '../service/pulls.ts';
 import type { Connection } from './connections.ts';
 
 /** The resource whose pull is waited for. */
 export const RESOURCE = 'meal';
 
-/** Every pull of meals that the service shows of a provider. */
+/** Users of a page. */
+const PAGE = 50;
+/** So many are asked for one by one, where the list has more than a page. */
+const ASKED_ONE_BY_ONE = 50;
+
+/** The pulls of meals that the service shows of a provider: those of these users, and maybe of others. */
 export async function* shownPulls(
   { pulls }: ServiceClient,
   provider: string,
+  users: ReadonlySet<string>,
   signal: AbortSignal,
 ): AsyncGenerator<Connection & { readonly pull: PullStatus }> {
-  for await (const shown of pulls.users({ provider, userLimit: 50 }, { signal })) {
-    const pull = shown.provider[provider]?.pulled[RESOURCE];
-    if (pull !== undefined) yield { user: shown.user_id.toLowerCase(), provider, pull };
-  }
+  const query = { provider, userLimit: PAGE };
+  const { data, next_cursor: next } = await pulls.status(query, { signal });
+  yield* pullsIn(data, provider);
+  if ((next ?? '') === '') return;
+  if (users.size > ASKED_ONE_BY_ONE)
+    for await (const shown of pulls.users(query, { signal })) yield* pullsIn([shown], provider);
+  else
+    for (const userId of users)
+      for await (const shown of pulls.users({ ...query, userId }, { signal }))
+        yield* pullsIn([shown], provider);
+}
+
+function pullsIn(shown: readonly UserPulls[], provider: string): (Connection & { pull: PullStatus })[] {
+  return shown.flatMap(({ user_id: user, provider: pulls }) => {
+    const pull = pulls[provider]?.pulled[RESOURCE];
+    return pull === undefined ? [] : { user: user.toLowerCase(), provider, pull };
+  });
 }
 
 /**
@@ -31,7 +50,7 @@ export async function endedPulls(
 ): Promise<Record<string, string>> {
   const wanted = new Set(users);
   const ended: Record<string, string> = {};
-  for await (const { user, pull } of shownPulls(service, provider, signal))
+  for await (const { user, pull } of shownPulls(service, provider, wanted, signal))
     if (wanted.has(user) && hasEnded(pull)) ended[user] = markOf(pull);
   return ended;
 }

@@ -8,15 +8,20 @@ const [FIRST, SECOND] = ['00000000-0000-4000-8000-000000000001', '00000000-0000-
 /** Follows two pulls of which each look shows those of a line; the last line is what all later looks show. */
 function follow(...looks: readonly Readonly<Record<string, string>>[]) {
   let look = -1;
-  const users = async function* () {
+  const status = async () => {
     look = Math.min(look + 1, looks.length - 1);
-    for (const [user_id, status] of Object.entries(looks[look] ?? {}))
-      yield { user_id, provider: { made_up: { pulled: { meal: { status } } } } };
+    const shown = Object.entries(looks[look] ?? {});
+    return {
+      data: shown.map(([user_id, said]) => ({
+        user_id,
+        provider: { made_up: { pulled: { meal: { status: said } } } },
+      })),
+    };
   };
   return followPulls(
     [FIRST, SECOND].map((user) => ({ user, provider: 'made_up' })),
     {
-      service: { pulls: { users } } as unknown as ServiceClient,
+      service: { pulls: { status } } as unknown as ServiceClient,
       clock: systemClock,
       signal: new AbortController().signal,
       pollMs: 1,

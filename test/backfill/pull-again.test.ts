@@ -148,3 +148,19 @@ test('what was shown before the trigger is known after an interruption', async (
   expect([(await run('--resume')).code, service.ops.length]).toEqual([0, 1]);
   expect([meals(), meals().length]).toEqual([service.mealIds(), 10]);
 });
+
+test.each([
+  ['two users', 2],
+  ['sixty users', 60],
+])('the pulls of %s among many are found, few of them without reading the whole list', async (_, named) => {
+  const service = await pullingService(260);
+  for (const user of service.users) service.pulls.set(user, DONE);
+  service.onTrigger = ({ users }) =>
+    users.forEach((user) => service.pulls.set(user, { status: 'success', days_with_data: 5 }));
+  const { run, told } = await folderFor(service);
+  const users = service.users.slice(-named).flatMap((user) => ['--user', user]);
+  expect((await run(...users, ...BEGIN.slice(1), '--trigger')).code).toBe(0);
+  expect(told()).toEqual(Array.from({ length: named }, () => 'done'));
+  // Before the trigger and after it: the first page, and each user or all pages.
+  expect(service.askedForPulls).toBe(2 * (1 + (named <= 50 ? named : 6)));
+});

@@ -27,6 +27,8 @@ export interface PullingService {
   onTrigger: (op: Op) => void;
   /** Told before each answer about pulls since the newest trigger, from 1; a status to answer with instead, or nothing. */
   onLook: (look: number) => number | void;
+  /** Requests for pulls so far. */
+  askedForPulls: number;
   /** Ids of all meals that it has now, sorted. */
   mealIds: () => string[];
 }
@@ -54,12 +56,17 @@ export async function pullingService(users: number): Promise<PullingService> {
       case '/v2/link/bulk_op':
         return { data: service.showsOps ? service.ops.map(opJson).toReversed() : [] };
       case '/v2/introspect/historical_pull': {
-        const status = service.ops.length === 0 ? undefined : service.onLook((looks += 1));
-        const shown = [...service.pulls].map(([user_id, meal]) => ({
+        const one = url.searchParams.get('user_id');
+        const from = Number(url.searchParams.get('next_cursor') ?? 0);
+        service.askedForPulls += 1;
+        const isLook = service.ops.length > 0 && from === 0 && one === null;
+        const status = isLook ? service.onLook((looks += 1)) : undefined;
+        const shown = [...service.pulls].filter(([user_id]) => one === null || user_id === one);
+        const page = shown.slice(from, from + 50).map(([user_id, meal]) => ({
           user_id,
           provider: { made_up: { pulled: { meal } } },
         }));
-        return status ?? { data: shown };
+        return status ?? { data: page, next_cursor: from + 50 < shown.length ? String(from + 50) : null };
       }
       case `/v2/summary/meal/${user}`:
         if (!service.meals.has(user)) return 404;
@@ -100,6 +107,7 @@ export async function pullingService(users: number): Promise<PullingService> {
     meals: new Map(ids.map((user) => [user, 0])),
     onTrigger: () => undefined,
     onLook: () => undefined,
+    askedForPulls: 0,
     mealIds: () => service.users.flatMap(idsOf).toSorted(),
   };
   return service;
