@@ -136,6 +136,13 @@ export class Checkpoint {
     return leftIn(output)?.plan ?? null;
   }
 
+  /** Writes another state in the place of the one that is left. */
+  static async change(output: string, changed: (state: State) => object): Promise<void> {
+    const folder = join(output, FOLDER);
+    const state = readState(folder, STATE) as State | null;
+    if (state !== null) await writeState(folder, STATE, changed(state));
+  }
+
   /** Whether there is a run whose files are not complete. */
   static isUnfinished(output: string): boolean {
     const left = leftIn(output);

@@ -25,35 +25,38 @@ export async function rewritePlan(path: string, owners: Owners): Promise<Rewrite
   const state = parse(text);
   const removed: Record<string, number> = {};
   const requestsOf = (user: string): readonly string[] => owners.of({ team: null, user, clientUser: null });
-  const users = (state.plan?.users ?? []).map((user) => {
-    const requests = requestsOf(user);
-    for (const request of requests) removed[request] = (removed[request] ?? 0) + 1;
-    return requests.length === 0 ? user : ERASED_USER;
-  });
-  const isLeft = (connection: string): boolean => requestsOf(connection.split(' ')[0] ?? '').length === 0;
-  const left = (connections: Readonly<Record<string, unknown>> = {}): Record<string, unknown> =>
-    Object.fromEntries(Object.entries(connections).filter(([connection]) => isLeft(connection)));
+  for (const user of state.plan?.users ?? [])
+    for (const request of requestsOf(user)) removed[request] = (removed[request] ?? 0) + 1;
   if (Object.keys(removed).length === 0) return null;
-  const triggers = Object.entries(state.triggered ?? {}).map(([provider, one]) => [
-    provider,
-    { ...one, ...(one.ended && { ended: left(one.ended) }) },
-  ]);
-  const next = {
-    ...state,
-    plan: { ...state.plan, users },
-    without: left(state.without),
-    ...(state.failed && { failed: left(state.failed) }),
-    ...(state.again && { again: state.again.filter(isLeft) }),
-    ...(state.triggered && { triggered: Object.fromEntries(triggers) }),
-  };
+  const next = stateWithout(state, (user) => requestsOf(user).length > 0);
   const bytes = Buffer.from(`${JSON.stringify(next)}\n`);
   const temporary = temporaryPath(path);
   await writeNew(temporary, bytes);
   return {
     removed,
-    lines: users.filter((user) => user === ERASED_USER).length,
+    lines: next.plan.users.filter((user) => user === ERASED_USER).length,
     before: hash('sha256', text, 'hex'),
     after: { sha256: hash('sha256', bytes, 'hex'), bytes: bytes.length },
+  };
+}
+
+/** The same state without some users. */
+export function stateWithout(state: State, isGone: (user: string) => boolean) {
+  const isLeft = (connection: string): boolean => !isGone(connection.split(' ')[0] ?? '');
+  const left = (connections: Readonly<Record<string, unknown>> = {}): Record<string, unknown> =>
+    Object.fromEntries(Object.entries(connections).filter(([connection]) => isLeft(connection)));
+  const triggers = Object.entries(state.triggered ?? {}).map(([provider, one]) => [
+    provider,
+    { ...one, ...(one.ended && { ended: left(one.ended) }) },
+  ]);
+  const users = (state.plan?.users ?? []).map((user) => (isGone(user) ? ERASED_USER : user));
+  return {
+    ...state,
+    plan: { ...state.plan, users },
+    without: left(state.without),
+    ...(state.failed && { failed: left(state.failed) }),
+    ...(state.again && { again: state.again.filter(isLeft) }),
+    ...(state.triggered && { triggered: Object.fromEntries(triggers) as State['triggered'] }),
   };
 }
 

@@ -5,7 +5,8 @@ import type { ErasureResult } from '../../src/core/erasure.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { pullingService } from './pulling-service.ts';
-import { environment, sandbox } from './support.ts';
+import { standIn } from './stand-in.ts';
+import { environment, rowIds, sandbox } from './support.ts';
 
 const RANGE = ['--since', '2026-01-01', '--until', '2026-01-10'];
 
@@ -74,4 +75,32 @@ test('an erasure finds a user in what a run goes on from, whose pulls failed', a
   for (const state of bytes()) expect([state.includes(user), state.includes(first)]).toEqual([false, true]);
   for (const name of ['history', 'pull']) expect((await backfill(name, '--resume')).code).toBe(0);
   expect(service.ops.filter(({ users }) => users.includes(user))).toHaveLength(4);
+});
+
+test.each([
+  ['a bare --resume', false],
+  ['--resume with the same users', true],
+])('who was erased since a run began is not fetched by %s, wherever the run lies', async (how, isNamed) => {
+  const folder = await temporaryFolder();
+  const service = await standIn({ users: 3 });
+  const [first = '', user = '', third = ''] = service.users;
+  const config = writeConfig(folder);
+  const out = join(folder, 'history');
+  const run = (...args: string[]) => millrace(args, { env: service.env, cwd: folder });
+  service.instead = (_, asked) => (asked === user ? 401 : null);
+  // Without a config nobody is told where it is.
+  expect((await run('backfill', '--all-users', '--out', out, ...RANGE)).code).toBe(1);
+  expect((await run('erase', user, '--now', '--config', config)).code).toBe(0);
+  service.instead = () => null;
+  service.asked.clear();
+  const named = isNamed ? [...service.users.flatMap((one) => ['--user', one]), ...RANGE] : [];
+  const resumed = await run('backfill', '--resume', '--out', out, '--config', config, ...named);
+  expect([how, resumed.code, resumed.stderr]).toEqual([
+    how,
+    0,
+    expect.stringContaining('left out: 1 erased user'),
+  ]);
+  expect(service.asked.has(user)).toBe(false);
+  expect(rowIds(join(out, 'meals.ndjson'))).toEqual(service.mealIds([first, third]));
+  expect(filesIn(out).filter((file) => readFileSync(file, 'utf8').includes(user))).toEqual([]);
 });

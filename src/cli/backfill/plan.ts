@@ -2,7 +2,9 @@ import { Checkpoint } from '../../backfill/checkpoint.ts';
 import { countTasks, makePlan, planId, type BackfillPlan } from '../../backfill/plan.ts';
 import type { Shard } from '../../backfill/shard.ts';
 import { parseRate, triggerTime, USUAL_RATE, type TriggerRate } from '../../backfill/throttle.ts';
+import { ERASED_USER } from '../../core/erasure.ts';
 import { ErasedUsers } from '../../erase/erased-users.ts';
+import { stateWithout } from '../../erase/plan-file.ts';
 import { formatDuration } from '../../lib/units.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { configIfAny } from '../config-options.ts';
@@ -35,7 +37,7 @@ export interface BackfillFlags extends ServiceFlags, UserFlags {
 export async function planOf(io: Io, options: BackfillFlags, service: ServiceClient): Promise<BackfillPlan> {
   const { user, usersFile, allUsers, provider, since, until, window, shard, triggerOnly } = options;
   const named = user !== undefined || usersFile !== undefined || allUsers === true;
-  const before = options.resume === true ? Checkpoint.planOf(options.out) : null;
+  const before = options.resume === true ? await leftPlan(io, options) : null;
   if (options.resume === true && !named) {
     if (before === null) throw usageError(`there is nothing to resume in ${options.out}`);
     checkSame(options, before);
@@ -59,10 +61,24 @@ export async function planOf(io: Io, options: BackfillFlags, service: ServiceCli
     planId({ ...before, users: [] }) === planId(makePlan({ ...asked, users: [] }))
   )
     return before;
-  return makePlan({
-    ...asked,
-    users: withoutErased(io, options.config, await usersOf(io, options, service)),
-  });
+  const users = await usersOf(io, options, service);
+  const plan = makePlan({ ...asked, users: withoutErased(io, users, erasedUsers(io, options.config)) });
+  // In the run that is resumed somebody who was erased has a place, so that the others keep theirs.
+  const left = before?.users.filter((one) => one !== ERASED_USER);
+  return before !== null && planId({ ...before, users: left ?? [] }) === planId(plan) ? before : plan;
+}
+
+/** What the run that is resumed was told, without who was erased since: nobody may have known where it lies. */
+async function leftPlan(io: Io, options: BackfillFlags): Promise<BackfillPlan | null> {
+  const { out, config, dryRun } = options;
+  const plan = Checkpoint.planOf(out);
+  if (plan === null) return null;
+  const isErased = erasedUsers(io, config);
+  if (!plan.users.some(isErased)) return plan;
+  // Of users who are named it is said when these are read.
+  if (isOfAll(options)) withoutErased(io, plan.users, isErased);
+  if (dryRun !== true) await Checkpoint.change(out, (state) => stateWithout(state, isErased));
+  return { ...plan, users: plan.users.map((user) => (isErased(user) ? ERASED_USER : user)) };
 }
 
 /** @throws MillraceError usage for an option that says other than the run that is resumed */
@@ -123,8 +139,7 @@ export function erasedUsers(io: Io, config: string | undefined): (user: string) 
 }
 
 /** The users whose data was not erased: history of the others is not to be fetched again. */
-function withoutErased(io: Io, config: string | undefined, users: readonly string[]): string[] {
-  const isErased = erasedUsers(io, config);
+function withoutErased(io: Io, users: readonly string[], isErased: (user: string) => boolean): string[] {
   const left = users.filter((user) => !isErased(user));
   const count = users.length - left.length;
   if (count > 0) note(io, `left out: ${count} erased ${count === 1 ? 'user' : 'users'}`);
