@@ -2,7 +2,8 @@ import { inTransaction, type Database } from './database.ts';
 
 /**
  * What a database holds and where it came from, in tables beside the rows:
- * - `_millrace_loads`: the files, and the sinks, that rows came from. `sha256` is empty for one to be loaded again.
+ * - `_millrace_loads`: the files, and the sinks, that rows came from. `sha256` is empty for one to be loaded again; `shape` of a sink
+ *   names its tables.
  * - `_millrace_events`: which load an event's rows came with, each event once. `event` is a hash of source, id and body.
  * - `_millrace_duplicates`: loads that held an event too which was there already; when the first goes, they are loaded again.
  * - `_millrace_tables`: the tables that are kept, and a hash of their columns.
@@ -122,6 +123,36 @@ export async function claimEvents(
     );
   }
   return claimed;
+}
+
+/**
+ * Moves events from one load to another that has more rows of them.
+ * @param events 32 hex digits each
+ * @returns those that the first load had
+ */
+export async function moveEvents(
+  database: Database,
+  from: number,
+  to: number,
+  events: readonly string[],
+): Promise<Set<string>> {
+  const rows = await database.query(
+    `UPDATE _millrace_events SET load = CAST($3 AS integer)
+     WHERE load = CAST($2 AS integer)
+       AND event IN (SELECT CAST(key AS uuid) FROM unnest(string_to_array($1, ',')) AS keys(key))
+     RETURNING CAST(event AS text)`,
+    [events.join(','), from, to],
+  );
+  return new Set(rows.map(([event]) => String(event).replaceAll('-', '')));
+}
+
+export async function noteShape(database: Database, load: number, shape: string): Promise<void> {
+  await database.query('UPDATE _millrace_loads SET shape = $2 WHERE load = $1', [load, shape]);
+}
+
+/** The tables that are kept, by name. */
+export async function keptTables(database: Database): Promise<string[]> {
+  return (await database.query('SELECT name FROM _millrace_tables')).map(([name]) => String(name));
 }
 
 /** Removes all that came with some loads, for good. */

@@ -58,6 +58,39 @@ describe.skipIf(lack !== null)(`learned tables of the postgres sink${skipped(lac
   beforeAll(() => (server = Postgres.start()));
   afterAll(() => server.stop());
 
+  test('a table that is added has the rows of earlier events once they are sent again, and each event is there once', async () => {
+    const written = { connectionString: server.url, schema: 'added' };
+    const meal = JSON.stringify({
+      user_id: 'user-1',
+      data: { id: 'm', name: 'soup', data: { leek: {}, salt: {} } },
+    });
+    const type = 'daily.data.meal.created';
+    const batch = [
+      contractEvent(1, { type, body: Buffer.from(meal) }),
+      contractEvent(2, { type: 'raw.other' }),
+    ].map((event) => {
+      return { event, destination: null };
+    });
+    const sendTo = async (tables: readonly string[]): Promise<void> => {
+      const sink = createSink(parseOptions({ ...written, tables }), makeContext());
+      await sink.open(signal);
+      for (const result of await sink.send(batch, signal)) expect(result).toEqual({ status: 'delivered' });
+      await sink.close(signal);
+    };
+    const counts = (): string =>
+      ['events', 'meals', 'meal_items']
+        .map((table) => server.sql(`SELECT count(*) FROM added.${table}`))
+        .join(' ');
+    await sendTo(['events']);
+    // As an earlier version noted it.
+    server.sql(`UPDATE added._millrace_loads SET shape = ''`);
+    await sendTo(['events', 'meals']);
+    await sendTo(['events', 'meals', 'meal_items']);
+    expect(counts()).toBe('2 1 2');
+    await sendTo(['events', 'meals', 'meal_items']);
+    expect(counts()).toBe('2 1 2');
+  });
+
   test('have the rows of their events', async () => {
     const written = { connectionString: server.url, schema: 'learned', tables: ['events', 'readings'] };
     const sink = createSink(parseOptions(written, { tables: [await definitionFile()] }), makeContext());

@@ -17,7 +17,7 @@ function schemaWith(learned: readonly TableDefinition[]) {
     .strictObject({
       ...connectionFields,
       tables: texts(
-        'Tables that events become rows of, learned ones of the files in `tables` included; `all` for every one. None: `events`.',
+        'Tables that events become rows of, learned ones of the files in `tables` included; `all` for every one. None: `events`. A nested table, such as `meal_items`, is named too. One that is added has the rows of earlier events once these are replayed.',
       ),
     })
     .transform(({ tables, ...connection }, context) => {

@@ -1,10 +1,19 @@
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
 import { onAbort, orAborted } from '../../lib/abort.ts';
 import { inTransaction } from '../../load/database.ts';
-import { claimEvents, createLedger, nextLoad, readLoads, writeLoad } from '../../load/ledger.ts';
-import { appendRows, keyOf, Shapes } from '../../load/shapes.ts';
+import {
+  claimEvents,
+  createLedger,
+  keptTables,
+  moveEvents,
+  nextLoad,
+  noteShape,
+  readLoads,
+  writeLoad,
+} from '../../load/ledger.ts';
+import { appendRows, keyOf, type LoadedRecord, Shapes } from '../../load/shapes.ts';
 import { ensureTables, type LoadedTables } from '../../load/tables.ts';
-import { TABLES } from '../../warehouse/tables.ts';
+import { type TableEntry, TABLES } from '../../warehouse/tables.ts';
 import { ABORTED } from '../failure.ts';
 import type { PostgresOptions } from './config.ts';
 import { nameOf } from './connection.ts';
@@ -40,8 +49,10 @@ export class PostgresSink implements Sink {
   readonly #options: PostgresOptions;
   readonly #context: SinkContext;
   #tables: LoadedTables = { known: TABLES, entries: [], names: [], shape: '' };
-  /** Number that the rows of this sink carry. */
+  /** Number that the rows of this sink carry; another one from when it has other tables. */
   #load = 0;
+  /** Numbers it had before, and what it makes of their events that it did not then. */
+  #earlier: readonly { readonly load: number; readonly lacking: readonly TableEntry[] }[] = [];
   readonly #open = new Set<PostgresDatabase>();
   /** Ends connections that are being opened. */
   readonly #ending = new AbortController();
@@ -63,8 +74,9 @@ export class PostgresSink implements Sink {
       this.#open.add(database);
       forget = onAbort(signal, () => database?.destroy());
       await createLedger(database);
+      const before = await keptTables(database);
       this.#tables = await ensureTables(database, TABLES.with(this.#options.learned), this.#options.tables);
-      this.#load = await this.#numberIn(database);
+      await this.#number(database, before);
       this.#idle.push(database);
     } catch (error) {
       this.#drop(database);
@@ -133,27 +145,54 @@ export class PostgresSink implements Sink {
   async #write(database: PostgresDatabase, batch: readonly Delivery[]): Promise<void> {
     const records = batch.map(({ event }) => toRecord(event));
     const keys = records.map(keyOf);
-    const claimed = await claimEvents(database, this.#load, keys);
+    const of = (taken: Set<string>): LoadedRecord[] =>
+      records.filter((_, nth) => taken.delete(keys[nth] ?? ''));
+    for (const { load, lacking } of this.#earlier)
+      await this.#append(database, of(await moveEvents(database, load, this.#load, keys)), lacking);
+    await this.#append(database, of(await claimEvents(database, this.#load, keys)), this.#tables.entries);
+  }
+
+  async #append(
+    database: PostgresDatabase,
+    records: readonly LoadedRecord[],
+    entries: readonly TableEntry[],
+  ): Promise<void> {
+    if (records.length === 0 || entries.length === 0) return;
     const { name, log } = this.#context;
-    const shapes = new Shapes(this.#tables.known, this.#tables.entries, {
+    const shapes = new Shapes(this.#tables.known, entries, {
       onUnknown: () => undefined,
       onWithoutTable: () => undefined,
     });
-    const own = records.filter((_, nth) => claimed.delete(keys[nth] ?? ''));
-    const rows = shapes.shape(own);
+    const rows = shapes.shape(records);
     for (const { table, code, reason } of rows.rejects)
       log.warn({ sink: name, table, code, reason }, 'event makes no row');
     await appendRows(database, rows, this.#load);
   }
 
-  /** The number this sink has had, or a new one. */
-  async #numberIn(database: PostgresDatabase): Promise<number> {
+  /**
+   * Takes the number that this sink has had with these tables, or a new one. `shape` of a sink names its tables.
+   * @param before tables of the database until now: those of a number that an earlier version noted without any
+   */
+  async #number(database: PostgresDatabase, before: readonly string[]): Promise<void> {
     const archive = `sink:${this.#context.name}`;
-    const before = (await readLoads(database)).find((load) => load.archive === archive);
-    if (before !== undefined) return before.load;
-    const load = await nextLoad(database);
-    const empty = { file: '', sha256: '', shape: '', records: 0, sealed: 0, destroyed: 0 };
-    await writeLoad(database, { load, archive, ...empty });
-    return load;
+    const { entries } = this.#tables;
+    const shape = entries
+      .map(({ definition }) => definition.name)
+      .toSorted()
+      .join(' ');
+    const own = (await readLoads(database))
+      .filter((load) => load.archive === archive)
+      .map(({ load, shape: noted }) => ({ load, tables: noted === '' ? before : noted.split(' '), noted }));
+    for (const { load, tables, noted } of own)
+      if (noted === '') await noteShape(database, load, tables.join(' '));
+    const same = own.findLast(({ tables }) => tables.toSorted().join(' ') === shape);
+    this.#load = same?.load ?? (await nextLoad(database));
+    this.#earlier = own.flatMap(({ load, tables }) => {
+      const lacking = entries.filter(({ definition }) => !tables.includes(definition.name));
+      return load === this.#load ? [] : [{ load, lacking }];
+    });
+    if (same !== undefined) return;
+    const empty = { file: '', sha256: '', records: 0, sealed: 0, destroyed: 0 };
+    await writeLoad(database, { load: this.#load, archive, shape, ...empty });
   }
 }
