@@ -19,6 +19,7 @@ export function quarantineCommand(io: Io): Command {
     description: 'authentic but invalid events: list, show, retry, drop',
     help: QUARANTINE_HELP,
     hasSink: false,
+    keeps: 'still invalid, or id_reused, which has to be named by its key',
     header: ['KEY', 'RECEIVED', 'TYPE', 'BYTES', 'ID', 'REASONS'],
     row: ({ key, received_at, event_type, bytes, id, reasons }) => [
       String(key),
@@ -47,6 +48,7 @@ export function deadLettersCommand(io: Io): Command {
     description: 'events that a sink has permanently refused: list, show, retry, drop',
     help: DEAD_LETTERS_HELP,
     hasSink: true,
+    keeps: 'of sinks that the config does not have',
     header: ['KEY', 'DIED', 'TARGET', 'TYPE', 'BYTES', 'ID', 'CODE', 'REASON'],
     row: (letter) => [
       String(letter.key),

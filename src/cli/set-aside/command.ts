@@ -15,6 +15,8 @@ export interface LetterBox<Summary extends EventSummary> {
   readonly description: string;
   readonly help: string;
   readonly hasSink: boolean;
+  /** Why `retry` keeps some. */
+  readonly keeps: string;
   readonly header: readonly string[];
   row(summary: Summary): readonly string[];
   list(operations: Operations, selection: Selection, bodies: boolean): Promise<readonly Summary[]>;
@@ -82,7 +84,9 @@ export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterB
       });
   change('retry', 'deliver them again', box.retry, (result, json) => {
     const { retried, kept } = result;
-    return json ? JSON.stringify(result) : `retried ${retried}${kept === 0 ? '' : `, kept ${kept}`}`;
+    return json
+      ? JSON.stringify(result)
+      : `retried ${retried}${kept === 0 ? '' : `, kept ${kept} (${box.keeps})`}`;
   });
   change('drop', 'delete them permanently', box.drop, (dropped, json) =>
     json ? JSON.stringify({ dropped }) : `dropped ${dropped}`,
