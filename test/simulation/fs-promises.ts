@@ -22,6 +22,10 @@ class Handle {
     return this.#ask(() => statsOf(this.#node, options.bigint));
   }
 
+  readFile(encoding: BufferEncoding): Promise<string> {
+    return this.#ask(() => this.#file('read').data.toString(encoding));
+  }
+
   read(into: Uint8Array, offset: number, length: number, position: number | null): Promise<unknown> {
     return this.#ask(() => {
       const { data } = this.#file('read');
