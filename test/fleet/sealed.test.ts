@@ -21,7 +21,9 @@ const topicsOf = (fleet: Fleet): string[] =>
 
 const eraseWith = async (fleet: Fleet, name: string): Promise<void> => {
   const { code, stderr } = await millrace(['erase', 'gone', '--now', '--config', fleet.config(name)]);
-  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('not ') as unknown });
+  // What a sink of the test has is not ours to erase, and named as `not reached`.
+  const complete = expect.not.stringMatching(/^not (erased|searched)/m) as unknown;
+  expect({ code, stderr }).toEqual({ code: 0, stderr: complete });
 };
 
 describeOnSharedKafka('a fleet whose topics are sealed', ({ addresses, oracle }) => {

@@ -156,7 +156,7 @@ function showResult(io: Io, result: ErasureResult, beyond: readonly string[], op
       if (records === 0) note(io, NOTHING[by]);
     }
     if (receipts.length > 0 && beyond.length > 0)
-      note(io, `not reached: what ${beyond.join(', ')} had been sent by then; erase it there`);
+      note(io, `not reached: events already sent to ${beyond.join(', ')}; erase them there`);
     if (receipts.length === 0 && left.length === 0) note(io, 'nothing is due');
     else note(io, `searched ${files} files, ${bytes} bytes`);
   }
