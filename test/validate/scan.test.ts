@@ -60,11 +60,12 @@ const anyScalar = fc.oneof(
   ),
   anyText.map((text) => JSON.stringify(text)),
 );
+/** JSON.parse of V8 13.6 takes the escaped key "\\u0061" for the key "\\", once it has seen an object with that at its place. */
+const misleads = (text: string): boolean => text.includes('"\\\\');
 const anyKey = fc.oneof(
   fc.constantFrom(...NAMES).map((name) => JSON.stringify(name)),
   fc.constantFrom('"\\u0061"', '"\\u00E9\\"\\\\"', '"event\\u005ftype"', '"_\\u005fproto__"', '"b"', '""'),
-  // JSON.parse of V8 13.6 takes the escaped key "\\u0061" for the key "\\", once it has seen an object with that at its place.
-  anyText.filter((text) => !text.startsWith('\\')).map((text) => JSON.stringify(text)),
+  anyText.map((text) => JSON.stringify(text)).filter((text) => !misleads(text)),
 );
 /** JSON as JSON.stringify does not write it: with spaces, repeated members, other spellings. */
 const anyJson = fc.letrec<{ value: string }>((tie) => {
@@ -103,7 +104,8 @@ const anyBroken = fc
       const at = where % (text.length + 1);
       return text.slice(0, at) + char + text.slice(at + length);
     }, json),
-  );
+  )
+  .filter((text) => !misleads(text));
 
 describe.each([
   ['in WebAssembly', true],
