@@ -195,6 +195,8 @@ export interface ErasureReceipt {
   readonly stores: readonly string[];
   /** What was not searched for a user: databases, Parquet, what lies behind links, tables whose rows do not say whose they are. */
   readonly not_searched: readonly string[];
+  /** Sinks that have what they were sent where no erasure looks; absent when there are none, and on older receipts. */
+  readonly not_reached?: readonly string[];
   readonly items: readonly {
     readonly store: string;
     readonly item: string;

@@ -19,6 +19,7 @@ const RECEIPT = z.strictObject({
   records_removed: z.int().nonnegative(),
   stores: z.array(z.string()),
   not_searched: z.array(z.string()),
+  not_reached: z.array(z.string()).optional(),
   items: z.array(
     z.strictObject({
       store: z.string(),
@@ -54,7 +55,8 @@ export function checkReceipt(text: string, trusted: ReadonlySet<string>): Checke
     throw new RangeError('is not JSON');
   }
   const parsed = RECEIPT.safeParse(value);
-  if (!isRecord(value) || !isListOf(value['items'], isRecord) || !isListOf(value['not_searched'], isText))
+  const { items, not_searched: unsearched, not_reached: unreached = [] } = isRecord(value) ? value : {};
+  if (!isListOf(items, isRecord) || !isListOf(unsearched, isText) || !isListOf(unreached, isText))
     throw new RangeError('is not the receipt of an erasure');
   const { state, by } = checkSigned('receipt', JSON.stringify(value));
   const problems: string[] = [];

@@ -37,6 +37,8 @@ export interface LocalErasuresOptions {
   readonly followers?: boolean;
   /** Asked for when something is due, before anything has begun. */
   readonly stores: () => Promise<readonly ErasableStore[]>;
+  /** Names of the sinks that have what they were sent where no store is. */
+  readonly beyond?: () => readonly string[];
   /** Waits until nothing of the subjects is in flight any more; what it could not wait for is left. */
   readonly settle?: ((subjects: readonly Subject[]) => Promise<readonly LeftItem[]>) | undefined;
   /** Has the journal forget what other stores take out, and, when all of them have, leave no trace of it. */
@@ -120,7 +122,7 @@ export class LocalErasures implements Erasures {
 
   async #run(): Promise<ErasureResult> {
     const { folder, users, clock, log, settle, closed, signal, followers = false } = this.#options;
-    const { stores, proof, onStep = () => undefined } = this.#options;
+    const { stores, beyond = () => [], proof, onStep = () => undefined } = this.#options;
     const due = this.#due(clock.now());
     if (due.length === 0) return { receipts: [], left: [], files_searched: 0, bytes_searched: 0 };
     const all = await stores();
@@ -155,6 +157,7 @@ export class LocalErasures implements Erasures {
         items,
         stores: all.map(({ name }) => name),
         notSearched: left.flatMap(({ requests, item }) => (requests.length === 0 ? [item] : [])),
+        notReached: beyond(),
         finishedAt: clock.now(),
         log: signing?.logHead() ?? null,
       });

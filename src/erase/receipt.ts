@@ -20,6 +20,7 @@ export function receiptOf(
     readonly items: readonly ErasedItem[];
     readonly stores: readonly string[];
     readonly notSearched: readonly string[];
+    readonly notReached: readonly string[];
     /** Milliseconds since the epoch. */
     readonly finishedAt: number;
     readonly log: LogHead | null;
@@ -43,6 +44,7 @@ export function receiptOf(
     records_removed: items.reduce((sum, { removed }) => sum + removed, 0),
     stores: done.stores,
     not_searched: done.notSearched,
+    ...(done.notReached.length === 0 ? {} : { not_reached: done.notReached }),
     items,
     ...(done.log === null ? {} : { log: done.log }),
   };

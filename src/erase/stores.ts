@@ -70,6 +70,7 @@ export function createErasures(parts: ErasingParts): LocalErasures {
         ...folderStores(parts),
       ];
     },
+    beyond: () => sinksBeyond(plan.value.config),
     settle,
     forget: async (events) => (await journal())?.forget?.(events),
     forgotten: async (running) => (await journal())?.forgotten?.(running),
@@ -124,7 +125,7 @@ function databases({ plan }: ErasingParts): ErasableStore[] {
 }
 
 /** The sinks that have what they were sent where no erasure looks: brokers, endpoints, modules that name no folder. */
-export function sinksBeyond({ sinks }: Pick<DescribedConfig, 'sinks'>): readonly string[] {
+function sinksBeyond({ sinks }: Pick<DescribedConfig, 'sinks'>): readonly string[] {
   return Object.entries(sinks).flatMap(([name, { description }]) => {
     const { archive, erases, folders = [] } = description;
     const isInStore = archive !== undefined && isStoreUrl(archive);

@@ -158,7 +158,13 @@ test('sinks that have events where no erasure looks are named', async () => {
   expect(/^not reached: events already sent to (.*);/m.exec(stderr)?.[1]).toBe('silent, services');
   expect((await run(eraseCommand, ['--run', '--config', config])).stderr).not.toContain('not reached');
   const { stdout } = await run(eraseCommand, [userId(2), '--now', '--json', '--config', config]);
-  expect(JSON.parse(stdout)).toMatchObject({ not_reached: ['silent', 'services'] });
+  const beyond = { not_reached: ['silent', 'services'] };
+  expect(JSON.parse(stdout)).toMatchObject({ ...beyond, receipts: [beyond] });
+  const receipts = join(folder, 'erasure', 'receipts');
+  const verified = await run(eraseCommand, ['verify', join(receipts, readdirSync(receipts)[0] ?? '')]);
+  expect(verified.stdout).toContain(
+    'not reached by the erasure: sink silent\nnot reached by the erasure: sink services\n',
+  );
 });
 
 test.each([

@@ -2,7 +2,6 @@ import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
 import type { ErasureResult, Erasures, Subject } from '../../core/erasure.ts';
 import { EXIT } from '../../core/errors.ts';
-import { sinksBeyond } from '../../erase/stores.ts';
 import { withErasures } from './erasures.ts';
 import { eraseVerifyCommand } from './verify.ts';
 import { asOwner } from '../as-owner.ts';
@@ -26,7 +25,7 @@ reconcile --fill have written with this config (listed in outputs.jsonl in erasu
 due erasures itself. After the erasure --cancel only accepts new events of the user again. The receipt lists files, counts and
 hashes, without the id. Its not_searched lists databases, Parquet, file archives (.zip, .tgz), targets of symbolic links, and
 tables with rows that do not say whose they are (insurance, parsing jobs and their results of earlier versions): recreate those. List other folders
-to search in erasure.folders. What brokers, endpoints and sink modules that name no folder were sent is theirs to erase: the command names these sinks.
+to search in erasure.folders. What brokers, endpoints and sink modules that name no folder were sent is theirs to erase: the receipt names these sinks in not_reached.
 
 A user id removes that user's events with all they contain; --client-user selects by the team's own id instead. Events of
 another user stay. Events that name no user are removed when they contain the id: a UUID anywhere, in any case, escaped, in
@@ -78,8 +77,7 @@ export function eraseCommand(io: Io): Command {
         if (options.list === true) return list(io, erasures, options);
         const act = options.cancel === true ? cancel : ask;
         for (const subject of subjects) await act(io, erasures, subject, options);
-        if (options.now === true || options.run === true)
-          showResult(io, await erasures.run(), sinksBeyond(loaded.config), options);
+        if (options.now === true || options.run === true) showResult(io, await erasures.run(), options);
       });
     });
 }
@@ -145,8 +143,10 @@ async function list(io: Io, erasures: Erasures, options: Options): Promise<void>
   printTable(io, ['ERASED', 'BY', 'HASH'], hashes);
 }
 
-function showResult(io: Io, result: ErasureResult, beyond: readonly string[], options: Options): void {
+function showResult(io: Io, result: ErasureResult, options: Options): void {
   const { receipts, left, files_searched: files, bytes_searched: bytes } = result;
+  // Of one run they all say the same.
+  const beyond = receipts[0]?.not_reached ?? [];
   for (const { store, item, requests, reason } of left)
     note(io, `not ${requests.length === 0 ? 'searched' : 'erased'}: ${store} ${item}: ${reason}`);
   if (options.json === true) print(io, JSON.stringify({ ...result, not_reached: beyond }));
@@ -155,7 +155,7 @@ function showResult(io: Io, result: ErasureResult, beyond: readonly string[], op
       print(io, `receipt ${receipt}: ${records} records removed from ${items.length} files and tables`);
       if (records === 0) note(io, NOTHING[by]);
     }
-    if (receipts.length > 0 && beyond.length > 0)
+    if (beyond.length > 0)
       note(io, `not reached: events already sent to ${beyond.join(', ')}; erase them there`);
     if (receipts.length === 0 && left.length === 0) note(io, 'nothing is due');
     else note(io, `searched ${files} files, ${bytes} bytes`);

@@ -60,7 +60,7 @@ export function eraseVerifyCommand(io: Io): Command {
     .option('--out <file>', 'write the receipt with its proofs to this file')
     .option(
       '--json',
-      'print one JSON object: {receipt, signed_by, records_removed, not_searched, entries, proven, unproven, unwitnessed, archives, differences}',
+      'print one JSON object: {receipt, signed_by, records_removed, not_searched, not_reached, entries, proven, unproven, unwitnessed, archives, differences}',
     )
     .addHelpText('after', HELP)
     .action(async (file: string, given: Options, command: Command) => {
@@ -87,6 +87,7 @@ interface Report extends Readonly<Record<keyof Findings, readonly string[]>> {
   readonly signed_by: string | null;
   readonly records_removed: number;
   readonly not_searched: readonly string[];
+  readonly not_reached: readonly string[];
   /** Of the log of receipts, that the receipt names. */
   readonly entries: number;
   /** Null when they were not looked for. */
@@ -139,6 +140,7 @@ async function verify(file: string, options: Options, io: Io): Promise<Report> {
     signed_by: checked.signedBy,
     records_removed: receipt.records_removed,
     not_searched: receipt.not_searched,
+    not_reached: receipt.not_reached ?? [],
     entries: entries.length,
     proven: proofs?.size ?? null,
     ...findings,
@@ -198,6 +200,7 @@ function show(io: Io, report: Report): void {
   const { unproven, unwitnessed, archives, differences } = report;
   print(io, `receipt    ${receipt}: ${records} records removed, signed by ${by ?? 'nobody'}`);
   for (const item of report.not_searched) print(io, visible(`not searched by the erasure: ${item}`));
+  for (const sink of report.not_reached) print(io, visible(`not reached by the erasure: sink ${sink}`));
   const looked = proven === null ? 'not looked for: use --log' : `${proven} proven to be in the log`;
   print(io, `entries    ${entries === 0 ? 'none' : `${entries}, ${looked}`}`);
   for (const { archive, files, records: read, closed } of archives) {
