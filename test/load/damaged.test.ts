@@ -4,6 +4,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { archive } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { millrace } from '../support/millrace.ts';
 import { dataFiles, load as loadIntoFake, mealsFrom, numbersIn, started } from './bigquery-support.ts';
 import { inDuckDB, load } from './support.ts';
 
@@ -51,4 +52,17 @@ test('so it is in BigQuery', async () => {
   expect(await loadIntoFake(fake, path)).toMatchObject({ problems: 0, files: 1 });
   expect(await numbersIn(fake)).toEqual(NUMBERS);
   expect(await loadIntoFake(fake, path)).toMatchObject({ files: 0 });
+});
+
+test('who names rows of a backfill is told what loads them', async () => {
+  const [path, database] = [
+    await temporaryFolder(),
+    inDuckDB(join(await temporaryFolder(), 'loaded.duckdb')),
+  ];
+  writeFileSync(join(path, 'meals.ndjson'), '{"meal_id":"made-up","user_id":"made-up"}\n');
+  const { code, stdout } = await millrace(['load', path, ...database.to]);
+  expect(code).toBe(3);
+  expect(stdout).toMatch(
+    /^1 records or files could not be read$[^]*^no record of an archive .*millrace schema --dialect/m,
+  );
 });
