@@ -66,7 +66,7 @@ export function checkReceipt(text: string, trusted: ReadonlySet<string>): Checke
     problems.push(`it is signed by ${by}, which is not a key that was given`);
   for (const { path, message } of parsed.error?.issues ?? [])
     problems.push(`${path.join('.') || 'it'}: ${message}: receipts do not say that`);
-  const receipt = value as unknown as ErasureReceipt;
+  const receipt = value as ErasureReceipt;
   if (parsed.success && sum(receipt) !== receipt.records_removed)
     problems.push(`it counts ${receipt.records_removed} records, and its items ${sum(receipt)}`);
   return { receipt, signedBy: by, problems };
