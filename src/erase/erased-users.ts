@@ -62,6 +62,11 @@ export class ErasedUsers {
     return true;
   }
 
+  /** Which list is known: another one has another. */
+  get stamp(): string {
+    return this.#seen;
+  }
+
   /** From now on whom other processes add counts within moments: several share the folder while they run. @returns ends that */
   follow(): () => void {
     const end = new AbortController();

@@ -23,6 +23,7 @@ import { makeFolder } from '../lib/durable.ts';
 import { own } from '../lib/file-lock.ts';
 import { Serial } from '../lib/serial.ts';
 import { NOTICED_WITHIN, type ErasedUsers } from './erased-users.ts';
+import { untilFollowed } from './followers.ts';
 import { ProgressLog } from './progress.ts';
 import { receiptOf, writeReceipt } from './receipt.ts';
 import { Requests } from './requests.ts';
@@ -121,7 +122,7 @@ export class LocalErasures implements Erasures {
   }
 
   async #run(): Promise<ErasureResult> {
-    const { folder, users, clock, log, settle, closed, signal, followers = false } = this.#options;
+    const { folder, users, clock, log, settle, closed, followers = false } = this.#options;
     const { stores, beyond = () => [], proof, onStep = () => undefined } = this.#options;
     const due = this.#due(clock.now());
     if (due.length === 0) return { receipts: [], left: [], files_searched: 0, bytes_searched: 0 };
@@ -132,13 +133,12 @@ export class LocalErasures implements Erasures {
     users.reload();
     for (const subject of subjects) await users.block(subject, new Date(clock.now()).toISOString());
     onStep('blocked');
-    // Nothing of the subjects comes from other processes after a store was searched.
-    if (followers) await sleep(NOTICED_WITHIN, undefined, { signal });
     const search = new IdSearch(subjects);
     const left: LeftItem[] = [];
     // Names and messages go on record, and into logs.
     const leave = (one: LeftItem): void =>
       void left.push({ ...one, item: search.redact(one.item), reason: search.redact(one.reason) });
+    if (followers) for (const one of await this.#followed(subjects)) leave(one);
     for (const one of (await settle?.(subjects)) ?? []) leave(one);
     const progress = new ProgressLog(folder);
     const searched = await this.#search(all, subjects, progress, leave);
@@ -171,6 +171,16 @@ export class LocalErasures implements Erasures {
     if (done.length === subjects.length) await progress.clear();
     onStep('closed');
     return { receipts, left, ...searched };
+  }
+
+  /** Nothing of the subjects comes from other processes after a store was searched. @returns who could not say so */
+  async #followed(subjects: readonly ErasureRequest[]): Promise<readonly LeftItem[]> {
+    const { folder, signal } = this.#options;
+    // Those who cannot say it have heard of it by then, and so have those who have just come.
+    await sleep(NOTICED_WITHIN, undefined, { signal });
+    const requests = subjects.map(({ request }) => request);
+    const reason = 'has not yet said that nothing of the user is on its way there';
+    return (await untilFollowed(folder, signal)).map((item) => ({ store: 'fleet', item, requests, reason }));
   }
 
   /** Has each store take the subjects out. @returns how much was searched */

@@ -23,7 +23,7 @@ const CHECK_EVERY = 60_000;
 /** Who asks for an erasure now runs it as well, and is told what came of it; what is left after this is the receiver's. */
 const LEFT_TO_OTHERS = 10_000;
 /** Longest wait for batches that are on their way when an erasure begins. */
-const SETTLE_WAIT = 30_000;
+export const SETTLE_WAIT = 30_000;
 /** Milliseconds after which a folder that does not answer is in trouble. */
 const PATIENCE = 10_000;
 
@@ -63,6 +63,8 @@ export function runErasures(system: ErasingSystem): RunningErasures {
       recent.forget((whose) => owners.of(whose).length > 0);
       dispatcher.forget({ upTo: store.lastSeq, owned: (event) => owners.ofEvent(event).length > 0 });
       const waiting = await dispatcher.answered(AbortSignal.timeout(SETTLE_WAIT));
+      // What was refused in them is among the dead letters by then.
+      await store.settled();
       const requests = subjects.map(({ request }) => request);
       const reason = 'has not yet answered a batch that may hold events of the user';
       return waiting.map((sink) => ({ store: 'sinks', item: sink, requests, reason }));

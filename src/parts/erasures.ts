@@ -1,5 +1,6 @@
 import { warnOfLeftSpools } from '../erase/left-spools.ts';
-import { runErasures } from '../erase/running-erasures.ts';
+import { Follower } from '../erase/followers.ts';
+import { runErasures, SETTLE_WAIT } from '../erase/running-erasures.ts';
 import type { Stop } from '../lib/parts.ts';
 import type { System } from './system.ts';
 
@@ -17,8 +18,13 @@ export function makeErasures(system: System): Stop {
     },
     noteErased: (ids) => audit.note({ who: 'receiver', action: 'erase', what: 'erasures', ids }),
   });
+  // Until the sinks have stopped: what they flush may be an erased user's.
+  const follower = system.shared === null ? null : follow(system);
   // It may run before the last part has started: who asks through the admin listener does not wait for that.
-  return () => system.erasures.stop();
+  return async () => {
+    await system.erasures.stop();
+    await follower?.stop();
+  };
 }
 
 export async function startErasures({ erasures, config, log }: System): Promise<Stop> {
@@ -26,4 +32,19 @@ export async function startErasures({ erasures, config, log }: System): Promise<
   erasures.start();
   // Again before anything else stops: what one that runs clears must still be open.
   return () => erasures.stop();
+}
+
+/** With a list that other processes add to: they wait for this one when they erase. */
+function follow({ config, users, store, dispatcher, sinks, log }: System): Follower | null {
+  return Follower.start({
+    folder: config.erasure.path,
+    users,
+    log,
+    settle: async () => {
+      const late = await dispatcher.answered(AbortSignal.timeout(SETTLE_WAIT));
+      if (late.length > 0) throw new Error(`${late.join(', ')} has not answered a batch`);
+      await Promise.all(sinks.names.map((name) => sinks.settle(name, () => Promise.resolve(true))));
+      await store.settled();
+    },
+  });
 }

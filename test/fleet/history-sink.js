@@ -21,7 +21,10 @@ export function createSink(
     open: () => Promise.resolve(),
     async send(batch) {
       await wait(ms);
-      if (stalls !== null && name === only) while (await exists(stalls)) await wait(50);
+      if (stalls !== null && name === only && (await exists(stalls))) {
+        appendFileSync(`${String(stalls)}.begun`, '');
+        while (await exists(stalls)) await wait(50);
+      }
       if (holds !== null && name === only && (await exists(holds)))
         return batch.map(() => ({ status: 'retry', reason: 'held back' }));
       const lines = batch.map(

@@ -28,6 +28,8 @@ export class Letters {
   readonly #sendAgain: SendAgain;
   readonly #quarantine: SetAsideTopic;
   readonly #deadLetters: SetAsideTopic;
+  /** Records on their way into either. */
+  readonly #underWay = new Set<Promise<unknown>>();
 
   constructor(options: TopicsOptions, topics: Topics, records: Records, sendAgain: SendAgain) {
     this.#options = options;
@@ -102,7 +104,8 @@ export class Letters {
       handling: event.handling,
       letter: { sink, destination, code, reason: shortened(reason), attempts, diedAt },
     };
-    await this.#records.append({ appender: this.#topics.deadLetters, place: key, key }, event, extra, use);
+    const to = { appender: this.#topics.deadLetters, place: key, key };
+    await this.#noted(this.#records.append(to, event, extra, use));
   }
 
   /**
@@ -118,7 +121,21 @@ export class Letters {
     const print = fingerprintOf(event.source, dedupKey, event.body);
     const key = Buffer.from(print.toString('hex'));
     const to = { appender: this.#topics.quarantine, place: key, key, room };
-    return this.#records.append(to, event, { reasons, dedupKey }, use);
+    return this.#noted(this.#records.append(to, event, { reasons, dedupKey }, use));
+  }
+
+  /** Resolves when all that is on its way there now has come to its end. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#underWay);
+  }
+
+  async #noted<T>(work: Promise<T>): Promise<T> {
+    this.#underWay.add(work);
+    try {
+      return await work;
+    } finally {
+      this.#underWay.delete(work);
+    }
   }
 
   async erase(run: ErasureRun): Promise<void> {

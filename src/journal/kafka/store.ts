@@ -122,8 +122,9 @@ export class KafkaJournal implements EventStore, ErasableStore {
     return Promise.resolve(ERASED);
   }
 
+  /** Of the events that are read from the log who was erased is left out; what is set aside has to be taken out. */
   settled(): Promise<void> {
-    return Promise.resolve();
+    return this.#letters.settled();
   }
 
   /** Each event carries where it goes; what leaves for there is said by the routes of now, and those it was accepted under. */
