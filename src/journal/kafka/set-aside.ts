@@ -9,7 +9,7 @@ import type { Looked, Records } from './records.ts';
 
 /** What is kept in a topic of its own until a person decides. */
 export interface Aside {
-  /** Of its record: offset and partition in one number, which is another one once there are more partitions. */
+  /** Of its record: offset and partition in one number, the same for as long as the record is there. */
   readonly key: number;
   /** Partition and key of its record: takes it out. */
   readonly place: string;
@@ -19,7 +19,7 @@ export interface Aside {
   readonly use: KeyRef | null;
 }
 
-interface Entry extends Omit<Aside, 'kept' | 'key'> {
+interface Entry extends Omit<Aside, 'kept'> {
   /** Null for what nobody can open any more. */
   readonly kept: Kept | null;
   /** Name of that key. */
@@ -31,6 +31,11 @@ interface Entry extends Omit<Aside, 'kept' | 'key'> {
 }
 
 const EMPTY = Buffer.alloc(0);
+/**
+ * More than a topic has partitions. By how many it has, keys would change when they become more, under the hands of
+ * whoever has listed them.
+ */
+const MOST_PARTITIONS = 100_000;
 const NEVER = new AbortController().signal;
 
 /**
@@ -45,8 +50,6 @@ export class SetAsideTopic {
   readonly #serial = new Serial();
   readonly #entries = new Map<string, Entry>();
   readonly #positions = new Map<number, number>();
-  /** They can become more. */
-  #partitions = 0;
 
   constructor(topic: string, appender: Appender, records: Records, connect: () => Promise<Cluster>) {
     this.#topic = topic;
@@ -101,13 +104,8 @@ export class SetAsideTopic {
       const { kept, use } = entry;
       return kept === null || (use !== null && this.#records.stateOf(use) === 'gone')
         ? []
-        : [{ ...entry, key: this.#numberOf(entry), kept }];
+        : [{ ...entry, kept }];
     });
-  }
-
-  /** By how many partitions there are now, so that all count alike. */
-  #numberOf({ partition, offset }: Pick<Entry, 'partition' | 'offset'>): number {
-    return offset * this.#partitions + partition + 1;
   }
 
   /** Takes them out. @returns how many */
@@ -128,8 +126,9 @@ export class SetAsideTopic {
   #update(): Promise<void> {
     return this.#serial.run(async () => {
       const cluster = await this.#connect();
-      this.#partitions = (await cluster.topic(this.#topic)).leaders.length;
-      const all = Array.from({ length: this.#partitions }, (_, index) => index);
+      // They can become more.
+      const { leaders } = await cluster.topic(this.#topic);
+      const all = Array.from(leaders.keys());
       const ends = await cluster.offsets(this.#topic, all, 'latest');
       for (const partition of all) {
         const from = this.#positions.get(partition) ?? 0;
@@ -153,6 +152,7 @@ export class SetAsideTopic {
     if (value === null || looked === undefined || looked.outline === null) return;
     const { kept, use, name } = looked;
     this.#entries.set(place, {
+      key: offset * MOST_PARTITIONS + partition + 1,
       place,
       kept: kept === null ? null : { ...kept, event: { ...kept.event, body: EMPTY } },
       bodyBytes: kept?.event.body.length ?? 0,
