@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { ServiceClient } from '../service/client.ts';
+import { ServiceError } from '../service/errors.ts';
 import type { PullStatus, UserPulls } from '../service/pulls.ts';
 import type { Connection } from './connections.ts';
 
@@ -26,8 +27,13 @@ export async function* shownPulls(
     for await (const shown of pulls.users(query, { signal })) yield* pullsIn([shown], provider);
   else
     for (const userId of users)
-      for await (const shown of pulls.users({ ...query, userId }, { signal }))
-        yield* pullsIn([shown], provider);
+      try {
+        for await (const shown of pulls.users({ ...query, userId }, { signal }))
+          yield* pullsIn([shown], provider);
+      } catch (error) {
+        // Whoever is gone meanwhile has none.
+        if (!(error instanceof ServiceError) || error.code !== 'not_found') throw error;
+      }
 }
 
 function pullsIn(shown: readonly UserPulls[], provider: string): (Connection & { pull: PullStatus })[] {
@@ -48,11 +54,17 @@ export async function endedPulls(
   users: readonly string[],
   signal: AbortSignal,
 ): Promise<Record<string, string>> {
-  const wanted = new Set(users);
-  const ended: Record<string, string> = {};
-  for await (const { user, pull } of shownPulls(service, provider, wanted, signal))
-    if (wanted.has(user) && hasEnded(pull)) ended[user] = markOf(pull);
-  return ended;
+  const ended = new Map<string, string>();
+  // A page that moves hides a user from one look: those who were not seen are looked for again, until none comes.
+  let unseen: ReadonlySet<string> = new Set(users);
+  for (let before = Infinity; unseen.size > 0 && unseen.size < before;) {
+    before = unseen.size;
+    const left = new Set(unseen);
+    for await (const { user, pull } of shownPulls(service, provider, unseen, signal))
+      if (left.delete(user) && hasEnded(pull)) ended.set(user, markOf(pull));
+    unseen = left;
+  }
+  return Object.fromEntries(ended);
 }
 
 export function hasEnded({ status }: PullStatus): boolean {

@@ -19,7 +19,12 @@ export class Silence {
    */
   async told(error: ServiceError | null, signal: AbortSignal): Promise<void> {
     this.#inRow = isSilent(error) ? this.#inRow + 1 : 0;
-    if (this.#inRow < this.#most) return;
+    if (this.#inRow >= this.#most) await this.ended(signal);
+  }
+
+  /** No more users: the last of them may have met a service that is gone. @throws as `told` */
+  async ended(signal: AbortSignal): Promise<void> {
+    if (this.#inRow === 0) return;
     this.#inRow = 0;
     try {
       await this.#service.users.list({ limit: 1 }, { signal });

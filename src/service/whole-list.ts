@@ -72,6 +72,7 @@ export class WholeList<T, P extends ListPage<T> = ListPage<T>> {
   async *#pass(pages: PageCount): AsyncGenerator<NewItems<T, P>, Moved> {
     const listed = new Set<string>();
     let moved: Moved = 'not';
+    let first: string | undefined;
     let last: string | undefined;
     const look = async (): Promise<void> => {
       const key = await this.#keyAt(pages.seen - 1);
@@ -88,6 +89,7 @@ export class WholeList<T, P extends ListPage<T> = ListPage<T>> {
       const { items, keys, total, full } = read;
       step = pages.add(keys, total, typeof full === 'number' ? full : this.#size, (key) => listed.has(key));
       if (step === 'repeated') break;
+      first ??= keys[0];
       last = keys.at(-1) ?? last;
       const isNew = keys.map((key) => !this.#given.has(key));
       for (const key of keys) {
@@ -98,6 +100,8 @@ export class WholeList<T, P extends ListPage<T> = ListPage<T>> {
     }
     // Something may have come in front while the last page was looked at, and hidden there that something had gone.
     if (page > 2) await look();
+    // Or something has moved to the front, and as much has gone from there.
+    if (page > 2 && moved === 'not' && pages.isChecked && (await this.#keyAt(0)) !== first) moved = 'later';
     return moved;
   }
 

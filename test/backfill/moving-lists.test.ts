@@ -85,6 +85,10 @@ const CHANGES: Readonly<Record<string, (items: string[]) => unknown>> = {
   ),
   'two go, and one comes in front': (items) => items.splice(0, 2, id(99)),
   'one moves from the end to the front': (items) => items.unshift(items.pop() ?? ''),
+  'one goes, and another moves from the end to the front': (items) => (
+    items.shift(),
+    items.unshift(items.pop() ?? '')
+  ),
 };
 const CASES = KINDS.flatMap((kind) => Object.keys(CHANGES).map((change) => [kind, change] as const));
 

@@ -164,3 +164,42 @@ test.each([
   // Before the trigger and after it: the first page, and each user or all pages.
   expect(service.askedForPulls).toBe(2 * (1 + (named <= 50 ? named : 6)));
 });
+
+test('a pull of before the trigger that one look at the list did not show is not taken for ours', async () => {
+  const service = await pullingService(70);
+  const hidden = service.users.at(-1) ?? '';
+  for (const user of service.users) service.meals.set(user, 2);
+  for (const user of service.users) service.pulls.set(user, DONE);
+  // The first page is asked for twice: it tells whether there are more.
+  service.hides = (user, list) => list <= 2 && user === hidden;
+  // It lags behind: looks after the trigger still show what was there before it, and that of the hidden one longest.
+  service.onLook = (look) => {
+    for (const user of service.users) {
+      const late = user === hidden ? look - 3 : look;
+      if (late === 2) service.pulls.set(user, { status: 'in_progress' });
+      if (late === 3) service.pulls.set(user, { ...DONE, days_with_data: 5 });
+      if (late === 3) service.meals.set(user, 5);
+    }
+  };
+  const { run, meals } = await folderFor(service);
+  expect((await run(...BEGIN, '--trigger')).code).toBe(0);
+  expect([meals().length, meals()]).toEqual([70 * 5, service.mealIds()]);
+});
+
+test('a user who is deleted at the service while pulls are followed ends for themselves only', async () => {
+  const service = await pullingService(60);
+  const [gone = '', ...others] = service.users;
+  const named = [gone, ...others.slice(0, 9)];
+  service.onTrigger = ({ users }) => {
+    for (const user of users) service.meals.set(user, 3);
+    for (const user of service.users) service.pulls.set(user, DONE);
+    service.pulls.delete(gone);
+    service.meals.delete(gone);
+    service.onAsked = (user) => (user === gone ? 404 : undefined);
+  };
+  for (const user of others.slice(9)) service.pulls.set(user, DONE);
+  const { run, told } = await folderFor(service);
+  const users = named.flatMap((user) => ['--user', user]);
+  const { code } = await run(...BEGIN.slice(1), ...users, '--trigger');
+  expect([code, told()]).toEqual([3, ['not_pulled', ...Array.from({ length: 9 }, () => 'done')]]);
+});

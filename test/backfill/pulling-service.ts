@@ -27,6 +27,10 @@ export interface PullingService {
   onTrigger: (op: Op) => void;
   /** Told before each answer about pulls since the newest trigger, from 1; a status to answer with instead, or nothing. */
   onLook: (look: number) => number | void;
+  /** Whether a list of the pulls of all users, from 1, shows this one: a page that moves hides some. */
+  hides: (user: string, list: number) => boolean;
+  /** A status to answer with who is asked for the pulls of one user, or nothing. */
+  onAsked: (user: string) => number | void;
   /** Requests for pulls so far. */
   askedForPulls: number;
   /** Ids of all meals that it has now, sorted. */
@@ -39,6 +43,7 @@ export async function pullingService(users: number): Promise<PullingService> {
   const idsOf = (user: string): string[] =>
     Array.from({ length: service.meals.get(user) ?? 0 }, (_, n) => `${user.slice(-4)}-${n}`);
   let looks = 0;
+  let lists = 0;
   const answer = (url: URL, body: string): object | number => {
     const [, user = ''] = /^\/v2\/(?:user|summary\/meal)\/(.+)$/.exec(url.pathname) ?? [];
     switch (url.pathname) {
@@ -61,12 +66,16 @@ export async function pullingService(users: number): Promise<PullingService> {
         service.askedForPulls += 1;
         const isLook = service.ops.length > 0 && from === 0 && one === null;
         const status = isLook ? service.onLook((looks += 1)) : undefined;
-        const shown = [...service.pulls].filter(([user_id]) => one === null || user_id === one);
+        if (one === null && from === 0) lists += 1;
+        const shown = [...service.pulls].filter(([user_id]) =>
+          one === null ? !service.hides(user_id, lists) : user_id === one,
+        );
         const page = shown.slice(from, from + 50).map(([user_id, meal]) => ({
           user_id,
           provider: { made_up: { pulled: { meal } } },
         }));
-        return status ?? { data: page, next_cursor: from + 50 < shown.length ? String(from + 50) : null };
+        const refused = one === null ? status : service.onAsked(one);
+        return refused ?? { data: page, next_cursor: from + 50 < shown.length ? String(from + 50) : null };
       }
       case `/v2/summary/meal/${user}`:
         if (!service.meals.has(user)) return 404;
@@ -107,6 +116,8 @@ export async function pullingService(users: number): Promise<PullingService> {
     meals: new Map(ids.map((user) => [user, 0])),
     onTrigger: () => undefined,
     onLook: () => undefined,
+    hides: () => false,
+    onAsked: () => undefined,
     askedForPulls: 0,
     mealIds: () => service.users.flatMap(idsOf).toSorted(),
   };
