@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { folderError, MillraceError } from '../core/errors.ts';
-import { syncFolder } from '../lib/durable.ts';
+import { errorCode, syncFolder } from '../lib/durable.ts';
 import { goesOn, readState, writeState } from '../lib/work-folder.ts';
 import { planId, type BackfillPlan } from './plan.ts';
 
@@ -143,6 +143,20 @@ export class Checkpoint {
     if (state !== null) await writeState(folder, STATE, changed(state));
   }
 
+  /** Removes what was fetched by some tasks of the run that is left, for good. */
+  static async removeTasks(output: string, tasks: readonly number[]): Promise<void> {
+    const left = leftIn(output);
+    if (left === null) return;
+    const folder = runFolderOf(join(output, FOLDER), left);
+    for (const task of tasks) {
+      const path = taskFolderOf(folder, task);
+      await rm(path, { recursive: true, force: true });
+      await syncFolder(dirname(path)).catch((error: unknown) => {
+        if (errorCode(error) !== 'ENOENT') throw error;
+      });
+    }
+  }
+
   /** Whether there is a run whose files are not complete. */
   static isUnfinished(output: string): boolean {
     const left = leftIn(output);
@@ -185,12 +199,12 @@ export class Checkpoint {
 
   /** Folder of all tasks of the run. */
   get runFolder(): string {
-    return join(this.folder, this.#state.run);
+    return runFolderOf(this.folder, this.#state);
   }
 
-  /** Where the rows of one task go; a hundred tasks to a folder, so that no folder grows without bounds. */
+  /** Where the rows of one task go. */
   taskFolder(index: number): string {
-    return join(this.runFolder, String(Math.floor(index / 100)), String(index));
+    return taskFolderOf(this.runFolder, index);
   }
 
   /** The state goes first, durably: from then on nothing is left to resume, and what else is left is nobody's. */
@@ -204,6 +218,15 @@ export class Checkpoint {
     this.#state = { ...this.#state, ...part };
     await writeState(this.folder, STATE, this.#state);
   }
+}
+
+function runFolderOf(folder: string, { run }: Pick<State, 'run'>): string {
+  return join(folder, run);
+}
+
+/** A hundred tasks to a folder, so that no folder grows without bounds. */
+function taskFolderOf(runFolder: string, index: number): string {
+  return join(runFolder, String(Math.floor(index / 100)), String(index));
 }
 
 function newState(plan: BackfillPlan, loadedAt: string): State {

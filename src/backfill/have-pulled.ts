@@ -4,7 +4,7 @@ import type { ServiceClient } from '../service/client.ts';
 import { Checkpoint, type Without } from './checkpoint.ts';
 import { connectionKey, findUnconnected } from './connections.ts';
 import { followPulls, type FollowProgress } from './follow.ts';
-import { connectionsOf, type BackfillPlan } from './plan.ts';
+import { connectionsOf, usersLeft, type BackfillPlan } from './plan.ts';
 import { triggerPulls } from './trigger.ts';
 
 export type PullProgress =
@@ -91,12 +91,12 @@ export async function runTrigger(
   const loadedAt = new Date(clock.now()).toISOString();
   const checkpoint = await Checkpoint.open(output, plan, { resume, loadedAt, triggers: true });
   if (!checkpoint.state.followed) await haveHistoryPulled(options, checkpoint, clock, onProgress);
-  const connections = plan.users.length * plan.providers.length;
+  const connections = connectionsOf(plan).length;
   const count = { failed: 0, not_connected: 0, not_pulled: 0 };
   for (const { status } of Object.values(checkpoint.state.without)) count[status] += 1;
   const pulled = connections - count.failed - count.not_connected - count.not_pulled;
   const unpulled = checkpoint.withoutPull.map(([connection, why]) => ({ connection, ...why }));
   if (unpulled.length > 0) await checkpoint.written();
   else await checkpoint.remove();
-  return { users: plan.users.length, connections, pulled, ...count, unpulled, files: [] };
+  return { users: usersLeft(plan).length, connections, pulled, ...count, unpulled, files: [] };
 }

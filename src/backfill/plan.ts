@@ -61,14 +61,19 @@ export function* tasksOf({ users, providers, since, until, windowDays }: Backfil
   }
 }
 
-/** Every user of the plan with every provider. */
-export function connectionsOf({ users, providers }: BackfillPlan): { user: string; provider: string }[] {
-  const left = users.filter((user) => user !== ERASED_USER);
-  return providers.flatMap((provider) => left.map((user) => ({ user, provider })));
+/** The users of the plan, without the places of those who were erased. */
+export function usersLeft({ users }: BackfillPlan): readonly string[] {
+  return users.filter((user) => user !== ERASED_USER);
 }
 
-export function countTasks({ users, providers, since, until, windowDays }: BackfillPlan): number {
-  return users.length * Math.max(1, providers.length) * windowsOf(since, until, windowDays).length;
+/** Every user of the plan with every provider. */
+export function connectionsOf(plan: BackfillPlan): { user: string; provider: string }[] {
+  return plan.providers.flatMap((provider) => usersLeft(plan).map((user) => ({ user, provider })));
+}
+
+export function countTasks(plan: BackfillPlan): number {
+  const { providers, since, until, windowDays } = plan;
+  return usersLeft(plan).length * Math.max(1, providers.length) * windowsOf(since, until, windowDays).length;
 }
 
 /** Tells whether a folder belongs to this plan. */

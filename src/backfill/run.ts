@@ -11,7 +11,7 @@ import { connectionKey } from './connections.ts';
 import { haveHistoryPulled, type PullProgress } from './have-pulled.ts';
 import { keepRows } from './keep.ts';
 import type { Outcome, Result } from './outcomes.ts';
-import { countTasks, tasksOf, type BackfillPlan, type Task } from './plan.ts';
+import { countTasks, tasksOf, usersLeft, type BackfillPlan, type Task } from './plan.ts';
 import { finishedTask, pullMeals } from './pull-meals.ts';
 import { Silence } from './silence.ts';
 import { withTries } from './tries.ts';
@@ -164,6 +164,7 @@ async function pullAll(
   await Promise.allSettled(running);
   if (stop.signal.aborted) throw stop.signal.reason;
   if (signal.aborted) throw new MillraceError('interrupted', 'add --resume to continue');
+  await silence.ended(signal);
   return results;
 }
 
@@ -182,7 +183,7 @@ function summarise(
   for (const { status } of outcomes) count[status] += 1;
   const unknown = [...results.values()].flatMap((result) => ('unknown' in result ? result.unknown : []));
   return {
-    users: plan.users.length,
+    users: usersLeft(plan).length,
     tasks: results.size,
     meals: sum('meals'),
     meal_items: sum('meal_items'),

@@ -104,3 +104,24 @@ test.each([
   expect(rowIds(join(out, 'meals.ndjson'))).toEqual(service.mealIds([first, third]));
   expect(filesIn(out).filter((file) => readFileSync(file, 'utf8').includes(user))).toEqual([]);
 });
+
+test('what was fetched of who is erased goes when the run is resumed, also where others fail again', async () => {
+  const folder = await temporaryFolder();
+  const service = await standIn({ users: 3 });
+  const [, user = '', third = ''] = service.users;
+  const config = writeConfig(folder);
+  const out = join(folder, 'history');
+  const run = (...args: string[]) => millrace(args, { env: service.env, cwd: folder });
+  service.instead = (_, asked) => (asked === third ? 404 : null);
+  const naming = (): string[] =>
+    filesIn(join(out, '_backfill')).filter((file) => readFileSync(file, 'utf8').includes(user));
+  expect((await run('backfill', '--all-users', '--out', out, ...RANGE)).code).toBe(3);
+  expect(naming()).not.toEqual([]);
+  expect((await run('erase', user, '--now', '--config', config)).code).toBe(0);
+  const resumed = await run('backfill', '--resume', '--out', out, '--config', config, '--json');
+  expect([resumed.code, JSON.parse(resumed.stdout.trim().split('\n').at(-1) ?? '')]).toEqual([
+    3,
+    expect.objectContaining({ users: 2, failed_users: [third] }),
+  ]);
+  expect(naming()).toEqual([]);
+});

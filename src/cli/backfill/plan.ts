@@ -1,5 +1,5 @@
 import { Checkpoint } from '../../backfill/checkpoint.ts';
-import { countTasks, makePlan, planId, type BackfillPlan } from '../../backfill/plan.ts';
+import { countTasks, makePlan, planId, tasksOf, type BackfillPlan } from '../../backfill/plan.ts';
 import type { Shard } from '../../backfill/shard.ts';
 import { parseRate, triggerTime, USUAL_RATE, type TriggerRate } from '../../backfill/throttle.ts';
 import { ERASED_USER } from '../../core/erasure.ts';
@@ -77,7 +77,11 @@ async function leftPlan(io: Io, options: BackfillFlags): Promise<BackfillPlan | 
   if (!plan.users.some(isErased)) return plan;
   // Of users who are named it is said when these are read.
   if (isOfAll(options)) withoutErased(io, plan.users, isErased);
-  if (dryRun !== true) await Checkpoint.change(out, (state) => stateWithout(state, isErased));
+  if (dryRun !== true) {
+    const fetched = [...tasksOf(plan)].filter(({ user }) => isErased(user)).map(({ index }) => index);
+    await Checkpoint.removeTasks(out, fetched);
+    await Checkpoint.change(out, (state) => stateWithout(state, isErased));
+  }
   return { ...plan, users: plan.users.map((user) => (isErased(user) ? ERASED_USER : user)) };
 }
 
