@@ -24,28 +24,36 @@ else {
 }
 
 /**
- * What `.env` in the working folder sets, and the environment does not; again, as if the process began now.
- * @throws Error when it cannot be read; then nothing has changed
+ * What `.env` in the working folder sets, and the environment does not; again, as if the process began now. One that cannot be
+ * read is told of, where nothing is set by it: what is missing then, the config says by name.
+ * @returns takes that back
+ * @throws Error when it cannot be read any more; then nothing has changed
  */
-async function readDotEnv(): Promise<void> {
+async function readDotEnv(): Promise<() => void> {
   const { readFileSync, statSync } = await import('node:fs');
   const { parseEnv } = await import('node:util');
-  const isThere = statSync('.env', { throwIfNoEntry: false })?.isFile() === true;
-  // Some editors write a mark of the byte order in front; it is part of no name.
-  const text = isThere ? readFileSync('.env', 'utf8').replace(/^\uFEFF/, '') : '';
-  for (const name of fromDotEnv) Reflect.deleteProperty(process.env, name);
-  fromDotEnv.clear();
-  for (const [name, value] of Object.entries(parseEnv(text))) {
-    if (process.env[name] !== undefined) continue;
-    process.env[name] = value;
-    fromDotEnv.add(name);
+  let text = '';
+  try {
+    const isThere = statSync('.env', { throwIfNoEntry: false })?.isFile() === true;
+    // Some editors write a mark of the byte order in front; it is part of no name.
+    if (isThere) text = readFileSync('.env', 'utf8').replace(/^\uFEFF/, '');
+  } catch (error) {
+    if (fromDotEnv.size > 0) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`millrace: .env cannot be read, and nothing in it is set: ${reason}\n`);
   }
-}
-
-/** One that cannot be read is told of: what is missing then, the config says by name, and it would be looked for where it stands. */
-function sayUnread(error: unknown): void {
-  const reason = error instanceof Error ? error.message : String(error);
-  process.stderr.write(`millrace: .env cannot be read, and nothing in it is set: ${reason}\n`);
+  const before = Array.from(fromDotEnv, (name) => [name, process.env[name] ?? ''] as const);
+  const set = (values: Iterable<readonly [string, string | undefined]>): void => {
+    for (const name of fromDotEnv) Reflect.deleteProperty(process.env, name);
+    fromDotEnv.clear();
+    for (const [name, value] of values) {
+      if (process.env[name] !== undefined) continue;
+      process.env[name] = value;
+      fromDotEnv.add(name);
+    }
+  };
+  set(Object.entries(parseEnv(text)));
+  return () => set(before);
 }
 
 /**
@@ -71,7 +79,7 @@ async function main(): Promise<void> {
     // The config is still to be read. By default a reload that is asked for so early would end the process.
     process.on('SIGHUP', () => undefined);
   }
-  await readDotEnv().catch(sayUnread);
+  await readDotEnv();
   const { currentGuest } = await import('./lib/attribution.ts');
   const { lostOutput, wantsJson, writeFailure } = await import('./cli/failure.ts');
   const args = process.argv.slice(2);

@@ -11,10 +11,10 @@ export interface Io {
   readonly stdin: Readable & { isTTY?: boolean };
   readonly env: Readonly<Record<string, string | undefined>>;
   /**
-   * Has `env` hold what `.env` says now; left out where the process is not the command's own. Rejects when the file cannot be read,
-   * and `env` is as before.
+   * Has `env` hold what `.env` says now, and returns what takes that back; left out where the process is not the command's own.
+   * Rejects when the file cannot be read any more, and `env` is as before.
    */
-  readonly readEnvAgain?: () => Promise<void>;
+  readonly readEnvAgain?: () => Promise<() => void>;
   /** Aborts on SIGINT or SIGTERM; a command then stops in an orderly way. */
   readonly signal: AbortSignal;
   /** Calls back at each SIGHUP. A command that does not ask for it is ended by one, as is usual. */

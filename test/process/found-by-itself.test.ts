@@ -98,6 +98,22 @@ test('a reload reads .env again; what the environment sets stays, and one that c
   expect(await taken()).toEqual([false, true, true]);
 });
 
+test('a .env that could not be read from the start stands in the way of no reload', async () => {
+  const cwd = await temporaryFolder();
+  symlinkSync('.env', join(cwd, '.env'));
+  const secrets = [1, 2].map((byte) => `whsec_${Buffer.alloc(24, byte).toString('base64')}`);
+  const [first = '', second = ''] = secrets;
+  const config = writeConfig(cwd, { signing: { secrets: [first] } });
+  const receiver = await ReceiverProcess.start(config, { cwd });
+  writeConfig(cwd, { signing: { secrets: [second] } });
+  receiver.signal('SIGHUP');
+  const said = (): string[] =>
+    receiver.logLines().flatMap(({ msg }) => (String(msg).startsWith('reload') ? [String(msg)] : []));
+  await until('the reload', () => said().length > 0);
+  expect(said()).toEqual([expect.not.stringContaining('failed')]);
+  expect((await postSigned(receiver.url, undefined, { secret: second })).status).toBe(202);
+});
+
 test('status --wait ends with 1 when events still wait, and says for whom', async () => {
   const cwd = await temporaryFolder();
   const config = writeConfig(cwd, {

@@ -134,12 +134,14 @@ const FAILURE_DEADLINE = 1000;
 
 /** Reads the config again, and `.env`. One that cannot be used changes nothing: the log says why, and it rejects. */
 async function reload(app: App, file: string | undefined, io: Io, log: Logger): Promise<void> {
+  let takeBack: (() => void) | undefined;
   try {
-    await io.readEnvAgain?.();
+    takeBack = await io.readEnvAgain?.();
     const loaded = await resolveConfig({ file, env: io.env });
     for (const warning of loaded.warnings) log.warn(warning);
     await app.reload(loaded);
   } catch (error) {
+    takeBack?.();
     app.noteFailedReload(error);
     log.error({ error: messageOf(error) }, 'reload failed; the previous config stays in force');
     throw error;
