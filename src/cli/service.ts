@@ -107,11 +107,14 @@ const BETWEEN = 10_000;
 
 /** Says what a command waits for, now and then: a service that is silent, or wants to be left alone. */
 export function retryNotes(io: Io): (retry: Retry) => void {
-  let last = -Infinity;
+  let [last, until] = [-Infinity, -Infinity];
   return ({ code, delayMs, reason }) => {
     const now = performance.now();
-    if ((delayMs < TOLD && code !== 'timed_out') || now - last < BETWEEN) return;
+    // A pause that goes on for long after the one that was told of is told of too.
+    if ((delayMs < TOLD && code !== 'timed_out') || (now - last < BETWEEN && now + delayMs < until + BETWEEN))
+      return;
     last = now;
+    until = now + delayMs;
     note(io, `${reason}; again in ${formatAbout(delayMs)}`);
   };
 }

@@ -119,7 +119,10 @@ export class FolderFiles {
     const { requests, bytes } = await requestsInOther(DISK, join(root, file), run.subjects);
     run.searched(bytes);
     if (requests.length === 0) return;
-    if (await isLeftByBackfill(job, file)) return unlink(join(root, file));
+    if (await isLeftByBackfill(job, file)) {
+      await unlink(join(root, file));
+      return syncFolder(dirname(join(root, file)));
+    }
     this.leave(job, prefix + file, requests, 'this kind of file cannot be rewritten');
   }
 

@@ -207,7 +207,7 @@ function report(summary: LoadSummary, target: Target, { json }: Options, io: Io)
     print(io, `${unfinished} unfinished files of a receiver: loaded when they are finished`);
   if (erased > 0) print(io, `${erased} records stay sealed: their users were erased`);
   if (summary.problems > 0) print(io, `${summary.problems} records or files could not be read`);
-  if (summary.problems > 0 && records === 0) print(io, NO_ARCHIVE);
+  if (summary.problems > 0 && records + before === 0) print(io, NO_ARCHIVE);
   for (const drift of summary.drift) print(io, describeDrift(drift));
   if (summary.rejects > 0) print(io, `${summary.rejects} records made no row`);
   if (!summary.complete) print(io, 'interrupted; run the same command to continue');

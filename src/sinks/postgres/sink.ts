@@ -9,6 +9,7 @@ import {
   nextLoad,
   noteShape,
   readLoads,
+  type Load,
   writeLoad,
 } from '../../load/ledger.ts';
 import { appendRows, keyOf, type LoadedRecord, Shapes } from '../../load/shapes.ts';
@@ -74,9 +75,9 @@ export class PostgresSink implements Sink {
       this.#open.add(database);
       forget = onAbort(signal, () => database?.destroy());
       await createLedger(database);
-      const before = await keptTables(database);
+      await this.#noteShapes(database);
       this.#tables = await ensureTables(database, TABLES.with(this.#options.learned), this.#options.tables);
-      await this.#number(database, before);
+      await this.#number(database);
       this.#idle.push(database);
     } catch (error) {
       this.#drop(database);
@@ -169,22 +170,27 @@ export class PostgresSink implements Sink {
     await appendRows(database, rows, this.#load);
   }
 
-  /**
-   * Takes the number that this sink has had with these tables, or a new one. `shape` of a sink names its tables.
-   * @param before tables of the database until now: those of a number that an earlier version noted without any
-   */
-  async #number(database: PostgresDatabase, before: readonly string[]): Promise<void> {
-    const archive = `sink:${this.#context.name}`;
+  /** A number that an earlier version noted without tables has had those that there are, as long as there are no others. */
+  async #noteShapes(database: PostgresDatabase): Promise<void> {
+    // The tables first: where a number is still without, no other process had come to make more of them by then.
+    const tables = (await keptTables(database)).join(' ');
+    for (const { load, shape } of await this.#ownLoads(database))
+      if (shape === '') await noteShape(database, load, tables);
+  }
+
+  async #ownLoads(database: PostgresDatabase): Promise<readonly Load[]> {
+    const archive = archiveOf(this.#context);
+    return (await readLoads(database)).filter((load) => load.archive === archive);
+  }
+
+  /** Takes the number that this sink has had with these tables, or a new one. `shape` of a sink names its tables. */
+  async #number(database: PostgresDatabase): Promise<void> {
     const { entries } = this.#tables;
     const shape = entries
       .map(({ definition }) => definition.name)
       .toSorted()
       .join(' ');
-    const own = (await readLoads(database))
-      .filter((load) => load.archive === archive)
-      .map(({ load, shape: noted }) => ({ load, tables: noted === '' ? before : noted.split(' '), noted }));
-    for (const { load, tables, noted } of own)
-      if (noted === '') await noteShape(database, load, tables.join(' '));
+    const own = (await this.#ownLoads(database)).map((load) => ({ ...load, tables: load.shape.split(' ') }));
     const same = own.findLast(({ tables }) => tables.toSorted().join(' ') === shape);
     this.#load = same?.load ?? (await nextLoad(database));
     this.#earlier = own.flatMap(({ load, tables }) => {
@@ -193,6 +199,11 @@ export class PostgresSink implements Sink {
     });
     if (same !== undefined) return;
     const empty = { file: '', sha256: '', records: 0, sealed: 0, destroyed: 0 };
-    await writeLoad(database, { load: this.#load, archive, shape, ...empty });
+    await writeLoad(database, { load: this.#load, archive: archiveOf(this.#context), shape, ...empty });
   }
+}
+
+/** Under this its numbers are noted. */
+function archiveOf({ name }: SinkContext): string {
+  return `sink:${name}`;
 }
