@@ -170,6 +170,13 @@ export class ReceiverProcess implements Server {
     }
   }
 
+  /** Closes the archive's open files. Resolves when they are there under their final names, compressed. */
+  async flush(): Promise<void> {
+    const headers = { ...this.authorization, 'content-type': 'application/json' };
+    const { ok, status } = await fetch(`${this.adminUrl}/api/flush`, { method: 'POST', headers, body: '{}' });
+    if (!ok) throw new Error(`a flush was answered ${status}`);
+  }
+
   /** Ends it in order, and counts what is in its archive. */
   async settle(opener?: RecordOpener): Promise<Kept> {
     await end(this.#child, 'SIGTERM');
