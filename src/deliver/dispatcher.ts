@@ -96,7 +96,7 @@ export class Dispatcher {
   isWell(name: string): boolean {
     const status = this.#feeds.get(name)?.status();
     if (status?.mode !== 'running' || status.lastError !== null) return false;
-    return status.delivered + status.held > 0 || !this.#wereInTrouble.has(name);
+    return status.delivered > 0 || !this.#wereInTrouble.has(name);
   }
 
   status(): readonly FeedStatus[] {
