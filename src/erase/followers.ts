@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { readdir, readFile, unlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -57,8 +58,10 @@ export class Follower {
       const lock = tryLock(path + LOCK);
       if (lock !== null) return new Follower(options, path, lock);
     } catch (error) {
+      // Where there is none, and none can be made, nobody shares it.
       const fields = { path: folder, error: messageOf(error) };
-      log.warn(fields, 'erasures of other processes will not wait for what is on its way here');
+      if (existsSync(folder))
+        log.warn(fields, 'erasures of other processes will not wait for what is on its way here');
     }
     return null;
   }
