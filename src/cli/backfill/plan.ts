@@ -78,8 +78,9 @@ async function leftPlan(io: Io, options: BackfillFlags): Promise<BackfillPlan | 
   // Of users who are named it is said when these are read.
   if (isOfAll(options)) withoutErased(io, plan.users, isErased);
   if (dryRun !== true) {
-    const fetched = [...tasksOf(plan)].filter(({ user }) => isErased(user)).map(({ index }) => index);
-    await Checkpoint.removeTasks(out, fetched);
+    const theirs: number[] = [];
+    for (const { index, user } of tasksOf(plan)) if (isErased(user)) theirs.push(index);
+    await Checkpoint.removeTasks(out, theirs);
     await Checkpoint.change(out, (state) => stateWithout(state, isErased));
   }
   return { ...plan, users: plan.users.map((user) => (isErased(user) ? ERASED_USER : user)) };
