@@ -162,8 +162,7 @@ async function retryQuarantine(
         kept += 1;
         continue;
       }
-      await journal.release(key, { ...event, ...validation.envelope });
-      retried += 1;
+      if (await journal.release(key, { ...event, ...validation.envelope })) retried += 1;
     }
   }
   return { retried, kept };

@@ -238,8 +238,8 @@ export interface Journal extends EventStore {
   dropDeadLetters(selection: Selection): Promise<number>;
   /** A page, as of dead letters. */
   listQuarantine(selection: SetAsideSelection, bodies?: boolean): Promise<readonly QuarantinedEvent[]>;
-  /** Moves one event out of quarantine into the journal proper. */
-  release(key: number, event: Event): Promise<void>;
+  /** Moves one event out of quarantine into the journal proper. @returns false when it is not there any more, or of who was erased */
+  release(key: number, event: Event): Promise<boolean>;
   dropQuarantine(selection: Selection): Promise<number>;
   /** What the log of receipts has of them, a page as of dead letters, by `keys` or `after`; left out by a journal that has no such log. */
   listEntries?(kind: SetAsideKind, selection: Selection): Promise<readonly SetAsideEntry[]>;

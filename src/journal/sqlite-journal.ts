@@ -221,11 +221,16 @@ export class SqliteJournal implements Journal, ErasableStore {
     return unpack(packed).map((event, index) => ({ ...event, ...(about[index] as (typeof about)[number]) }));
   }
 
-  async release(key: number, event: Event): Promise<void> {
+  async release(key: number, event: Event): Promise<boolean> {
     // Looked at anew, it may turn out to be of a user who has been erased since.
-    if (this.#options.isErased?.(event) === true) return void (await this.dropQuarantine({ keys: [key] }));
+    if (this.#options.isErased?.(event) === true) {
+      await this.dropQuarantine({ keys: [key] });
+      return false;
+    }
     const records = encodeRecords([{ event, handling: { released: true } }]);
-    this.#newest.reach(await this.#store.release(key, { records }, this.#options.clock.now()));
+    const done = await this.#store.release(key, { records }, this.#options.clock.now());
+    this.#newest.reach(done.lastSeq);
+    return done.released;
   }
 
   async listEntries(kind: SetAsideKind, selection: Selection): Promise<readonly SetAsideEntry[]> {

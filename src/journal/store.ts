@@ -185,13 +185,17 @@ export class Store {
     return letters.length;
   }
 
-  /** @param batch the event as it is released @returns the newest seq */
-  release(key: number, { records }: Pick<Batch, 'records'>, now: number): number {
+  /** @param batch the event as it is released */
+  release(
+    key: number,
+    { records }: Pick<Batch, 'records'>,
+    now: number,
+  ): { readonly released: boolean; readonly lastSeq: number } {
     // What an earlier try has put back is not put back again: the database may have been full.
     this.#progress.save();
-    if (this.setAside.has('quarantine', key))
-      this.#progress.putBack(records, { table: 'quarantine', keys: [key] }, now);
-    return this.lastSeq;
+    const released = this.setAside.has('quarantine', key);
+    if (released) this.#progress.putBack(records, { table: 'quarantine', keys: [key] }, now);
+    return { released, lastSeq: this.lastSeq };
   }
 
   /** Puts letters back at the end of the journal, for the target that refused them and no other. */

@@ -14,7 +14,7 @@ function lettersWith(open: () => Promise<never>): Letters {
   };
   const topics = { look: async () => cluster } as unknown as Topics;
   const options = { quarantineTopic: 'quarantine', deadLetterTopic: 'letters' } as TopicsOptions;
-  return new Letters(options, topics, { open } as unknown as Records, () => Promise.resolve());
+  return new Letters(options, topics, { open } as unknown as Records, () => Promise.resolve(true));
 }
 
 test('how many letters there are is not known while their keys cannot be had, and not 0', async () => {

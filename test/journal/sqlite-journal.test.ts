@@ -205,7 +205,9 @@ describe('quarantine and dead letters', () => {
     await journal.quarantine(makeEvent(), reasons);
     const [first, second] = await journal.listQuarantine({});
     expect(first).toMatchObject({ ...event, reasons });
-    await journal.release(first!.key, event);
+    expect(
+      await Promise.all([journal.release(first!.key, event), journal.release(first!.key, event)]),
+    ).toEqual([true, false]);
     const released = { released: true };
     expect(await journal.read(0, ALL)).toMatchObject([{ id: event.id, seq: 1, handling: released }]);
     expect(await journal.dropQuarantine({ keys: [second!.key] })).toBe(1);

@@ -17,8 +17,12 @@ import { RELEASED, RETRIED } from './window.ts';
 /** Characters of what a dead letter says. */
 const LONGEST_REASON = 1000;
 
-/** Sends what was set aside on its way again. @param use the key that it was sealed with */
-export type SendAgain = (event: Event, extra: Extra, use: KeyRef | null) => Promise<void>;
+/**
+ * Sends what was set aside on its way again.
+ * @param use the key that it was sealed with
+ * @returns false where it is of who was erased, and goes nowhere
+ */
+export type SendAgain = (event: Event, extra: Extra, use: KeyRef | null) => Promise<boolean>;
 
 /** What is kept until a person decides: the quarantine and the dead letters of a fleet, each in a topic. */
 export class Letters {
@@ -63,15 +67,16 @@ export class Letters {
     return this.#quarantine.drop(selection);
   }
 
-  async release(key: number, event: Event): Promise<void> {
+  async release(key: number, event: Event): Promise<boolean> {
     const [found] = await this.#quarantine.list({ keys: [key] }, false);
     // Somebody else has taken it out.
-    if (found === undefined) return;
+    if (found === undefined) return false;
     const { dedupKey } = found.kept;
     // Not its number: it may come again, and be in quarantine under another one.
     const print = fingerprintOf(event.source, dedupKey, event.body).toString('hex');
-    await this.#sendAgain(event, { dedupKey, again: `${RELEASED} ${print}` }, found.use);
+    const isSent = await this.#sendAgain(event, { dedupKey, again: `${RELEASED} ${print}` }, found.use);
     await this.#quarantine.remove(found.place);
+    return isSent;
   }
 
   async listDeadLetters(selection: Selection, bodies = true): Promise<readonly DeadLetter[]> {

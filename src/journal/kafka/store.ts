@@ -81,7 +81,9 @@ export class KafkaJournal implements EventStore, ErasableStore {
     this.#topics = options.topics;
     this.#letters = new Letters(options, this.#topics, options.records, async (event, extra, use) => {
       // Looked at anew, it may turn out to be of a user who has been erased since.
-      if (!options.isErased(event)) await this.#append(event, extra, null, use);
+      if (options.isErased(event)) return false;
+      await this.#append(event, extra, null, use);
+      return true;
     });
     this.#status = new TopicStatus(options, () => this.#topics.look(), this.#letters);
   }
@@ -168,7 +170,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
     return this.#letters.dropQuarantine(selection);
   }
 
-  release(key: number, event: Event): Promise<void> {
+  release(key: number, event: Event): Promise<boolean> {
     return this.#letters.release(key, event);
   }
 
