@@ -20,6 +20,8 @@ export class Dispatcher {
   readonly #options: SharedOptions;
   readonly #isErased: (event: JournalEvent) => boolean;
   readonly #feeds = new Map<string, Feed>();
+  /** What sinks that were let go have not answered yet, and their names. */
+  readonly #left = new Map<Promise<void>, string>();
   /** Those that were in trouble when they were let go: until they take something again, nobody knows that they are well. */
   readonly #wereInTrouble = new Set<string>();
 
@@ -82,6 +84,9 @@ export class Dispatcher {
     else if (!forget) this.#wereInTrouble.add(name);
     await feed.stop(signal, loaded);
     this.#feeds.delete(name);
+    // A sink that ignores its signal may still write what it was sent.
+    const late = feed.answered().finally(() => this.#left.delete(late));
+    this.#left.set(late, name);
     this.#options.journal.releaseCursor(name, forget);
   }
 
@@ -115,13 +120,16 @@ export class Dispatcher {
 
   /** Waits for the batches that are in flight now; returns the sinks that have not answered when `signal` aborts. */
   async answered(signal: AbortSignal): Promise<readonly string[]> {
-    const open = new Set(this.#feeds.keys());
-    const all = Array.from(this.#feeds, async ([name, feed]) => {
-      await feed.answered();
-      open.delete(name);
+    const open = new Map([
+      ...Array.from(this.#feeds, ([name, feed]) => [feed.answered(), name] as const),
+      ...this.#left,
+    ]);
+    const all = Array.from(open.keys(), async (answer) => {
+      await answer;
+      open.delete(answer);
     });
     await orAborted(Promise.all(all), signal);
-    return [...open];
+    return [...open.values()];
   }
 
   /** Settles when every batch of one sink that is in flight now has been answered. */

@@ -31,7 +31,7 @@ export class SinkCalls {
   readonly #clock: Clock;
   readonly #timeout: number | null;
   /** Calls that have not settled, also those that nobody waits for any more. */
-  readonly #open = new Set<Promise<unknown>>();
+  readonly #open = new Map<Promise<unknown>, string>();
   /** Of these, what was called, and when it was given up. */
   readonly #overdue = new Map<Promise<unknown>, { readonly what: string; readonly since: number }>();
 
@@ -79,15 +79,17 @@ export class SinkCalls {
   /** Never rejects: others are still to be stopped, and what it has not confirmed is in the journal. */
   async close(signal: AbortSignal): Promise<void> {
     try {
-      await this.#sink.close(signal);
+      const closing = this.#sink.close(signal);
+      this.#track(closing, 'close');
+      await closing;
     } catch (error) {
       this.#log.error({ sink: this.#name, error: messageOf(error) }, 'sink did not close');
     }
   }
 
-  /** Settles once the sink has answered all that is in flight now, however late. */
+  /** Settles once the sink has answered all that is in flight now, however late; with `open` nothing is. */
   async answered(): Promise<void> {
-    await Promise.allSettled(this.#open);
+    await Promise.allSettled([...this.#open].flatMap(([call, what]) => (what === 'open' ? [] : [call])));
   }
 
   /** What the sink does not answer, and what it says itself. */
@@ -110,7 +112,7 @@ export class SinkCalls {
     const tracked = (signal: AbortSignal): Promise<T> => {
       const call = work(signal);
       calls.push(call);
-      this.#track(call);
+      this.#track(call, what);
       return call;
     };
     const ms = this.#timeout;
@@ -127,10 +129,10 @@ export class SinkCalls {
     }
   }
 
-  #track(call: Promise<unknown>): void {
+  #track(call: Promise<unknown>, what: string): void {
     // What is no promise has answered already; what only looks like one might call back twice.
     const settled = Promise.resolve(call);
-    this.#open.add(call);
+    this.#open.set(call, what);
     const forget = (): void => {
       this.#open.delete(call);
       this.#overdue.delete(call);

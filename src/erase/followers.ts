@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { readdir, readFile, unlink, writeFile } from 'node:fs/promises';
+import { constants, existsSync } from 'node:fs';
+import { access, readdir, readFile, unlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -17,7 +17,10 @@ const LOCK = '.lock';
 const SEEN = '.seen';
 /** Milliseconds between two looks: here of what is in memory, there of small files. */
 const LOOK_EVERY = 50;
-/** Longest wait for those who have not let go yet. */
+/** Milliseconds between two looks at one's own lock, and of the first pause after a failure. */
+const HOLD_EVERY = 1000;
+const AFTER_FAILURE = 1000;
+/** Longest wait for those who have not let go yet, and longest pause. */
 const PATIENCE = 30_000;
 
 export interface FollowerOptions {
@@ -32,66 +35,127 @@ export interface FollowerOptions {
 /**
  * A process of a fleet that follows the shared list of erased users. It holds a lock in the erasure folder for as long as it
  * lives, and says beside it up to which list nothing of the erased is on its way here: what was looked at before the list
- * changed may still be in a batch, or wait for a store to come back.
+ * changed may still be in a batch, or wait for a store to come back. A lock that somebody has removed is taken anew.
  */
 export class Follower {
   readonly #options: FollowerOptions;
-  readonly #path: string;
-  readonly #lock: FileLock;
   readonly #end = new AbortController();
   readonly #running: Promise<void>;
+  #place: Place | null = null;
+  #lookedAt = performance.now();
+  /** Which list has been settled here, and which was told of. */
+  #settled: string | null = null;
+  #told: string | null = null;
+  /** What was warned of. */
+  #warned = '';
 
-  private constructor(options: FollowerOptions, path: string, lock: FileLock) {
+  private constructor(options: FollowerOptions) {
     this.#options = options;
-    this.#path = path;
-    this.#lock = lock;
+    this.#take();
     this.#running = this.#run();
   }
 
-  /** @returns null where the folder cannot be written: an erasure then does not wait for this process */
-  static start(options: FollowerOptions): Follower | null {
-    const { folder, log } = options;
-    try {
-      const home = join(folder, FOLDER);
-      makeFolder(home, 0o700);
-      const path = join(home, `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`);
-      const lock = tryLock(path + LOCK);
-      if (lock !== null) return new Follower(options, path, lock);
-    } catch (error) {
-      // Where there is none, and none can be made, nobody shares it.
-      const fields = { path: folder, error: messageOf(error) };
-      if (existsSync(folder))
-        log.warn(fields, 'erasures of other processes will not wait for what is on its way here');
-    }
-    return null;
+  static start(options: FollowerOptions): Follower {
+    return new Follower(options);
   }
 
-  async stop(): Promise<void> {
+  /** @param isQuiet whether nothing is on its way any more; else the lock goes with the process */
+  async stop(isQuiet: boolean): Promise<void> {
     this.#end.abort();
     await this.#running;
-    await unlink(this.#path + SEEN).catch(() => undefined);
-    this.#lock.release('remove');
+    if (this.#place === null || !isQuiet) return;
+    await unlink(this.#place.path + SEEN).catch(() => undefined);
+    this.#place.lock.release('remove');
   }
 
   async #run(): Promise<void> {
-    const { users, settle, log } = this.#options;
     const { signal } = this.#end;
-    let told: string | null = null;
-    let failed: string | null = null;
-    while (!signal.aborted) {
-      const { stamp } = users;
-      if (stamp !== told)
-        try {
-          await orAborted(settle(), signal);
-          if (!signal.aborted) await writeFile(this.#path + SEEN, stamp, { mode: 0o600 });
-          told = stamp;
-        } catch (error) {
-          if (failed !== stamp)
-            log.warn({ error: messageOf(error) }, 'events of an erased user may still be on their way');
-          failed = stamp;
-        }
-      await wait(LOOK_EVERY, undefined, { signal, ref: false }).catch(() => undefined);
+    for (let pause = LOOK_EVERY; !signal.aborted;) {
+      try {
+        await this.#hold();
+        await this.#settle();
+        pause = LOOK_EVERY;
+      } catch (error) {
+        this.#warn('events of an erased user may still be on their way', error);
+        // What it asks for is no small thing: files are closed, and stores written to.
+        pause = pause === LOOK_EVERY ? AFTER_FAILURE : Math.min(pause * 2, PATIENCE);
+      }
+      await wait(pause, undefined, { signal, ref: false }).catch(() => undefined);
     }
+  }
+
+  async #settle(): Promise<void> {
+    const { users, settle } = this.#options;
+    const { signal } = this.#end;
+    const { stamp } = users;
+    if (this.#settled !== stamp) {
+      await orAborted(settle(), signal);
+      if (signal.aborted) return;
+      this.#settled = stamp;
+    }
+    if (this.#told === stamp || this.#place === null) return;
+    await writeFile(this.#place.path + SEEN, stamp, { mode: 0o600 });
+    this.#told = stamp;
+  }
+
+  /** Sees now and then that the lock is there, with calls that block nobody: the folder may not answer. */
+  async #hold(): Promise<void> {
+    const now = performance.now();
+    if (now - this.#lookedAt < HOLD_EVERY) return;
+    this.#lookedAt = now;
+    if (this.#place === null) {
+      const canWrite = await access(this.#options.folder, constants.W_OK).then(
+        () => true,
+        () => false,
+      );
+      if (canWrite) this.#take();
+    } else {
+      const isThere = await access(this.#place.path + LOCK).then(
+        () => true,
+        (error: unknown) => !isMissing(error),
+      );
+      if (!isThere) this.#take();
+    }
+  }
+
+  /** Where the folder cannot be written there is no lock, and erasures do not wait for this process. */
+  #take(): void {
+    const { folder } = this.#options;
+    try {
+      const place = takePlace(join(folder, FOLDER));
+      this.#place?.lock.release('keep');
+      this.#place = place;
+      this.#told = null;
+    } catch (error) {
+      // Where there is none, and none can be made, nobody shares it.
+      if (existsSync(folder))
+        this.#warn('erasures of other processes will not wait for what is on its way here', error);
+    }
+  }
+
+  /** Once, until something else is to be said. */
+  #warn(message: string, error: unknown): void {
+    const detail = messageOf(error);
+    if (this.#warned === message + detail) return;
+    this.#warned = message + detail;
+    this.#options.log.warn({ path: this.#options.folder, error: detail }, message);
+  }
+}
+
+interface Place {
+  /** Without its endings. */
+  readonly path: string;
+  readonly lock: FileLock;
+}
+
+/** @throws the system's error when the folder cannot be written */
+function takePlace(home: string): Place {
+  makeFolder(home, 0o700);
+  for (;;) {
+    const path = join(home, `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`);
+    // An erasure that has just looked may have it for a moment, as a dead one's.
+    const lock = tryLock(path + LOCK);
+    if (lock !== null) return { path, lock };
   }
 }
 

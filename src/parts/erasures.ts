@@ -23,7 +23,7 @@ export function makeErasures(system: System): Stop {
   // It may run before the last part has started: who asks through the admin listener does not wait for that.
   return async () => {
     await system.erasures.stop();
-    await follower?.stop();
+    await follower?.stop((await system.dispatcher.answered(AbortSignal.abort())).length === 0);
   };
 }
 
@@ -35,7 +35,7 @@ export async function startErasures({ erasures, config, log }: System): Promise<
 }
 
 /** With a list that other processes add to: they wait for this one when they erase. */
-function follow({ config, users, store, dispatcher, sinks, log }: System): Follower | null {
+function follow({ config, users, store, dispatcher, sinks, log }: System): Follower {
   return Follower.start({
     folder: config.erasure.path,
     users,

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
@@ -8,6 +8,7 @@ import { SILENT } from '../../src/core/sink.ts';
 import { ErasedUsers } from '../../src/erase/erased-users.ts';
 import { Follower, untilFollowed } from '../../src/erase/followers.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { until } from '../support/until.ts';
 
 const NEVER = new AbortController().signal;
 
@@ -33,7 +34,7 @@ test('an erasure hears of each process that it may still have events of the user
   expect(await untilFollowed(folder, NEVER, 300)).toEqual([name]);
   done.pop()?.();
   expect(await untilFollowed(folder, NEVER)).toEqual([]);
-  await follower?.stop();
+  await follower.stop(true);
   expect(readdirSync(join(folder, 'followers'))).toEqual([]);
 });
 
@@ -62,6 +63,31 @@ test('what cannot be settled is said once, and tried again', async () => {
   const follower = Follower.start({ folder, users, settle, log: { ...SILENT, warn } });
   expect(await untilFollowed(folder, NEVER)).toEqual([]);
   expect(tries).toBe(3);
-  expect(said).toEqual(['events of an erased user may still be on their way: {"error":"the store is down"}']);
-  await follower?.stop();
+  expect(said).toEqual([
+    `events of an erased user may still be on their way: ${JSON.stringify({ path: folder, error: 'the store is down' })}`,
+  ]);
+  await follower.stop(true);
+});
+
+test('who finds its lock gone takes another, so that erasures go on to wait for it', async () => {
+  const folder = await temporaryFolder();
+  const users = ErasedUsers.open(folder);
+  const follower = Follower.start({ folder, users, settle: () => Promise.resolve(), log: SILENT });
+  expect(await untilFollowed(folder, NEVER)).toEqual([]);
+  const home = join(folder, 'followers');
+  rmSync(home, { recursive: true });
+  mkdirSync(home);
+  await until('another lock', () => readdirSync(home).some((name) => name.endsWith('.lock')));
+  expect(await untilFollowed(folder, NEVER)).toEqual([]);
+  await follower.stop(true);
+  expect(readdirSync(home)).toEqual([]);
+});
+
+test('who still has something on its way when it stops keeps its lock', async () => {
+  const folder = await temporaryFolder();
+  const users = ErasedUsers.open(folder);
+  const never = new Promise<void>(() => undefined);
+  const follower = Follower.start({ folder, users, settle: () => never, log: SILENT });
+  await follower.stop(false);
+  expect(await untilFollowed(folder, NEVER, 0)).toHaveLength(1);
 });
