@@ -144,7 +144,10 @@ test('killed while an event is released, it is in the journal once and in quaran
   expect(allIn(store).map(({ id }) => id)).toEqual(['q']);
   expect(store.setAside.listQuarantine({}, true).rows.map(([id]) => id)).toEqual(['r']);
   expect(countsOf(store)).toEqual({ quarantined: 2, released: 1 });
-  expect(store.release(1, { records: encodeRecords([{ event: named('q')[0]! }]) }, NOW)).toEqual({ released: false, lastSeq: 1 });
+  expect(store.release(1, { records: encodeRecords([{ event: named('q')[0]! }]) }, NOW)).toEqual({
+    released: false,
+    lastSeq: 1,
+  });
 });
 
 const HIDDEN = [{ redact: ['/data/name'], fields: DEFAULT_FIELDS }];
