@@ -100,6 +100,7 @@ describe.skipIf(LACK !== null)(`replays and erasures in the console${skipped(LAC
       });
       await says(other, '#state', 'Ready');
       await other.locator('#tab-replay').click();
+      await says(other, '#replay tbody', /^No replay was asked for/);
       await other.getByRole('button', { name: 'Count the events' }).click();
       await says(other, '#replay .pill', 'counted');
       await fits(other, `replay ${width}`);

@@ -27,6 +27,8 @@ export class Replays {
   #types = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', maxlength: '1000' });
   #since = h('input', { type: 'datetime-local', step: '1' });
   #until = h('input', { type: 'datetime-local', step: '1' });
+  /** Of no use before the receiver has said from where to where. */
+  #count = h('button', { type: 'submit', class: 'primary', text: 'Count the events' });
   #activities = [];
   #choices = '';
   #loading = false;
@@ -45,8 +47,9 @@ export class Replays {
       h('label', {}, 'Types begin with (several: commas)', this.#types),
       h('label', {}, 'Received from', this.#since),
       h('label', {}, 'until', this.#until),
-      h('button', { type: 'submit', class: 'primary', text: 'Count the events' }),
+      this.#count,
     );
+    this.#count.disabled = true;
     this.#panel.append(
       asking,
       this.#note,
@@ -87,6 +90,7 @@ export class Replays {
     const choices = JSON.stringify([from, to]);
     if (choices === this.#choices) return;
     this.#choices = choices;
+    this.#count.disabled = false;
     this.#from.replaceChildren(
       ...from.map((name) =>
         option(name, name === 'journal' ? 'the journal, what it still has' : `archive of ${name}`),
