@@ -1,4 +1,4 @@
-// Names the ten slowest files of vitest's JSON reports, and adds the reports up in one last line.
+// Names the ten slowest files of vitest's JSON reports and what failed, and adds the reports up in one last line.
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
@@ -25,5 +25,15 @@ say('Slowest files:');
 const seconds = ({ startTime, endTime }) => (endTime - startTime) / 1000;
 for (const file of files.toSorted((a, b) => seconds(b) - seconds(a)).slice(0, 10))
   say(`${seconds(file).toFixed(1).padStart(7)} s  ${relative(process.cwd(), file.name)}`);
+// Last, since of a long output often only the end is kept.
+for (const file of files.filter(({ status }) => status === 'failed')) {
+  const named = file.assertionResults.filter(({ status }) => status === 'failed');
+  const failures =
+    named.length === 0 ? [{ fullName: '(the file itself)', failureMessages: [file.message] }] : named;
+  for (const { fullName, failureMessages } of failures)
+    say(
+      `FAILED ${relative(process.cwd(), file.name)}: ${fullName}\n${failureMessages.join('\n').slice(0, 2000)}`,
+    );
+}
 say(`${sum.passed} passed, ${sum.failed} failed, ${sum.skipped} skipped`);
 process.exitCode = sum.failed === 0 ? 0 : 1;
