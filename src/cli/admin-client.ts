@@ -56,15 +56,22 @@ export class AdminClient {
 
   /**
    * @param path below `/api`
-   * @param patience milliseconds to the answer's beginning; 0 waits for ever
-   * @throws MillraceError receiver_unreachable, or the receiver's own where that says what to do
+   * @param patience milliseconds to the answer's beginning; 0 waits until `signal`
+   * @throws MillraceError receiver_unreachable, or the receiver's own where that says what to do; the reason of `signal`
    */
-  async ask<T>(method: 'GET' | 'POST', path: string, body?: object, patience = TIMEOUT): Promise<T> {
+  async ask<T>(
+    method: 'GET' | 'POST',
+    path: string,
+    body?: object,
+    patience = TIMEOUT,
+    signal?: AbortSignal,
+  ): Promise<T> {
     const url = `${this.url}/api${path}`;
+    const how = { method, headersTimeout: patience, ...(signal === undefined ? {} : { signal }) };
     try {
-      return (await (await this.#answer(url, { method, headersTimeout: patience }, body)).json()) as T;
+      return (await (await this.#answer(url, how, body)).json()) as T;
     } catch (error) {
-      throw unreachable(url, error);
+      throw signal?.aborted === true ? signal.reason : unreachable(url, error);
     }
   }
 
@@ -137,14 +144,15 @@ export class AdminClient {
     await this.ask('POST', '/reload', {}, 0);
   }
 
-  erasures(): Erasures {
+  /** @param signal ends the waiting for a run and what is asked meanwhile, not the run */
+  erasures(signal: AbortSignal): Erasures {
     return {
       request: (subject, now) => this.ask('POST', '/erasures', { ...subject, now }),
       cancel: (subject) => this.ask('POST', '/erasures/cancel', subject),
       list: () => this.ask('GET', '/erasures'),
       // It answers when it is done, which takes as long as reading the archive does.
-      run: () => this.ask('POST', '/erasures/run', {}, 0),
-      progress: () => this.ask('GET', '/erasures/progress'),
+      run: () => this.ask('POST', '/erasures/run', {}, 0, signal),
+      progress: () => this.ask('GET', '/erasures/progress', undefined, TIMEOUT, signal),
     };
   }
 }

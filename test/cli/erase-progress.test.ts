@@ -6,14 +6,21 @@ import type { Io } from '../../src/cli/io.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
+import { until } from '../support/until.ts';
 
 const RESULT = { receipts: [], left: [], files_searched: 40, bytes_searched: 4000 };
 
-/** A receiver's admin API, whose erasure has searched ten files more each time that it is asked. */
-async function startErasing(knowsProgress: boolean): Promise<{ port: number; asked: () => number }> {
+/**
+ * A receiver's admin API, whose erasure has searched ten files more each time that it is asked.
+ * @param tells whether it knows of that; `not at all` hangs up at once, as to all that is asked from then on
+ */
+async function startErasing(
+  tells: 'how far' | 'done' | 'no end' | 'not at all',
+): Promise<{ port: number; asked: () => number }> {
   let asked = 0;
   let finish: (() => void) | null = null;
   const server = createServer((request, response) => {
+    if (tells === 'not at all' && asked > 0) return void request.socket.destroy();
     const answer = (status: number, body: unknown): void => {
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     };
@@ -23,18 +30,25 @@ async function startErasing(knowsProgress: boolean): Promise<{ port: number; ask
     if (url === '/api/erasures/run') finish = () => answer(200, RESULT);
     if (url !== '/api/erasures/progress') return;
     asked += 1;
-    if (asked === 3 || !knowsProgress) setImmediate(() => finish?.());
-    if (!knowsProgress) return answer(404, { code: 'not_found', detail: 'made up' });
+    if (tells === 'not at all') return void request.socket.destroy();
+    if ((asked === 3 && tells === 'how far') || tells === 'done') setImmediate(() => finish?.());
+    if (tells === 'done') return answer(404, { code: 'not_found', detail: 'made up' });
     answer(200, asked === 1 ? null : { store: 1, stores: 2, files: asked * 10, total: 40, bytes: 4096 });
   });
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });
-  onTestFinished(() => void server.close());
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
   return { port: (server.address() as AddressInfo).port, asked: () => asked };
 }
 
-async function erase(port: number): Promise<{ said: string; exit: number }> {
+async function erase(
+  port: number,
+  signal = new AbortController().signal,
+): Promise<{ said: string; exit: number }> {
   const config = writeConfig(await temporaryFolder(), {
     acknowledge: 'delivered' as unknown as object,
     admin: { port, token: 'made-up-token-for-this-test' },
@@ -53,7 +67,7 @@ async function erase(port: number): Promise<{ said: string; exit: number }> {
     stderr: Object.assign(stderr, { isTTY: true }),
     stdin: Readable.from([]),
     env: { NO_COLOR: '1' },
-    signal: new AbortController().signal,
+    signal,
     onHangUp: () => undefined,
     onUncaught: () => undefined,
     whenOutputIsLost: () => undefined,
@@ -64,7 +78,7 @@ async function erase(port: number): Promise<{ said: string; exit: number }> {
 }
 
 test('an erasure that a running receiver performs is shown with its rate and the time left', async () => {
-  const { port, asked } = await startErasing(true);
+  const { port, asked } = await startErasing('how far');
   const { said, exit } = await erase(port);
   expect(exit).toBe(0);
   expect(asked()).toBeGreaterThanOrEqual(3);
@@ -75,6 +89,25 @@ test('an erasure that a running receiver performs is shown with its rate and the
 });
 
 test('a receiver that does not tell how far it is erases all the same', async () => {
-  const { port } = await startErasing(false);
+  const { port } = await startErasing('done');
   expect(await erase(port)).toEqual({ said: 'nothing is due\n', exit: 0 });
+});
+
+test('one that hangs in an erasure is not waited for, and what became of it is not made up', async () => {
+  const { port } = await startErasing('not at all');
+  const { said, exit } = await erase(port);
+  expect(said).toMatch(/^millrace: Receiver cannot be reached: http:\S+\/api\/erasures\/progress: /);
+  expect(exit).toBe(1);
+});
+
+test('who asked for it may go before it is done', async () => {
+  const { port, asked } = await startErasing('no end');
+  const stop = new AbortController();
+  const erased = erase(port, stop.signal);
+  await until('the run to be watched', () => asked() > 0);
+  stop.abort();
+  expect(await erased).toEqual({
+    said: expect.stringMatching(/millrace: Interrupted: the receiver goes on with it; .*--list/),
+    exit: 1,
+  });
 });

@@ -28,7 +28,7 @@ export async function withErasures<T>(
   const { config } = loaded;
   const client = AdminClient.of(config);
   const status = new StatusLine(io);
-  if (client !== null && (await client.isListening())) return work(watched(client.erasures(), status));
+  if (client !== null && (await client.isListening())) return work(watched(client, status, io.signal));
   let opened: Promise<OpenJournal | null> | null = null;
   const say = (fields: object, message: string): void => note(io, `${message} ${JSON.stringify(fields)}`);
   const erasures = createErasures({
@@ -52,29 +52,36 @@ export async function withErasures<T>(
 /** Milliseconds between two questions how far a receiver is. */
 const ASK_EVERY = 500;
 
-/** The erasures of a running receiver, which is asked how far it is while it runs them. */
-function watched(erasures: Erasures, status: StatusLine): Erasures {
-  const watch = async (signal: AbortSignal): Promise<void> => {
+/** The erasures of a running receiver, which is asked how far it is while it runs them: one that hangs is not waited for. */
+function watched(client: AdminClient, status: StatusLine, interrupt: AbortSignal): Erasures {
+  const over = new AbortController();
+  const erasures = client.erasures(AbortSignal.any([interrupt, over.signal]));
+  const watch = async (): Promise<void> => {
     for (;;) {
-      await sleep(ASK_EVERY, undefined, { signal });
+      await sleep(ASK_EVERY, undefined, { signal: over.signal });
       const progress = await erasures.progress?.();
-      if (progress && !signal.aborted) show(status, progress);
+      if (progress && !over.signal.aborted) show(status, progress);
     }
   };
   const run = async (): ReturnType<Erasures['run']> => {
-    const abort = new AbortController();
     // A receiver that does not tell how far it is runs them all the same.
-    const watching = watch(abort.signal).catch(() => undefined);
+    const watching = watch().catch(async (error: unknown) => {
+      if (!over.signal.aborted && !(await client.isListening())) over.abort(error);
+    });
     try {
       return await erasures.run();
+    } catch (error) {
+      throw interrupt.aborted ? new MillraceError('interrupted', GOES_ON, { cause: error }) : error;
     } finally {
-      abort.abort();
+      over.abort();
       await watching;
       status.clear();
     }
   };
   return { ...erasures, run };
 }
+
+const GOES_ON = 'the receiver goes on with it; `millrace erase --list` shows what waits';
 
 function show(status: StatusLine, { store, stores, files, total, bytes }: ErasureProgress): void {
   status.show(
