@@ -15,7 +15,7 @@ export default defineConfig({
     maxWorkers: Math.ceil(availableParallelism() * 2),
     sequence: { sequencer: SlowFirst },
     // For what hangs; on a machine with ten processes a core, what takes five seconds takes fifty.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
   },
 });

@@ -60,7 +60,7 @@ describeOnStores(
       expect(proxy.injected.size).toBeGreaterThan(2);
       await proxy.stop();
       await store.close();
-    }, 60_000);
+    });
   },
   ['azblob'],
 );

@@ -1,13 +1,11 @@
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../support/listen.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, type Ended } from '../support/millrace.ts';
 import { seededRandom } from '../support/random.ts';
 import { lastLine, lines } from './support.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const id = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
 const idsOf = (count: number): string[] => Array.from({ length: count }, (_, n) => id(n + 1));

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { makePlan } from '../../src/backfill/plan.ts';
 import { runBackfill } from '../../src/backfill/run.ts';
 import { parseDuration } from '../../src/lib/units.ts';
@@ -9,8 +9,6 @@ import { ServiceClient } from '../../src/service/client.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
 import { backfill, lastLine, lines, mealIds, rowIds, sandbox } from './support.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const RANGE = { since: '2026-01-01', until: '2026-01-10', provider: 'made_up' };
 const FLAGS = ['--all-users', '--provider', 'made_up', '--since', RANGE.since, '--until', RANGE.until];

@@ -1,12 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, type Ended } from '../support/millrace.ts';
 import { pullingService, type Pull, type PullingService } from './pulling-service.ts';
 import { lines, rowIds } from './support.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const BEGIN = ['--all-users', '--provider', 'made_up', '--since', '2026-01-01', '--until', '2026-01-31'];
 const DONE: Pull = { status: 'success', days_with_data: 2 };

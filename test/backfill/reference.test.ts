@@ -7,7 +7,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
 import { listen } from '../support/listen.ts';
 
-test('every kind of reference data lands in its tables', { timeout: 60_000 }, async () => {
+test('every kind of reference data lands in its tables', async () => {
   const service = await startSandbox({ host: '127.0.0.1', seed: 'made-up', users: 3 });
   onTestFinished(() => service.stop());
   const [user] = service.state.users.list(service.teamId);
@@ -38,37 +38,33 @@ test('every kind of reference data lands in its tables', { timeout: 60_000 }, as
 /** Numbers that a double does not hold, or writes otherwise. */
 const ODD = ['1.10', '12345678901234567890', '1e2', '-0.0', '0.1000000000000000055511151231257827'] as const;
 
-test(
-  'numbers keep their text, whatever they are, in pages, lists and single objects',
-  { timeout: 60_000 },
-  async () => {
-    const url = await answering({
-      '/v3/lab_tests/markers': `{"markers":[${ODD.map((odd, n) => marker(n + 1, odd)).join(',')}],"total":${ODD.length},"page":1,"size":100}`,
-      '/v3/lab_test/lab_account': `{"data":[{"id":"${UUID}","lab":"made_up_lab_1","status":"active","allowed_billing":{"made_up":${ODD[0]}},"made_up":${ODD[1]}}]}`,
-      '/orders': `{"orders":[{"id":"${UUID}","user_id":"${UUID}","made_up":${ODD[1]}}]}`,
-      '/v3/order/area/info': `{"zip_code":"10001","phlebotomy":{"is_served":true,"providers":[]},"central_labs":{},"made_up":${ODD[1]}}`,
-      [`/v2/user/${UUID}/insurance/latest`]: `{"payor_code":"MADEUP","member_id":"made-up","relationship":"Self","made_up":${ODD[1]}}`,
-    });
-    const out = await temporaryFolder();
-    const env = { MILLRACE_SERVICE_BASE_URL: url, MILLRACE_SERVICE_API_KEY: 'made-up' };
-    for (const args of [
-      ['markers'],
-      ['lab-accounts'],
-      ['orders'],
-      ['areas', '--zip', '10001'],
-      ['insurance', '--user', UUID],
-    ]) {
-      const ended = await millrace(['pull', ...args, '--out', out], { env, cwd: out });
-      expect(ended.code, ended.stderr).toBe(0);
-    }
-    const rows = (table: string) => readFileSync(join(out, `${table}.ndjson`), 'utf8');
-    const markers = rows('markers').split('\n').filter(Boolean);
-    for (const [n, odd] of ODD.entries()) expect(markers[n]).toContain(`"made_up":${odd}`);
-    expect(rows('lab_accounts')).toContain(`"made_up":${ODD[0]}`);
-    for (const table of ['lab_accounts', 'orders', 'areas', 'insurance'])
-      expect([table, rows(table)]).toEqual([table, expect.stringContaining(`"made_up":${ODD[1]}`)]);
-  },
-);
+test('numbers keep their text, whatever they are, in pages, lists and single objects', async () => {
+  const url = await answering({
+    '/v3/lab_tests/markers': `{"markers":[${ODD.map((odd, n) => marker(n + 1, odd)).join(',')}],"total":${ODD.length},"page":1,"size":100}`,
+    '/v3/lab_test/lab_account': `{"data":[{"id":"${UUID}","lab":"made_up_lab_1","status":"active","allowed_billing":{"made_up":${ODD[0]}},"made_up":${ODD[1]}}]}`,
+    '/orders': `{"orders":[{"id":"${UUID}","user_id":"${UUID}","made_up":${ODD[1]}}]}`,
+    '/v3/order/area/info': `{"zip_code":"10001","phlebotomy":{"is_served":true,"providers":[]},"central_labs":{},"made_up":${ODD[1]}}`,
+    [`/v2/user/${UUID}/insurance/latest`]: `{"payor_code":"MADEUP","member_id":"made-up","relationship":"Self","made_up":${ODD[1]}}`,
+  });
+  const out = await temporaryFolder();
+  const env = { MILLRACE_SERVICE_BASE_URL: url, MILLRACE_SERVICE_API_KEY: 'made-up' };
+  for (const args of [
+    ['markers'],
+    ['lab-accounts'],
+    ['orders'],
+    ['areas', '--zip', '10001'],
+    ['insurance', '--user', UUID],
+  ]) {
+    const ended = await millrace(['pull', ...args, '--out', out], { env, cwd: out });
+    expect(ended.code, ended.stderr).toBe(0);
+  }
+  const rows = (table: string) => readFileSync(join(out, `${table}.ndjson`), 'utf8');
+  const markers = rows('markers').split('\n').filter(Boolean);
+  for (const [n, odd] of ODD.entries()) expect(markers[n]).toContain(`"made_up":${odd}`);
+  expect(rows('lab_accounts')).toContain(`"made_up":${ODD[0]}`);
+  for (const table of ['lab_accounts', 'orders', 'areas', 'insurance'])
+    expect([table, rows(table)]).toEqual([table, expect.stringContaining(`"made_up":${ODD[1]}`)]);
+});
 
 const LOINC = '{"id":7,"name":"made up","slug":"made-up","code":"1-1","unit":null}';
 const marker = (n: number, odd: string): string =>

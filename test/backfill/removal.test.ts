@@ -2,13 +2,11 @@ import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/start.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { childEnvironment, MAIN } from '../support/millrace.ts';
 import { backfill, environment, mealIds, rowIds, sandbox, type Range } from './support.ts';
-
-vi.setConfig({ testTimeout: 180_000 });
 
 const PRELOAD = fileURLToPath(new URL('./killing-removal.ts', import.meta.url));
 const FIRST: Range = { since: '2026-01-01', until: '2026-01-03' };

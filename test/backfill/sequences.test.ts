@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { createSink, parseOptions } from '../../src/sinks/follow-up/sink.ts';
 import { makeContext, signal } from '../sinks/support.ts';
@@ -10,8 +10,6 @@ import { temporaryFolder } from '../support/folders.ts';
 import { childEnvironment, MAIN, millrace, millraceProcess, type Ended } from '../support/millrace.ts';
 import { standIn, type StandIn } from './stand-in.ts';
 import { lines, rowIds } from './support.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const RANGE = ['--since', '2026-01-01', '--until', '2026-01-31'];
 const ALL = ['--all-users', ...RANGE];

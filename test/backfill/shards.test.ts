@@ -8,8 +8,6 @@ import { describeOnStores } from '../support/object-stores/emulators.ts';
 import { standIn } from './stand-in.ts';
 import { backfill, environment, lastLine, lines, mealIds, rowIds, sandbox } from './support.ts';
 
-vi.setConfig({ testTimeout: 120_000 });
-
 const RANGE = { since: '2026-01-01', until: '2026-01-10', provider: 'made_up' };
 const FLAGS = ['--all-users', '--provider', 'made_up', '--since', RANGE.since, '--until', RANGE.until];
 const SHARDS = ['shard-1-of-3', 'shard-2-of-3', 'shard-3-of-3'];

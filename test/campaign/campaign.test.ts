@@ -7,7 +7,7 @@ import { run } from './run.ts';
 // A few cycles of each, and the kills broken on purpose; with MILLRACE_CAMPAIGN_CYCLES=15 more of them, and each broken.
 // `npm run campaign` has the long runs, and the seeds again.
 
-vi.setConfig({ testTimeout: 300_000, maxConcurrency: 2 });
+vi.setConfig({ maxConcurrency: 2 });
 
 /** Broken on purpose they can fail before an event is lost: what was never synced may be damaged, and keep the receiver from starting. */
 const FAIL_OTHERWISE: ReadonlySet<string> = new Set(['two-processes', 'power-cut']);

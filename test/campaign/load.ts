@@ -70,7 +70,7 @@ export class Load {
     });
     this.#child.send(order);
     try {
-      const [reply] = (await within(`load: ${order.op}`, Promise.race([answer, exit]), 90_000)) as [Reply];
+      const [reply] = (await within(`load: ${order.op}`, Promise.race([answer, exit]))) as [Reply];
       if (!reply.ok) throw new Error(`load: ${reply.error}`);
       return reply.result;
     } finally {

@@ -19,7 +19,7 @@ async function script(shell: string): Promise<string> {
 }
 
 function said(program: string, args: readonly string[]): string {
-  const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8', timeout: 20_000 });
+  const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8', timeout: 120_000 });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   return stdout;
 }

@@ -64,7 +64,7 @@ const lack = lacksProgram('curl') ?? lacksProgram('bash');
 test.skipIf(lack !== null)(`the request it prints is taken${skipped(lack)}`, async () => {
   const dev = await startDev(join(await temporaryFolder(), "it's here"), '--every', '0');
   const [, command = ''] = /\n\n( {2}curl -i [^]*?)\n\n/.exec(dev.stdout()) ?? [];
-  const { stdout } = spawnSync('bash', ['-c', command], { encoding: 'utf8', timeout: 20_000 });
+  const { stdout } = spawnSync('bash', ['-c', command], { encoding: 'utf8', timeout: 120_000 });
   expect(stdout).toContain('202 Accepted');
   expect(await dev.stop()).toBe(0);
 });

@@ -74,7 +74,7 @@ test('types of TypeScript compile, and take the events they are made of', async 
   const tsc = join(ROOT, 'node_modules/.bin/tsc');
   const { status, stdout } = spawnSync(tsc, ['-p', folder], { encoding: 'utf8' });
   expect({ status, stdout }).toEqual({ status: 0, stdout: '' });
-}, 60_000);
+});
 
 test.skipIf(PYTHON === undefined)(
   `classes of Python are loaded, and read the events (skipped without python3)`,

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
@@ -10,7 +10,6 @@ import { postSigned } from '../support/signed-events.ts';
 import { fits, SIZES } from './axe.ts';
 import { lacksBrowser, launchBrowser, openPage, says } from './browser.ts';
 
-vi.setConfig({ testTimeout: 120_000 });
 const LACK = lacksBrowser();
 
 describe.skipIf(LACK !== null)(`replays and erasures in the console${skipped(LACK)}`, () => {

@@ -33,7 +33,7 @@ export interface OpenPage {
 /** Its own limit of 30 seconds is too short for a busy machine. */
 async function newPage(context: BrowserContext): Promise<Page> {
   const page = await context.newPage();
-  page.setDefaultTimeout(60_000);
+  page.setDefaultTimeout(180_000);
   return page;
 }
 

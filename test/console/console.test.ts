@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Browser } from 'playwright-core';
 import { request } from 'undici';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { eventOf, userId } from '../erase/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -14,8 +14,6 @@ import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { lacksBrowser, launchBrowser, openAt, openPage, says } from './browser.ts';
 import { faintTexts } from './contrast.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const WILFUL = fileURLToPath(new URL('../admin/wilful-sink.ts', import.meta.url));
 const LACK = lacksBrowser();

@@ -1,6 +1,6 @@
 import axeCore from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newDeliveryId } from '../../src/sandbox/made-up-events.ts';
 import { TEAM, USER } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -11,7 +11,6 @@ import { postSigned } from '../support/signed-events.ts';
 import { lacksBrowser, launchBrowser, openPage, says } from './browser.ts';
 import { faintTexts } from './contrast.ts';
 
-vi.setConfig({ testTimeout: 120_000 });
 const LACK = lacksBrowser();
 
 interface Axe {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { request } from 'undici';
-import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { skipped } from '../support/requirements.ts';
@@ -15,7 +15,6 @@ import { findings, fits, SIZES } from './axe.ts';
 import { lacksBrowser, launchBrowser, openPage, says } from './browser.ts';
 import { faintTexts } from './contrast.ts';
 
-vi.setConfig({ testTimeout: 120_000 });
 const LACK = lacksBrowser();
 
 /** Events as a search gives them. */

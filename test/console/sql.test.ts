@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventOf, userId } from '../erase/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
@@ -12,7 +12,6 @@ import { until } from '../support/until.ts';
 import { fits, SIZES } from './axe.ts';
 import { lacksBrowser, launchBrowser, openPage, says } from './browser.ts';
 
-vi.setConfig({ testTimeout: 120_000 });
 const LACK = lacksBrowser();
 
 describe.skipIf(LACK !== null)(`SQL in the console${skipped(LACK)}`, () => {

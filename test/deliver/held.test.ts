@@ -207,7 +207,7 @@ test('whatever is held, confirmed, lost and started anew: the cursor passes only
     }),
     { numRuns: runCount(60) },
   );
-}, 120_000);
+});
 
 test('what is held is let go of: much more than fits in memory can be, and the status counts it apart', async () => {
   const world = new World();

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Route } from '../../src/core/route.ts';
 import { Delivery, type DeliveryPlan } from '../../src/deliver/delivery.ts';
@@ -23,8 +23,6 @@ import {
   World,
 } from './redaction-world.ts';
 import { silentLog } from './support.ts';
-
-vi.setConfig({ testTimeout: 600_000 });
 
 type Step =
   | { readonly do: 'post'; readonly type: Type }

@@ -18,7 +18,7 @@ const lacks = lacksDeltalake();
  */
 describe.skipIf(lacks !== null)(`histories of a Delta table${skipped(lacks)}`, () => {
   const ask = deltalake();
-  it.each(Array.from({ length: RUNS }, (_, n) => n + 1))('history %i', { timeout: 120_000 }, async (seed) => {
+  it.each(Array.from({ length: RUNS }, (_, n) => n + 1))('history %i', async (seed) => {
     const random = seededRandom(seed);
     const [path, out] = [await temporaryFolder(), await temporaryFolder()];
     const table = join(out, 'meals');

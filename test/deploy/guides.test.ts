@@ -1,7 +1,7 @@
 import { cp } from 'node:fs/promises';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { startAmqpPeer } from '../support/amqp-peer/peer.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { parseConfig } from '../../src/config/load.ts';
@@ -10,8 +10,6 @@ import { ROOT } from '../support/millrace.ts';
 import { readBack } from '../support/read-back.ts';
 import { firstLack, lacksProgram, skipped } from '../support/requirements.ts';
 import { shellPlace } from '../support/shell.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const README = 'deploy/README.md';
 const BLOCKS = blocksOf(README);

@@ -73,7 +73,6 @@ test('DuckDB reads an archive once more, each event once', async () => {
 // Spark takes ten seconds to come up, and a minute on a busy machine.
 test.skipIf(noSpark !== null)(
   `Spark reads an archive once more, each event once${skipped(noSpark)}`,
-  { timeout: 300_000 },
   async () => {
     const folder = await temporaryFolder();
     const { archive, rows } = await makeArchive(folder);

@@ -21,7 +21,7 @@ import { erasuresOver, eventOf, find, folderStore, secretOf, userId } from './su
 
 /** `MILLRACE_TEST_ERASE_EVENTS=900000` makes an archive of about 1 GB; then only the speed is printed. */
 const EVENTS = Number(process.env['MILLRACE_TEST_ERASE_EVENTS'] ?? 2500);
-vi.setConfig({ testTimeout: 120_000 + EVENTS / 2 });
+vi.setConfig({ testTimeout: 600_000 + EVENTS / 2 });
 const USERS = 500;
 const GONE = [17, 211, 498];
 

@@ -64,7 +64,7 @@ it('whatever happens to the archive and to the runs, an export that is done has 
     }, history);
   });
   await expect(fc.assert(property, { numRuns: runCount(6) })).resolves.toBeUndefined();
-}, 600_000);
+});
 
 it('rows of an erased user go, also when the file that they were taken out of is missing by then', async () => {
   const history = await ExportHistory.begin();

@@ -100,7 +100,7 @@ test.each(['unknown end', 'no leader'] as const)(
   },
 );
 
-test('a stop ends the wait for brokers that do not answer', { timeout: 20_000 }, async () => {
+test('a stop ends the wait for brokers that do not answer', async () => {
   const topics = new MadeUpTopics(0);
   topics.isDown = true;
   const { notes } = topics;

@@ -79,7 +79,7 @@ describeUnderFaults('a fleet that could lose events', (makeScene, cluster) => {
       const leader = await oracle.leader(fleet.topic);
       const own = brokers.find(({ id }) => id === leader);
       await own?.kill();
-      await until('nobody to lead', async () => (await oracle.leader(fleet.topic)) < 0, 60_000);
+      await until('nobody to lead', async () => (await oracle.leader(fleet.topic)) < 0);
       const starting = fleet.start('r1', 'receive');
       await own?.start();
       expect((await starting).url).toMatch(/^http:/);

@@ -25,7 +25,7 @@ const pauseAllBrokers: Work = async (scene) => {
   const { fleet, faults } = scene;
   // Partitions must not change hands any more.
   await underLoad(scene, () => wait(2000));
-  await until('all to be delivered', async () => fleet.isDelivered || wait(200).then(() => false), 90_000);
+  await until('all to be delivered', async () => fleet.isDelivered || wait(200).then(() => false));
   const stalls = join(fleet.folder, 'stalls');
   writeFileSync(stalls, '');
   await underLoad(scene, () => wait(10_000), 3);

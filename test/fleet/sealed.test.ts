@@ -51,85 +51,78 @@ describeOnSharedKafka('a fleet whose topics are sealed', ({ addresses, oracle })
       .flat()
       .filter(({ key }) => key?.toString().startsWith('millrace-keys/') !== true);
 
-  test(
-    'nothing of who was erased can be read, by two at once; the others have all, in order, once',
-    { timeout: 120_000 },
-    async () => {
-      const folder = await temporaryFolder();
-      const holds = join(folder, 'holds');
-      const sink = { refuse: 'unwanted.created', holds, only: 'one' };
-      const { fleet, keys } = await makeFleet({ folder, sink });
-      fleet.envelope = { teams: ['team'] };
-      const both = [await fleet.startInside('b1', 'both'), await fleet.startInside('b2', 'both')];
-      const urls = (): string[] => both.map(({ url }) => url);
-      for (const user of ['gone', 'stays']) {
-        await postSigned(both[0]!.url, body(user, 'unwanted.created'), { id: `msg_refused_${user}` });
-        const foreign = Buffer.from(String(body(user, 'a.created')).replace('"team"', '"other"'));
-        expect((await postSigned(both[1]!.url, foreign, { id: `msg_foreign_${user}` })).json['status']).toBe(
-          'quarantined',
-        );
-      }
-      await until('both dead letters', async () => (await oracle.read(topicsOf(fleet)[2]!)).length === 2);
-      // These wait, opened, in the memory of those that deliver.
-      writeFileSync(holds, '');
-      for (let n = 0; n < 4; n += 1) for (const user of ['gone', 'stays']) await fleet.send(user, urls, 1);
-      await until('the sink to be tried', async () => {
-        const all = await Promise.all(both.map(async (each) => (await each.status()).sinks[0]?.retried ?? 0));
-        return all.some((retried) => retried > 0);
-      });
-      const before = await readAll(fleet);
-      for (const { key, value, headers } of before)
-        for (const word of ['gone', 'stays', 'team', 'created'])
-          expect(
-            `${key?.toString('latin1')}${value?.toString('latin1')}${JSON.stringify(headers)}`,
-          ).not.toContain(word);
-      const sent = before.length;
-      expect(opened(before, keysIn(keys, master))).toBe(sent);
+  test('nothing of who was erased can be read, by two at once; the others have all, in order, once', async () => {
+    const folder = await temporaryFolder();
+    const holds = join(folder, 'holds');
+    const sink = { refuse: 'unwanted.created', holds, only: 'one' };
+    const { fleet, keys } = await makeFleet({ folder, sink });
+    fleet.envelope = { teams: ['team'] };
+    const both = [await fleet.startInside('b1', 'both'), await fleet.startInside('b2', 'both')];
+    const urls = (): string[] => both.map(({ url }) => url);
+    for (const user of ['gone', 'stays']) {
+      await postSigned(both[0]!.url, body(user, 'unwanted.created'), { id: `msg_refused_${user}` });
+      const foreign = Buffer.from(String(body(user, 'a.created')).replace('"team"', '"other"'));
+      expect((await postSigned(both[1]!.url, foreign, { id: `msg_foreign_${user}` })).json['status']).toBe(
+        'quarantined',
+      );
+    }
+    await until('both dead letters', async () => (await oracle.read(topicsOf(fleet)[2]!)).length === 2);
+    // These wait, opened, in the memory of those that deliver.
+    writeFileSync(holds, '');
+    for (let n = 0; n < 4; n += 1) for (const user of ['gone', 'stays']) await fleet.send(user, urls, 1);
+    await until('the sink to be tried', async () => {
+      const all = await Promise.all(both.map(async (each) => (await each.status()).sinks[0]?.retried ?? 0));
+      return all.some((retried) => retried > 0);
+    });
+    const before = await readAll(fleet);
+    for (const { key, value, headers } of before)
+      for (const word of ['gone', 'stays', 'team', 'created'])
+        expect(
+          `${key?.toString('latin1')}${value?.toString('latin1')}${JSON.stringify(headers)}`,
+        ).not.toContain(word);
+    const sent = before.length;
+    expect(opened(before, keysIn(keys, master))).toBe(sent);
 
-      // By two of which neither knows of the other, nor do those who deliver.
-      await Promise.all([eraseWith(fleet, 'x1'), eraseWith(fleet, 'x2')]);
-      await eraseWith(fleet, 'x1');
-      const left = keysIn(keys, master);
-      expect(opened(before, left)).toBe(sent / 2);
-      expect(opened(await readAll(fleet), left)).toBe(sent / 2);
+    // By two of which neither knows of the other, nor do those who deliver.
+    await Promise.all([eraseWith(fleet, 'x1'), eraseWith(fleet, 'x2')]);
+    await eraseWith(fleet, 'x1');
+    const left = keysIn(keys, master);
+    expect(opened(before, left)).toBe(sent / 2);
+    expect(opened(await readAll(fleet), left)).toBe(sent / 2);
 
-      rmSync(holds);
-      for (let n = 0; n < 3; n += 1) await fleet.send('stays', urls, 1);
-      await until(
-        'all of the other',
-        () => fleet.given('one').filter((id) => id.includes('stays')).length >= 8,
-      );
-      await Promise.all(both.map((each) => each.kill('SIGTERM')));
-      // From the log, of which a half cannot be opened; and what came before is known.
-      both.splice(0, 2, await fleet.startInside('b3', 'both'));
-      const again = Buffer.from(
-        JSON.stringify({
-          event_type: 'daily.data.steps.updated',
-          team_id: 'team',
-          user_id: 'stays',
-          client_user_id: 'stays',
-          number: 2,
-        }),
-      );
-      expect((await postSigned(both[0]!.url, again, { id: 'msg_stays_2' })).status).toBe(202);
-      await fleet.send('stays', urls, 1);
-      await until('the last', () => fleet.given('one').includes('msg_stays_8'));
-      const ids = fleet.given('one').filter((id) => !id.includes('refused'));
-      expect(ids).toEqual(Array.from({ length: 8 }, (_, n) => `msg_stays_${n + 1}`));
-      for (const what of ['quarantine', 'dead-letters']) {
-        const { stdout } = await millrace([what, 'list', '--json', '--config', fleet.config('x1')]);
-        const found = stdout.split('\n').filter((line) => line !== '');
-        expect(found.map((line) => (JSON.parse(line) as { id: string }).id)).toEqual([
-          what === 'quarantine' ? 'msg_foreign_stays' : 'msg_refused_stays',
-        ]);
-      }
-      await millrace(['dead-letters', 'retry', '--all', '--config', fleet.config('x1')]);
-      await until(
-        'it again',
-        () => fleet.given('one').filter((id) => id === 'msg_refused_stays').length === 2,
-      );
-    },
-  );
+    rmSync(holds);
+    for (let n = 0; n < 3; n += 1) await fleet.send('stays', urls, 1);
+    await until(
+      'all of the other',
+      () => fleet.given('one').filter((id) => id.includes('stays')).length >= 8,
+    );
+    await Promise.all(both.map((each) => each.kill('SIGTERM')));
+    // From the log, of which a half cannot be opened; and what came before is known.
+    both.splice(0, 2, await fleet.startInside('b3', 'both'));
+    const again = Buffer.from(
+      JSON.stringify({
+        event_type: 'daily.data.steps.updated',
+        team_id: 'team',
+        user_id: 'stays',
+        client_user_id: 'stays',
+        number: 2,
+      }),
+    );
+    expect((await postSigned(both[0]!.url, again, { id: 'msg_stays_2' })).status).toBe(202);
+    await fleet.send('stays', urls, 1);
+    await until('the last', () => fleet.given('one').includes('msg_stays_8'));
+    const ids = fleet.given('one').filter((id) => !id.includes('refused'));
+    expect(ids).toEqual(Array.from({ length: 8 }, (_, n) => `msg_stays_${n + 1}`));
+    for (const what of ['quarantine', 'dead-letters']) {
+      const { stdout } = await millrace([what, 'list', '--json', '--config', fleet.config('x1')]);
+      const found = stdout.split('\n').filter((line) => line !== '');
+      expect(found.map((line) => (JSON.parse(line) as { id: string }).id)).toEqual([
+        what === 'quarantine' ? 'msg_foreign_stays' : 'msg_refused_stays',
+      ]);
+    }
+    await millrace(['dead-letters', 'retry', '--all', '--config', fleet.config('x1')]);
+    await until('it again', () => fleet.given('one').filter((id) => id === 'msg_refused_stays').length === 2);
+  });
 
   test('who erases is killed, who delivers stands still: it is completed, and nothing of the user is sent', async () => {
     const folder = await temporaryFolder();

@@ -11,7 +11,7 @@ import { Life } from './life.ts';
 const STEPS = Number(process.env['MILLRACE_LIFE_STEPS'] ?? 0);
 const lack = STEPS === 0 ? 'needs MILLRACE_LIFE_STEPS=60' : null;
 
-vi.setConfig({ testTimeout: 240_000 + STEPS * 5000 });
+vi.setConfig({ testTimeout: 600_000 + STEPS * 5000 });
 
 test.skipIf(lack !== null)(
   `a receiver's life: each acknowledged event is at every sink it was due at, and in every copy once${skipped(lack)}`,

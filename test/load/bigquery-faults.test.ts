@@ -28,53 +28,49 @@ const APART = runCount(1) > 1 ? 1 : 2;
 test.each([
   ['lost', 0],
   ['answer lost', APART - 1],
-] as const)(
-  'cut off at any request, the next run finishes it (%s)',
-  { timeout: 120_000 },
-  async (kind, first) => {
-    const fake = await started();
-    const path = await temporaryFolder();
-    const files = new Map<string, readonly number[]>();
-    const grow = async (numbers: readonly number[]): Promise<void> => {
-      await archive(
-        path,
-        numbers.map((n) => mealEvent(n)),
-      );
-      // What no manifest lists is gone when it is not there.
-      rmSync(join(path, '_manifest.jsonl'));
-      for (const file of await dataFiles(path)) if (!files.has(file)) files.set(file, numbers);
+] as const)('cut off at any request, the next run finishes it (%s)', async (kind, first) => {
+  const fake = await started();
+  const path = await temporaryFolder();
+  const files = new Map<string, readonly number[]>();
+  const grow = async (numbers: readonly number[]): Promise<void> => {
+    await archive(
+      path,
+      numbers.map((n) => mealEvent(n)),
+    );
+    // What no manifest lists is gone when it is not there.
+    rmSync(join(path, '_manifest.jsonl'));
+    for (const file of await dataFiles(path)) if (!files.has(file)) files.set(file, numbers);
+  };
+  await grow([3]);
+  await load(fake, path);
+  let cuts = first;
+  for (let isCut = true; isCut; cuts += APART) {
+    await grow([100 + cuts * 6, 103 + cuts * 6, 3]);
+    const [oldest = ''] = files.keys();
+    files.delete(oldest);
+    rmSync(join(path, oldest));
+    let at = Infinity;
+    fake.fault = ({ nth, path: to }) => {
+      // What comes before only asks.
+      if (at === Infinity && to === '/upload/jobs') at = nth + cuts;
+      return nth < at ? null : nth === at ? kind : 'lost';
     };
-    await grow([3]);
+    isCut = await load(fake, path, { tries: 0 }).then(
+      () => false,
+      () => true,
+    );
+    fake.fault = () => null;
     await load(fake, path);
-    let cuts = first;
-    for (let isCut = true; isCut; cuts += APART) {
-      await grow([100 + cuts * 6, 103 + cuts * 6, 3]);
-      const [oldest = ''] = files.keys();
-      files.delete(oldest);
-      rmSync(join(path, oldest));
-      let at = Infinity;
-      fake.fault = ({ nth, path: to }) => {
-        // What comes before only asks.
-        if (at === Infinity && to === '/upload/jobs') at = nth + cuts;
-        return nth < at ? null : nth === at ? kind : 'lost';
-      };
-      isCut = await load(fake, path, { tries: 0 }).then(
-        () => false,
-        () => true,
-      );
-      fake.fault = () => null;
-      await load(fake, path);
-      const ids = [...new Set([...files.values()].flat())].sort((x, y) => x - y);
-      expect(await numbersIn(fake), `cut ${cuts}`).toEqual(ids);
-      const n = ids.length;
-      // Nothing is left of the run that was cut, once another has begun.
-      await load(fake, path);
-      expect(await stagedIn(fake), `cut ${cuts}`).toEqual([]);
-      expect(await fake.sql(COUNTS), `cut ${cuts}`).toEqual([`${n}|${n}|${n}|${foodsOf(ids)}`]);
-    }
-    expect(cuts).toBeGreaterThan(8);
-  },
-);
+    const ids = [...new Set([...files.values()].flat())].sort((x, y) => x - y);
+    expect(await numbersIn(fake), `cut ${cuts}`).toEqual(ids);
+    const n = ids.length;
+    // Nothing is left of the run that was cut, once another has begun.
+    await load(fake, path);
+    expect(await stagedIn(fake), `cut ${cuts}`).toEqual([]);
+    expect(await fake.sql(COUNTS), `cut ${cuts}`).toEqual([`${n}|${n}|${n}|${foodsOf(ids)}`]);
+  }
+  expect(cuts).toBeGreaterThan(8);
+});
 
 test('a run that finds the script of a killed one at work waits for it', async () => {
   const fake = await started();

@@ -141,34 +141,30 @@ test('an address that is none is a slip of usage', async () => {
 
 const lack = lacksWorking('sqlglot (pip install sqlglot)', PYTHON, ['-c', 'import sqlglot']);
 
-test.skipIf(lack !== null)(
-  `sqlglot reads every statement of a load${skipped(lack)}`,
-  { timeout: 60_000 },
-  async () => {
-    const fake = await started();
-    const path = await temporaryFolder();
-    await archive(path, mealsFrom(1, 6));
-    rmSync(join(path, '_manifest.jsonl'));
-    await load(fake, path, { wanted: TABLES.ofEvents().map(({ definition }) => definition.name) });
-    rmSync(join(path, (await dataFiles(path))[0] ?? ''));
-    await load(fake, path);
-    const input = JSON.stringify(
-      fake.scripts.map((sql, n) => ({ dialect: 'bigquery', name: `script ${n}`, sql })),
-    );
-    const parse = join(import.meta.dirname, '../warehouse/parse.py');
-    const { stdout } = spawnSync(PYTHON, [parse], { input, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 });
-    const found = JSON.parse(stdout) as { error?: string; whole?: string[] }[];
-    expect(found).toHaveLength(fake.scripts.length);
-    expect(found.filter(({ error }) => error !== undefined)).toEqual([]);
-    // Those it knows by their first word only.
-    expect([...new Set(found.flatMap(({ whole = [] }) => whole))].filter((word) => word !== 'BEGIN')).toEqual(
-      [],
-    );
-    // A view is read without a default dataset.
-    const views = fake.scripts
-      .flatMap((sql) => sql.split(';\n'))
-      .filter((sql) => sql.startsWith('CREATE OR REPLACE VIEW'));
-    expect(views.length).toBeGreaterThan(10);
-    for (const view of views) expect(view).not.toMatch(/\b(?:VIEW|FROM|JOIN) `\w+`/);
-  },
-);
+test.skipIf(lack !== null)(`sqlglot reads every statement of a load${skipped(lack)}`, async () => {
+  const fake = await started();
+  const path = await temporaryFolder();
+  await archive(path, mealsFrom(1, 6));
+  rmSync(join(path, '_manifest.jsonl'));
+  await load(fake, path, { wanted: TABLES.ofEvents().map(({ definition }) => definition.name) });
+  rmSync(join(path, (await dataFiles(path))[0] ?? ''));
+  await load(fake, path);
+  const input = JSON.stringify(
+    fake.scripts.map((sql, n) => ({ dialect: 'bigquery', name: `script ${n}`, sql })),
+  );
+  const parse = join(import.meta.dirname, '../warehouse/parse.py');
+  const { stdout } = spawnSync(PYTHON, [parse], { input, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 });
+  const found = JSON.parse(stdout) as { error?: string; whole?: string[] }[];
+  expect(found).toHaveLength(fake.scripts.length);
+  expect(found.filter(({ error }) => error !== undefined)).toEqual([]);
+  // Those it knows by their first word only.
+  expect([...new Set(found.flatMap(({ whole = [] }) => whole))].filter((word) => word !== 'BEGIN')).toEqual(
+    [],
+  );
+  // A view is read without a default dataset.
+  const views = fake.scripts
+    .flatMap((sql) => sql.split(';\n'))
+    .filter((sql) => sql.startsWith('CREATE OR REPLACE VIEW'));
+  expect(views.length).toBeGreaterThan(10);
+  for (const view of views) expect(view).not.toMatch(/\b(?:VIEW|FROM|JOIN) `\w+`/);
+});

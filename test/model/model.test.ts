@@ -42,7 +42,7 @@ describe.each(MODELS)('the model of the $name', ({ name, few, main, witnesses })
     expect(found.broken, found.text).toEqual([]);
     expect(found.held).toBe(true);
     for (const witness of witnesses) expect(found.witnessed.get(witness), witness).toBeGreaterThan(0);
-  }, 600_000);
+  });
 
   test.each(defects)(
     'is broken by %s',

@@ -67,13 +67,13 @@ beforeAll(async () => {
     real: histories,
     ...Object.fromEntries(changed.map((steps, at) => [`false${at}`, [steps]])),
   });
-}, 120_000);
+});
 
 test(`the model can take every step of ${TRACES} histories of the real journal, and sees the same`, async () => {
   expect(histories.flat().filter((line) => line.startsWith('clear(')).length).toBeGreaterThan(TRACES / 10);
   const outcome = await model.passes('real');
   expect(outcome.ok, outcome.text).toBe(true);
-}, 120_000);
+});
 
 test.each(FALSE.map(([said], at) => [said, at] as const))(
   'the model refuses a history that %s',

@@ -1,13 +1,11 @@
 import { createServer } from 'node:net';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { type Ended, millrace, millraceProcess, ROOT, writeConfig } from '../support/millrace.ts';
 import { SECRET } from '../support/signed-events.ts';
 import { listen } from '../support/listen.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 /** How a command ended that could not do its work, and which of `said` it did not say. */
 function refusal(args: readonly string[], ...said: readonly string[]): Promise<object> {

@@ -93,7 +93,7 @@ const MORE_MAY_BE_THERE = { has: () => true };
 describe.skipIf(process.platform !== 'linux')(
   'two stateless replicas behind one port, one killed -9 under load [Linux only: SO_REUSEPORT]',
   () => {
-    test('everything acknowledged is in the archive', { timeout: 120_000 }, async () => {
+    test('everything acknowledged is in the archive', async () => {
       const folder = await temporaryFolder();
       const acknowledged = await killOneOfTwo(folder);
       expect(acknowledged.size).toBeGreaterThan(100);
@@ -102,46 +102,42 @@ describe.skipIf(process.platform !== 'linux')(
       expectConserved(found, acknowledged, MORE_MAY_BE_THERE);
     });
 
-    test(
-      'everything acknowledged is in the hub, also when the broker cuts a connection',
-      { timeout: 120_000 },
-      async () => {
-        const folder = await temporaryFolder();
-        const peer = await startAmqpPeer({ hubs: ['events'] });
-        onTestFinished(() => peer.stop());
-        // So that there is always something sent and not yet confirmed when the process is killed.
-        const slow = peer.inject({ kind: 'latency', ms: 20 });
-        const { connectionString } = peer;
-        const hubs = {
-          type: 'event-hubs',
-          connectionString,
-          hub: 'events',
-          compression: 'never',
-          timeout: '1s',
-        };
-        const cuts: InjectedFault[] = [];
-        const acknowledged = await killOneOfTwo(folder, {
-          more: { sinks: { hubs } },
-          afterwards: () => {
-            slow.lift();
-            cuts.push(peer.inject({ kind: 'drop', stored: false, times: 1 }));
-          },
-        });
-        expect(cuts.map(({ strikes }) => strikes)).toEqual([1]);
-        const bodies = new Map<string, Buffer[]>();
-        for (const { body, properties } of peer.messages('events')) {
-          const id = properties['idempotency-key'] ?? '';
-          bodies.set(id, [...(bodies.get(id) ?? []), body]);
-        }
-        const wrong = [...acknowledged].filter(
-          ([id, body]) => bodies.get(id)?.every((each) => each.equals(body)) !== true,
-        );
-        expect(
-          wrong.map(([id]) => id),
-          `of ${acknowledged.size} acknowledged`,
-        ).toEqual([]);
-      },
-    );
+    test('everything acknowledged is in the hub, also when the broker cuts a connection', async () => {
+      const folder = await temporaryFolder();
+      const peer = await startAmqpPeer({ hubs: ['events'] });
+      onTestFinished(() => peer.stop());
+      // So that there is always something sent and not yet confirmed when the process is killed.
+      const slow = peer.inject({ kind: 'latency', ms: 20 });
+      const { connectionString } = peer;
+      const hubs = {
+        type: 'event-hubs',
+        connectionString,
+        hub: 'events',
+        compression: 'never',
+        timeout: '1s',
+      };
+      const cuts: InjectedFault[] = [];
+      const acknowledged = await killOneOfTwo(folder, {
+        more: { sinks: { hubs } },
+        afterwards: () => {
+          slow.lift();
+          cuts.push(peer.inject({ kind: 'drop', stored: false, times: 1 }));
+        },
+      });
+      expect(cuts.map(({ strikes }) => strikes)).toEqual([1]);
+      const bodies = new Map<string, Buffer[]>();
+      for (const { body, properties } of peer.messages('events')) {
+        const id = properties['idempotency-key'] ?? '';
+        bodies.set(id, [...(bodies.get(id) ?? []), body]);
+      }
+      const wrong = [...acknowledged].filter(
+        ([id, body]) => bodies.get(id)?.every((each) => each.equals(body)) !== true,
+      );
+      expect(
+        wrong.map(([id]) => id),
+        `of ${acknowledged.size} acknowledged`,
+      ).toEqual([]);
+    });
   },
 );
 

@@ -24,7 +24,7 @@ function idsBelow(folder: string): string[] {
 
 describe.skipIf(LACK !== null)(`demo --fleet${skipped(LACK)}`, () => {
   // A broker, two replicas, and the end of a session of 6 s.
-  test('2: one of two replicas is killed under load, and nothing is lost', { timeout: 100_000 }, async () => {
+  test('2: one of two replicas is killed under load, and nothing is lost', async () => {
     const cwd = await temporaryFolder();
     const env = {
       TMPDIR: cwd,

@@ -1,14 +1,12 @@
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { SPELLINGS, standing } from '../erase/spellings.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const ALL = Object.entries(SPELLINGS);
 const SECRET_OF = (user: number): string => `made-up-secret-of-user-${user}-`;

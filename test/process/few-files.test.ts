@@ -1,11 +1,9 @@
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { MAIN, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { firstLack, lacksProgram, skipped } from '../support/requirements.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const lack = firstLack(
   process.platform === 'linux' ? null : 'the limit is read as Linux tells it',

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
@@ -10,8 +10,6 @@ import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { lacksStrace, underStrace } from '../support/strace.ts';
 import { within } from '../support/until.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const lack = lacksStrace();
 

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { join } from 'node:path';
 import { request } from 'undici';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
@@ -10,8 +10,6 @@ import { ReceiverProcess } from '../support/receiver-process.ts';
 import type { Serving } from '../support/serving.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postSigned, SECRET, type Answer } from '../support/signed-events.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const OTHER_SECRET = `whsec_${Buffer.from('another made-up secret of tests').toString('base64')}`;
 const REUSED = { status: 'quarantined', code: 'id_reused' };

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { FIRST_SEGMENT } from '../support/journal-files.ts';
 import { millrace, millraceProcess, writeConfig } from '../support/millrace.ts';
@@ -11,8 +11,6 @@ import { lacksProgram, skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 
 const lack = lacksProgram('mkfifo');
-
-vi.setConfig({ testTimeout: 120_000 });
 
 test('fault 08: a second receiver on one journal exits at once and names the first', async () => {
   const config = writeConfig(await temporaryFolder());

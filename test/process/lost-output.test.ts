@@ -98,7 +98,7 @@ describe.skipIf(process.platform !== 'linux')('output that nobody takes', () => 
     const atOnce = isAll ? 1 : 3;
     for (let n = 0; n < commands.length; n += atOnce)
       await Promise.all(commands.slice(n, n + atOnce).map(look));
-  }, 180_000);
+  });
 
   test('who follows until nobody looks is done; a receiver goes on', async () => {
     const folder = await temporaryFolder();

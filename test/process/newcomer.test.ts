@@ -2,7 +2,7 @@ import { cp, mkdir, readdir, symlink } from 'node:fs/promises';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { startAmqpPeer } from '../support/amqp-peer/peer.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { blocksOf } from '../support/markdown.ts';
@@ -12,8 +12,6 @@ import { lacksPubSubEmulator, startPubSubEmulator } from '../support/pubsub-emul
 import { firstLack, lacksProgram, skipped } from '../support/requirements.ts';
 import { shared } from '../support/server.ts';
 import { quoted, shellPlace, writeShim, type ShellPlace } from '../support/shell.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const README = blocksOf('README.md');
 const commands = README.filter(({ info }) => info[0] === 'sh' && info[1] !== 'live').map(({ text }) => text);
@@ -175,7 +173,7 @@ async function pulled(endpoint: string, subscription: string, count: number): Pr
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ maxMessages: 10 }),
-      signal: AbortSignal.timeout(30_000),
+      signal: AbortSignal.timeout(120_000),
     });
     const { receivedMessages = [] } = (await response.json()) as {
       receivedMessages?: { message: { attributes: Record<string, string> } }[];

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { request } from 'undici';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { newDeliveryId } from '../../src/sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
 import { TEAM } from '../support/events.ts';
@@ -11,8 +11,6 @@ import { millrace, writeConfig } from '../support/millrace.ts';
 import { expectConserved, expectOnce, expectWhole, readBack } from '../support/read-back.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postSigned, SECRET } from '../support/signed-events.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const USER = '00000000-0000-4000-8000-00000000abcd';
 const FIELDS = `"event_type":"daily.data.meal.created","team_id":"${TEAM}","user_id":"${USER}","client_user_id":"c"`;

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.ts';
 import { KeyStore } from '../../src/seal/key-store.ts';
 import { mealIds, rowIds } from '../backfill/support.ts';
@@ -18,8 +18,6 @@ import {
 } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { until } from '../support/until.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const USERS = 30;
 const RANGE = ['--since', '2026-01-01', '--until', '2026-01-10'];

@@ -4,7 +4,7 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile }
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { childEnvironment, millraceProcess, ROOT, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
@@ -12,8 +12,6 @@ import { packProject } from '../support/packed.ts';
 import { lacksProgram, skipped } from '../support/requirements.ts';
 import { shared, type Server } from '../support/server.ts';
 import { postSigned } from '../support/signed-events.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const run = promisify(execFile);
 
@@ -65,7 +63,7 @@ beforeAll(async () => {
     to: join(folder, 'files-only'),
     dependencies: await withoutOptional(),
   });
-}, 300_000);
+});
 afterAll(async () => {
   await tarball.stop();
   await rm(folder, { recursive: true, force: true });

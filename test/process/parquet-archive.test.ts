@@ -125,7 +125,7 @@ describeOnStores(
         routes: [{ match: '*', to: 'archive' }],
       });
       expect(await recordsLeft({ place, config, env, store })).toBe(10);
-    }, 180_000);
+    });
   },
   process.env['MILLRACE_STORE_KILLS'] === undefined ? [] : ALL_STORES,
 );

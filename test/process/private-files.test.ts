@@ -1,13 +1,11 @@
 import { chmodSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { FIRST_SEGMENT } from '../support/journal-files.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { postSigned } from '../support/signed-events.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 /** Name and mode of each file of a folder. */
 function modes(folder: string): Record<string, string> {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { LogWriter } from '../../src/receipts/log-files.ts';
 import { readSigner, verifierText } from '../../src/receipts/note.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
@@ -17,8 +17,6 @@ import type { Serving } from '../support/serving.ts';
 import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const ORIGIN = 'made-up.example/events';
 

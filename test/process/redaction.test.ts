@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { startEndpoint } from '../sinks/http-support.ts';
 import { TEAM, USER } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -12,8 +12,6 @@ import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { MadeUpData, readShapes } from '../warehouse/event-shapes.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const DUMP = join(import.meta.dirname, 'dump-sink.ts');
 const SECRET = `whsec_${Buffer.from('between us and targets').toString('base64')}`;

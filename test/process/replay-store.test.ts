@@ -42,44 +42,40 @@ async function setting() {
   return { folder, config, archive, replay };
 }
 
-test(
-  'the journal, quarantine and dead letters, through the running receiver and without one',
-  { timeout: 120_000 },
-  async () => {
-    const { config, archive, replay } = await setting();
-    const receiver = await Receiver.start(config);
-    const bodies = new Map<string, Buffer>();
-    const refused: string[] = [];
-    for (let n = 0; n < 45; n += 1) {
-      const { id, type, body } = madeUpEvent(n);
-      expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
-      bodies.set(id, body);
-      if (type === REFUSED) refused.push(id);
-    }
-    const invalid = Buffer.from('{"event_type":"daily.data.meal.created","data":{"made":"up"}}');
-    expect((await postSigned(receiver.url, invalid, { id: 'msg_invalid' })).json).toMatchObject({
-      status: 'quarantined',
-    });
-    const before = await receiver.drained();
-    expect(before.journal).toMatchObject({ quarantined: 1, deadLetters: refused.length });
+test('the journal, quarantine and dead letters, through the running receiver and without one', async () => {
+  const { config, archive, replay } = await setting();
+  const receiver = await Receiver.start(config);
+  const bodies = new Map<string, Buffer>();
+  const refused: string[] = [];
+  for (let n = 0; n < 45; n += 1) {
+    const { id, type, body } = madeUpEvent(n);
+    expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
+    bodies.set(id, body);
+    if (type === REFUSED) refused.push(id);
+  }
+  const invalid = Buffer.from('{"event_type":"daily.data.meal.created","data":{"made":"up"}}');
+  expect((await postSigned(receiver.url, invalid, { id: 'msg_invalid' })).json).toMatchObject({
+    status: 'quarantined',
+  });
+  const before = await receiver.drained();
+  expect(before.journal).toMatchObject({ quarantined: 1, deadLetters: refused.length });
 
-    expect(await replay('journal', 'one')).toEqual([...bodies.keys()].toSorted());
-    expect(await replay('quarantine', 'two')).toEqual(['msg_invalid']);
-    expect(await replay('dead-letters', 'three', '--sink', 'own')).toEqual(refused.toSorted());
-    for (const copies of (await readBack(archive('one'))).values()) {
-      const { record, body } = copies[0]!;
-      expect(body.equals(bodies.get(record.id) ?? Buffer.alloc(0))).toBe(true);
-      expect(record.source).toBe('webhooks');
-      expect(record.headers).toMatchObject({ 'webhook-id': record.id });
-    }
-    // Nothing of it was changed by being read.
-    expect((await receiver.status()).journal).toEqual(before.journal);
-    expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+  expect(await replay('journal', 'one')).toEqual([...bodies.keys()].toSorted());
+  expect(await replay('quarantine', 'two')).toEqual(['msg_invalid']);
+  expect(await replay('dead-letters', 'three', '--sink', 'own')).toEqual(refused.toSorted());
+  for (const copies of (await readBack(archive('one'))).values()) {
+    const { record, body } = copies[0]!;
+    expect(body.equals(bodies.get(record.id) ?? Buffer.alloc(0))).toBe(true);
+    expect(record.source).toBe('webhooks');
+    expect(record.headers).toMatchObject({ 'webhook-id': record.id });
+  }
+  // Nothing of it was changed by being read.
+  expect((await receiver.status()).journal).toEqual(before.journal);
+  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
 
-    const meals = [...bodies].filter(([, body]) => body.includes('"daily.data.meal.')).map(([id]) => id);
-    expect(await replay('journal', 'four', '--type', 'daily.data.meal.')).toEqual(meals.toSorted());
-  },
-);
+  const meals = [...bodies].filter(([, body]) => body.includes('"daily.data.meal.')).map(([id]) => id);
+  expect(await replay('journal', 'four', '--type', 'daily.data.meal.')).toEqual(meals.toSorted());
+});
 
 test('what is in quarantine with a receipt is no erased event of the journal', async () => {
   const folder = await temporaryFolder();
@@ -101,7 +97,7 @@ test('what is in quarantine with a receipt is no erased event of the journal', a
   expect(await replayed()).toMatchObject(expected);
 });
 
-test('SIGTERM: exit code 3, how to continue, and continuing', { timeout: 120_000 }, async () => {
+test('SIGTERM: exit code 3, how to continue, and continuing', async () => {
   const { folder, config } = await setting();
   const source = join(folder, 'source');
   const events = writeArchive(source, { files: 1, each: 400 });

@@ -139,48 +139,44 @@ function liveTraffic(url: string): { stop(): Promise<string[]> } {
   };
 }
 
-test(
-  'fault 33: during live traffic, twice, interrupted: marked, rate-limited, same ids, resumes',
-  { timeout: 120_000 },
-  async () => {
-    const folder = await temporaryFolder();
-    const source = join(folder, 'source');
-    const events = writeArchive(source, { files: 3, each: 200 });
-    const peer = await startPeer();
-    const config = configFor(folder, peer);
-    const receiver = await Receiver.start(config);
-    const live = liveTraffic(receiver.url);
-    const args = ['replay', source, '--routes', '--sink', 'hubs', '--config', config, '--json'];
-    const ids: string[] = [];
-    for (const name of ['first', 'second']) {
-      const own = [...args, '--state', join(folder, name)];
-      const some = (): Promise<unknown> => until('something noted', () => selectedIn(join(folder, name)) > 0);
-      await killedOnce(some, [...own, '--rate', '100']);
-      const left = events.length - selectedIn(join(folder, name));
-      const started = performance.now();
-      const ended = await millrace([...own, '--rate', '600', '--resume']);
-      expect({ code: ended.code, stderr: ended.stderr }).toMatchObject({ code: 0 });
-      const summary = summaryOf(ended.stdout);
-      expect(summary).toMatchObject({ ok: true, selected: events.length });
-      // Not faster than it may be; a tenth of a second may be caught up on.
-      expect(performance.now() - started).toBeGreaterThan(((left - 60) / 600) * 1000);
-      ids.push(summary.replay_id);
-    }
-    const acknowledged = await live.stop();
-    await receiver.drained();
-    expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+test('fault 33: during live traffic, twice, interrupted: marked, rate-limited, same ids, resumes', async () => {
+  const folder = await temporaryFolder();
+  const source = join(folder, 'source');
+  const events = writeArchive(source, { files: 3, each: 200 });
+  const peer = await startPeer();
+  const config = configFor(folder, peer);
+  const receiver = await Receiver.start(config);
+  const live = liveTraffic(receiver.url);
+  const args = ['replay', source, '--routes', '--sink', 'hubs', '--config', config, '--json'];
+  const ids: string[] = [];
+  for (const name of ['first', 'second']) {
+    const own = [...args, '--state', join(folder, name)];
+    const some = (): Promise<unknown> => until('something noted', () => selectedIn(join(folder, name)) > 0);
+    await killedOnce(some, [...own, '--rate', '100']);
+    const left = events.length - selectedIn(join(folder, name));
+    const started = performance.now();
+    const ended = await millrace([...own, '--rate', '600', '--resume']);
+    expect({ code: ended.code, stderr: ended.stderr }).toMatchObject({ code: 0 });
+    const summary = summaryOf(ended.stdout);
+    expect(summary).toMatchObject({ ok: true, selected: events.length });
+    // Not faster than it may be; a tenth of a second may be caught up on.
+    expect(performance.now() - started).toBeGreaterThan(((left - 60) / 600) * 1000);
+    ids.push(summary.replay_id);
+  }
+  const acknowledged = await live.stop();
+  await receiver.drained();
+  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
 
-    const messages = peer.messages('events');
-    expect(new Set(ids).size).toBe(2);
-    for (const replayId of ids) {
-      expectAll(
-        messages.filter(({ properties }) => properties['replay-id'] === replayId),
-        events,
-      );
-    }
-    const unmarked = messages.filter(({ properties }) => properties['replay-id'] === undefined);
-    const ofLive = new Set(unmarked.map(({ properties }) => properties['idempotency-key']));
-    expect(acknowledged.length).toBeGreaterThan(0);
-    expect(acknowledged.filter((id) => !ofLive.has(id))).toEqual([]);
-  },
-);
+  const messages = peer.messages('events');
+  expect(new Set(ids).size).toBe(2);
+  for (const replayId of ids) {
+    expectAll(
+      messages.filter(({ properties }) => properties['replay-id'] === replayId),
+      events,
+    );
+  }
+  const unmarked = messages.filter(({ properties }) => properties['replay-id'] === undefined);
+  const ofLive = new Set(unmarked.map(({ properties }) => properties['idempotency-key']));
+  expect(acknowledged.length).toBeGreaterThan(0);
+  expect(acknowledged.filter((id) => !ofLive.has(id))).toEqual([]);
+});

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
@@ -15,8 +15,6 @@ import { lacksProgram, skipped } from '../support/requirements.ts';
 import { postSigned, SECRET } from '../support/signed-events.ts';
 
 const lack = lacksProgram('curl');
-
-vi.setConfig({ testTimeout: 120_000 });
 
 /** Posts a file as a person would, and returns the status. */
 async function curl(url: string, file: string, headers: Readonly<Record<string, string>>): Promise<number> {

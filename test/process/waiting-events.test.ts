@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { TEAM } from '../support/events.ts';
@@ -9,8 +9,6 @@ import { expectConserved, expectWhole, readBack } from '../support/read-back.ts'
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 /** The JSON documents a command printed, one a line. */
 function documents({ code, stdout, stderr }: Ended): Record<string, unknown>[] {

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { LoadSender } from '../support/load-sender.ts';
@@ -13,8 +13,6 @@ import { ReceiverProcess } from '../support/receiver-process.ts';
 import { postSigned, SECRET } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { listen } from '../support/listen.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const GATED = fileURLToPath(new URL('./gated-sink.ts', import.meta.url));
 const REFUSING = fileURLToPath(new URL('./refusing-sink.ts', import.meta.url));

@@ -1,7 +1,7 @@
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { listArchive } from '../../src/archive/places.ts';
 import type { ReconcileReport, SinkAccount } from '../../src/reconcile/report.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
@@ -11,8 +11,6 @@ import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { runReconcile } from './support.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 /** A sink of a user's own: it refuses meals for good, and is down for lab tests. */
 const FUSSY = `

@@ -274,7 +274,7 @@ describe('a restart keeps', () => {
   });
 });
 
-test('what was answered survives kill -9, and the clock does not go back', { timeout: 60_000 }, async () => {
+test('what was answered survives kill -9, and the clock does not go back', async () => {
   const file = join(await temporaryFolder(), 'state.db');
   const first = await spawned(file);
   const headers = { 'x-service-api-key': first.key, 'content-type': 'application/json' };

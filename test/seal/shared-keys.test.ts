@@ -89,19 +89,15 @@ describe('keys that processes share', () => {
       for (const key of exported) expect(readFileSync(join(folder, name)).toString('hex')).not.toContain(key);
   });
 
-  test(
-    'are let go of at a stop while whoever keeps the notes does not answer',
-    { timeout: 10_000 },
-    async () => {
-      const { open, notes } = await sharing();
-      const keys = await open();
-      notes.isSilent = true;
-      // A look asks for the notes, and does not wait for them.
-      await wait(LEASE);
-      await keys.keyOf(owner('a'));
-      await expect(keys.close()).resolves.toBeUndefined();
-    },
-  );
+  test('are let go of at a stop while whoever keeps the notes does not answer', async () => {
+    const { open, notes } = await sharing();
+    const keys = await open();
+    notes.isSilent = true;
+    // A look asks for the notes, and does not wait for them.
+    await wait(LEASE);
+    await keys.keyOf(owner('a'));
+    await expect(keys.close()).resolves.toBeUndefined();
+  });
 
   test('are gone for everybody when the erasure is over, and a new one is another', async () => {
     const { open } = await sharing();

@@ -23,7 +23,7 @@ test('the same seed gives the same history, and another gives another', async ()
   expect(one.code).toBe(0);
   expect(again.stdout).toBe(one.stdout);
   expect(other.stdout).not.toBe(one.stdout);
-}, 90_000);
+});
 
 test(`${HISTORIES} simulated histories: every acknowledged event has its place, and nothing of an erased user`, async () => {
   const { code, stdout, stderr } = await simulate(
@@ -36,7 +36,7 @@ test(`${HISTORIES} simulated histories: every acknowledged event has its place, 
   );
   expect(code, stdout + stderr).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({ histories: Number(HISTORIES), failed: [] });
-}, 90_000);
+});
 
 /** Histories in which a defect has to show; it does in the first of these seeds. */
 const PATIENCE = '60';

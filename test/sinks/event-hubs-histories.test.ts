@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { parseOptions } from '../../src/sinks/event-hubs/config.ts';
 import { EventHubsSink } from '../../src/sinks/event-hubs/sink.ts';
 import type { Fault } from '../support/amqp-peer/faults.ts';
@@ -8,8 +8,6 @@ import { runCount } from '../support/run-count.ts';
 import { bodyOf } from './event-hubs-support.ts';
 import { histories, named, wrongIn, type Place } from './fault-histories.ts';
 import { makeContext } from './support.ts';
-
-vi.setConfig({ testTimeout: 600_000 });
 
 /** Bytes of the largest message that the hub takes, and what stands around a body at most. */
 const [LARGEST, AROUND] = [3000, 600];

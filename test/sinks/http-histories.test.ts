@@ -1,14 +1,12 @@
 import fc from 'fast-check';
 import type { ServerResponse } from 'node:http';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { parseOptions } from '../../src/sinks/http/config.ts';
 import { HttpSink } from '../../src/sinks/http/sink.ts';
 import { runCount } from '../support/run-count.ts';
 import { histories, named, wrongIn, type Place } from './fault-histories.ts';
 import { Endpoint, SECRET, type Reply } from './http-support.ts';
 import { makeContext } from './support.ts';
-
-vi.setConfig({ testTimeout: 600_000 });
 
 /** Bytes of the largest body. */
 const LARGEST = 4096;

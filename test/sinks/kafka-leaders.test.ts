@@ -39,7 +39,7 @@ describeOnKafka(
 
     it(
       'faults 11 and 47: leaders are killed and paused under load: nothing lost, each user in order',
-      { timeout: 60_000 * FAULTS },
+      { timeout: 600_000 + 60_000 * FAULTS },
       async () => {
         const topic = `events-${randomUUID()}`;
         await oracle.create(topic, 4, 3);

@@ -1,13 +1,11 @@
 import { status } from '@grpc/grpc-js';
 import fc from 'fast-check';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Fault } from '../support/pubsub-peer/faults.ts';
 import { startPubSubPeer } from '../support/pubsub-peer/peer.ts';
 import { runCount } from '../support/run-count.ts';
 import { histories, named, wrongIn, type Place } from './fault-histories.ts';
 import { bodyOf, makeSink } from './pubsub-support.ts';
-
-vi.setConfig({ testTimeout: 600_000 });
 
 /** Bytes of the largest request for one event, and what stands around a body at most. */
 const [LARGEST, AROUND] = [4096, 600];

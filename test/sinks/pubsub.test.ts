@@ -211,7 +211,7 @@ describe('pubsub sink', () => {
       await sink.close(signal);`;
     const env = { ...process.env, PUBSUB_EMULATOR_HOST: peer.endpoint, HOME: '/nonexistent' };
     const args = ['--input-type=module', '--eval', script];
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, args, { env, timeout: 20_000 });
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, args, { env, timeout: 120_000 });
     expect(stdout.trim()).toBe('[{"status":"delivered"}]');
     // Above all no MetadataLookupWarning.
     expect(stderr).toBe('');

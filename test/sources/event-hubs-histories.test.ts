@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { IncomingMessage } from '../../src/core/incoming.ts';
 import type { CheckpointStore } from '../../src/core/source.ts';
 import { Consumer } from '../../src/sources/consumer.ts';
@@ -9,8 +9,6 @@ import { ManualClock, silentLog } from '../deliver/support.ts';
 import { startAmqpPeer, type AmqpPeer } from '../support/amqp-peer/peer.ts';
 import { runCount } from '../support/run-count.ts';
 import { until } from '../support/until.ts';
-
-vi.setConfig({ testTimeout: 600_000 });
 
 const PARTITIONS = 3;
 

@@ -128,7 +128,6 @@ describeOnKafka('kafka source', {}, ({ addresses, brokers, oracle }) => {
   // A broker takes seconds to come back.
   it.runIf(process.env['MILLRACE_KAFKA'] === 'all')(
     'is told to begin anew when the broker has gone, and continues behind what was taken',
-    { timeout: 180_000 },
     async () => {
       const topic = await make(1);
       await write(topic, 0, 10);

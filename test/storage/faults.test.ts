@@ -92,7 +92,7 @@ describeOnStores(' behind a bad line', async (emulator, scheme) => {
   });
 
   // Takes seconds: each time-out of an attempt has to be waited for.
-  test(`${WANTED} random faults lose nothing and overwrite nothing`, { timeout: 600_000 }, async () => {
+  test(`${WANTED} random faults lose nothing and overwrite nothing`, async () => {
     const store = await open({ tries: 5 });
     const random = seededRandom(SEED);
     const before = total(proxy);

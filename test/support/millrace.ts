@@ -98,7 +98,7 @@ export function runInside(
 /** The same in a process of its own, for tests of what only a process does. Never rejects. */
 export function millraceProcess(args: readonly string[], options: RunOptions = {}): Promise<Ended> {
   const [file, ...before] = options.program ?? [process.execPath, MAIN];
-  const settings: ExecFileOptions = { env: childEnvironment(options.env), timeout: 100_000 };
+  const settings: ExecFileOptions = { env: childEnvironment(options.env), timeout: 300_000 };
   if (options.cwd !== undefined) settings.cwd = options.cwd;
   return new Promise((resolve) => {
     const child = execFile(file, [...before, ...args], settings, (_error, stdout, stderr) => {

@@ -19,7 +19,7 @@ export interface PubSubEmulator {
 const JAR = 'platform/pubsub-emulator/lib/cloud-pubsub-emulator-*-all.jar';
 const ROOTS = ['/usr/lib/google-cloud-sdk', '/opt/google-cloud-sdk', '/usr/local/google-cloud-sdk'];
 /** Milliseconds a Java program may take to come up on a busy machine. */
-const START = 60_000;
+const START = 180_000;
 
 /** Why Google's emulator cannot be run here, or null. */
 export function lacksPubSubEmulator(): Lack {

@@ -106,7 +106,7 @@ beforeAll(async () => {
   readings = await readService();
   db = await (await DuckDBInstance.create()).connect();
   for (const [n, reading] of readings.entries()) await shapeAndLoad(reading, n);
-}, 120_000);
+});
 
 afterAll(() => {
   db.closeSync();

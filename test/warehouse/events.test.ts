@@ -75,7 +75,7 @@ beforeAll(async () => {
     );
     if (definition.name !== 'events') readRows(out);
   }
-}, 60_000);
+});
 
 function readRows(out: string): void {
   for (const [table, all] of Object.entries(rowsIn(out)))
@@ -185,32 +185,28 @@ test('a table is known by columns that it has', () => {
 const loads = WAREHOUSES.filter(({ dialect }) => dialect !== 'clickhouse');
 
 describe.each(loads)('the rows load into $title', ({ dialect, lack, open }) => {
-  test.skipIf(lack !== null)(
-    `all of them, and no value is refused${skipped(lack)}`,
-    { timeout: 120_000 },
-    async () => {
-      const warehouse = await open();
-      const entries = TABLES.ofEvents().filter(({ definition }) => rows.has(definition.name));
-      const statements = entries.map((entry) => {
-        const { name } = entry.document;
-        const from = `${join(folder, name, entry.definition.name)}/`;
-        const { createTable, createView, load } = schemaOf(entry, dialect, from, {
-          format: { format: 'ndjson', compression: 'gzip' },
-        });
-        return [createTable, createView ?? '', load];
+  test.skipIf(lack !== null)(`all of them, and no value is refused${skipped(lack)}`, async () => {
+    const warehouse = await open();
+    const entries = TABLES.ofEvents().filter(({ definition }) => rows.has(definition.name));
+    const statements = entries.map((entry) => {
+      const { name } = entry.document;
+      const from = `${join(folder, name, entry.definition.name)}/`;
+      const { createTable, createView, load } = schemaOf(entry, dialect, from, {
+        format: { format: 'ndjson', compression: 'gzip' },
       });
-      for (const part of [0, 1, 2]) await warehouse.run(statements.map((all) => all[part]).join('\n'));
-      const counts = entries.map(({ definition: { name } }) => `SELECT '${name}', count(*) FROM ${name}`);
-      const expected = entries.map(({ definition: { name } }) => [
-        name,
-        String([...rows.get(name)!.values()].flat().length),
-      ]);
-      const found = await warehouse.rows(counts.join(' UNION ALL '));
-      expect(Object.fromEntries(found)).toEqual(Object.fromEntries(expected));
-      const kinds = await warehouse.rows('SELECT count(DISTINCT _event_type) FROM timeseries_latest');
-      expect(kinds).toEqual([[String(typesOf('timeseries'))]]);
-    },
-  );
+      return [createTable, createView ?? '', load];
+    });
+    for (const part of [0, 1, 2]) await warehouse.run(statements.map((all) => all[part]).join('\n'));
+    const counts = entries.map(({ definition: { name } }) => `SELECT '${name}', count(*) FROM ${name}`);
+    const expected = entries.map(({ definition: { name } }) => [
+      name,
+      String([...rows.get(name)!.values()].flat().length),
+    ]);
+    const found = await warehouse.rows(counts.join(' UNION ALL '));
+    expect(Object.fromEntries(found)).toEqual(Object.fromEntries(expected));
+    const kinds = await warehouse.rows('SELECT count(DISTINCT _event_type) FROM timeseries_latest');
+    expect(kinds).toEqual([[String(typesOf('timeseries'))]]);
+  });
 });
 
 function typesOf(table: string): number {

@@ -206,7 +206,6 @@ describe.each(WAREHOUSES)('hourly loads into $title', (kind) => {
 
   test.skipIf(kind.lack !== null).each(kind.ways)(
     `by %s: each event once, and the last state, whatever is loaded again${why}`,
-    { timeout: 120_000 },
     async (by) => {
       const { path, out, warehouse, consumer } = await start();
       const sofar: Delivery[] = [];
@@ -229,7 +228,6 @@ describe.each(WAREHOUSES)('hourly loads into $title', (kind) => {
 
   test.skipIf(kind.lack !== null)(
     `an erasure takes its rows along, by the replaced days and by the delete statements${why}`,
-    { timeout: 120_000 },
     async () => {
       const { path, out, warehouse, consumer } = await start();
       const all = runsOf().flat();
@@ -263,7 +261,6 @@ describe.each(WAREHOUSES)('hourly loads into $title', (kind) => {
 describe.each(WAREHOUSES)('$title', ({ dialect, lack, open }) => {
   test.skipIf(lack !== null)(
     `makes every table, index and view, and again where they are${skipped(lack)}`,
-    { timeout: 60_000 },
     async () => {
       const warehouse = await open();
       const sql = await printed(['schema', '--dialect', dialect, '--only', 'tables,views']);

@@ -83,7 +83,7 @@ describe('tables load twice with the generated DDL and load statements, and add 
   });
 
   const lack = lacksPostgres();
-  test.skipIf(lack !== null)(`into PostgreSQL${skipped(lack)}`, { timeout: 120_000 }, async () => {
+  test.skipIf(lack !== null)(`into PostgreSQL${skipped(lack)}`, async () => {
     const { folder, sums } = await shapedTables();
     const server = Postgres.start();
     onTestFinished(() => server.stop());

@@ -90,7 +90,7 @@ describe('a number that a warehouse refuses is in extra, and holds nothing up', 
   });
 
   const lack = lacksPostgres();
-  test.skipIf(lack !== null)(`loaded into PostgreSQL${skipped(lack)}`, { timeout: 60_000 }, async () => {
+  test.skipIf(lack !== null)(`loaded into PostgreSQL${skipped(lack)}`, async () => {
     const server = Postgres.start();
     onTestFinished(() => server.stop());
     const loaded = await millrace(['load', await archiveOfNumbers(), '--table', 'meals', '--to', server.url]);

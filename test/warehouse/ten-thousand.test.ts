@@ -113,7 +113,6 @@ test('there are 100 types', () => {
 describe.each(WAREHOUSES)('10,000 events of 100 types, through archive and export, in $title', (kind) => {
   test.skipIf(kind.lack !== null)(
     `counts, sums and last states are those of the bodies${skipped(kind.lack)}`,
-    { timeout: 300_000 },
     async () => {
       const [path, out] = [await temporaryFolder(), await temporaryFolder()];
       chmodSync(out, 0o755);
