@@ -106,7 +106,7 @@ function run(program: string, args: readonly string[], input = ''): string {
     encoding: 'utf8',
     cwd: tmpdir(),
     stdio: ['pipe', 'pipe', 'pipe'],
-    timeout: 60_000,
+    timeout: 180_000,
   });
   if (status === 0) return stdout;
   throw new Error(`${program} ${args.join(' ')}: ${error?.message ?? stderr}`);

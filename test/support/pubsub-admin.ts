@@ -83,4 +83,4 @@ export class PubSubAdmin {
   }
 }
 
-const TIMEOUT = { timeout: 20_000 };
+const TIMEOUT = { timeout: 120_000 };

@@ -18,7 +18,7 @@ export interface ShellPlace {
 }
 
 /** Longest time for one script. */
-const DEADLINE = 90_000;
+const DEADLINE = 180_000;
 
 /**
  * Puts a `millrace` in front of the PATH that runs this checkout, or the main file named, and takes free ports instead of 8080 and 9090: for the
