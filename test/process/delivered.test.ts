@@ -114,7 +114,7 @@ describe.skipIf(process.platform !== 'linux')(
         connectionString,
         hub: 'events',
         compression: 'never',
-        timeout: '1s',
+        timeout: '10s',
       };
       const cuts: InjectedFault[] = [];
       const acknowledged = await killOneOfTwo(folder, {

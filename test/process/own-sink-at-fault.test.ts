@@ -27,11 +27,11 @@ interface Fault {
 const FAULTS: Readonly<Record<string, Fault>> = {
   'never answers a send': {
     send: 'if (calls <= 2) return new Promise(() => {});',
-    named: /send has not answered within 1s/,
+    named: /send has not answered within 4s/,
   },
   'answers a send after its time': {
-    send: `if (calls <= 2) return new Promise((resolve) => setTimeout(() => resolve(batch.map(() => ({ status: 'refused', code: 'late', reason: 'late' }))), 2500));`,
-    named: /send has not answered within 1s/,
+    send: `if (calls <= 2) return new Promise((resolve) => setTimeout(() => resolve(batch.map(() => ({ status: 'refused', code: 'late', reason: 'late' }))), 10_000));`,
+    named: /send has not answered within 4s/,
   },
   'never answers when it is opened': {
     open: 'if (opens === 1) await new Promise(() => {});',
@@ -124,7 +124,7 @@ describe('a sink module harms its own sink only, and is named', () => {
       // The module first: what it writes into would be seen by the archive.
       sinks: { faulty: { type: './faulty.mjs' }, archive: { type: 'files', path: archive } },
       routes: [{ match: '*', to: ['faulty', 'archive'] }],
-      delivery: { sendTimeout: '1s', retryInitial: '50ms', retryMax: '500ms' },
+      delivery: { sendTimeout: '4s', retryInitial: '50ms', retryMax: '500ms' },
       shutdown: { deadline: '2s' },
     });
     const receiver: Serving = await (fault.isUncaught ? ReceiverProcess : Receiver).start(config);

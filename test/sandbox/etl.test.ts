@@ -32,7 +32,7 @@ test('events reach Event Hubs by prefix through an outage, and the archive by wa
       type: 'event-hubs',
       connectionString: peer.connectionString,
       hub: 'events',
-      timeout: '1s',
+      timeout: '10s',
       routes: [
         { event_type_prefix: 'labtest.', event_hub: 'labs' },
         { event_type_regex: '^lab_report\\.', event_hub: 'labs' },
@@ -138,7 +138,7 @@ test('with a state file, what no broker took is published by the next run', asyn
   const folder = await temporaryFolder();
   const peer = await hubsPeer();
   const file = join(folder, 'etl.yaml');
-  const hubs = { type: 'event-hubs', connectionString: peer.connectionString, hub: 'events', timeout: '1s' };
+  const hubs = { type: 'event-hubs', connectionString: peer.connectionString, hub: 'events', timeout: '10s' };
   writeFileSync(file, JSON.stringify({ destinations: { hubs } }));
   const begin = async () => {
     const pipelines = await openPipelines(readEtl(file, {}), pino({ level: 'silent' }));

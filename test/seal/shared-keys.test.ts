@@ -11,7 +11,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { until } from '../support/until.ts';
 import { MadeUpNotes } from './notes.ts';
 
-const LEASE = 300;
+const LEASE = 800;
 const owner = (user: string | null, clientUser: string | null = null) => ({ team: 'team', user, clientUser });
 const subject = (id: string, more: Partial<Subject> = {}): Subject => ({
   request: `erasure of ${id}`,

@@ -19,7 +19,7 @@ interface Delivering extends Subject {
 
 /** The sink behind the real dispatcher; stopped after the test. */
 async function startDelivering(options: object = {}, others: Record<string, Sink> = {}): Promise<Delivering> {
-  const subject = await makeSubject({ compression: 'never', timeout: '300ms', ...options });
+  const subject = await makeSubject({ compression: 'never', timeout: '3s', ...options });
   const journal = new ArrayJournal();
   const clock = new ManualClock();
   const sinks = new Map<string, Sink>(Object.entries({ hubs: subject.sink, ...others }));
@@ -172,7 +172,7 @@ describe('event-hubs sink in trouble', () => {
   );
 
   it('keeps every event, and each user’s order, through a mixture of troubles', async () => {
-    const subject = await startDelivering({ compression: 'always', batch: { count: 20 } });
+    const subject = await startDelivering({ compression: 'always', batch: { count: 20 }, timeout: '300ms' });
     const { journal, peer } = subject;
     for (let round = 0; round < 4; round += 1) {
       for (const kind of ['server-busy', 'drop', 'hang', 'latency'] as const) {

@@ -19,7 +19,7 @@ export async function makeSubject(
 ): Promise<Subject> {
   const peer = await startAmqpPeer({ hubs: ['events', 'other'], ...peerOptions });
   const { connectionString } = peer;
-  const parsed = parseOptions({ connectionString, hub: 'events', timeout: '1s', ...options });
+  const parsed = parseOptions({ connectionString, hub: 'events', timeout: '3s', ...options });
   const context = makeContext();
   return { peer, context, sink: new EventHubsSink(parsed, context) };
 }

@@ -17,7 +17,7 @@ const TOPIC = `topic projects/${PROJECT}/topics/events`;
 
 /** The sink behind the real dispatcher. */
 async function start(options: object = {}, others: Record<string, Sink> = {}): Promise<Subject & Delivering> {
-  const subject = await makeSubject({ timeout: '300ms', ...options });
+  const subject = await makeSubject({ timeout: '20s', ...options });
   onTestFinished(() => subject.peer.stop());
   return { ...subject, ...(await startDelivering({ topics: subject.sink, ...others })) };
 }
@@ -99,7 +99,7 @@ describe('pubsub sink in trouble', () => {
     { ordering: false, compression: 'never' },
     { ordering: true, compression: 'auto' },
   ])('fault 13: an event above 10 MB is seen here; its neighbours are delivered (%j)', async (options) => {
-    const subject = await start({ ...options, timeout: '10s' });
+    const subject = await start(options);
     const { journal, peer } = subject;
     put(journal, 0, 5);
     // Under the limit by itself, above it with its attributes.
@@ -115,7 +115,7 @@ describe('pubsub sink in trouble', () => {
   });
 
   it('fault 13: a body above the limit that fits once it is compressed is delivered', async () => {
-    const { peer, sink } = await openSubject({ timeout: '10s' });
+    const { peer, sink } = await openSubject();
     const body = Buffer.alloc(12_000_000, '{}');
     const [result] = await sink.send(deliver(1, 1, { body }), signal);
     expect(result).toEqual(DELIVERED);
@@ -167,7 +167,7 @@ describe('pubsub sink in trouble', () => {
   it.each([true, false])(
     'keeps every event, and with ordering each user’s order, through a mixture of troubles (ordering %s)',
     async (ordering) => {
-      const subject = await start({ ordering, compression: 'always' });
+      const subject = await start({ ordering, compression: 'always', timeout: '300ms' });
       const { journal, peer } = subject;
       for (let round = 0; round < 3; round += 1) {
         peer.inject({ kind: 'status', code: RESOURCE_EXHAUSTED, times: 2 });

@@ -16,7 +16,7 @@ export function makeSink(
   endpoint: string,
   options: object = {},
 ): { readonly sink: PubSubSink; readonly context: TestContext } {
-  const parsed = parseOptions({ project: PROJECT, topic: 'events', timeout: '5s', endpoint, ...options });
+  const parsed = parseOptions({ project: PROJECT, topic: 'events', timeout: '20s', endpoint, ...options });
   const context = makeContext();
   return { sink: new PubSubSink(parsed, context), context };
 }
