@@ -37,6 +37,7 @@ export class ErasedUsers {
   readonly #ofNoTeam = new Set<string>();
   /** Stamp of the list when it was read. */
   #seen = '';
+  #digest = '';
   /** How often this process itself has read the list, or added to it. */
   #turns = 0;
   #looking: Promise<void> | null = null;
@@ -62,9 +63,9 @@ export class ErasedUsers {
     return true;
   }
 
-  /** Which list is known: another one has another. */
-  get stamp(): string {
-    return this.#seen;
+  /** Which list was read last: the same for whoever has read the same. */
+  get digest(): string {
+    return this.#digest;
   }
 
   /** From now on whom other processes add counts within moments: several share the folder while they run. @returns ends that */
@@ -115,8 +116,9 @@ export class ErasedUsers {
     }
   }
 
-  #replace({ entries, key, stamp }: ErasedList): void {
+  #replace({ entries, key, stamp, digest }: ErasedList): void {
     this.#seen = stamp;
+    this.#digest = digest;
     this.#key = key;
     this.#quick = null;
     this.#blocked.clear();

@@ -9,7 +9,7 @@ import type { SinkLog } from '../core/sink.ts';
 import { orAborted } from '../lib/abort.ts';
 import { isMissing, makeFolder } from '../lib/durable.ts';
 import { tryLock, type FileLock } from '../lib/file-lock.ts';
-import { stampOf } from './erased-list.ts';
+import { digestOf } from './erased-list.ts';
 import type { ErasedUsers } from './erased-users.ts';
 
 const FOLDER = 'followers';
@@ -26,7 +26,7 @@ const PATIENCE = 30_000;
 export interface FollowerOptions {
   /** The erasure folder. */
   readonly folder: string;
-  readonly users: Pick<ErasedUsers, 'stamp'>;
+  readonly users: Pick<ErasedUsers, 'digest'>;
   /** Resolves once nothing is on its way here any more of who is erased; rejects when that cannot be said. */
   readonly settle: () => Promise<void>;
   readonly log: SinkLog;
@@ -87,15 +87,15 @@ export class Follower {
   async #settle(): Promise<void> {
     const { users, settle } = this.#options;
     const { signal } = this.#end;
-    const { stamp } = users;
-    if (this.#settled !== stamp) {
+    const { digest } = users;
+    if (this.#settled !== digest) {
       await orAborted(settle(), signal);
       if (signal.aborted) return;
-      this.#settled = stamp;
+      this.#settled = digest;
     }
-    if (this.#told === stamp || this.#place === null) return;
-    await writeFile(this.#place.path + SEEN, stamp, { mode: 0o600 });
-    this.#told = stamp;
+    if (this.#told === digest || this.#place === null) return;
+    await writeFile(this.#place.path + SEEN, digest, { mode: 0o600 });
+    this.#told = digest;
   }
 
   /** Sees now and then that the lock is there, with calls that block nobody: the folder may not answer. */
@@ -170,13 +170,13 @@ export async function untilFollowed(
 ): Promise<readonly string[]> {
   const home = join(folder, FOLDER);
   for (const end = performance.now() + patience; ;) {
-    const behind = await thoseBehind(home, stampOf(folder));
+    const behind = await thoseBehind(home, await digestOf(folder));
     if (behind.length === 0 || performance.now() >= end) return behind;
     await wait(LOOK_EVERY, undefined, { signal });
   }
 }
 
-async function thoseBehind(home: string, stamp: string): Promise<readonly string[]> {
+async function thoseBehind(home: string, digest: string): Promise<readonly string[]> {
   const names = await readdir(home).catch((error: unknown) => {
     if (isMissing(error)) return [];
     throw error;
@@ -185,7 +185,7 @@ async function thoseBehind(home: string, stamp: string): Promise<readonly string
   for (const name of names) {
     if (!name.endsWith(LOCK)) continue;
     const path = join(home, name.slice(0, -LOCK.length));
-    if ((await readFile(path + SEEN, 'utf8').catch(() => null)) === stamp) continue;
+    if ((await readFile(path + SEEN, 'utf8').catch(() => null)) === digest) continue;
     // Nobody's: its process was killed, and has nothing on its way any more.
     const lock = tryLock(path + LOCK);
     if (lock === null) behind.push(name.slice(0, -LOCK.length));

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
@@ -36,6 +36,19 @@ test('an erasure hears of each process that it may still have events of the user
   expect(await untilFollowed(folder, NEVER)).toEqual([]);
   await follower.stop(true);
   expect(readdirSync(join(folder, 'followers'))).toEqual([]);
+});
+
+test('a machine that sees other numbers and times of the same list has the same list', async () => {
+  const [folder, seenThere] = [await temporaryFolder(), join(await temporaryFolder(), 'mounted')];
+  const users = ErasedUsers.open(folder);
+  await users.block({ by: 'user', id: 'gone', team: null, request: 'made-up' }, '2026-01-01T00:00:00Z');
+  cpSync(folder, seenThere, { recursive: true });
+  const there = ErasedUsers.open(seenThere);
+  const follower = Follower.start({ folder, users: there, log: SILENT, settle: () => Promise.resolve() });
+  onTestFinished(() => follower.stop(true));
+  expect(await untilFollowed(folder, NEVER)).toEqual([]);
+  await users.block({ by: 'user', id: 'too', team: null, request: 'made-up' }, '2026-01-01T00:00:00Z');
+  expect(await untilFollowed(folder, NEVER, 300)).toHaveLength(1);
 });
 
 test('one that was killed is waited for no more, and leaves nothing', async () => {
