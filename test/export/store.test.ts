@@ -13,7 +13,7 @@ import { archive, exported, mealEvent } from './support.ts';
 /** Requests between those that a run is ended after; 1 takes ten minutes. Without it a run is ended once, on the way. */
 const EVERY = Number(process.env['MILLRACE_EXPORT_KILLS'] ?? 0);
 /** Milliseconds: every single request takes a while. */
-const LONG = 300_000;
+const LONG = 900_000;
 const meals = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, n) => mealEvent(from + n));
 

@@ -5,7 +5,6 @@ import { until } from '../support/until.ts';
 import { Fleet } from './fleet.ts';
 import { describeUnderFaults, verdictOn, whyNot, underLoad, type Work } from './under-faults.ts';
 
-const TIMEOUT = 180_000;
 const ONE_PARTITION = { partitions: 1 } as const;
 
 // Alone, a leader takes what the others have not got, and is lost with it; they are still counted as in sync.
@@ -41,48 +40,44 @@ const killDeliverers: Work = (scene) =>
   );
 
 describeUnderFaults('a fleet that could lose events', (makeScene, cluster) => {
-  test('a leader that was alone is lost', { timeout: TIMEOUT }, async () => {
+  test('a leader that was alone is lost', async () => {
     const scene = await makeScene(ONE_PARTITION);
     await loseLeader(scene);
     const { ok, text } = await verdictOn(scene);
     expect(ok, text).toBe(true);
   });
 
-  test('the judge notices: acks=1', { timeout: TIMEOUT }, async () => {
+  test('the judge notices: acks=1', async () => {
     expect(await whyNot(makeScene, 'acks=1', loseLeader, ONE_PARTITION)).toContain('is not there');
   });
 
-  test('the judge notices: offset first', { timeout: TIMEOUT }, async () => {
+  test('the judge notices: offset first', async () => {
     const text = await whyNot(makeScene, 'offset first', killDeliverers, { ms: 200 });
     expect(text).toContain('is not there');
   });
 
-  test('the judge notices: no dedup', { timeout: TIMEOUT }, async () => {
+  test('the judge notices: no dedup', async () => {
     expect(await whyNot(makeScene, 'no dedup', send)).toContain('no fault explains it');
   });
 
-  test(
-    'who starts while a partition has no leader waits until it has one',
-    { timeout: TIMEOUT },
-    async () => {
-      const { addresses, oracle, brokers } = cluster;
-      // One copy: while its broker is gone nobody can lead.
-      const fleet = new Fleet({
-        folder: await temporaryFolder(),
-        addresses,
-        oracle,
-        partitions: 1,
-        replicas: 1,
-      });
-      onTestFinished(() => fleet.stop());
-      await fleet.createTopics();
-      const leader = await oracle.leader(fleet.topic);
-      const own = brokers.find(({ id }) => id === leader);
-      await own?.kill();
-      await until('nobody to lead', async () => (await oracle.leader(fleet.topic)) < 0);
-      const starting = fleet.start('r1', 'receive');
-      await own?.start();
-      expect((await starting).url).toMatch(/^http:/);
-    },
-  );
+  test('who starts while a partition has no leader waits until it has one', async () => {
+    const { addresses, oracle, brokers } = cluster;
+    // One copy: while its broker is gone nobody can lead.
+    const fleet = new Fleet({
+      folder: await temporaryFolder(),
+      addresses,
+      oracle,
+      partitions: 1,
+      replicas: 1,
+    });
+    onTestFinished(() => fleet.stop());
+    await fleet.createTopics();
+    const leader = await oracle.leader(fleet.topic);
+    const own = brokers.find(({ id }) => id === leader);
+    await own?.kill();
+    await until('nobody to lead', async () => (await oracle.leader(fleet.topic)) < 0);
+    const starting = fleet.start('r1', 'receive');
+    await own?.start();
+    expect((await starting).url).toMatch(/^http:/);
+  });
 });

@@ -5,7 +5,6 @@ import { expect, test } from 'vitest';
 import { until } from '../support/until.ts';
 import { describeUnderFaults, verdictOn, whyNot, underLoad, type Work } from './under-faults.ts';
 
-const TIMEOUT = 240_000;
 const SLOW = { ms: 150 } as const;
 const HELD = { session: '20s', stalls: 'stalls', only: 'one' } as const;
 
@@ -36,29 +35,25 @@ const pauseAllBrokers: Work = async (scene) => {
 };
 
 describeUnderFaults('a fleet that is paused', (makeScene) => {
-  test(
-    'deliverers with much to do are paused, and come back when others have it',
-    { timeout: TIMEOUT },
-    async () => {
-      const scene = await makeScene(SLOW);
-      await pauseDeliverers(scene);
-      const { ok, text } = await verdictOn(scene);
-      expect(ok, text).toBe(true);
-    },
-  );
+  test('deliverers with much to do are paused, and come back when others have it', async () => {
+    const scene = await makeScene(SLOW);
+    await pauseDeliverers(scene);
+    const { ok, text } = await verdictOn(scene);
+    expect(ok, text).toBe(true);
+  });
 
-  test('the judge notices: no fencing', { timeout: TIMEOUT }, async () => {
+  test('the judge notices: no fencing', async () => {
     expect(await whyNot(makeScene, 'no fencing', pauseDeliverers, SLOW)).toContain('again');
   });
 
-  test('nothing can be committed while there is much to send', { timeout: TIMEOUT }, async () => {
+  test('nothing can be committed while there is much to send', async () => {
     const scene = await makeScene(HELD);
     await pauseAllBrokers(scene);
     const { ok, text } = await verdictOn(scene);
     expect(ok, text).toBe(true);
   });
 
-  test('the judge notices: no bound', { timeout: TIMEOUT }, async () => {
+  test('the judge notices: no bound', async () => {
     expect(await whyNot(makeScene, 'no bound', pauseAllBrokers, HELD)).toContain('no more of it');
   });
 });

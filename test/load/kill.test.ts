@@ -89,7 +89,7 @@ const LOADERS = [
 describe(`after ${KILLS} kills, count(*) is the number of distinct events`, () => {
   test.skipIf(LOADERS.every(({ skip }) => skip)).each(LOADERS.filter(({ skip }) => !skip))(
     'of a load into $kind',
-    { timeout: 120_000 + KILLS * PATIENCE },
+    { timeout: 600_000 + KILLS * PATIENCE },
     async ({ place }) => {
       const { args, database } = await place();
       const folder = await temporaryFolder();
@@ -122,7 +122,7 @@ describe(`after ${KILLS} kills, count(*) is the number of distinct events`, () =
 
   test.skipIf(lack !== null)(
     `of the postgres sink${skipped(lack)}`,
-    { timeout: 120_000 + KILLS * PATIENCE },
+    { timeout: 600_000 + KILLS * PATIENCE },
     async () => {
       const args = ['sink', server.url, 'killed_sink'];
       const send = async (from: number, to: number, after?: number): Promise<Run & { upTo: number }> => {

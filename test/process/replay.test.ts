@@ -18,7 +18,7 @@ import { until, within } from '../support/until.ts';
 // MILLRACE_REPLAY_EVENTS=200000 for the long run.
 const EVENTS = Number(process.env['MILLRACE_REPLAY_EVENTS'] ?? 2000);
 const FILES = 10;
-const TIMEOUT = 60_000 + EVENTS * 2;
+const TIMEOUT = 600_000 + EVENTS * 2;
 
 interface Summary {
   readonly ok: boolean;

@@ -12,7 +12,7 @@ import { signal } from './support.ts';
 /** All cases instead of the one that is used most. */
 const ALL = process.env['MILLRACE_KAFKA'] === 'all';
 /** Milliseconds that twenty faults may take. */
-const LONG = 300_000;
+const LONG = 900_000;
 const CASES = [
   { idempotent: true, compression: 'auto', codec: 'none' },
   { idempotent: false, compression: 'never', codec: 'zstd' },
