@@ -17,7 +17,7 @@ import { DroppedLetters } from './dropped-letters.ts';
 import { Eraser } from './erase.ts';
 import { ErasedAlone } from './erased-alone.ts';
 import { Events } from './events.ts';
-import { packHeads, type HeadColumns } from './head-columns.ts';
+import type { HeadColumns } from './head-columns.ts';
 import { HeldReceipts } from './held-receipts.ts';
 import { Tally } from './hour-counts.ts';
 import { LedgerReader } from './ledger-reader.ts';
@@ -161,7 +161,7 @@ export class Store {
 
   /** Heads of the events after `after` in order, as many as an answer should hold; none at the end. */
   heads(after: number): HeadColumns {
-    return packHeads(headsAfter(this.#events.log, after));
+    return headsAfter(this.#events.log, after);
   }
 
   /** What is appended from now on was accepted under these routes. */

@@ -169,19 +169,27 @@ export function decodeRecord(bytes: Buffer, at: number, salt: number): RecordHea
   const checksum = bytes.readUInt32LE(at + 60);
   const isSame = checksum === crc32(bytes.subarray(at + 8, at + 60), salt);
   if (!isSame && !(isErasedAt(bytes, at) && checksum === checksumWithoutDigest(bytes, at, salt))) return null;
-  return { ...partsAt(bytes, at), seq: bytes.readDoubleLE(at + 24), erased: isErasedAt(bytes, at) };
+  return partsAt(bytes, at);
 }
 
-/** Of a record that is not finished yet, too. */
-export function partsAt(bytes: Buffer, at: number): RecordParts {
+/** Of a record that has no place yet, too: its seq says nothing then. */
+export function partsAt(bytes: Buffer, at: number): RecordHead {
   const identityBytes = bytes.readUInt32LE(at + 8);
   const headBytes = bytes.readUInt32LE(at + 12);
   const bodyBytes = bytes.readUInt32LE(at + 16);
   const size = aligned(RECORD_HEADER + identityBytes + headBytes + bodyBytes);
   const kind = bytes.readUInt32LE(at + 20);
-  const receivedAt = bytes.readDoubleLE(at + 32);
-  const [replayed, isEntry] = [kind === REPLAYED, kind === ENTRY];
-  return { identityBytes, headBytes, bodyBytes, size, replayed, isEntry, receivedAt };
+  return {
+    seq: bytes.readDoubleLE(at + 24),
+    receivedAt: bytes.readDoubleLE(at + 32),
+    size,
+    identityBytes,
+    headBytes,
+    bodyBytes,
+    replayed: kind === REPLAYED,
+    isEntry: kind === ENTRY,
+    erased: isErasedAt(bytes, at),
+  };
 }
 
 /** Makes of a record one that is not what was written: it was found so elsewhere. */

@@ -1,4 +1,5 @@
-import type { CursorStatus, EventHead } from '../../core/journal.ts';
+import type { CursorStatus } from '../../core/journal.ts';
+import { HeadPacker, type HeadColumns } from '../head-columns.ts';
 import { NO_ID, RECORD_HEADER, idOf, type KnownBy } from './format.ts';
 import type { SegmentLog } from './log.ts';
 import { titleAt } from './records.ts';
@@ -11,34 +12,32 @@ const HEADS = 2000;
 const NOBODY = { id: '', type: '', receivedAt: 0, only: [], replayed: false, erased: false };
 
 /** Heads of the events after `after`, as many as an answer should hold, without their bodies. */
-export function headsAfter(log: SegmentLog, after: number): EventHead[] {
-  const heads: EventHead[] = [];
-  let seq = Math.max(after + 1, log.firstSeq);
-  const miss = (upTo: number): void => {
-    for (; seq <= upTo && heads.length < HEADS; seq += 1) heads.push({ seq, ...NOBODY });
+export function headsAfter(log: SegmentLog, after: number): HeadColumns {
+  const heads = new HeadPacker(Math.max(after + 1, log.firstSeq), HEADS);
+  const missUpTo = (seq: number): void => {
+    while (heads.seq < seq && !heads.isFull) heads.other(NOBODY);
   };
-  for (const found of recordsFrom(log, seq)) {
-    miss(found.item.seq - 1);
-    if (heads.length === HEADS) return heads;
-    heads.push(headOf(found));
-    seq = found.item.seq + 1;
-    if (heads.length === HEADS) return heads;
+  for (const found of recordsFrom(log, heads.seq)) {
+    missUpTo(found.item.seq);
+    if (!heads.isFull) packHead(heads, found);
+    if (heads.isFull) return heads.pack();
   }
-  miss(log.lastSeq);
-  return heads;
+  missUpTo(log.lastSeq + 1);
+  return heads.pack();
 }
 
-function headOf({ item, walker }: Walked<FoundRecord>): EventHead {
-  const { seq, receivedAt } = item;
+function packHead(heads: HeadPacker, { item, walker }: Walked<FoundRecord>): void {
+  const { receivedAt } = item;
   // What is in quarantine is counted there, and its entry nowhere: as what a replay sends.
-  if (item.erased) return { ...NOBODY, seq, receivedAt, erased: true, replayed: item.isEntry };
+  if (item.erased) return heads.other({ ...NOBODY, receivedAt, erased: true, replayed: item.isEntry });
   const { bytes, pos } = walker.whole(item, RECORD_HEADER + item.identityBytes + item.headBytes);
   try {
     const { id, type, handling } = titleAt(bytes, pos, item);
-    const { only = null, replayId } = handling ?? {};
-    return { seq, id, type, receivedAt, only, replayed: replayId !== undefined, erased: false };
+    if (handling === null) return heads.plain(id, type, receivedAt);
+    const { only = null, replayId } = handling;
+    heads.other({ id, type, receivedAt, only, replayed: replayId !== undefined, erased: false });
   } catch {
-    return { ...NOBODY, seq, receivedAt };
+    heads.other({ ...NOBODY, receivedAt });
   }
 }
 

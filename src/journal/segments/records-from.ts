@@ -47,6 +47,6 @@ export function* recordsFrom(
   seq: number,
   keepingOf?: (segment: Segment) => number,
 ): Generator<Walked<FoundRecord>> {
-  for (const { item, walker, segment } of itemsFrom(log, seq, keepingOf))
-    if (item.kind === 'record' && item.seq >= seq) yield { item, walker, segment };
+  for (const walked of itemsFrom(log, seq, keepingOf))
+    if (walked.item.kind === 'record' && walked.item.seq >= seq) yield walked as Walked<FoundRecord>;
 }

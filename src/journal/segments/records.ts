@@ -1,4 +1,5 @@
 import type { Handling, JournalEvent } from '../../core/event.ts';
+import { OPEN_BRACKET, QUOTE } from '../../lib/json-text.ts';
 import { NO_HANDLING, type EventRow, type Handled } from '../rows.ts';
 import { RECORD_HEADER, aligned, isErasedAt, partsAt, startRecord, type RecordParts } from './format.ts';
 
@@ -170,12 +171,20 @@ export function titleAt(
 ): { readonly id: string; readonly type: string; readonly handling: Handling | null } {
   const { id } = sourceAndId(identityAt(bytes, at, parts));
   const from = at + RECORD_HEADER + parts.identityBytes;
-  const text = bytes.toString('utf8', from, from + parts.headBytes);
-  const end = text.indexOf('"', 2);
-  const isPlain = text.startsWith('["') && text.endsWith(',null]') && text.lastIndexOf('\\', end) === -1;
-  if (isPlain) return { id, type: text.slice(2, end), handling: null };
-  const [type, , , , , handling] = JSON.parse(text) as Head;
+  const to = from + parts.headBytes;
+  // `["daily.data.meal.created",…,null]`, as that of most is: only the type becomes a string.
+  if (bytes[from] === OPEN_BRACKET && bytes[from + 1] === QUOTE && endsPlainly(bytes, to)) {
+    const type = bytes.toString('utf8', from + 2, bytes.indexOf(QUOTE, from + 2));
+    if (!type.includes('\\')) return { id, type, handling: null };
+  }
+  const [type, , , , , handling] = JSON.parse(bytes.toString('utf8', from, to)) as Head;
   return { id, type, handling };
+}
+
+const NO_HANDLING_END = Buffer.from(',null]');
+
+function endsPlainly(bytes: Buffer, to: number): boolean {
+  return bytes.compare(NO_HANDLING_END, 0, NO_HANDLING_END.length, to - NO_HANDLING_END.length, to) === 0;
 }
 
 export function sourceAndId(identity: Buffer): { readonly source: string; readonly id: string } {
