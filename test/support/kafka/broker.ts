@@ -9,7 +9,7 @@ import { configOf, type BrokerConfig } from './broker-config.ts';
 import { javaFlags } from './java.ts';
 
 /** Milliseconds a Java program may take to come up on a busy machine. */
-const START = 150_000;
+const START = 300_000;
 const CLUSTER_ID = 'MillraceTestsCluster00';
 
 /** A broker of Apache Kafka, a controller too. */
