@@ -3,7 +3,7 @@ import { type Stats, statSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ErasedUser } from '../core/erasure.ts';
-import { errorCode, isMissing, makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
+import { errorCode, makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
 import { appendJsonLine, jsonLinesOf } from '../lib/json-lines.ts';
 import { writeOnce } from '../lib/new-file.ts';
 
@@ -26,7 +26,7 @@ export interface ErasedList {
   readonly key: KeyObject | null;
   /** What `stampOf` said when it was read. */
   readonly stamp: string;
-  /** What `digestOf` says of it. */
+  /** SHA-256 of what is on it: the same on whichever machine it was read. */
   readonly digest: string;
 }
 
@@ -34,16 +34,6 @@ export interface ErasedList {
 export function stampOf(folder: string): string {
   const stats = statSync(join(folder, LIST), { throwIfNoEntry: false });
   return stats === undefined ? '' : stampIn(stats);
-}
-
-/** Names what is on the list, wherever it is read. */
-export async function digestOf(folder: string): Promise<string> {
-  try {
-    return digestIn(await readFile(join(folder, LIST), 'utf8'));
-  } catch (error) {
-    if (isMissing(error)) return digestIn('');
-    throw error;
-  }
 }
 
 export function readList(folder: string): ErasedList {
@@ -92,11 +82,7 @@ function listOf(text: string, keyText: string | null, stamp: string): ErasedList
   const key = keyIn(keyText);
   if (key === null && entries.length > 0)
     throw new Error(`${LIST} exists without its ${KEY}; restore that from a backup`);
-  return { entries, key, stamp, digest: digestIn(text) };
-}
-
-function digestIn(text: string): string {
-  return hash('sha256', text);
+  return { entries, key, stamp, digest: hash('sha256', text) };
 }
 
 function stampIn({ ino, size, mtimeMs }: Pick<Stats, 'ino' | 'size' | 'mtimeMs'>): string {

@@ -9,7 +9,6 @@ import type { SinkLog } from '../core/sink.ts';
 import { orAborted } from '../lib/abort.ts';
 import { isMissing, makeFolder } from '../lib/durable.ts';
 import { tryLock, type FileLock } from '../lib/file-lock.ts';
-import { digestOf } from './erased-list.ts';
 import type { ErasedUsers } from './erased-users.ts';
 
 const FOLDER = 'followers';
@@ -165,12 +164,14 @@ function takePlace(home: string): Place {
  */
 export async function untilFollowed(
   folder: string,
+  users: Pick<ErasedUsers, 'refresh' | 'digest'>,
   signal: AbortSignal,
   patience = PATIENCE,
 ): Promise<readonly string[]> {
   const home = join(folder, FOLDER);
   for (const end = performance.now() + patience; ;) {
-    const behind = await thoseBehind(home, await digestOf(folder));
+    users.refresh();
+    const behind = await thoseBehind(home, users.digest);
     if (behind.length === 0 || performance.now() >= end) return behind;
     await wait(LOOK_EVERY, undefined, { signal });
   }

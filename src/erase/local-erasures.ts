@@ -175,12 +175,17 @@ export class LocalErasures implements Erasures {
 
   /** Nothing of the subjects comes from other processes after a store was searched. @returns who could not say so */
   async #followed(subjects: readonly ErasureRequest[]): Promise<readonly LeftItem[]> {
-    const { folder, signal } = this.#options;
+    const { folder, users, signal } = this.#options;
     // Those who cannot say it have heard of it by then, and so have those who have just come.
     await sleep(NOTICED_WITHIN, undefined, { signal });
     const requests = subjects.map(({ request }) => request);
     const reason = 'has not yet said that nothing of the user is on its way there';
-    return (await untilFollowed(folder, signal)).map((item) => ({ store: 'fleet', item, requests, reason }));
+    return (await untilFollowed(folder, users, signal)).map((item) => ({
+      store: 'fleet',
+      item,
+      requests,
+      reason,
+    }));
   }
 
   /** Has each store take the subjects out. @returns how much was searched */

@@ -27,13 +27,13 @@ test('an erasure hears of each process that it may still have events of the user
     other.block({ by: 'user', id, team: null, request: 'made-up' }, '2026-01-01T00:00:00Z');
   const name = expect.stringContaining(`-${process.pid}-`) as string;
   // Of what there was before it began it has not said anything yet either.
-  expect(await untilFollowed(folder, NEVER, 0)).toEqual([name]);
+  expect(await untilFollowed(folder, ErasedUsers.open(folder), NEVER, 0)).toEqual([name]);
   done.pop()?.();
-  expect(await untilFollowed(folder, NEVER)).toEqual([]);
+  expect(await untilFollowed(folder, ErasedUsers.open(folder), NEVER)).toEqual([]);
   await block('gone');
-  expect(await untilFollowed(folder, NEVER, 300)).toEqual([name]);
+  expect(await untilFollowed(folder, ErasedUsers.open(folder), NEVER, 300)).toEqual([name]);
   done.pop()?.();
-  expect(await untilFollowed(folder, NEVER)).toEqual([]);
+  expect(await untilFollowed(folder, ErasedUsers.open(folder), NEVER)).toEqual([]);
   await follower.stop(true);
   expect(readdirSync(join(folder, 'followers'))).toEqual([]);
 });
@@ -46,9 +46,9 @@ test('a machine that sees other numbers and times of the same list has the same 
   const there = ErasedUsers.open(seenThere);
   const follower = Follower.start({ folder, users: there, log: SILENT, settle: () => Promise.resolve() });
   onTestFinished(() => follower.stop(true));
-  expect(await untilFollowed(folder, NEVER)).toEqual([]);
+  expect(await untilFollowed(folder, ErasedUsers.open(folder), NEVER)).toEqual([]);
   await users.block({ by: 'user', id: 'too', team: null, request: 'made-up' }, '2026-01-01T00:00:00Z');
-  expect(await untilFollowed(folder, NEVER, 300)).toHaveLength(1);
+  expect(await untilFollowed(folder, ErasedUsers.open(folder), NEVER, 300)).toHaveLength(1);
 });
 
 test('one that was killed is waited for no more, and leaves nothing', async () => {
@@ -57,10 +57,12 @@ test('one that was killed is waited for no more, and leaves nothing', async () =
   const child = spawn(process.execPath, [program, folder], { stdio: ['ignore', 'pipe', 'inherit'] });
   onTestFinished(() => void child.kill('SIGKILL'));
   await once(child.stdout, 'data');
-  expect(await untilFollowed(folder, NEVER, 0)).toEqual([expect.stringContaining(`-${child.pid}-`)]);
+  expect(await untilFollowed(folder, ErasedUsers.open(folder), NEVER, 0)).toEqual([
+    expect.stringContaining(`-${child.pid}-`),
+  ]);
   child.kill('SIGKILL');
   await once(child, 'exit');
-  expect(await untilFollowed(folder, NEVER)).toEqual([]);
+  expect(await untilFollowed(folder, ErasedUsers.open(folder), NEVER)).toEqual([]);
   expect(readdirSync(join(folder, 'followers'))).toEqual([]);
 });
 
@@ -74,7 +76,7 @@ test('what cannot be settled is said once, and tried again', async () => {
   const warn = (fields: object, message: string): void =>
     void said.push(`${message}: ${JSON.stringify(fields)}`);
   const follower = Follower.start({ folder, users, settle, log: { ...SILENT, warn } });
-  expect(await untilFollowed(folder, NEVER)).toEqual([]);
+  expect(await untilFollowed(folder, ErasedUsers.open(folder), NEVER)).toEqual([]);
   expect(tries).toBe(3);
   expect(said).toEqual([
     `events of an erased user may still be on their way: ${JSON.stringify({ path: folder, error: 'the store is down' })}`,
@@ -86,12 +88,12 @@ test('who finds its lock gone takes another, so that erasures go on to wait for 
   const folder = await temporaryFolder();
   const users = ErasedUsers.open(folder);
   const follower = Follower.start({ folder, users, settle: () => Promise.resolve(), log: SILENT });
-  expect(await untilFollowed(folder, NEVER)).toEqual([]);
+  expect(await untilFollowed(folder, ErasedUsers.open(folder), NEVER)).toEqual([]);
   const home = join(folder, 'followers');
   rmSync(home, { recursive: true });
   mkdirSync(home);
   await until('another lock', () => readdirSync(home).some((name) => name.endsWith('.lock')));
-  expect(await untilFollowed(folder, NEVER)).toEqual([]);
+  expect(await untilFollowed(folder, ErasedUsers.open(folder), NEVER)).toEqual([]);
   await follower.stop(true);
   expect(readdirSync(home)).toEqual([]);
 });
@@ -102,5 +104,5 @@ test('who still has something on its way when it stops keeps its lock', async ()
   const never = new Promise<void>(() => undefined);
   const follower = Follower.start({ folder, users, settle: () => never, log: SILENT });
   await follower.stop(false);
-  expect(await untilFollowed(folder, NEVER, 0)).toHaveLength(1);
+  expect(await untilFollowed(folder, ErasedUsers.open(folder), NEVER, 0)).toHaveLength(1);
 });
