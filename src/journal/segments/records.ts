@@ -174,8 +174,10 @@ export function titleAt(
   const to = from + parts.headBytes;
   // `["daily.data.meal.created",…,null]`, as that of most is: only the type becomes a string.
   if (bytes[from] === OPEN_BRACKET && bytes[from + 1] === QUOTE && endsPlainly(bytes, to)) {
-    const type = bytes.toString('utf8', from + 2, bytes.indexOf(QUOTE, from + 2));
-    if (!type.includes('\\')) return { id, type, handling: null };
+    const end = bytes.indexOf(QUOTE, from + 2);
+    const type = bytes.toString('utf8', from + 2, end);
+    // What is damaged may have none: of a body nothing is to come here.
+    if (end !== -1 && end < to && !type.includes('\\')) return { id, type, handling: null };
   }
   const [type, , , , , handling] = JSON.parse(bytes.toString('utf8', from, to)) as Head;
   return { id, type, handling };
