@@ -54,19 +54,20 @@ const ASK_EVERY = 500;
 
 /** The erasures of a running receiver, which is asked how far it is while it runs them: one that hangs is not waited for. */
 function watched(client: AdminClient, status: StatusLine, interrupt: AbortSignal): Erasures {
-  const over = new AbortController();
-  const erasures = client.erasures(AbortSignal.any([interrupt, over.signal]));
-  const watch = async (): Promise<void> => {
-    for (;;) {
-      await sleep(ASK_EVERY, undefined, { signal: over.signal });
-      const progress = await erasures.progress?.();
-      if (progress && !over.signal.aborted) show(status, progress);
-    }
-  };
   const run = async (): ReturnType<Erasures['run']> => {
+    const over = new AbortController();
+    const { signal } = over;
+    const erasures = client.erasures(AbortSignal.any([interrupt, signal]));
+    const watch = async (): Promise<void> => {
+      for (;;) {
+        await sleep(ASK_EVERY, undefined, { signal });
+        const progress = await erasures.progress?.();
+        if (progress && !signal.aborted) show(status, progress);
+      }
+    };
     // A receiver that does not tell how far it is runs them all the same.
     const watching = watch().catch(async (error: unknown) => {
-      if (!over.signal.aborted && !(await client.isListening())) over.abort(error);
+      if (!signal.aborted && !(await client.isListening())) over.abort(error);
     });
     try {
       return await erasures.run();
@@ -78,7 +79,7 @@ function watched(client: AdminClient, status: StatusLine, interrupt: AbortSignal
       status.clear();
     }
   };
-  return { ...erasures, run };
+  return { ...client.erasures(interrupt), run };
 }
 
 const GOES_ON = 'the receiver goes on with it; `millrace erase --list` shows what waits';
