@@ -28,7 +28,7 @@ export class Replays {
   #since = h('input', { type: 'datetime-local', step: '1' });
   #until = h('input', { type: 'datetime-local', step: '1' });
   /** Of no use before the receiver has said from where to where. */
-  #count = h('button', { type: 'submit', class: 'primary', text: 'Count the events' });
+  #count = h('button', { type: 'submit', class: 'primary', disabled: true, text: 'Count the events' });
   #activities = [];
   #choices = '';
   #loading = false;
@@ -49,7 +49,6 @@ export class Replays {
       h('label', {}, 'until', this.#until),
       this.#count,
     );
-    this.#count.disabled = true;
     this.#panel.append(
       asking,
       this.#note,
