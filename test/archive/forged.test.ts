@@ -1,6 +1,6 @@
 import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { openProof } from '../../src/proof/open.ts';
 import { FilesSink } from '../../src/sinks/files/sink.ts';
 import { parseOptions } from '../../src/sinks/files/config.ts';
@@ -8,9 +8,6 @@ import { deliver, filesSink, makeContext, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig, type Ended } from '../support/millrace.ts';
 import { append, forge, linesOf, removalOf, signingForger, unsigned } from './forger.ts';
-
-// Each test runs many commands.
-vi.setConfig({ testTimeout: 120_000 });
 
 interface Place {
   readonly archive: string;

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { readArchive } from '../../src/archive/read.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
@@ -20,9 +20,6 @@ import { skipped } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { lacksStrace, underStrace } from '../support/strace.ts';
 import { until } from '../support/until.ts';
-
-// Each test runs many commands.
-vi.setConfig({ testTimeout: 120_000 });
 
 const MASTER = `mrk_${Buffer.alloc(32, 5).toString('base64')}`;
 const env = { MILLRACE_MASTER_KEY: MASTER };
