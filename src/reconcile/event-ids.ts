@@ -42,28 +42,33 @@ export class EventIds {
   }
 
   /**
-   * An event the journal holds.
+   * What an event is due, to be told with each: made once for many of them.
    * @param isPutBack whether it may be one that is known
-   * @param receivedAt milliseconds since the epoch
    */
-  event(
-    id: string,
-    isPutBack: boolean,
-    receivedAt: number,
-    due: readonly (readonly [sink: string, state: State])[],
-  ): void {
+  due(isPutBack: boolean, due: readonly (readonly [sink: string, state: State])[]): Due {
     let step = isPutBack ? this.#putBack : this.#first;
     for (const [sink, state] of due)
       step = getOrMake(step.next, this.#sink(sink) * STATES.length + STATES.indexOf(state), newStep);
+    step.due ??= {
+      isPutBack,
+      due: due.map(([sink, state]) => [this.#sink(sink), state]),
+      numbers: Array.from({ length: SLOTS }, () => -1),
+    };
+    return step.due;
+  }
+
+  /**
+   * An event the journal holds.
+   * @param receivedAt milliseconds since the epoch
+   */
+  event(id: string, due: Due, receivedAt: number): void {
     const slot = slotAt(receivedAt);
-    step.numbers[slot] ??=
-      this.#statements.push({
-        kind: 'event',
-        isPutBack,
-        slot,
-        due: due.map(([sink, state]) => [this.#sink(sink), state]),
-      }) - 1;
-    this.#add(id, step.numbers[slot]);
+    let number = due.numbers[slot] ?? -1;
+    if (number < 0) {
+      number = this.#statements.push({ kind: 'event', isPutBack: due.isPutBack, slot, due: due.due }) - 1;
+      due.numbers[slot] = number;
+    }
+    this.#add(id, number);
     this.#meet(id);
   }
 
@@ -139,10 +144,17 @@ export class EventIds {
   }
 }
 
+/** The sinks an event is for, by number, and what became of it there. */
+export interface Due {
+  readonly isPutBack: boolean;
+  readonly due: readonly (readonly [sink: number, state: State])[];
+  /** Of its statements, by slot; -1 for one that has not been made. */
+  readonly numbers: number[];
+}
+
 /** On the way from one sink and state to the next. */
 interface Step {
-  /** Of the statements that end here, by slot. */
-  readonly numbers: number[];
+  due: Due | null;
   readonly next: Map<number, Step>;
 }
 
@@ -179,5 +191,5 @@ function hashed(hash: number, code: number): number {
 }
 
 function newStep(): Step {
-  return { numbers: [], next: new Map() };
+  return { due: null, next: new Map() };
 }

@@ -5,7 +5,8 @@ import { pagesOf } from '../core/page.ts';
 import { getOrMake } from '../lib/get-or-make.ts';
 import type { AcceptedRoutes } from '../route/accepted.ts';
 import type { EventIds } from './event-ids.ts';
-import type { IdCounts, State } from './id-counter.ts';
+import { Fates } from './fates.ts';
+import type { IdCounts } from './id-counter.ts';
 import { NAMED } from './report.ts';
 import type { Window } from './window.ts';
 
@@ -63,9 +64,8 @@ export async function readJournal(
   window: Window,
   signal: AbortSignal,
 ): Promise<JournalReading> {
-  const cursors = new Map(account.cursors);
+  const fates = new Fates(account, accepted, configured, ids);
   const inQuarantine = await readLetters(operations, ids, window);
-  const started = new Map(account.started);
   const sinks = new Set<string>();
   const abandoned = new Map<string, { count: number; ids: string[] }>();
   let nowhere = 0;
@@ -77,29 +77,22 @@ export async function readJournal(
     if (head.seq !== at + 1 && !isFirst && account.isSparse !== true) gap += head.seq - at - 1;
     isFirst = false;
     at = head.seq;
-    const { seq, id, type, only, isPutBack = only !== null } = head;
-    const inWindow = head.receivedAt >= window.since && head.receivedAt < window.until && !head.replayed;
+    const { id, receivedAt } = head;
+    const inWindow = receivedAt >= window.since && receivedAt < window.until && !head.replayed;
     if (head.erased) {
       if (inWindow) erased += 1;
       return;
     }
-    const due = accepted.dueOf({ seq, type, handling: only === null ? {} : { only } });
-    if (inWindow && due.size === 0) nowhere += 1;
-    const states: [sink: string, state: State][] = [];
-    for (const [sink, certainty] of due) {
-      // A sink that was added later begins at the journal's end of then.
-      if (only === null && seq <= (started.get(sink) ?? 0)) continue;
-      const waits = head.waits?.includes(sink) ?? seq > (cursors.get(sink) ?? 0);
-      if (waits && !configured.has(sink)) {
-        const found = getOrMake(abandoned, sink, () => ({ count: 0, ids: [] }));
-        found.count += 1;
-        if (found.ids.length < NAMED) found.ids.push(id);
-      }
-      if (!inWindow) continue;
-      sinks.add(sink);
-      states.push([sink, waits ? 'waiting' : certainty === 'due' ? 'settled' : 'perhaps']);
+    const fate = fates.of(head);
+    for (const sink of fate.abandoned) {
+      const found = getOrMake(abandoned, sink, () => ({ count: 0, ids: [] }));
+      found.count += 1;
+      if (found.ids.length < NAMED) found.ids.push(id);
     }
-    if (inWindow) ids.event(id, isPutBack, head.receivedAt, states);
+    if (!inWindow) return;
+    if (fate.isNowhere) nowhere += 1;
+    for (const sink of fate.sinks) sinks.add(sink);
+    ids.event(id, fate.due, receivedAt);
   };
   for await (const heads of headsOf(operations, at, account.lastSeq, signal))
     for (const head of heads) take(head);
