@@ -16,44 +16,62 @@ export function sizeOf(length: number): number {
   return (HEAD + length + 3) & ~3;
 }
 
-const FIRST = 0x811c9dc5;
-const FACTOR = 0x01000193;
-
 /**
  * Writes a record. There is room for three bytes for each of the text's UTF-16 units.
  * @returns its size
  */
-export function writeText({ words, bytes }: Texts, at: number, text: string, number: number): number {
-  const from = at + HEAD;
-  let { length } = text;
-  let hash = FIRST;
-  // Ids are short ASCII: a call of a native method would take longer than all of this.
-  for (let i = 0; i < length; i += 1) {
-    const unit = text.charCodeAt(i);
-    if (unit > 0x7f) {
-      length = bytes.write(text, from);
-      hash = FIRST;
-      for (let n = from; n < from + length; n += 1) hash = Math.imul(hash ^ (bytes[n] ?? 0), FACTOR);
-      break;
-    }
-    bytes[from + i] = unit;
-    hash = Math.imul(hash ^ unit, FACTOR);
-  }
-  const size = sizeOf(length);
-  // Texts are compared by words.
-  for (let n = from + length; n < at + size; n += 1) bytes[n] = 0;
+export function writeText(texts: Texts, at: number, text: string, number: number): number {
+  const { words, bytes } = texts;
   const word = at >>> 2;
-  words[word] = mixed(hash);
+  let { length } = text;
+  if (!writeAscii(words, word + HEAD / 4, text)) {
+    length = bytes.write(text, at + HEAD);
+    // Texts are compared by words.
+    bytes.fill(0, at + HEAD + length, at + sizeOf(length));
+  }
+  words[word] = hashOf(words, word + HEAD / 4, (at + sizeOf(length)) >>> 2);
   words[word + 1] = number;
   words[word + 2] = length;
-  return size;
+  return sizeOf(length);
 }
 
-/** Its upper bits as random as its lower ones. */
-function mixed(hash: number): number {
-  let mix = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  mix = Math.imul(mix ^ (mix >>> 13), 0xc2b2ae35);
-  return (mix ^ (mix >>> 16)) >>> 0;
+/** Ids are short ASCII: a call of a native method would take longer than all of this. @returns whether it is one */
+function writeAscii(words: Uint32Array, word: number, text: string): boolean {
+  const { length } = text;
+  const whole = length & ~3;
+  let to = word;
+  let all = 0;
+  for (let i = 0; i < whole; i += 4, to += 1) {
+    const a = text.charCodeAt(i);
+    const b = text.charCodeAt(i + 1);
+    const c = text.charCodeAt(i + 2);
+    const d = text.charCodeAt(i + 3);
+    all |= a | b | c | d;
+    words[to] = a | (b << 8) | (c << 16) | (d << 24);
+  }
+  if (whole < length) {
+    let last = 0;
+    for (let i = whole; i < length; i += 1) {
+      const unit = text.charCodeAt(i);
+      all |= unit;
+      last |= unit << ((i - whole) * 8);
+    }
+    words[to] = last;
+  }
+  return all <= 0x7f;
+}
+
+/** Murmur3, of words: its upper bits are as random as its lower ones. */
+function hashOf(words: Uint32Array, from: number, to: number): number {
+  let hash = to - from;
+  for (let n = from; n < to; n += 1) {
+    const part = Math.imul(words[n] ?? 0, 0xcc9e2d51);
+    hash ^= Math.imul((part << 15) | (part >>> 17), 0x1b873593);
+    hash = (Math.imul((hash << 13) | (hash >>> 19), 5) + 0xe6546b64) | 0;
+  }
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
 }
 
 /**
@@ -104,7 +122,7 @@ export function orderedOffsets(texts: Texts, count: number): Uint32Array {
   }
   const offsets = sorted.subarray(0, count);
   for (let n = 0; n < count; n += 1) offsets[n] = pairs[2 * n + 1] ?? 0;
-  orderTies(texts, offsets);
+  orderTies(texts, pairs, offsets);
   return offsets;
 }
 
@@ -130,12 +148,10 @@ function sortByDigit(pairs: Uint32Array, sorted: Uint32Array, shift: number): vo
 }
 
 /** Records of one hash, by their texts. */
-function orderTies(texts: Texts, offsets: Uint32Array): void {
-  const { words } = texts;
-  const hashAt = (n: number): number | undefined => words[(offsets[n] ?? 0) >>> 2];
+function orderTies(texts: Texts, pairs: Uint32Array, offsets: Uint32Array): void {
   for (let from = 0; from < offsets.length;) {
     let to = from + 1;
-    while (to < offsets.length && hashAt(to) === hashAt(from)) to += 1;
+    while (to < offsets.length && pairs[2 * to] === pairs[2 * from]) to += 1;
     if (to - from > 1) orderTied(texts, offsets.subarray(from, to));
     from = to;
   }
