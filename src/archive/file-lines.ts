@@ -27,6 +27,11 @@ export interface WhileReading {
   readonly onPages?: (compress: Compression) => void;
 }
 
+interface LinesWanted extends WhileReading, Pick<CutOptions, 'passesOver'> {
+  /** Lines are looked at before the next ones are asked for, and not any more afterwards: their memory is used again. */
+  readonly frees?: boolean | undefined;
+}
+
 /**
  * The lines of a file, decompressed by its extension, in constant memory. Yields those of one chunk at a time.
  * @param wanted `passesOver` as `cutLines` has it
@@ -36,9 +41,10 @@ export interface WhileReading {
 export async function* fileLines(
   place: Bytes,
   file: string,
-  { passesOver, ...wanted }: WhileReading & Pick<CutOptions, 'passesOver'> = {},
+  { passesOver, frees = false, ...wanted }: LinesWanted = {},
 ): AsyncGenerator<Line[]> {
-  yield* cutLines(fileChunks(place, file, wanted), { longest: LONGEST_LINE, passesOver });
+  const onTaken = frees ? (chunk: Buffer): void => freeChunk(file, chunk) : undefined;
+  yield* cutLines(fileChunks(place, file, wanted), { longest: LONGEST_LINE, passesOver, onTaken });
 }
 
 /** Larger files are no single event, whatever their names say. */

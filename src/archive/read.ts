@@ -19,6 +19,8 @@ export interface ReadOptions {
   readonly skip?: ReadonlySet<string>;
   /** Opens what is sealed; without it a sealed record is a problem that says so. */
   readonly opener?: RecordOpener | undefined;
+  /** As in `FileOptions`. */
+  readonly frees?: boolean | undefined;
 }
 
 /**
@@ -108,6 +110,8 @@ export interface FileOptions {
   /** Sees every byte as it lies on disk, in order; not all of them if the file is damaged. */
   readonly onBytes?: ((chunk: Buffer) => void) | undefined;
   readonly opener?: RecordOpener | undefined;
+  /** Records are looked at before those of the next chunk are asked for, and not any more afterwards. */
+  readonly frees?: boolean | undefined;
   /** Asked when the file cannot be read; true: what it answers is no problem, and nothing of the file was read. */
   readonly onFault?: ((error: unknown) => boolean) | undefined;
 }
@@ -121,11 +125,11 @@ export async function* readInChunks<R>(
   place: Bytes,
   file: string,
   parse: ParseRecord<R>,
-  { signal, onBytes, opener, onFault }: FileOptions,
+  { signal, onBytes, opener, onFault, frees }: FileOptions,
 ): AsyncGenerator<Iterable<ArchiveItem<R>>> {
   const unfinished = file.endsWith(PART_EXTENSION);
   try {
-    for await (const lines of fileLines(place, file, { onBytes })) {
+    for await (const lines of fileLines(place, file, { onBytes, frees })) {
       signal?.throwIfAborted();
       yield itemsOf(lines, file, unfinished, parse, opener);
     }

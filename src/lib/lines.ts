@@ -17,6 +17,8 @@ export interface CutOptions {
   readonly longest?: number | undefined;
   /** True for a line that nobody needs: it is counted, and most of these are left out. */
   readonly passesOver?: ((bytes: Buffer, from: number, to: number) => boolean) | undefined;
+  /** Told of each chunk once its lines were taken and others are asked for: none refers to it any more. */
+  readonly onTaken?: ((chunk: Buffer) => void) | undefined;
 }
 
 /**
@@ -26,7 +28,7 @@ export interface CutOptions {
  */
 export async function* cutLines(
   chunks: AsyncIterable<Buffer>,
-  { longest = Number.POSITIVE_INFINITY, passesOver }: CutOptions = {},
+  { longest = Number.POSITIVE_INFINITY, passesOver, onTaken }: CutOptions = {},
 ): AsyncGenerator<Line[]> {
   let held: Buffer[] = [];
   let heldBytes = 0;
@@ -56,9 +58,10 @@ export async function* cutLines(
     if (from < chunk.length) {
       heldBytes += chunk.length - from;
       if (heldBytes > longest) held = [];
-      else held.push(chunk.subarray(from));
+      else held.push(onTaken === undefined ? chunk.subarray(from) : Buffer.from(chunk.subarray(from)));
     }
     if (lines.length > 0) yield lines;
+    onTaken?.(chunk);
   }
   if (heldBytes > 0) yield [finish(Buffer.alloc(0), false)];
 }

@@ -70,7 +70,7 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
   let closed = 0;
   let before = '';
   const { opener, signal, leaving = null, onLeaving } = options;
-  const reading = { parts: true, skip: outside, opener, signal, places };
+  const reading = { parts: true, skip: outside, opener, signal, places, frees: true };
   for await (const items of readListed(listing, leaving === null ? parseSummary : parseEnvelope, reading)) {
     for (const item of items) {
       if (item.file !== before) options.onFile?.(item.file);

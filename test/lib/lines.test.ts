@@ -21,16 +21,22 @@ test('lines that nobody needs are left out, and counted: numbers, offsets and al
       fc.array(line, { maxLength: 20 }),
       fc.array(fc.integer({ min: 0, max: 15 }), { maxLength: 10 }),
       fc.constantFrom('', 'a', 'b'),
-      async (lines, sizes, unneeded) => {
+      fc.boolean(),
+      async (lines, sizes, unneeded, isOverwritten) => {
         const text = Buffer.from(lines.join('\n'));
         const isNeeded = (one: string): boolean => unneeded === '' || !one.startsWith(unneeded);
         const passesOver = (bytes: Buffer, from: number, to: number): boolean =>
           !isNeeded(bytes.toString('utf8', from, to));
-        const pieces = cutLines(inPieces(text, sizes), unneeded === '' ? {} : { passesOver });
+        const options = {
+          ...(unneeded === '' ? {} : { passesOver }),
+          // Once its lines were taken, a chunk is used for something else.
+          ...(isOverwritten ? { onTaken: (chunk: Buffer) => void chunk.fill(0) } : {}),
+        };
+        const pieces = cutLines(inPieces(text, sizes), options);
         const cut: Line[] = [];
         let whole = 0;
         for await (const some of pieces) {
-          cut.push(...some);
+          cut.push(...some.map((one) => ({ ...one, bytes: one.bytes && Buffer.from(one.bytes) })));
           whole = some.at(-1)?.number ?? whole;
         }
         const all = lines.at(-1) === '' || lines.length === 0 ? lines.slice(0, -1) : lines;
