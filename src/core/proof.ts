@@ -81,6 +81,8 @@ export interface Heads {
    * @param lost the one noted before, when the manifest does not hold it any more: that stays on record
    */
   note(root: string, head: ManifestHead, lost: ManifestHead | null): Promise<void>;
+  /** Absolute paths and URLs of the archives that some are noted of. @throws MillraceError proof_unusable */
+  archives(): readonly string[];
 }
 
 /** What an installation proves its archives with; it lies apart from them. */

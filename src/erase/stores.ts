@@ -19,6 +19,7 @@ import type { Live } from '../lib/live.ts';
 import { KeyErasure } from '../seal/key-erasure.ts';
 import type { ErasedUsers } from './erased-users.ts';
 import { openStore } from '../storage/open.ts';
+import { earlierArchives, withoutKeys } from './earlier-archives.ts';
 import { FolderStore } from './folder-store.ts';
 import { leftReplays, leftSpools } from './left-spools.ts';
 import { LocalErasures } from './local-erasures.ts';
@@ -67,7 +68,7 @@ export function createErasures(parts: ErasingParts): LocalErasures {
         ...keyStores(parts),
         ...(kept === null ? [] : [kept]),
         ...databases(parts),
-        ...folderStores(parts),
+        ...folderStores(parts, (await proof()).heads.archives()),
       ];
     },
     beyond: () => sinksBeyond(plan.value.config),
@@ -138,7 +139,11 @@ function placeOf(path: string): string {
   return isStoreUrl(path) ? urlOf(path) : resolve(path);
 }
 
-function folderStores({ plan, settleSink, log, proof }: ErasingParts): ErasableStore[] {
+/** @param noted archives that the installation has written at some time */
+function folderStores(
+  { plan, settleSink, log, proof }: ErasingParts,
+  noted: readonly string[],
+): ErasableStore[] {
   const { sinks, erasure, journal, envelope, storage } = plan.value.config;
   const { team, user, clientUser } = envelope;
   const found = new Map<string, { name: string; sinks: string[]; isArchive: boolean }>();
@@ -158,6 +163,8 @@ function folderStores({ plan, settleSink, log, proof }: ErasingParts): ErasableS
   for (const path of [...left, ...erasure.folders, ...outputsOf(erasure.path)]) {
     if (!found.has(placeOf(path))) found.set(placeOf(path), { name: path, sinks: [], isArchive: false });
   }
+  const earlier = new Set(earlierArchives(noted, found.keys()));
+  for (const path of earlier) found.set(path, { name: path, sinks: [], isArchive: isStoreUrl(path) });
   // A folder inside another is a store of its own; and the journal's file is only to be touched by who holds its lock.
   const exclude = [resolve(journal.path), resolve(erasure.path), ...found.keys()];
   return Array.from(found, ([path, { name, sinks: writers, isArchive }]) => {
@@ -165,16 +172,17 @@ function folderStores({ plan, settleSink, log, proof }: ErasingParts): ErasableS
       for (const writer of writers) await settleSink?.(writer, holds);
     };
     const shared = { name, fields: { team, user, clientUser }, log, proof, settle };
-    if (!isStoreUrl(path))
-      return new FolderStore({ ...shared, path, exclude: exclude.filter((other) => other !== path) });
-    return new ObjectErasure({
-      ...shared,
-      open: () => openStore(path, storage),
-      isArchive,
-      exclude: exclude.flatMap((other) =>
-        other.startsWith(`${path}/`) ? [`${other.slice(path.length + 1)}/`] : [],
-      ),
-      folder: resolve(erasure.path),
-    });
+    const store = isStoreUrl(path)
+      ? new ObjectErasure({
+          ...shared,
+          open: () => openStore(path, storage),
+          isArchive,
+          exclude: exclude.flatMap((other) =>
+            other.startsWith(`${path}/`) ? [`${other.slice(path.length + 1)}/`] : [],
+          ),
+          folder: resolve(erasure.path),
+        })
+      : new FolderStore({ ...shared, path, exclude: exclude.filter((other) => other !== path) });
+    return earlier.has(path) ? withoutKeys(store, path, storage) : store;
   });
 }

@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
+import { SEGMENTS } from '../core/archive-segments.ts';
+import { isStoreUrl } from '../core/place.ts';
 import type { Heads, ManifestHead, NotedHead } from '../core/proof.ts';
 import { checkSigned, signJson, type Signer } from '../core/signature.ts';
 import { isMissing, makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
@@ -75,14 +77,28 @@ export class HeadFiles implements Heads {
 
   /** Those of the chains whose roots begin so: each writer to a store has one. A forged note may be of any. */
   notedBelow(root: string): NotedHeads[] {
-    const names = readNames(this.#folder).filter((name) => /^[0-9a-f]{16}\.json$/.test(name));
-    return names.flatMap((name): NotedHeads[] => {
-      const path = join(this.#folder, name);
+    return this.#noteFiles().flatMap((path): NotedHeads[] => {
       const { note } = this.#readFile(path);
-      if (note === null || nameOf(note.archive) !== name) return [{ path, heads: [], forged: true }];
+      if (note === null || nameOf(note.archive) !== basename(path))
+        return [{ path, heads: [], forged: true }];
       if (!note.archive.startsWith(root)) return [];
       return [{ path, heads: [...note.lost, { head: note.head, bytes: note.bytes }], forged: false }];
     });
+  }
+
+  archives(): readonly string[] {
+    const roots = this.#noteFiles().flatMap((path) => this.#readFile(path).note?.archive ?? []);
+    // A store has one for each of its writers.
+    return [
+      ...new Set(
+        roots.map((root) => (isStoreUrl(root) ? root.slice(0, root.lastIndexOf(`/${SEGMENTS}`)) : root)),
+      ),
+    ];
+  }
+
+  #noteFiles(): string[] {
+    const names = readNames(this.#folder).filter((name) => /^[0-9a-f]{16}\.json$/.test(name));
+    return names.map((name) => join(this.#folder, name));
   }
 
   #read(root: string): { readonly note: Note | null; readonly forged: boolean } {
