@@ -1,13 +1,17 @@
-import { readdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { eraseCommand } from '../../src/cli/erase/command.ts';
 import { EXIT } from '../../src/core/errors.ts';
 import type { ErasureResult } from '../../src/core/erasure.ts';
+import { openStore } from '../../src/storage/open.ts';
+import { keysIn, read } from '../archive/store-archive.ts';
 import { run } from '../cli/run.ts';
 import { MASTER_TEXT } from '../seal/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
+import { describeOnStores, storageSettings } from '../support/object-stores/emulators.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
@@ -16,15 +20,16 @@ import { find, userId } from './support.ts';
 interface Place {
   readonly folder: string;
   /** Writes the config anew: these are its files sinks from now on, by their names. */
-  readonly configure: (sinks: Readonly<Record<string, object>>) => string;
+  readonly configure: (sinks: Readonly<Record<string, object>>, more?: object) => string;
   readonly path: (name: string) => string;
 }
 
 async function makePlace(): Promise<Place> {
   const folder = await temporaryFolder();
   const path = (name: string): string => join(folder, name);
-  const configure = (sinks: Readonly<Record<string, object>>): string =>
+  const configure = (sinks: Readonly<Record<string, object>>, more: object = {}): string =>
     writeConfig(folder, {
+      ...more,
       erasure: { path: path('erasure') },
       sinks: Object.fromEntries(
         Object.entries(sinks).map(([name, sink]) => [name, { type: 'files', ...sink }]),
@@ -40,9 +45,7 @@ const unfinished = (folder: string): number =>
     .filter((name) => name.endsWith('.part'))
     .reduce((sum, name) => sum + readFileSync(join(folder, name), 'utf8').split('\n').length - 1, 0);
 
-/** Runs a receiver that takes an event of each of two users and ends when its sinks have them. @param into their folders */
-async function receive(config: string, ids: string, ...into: readonly string[]): Promise<void> {
-  const receiver = await Receiver.start(config);
+async function post({ url }: Receiver, ids: string): Promise<void> {
   for (const user of [1, 2]) {
     const event = {
       event_type: 'made.up',
@@ -51,8 +54,14 @@ async function receive(config: string, ids: string, ...into: readonly string[]):
       client_user_id: `client-${user}`,
     };
     const body = Buffer.from(JSON.stringify(event));
-    expect((await postSigned(receiver.url, body, { id: `${ids}${user}` })).status).toBe(202);
+    expect((await postSigned(url, body, { id: `${ids}${user}` })).status).toBe(202);
   }
+}
+
+/** Runs a receiver that takes an event of each of two users and ends when its sinks have them. @param into their folders */
+async function receive(config: string, ids: string, ...into: readonly string[]): Promise<void> {
+  const receiver = await Receiver.start(config);
+  await post(receiver, ids);
   for (const folder of into) await until(`both in ${folder}`, () => unfinished(folder) === 2);
   await receiver.kill('SIGTERM');
 }
@@ -108,3 +117,34 @@ test('one that is sealed, with keys that the config has no more, is said not to 
   expect([exit, result.receipts[0]?.not_searched]).toEqual([EXIT.partial, [path('sealed')]]);
   expect(result.left[0]?.reason).toContain('of a sink that is not in the config');
 });
+
+describeOnStores(
+  ': an erasure',
+  (emulator) => {
+    test('searches what sinks of earlier configs have sent to a store', async () => {
+      const { configure, path } = await makePlace();
+      const given = emulator.settings() as { readonly azblob: { readonly connectionString: string } };
+      writeFileSync(path('connection'), given.azblob.connectionString);
+      const storage = { azblob: { connectionString: `\${file:${path('connection')}}` } };
+      const url = `${await emulator.bucket('earlier')}/archive`;
+      const receiver = await Receiver.start(configure({ archive: { path: url } }, { storage }));
+      await post(receiver, 'a');
+      const store = await openStore(url, storageSettings(given));
+      const kept = async (): Promise<string> => {
+        const texts: string[] = [];
+        for (const key of await keysIn(store))
+          if (key.endsWith('.gz')) texts.push(gunzipSync(await read(store, key)).toString());
+        return texts.join('');
+      };
+      await until('both to be taken', () => unfinished(path('spool')) === 2);
+      await receiver.kill('SIGTERM');
+      for (const user of [1, 2]) expect(await kept()).toContain(userId(user));
+      const { exit, result } = await erase(configure({ archive: { path: path('here') } }, { storage }));
+      expect([exit, result.left]).toEqual([EXIT.done, []]);
+      expect(result.receipts[0]?.stores).toContain(url);
+      expect(await kept()).not.toContain(userId(1));
+      expect(await kept()).toContain(userId(2));
+    });
+  },
+  ['azblob'],
+);
