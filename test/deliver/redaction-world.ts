@@ -15,6 +15,8 @@ export class World {
   readonly routings: Routing[] = [];
   /** The first of the routings that may be in force for a sink: while a reload runs the one before it may, too. */
   readonly first: Record<Name, number> = { one: 0, two: 0 };
+  /** The same for what was retried: the feed that drains may have read it already, and sends it before the reload is over. */
+  readonly firstForRetried: Record<Name, number> = { one: 0, two: 0 };
   readonly posted = new Map<string, { readonly type: Type; readonly under: number }>();
   readonly #modes: Record<Name, Mode> = { one: 'takes', two: 'takes' };
   #turned = Promise.withResolvers<void>();
@@ -37,10 +39,11 @@ export class World {
     const { type, under } = this.posted.get(id)!;
     const hidden = SECRETS.filter((name) => !body.includes(`${name}-${id}`));
     const isRetried = handling.only !== undefined;
-    const allowed = this.routings.slice(this.first[sink]).map((now, index) => {
+    const first = (isRetried ? this.firstForRetried : this.first)[sink];
+    const allowed = this.routings.slice(first).map((now, index) => {
       const own = now[type][sink];
       if (own !== null) return own;
-      const since = this.routings.slice(isRetried ? 0 : under, this.first[sink] + index + 1);
+      const since = this.routings.slice(isRetried ? 0 : under, first + index + 1);
       const said = since.flatMap((each) =>
         isRetried ? TYPES.map((of) => each[of][sink]) : [each[type][sink]],
       );
