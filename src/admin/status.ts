@@ -1,5 +1,3 @@
-import { realpathSync } from 'node:fs';
-import { resolve } from 'node:path';
 import type { DescribedConfig } from '../config/config.ts';
 import type { Activity } from '../core/activity.ts';
 import type { Clock } from '../core/clock.ts';
@@ -11,6 +9,7 @@ import type { SchemaFigures } from '../core/schema.ts';
 import { formatTarget } from '../core/route.ts';
 import { ownPackage } from '../lib/installed.ts';
 import type { Live } from '../lib/live.ts';
+import { realPath } from '../lib/real-path.ts';
 import type { MetricState } from '../metrics/definition.ts';
 import { createExposition } from '../metrics/exposition.ts';
 import { History, type Totals } from '../metrics/history.ts';
@@ -122,6 +121,7 @@ export class Status {
     const { plan, heads } = this.#options;
     return Object.entries(plan.value.config.sinks).flatMap(([sink, { description }]) => {
       const { archive } = description;
+      // Heads are noted by the folder itself, whatever links lead to it.
       const noted = archive === undefined ? undefined : heads.get(realPath(archive));
       return noted === undefined ? [] : [{ sink, ...noted }];
     });
@@ -257,12 +257,3 @@ function codesOf(troubles: readonly SinkTrouble[]): Pick<Check, 'troubles'> {
 
 /** More rows than a screen holds are of no use to anyone, and they change each second. */
 const RECENT_SHOWN = 60;
-
-/** Heads are noted by the folder itself, whatever links lead to it. */
-function realPath(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    return resolve(path);
-  }
-}

@@ -1,30 +1,26 @@
-import { existsSync, realpathSync } from 'node:fs';
 import { Places } from '../archive/places.ts';
 import { readInChunks } from '../archive/read.ts';
 import type { DescribedConfig } from '../config/config.ts';
 import { parseRecord } from '../core/archive-record.ts';
 import type { ErasableStore, ErasureRun } from '../core/erasure.ts';
 import { isStoreUrl } from '../core/place.ts';
+import { realPath } from '../lib/real-path.ts';
+import { mayBeThere } from './outputs.ts';
 
 /**
  * Archives whose heads were noted and that are in none of the places that are searched: sinks of earlier configs wrote them, or
- * replays. What is gone is left out; of stores nobody knows that before they are asked.
+ * replays. What is gone is left out.
  * @param noted absolute paths and URLs
  */
 export function earlierArchives(noted: readonly string[], searched: Iterable<string>): string[] {
   const roots = Array.from(searched, realOf);
   const isSearched = (path: string): boolean =>
     roots.some((root) => `${realOf(path)}/`.startsWith(`${root}/`));
-  return noted.filter((path) => (isStoreUrl(path) || existsSync(path)) && !isSearched(path));
+  return noted.filter((path) => mayBeThere(path) && !isSearched(path));
 }
 
 function realOf(path: string): string {
-  if (isStoreUrl(path)) return path;
-  try {
-    return realpathSync(path);
-  } catch {
-    return path;
-  }
+  return isStoreUrl(path) ? path : realPath(path);
 }
 
 /** The same archive; sealed files of it stand on the receipt, as no sink of today has their keys. */

@@ -27,9 +27,14 @@ export async function noteOutputs(folder: string, places: readonly string[]): Pr
   }
 }
 
-/** What was noted and is still there; of stores nobody knows that before they are asked. */
+/** What was noted and is still there. */
 export function outputsOf(folder: string): string[] {
-  return readJsonLines<Output>(join(folder, OUTPUTS)).flatMap(({ place }) =>
-    isStoreUrl(place) || existsSync(place) ? [place] : [],
-  );
+  return readJsonLines<Output>(join(folder, OUTPUTS))
+    .map(({ place }) => place)
+    .filter(mayBeThere);
+}
+
+/** Whether it is still there; of stores nobody knows that before they are asked. */
+export function mayBeThere(place: string): boolean {
+  return isStoreUrl(place) || existsSync(place);
 }
