@@ -52,7 +52,7 @@ export class EventIds {
     step.due ??= {
       isPutBack,
       due: due.map(([sink, state]) => [this.#sink(sink), state]),
-      numbers: Array.from({ length: SLOTS }, () => -1),
+      numbers: [],
     };
     return step.due;
   }
@@ -63,12 +63,9 @@ export class EventIds {
    */
   event(id: string, due: Due, receivedAt: number): void {
     const slot = slotAt(receivedAt);
-    let number = due.numbers[slot] ?? -1;
-    if (number < 0) {
-      number = this.#statements.push({ kind: 'event', isPutBack: due.isPutBack, slot, due: due.due }) - 1;
-      due.numbers[slot] = number;
-    }
-    this.#add(id, number);
+    due.numbers[slot] ??=
+      this.#statements.push({ kind: 'event', isPutBack: due.isPutBack, slot, due: due.due }) - 1;
+    this.#add(id, due.numbers[slot]);
     this.#meet(id);
   }
 
@@ -148,7 +145,7 @@ export class EventIds {
 export interface Due {
   readonly isPutBack: boolean;
   readonly due: readonly (readonly [sink: number, state: State])[];
-  /** Of its statements, by slot; -1 for one that has not been made. */
+  /** Of its statements, by slot. */
   readonly numbers: number[];
 }
 
