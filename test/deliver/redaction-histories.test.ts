@@ -113,12 +113,15 @@ async function start(world: World, path: string, routing: Routing) {
   return { journal, dispatcher, delivery, plan };
 }
 
+/** @param prepared told before the new plan decides */
 async function reloadTo(
   next: DeliveryPlan,
   { delivery, plan }: Awaited<ReturnType<typeof start>>,
+  prepared: () => void,
 ): Promise<void> {
   const never = new AbortController().signal;
   await delivery.prepare(next, never);
+  prepared();
   await plan.replace(next);
   await delivery.part(never);
 }
@@ -165,7 +168,7 @@ async function play(routing: Routing, steps: readonly Step[]): Promise<World> {
     else if (each.do === 'reload') {
       world.routings.push(each.to);
       const next = planOf(world, each.to);
-      await changed(reloadTo(next, running));
+      await changed(reloadTo(next, running, inForce));
     } else {
       await changed(running.delivery.stop(never));
       await running.journal.close();

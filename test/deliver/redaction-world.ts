@@ -15,7 +15,7 @@ export class World {
   readonly routings: Routing[] = [];
   /** The first of the routings that may be in force for a sink: while a reload runs the one before it may, too. */
   readonly first: Record<Name, number> = { one: 0, two: 0 };
-  /** The same for what was retried: the feed that drains may have read it already, and sends it before the reload is over. */
+  /** The same for what was retried: the feed that drains may have read it already, and sends it before the new plan decides. */
   readonly firstForRetried: Record<Name, number> = { one: 0, two: 0 };
   readonly posted = new Map<string, { readonly type: Type; readonly under: number }>();
   readonly #modes: Record<Name, Mode> = { one: 'takes', two: 'takes' };
