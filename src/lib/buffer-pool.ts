@@ -8,7 +8,8 @@ const KEPT = 32 * 1024 * 1024;
 
 /**
  * Buffers for requests, used again and again: a new one for each would be a new reason for the garbage collector to go
- * through everything there is. Sizes are powers of two, so that one that is given back fits the next request.
+ * through everything there is. Sizes are powers of two, so that one that is given back fits the next request; but for
+ * large ones, which are not kept.
  */
 export class BufferPool {
   readonly #free = new Map<number, Buffer[]>();
@@ -16,6 +17,7 @@ export class BufferPool {
 
   /** A buffer of at least so many bytes, with anything in it. */
   take(bytes: number): Buffer {
+    if (bytes > LARGEST) return Buffer.allocUnsafeSlow(bytes);
     let size = SMALLEST;
     while (size < bytes) size *= 2;
     const buffer = this.#free.get(size)?.pop();
@@ -24,10 +26,11 @@ export class BufferPool {
     return buffer;
   }
 
-  /** Gives one back that nothing reads any more. */
+  /** Gives one back that nothing reads any more; one from elsewhere is not kept. */
   give(buffer: Buffer): void {
     const size = buffer.length;
-    if (size > LARGEST || this.#bytes + size > KEPT) return;
+    const isOurs = size >= SMALLEST && size <= LARGEST && (size & (size - 1)) === 0;
+    if (!isOurs || this.#bytes + size > KEPT) return;
     this.#bytes += size;
     getOrMake(this.#free, size, () => []).push(buffer);
   }

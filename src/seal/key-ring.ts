@@ -1,4 +1,4 @@
-import { createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
+import { createSecretKey, randomBytes } from 'node:crypto';
 import type { Ownership, Subject } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { KeyLedger, LedgerEntry } from '../core/proof.ts';
@@ -48,7 +48,7 @@ export class KeyRing implements RecordOpener {
   readonly #tombstones = new Tombstones();
   /** Offsets of slots with keys that are destroyed elsewhere in the file. */
   readonly #returned: number[] = [];
-  readonly #open = new Map<string, KeyObject>();
+  readonly #open = new Map<string, Buffer>();
   #damaged = 0;
   #newest: string | null = null;
 
@@ -133,12 +133,12 @@ export class KeyRing implements RecordOpener {
     if (this.#tombstones.has(id)) return { ok: false, why: 'erased' };
     const key = this.#keyById(id);
     if (key === null) return { ok: false, why: 'unknown_key' };
-    const line = openLine(key, sealed);
+    const line = openLine(createSecretKey(key), sealed);
     return line === null ? { ok: false, why: 'damaged' } : { ok: true, line };
   }
 
   /** Null when the owner has none. */
-  keyOf(owner: Ownership): { readonly id: string; readonly key: KeyObject } | null {
+  keyOf(owner: Ownership): { readonly id: string; readonly key: Buffer } | null {
     const id = this.#byOwner.get(this.#hash.nameOf(owner));
     const key = id === undefined ? null : this.#keyById(id);
     return id === undefined || key === null ? null : { id, key };
@@ -278,13 +278,13 @@ export class KeyRing implements RecordOpener {
     return Buffer.concat(slots);
   }
 
-  #keyById(id: string): KeyObject | null {
+  #keyById(id: string): Buffer | null {
     const known = this.#open.get(id);
     if (known !== undefined) return known;
     const at = this.#held.get(id);
     const slot = at === undefined ? null : this.#slotAt(at);
     const bytes = slot === null ? null : unwrapKey(this.#keys.wrapping, slot);
-    return bytes === null ? null : getOrMakeAtMost(this.#open, id, () => createSecretKey(bytes), REMEMBERED);
+    return bytes === null ? null : getOrMakeAtMost(this.#open, id, () => bytes, REMEMBERED);
   }
 
   #slotAt(at: number): (Slot & { state: 'active' }) | null {

@@ -1,4 +1,4 @@
-import { randomBytes, type KeyObject } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { lstatSync } from 'node:fs';
 import { realpath, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -23,7 +23,8 @@ const NOTE_EVERY = 60_000;
 export interface OwnedKey {
   /** 32 hex digits, random. */
   readonly id: string;
-  readonly key: KeyObject;
+  /** 32 bytes. */
+  readonly key: Buffer;
 }
 
 /**

@@ -1,7 +1,8 @@
 import { createHmac, createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
-import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { inflateRawSync } from 'node:zlib';
 import type { SealedRecord } from '../core/sealed-record.ts';
 import { decrypt, encrypt, TAG } from './aes-gcm.ts';
+import { Deflate } from './deflate.ts';
 
 /**
  * What records have in common, so that each can be compressed by itself and still be small. It is part of the format:
@@ -43,19 +44,10 @@ const NONCE = 24;
 const HALF = 12;
 const KEY_ID = /^[0-9a-f]{32}$/;
 
-const LARGE = 8192;
-/** A window as small as the record: setting up a larger one takes longer than the work. */
-const SMALL_DEFLATE = {
-  level: 4,
-  memLevel: 5,
-  windowBits: 14,
-  chunkSize: 4096,
-  dictionary: DICTIONARY,
-} as const;
-const LARGE_DEFLATE = { level: 4, dictionary: DICTIONARY } as const;
 /** More than any record is; a bound for what a forged one could unfold to. */
 const LONGEST = 512 * 2 ** 20;
 
+const deflate = new Deflate(DICTIONARY);
 /** Says how the text is compressed: raw deflate with the dictionary. */
 const DEFLATED = 1;
 const FLAGS = Buffer.of(DEFLATED);
@@ -69,7 +61,7 @@ const INFLATE = { dictionary: DICTIONARY, maxOutputLength: LONGEST } as const;
  */
 export function sealLine(id: string, key: KeyObject, receivedAt: string, line: Buffer): SealedRecord {
   const nonce = freshNonce();
-  const text = deflateRawSync(line, line.length > LARGE ? LARGE_DEFLATE : SMALL_DEFLATE);
+  const text = deflate.compress(line);
   const data = encrypt(
     recordKey(key, nonce),
     nonce.subarray(HALF),

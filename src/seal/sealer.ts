@@ -7,6 +7,8 @@ import {
 } from '../core/sealed-record.ts';
 import type { Event } from '../core/event.ts';
 import type { KeyLedger } from '../core/proof.ts';
+import { BufferPool } from '../lib/buffer-pool.ts';
+import { asBuffer } from '../lib/byte-writer.ts';
 import { jobsFor } from './job.ts';
 import { KeyStore } from './key-store.ts';
 import { SealingThreads } from './sealing-threads.ts';
@@ -15,6 +17,7 @@ import { SealingThreads } from './sealing-threads.ts';
 export class Sealer implements RecordOpener {
   readonly store: KeyStore;
   readonly #threads = new SealingThreads();
+  readonly #buffers = new BufferPool();
 
   private constructor(store: KeyStore) {
     this.store = store;
@@ -37,13 +40,13 @@ export class Sealer implements RecordOpener {
   }
 
   /**
-   * Hands `write` the sealed records of some events, each with its line feed. Their keys are durable by then, and none of
-   * them is destroyed before `write` has settled.
+   * Hands `write` the sealed records of some events, each with its line feed, in pieces. Their keys are durable by then, and
+   * none of them is destroyed, nor are the pieces overwritten, before `write` has settled.
    */
-  seal<T>(events: readonly Event[], write: (lines: Buffer) => Promise<T>): Promise<T> {
+  seal<T>(events: readonly Event[], write: (lines: readonly Buffer[]) => Promise<T>): Promise<T> {
     return this.store.lend(events, async (keys) => {
       const work: Promise<Uint8Array>[] = [];
-      for (const job of jobsFor(events, keys)) {
+      for (const job of jobsFor(events, keys, this.#buffers)) {
         // Deliveries that come in meanwhile are not to wait for a whole batch.
         if (work.length > 0) await setImmediate();
         const lines = this.#threads.seal(job);
@@ -53,7 +56,12 @@ export class Sealer implements RecordOpener {
       }
       // Also when one has failed: until the last is done its keys are in use.
       await Promise.allSettled(work);
-      return await write(Buffer.concat(await Promise.all(work)));
+      const lines = (await Promise.all(work)).map(asBuffer);
+      try {
+        return await write(lines);
+      } finally {
+        for (const { buffer } of lines) this.#buffers.give(Buffer.from(buffer));
+      }
     });
   }
 

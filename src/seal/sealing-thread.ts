@@ -3,8 +3,8 @@ import { parentPort } from 'node:worker_threads';
 import type { Answer } from '../lib/thread-pool.ts';
 import { sealed, type SealJob } from './job.ts';
 
-/** How much later than the thread that receives it has its turn, where cores are short: it gets a third of its time. */
-const NICER = 5;
+/** How much later than the thread that receives it has its turn, where cores are short: it gets a tenth of its time. */
+const NICER = 10;
 
 const port = parentPort;
 if (port === null) throw new Error('sealing runs as a worker thread only');
@@ -14,7 +14,7 @@ try {
   if (process.platform === 'linux')
     setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + NICER));
 } catch {
-  // Not allowed, as under our systemd unit: then it is one thread among others.
+  // Not allowed, as by a unit's SystemCallFilter: then it is one thread among others.
 }
 
 port.on('message', (job: SealJob) => {

@@ -1,11 +1,12 @@
 import { availableParallelism } from 'node:os';
 import { ThreadPool } from '../lib/thread-pool.ts';
-import type { SealJob } from './job.ts';
+import { buffersOf, type SealJob } from './job.ts';
 
 type Pool = ThreadPool<SealJob, Uint8Array>;
 
-/** One core stays for the thread that receives, as far as there are several. */
-const MOST = Math.max(1, Math.min(3, availableParallelism() - 1));
+/** A core stays for the thread that receives, unless these give way to it: on Linux, see `sealing-thread.ts`. */
+const CORES = process.platform === 'linux' ? availableParallelism() : availableParallelism() - 1;
+const MOST = Math.max(1, Math.min(3, CORES));
 
 /**
  * Threads that seal, so that the one that receives does not. A thread that ends fails what is being sealed; the next job
@@ -20,7 +21,7 @@ export class SealingThreads {
   seal(job: SealJob): Promise<Uint8Array> {
     if (this.#pool === null) return Promise.reject(new Error('sealing has ended'));
     if (this.#pool.hasEnded) this.#pool = newPool();
-    return this.#pool.run(job, [job.lines.buffer]);
+    return this.#pool.run(job, buffersOf(job));
   }
 
   /** Ends the threads. What waits or is at work fails. */

@@ -11,6 +11,13 @@ describe('buffers', () => {
     expect(pool.take(small.length)).toBe(small);
   });
 
+  test('of another size are not kept', () => {
+    const pool = new BufferPool();
+    const foreign = Buffer.alloc(5000);
+    pool.give(foreign);
+    for (const bytes of [5000, 4000]) expect(pool.take(bytes) === foreign).toBe(false);
+  });
+
   test('are not kept when they are very large, or very many', () => {
     const pool = new BufferPool();
     const large = pool.take(9_000_000);

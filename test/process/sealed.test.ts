@@ -110,7 +110,7 @@ describe('a receiver with a sealed archive', () => {
   );
 
   it.skipIf(lacksStrace() !== null)(
-    `may not lower the priority of its threads, as under our systemd unit: it seals all the same${skipped(lacksStrace())}`,
+    `may not lower the priority of its threads, as by a unit that filters the call: it seals all the same${skipped(lacksStrace())}`,
     async () => {
       const where = await place();
       const program = underStrace('error=EPERM', undefined, 'setpriority');

@@ -15,7 +15,7 @@ const quiet = (): void => undefined;
 if (what === 'keys') {
   const store = await KeyStore.open(folder, Buffer.from(master, 'hex'));
   const keys = await keysOf(store, [owner(0), owner(1), owner(2)]);
-  writeSync(1, JSON.stringify(keys.map(({ id, key }) => ({ id, key: key.export().toString('hex') }))));
+  writeSync(1, JSON.stringify(keys.map(({ id, key }) => ({ id, key: key.toString('hex') }))));
   die();
 } else {
   const options = parseOptions({ path: archive, encrypt: { store: folder, masterKey: master } });

@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto';
 import { appendFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -16,7 +17,7 @@ async function scene() {
   const sealed = async (n: number) => {
     const [key] = await keysOf(store, [owner(n)]);
     if (key === undefined) throw new Error('no key');
-    return sealLine(key.id, key.key, '2026-11-21T12:00:00.000Z', LINE);
+    return sealLine(key.id, createSecretKey(key.key), '2026-11-21T12:00:00.000Z', LINE);
   };
   await sealed(1);
   const io = { env: { MASTER: MASTER_TEXT } } as unknown as Io;

@@ -89,7 +89,7 @@ describe('key store', () => {
     const file = join(path, 'keys.bin');
     const bytes = readFileSync(file);
     for (const text of ['user-1', 'client-1', 'team-1']) expect(bytes.includes(text)).toBe(false);
-    for (const { key } of keys) expect(bytes.includes(key.export())).toBe(false);
+    for (const { key } of keys) expect(bytes.includes(key)).toBe(false);
     expect(statSync(file).mode & 0o077).toBe(0);
   });
 
@@ -145,7 +145,7 @@ describe('key store', () => {
       store,
       made.map((_, n) => owner(n)),
     );
-    expect(keys.map(({ id, key }) => ({ id, key: key.export().toString('hex') }))).toEqual(made);
+    expect(keys.map(({ id, key }) => ({ id, key: key.toString('hex') }))).toEqual(made);
     await store.close();
   });
 });

@@ -1,4 +1,4 @@
-import { createSecretKey, type KeyObject } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -6,6 +6,8 @@ import { gunzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { jobsFor, sealed, type SealJob } from '../../src/seal/job.ts';
+import { parseSealed, type SealedRecord } from '../../src/core/sealed-record.ts';
+import { BufferPool } from '../../src/lib/buffer-pool.ts';
 import { KeyStore, type OwnedKey } from '../../src/seal/key-store.ts';
 import { SealingThreads } from '../../src/seal/sealing-threads.ts';
 import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts';
@@ -21,23 +23,21 @@ afterEach(() => {
 
 const key = (n: number): OwnedKey => ({
   id: n.toString(16).padStart(32, '0'),
-  key: createSecretKey(Buffer.alloc(32, n)),
+  key: Buffer.alloc(32, n),
 });
 
 function jobs(count: number): SealJob[] {
   const events = Array.from({ length: count }, (_, n) => contractEvent(n + 1, { body: bodyOf(n) }));
-  return [
-    ...jobsFor(
-      events,
-      events.map((_, n) => key(Math.floor(n / 5))),
-    ),
-  ];
+  const keys = events.map((_, n) => key(Math.floor(n / 5)));
+  return [...jobsFor(events, keys, new BufferPool())];
 }
 
 function bodyOf(n: number): Buffer {
   const bodies = awkwardBodies();
   return bodies[n % bodies.length] ?? Buffer.from('{}');
 }
+
+const noise = (bytes: number): Buffer => Buffer.from(`{"a":"${randomBytes(bytes).toString('latin1')}"}`);
 
 const keysNamed = (lines: Uint8Array): string[] =>
   Buffer.from(lines)
@@ -68,7 +68,7 @@ describe('threads that seal', () => {
     const threads = new SealingThreads();
     const all = jobs(1000);
     expect(all.length).toBeGreaterThan(5);
-    const wanted = all.map(({ runs }) => runs.flatMap(({ id, receivedAt }) => receivedAt.map(() => id)));
+    const wanted = all.map(({ ids }) => ids.match(/.{32}/g));
     const answers = await Promise.all(all.map((job) => threads.seal(job)));
     expect(answers.map(keysNamed)).toEqual(wanted);
     await threads.close();
@@ -77,9 +77,8 @@ describe('threads that seal', () => {
   it('fail the job that cannot be done, say why without the key, and do the next', async () => {
     const threads = new SealingThreads();
     const [job] = jobs(1);
-    const secret = Buffer.alloc(32, 0x41);
-    const wrong = { ...job?.runs[0], key: secret as unknown as KeyObject, receivedAt: [Number.NaN] };
-    const failed = await threads.seal({ ...job, runs: [wrong] } as SealJob).catch((error: Error) => error);
+    const wrong = { ...job, keys: new Uint8Array(32).fill(0x41), receivedAt: Float64Array.of(Number.NaN) };
+    const failed = await threads.seal(wrong as SealJob).catch((error: Error) => error);
     expect(failed).toBeInstanceOf(Error);
     expect(String(failed)).not.toContain('AAAA');
     const [next] = jobs(1);
@@ -102,6 +101,23 @@ describe('threads that seal', () => {
     await threads.close();
   });
 
+  it('overwrite the lines they were handed, and the keys, also when what is sealed takes more room', async () => {
+    const store = await KeyStore.open(join(await temporaryFolder(), 'keys'), MASTER);
+    const ofSizes = [100, 5000, 30_000].map((bytes, n) => contractEvent(n + 1, { body: noise(bytes) }));
+    await store.lend(ofSizes, async (keys) => {
+      for (const [n, event] of ofSizes.entries()) {
+        const [job] = jobsFor([event], [keys[n] as OwnedKey], new BufferPool());
+        const lines = job === undefined ? '' : Buffer.from(job.lines).toString();
+        const text = Buffer.from(sealed(job as SealJob)).toString();
+        const opened = store.ring.open(parseSealed(Buffer.from(text.trimEnd())) as SealedRecord);
+        expect(opened.ok && `${opened.line.toString()}\n`).toBe(lines);
+        expect(Buffer.from(job?.keys ?? []).every((byte) => byte === 0)).toBe(true);
+      }
+      return Promise.resolve();
+    });
+    await store.close();
+  });
+
   it('when closed: what waits fails, and nothing is left running', async () => {
     const threads = new SealingThreads();
     holdJobs();
@@ -117,15 +133,11 @@ describe('threads that seal', () => {
       large,
       contractEvent(302),
     ];
-    const split = [
-      ...jobsFor(
-        events,
-        events.map(() => key(1)),
-      ),
-    ];
+    const keys = events.map(() => key(1));
+    const split = [...jobsFor(events, keys, new BufferPool())];
     expect(split.flatMap((job) => keysNamed(sealed(job)))).toHaveLength(302);
-    expect(Math.max(...split.map(({ runs }) => runs[0]?.receivedAt.length ?? 0))).toBeLessThanOrEqual(128);
-    expect(split.at(-1)?.runs[0]?.receivedAt).toHaveLength(1);
+    expect(Math.max(...split.map(({ receivedAt }) => receivedAt.length))).toBeLessThanOrEqual(128);
+    expect(split.at(-1)?.receivedAt).toHaveLength(1);
   });
 });
 

@@ -11,7 +11,7 @@ try {
   if (process.platform === 'linux')
     setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + 10));
 } catch {
-  // Not allowed, as under our systemd unit: then it is one thread among others.
+  // Not allowed, as by a unit's SystemCallFilter: then it is one thread among others.
 }
 
 const path = workerData as string;

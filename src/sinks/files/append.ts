@@ -62,7 +62,7 @@ export class Appender {
     try {
       // Before its turn in the lane: one batch is sealed while another is written.
       return await sealer().seal(events, (lines) =>
-        this.#inLane(folder, { lines: [lines], counted: sealedTypes(events), events, destination }, signal),
+        this.#inLane(folder, { lines, counted: sealedTypes(events), events, destination }, signal),
       );
     } catch (error) {
       log.warn({ folder, error: explain(error) }, 'records could not be sealed');

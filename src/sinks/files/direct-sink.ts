@@ -205,7 +205,7 @@ export class DirectSink implements Sink {
       const events = own.map(({ event }) => event);
       if (sealer !== null)
         return sealer.seal(events, (sealed) => {
-          lines.set(folder, sealed);
+          lines.set(folder, Buffer.concat(sealed));
           return next(others);
         });
       lines.set(folder, formatRecords(events));
