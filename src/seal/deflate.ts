@@ -13,23 +13,30 @@ const SMALL = { level: LEVEL, windowBits: 14, memLevel: 5, chunkSize: 32_768, fl
  */
 export class Deflate {
   readonly #dictionary: Buffer;
-  readonly #shared: DeflateRaw;
+  #shared: DeflateRaw | null = null;
   #pieces: Buffer[] = [];
 
   constructor(dictionary: Buffer) {
     this.#dictionary = dictionary;
-    const options = { ...SMALL, dictionary };
-    this.#shared = new DeflateRaw(options).on('data', (piece) => this.#pieces.push(piece));
   }
 
   /** @throws Error when there is no memory for it */
   compress(text: Buffer): Buffer {
     if (text.length > LARGE) return deflateRawSync(text, { level: LEVEL, dictionary: this.#dictionary });
+    const shared = this.#shared ?? this.#newShared();
+    // One that has failed compresses nothing any more: it is there again only once all went well.
+    this.#shared = null;
     this.#pieces = [];
-    this.#shared.write(text);
-    this.#shared.reset();
+    shared.write(text);
+    shared.reset();
     const [first, ...more] = this.#pieces;
     if (first === undefined) throw new Error('nothing was compressed');
+    this.#shared = shared;
     return more.length === 0 ? first : Buffer.concat([first, ...more]);
+  }
+
+  #newShared(): DeflateRaw {
+    const options = { ...SMALL, dictionary: this.#dictionary };
+    return new DeflateRaw(options).on('data', (piece) => this.#pieces.push(piece));
   }
 }

@@ -18,7 +18,7 @@ const ID = 32;
 export interface SealJob {
   /** The records, each with its line feed. */
   readonly lines: Uint8Array<ArrayBuffer>;
-  /** The key of each; overwritten once they are sealed. */
+  /** The key of each; overwritten when the job is done, or has failed. */
   readonly keys: Uint8Array<ArrayBuffer>;
   /** The ids of the keys, one after the other. */
   readonly ids: string;
@@ -64,7 +64,20 @@ function jobFor(events: readonly Event[], owned: readonly OwnedKey[], buffers: B
 }
 
 /** The sealed records of a job, each with its line feed: in the memory of its lines, where they fit in. */
-export function sealed({ lines, keys, ids, receivedAt }: SealJob): Uint8Array<ArrayBuffer> {
+export function sealed(job: SealJob): Uint8Array<ArrayBuffer> {
+  try {
+    const text = sealedText(job);
+    const { buffer } = job.lines;
+    const fits = text.length <= buffer.byteLength;
+    const bytes = Buffer.from(fits ? buffer : new ArrayBuffer(text.length), 0, text.length);
+    bytes.write(text, 'latin1');
+    return bytes;
+  } finally {
+    job.keys.fill(0);
+  }
+}
+
+function sealedText({ lines, keys, ids, receivedAt }: SealJob): string {
   const all = Buffer.from(lines.buffer, lines.byteOffset, lines.length);
   let text = '';
   let from = 0;
@@ -75,9 +88,5 @@ export function sealed({ lines, keys, ids, receivedAt }: SealJob): Uint8Array<Ar
     text += formatSealed(sealLine(id, key, new Date(time).toISOString(), all.subarray(from, end)));
     from = end + 1;
   }
-  keys.fill(0);
-  const fits = text.length <= lines.buffer.byteLength;
-  const bytes = Buffer.from(fits ? lines.buffer : new ArrayBuffer(text.length), 0, text.length);
-  bytes.write(text, 'latin1');
-  return bytes;
+  return text;
 }

@@ -201,17 +201,22 @@ export class KeyRing implements RecordOpener {
     this.#tombstones.written(id, epoch);
   }
 
-  /** From now on the key opens nothing and seals nothing: the owner's next record gets another. */
-  forget(id: Buffer): void {
+  /**
+   * From now on the key opens nothing and seals nothing: the owner's next record gets another.
+   * @returns the key as it is in memory, to be overwritten once nobody uses it; null when it is not
+   */
+  forget(id: Buffer): Buffer | null {
     const name = id.toString('hex');
     const at = this.#held.get(name);
     const slot = at === undefined ? null : this.#slotAt(at);
-    if (at === undefined || slot === null) return;
+    if (at === undefined || slot === null) return null;
     this.#held.delete(name);
     this.#doomed.add(at);
     this.#byOwner.delete(slot.owner.toString('latin1'));
+    const open = this.#open.get(name) ?? null;
     this.#open.delete(name);
     this.#tombstones.forget(name);
+    return open;
   }
 
   /** Whether there is a key for records that name no user. */

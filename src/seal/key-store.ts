@@ -187,8 +187,9 @@ export class KeyStore {
       const found = this.#ring.ownedBy(subject);
       if (found.length > 0) await before(found.length);
       // From now on they open and seal nothing, whatever becomes of the writing.
-      for (const { id } of found) this.#ring.forget(id);
+      const open = found.map(({ id }) => this.#ring.forget(id));
       await Promise.all(this.#loans);
+      for (const key of open) key?.fill(0);
       for (const { id, at } of found) {
         const tombstone = this.#ring.tombstoneFor(id);
         // One after the other: a power cut between two that were synced together could leave a gap in their epochs.

@@ -44,21 +44,40 @@ export class Sealer implements RecordOpener {
    * none of them is destroyed, nor are the pieces overwritten, before `write` has settled.
    */
   seal<T>(events: readonly Event[], write: (lines: readonly Buffer[]) => Promise<T>): Promise<T> {
-    return this.store.lend(events, async (keys) => {
+    return this.sealGroups([events], ([lines = []]) => write(lines));
+  }
+
+  /**
+   * The same for groups that are written together. Their keys are lent at once: who has some and waits for others waits for
+   * ever where an erasure, which waits until those are given back, comes first.
+   */
+  sealGroups<T>(
+    groups: readonly (readonly Event[])[],
+    write: (lines: readonly (readonly Buffer[])[]) => Promise<T>,
+  ): Promise<T> {
+    return this.store.lend(groups.flat(), async (keys) => {
       const work: Promise<Uint8Array>[] = [];
-      for (const job of jobsFor(events, keys, this.#buffers)) {
-        // Deliveries that come in meanwhile are not to wait for a whole batch.
-        if (work.length > 0) await setImmediate();
-        const lines = this.#threads.seal(job);
-        // Before the last job is handed over nobody looks at the first.
-        lines.catch(() => undefined);
-        work.push(lines);
+      const counts: number[] = [];
+      let from = 0;
+      for (const events of groups) {
+        const before = work.length;
+        for (const job of jobsFor(events, keys.slice(from, from + events.length), this.#buffers)) {
+          // Deliveries that come in meanwhile are not to wait for a whole batch.
+          if (work.length > 0) await setImmediate();
+          const lines = this.#threads.seal(job);
+          // Before the last job is handed over nobody looks at the first.
+          lines.catch(() => undefined);
+          work.push(lines);
+        }
+        counts.push(work.length - before);
+        from += events.length;
       }
       // Also when one has failed: until the last is done its keys are in use.
       await Promise.allSettled(work);
       const lines = (await Promise.all(work)).map(asBuffer);
       try {
-        return await write(lines);
+        let at = 0;
+        return await write(counts.map((count) => lines.slice(at, (at += count))));
       } finally {
         for (const { buffer } of lines) this.#buffers.give(Buffer.from(buffer));
       }

@@ -1,6 +1,6 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { Deflate } from '../../src/seal/deflate.ts';
 
 const DICTIONARY = Buffer.from('{"event_type":"daily.data.meal.created","user_id":""}');
@@ -33,4 +33,18 @@ test('texts come out as they do of node', () => {
       expect(deflate.compress(Buffer.from(bytes)).equals(deflateRawSync(bytes, options))).toBe(true);
     }),
   );
+});
+
+test('a failure, as of memory that is short, spoils one text and none after it', () => {
+  const deflate = new Deflate(DICTIONARY);
+  const long = Buffer.from('{"user_id":"user-1"}'.repeat(50));
+  deflate.compress(long);
+  // The copy of what was compressed, in the library.
+  vi.spyOn(Buffer, 'from').mockImplementationOnce(() => {
+    throw new RangeError('Array buffer allocation failed');
+  });
+  expect(() => deflate.compress(long)).toThrow('allocation failed');
+  vi.restoreAllMocks();
+  for (let n = 0; n < 3; n += 1)
+    expect(inflateRawSync(deflate.compress(long), { dictionary: DICTIONARY }).equals(long)).toBe(true);
 });

@@ -81,6 +81,14 @@ describe('threads that seal', () => {
     const failed = await threads.seal(wrong as SealJob).catch((error: Error) => error);
     expect(failed).toBeInstanceOf(Error);
     expect(String(failed)).not.toContain('AAAA');
+    const again = {
+      ...job,
+      keys: new Uint8Array(32).fill(0x41),
+      lines: Uint8Array.of(10),
+      receivedAt: Float64Array.of(Number.NaN),
+    };
+    expect(() => sealed(again as SealJob)).toThrow('Invalid time value');
+    expect(again.keys.every((byte) => byte === 0)).toBe(true);
     const [next] = jobs(1);
     if (next !== undefined) expect(keysNamed(await threads.seal(next))).toHaveLength(1);
     await threads.close();

@@ -180,9 +180,7 @@ export class DirectSink implements Sink {
     if (groups.size === 0) return;
     await this.#withLines(groups, async (lines) => {
       const pieces = await Promise.all(
-        Array.from(groups, ([folder, own]) =>
-          this.#pieceOf(folder, own, lines.get(folder) ?? Buffer.alloc(0)),
-        ),
+        [...groups].map(([folder, own], i) => this.#pieceOf(folder, own, lines[i] ?? Buffer.alloc(0))),
       );
       this.#unfinished.push({ pieces, keys: due.map(keyOf), isLate: false });
       await this.#finish();
@@ -190,28 +188,13 @@ export class DirectSink implements Sink {
   }
 
   /** The lines of each group, sealed if they are to be; the keys are held until `write` has settled. */
-  async #withLines(
+  #withLines(
     groups: ReadonlyMap<string, readonly Delivery[]>,
-    write: (lines: ReadonlyMap<string, Buffer>) => Promise<void>,
+    write: (lines: readonly Buffer[]) => Promise<void>,
   ): Promise<void> {
-    const sealer = this.#sealer;
-    const lines = new Map<string, Buffer>();
-    const next = async ([group, ...others]: readonly (readonly [
-      string,
-      readonly Delivery[],
-    ])[]): Promise<void> => {
-      if (group === undefined) return write(lines);
-      const [folder, own] = group;
-      const events = own.map(({ event }) => event);
-      if (sealer !== null)
-        return sealer.seal(events, (sealed) => {
-          lines.set(folder, Buffer.concat(sealed));
-          return next(others);
-        });
-      lines.set(folder, formatRecords(events));
-      return next(others);
-    };
-    await next([...groups]);
+    const events = Array.from(groups.values(), (group) => group.map(({ event }) => event));
+    if (this.#sealer === null) return write(events.map(formatRecords));
+    return this.#sealer.sealGroups(events, (lines) => write(lines.map((pieces) => Buffer.concat(pieces))));
   }
 
   async #pieceOf(folder: string, group: readonly Delivery[], lines: Buffer): Promise<Piece> {
