@@ -10,6 +10,7 @@ import { onTestFinished } from 'vitest';
 
 import { lacksProgram, type Lack } from '../support/requirements.ts';
 import type { Serving } from '../support/serving.ts';
+import { messageOf } from '../../src/core/errors.ts';
 import { until } from '../support/until.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
@@ -72,8 +73,12 @@ export async function openAt(browser: Browser, url: string): Promise<Page> {
 
 /** Waits until the element says what it should. */
 export async function says(page: Page, selector: string, wanted: string | RegExp): Promise<void> {
-  await until(`${selector} to say ${wanted}`, async () => {
-    const text = (await page.locator(selector).first().textContent())?.trim() ?? '';
+  let text = '';
+  const asWanted = until(`${selector} to say ${wanted}`, async () => {
+    text = (await page.locator(selector).first().textContent())?.trim() ?? '';
     return typeof wanted === 'string' ? text === wanted : wanted.test(text);
+  });
+  await asWanted.catch((error: unknown) => {
+    throw new Error(`${messageOf(error)}; it says: ${text}`, { cause: error });
   });
 }
