@@ -56,30 +56,28 @@ export class Sealer implements RecordOpener {
     write: (lines: readonly (readonly Buffer[])[]) => Promise<T>,
   ): Promise<T> {
     return this.store.lend(groups.flat(), async (keys) => {
-      const work: Promise<Uint8Array>[] = [];
-      const counts: number[] = [];
+      const work: Promise<Uint8Array>[][] = [];
       let from = 0;
       for (const events of groups) {
-        const before = work.length;
+        const own: Promise<Uint8Array>[] = [];
+        work.push(own);
         for (const job of jobsFor(events, keys.slice(from, from + events.length), this.#buffers)) {
           // Deliveries that come in meanwhile are not to wait for a whole batch.
-          if (work.length > 0) await setImmediate();
+          if (work.length > 1 || own.length > 0) await setImmediate();
           const lines = this.#threads.seal(job);
           // Before the last job is handed over nobody looks at the first.
           lines.catch(() => undefined);
-          work.push(lines);
+          own.push(lines);
         }
-        counts.push(work.length - before);
         from += events.length;
       }
       // Also when one has failed: until the last is done its keys are in use.
-      await Promise.allSettled(work);
-      const lines = (await Promise.all(work)).map(asBuffer);
+      await Promise.allSettled(work.flat());
+      const lines = await Promise.all(work.map(async (own) => (await Promise.all(own)).map(asBuffer)));
       try {
-        let at = 0;
-        return await write(counts.map((count) => lines.slice(at, (at += count))));
+        return await write(lines);
       } finally {
-        for (const { buffer } of lines) this.#buffers.give(Buffer.from(buffer));
+        for (const { buffer } of lines.flat()) this.#buffers.give(Buffer.from(buffer));
       }
     });
   }

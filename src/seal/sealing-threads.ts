@@ -4,7 +4,7 @@ import { buffersOf, type SealJob } from './job.ts';
 
 type Pool = ThreadPool<SealJob, Uint8Array>;
 
-/** A core stays for the thread that receives, unless these give way to it: on Linux, see `sealing-thread.ts`. */
+/** A core stays for the thread that receives, unless these give way to it: on Linux, see `lib/lower-priority.ts`. */
 const CORES = process.platform === 'linux' ? availableParallelism() : availableParallelism() - 1;
 const MOST = Math.max(1, Math.min(3, CORES));
 
