@@ -52,6 +52,7 @@ export const CATALOGUE = {
   journal_unknown: { ...answer(503, 'Brokers do not say how far the journal is', AGAIN), exit: EXIT.failed },
   journal_in_use: end('failed', 'Journal is in use by another process', AGAIN),
   journal_unreadable: end('failed', 'Journal cannot be opened'),
+  journal_damaged: end('failed', 'Journal is damaged, and nothing says how far its sinks are'),
   receipts_behind: end('failed', 'The log of receipts does not have the newest events yet', AGAIN),
   receipts_in_use: end('usage', 'The log of receipts is in use by another process', AGAIN),
   receipts_unusable: end('failed', 'The log of receipts cannot be used'),

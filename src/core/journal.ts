@@ -119,6 +119,18 @@ export interface JournalAccount {
   readonly isSparse?: boolean;
   /** What limits the account, in words. */
   readonly notes?: readonly string[];
+  /** What was found damaged or gone since the account begins; left out where nothing was. */
+  readonly damaged?: readonly DamageReport[];
+}
+
+/** What of a journal was found damaged or gone. */
+export interface DamageReport {
+  readonly what: string;
+  /** Events that are lost; 0 where all of it was mended. */
+  readonly n: number;
+  readonly detail: string;
+  /** How many of them each sink had not had. */
+  readonly waiting: Readonly<Record<string, number>>;
 }
 
 /** Selects quarantined events or dead letters; absent fields select all. */

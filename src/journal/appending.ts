@@ -1,12 +1,12 @@
 import { ID_REUSED, type InvalidReason } from '../core/ingest.ts';
 import { APPENDED, asideAnswer, type Batch } from './batch.ts';
 import type { SeenIds } from './dedup.ts';
-import type { Events } from './events.ts';
+import type { Events, Told } from './events.ts';
 import type { FreshEntries } from './fresh-entries.ts';
 import { Tally } from './hour-counts.ts';
-import { bodyHashOf, formerlyKnownBy, knownBy, type Identity } from './identity.ts';
+import { bodyHashOf, knownBy } from './identity.ts';
 import { entryOfRecordAt } from './receipt-entries.ts';
-import { entryRecord, NO_ID, partsAt, type RecordParts } from './segments/format.ts';
+import { entryRecord, NO_ID, partsAt, type KnownBy, type RecordParts } from './segments/format.ts';
 import type { Frame } from './segments/frame.ts';
 import { bodyAt, identityAt, identityOf, rowAt, sourceAndId } from './segments/records.ts';
 import type { SetAside } from './set-aside.ts';
@@ -76,9 +76,8 @@ export class Appending {
         }
         at += parts.size;
       }
-      const entered = asides.length > 0 ? this.#putAside(bytes, asides) : [];
-      if (asides.length < answers.length || entered.length > 0)
-        this.#events.append(frame, tally, now, entered.length > 0 ? { entered } : {});
+      const aside = asides.length > 0 ? this.#putAside(bytes, asides) : {};
+      this.#events.append(frame, tally, now, aside);
       this.#seen.committed();
       if (this.#fresh.isOn && entries.length > 0) this.#fresh.add(firstSeq, entries);
       return answers;
@@ -88,13 +87,15 @@ export class Appending {
     }
   }
 
-  /** @returns keys of those that have an entry */
-  #putAside(bytes: Buffer, asides: readonly Aside[]): number[] {
+  /** @returns what the frame says of them, though it may have no record of them */
+  #putAside(bytes: Buffer, asides: readonly Aside[]): Told {
     const tally = new Tally();
     const entered: number[] = [];
+    let kept = 0;
     const saved = this.#transactions.run(() => {
       for (const { reasons, at, parts, hasEntry } of asides) {
         const key = this.#setAside.quarantine(reasons, rowAt(bytes, at, parts), bodyAt(bytes, at, parts));
+        kept = key;
         if (hasEntry) entered.push(key);
         tally.add('quarantined', parts.receivedAt);
       }
@@ -102,7 +103,7 @@ export class Appending {
       return this.#seen.saveAside();
     });
     saved();
-    return entered;
+    return { kept, ...(entered.length > 0 ? { entered } : {}) };
   }
 }
 
@@ -117,17 +118,11 @@ function identify(
   at: number,
   parts: RecordParts,
   key: string | undefined,
-): Identity & { readonly bodyHash: string } {
+): KnownBy & { readonly bodyHash: string } {
   const identity = identityAt(bytes, at, parts);
   const bodyHash = bodyHashOf(bodyAt(bytes, at, parts));
   const own = key === undefined ? identity : identityOf(sourceAndId(identity).source, key);
-  const known = knownBy(own, bodyHash);
-  return {
-    key: known.key,
-    digest: known.digest,
-    bodyHash,
-    former: () => formerlyKnownBy(key ?? sourceAndId(identity).id, bodyHash),
-  };
+  return { ...knownBy(own, bodyHash), bodyHash };
 }
 
 /** Reasons as JSON, with that of the id in front. */

@@ -4,6 +4,8 @@ import type { RouteRecord } from '../core/route-record.ts';
 import type { Events } from './events.ts';
 import type { LedgerReader } from './ledger-reader.ts';
 import type { RouteRecords } from './route-records.ts';
+import { hashedColumns } from './schema.ts';
+import type { NoteKeeper } from './second-note.ts';
 import { SettledAhead } from './settled-ahead.ts';
 import type { Transactions } from './transactions.ts';
 
@@ -11,6 +13,7 @@ interface CursorParts {
   readonly ledger: LedgerReader;
   readonly routes: RouteRecords;
   readonly events: Pick<Events, 'lastSeq'>;
+  readonly note: Pick<NoteKeeper, 'write'>;
 }
 
 /** What a feed says of its sink: where its cursor stands now, and what is settled ahead of it (left out: nothing new). */
@@ -24,6 +27,7 @@ export class Cursors {
   readonly #ledger: LedgerReader;
   readonly #routes: RouteRecords;
   readonly #events: Pick<Events, 'lastSeq'>;
+  readonly #note: Pick<NoteKeeper, 'write'>;
   readonly #seqs = new Map<string, number>();
   /** Nothing waits for them, and nothing is routed to them. */
   readonly #left: Set<string>;
@@ -34,13 +38,18 @@ export class Cursors {
 
   #held = Infinity;
 
-  constructor(db: Database.Database, transactions: Transactions, { ledger, routes, events }: CursorParts) {
+  constructor(
+    db: Database.Database,
+    transactions: Transactions,
+    { ledger, routes, events, note }: CursorParts,
+  ) {
     this.#db = db;
     this.#transactions = transactions;
     this.#ahead = new SettledAhead(db);
     this.#ledger = ledger;
     this.#routes = routes;
     this.#events = events;
+    this.#note = note;
     this.#left = new Set(routes.read().left);
     for (const row of db.prepare('SELECT sink, seq FROM cursors').all() as { sink: string; seq: number }[]) {
       this.#seqs.set(row.sink, row.seq);
@@ -70,6 +79,7 @@ export class Cursors {
     this.#transactions.run(() => this.place(sink, end));
     this.placed(sink, end);
     this.#fresh.set(sink, before === undefined ? 'new' : 'back');
+    this.#note.write();
     return end;
   }
 
@@ -106,6 +116,7 @@ export class Cursors {
       this.#ledger.sinkForgotten(sink);
     });
     this.#seqs.delete(sink);
+    this.#note.write();
   }
 
   /** The sink is taken out for good: nothing waits for it. */
@@ -115,6 +126,7 @@ export class Cursors {
       return this.#routes.leave(sink);
     });
     this.#left.add(sink);
+    this.#note.write();
     return record;
   }
 
@@ -124,7 +136,11 @@ export class Cursors {
     if (seq === undefined || this.#seqs.has(to)) throw new Error(`${to} cannot continue for ${from}`);
     const record = this.#transactions.run(() => {
       this.#db.prepare('UPDATE cursors SET sink = ? WHERE sink = ?').run(to, from);
-      this.#db.prepare('UPDATE dead_letters SET sink = ? WHERE sink = ?').run(to, from);
+      this.#db
+        .prepare(
+          `UPDATE dead_letters SET sink = ?, crc = row_hash(${hashedColumns('dead_letters').replace('sink', '?')}) WHERE sink = ?`,
+        )
+        .run(to, to, from);
       this.#db.prepare('UPDATE OR REPLACE erased_alone SET sink = ? WHERE sink = ?').run(to, from);
       this.#ahead.sinkRenamed(from, to);
       this.#ledger.sinkRenamed(from, to);
@@ -132,6 +148,7 @@ export class Cursors {
     });
     this.#seqs.delete(from);
     this.#seqs.set(to, seq);
+    this.#note.write();
     return record;
   }
 

@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import { digestOf, type Identity } from './identity.ts';
+import { digestOf } from './identity.ts';
 import { digestIn, SealedIds, type Apply, type Known } from './sealed-ids.ts';
 import { KEY_BYTES, NO_ID, type KnownBy } from './segments/format.ts';
 
@@ -38,8 +38,6 @@ export class SeenIds {
   #came = 0;
   #nextRow = 1;
   #lastAt = 0;
-  /** Until then ids of an older journal may still count. */
-  readonly #formerUntil: number;
   readonly #window: number;
   readonly #size: number;
   #savedUpTo: number;
@@ -61,8 +59,6 @@ export class SeenIds {
     );
     this.#sealed = new SealedIds(db);
     const noted = db.prepare('SELECT value FROM checkpoints WHERE key = ?').pluck();
-    const before = noted.get(IDS_OF_BEFORE);
-    this.#formerUntil = before === undefined ? 0 : Number(before) + window;
     this.#savedUpTo = Number(noted.get(SAVED_UP_TO) ?? 0);
     this.#load();
   }
@@ -89,17 +85,15 @@ export class SeenIds {
    * @param now milliseconds since the epoch
    * @param seq which its event gets if it is `new`; 0 for one that has no record
    */
-  add({ key, digest, former }: Identity, now: number, seq: number): Seen {
+  add({ key, digest }: KnownBy, now: number, seq: number): Seen {
     const known = this.#find(key, now);
     if (known === null) {
-      if (now <= this.#formerUntil && this.#find(former().key, now)?.digest === null) return 'repeated';
       this.#remember(key, { digest, at: now, seq, row: 0 });
       return 'new';
     }
-    const isKnown = (one: string): boolean =>
-      known.digest === one || this.#find(digestOf(`${key}${one}`), now) !== null;
-    if (isKnown(digest) || isKnown(former().digest)) return 'repeated';
-    this.#remember(digestOf(`${key}${digest}`), { digest, at: now, seq: 0, row: 0 });
+    const withBytes = digestOf(`${key}${digest}`);
+    if (known.digest === digest || this.#find(withBytes, now) !== null) return 'repeated';
+    this.#remember(withBytes, { digest, at: now, seq: 0, row: 0 });
     return 'reused';
   }
 
@@ -291,7 +285,5 @@ export class SeenIds {
   }
 }
 
-/** Where the database notes when it was one that knew ids only, milliseconds since the epoch. */
-export const IDS_OF_BEFORE = 'ids-of-before';
 /** Where it notes the newest event whose id, and those of all before it, are in its tables as far as they count. */
 export const SAVED_UP_TO = 'ids-saved-up-to';

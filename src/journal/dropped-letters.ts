@@ -23,7 +23,7 @@ export class DroppedLetters {
 
   /** Rows of a table that are about to be deleted. Inside a transaction. @param sink SQL @param where SQL, with `values` */
   note(table: string, sink: string, where: string, values: readonly unknown[]): void {
-    this.hashAll();
+    this.#haveKey();
     this.#db
       .prepare(
         `INSERT OR IGNORE INTO dropped_letters SELECT ${sink}, hashed_id(id), received_at FROM ${table} ${where}`,
@@ -31,14 +31,12 @@ export class DroppedLetters {
       .run(...values);
   }
 
-  /** Earlier programs noted the ids themselves. Inside a transaction. */
-  hashAll(): void {
+  #haveKey(): void {
     // A key that was made in a transaction that came to nothing is none.
     this.#key = this.#checkpoints.load(KEY);
     if (this.#key !== null) return;
     this.#key = randomBytes(32).toString('hex');
     this.#checkpoints.save(KEY, this.#key);
-    this.#db.prepare('UPDATE dropped_letters SET id = hashed_id(id)').run();
   }
 
   /** Inside a transaction. */

@@ -3,10 +3,10 @@ import { Owners, type Subject } from '../core/erasure.ts';
 import type { AsideEntries } from './aside-entries.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { SeenIds } from './dedup.ts';
-import type { DroppedLetters } from './dropped-letters.ts';
 import type { ErasedAlone } from './erased-alone.ts';
-import { ownedRows, rowsKnownBy, type Table } from './owned-rows.ts';
+import { ownedRows, rowsKnownBy } from './owned-rows.ts';
 import { entryOfSeq } from './receipt-entries.ts';
+import type { AsideTable } from './schema.ts';
 import { Scrubber } from './scrub.ts';
 import type { Apply } from './sealed-ids.ts';
 import { eraseGaps, eraseRecords, ownedAfter } from './segments/erasing.ts';
@@ -51,7 +51,6 @@ export interface EraserParts {
   readonly checkpoints: Checkpoints;
   readonly log: SegmentLog;
   readonly asideEntries: AsideEntries;
-  readonly dropped: DroppedLetters;
   readonly seen: Pick<SeenIds, 'forget'>;
   readonly alone: Pick<ErasedAlone, 'letters' | 'waiting'>;
 }
@@ -178,11 +177,8 @@ export class Eraser {
   }
 
   #setAside(subjects: readonly Subject[]): void {
-    const { transactions, dropped, db } = this.#parts;
+    const { transactions } = this.#parts;
     const forgotten = transactions.run(() => {
-      // Earlier programs noted ids.
-      dropped.hashAll();
-      db.prepare('UPDATE damaged SET id = NULL WHERE id IS NOT NULL').run();
       return (['quarantine', 'dead_letters'] as const).flatMap((table) =>
         this.#eraseSetAside(subjects, table),
       );
@@ -195,7 +191,7 @@ export class Eraser {
   }
 
   /** @returns to be called when it is committed */
-  #eraseSetAside(subjects: readonly Subject[], table: Table): Apply[] {
+  #eraseSetAside(subjects: readonly Subject[], table: AsideTable): Apply[] {
     const { db, asideEntries, seen, alone } = this.#parts;
     const forgotten: Apply[] = [];
     const owners = new Owners(subjects);

@@ -5,7 +5,7 @@ import { HourCounts, Tally, type Counted } from './hour-counts.ts';
 import type { Frame } from './segments/frame.ts';
 import { SegmentLog } from './segments/log.ts';
 import type { Position } from './segments/recovery.ts';
-import { saltOf, segmentsIn } from './segments/segment.ts';
+import { firstSeqOf, saltOf, segmentsIn } from './segments/segment.ts';
 
 /** Rows that an event's frame puts back into the journal proper: the frame is written first, then they go. */
 export interface Consumed {
@@ -20,16 +20,20 @@ interface Note extends Told {
   readonly counted: Counted;
 }
 
-interface Told {
+export interface Told {
   readonly consumed?: Consumed;
   /** Keys of what was quarantined before the frame, and has its entry for the log of receipts in it. */
   readonly entered?: readonly number[];
+  /** The highest key of what was quarantined before the frame: the only other place that says that it was acknowledged. */
+  readonly kept?: number;
 }
 
 /** What the database knows of the segments. */
-interface Known {
+export interface KnownSegments {
   readonly salt: number;
   readonly position: Position | null;
+  /** Names, in order: one of these that is not there was lost. */
+  readonly segments: readonly string[];
 }
 
 /** Under which the database has what it knows of the segments. */
@@ -57,21 +61,25 @@ export class Events {
   #consumed: Consumed[] = [];
   #entered: number[] = [];
   #isUnsaved = false;
+  #kept = 0;
+  #saved: readonly string[];
+  /** Segments that should be there and are not. */
+  readonly gone: readonly GoneSegment[];
 
   constructor(db: Database.Database, checkpoints: Checkpoints, { path, segmentBytes, least }: EventsOptions) {
     this.#checkpoints = checkpoints;
     this.counts = new HourCounts(db);
     const text = checkpoints.load(SEGMENTS);
-    const known = text === null ? null : (JSON.parse(text) as Known);
+    const known = text === null ? null : (JSON.parse(text) as KnownSegments);
     this.#salt = known?.salt ?? saltOf(path, segmentsIn(path)) ?? randomInt(1, 2 ** 32);
-    // Before the first segment, which begins with it.
-    if (known === null) this.savePosition(null);
+    this.#saved = known?.segments ?? [];
     const cursors = Number(db.prepare('SELECT max(seq) FROM cursors').pluck().get() ?? 0);
     const position = known?.position ?? null;
     const options = { folder: path, salt: this.#salt, segmentBytes, position, least: least ?? cursors };
     this.log = new SegmentLog(options, ({ note }) => {
       this.#hear(JSON.parse(note) as Note);
     });
+    this.gone = goneOf(this.#saved, this.log);
   }
 
   get lastSeq(): number {
@@ -102,6 +110,16 @@ export class Events {
     return this.#isUnsaved;
   }
 
+  /** The highest key of a quarantined event that a frame has named since the position; 0 for none. */
+  get kept(): number {
+    return this.#kept;
+  }
+
+  /** Whether there is a segment that the database does not know. */
+  get hasRolled(): boolean {
+    return this.log.segments.at(-1)?.name !== this.#saved.at(-1);
+  }
+
   newFrame(): Frame {
     return this.log.newFrame();
   }
@@ -113,11 +131,12 @@ export class Events {
     this.#hear(note);
   }
 
-  #hear({ counted, consumed, entered = [] }: Note): void {
+  #hear({ counted, consumed, entered = [], kept = 0 }: Note): void {
     this.#isUnsaved = true;
     this.#tally.addAll(counted);
     if (consumed !== undefined) this.#consumed.push(consumed);
     this.#entered.push(...entered);
+    this.#kept = Math.max(this.#kept, kept);
   }
 
   /** Writes what the frames have said. Inside the transaction that takes the consumed rows out. @returns to be called after it */
@@ -133,7 +152,36 @@ export class Events {
   }
 
   /** Up to where the frames have been heard. Inside a transaction. */
-  savePosition(position: Position | null): void {
-    this.#checkpoints.save(SEGMENTS, JSON.stringify({ salt: this.#salt, position } satisfies Known));
+  savePosition(position: Position): void {
+    const segments = this.log.segments.map(({ name }) => name).filter((name) => name >= position.oldest);
+    this.#saved = segments;
+    this.#checkpoints.save(
+      SEGMENTS,
+      JSON.stringify({ salt: this.#salt, position, segments } satisfies KnownSegments),
+    );
   }
+}
+
+/** A segment that should be there and is not, and the events that it must have held; `count` is 0 where it had none. */
+export interface GoneSegment {
+  readonly name: string;
+  readonly firstSeq: number;
+  readonly count: number;
+}
+
+function goneOf(known: readonly string[], log: SegmentLog): GoneSegment[] {
+  const there = new Set(log.segments.map(({ name }) => name));
+  // A segment that was begun for want of another takes the name of the next seq.
+  const all = [...new Set([...known, ...there])].toSorted();
+  return known
+    .filter((name) => !there.has(name))
+    .map((name) => {
+      const next = all[all.indexOf(name) + 1];
+      const firstSeq = firstSeqOf(name);
+      return {
+        name,
+        firstSeq,
+        count: Math.max(0, (next === undefined ? log.lastSeq + 1 : firstSeqOf(next)) - firstSeq),
+      };
+    });
 }

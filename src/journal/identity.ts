@@ -4,12 +4,6 @@ import type { TakenOut } from '../core/erasure.ts';
 import { DIGEST_BYTES, KEY_BYTES, type KnownBy } from './segments/format.ts';
 import { identityOf } from './segments/records.ts';
 
-/** What tells a repetition. */
-export interface Identity extends KnownBy {
-  /** How earlier programs knew it: the first ones by its id alone, later ones by a digest of its bytes alone. */
-  former(): KnownBy;
-}
-
 /**
  * By what an event is known. What stands for its bytes is made with the rest of the id's hash, of which nothing is kept: whoever has the
  * journal can try no guess of a body without the id of its delivery, also when the event is gone from here and so cannot be erased here.
@@ -21,18 +15,10 @@ export function knownBy(identity: string | Uint8Array, bodyHash: string): KnownB
   return { key, digest: digestOf(whole.slice(KEY_BYTES) + bodyHash, DIGEST_BYTES) };
 }
 
-/** How an earlier program knew it. */
-export function formerlyKnownBy(id: string, bodyHash: string): KnownBy {
-  return { key: digestOf(id), digest: bodyHash.slice(0, DIGEST_BYTES) };
-}
-
 /** By what an event may be known here, whether it came as a delivery or from a source. */
 export function allKnownBy({ bodyHash, ...event }: TakenOut): readonly KnownBy[] {
   const { source, id } = event;
-  return [id, messageKey(event)].flatMap((key) => {
-    const now = knownBy(identityOf(source, key), bodyHash);
-    return [now, { key: now.key, digest: formerlyKnownBy(key, bodyHash).digest }];
-  });
+  return [id, messageKey(event)].map((key) => knownBy(identityOf(source, key), bodyHash));
 }
 
 /**

@@ -2,9 +2,9 @@ import type Database from 'better-sqlite3';
 import type { Owners } from '../core/erasure.ts';
 import { USER_MALFORMED } from '../core/ingest.ts';
 import { allKnownBy, bodyHashOf } from './identity.ts';
+import type { AsideTable } from './schema.ts';
 import type { KnownBy } from './segments/format.ts';
 
-export type Table = 'quarantine' | 'dead_letters';
 type Row = [
   key: number,
   team: string | null,
@@ -17,14 +17,14 @@ type Row = [
 ];
 
 /** Where the envelope does not say whose an event is: what stands as the user of an invalid one may be no id. */
-const NAMES_NOBODY: Readonly<Record<Table, string>> = {
+const NAMES_NOBODY: Readonly<Record<AsideTable, string>> = {
   dead_letters: 'user IS NULL',
   // Nor what stands in a record that is not what was written.
   quarantine: `user IS NULL OR reasons LIKE '%"${USER_MALFORMED}"%' OR reasons LIKE '%"damaged"%'`,
 };
 
 /** By what rows may be known as they came in. */
-export function rowsKnownBy(db: Database.Database, table: Table, keys: readonly number[]): KnownBy[] {
+export function rowsKnownBy(db: Database.Database, table: AsideTable, keys: readonly number[]): KnownBy[] {
   const select = db.prepare(`SELECT source, id, user, type, body FROM ${table} WHERE key = ?`).raw();
   return keys.flatMap((key) => {
     const [source, id, user, type, body] = select.get(key) as [string, string, string | null, string, Buffer];
@@ -36,7 +36,7 @@ export function rowsKnownBy(db: Database.Database, table: Table, keys: readonly 
 export function ownedRows(
   db: Database.Database,
   owners: Owners,
-  table: Table,
+  table: AsideTable,
   after: number,
   count: number,
 ): { owned: { key: number; requests: readonly string[] }[]; last: number | null } {

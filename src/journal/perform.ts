@@ -1,6 +1,6 @@
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { perform, type Call, type Operation } from '../lib/remote.ts';
-import { sqliteCode } from './database.ts';
+import { sqliteCode } from './sqlite-errors.ts';
 import type { Reply } from './protocol.ts';
 import type { Store } from './store.ts';
 

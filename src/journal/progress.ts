@@ -4,6 +4,7 @@ import type { Cursors } from './cursors.ts';
 import type { SeenIds } from './dedup.ts';
 import type { Consumed, Events } from './events.ts';
 import { Tally } from './hour-counts.ts';
+import type { NoteKeeper } from './second-note.ts';
 import { NO_ID, partsAt } from './segments/format.ts';
 import type { SetAside } from './set-aside.ts';
 import type { Space } from './space.ts';
@@ -22,6 +23,7 @@ export interface ProgressParts {
   readonly setAside: SetAside;
   readonly asideEntries: AsideEntries;
   readonly space: Space;
+  readonly note: NoteKeeper;
 }
 
 /** Brings the database up to what the segments say, and the segments down to what is still wanted. */
@@ -52,7 +54,7 @@ export class Progress {
   /** Writes to the database what the frames have said since it was last done. */
   save(): void {
     const { transactions, events, setAside, asideEntries, cursors } = this.#parts;
-    if (!events.isUnsaved) return;
+    if (!events.isUnsaved && !events.hasRolled) return;
     const back: (readonly [sink: string, after: number])[] = [];
     const saved = transactions.run(() => {
       asideEntries.note(events.entered);
@@ -67,6 +69,7 @@ export class Progress {
     });
     for (const [sink, after] of back) cursors.placed(sink, after);
     saved();
+    if (back.length > 0) this.#parts.note.write();
   }
 
   /** Clears away at most one segment whose events are settled and older than `retention`; true when one is gone. */
@@ -116,6 +119,8 @@ export class Progress {
       return this.#parts.seen.keep(oldest.lastSeq, now);
     });
     kept();
+    // First: a segment that is gone and was not noted as settled is missing.
+    this.#parts.note.write();
     log.removeOldest();
     return true;
   }

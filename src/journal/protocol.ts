@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../core/errors.ts';
+import type { Recovery, Repair } from './mend.ts';
 
 export interface JournalOptions {
   /** Folder of the journal. */
@@ -10,6 +11,8 @@ export interface JournalOptions {
   readonly dedupWindow: number;
   /** False for commands that only look: a missing journal is then an error. */
   readonly create: boolean;
+  /** What a person decided where nothing says how far the sinks are. */
+  readonly recovery?: Recovery | undefined;
 }
 
 /** The answer to a call, in the order of the calls. */
@@ -21,14 +24,7 @@ export type Reply =
       readonly detail: string;
     };
 
-/** What the writer thread says before it has opened the journal, when it carries an older one over and that takes long. */
-export interface CarryingOver {
-  readonly done: number;
-  /** Events. */
-  readonly total: number;
-}
-
 /** Whether it has; the answers to calls follow. */
 export type Opened =
-  | { readonly opened: true; readonly lastSeq: number }
+  | { readonly opened: true; readonly lastSeq: number; readonly repairs: readonly Repair[] }
   | { readonly opened: false; readonly code: ErrorCode; readonly detail: string };

@@ -6,13 +6,6 @@ const KEY = 'routes';
 /** Eras that are kept although no event of theirs is left: for whoever asks later where an event was to go. */
 const KEPT = 200;
 
-/** As older journals noted it: the routes of now, and those before each change. */
-interface Former {
-  readonly routes: readonly Route[] | null;
-  readonly changes: readonly { readonly upTo: number; readonly before: readonly Route[] }[];
-  readonly past?: readonly { readonly upTo: number; readonly before: readonly Route[] }[];
-}
-
 /** Which routes events were accepted under, in the database. Changed inside transactions of the store only. */
 export class RouteRecords {
   readonly #checkpoints: Checkpoints;
@@ -23,9 +16,7 @@ export class RouteRecords {
 
   read(): RouteRecord {
     const text = this.#checkpoints.load(KEY);
-    if (text === null) return NO_ROUTES;
-    const found = JSON.parse(text) as RouteRecord | Former;
-    return 'eras' in found ? found : carriedOver(found);
+    return text === null ? NO_ROUTES : (JSON.parse(text) as RouteRecord);
   }
 
   /** What comes after `lastSeq` is accepted under these routes. @param firstSeq the oldest event there is */
@@ -90,22 +81,4 @@ function forget(record: RouteRecord, firstSeq: number): RouteRecord {
     heirs: record.heirs.filter(({ upTo }) => upTo === null || upTo > from),
     forgotten: true,
   };
-}
-
-/**
- * What waited went by later routes too, unless that would have lost it; which, is not known any more. While a change
- * had events that waited for it, those go by all the routes since.
- */
-function carriedOver({ routes, changes, past = [] }: Former): RouteRecord {
-  if (routes === null) return NO_ROUTES;
-  const all = new Map([...past, ...changes].map(({ upTo, before }) => [upTo, before]));
-  const steps = [...all].toSorted(([one], [other]) => one - other);
-  const eras = steps.map(([upTo, before], index): RouteEra => {
-    const after = index === 0 ? 0 : (steps[index - 1]?.[0] ?? 0);
-    const waited = changes.some((change) => change.upTo >= upTo);
-    const later = [...steps.slice(index + 1).map(([, table]) => table), routes];
-    return { after, tables: waited ? [before, ...later] : [before] };
-  });
-  eras.push({ after: steps.at(-1)?.[0] ?? 0, tables: [routes] });
-  return { ...NO_ROUTES, eras };
 }

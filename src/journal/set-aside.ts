@@ -4,7 +4,7 @@ import type { DeadLetter, Selection, SetAsideSelection } from '../core/journal.t
 import { canonicalId } from '../core/named-ids.ts';
 import { formatTarget } from '../core/route.ts';
 import type { SearchQuery } from '../core/search.ts';
-import { EVENT_COLUMNS, ROW_COLUMNS } from './database.ts';
+import { ABOUT, insertAside, ROW_COLUMNS, type AsideTable } from './schema.ts';
 import type { DroppedLetters } from './dropped-letters.ts';
 import { bodiesOf, eventOf, packRows, type EventRow, type Handled, type Packed } from './rows.ts';
 
@@ -15,13 +15,6 @@ export type LetterRow = Omit<DeadLetter, 'key' | 'event' | 'bodyBytes'> & { read
 export interface LetterPage<About> extends Packed {
   readonly about: readonly (About & { readonly key: number; readonly bodyBytes?: number })[];
 }
-
-type Table = keyof typeof ABOUT;
-/** Columns in front of those of the event, in their order. */
-const ABOUT = {
-  quarantine: ['reasons'],
-  dead_letters: ['sink', 'destination', 'code', 'reason', 'attempts', 'died_at', 'seq'],
-} as const;
 
 type AboutLetter = [string, string | null, string, string, number, number, number];
 
@@ -47,8 +40,8 @@ export class SetAside {
     this.#db = db;
     this.#dropped = dropped;
     db.function('canonical', { deterministic: true }, (id) => (id === null ? null : canonicalId(String(id))));
-    this.#quarantine = db.prepare(insertInto('quarantine'));
-    this.#add = db.prepare(insertInto('dead_letters'));
+    this.#quarantine = db.prepare(insertAside('quarantine'));
+    this.#add = db.prepare(insertAside('dead_letters'));
     // Behind the cursor that is known as it is.
     this.#died = db.prepare(
       `INSERT INTO died_ahead SELECT @sink, @seq, @destination
@@ -110,12 +103,12 @@ export class SetAside {
     return { keys: page.map(({ key }) => key), events };
   }
 
-  has(table: Table, key: number): boolean {
+  has(table: AsideTable, key: number): boolean {
     return this.#db.prepare(`SELECT 1 FROM ${table} WHERE key = ?`).get(key) !== undefined;
   }
 
   /** Takes out what was put back. @returns the sinks it is for */
-  remove(table: Table, keys: readonly number[]): readonly string[] {
+  remove(table: AsideTable, keys: readonly number[]): readonly string[] {
     const among = 'key IN (SELECT value FROM json_each(?))';
     const values = JSON.stringify(keys);
     const sinks =
@@ -126,7 +119,7 @@ export class SetAside {
     return sinks as string[];
   }
 
-  drop(table: Table, selection: Selection): number {
+  drop(table: AsideTable, selection: Selection): number {
     const { where, values } = conditions(table, selection);
     const sink = table === 'dead_letters' ? 'sink' : `''`;
     return this.#db.transaction(() => {
@@ -136,7 +129,7 @@ export class SetAside {
   }
 
   /** A page whose bytes are bounded: bodies of 10 MiB, a hundred at a time, would not fit into memory. */
-  #select(table: Table, selection: SetAsideSelection, bodies: boolean): Found[] {
+  #select(table: AsideTable, selection: SetAsideSelection, bodies: boolean): Found[] {
     const { where, values } = conditions(table, selection);
     const about = ABOUT[table];
     const { newestOf, limit = newestOf?.limit ?? 100 } = selection;
@@ -170,11 +163,6 @@ export class SetAside {
 /** Of events and what is said of them, in one answer; the first is there whatever its size. */
 const PAGE_BYTES = 8 * 2 ** 20;
 
-function insertInto(table: Table): string {
-  const columns = `${ABOUT[table].join()}, ${EVENT_COLUMNS}`;
-  return `INSERT INTO ${table} (${columns}) VALUES (${columns.split(',').fill('?').join()})`;
-}
-
 function pageOf<About extends object>(
   found: readonly Found[],
   bodies: boolean,
@@ -191,7 +179,7 @@ function pageOf<About extends object>(
   };
 }
 
-function conditions(table: Table, selection: SetAsideSelection): { where: string; values: unknown[] } {
+function conditions(table: AsideTable, selection: SetAsideSelection): { where: string; values: unknown[] } {
   const [parts, values] = selection.newestOf === undefined ? [[], []] : meantBy(selection.newestOf);
   if (selection.keys !== undefined) {
     parts.push('key IN (SELECT value FROM json_each(?))');

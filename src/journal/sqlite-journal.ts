@@ -21,8 +21,9 @@ import { eraseFrom, forgetIn, perform } from './erasure.ts';
 import { GroupCommit, type Entry } from './group-commit.ts';
 import { unpackHeads } from './head-columns.ts';
 import { LateWrites } from './late-writes.ts';
+import type { Repair } from './mend.ts';
 import { clearOwner } from './owner.ts';
-import type { CarryingOver, JournalOptions } from './protocol.ts';
+import type { JournalOptions } from './protocol.ts';
 import { pack, unpack } from './rows.ts';
 import { encodeRecords, eventsOf } from './segments/records.ts';
 import type { Store } from './store.ts';
@@ -40,8 +41,8 @@ export interface SqliteJournalOptions extends JournalOptions {
   readonly isErased?: IsErased;
   /** Told of each record that is not what was written; it is in quarantine if it could be read. */
   readonly onDamage?: (record: Damage) => void;
-  /** Told now and then how far the events of an older journal are carried over to this format, when that takes long. */
-  readonly onCarryOver?: (progress: CarryingOver) => void;
+  /** Told of what the start found damaged or gone. */
+  readonly onRepair?: (repair: Repair) => void;
   /** Bytes of newest events kept in memory for sinks that keep up. */
   readonly tailBytes?: number;
   /** False for a command, which leaves clearing away what is past its time to the receiver. */
@@ -84,10 +85,11 @@ export class SqliteJournal implements Journal, ErasableStore {
     this.#commits = new GroupCommit(committing({ ...parts, clock, onCommit }), clock);
   }
 
-  /** @throws MillraceError journal_in_use, journal_missing, journal_unreadable, folder_unwritable */
+  /** @throws MillraceError journal_in_use, journal_missing, journal_damaged, journal_unreadable, folder_unwritable */
   static async open(options: SqliteJournalOptions): Promise<SqliteJournal> {
-    const writer = await WriterThread.start(options, (error) => journal.#fail(error), options.onCarryOver);
+    const writer = await WriterThread.start(options, (error) => journal.#fail(error));
     const journal = new SqliteJournal(writer, options);
+    for (const repair of writer.repairs) options.onRepair?.(repair);
     return journal;
   }
 

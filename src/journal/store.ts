@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type Database from 'better-sqlite3';
 import { MillraceError } from '../core/errors.ts';
 import type { DeadLetterBatch, JournalAccount, CountedStatus, Selection } from '../core/journal.ts';
@@ -7,7 +9,6 @@ import type { RouteRecord } from '../core/route-record.ts';
 import { AsideEntries } from './aside-entries.ts';
 import { Appending } from './appending.ts';
 import type { Appended, Batch } from './batch.ts';
-import { carryOver } from './carry-over.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { Cursors } from './cursors.ts';
 import { Damages, type Damage } from './damages.ts';
@@ -21,6 +22,7 @@ import type { HeadColumns } from './head-columns.ts';
 import { HeldReceipts } from './held-receipts.ts';
 import { Tally } from './hour-counts.ts';
 import { LedgerReader } from './ledger-reader.ts';
+import type { Repair } from './mend.ts';
 import { Progress } from './progress.ts';
 import type { JournalOptions } from './protocol.ts';
 import { RouteRecords } from './route-records.ts';
@@ -28,6 +30,7 @@ import { behind, headsAfter, idsAfter } from './segments/ledger.ts';
 import { pageAfter, rowOf, type DamagedRecord, type PageLimits } from './segments/pages.ts';
 import { encodeRecords, type Page } from './segments/records.ts';
 import { goingWithout } from './rows.ts';
+import { NOTE, NoteKeeper } from './second-note.ts';
 import { SetAside } from './set-aside.ts';
 import { generationFor, segmentBytesFor, Space } from './space.ts';
 import { Transactions } from './transactions.ts';
@@ -50,6 +53,9 @@ export class Store {
   readonly #progress: Progress;
   readonly #damages: Damages;
   readonly #erasedAlone: ErasedAlone;
+  readonly #note: NoteKeeper;
+  /** What the start found damaged or gone. */
+  readonly repairs: readonly Repair[];
   #isPrepared = false;
   readonly checkpoints: Checkpoints;
   readonly cursors: Cursors;
@@ -61,9 +67,8 @@ export class Store {
   readonly receipts: HeldReceipts;
   readonly space: Space;
 
-  /** @param onCarryOver told how many events of an older journal are carried over, of how many, when that takes long */
-  constructor(options: JournalOptions, onCarryOver?: (done: number, total: number) => void) {
-    const db = openDatabase(options.path, options.create);
+  constructor(options: JournalOptions) {
+    const { db, repairs } = openDatabase(options);
     const transactions = new Transactions(db);
     this.#db = db;
     this.#options = options;
@@ -71,7 +76,6 @@ export class Store {
     this.checkpoints = new Checkpoints(db);
     const { checkpoints } = this;
     const where = { path: options.path, segmentBytes: segmentBytesFor(options) };
-    carryOver(db, where, onCarryOver);
     this.#events = new Events(db, checkpoints, where);
     const { log } = this.#events;
     this.#seen = new SeenIds(db, options.dedupWindow, generationFor(options));
@@ -85,11 +89,13 @@ export class Store {
     this.ledger = new LedgerReader(db, { checkpoints, events: this.#events, dropped });
     this.routes = new RouteRecords(checkpoints);
     const { ledger, routes } = this;
-    this.cursors = new Cursors(db, transactions, { ledger, routes, events: this.#events });
+    this.#note = new NoteKeeper(db, options.path, transactions, checkpoints);
+    const note = this.#note;
+    this.cursors = new Cursors(db, transactions, { ledger, routes, events: this.#events, note });
     this.setAside = new SetAside(db, dropped);
-    this.#damages = new Damages(db, transactions, this.setAside);
     this.asideEntries = new AsideEntries(db);
     const { cursors, setAside, asideEntries } = this;
+    this.#damages = new Damages(db, { transactions, setAside, cursors });
     this.#erasedAlone = new ErasedAlone(db, cursors, log);
     const alone = this.#erasedAlone;
     this.eraser = new Eraser({
@@ -99,16 +105,22 @@ export class Store {
       checkpoints,
       log,
       asideEntries,
-      dropped,
       seen: this.#seen,
     });
     this.receipts = new HeldReceipts({ checkpoints, transactions, cursors, events: this.#events });
     const { fresh } = this.receipts;
     const parts = { transactions, events: this.#events, seen: this.#seen, cursors, setAside, fresh };
     this.#appending = new Appending(parts);
-    this.#progress = new Progress({ ...parts, asideEntries, space: this.space });
+    this.#progress = new Progress({ ...parts, asideEntries, space: this.space, note });
+    const { gone, consumed, kept, hasRolled } = this.#events;
+    this.repairs = [
+      ...repairs,
+      ...this.#damages.noteGone(gone, Date.now()),
+      ...this.#damages.noteLostAside(kept, Date.now()),
+    ];
     // What a crash has left undone.
-    if (this.#events.consumed.length > 0) this.#progress.save();
+    if (consumed.length > 0 || hasRolled || gone.length > 0) this.#progress.save();
+    if (this.repairs.length > 0 || !existsSync(join(options.path, NOTE))) note.write();
     if (options.create) this.prepare();
   }
 
@@ -134,7 +146,10 @@ export class Store {
     if (this.#transactions.isPausing(now))
       throw new MillraceError('journal_full', `no space left for ${this.#options.path}`);
     this.#progress.makeRoom(now);
-    return this.#transactions.noticingFull(now, () => this.#appending.append(batch, now));
+    const answers = this.#transactions.noticingFull(now, () => this.#appending.append(batch, now));
+    // A segment that the database does not know yet could go without a word.
+    if (this.#events.hasRolled) this.#progress.save();
+    return answers;
   }
 
   /** The same for another thread, which gets its buffer back. */
@@ -166,7 +181,12 @@ export class Store {
 
   /** What is appended from now on was accepted under these routes. */
   acceptUnder(routes: readonly Route[]): RouteRecord {
-    return this.#transactions.run(() => this.routes.accept(routes, this.lastSeq, this.#events.firstSeq));
+    const before = JSON.stringify(this.routes.read());
+    const record = this.#transactions.run(() =>
+      this.routes.accept(routes, this.lastSeq, this.#events.firstSeq),
+    );
+    if (JSON.stringify(record) !== before) this.#note.write();
+    return record;
   }
 
   /** Makes dead letters of what waits for a sink, up to a seq, and moves its cursor there. */
@@ -222,6 +242,7 @@ export class Store {
       this.#progress.save();
       return isSealing || isExpiring;
     });
+    this.#note.refresh(now);
     return this.#progress.retain(now, this.#options.retention) || isMore;
   }
 
@@ -239,7 +260,7 @@ export class Store {
       maxBytes,
       quarantined: count('quarantine'),
       deadLetters: count('dead_letters'),
-      damaged: count('damaged'),
+      damaged: this.#damages.count(),
       cursors: this.cursors.known().map(([sink, seq]) => behind(log, sink, seq, now)),
     };
   }
@@ -264,12 +285,14 @@ export class Store {
       routes: this.routes.read(),
       ...this.ledger.account(since, until),
       erasedAlone: this.#erasedAlone.read(since, until, firstSeq),
+      damaged: this.#damages.since(since),
       ...(log === null || offset === null ? {} : { receipts: { ...log, offset: Number(offset) } }),
     };
   }
 
   close(): void {
     this.#progress.save();
+    this.#note.refresh(Infinity);
     this.#db.pragma('wal_checkpoint(TRUNCATE)');
     this.#db.close();
     this.#events.log.close();

@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3';
 import { MillraceError } from '../core/errors.ts';
-import { sqliteCode } from './database.ts';
+import { sqliteCode } from './sqlite-errors.ts';
 
 /** Milliseconds without another try after the disk was full. */
 const FULL_PAUSE = 500;

@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { transferable, type Call } from '../lib/remote.ts';
 import { answer } from './perform.ts';
-import type { CarryingOver, JournalOptions, Opened } from './protocol.ts';
+import type { JournalOptions, Opened } from './protocol.ts';
 import { Store } from './store.ts';
 
 /**
@@ -13,10 +13,8 @@ const port = parentPort;
 if (port === null) throw new Error('the journal writer runs as a worker thread only');
 
 try {
-  const store = new Store(workerData as JournalOptions, (done, total) =>
-    port.postMessage({ done, total } satisfies CarryingOver),
-  );
-  port.postMessage({ opened: true, lastSeq: store.lastSeq } satisfies Opened);
+  const store = new Store(workerData as JournalOptions);
+  port.postMessage({ opened: true, lastSeq: store.lastSeq, repairs: store.repairs } satisfies Opened);
   port.on('message', (call: Call) => {
     const reply = answer(store, call);
     port.postMessage(reply, reply.ok ? transferable([reply.value]) : []);

@@ -1,7 +1,8 @@
 import { Worker } from 'node:worker_threads';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { transferable, type Call } from '../lib/remote.ts';
-import type { CarryingOver, JournalOptions, Opened, Reply } from './protocol.ts';
+import type { Repair } from './mend.ts';
+import type { JournalOptions, Opened, Reply } from './protocol.ts';
 
 /**
  * Hardly anything that a commit leaves behind outlives it. Left to itself V8 lets such objects, and the buffers that came
@@ -15,7 +16,7 @@ interface Waiting {
 }
 
 /** What carries out calls of the journal's store, in the order they are made. */
-export type Writer = Pick<WriterThread, 'lastSeq' | 'call' | 'close'>;
+export type Writer = Pick<WriterThread, 'lastSeq' | 'repairs' | 'call' | 'close'>;
 
 /**
  * The thread that owns the database, seen from the main thread: calls are answered in the order they are made.
@@ -29,10 +30,17 @@ export class WriterThread {
   readonly #calls: Waiting[] = [];
   #mode: 'running' | 'failed' | 'closed' = 'running';
   readonly lastSeq: number;
+  /** What the start found damaged or gone. */
+  readonly repairs: readonly Repair[];
 
-  private constructor(worker: Worker, lastSeq: number, onFailure: (error: MillraceError) => void) {
+  private constructor(
+    worker: Worker,
+    { lastSeq, repairs }: Extract<Opened, { opened: true }>,
+    onFailure: (error: MillraceError) => void,
+  ) {
     this.#worker = worker;
     this.lastSeq = lastSeq;
+    this.repairs = repairs;
     this.#onFailure = onFailure;
     worker.on('message', (reply: Reply) => this.#settle(reply));
     worker.on('error', (error) => this.#fail(messageOf(error)));
@@ -44,24 +52,19 @@ export class WriterThread {
 
   /** @throws MillraceError journal_in_use, journal_missing, journal_unreadable, folder_unwritable */
   static async start(
-    { path, retention, maxBytes, dedupWindow, create }: JournalOptions,
+    { path, retention, maxBytes, dedupWindow, create, recovery }: JournalOptions,
     onFailure: (error: MillraceError) => void,
-    onCarryOver?: (progress: CarryingOver) => void,
   ): Promise<WriterThread> {
     const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js';
     const worker = new Worker(new URL(file, import.meta.url), {
-      workerData: { path, retention, maxBytes, dedupWindow, create } satisfies JournalOptions,
+      workerData: { path, retention, maxBytes, dedupWindow, create, recovery } satisfies JournalOptions,
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
     });
     const opened = await new Promise<Opened>((resolve, reject) => {
-      worker.on('message', (message: CarryingOver | Opened) => {
-        if ('opened' in message) resolve(message);
-        else onCarryOver?.(message);
-      });
+      worker.once('message', resolve);
       worker.once('error', reject);
     });
-    worker.removeAllListeners('message');
-    if (opened.opened) return new WriterThread(worker, opened.lastSeq, onFailure);
+    if (opened.opened) return new WriterThread(worker, opened, onFailure);
     throw new MillraceError(opened.code, opened.detail);
   }
 

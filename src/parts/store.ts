@@ -32,9 +32,8 @@ export async function openStore(system: System): Promise<Stop> {
         onFailure,
         isErased: users.isErased,
         onCommit: (events, ms) => meter.committed(events, ms),
-        onCarryOver: (progress) =>
-          log.info({ path, ...progress }, 'carrying the journal over to a new format'),
         onDamage: (record) => log.error({ path, ...record }, 'a journal record is damaged'),
+        onRepair: (repair) => log.error({ path, ...repair }, 'the journal was damaged'),
       })
     : null;
   // Whoever had the journal until now may have erased users since this process read the list of them.

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest';
 import { AsideEntries } from '../../src/journal/aside-entries.ts';
 import { Checkpoints } from '../../src/journal/checkpoints.ts';
 import { openDatabase } from '../../src/journal/database.ts';
+import { insertAside } from '../../src/journal/schema.ts';
 import { SeenIds } from '../../src/journal/dedup.ts';
-import { DroppedLetters } from '../../src/journal/dropped-letters.ts';
 import { ErasedAlone } from '../../src/journal/erased-alone.ts';
 import { Eraser, type EraseStep } from '../../src/journal/erase.ts';
 import { Events } from '../../src/journal/events.ts';
@@ -21,16 +21,25 @@ const NOTHING_LARGE = 0;
 /** A database too large to be rebuilt while deliveries wait. */
 test('where rebuilding would take too long, free pages are written over', async () => {
   const folder = join(await temporaryFolder(), 'journal');
-  const db = openDatabase(folder, true);
-  const insert = db.prepare(
-    `INSERT INTO dead_letters (sink, code, reason, attempts, died_at, seq, id, source, type, team, user, client_user,
-       received_at, headers, handling, body)
-     VALUES ('hubs', 'made_up', '', 1, 0, 1, ?, 'webhooks', ?, ?, ?, ?, ?, '{}', NULL, ?)`,
-  );
+  const db = openDatabase({ path: folder, create: true }).db;
+  const insert = db.prepare(insertAside('dead_letters'));
   const put = (user: number, n: number, body?: Buffer): void => {
     const event = eventOf(user, n);
-    const values = [event.id, event.type, event.team, event.user, event.clientUser, event.receivedAt];
-    insert.run(...values, body ?? event.body);
+    const { id, type, team, clientUser, receivedAt } = event;
+    const about = ['hubs', null, 'made_up', '', 1, 0, 1];
+    insert.run(
+      ...about,
+      id,
+      'webhooks',
+      type,
+      team,
+      event.user,
+      clientUser,
+      receivedAt,
+      '{}',
+      null,
+      body ?? event.body,
+    );
   };
   const long = Buffer.from(secretOf(1).repeat(5000));
   db.transaction(() => {
@@ -46,7 +55,6 @@ test('where rebuilding would take too long, free pages are written over', async 
   const checkpoints = new Checkpoints(db);
   const { log } = new Events(db, checkpoints, { path: folder, segmentBytes: 1e6 });
   const transactions = new Transactions(db);
-  const dropped = new DroppedLetters(db, checkpoints);
   const alone = new ErasedAlone(db, { known: () => [] }, log);
   const eraser = new Eraser(
     {
@@ -55,7 +63,6 @@ test('where rebuilding would take too long, free pages are written over', async 
       checkpoints,
       log,
       asideEntries: new AsideEntries(db),
-      dropped,
       seen: new SeenIds(db, 1e9, 1024),
       alone,
     },

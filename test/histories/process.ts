@@ -186,11 +186,13 @@ function optionsOf(world: World): SqliteJournalOptions {
 export class InlineWriter implements Writer {
   readonly #store: Store;
   readonly lastSeq: number;
+  readonly repairs: Writer['repairs'];
   dead = false;
 
   constructor(store: Store) {
     this.#store = store;
     this.lastSeq = store.lastSeq;
+    this.repairs = store.repairs;
   }
 
   readonly call: Writer['call'] = async (call) => {

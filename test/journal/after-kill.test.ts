@@ -245,7 +245,7 @@ test('a segment that has lost its end is named, and what comes after it is kept'
 });
 
 test('what can be made again is not synced, and what comes after it is', async () => {
-  const db = openDatabase(await temporaryFolder(), true);
+  const db = openDatabase({ path: await temporaryFolder(), create: true }).db;
   const transactions = new Transactions(db);
   const level = (): unknown => db.pragma('synchronous', { simple: true });
   expect(transactions.unsynced(() => [transactions.run(level), transactions.run(level)])).toEqual([1, 1]);

@@ -10,7 +10,7 @@ test('a look that found plenty of room holds for a moment, and until somebody fi
   const path = await temporaryFolder();
   const { bavail, bsize } = statfsSync(path);
   context.skip(bavail * bsize < 2 * GIB, 'needs a disk with 2 GiB');
-  const db = openDatabase(path, true);
+  const db = openDatabase({ path, create: true }).db;
   onTestFinished(() => void db.close());
   const options = { path, maxBytes: 4 * GIB, retention: 1, dedupWindow: 1, create: true };
   let [held, now] = [0, 1000];

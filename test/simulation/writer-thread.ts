@@ -5,13 +5,14 @@ import { Store } from '../../src/journal/store.ts';
 import type { Call } from '../../src/lib/remote.ts';
 import { here } from './world.ts';
 
-export type Writer = Pick<WriterThread, 'lastSeq' | 'call' | 'close'>;
+export type Writer = Pick<WriterThread, 'lastSeq' | 'repairs' | 'call' | 'close'>;
 
 /** The writer thread without a thread: it answers each call in a later turn, in their order. */
 export class WriterThread {
   readonly #store: Store;
   readonly #onFailure: (error: MillraceError) => void;
   readonly lastSeq: number;
+  readonly repairs: Store['repairs'];
   #mode: 'running' | 'failed' | 'closed' = 'running';
   #last: Promise<unknown> = Promise.resolve();
 
@@ -19,6 +20,7 @@ export class WriterThread {
     this.#store = store;
     this.#onFailure = onFailure;
     this.lastSeq = store.lastSeq;
+    this.repairs = store.repairs;
   }
 
   static start(options: JournalOptions, onFailure: (error: MillraceError) => void): Promise<WriterThread> {

@@ -101,10 +101,12 @@ const STORE: Part<System> = {
 class InlineWriter implements Writer {
   readonly #store: Store;
   readonly lastSeq: number;
+  readonly repairs: Writer['repairs'];
 
   constructor(store: Store) {
     this.#store = store;
     this.lastSeq = store.lastSeq;
+    this.repairs = store.repairs;
   }
 
   readonly call: Writer['call'] = async (call) => {

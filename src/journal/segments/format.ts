@@ -83,12 +83,12 @@ export function encodeSegmentHeader(header: SegmentHeader): Buffer {
   return bytes;
 }
 
-/** Null when it is not what was written. @throws when a newer program has written it */
+/** Null when it is not what was written. */
 export function decodeSegmentHeader(bytes: Buffer): SegmentHeader | null {
   if (bytes.length < SEGMENT_HEADER || !bytes.subarray(0, MAGIC.length).equals(MAGIC)) return null;
+  // A newer format is told by the database: here it is a damaged number.
+  if (bytes.readUInt32LE(8) !== VERSION) return null;
   if (bytes.readUInt32LE(12) !== crc32(bytes.subarray(16, SEGMENT_HEADER))) return null;
-  const version = bytes.readUInt32LE(8);
-  if (version > VERSION) throw new Error(`a segment was written by a newer millrace (format ${version})`);
   const [firstSeq, firstFrame, upto, youngestBefore] = [0, 1, 2, 3].map((index) =>
     bytes.readDoubleLE(24 + 8 * index),
   ) as [number, number, number, number];

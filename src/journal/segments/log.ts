@@ -29,6 +29,8 @@ export class SegmentLog {
   /** When the first frame of the newest segment was written, milliseconds since the epoch. */
   #begunAt: number | null = null;
   readonly salt: number;
+  /** Whether the newest segment was found shorter than it was known to be. */
+  readonly isShort: boolean;
 
   /** @param onFrame told of each frame after the position, in order */
   constructor(
@@ -45,13 +47,16 @@ export class SegmentLog {
       .filter((name) => name >= (position?.oldest ?? ''))
       .map((name) => Segment.open(folder, name, salt));
     const end = recover(this.#segments, position, onFrame);
+    // Without its header and without an event it is as good as gone, and its name is needed.
+    if ((this.#segments.at(-1)?.isDamaged ?? false) && this.#newest.header.firstSeq > end.lastSeq)
+      this.#segments.pop()?.remove();
     this.#end = { ...end, lastSeq: Math.max(end.lastSeq, least) };
     const newest = this.#segments.at(-1);
     // Frames that were found and are not synced yet count from now on.
     newest?.cut(newest.size);
-    const isShort = position !== null && newest?.name === position.segment && newest.size < position.at;
+    this.isShort = position !== null && newest?.name === position.segment && newest.size < position.at;
     const isLost = newest === undefined || newest.name < (position?.segment ?? '');
-    if (isLost || isShort || this.#end.lastSeq > end.lastSeq) this.roll();
+    if (isLost || this.isShort || newest.isDamaged || this.#end.lastSeq > end.lastSeq) this.roll();
     else {
       syncFolderNow(folder);
       const first = newest.walk(0).sound();

@@ -22,8 +22,8 @@ export type End = Pick<Position, 'frame' | 'lastSeq' | 'upto' | 'youngest'>;
 
 /**
  * Finds the frames that were written after a position, in order, and cuts off what the last write has left of a frame that
- * was not whole: it was never acknowledged. What is followed by a sound frame, or lies in front of the position, was
- * acknowledged: it is damage, and stays for who reads it.
+ * was not whole: it was never acknowledged. What is followed by a sound frame, lies in front of the position, or has all of its
+ * bytes, was acknowledged: it is damage, and stays for who reads it.
  *
  * @param segments in order
  * @returns where the events end
@@ -60,13 +60,58 @@ export function recover(
       }
       if (at >= segment.size) break;
       const later = segment.nextFrame(at + 1, end.frame);
-      if (later === null && segment === segments.at(-1)) segment.cut(at);
+      if (later === null && segment === segments.at(-1)) {
+        const damaged = damagedEnd(segment, at, end, frame);
+        if (damaged !== null) {
+          if (frame?.kind === 'frame') onFrame(frame);
+          end = damaged;
+        }
+        segment.cut(damaged === null ? at : damaged.at);
+      }
       // What it says beside its events was acknowledged as they were.
       else if (frame?.kind === 'frame' && frame.number > end.frame) take(frame, rest);
       at = later?.at ?? null;
     }
   }
   return end;
+}
+
+/** Bytes that a disk writes at once. */
+const SECTOR = 512;
+
+/**
+ * The last frame, where what stands there was written as a whole and changed later. A write that a power cut broke off leaves a
+ * file that is too short, or sectors of zeros.
+ * @returns where the events end with it; null for a write that was broken off
+ */
+function damagedEnd(
+  segment: Segment,
+  at: number,
+  end: End,
+  head: ReturnType<Walker['sound']>,
+): (End & { readonly at: number }) | null {
+  const frame = head?.kind === 'frame' && head.number > end.frame ? head : null;
+  const size = frame === null ? segment.size - at : frame.headSize + frame.size;
+  if (at + size > segment.size || hasEmptySector(segment.read(at, size), at)) return null;
+  let found = { ...end, frame: frame?.number ?? end.frame + 1, at };
+  const walker = segment.walkFrom(at, end.upto);
+  for (let item = walker.next(); item !== null; item = walker.next()) {
+    if (item.kind !== 'record' || item.seq <= found.lastSeq) continue;
+    const youngest = Math.max(found.youngest, item.receivedAt);
+    found = { ...found, lastSeq: item.seq, upto: item.upto + item.bodyBytes, youngest, at: walker.at };
+  }
+  if (frame === null) return found.lastSeq > end.lastSeq ? found : null;
+  return { ...found, lastSeq: Math.max(found.lastSeq, frame.firstSeq + frame.count - 1), at: at + size };
+}
+
+/** @param at of the bytes in their file */
+function hasEmptySector(bytes: Buffer, at: number): boolean {
+  for (let from = 0; from < bytes.length;) {
+    const end = Math.min(from + SECTOR - ((at + from) % SECTOR), bytes.length);
+    if (bytes.subarray(from, end).every((byte) => byte === 0)) return true;
+    from = end;
+  }
+  return false;
 }
 
 interface Rest {

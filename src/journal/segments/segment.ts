@@ -36,12 +36,22 @@ export class Segment {
   readonly name: string;
   readonly path: string;
   readonly header: SegmentHeader;
+  /** Its header was not what was written. */
+  readonly isDamaged: boolean;
   #fd: number | null;
   /** In order, never nearer to each other than `SPARSE`; filled in by whoever walks through. */
   readonly #points: Point[];
   #size: number;
 
-  private constructor(folder: string, name: string, fd: number, header: SegmentHeader, size: number) {
+  private constructor(
+    folder: string,
+    name: string,
+    fd: number,
+    header: SegmentHeader,
+    size: number,
+    isDamaged = false,
+  ) {
+    this.isDamaged = isDamaged;
     this.name = name;
     this.path = join(folder, name);
     this.header = header;
@@ -70,7 +80,7 @@ export class Segment {
   }
 
   /**
-   * What of a header that is damaged can be known otherwise is: by its name, and the time of the file.
+   * A header that is damaged is taken from the name and the time of the file, and `isDamaged` says so.
    * @param salt of the journal
    * @throws MillraceError journal_unreadable when it is another journal's
    */
@@ -79,7 +89,8 @@ export class Segment {
     const fd = openSync(path, constants.O_RDWR | NO_FOLLOW);
     const { size, mode, mtimeMs } = fstatSync(fd);
     if ((mode & 0o077) !== 0) fchmodSync(fd, OWNER_ONLY);
-    const header = headerIn(fd) ?? {
+    const found = headerIn(fd);
+    const header = found ?? {
       ...(partsOf(name) as { firstSeq: number; firstFrame: number }),
       salt,
       upto: 0,
@@ -89,7 +100,7 @@ export class Segment {
       closeSync(fd);
       throw new MillraceError('journal_unreadable', `${path} belongs to another journal`);
     }
-    return new Segment(folder, name, fd, header, Math.max(size, SEGMENT_HEADER));
+    return new Segment(folder, name, fd, header, Math.max(size, SEGMENT_HEADER), found === null);
   }
 
   get size(): number {
@@ -219,6 +230,10 @@ function nameOf({ firstSeq, firstFrame }: Pick<SegmentHeader, 'firstSeq' | 'firs
 function partsOf(name: string): { readonly firstSeq: number; readonly firstFrame: number } | null {
   const found = NAME.exec(name);
   return found === null ? null : { firstSeq: Number(found[1]), firstFrame: Number(found[2]) };
+}
+
+export function firstSeqOf(name: string): number {
+  return partsOf(name)?.firstSeq ?? 0;
 }
 
 /** Of the first of these segments that says it; null when none does. */

@@ -1,0 +1,122 @@
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import type Database from 'better-sqlite3';
+import { errorCode, OWNER_ONLY, readIfThere, syncFolderNow } from '../lib/durable.ts';
+import type { Checkpoints } from './checkpoints.ts';
+import { lastKey, type AsideTable } from './schema.ts';
+import type { Transactions } from './transactions.ts';
+
+export const NOTE = 'journal.note';
+export const NOTE_NUMBER = 'note';
+
+/**
+ * What the journal's database must not lose without a word, as it was a few seconds ago at most: with it a start repairs a
+ * database that is damaged, emptied or gone. Cursors that are a little behind send some events twice, and lose none.
+ */
+export interface SecondNote {
+  /** Counts the notes; the database has the number of the last one, under `NOTE_NUMBER`. */
+  readonly number: number;
+  /** Milliseconds since the epoch. */
+  readonly writtenAt: number;
+  readonly cursors: readonly (readonly [sink: string, seq: number])[];
+  readonly checkpoints: readonly (readonly [key: string, value: string])[];
+  /** Highest key given so far, by table. */
+  readonly keys: Readonly<Record<AsideTable, number>>;
+  /** Rows, by table. */
+  readonly rows: Readonly<Record<AsideTable, number>>;
+}
+
+/** Null when there is none. @returns 'damaged' when it is not what was written */
+export function readSecondNote(folder: string): SecondNote | 'damaged' | null {
+  const text = readIfThere(join(folder, NOTE));
+  if (text === null) return null;
+  const json = text.slice(CRC_DIGITS + 1, -1);
+  return text === encode(json) ? (JSON.parse(json) as SecondNote) : 'damaged';
+}
+
+/**
+ * Replaces the note; it is durable when this returns.
+ * @returns false when the disk has no room for it: the one before stays
+ */
+function writeSecondNote(folder: string, note: SecondNote): boolean {
+  const file = join(folder, NOTE);
+  try {
+    writeFileSync(`${file}.new`, encode(JSON.stringify(note)), { mode: OWNER_ONLY });
+    const fd = openSync(`${file}.new`, 'r');
+    try {
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+    renameSync(`${file}.new`, file);
+    syncFolderNow(folder);
+    return true;
+  } catch (error) {
+    if (!['ENOSPC', 'EDQUOT'].includes(errorCode(error))) throw error;
+    rmSync(`${file}.new`, { force: true });
+    return false;
+  }
+}
+
+/** Milliseconds between two notes of what changes all the time. */
+const REFRESH = 5000;
+/** Checkpoints of what is made again from the events. */
+const DERIVED = 'schema*';
+
+/** Keeps the second note: at once where sinks come, go or get another name, and before a segment goes; otherwise now and then. */
+export class NoteKeeper {
+  readonly #db: Database.Database;
+  readonly #folder: string;
+  readonly #transactions: Transactions;
+  readonly #checkpoints: Checkpoints;
+  #changes = -1;
+  #writtenAt = Number.NEGATIVE_INFINITY;
+
+  constructor(db: Database.Database, folder: string, transactions: Transactions, checkpoints: Checkpoints) {
+    this.#db = db;
+    this.#folder = folder;
+    this.#transactions = transactions;
+    this.#checkpoints = checkpoints;
+  }
+
+  /** The note is as the database is, but where the disk is full. */
+  write(): void {
+    const number = Number(this.#checkpoints.load(NOTE_NUMBER) ?? 0) + 1;
+    // First: a note that is newer than the database would say that the database is older.
+    this.#transactions.run(() => this.#checkpoints.save(NOTE_NUMBER, String(number)));
+    const pairs = (sql: string): [string, never][] => this.#db.prepare(sql).raw().all() as [string, never][];
+    const count = (table: AsideTable): number =>
+      Number(this.#db.prepare(`SELECT count(*) FROM ${table}`).pluck().get());
+    const byTable = (get: (table: AsideTable) => number): Record<AsideTable, number> => {
+      return { quarantine: get('quarantine'), dead_letters: get('dead_letters') };
+    };
+    const isWritten = writeSecondNote(this.#folder, {
+      number,
+      writtenAt: Date.now(),
+      cursors: pairs('SELECT sink, seq FROM cursors'),
+      checkpoints: pairs(`SELECT key, value FROM checkpoints WHERE key NOT GLOB '${DERIVED}'`),
+      keys: byTable((table) => lastKey(this.#db, table)),
+      rows: byTable(count),
+    });
+    if (isWritten) this.#changes = this.#total();
+  }
+
+  /** @param now milliseconds since the epoch */
+  refresh(now: number): void {
+    if (this.#total() === this.#changes || (now >= this.#writtenAt && now < this.#writtenAt + REFRESH))
+      return;
+    this.#writtenAt = now;
+    this.write();
+  }
+
+  #total(): number {
+    return Number(this.#db.prepare('SELECT total_changes()').pluck().get());
+  }
+}
+
+const CRC_DIGITS = 8;
+
+function encode(json: string): string {
+  return `${crc32(json).toString(16).padStart(CRC_DIGITS, '0')} ${json}\n`;
+}

@@ -1,0 +1,128 @@
+import { cpSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { MillraceError } from '../../src/core/errors.ts';
+import type { JournalEvent } from '../../src/core/event.ts';
+import type { JournalAccount } from '../../src/core/journal.ts';
+import { eventsOf } from '../../src/journal/segments/records.ts';
+import { Store } from '../../src/journal/store.ts';
+import { makeEvent } from '../support/events.ts';
+import { ALL, batchOf, BOUNDS, named, NOW } from './support.ts';
+
+const ROUTES = [
+  {
+    match: ['*'],
+    to: [
+      { sink: 'a', destination: null },
+      { sink: 'b', destination: null },
+    ],
+  },
+];
+const INVALID = JSON.stringify([{ code: 'team_missing', detail: 'made-up' }]);
+
+/** What a journal was told: the test's own list. Both sinks get all; `a` has confirmed the first four, and refused the second. */
+export const TOLD = {
+  accepted: Array.from({ length: 12 }, (_, n) => `e${n + 1}`),
+  confirmed: { a: 4, b: 0 },
+  quarantined: ['q1', 'q2'],
+  dead: ['e2'],
+} as const;
+
+/** Makes a small journal of two segments. @returns its files as they lie there while it is open, and once it is closed */
+export function makeJournal(folder: string): { readonly killed: Files; readonly closed: Files } {
+  const store = new Store({ path: folder, ...BOUNDS });
+  store.acceptUnder(ROUTES);
+  store.cursors.open('a');
+  store.cursors.open('b');
+  const accept = (...ids: readonly string[]): void => void store.append(batchOf(named(...ids)), NOW);
+  const { accepted, quarantined } = TOLD;
+  accept(...accepted.slice(0, 3));
+  store.append(batchOf(named(quarantined[0]), INVALID), NOW);
+  accept(...accepted.slice(3, 5));
+  // A segment may become that old before another is begun.
+  store.maintain(NOW + 100);
+  store.addDeadLetters({
+    sink: 'a',
+    upTo: 2,
+    letters: [{ seq: 2, destination: null, code: 'made_up', reason: '', diedAt: NOW }],
+  });
+  store.cursors.move([['a', TOLD.confirmed.a]]);
+  store.checkpoints.save('source/partition-0', '17');
+  accept(...accepted.slice(5, 8));
+  store.saveProgress();
+  accept(...accepted.slice(8));
+  store.append(batchOf(named(quarantined[1]), INVALID), NOW);
+  const killed = filesIn(folder);
+  store.close();
+  return { killed, closed: filesIn(folder) };
+}
+
+export type Files = ReadonlyMap<string, Buffer>;
+
+export function filesIn(folder: string): Files {
+  return new Map(
+    readdirSync(folder)
+      .toSorted()
+      .map((name) => [name, readFileSync(join(folder, name))]),
+  );
+}
+
+export interface Found {
+  /** Code of a refusal; null when it opened. */
+  readonly refused: string | null;
+  /** What is not as it was told, in words, and not named either; empty for none. */
+  readonly silent: readonly string[];
+  readonly account: JournalAccount | null;
+}
+
+/** Opens a journal, and holds what it has against what it was told. */
+export function judge(folder: string): Found {
+  let store: Store;
+  try {
+    store = new Store({ path: folder, ...BOUNDS });
+  } catch (error) {
+    if (error instanceof MillraceError) return { refused: error.code, silent: [], account: null };
+    throw error;
+  }
+  try {
+    const silent: string[] = [];
+    const losses: string[] = [];
+    for (const [sink, confirmed] of Object.entries(TOLD.confirmed)) {
+      const isKnown = store.cursors.known().some(([name]) => name === sink);
+      if (!isKnown) silent.push(`sink ${sink} is new`);
+      const got = new Map<string, JournalEvent>();
+      for (let at = store.cursors.open(sink); ;) {
+        const page = eventsOf(store.read(at, ALL, NOW));
+        for (const event of page) got.set(event.id, event);
+        const last = page.at(-1);
+        if (last === undefined) break;
+        at = last.seq;
+      }
+      for (const id of TOLD.accepted.slice(confirmed)) {
+        const body = got.get(id)?.handling.only === undefined ? got.get(id)?.body : undefined;
+        if (body?.equals(makeEvent({ id }).body) !== true) losses.push(`${sink} lacks ${id}`);
+      }
+    }
+    const routes = JSON.stringify(store.routes.read().eras.map(({ tables }) => tables));
+    if (routes !== JSON.stringify([[ROUTES]])) silent.push(`routes are ${routes}`);
+    const quarantined = store.setAside.listQuarantine({}, true);
+    for (const id of TOLD.quarantined)
+      if (!quarantined.rows.some((row) => row[0] === id)) losses.push(`quarantine lacks ${id}`);
+    const letters = store.setAside.list({}, true);
+    // Sent again after all, where its sink was put back.
+    const again = store.cursors.known().find(([sink]) => sink === 'a')?.[1] ?? 0;
+    for (const id of TOLD.dead)
+      if (again >= 2 && !letters.rows.some((row) => row[0] === id)) losses.push(`dead letters lack ${id}`);
+    const account = store.account(0, Infinity);
+    const isNamed = (account.damaged ?? []).some(({ n }) => n > 0) && store.status(NOW).damaged > 0;
+    return { refused: null, silent: [...silent, ...(isNamed ? [] : losses)], account };
+  } finally {
+    store.close();
+  }
+}
+
+/** Writes files into a folder that has no others. */
+export function put(folder: string, files: Files): void {
+  for (const [name, bytes] of files) writeFileSync(join(folder, name), bytes);
+}
+
+export const copy = cpSync;
