@@ -20,6 +20,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     quarantine: async () => (await import('./set-aside/boxes.ts')).quarantineCommand,
     'dead-letters': async () => (await import('./set-aside/boxes.ts')).deadLettersCommand,
     sink: async () => (await import('./sink.ts')).sinkCommand,
+    journal: async () => (await import('./journal.ts')).journalCommand,
     keys: async () => (await import('./keys.ts')).keysCommand,
     webhooks: async () => (await import('./webhooks/command.ts')).webhooksCommand,
   },

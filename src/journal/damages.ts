@@ -55,8 +55,9 @@ export class Damages {
     const lost = segments.filter(({ count }) => count > 0);
     if (lost.length === 0) return [];
     return this.#parts.transactions.run(() =>
-      lost.map(({ name, firstSeq, count }) => {
-        const detail = `segment ${name} is gone, with the events ${firstSeq} to ${firstSeq + count - 1}`;
+      lost.map(({ name, firstSeq, count, isNewest }) => {
+        const last = isNewest ? 'at least ' : '';
+        const detail = `segment ${name} is gone, with ${last}the events ${firstSeq} to ${firstSeq + count - 1}`;
         this.#insert.run('segment', firstSeq, count, detail, now, this.#waiting(firstSeq, count));
         this.#gone.push([firstSeq, firstSeq + count - 1]);
         return { what: 'segment' as const, n: count, detail };

@@ -167,6 +167,8 @@ export interface GoneSegment {
   readonly name: string;
   readonly firstSeq: number;
   readonly count: number;
+  /** It was being written to: what came last was not noted elsewhere. */
+  readonly isNewest: boolean;
 }
 
 function goneOf(known: readonly string[], log: SegmentLog): GoneSegment[] {
@@ -178,10 +180,7 @@ function goneOf(known: readonly string[], log: SegmentLog): GoneSegment[] {
     .map((name) => {
       const next = all[all.indexOf(name) + 1];
       const firstSeq = firstSeqOf(name);
-      return {
-        name,
-        firstSeq,
-        count: Math.max(0, (next === undefined ? log.lastSeq + 1 : firstSeqOf(next)) - firstSeq),
-      };
+      const end = next === undefined ? log.lastSeq + 1 : firstSeqOf(next);
+      return { name, firstSeq, count: Math.max(0, end - firstSeq), isNewest: name === known.at(-1) };
     });
 }

@@ -6,7 +6,7 @@ import { SAVED_UP_TO } from './dedup.ts';
 import { SEGMENTS, type KnownSegments } from './events.ts';
 import { hashedColumns, insertAside, lastKey, ROW_COLUMNS, setLastKey, type AsideTable } from './schema.ts';
 import { NOTE, NOTE_NUMBER, readSecondNote, type SecondNote } from './second-note.ts';
-import { segmentsIn } from './segments/segment.ts';
+import { saltOf, Segment, segmentsIn } from './segments/segment.ts';
 import { sumUp, wrongSums, type Summed, type WrongSum } from './sums.ts';
 
 /** What of a journal was not what it should be: `n` of it are lost, 0 where all of it was mended. */
@@ -113,15 +113,40 @@ function withSegmentsOf(position: string, noted: string): string {
 
 function recoverState(db: Database.Database, folder: string, recovery: Recovery | undefined): string {
   if (recovery === undefined) {
-    const names = segmentsIn(folder);
-    const detail = `${folder}: the database does not say how far the sinks are, and ${NOTE} is missing or damaged; ${names.length} segments of events are there`;
-    throw new MillraceError('journal_damaged', detail);
+    throw new MillraceError(
+      'journal_damaged',
+      `${folder}: the database does not say how far the sinks are, and ${NOTE} is missing or damaged; ${heldIn(folder)}. ` +
+        'Restore one of the two, or say from where each sink continues: millrace journal recover --from-first SINK, or --from TIME',
+    );
   }
   for (const table of ['cursors', 'checkpoints', 'hour_counts', ...AHEAD]) db.exec(`DELETE FROM ${table}`);
   const insert = db.prepare('INSERT INTO cursors VALUES (?, 0)');
   for (const sink of recovery.sinks) insert.run(sink);
   db.prepare(`INSERT INTO checkpoints VALUES ('routes', ?)`).run(JSON.stringify(recovery.routes));
   return 'how far the sinks are was gone, and was set by hand';
+}
+
+/** What the segments hold, in words. */
+function heldIn(folder: string): string {
+  let count = 0;
+  let [since, until] = [Infinity, 0];
+  const names = segmentsIn(folder);
+  const salt = saltOf(folder, names);
+  for (const name of names) {
+    if (salt === null) break;
+    const segment = Segment.open(folder, name, salt);
+    const walker = segment.walk(0);
+    for (let item = walker.next(); item !== null; item = walker.next()) {
+      if (item.kind !== 'record' || item.erased) continue;
+      count += 1;
+      [since, until] = [Math.min(since, item.receivedAt), Math.max(until, item.receivedAt)];
+    }
+    segment.close();
+  }
+  const files = `${names.length} segments are there`;
+  if (count === 0) return files;
+  const [first, last] = [since, until].map((time) => new Date(time).toISOString());
+  return `${files}, with ${count} events received from ${first} to ${last}, which may all wait`;
 }
 
 /** Of values that no program writes the memory of ids would stop a start. */

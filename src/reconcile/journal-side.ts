@@ -33,6 +33,8 @@ export interface JournalSide {
   readonly dropped: number;
   /** Seqs that should be there, and are not. */
   readonly gap: number;
+  /** Records that cannot be read, and that a sink has not had. */
+  readonly illegible: number;
   /** Events of the window that the routes of their day sent nowhere. */
   readonly nowhere: number;
   /** Sinks that events of the window were for. */
@@ -51,7 +53,7 @@ export interface Abandoned {
 /** What was read of the journal, before its ids were compared with those of the files. */
 export type JournalReading = Pick<
   JournalSide,
-  'erased' | 'inQuarantine' | 'gap' | 'nowhere' | 'sinks' | 'abandoned'
+  'erased' | 'inQuarantine' | 'gap' | 'illegible' | 'nowhere' | 'sinks' | 'abandoned'
 >;
 
 /** Reads what the journal holds of a window into `ids`: which events, for which sinks, and what became of them. */
@@ -71,6 +73,8 @@ export async function readJournal(
   let nowhere = 0;
   let erased = 0;
   let gap = 0;
+  let illegible = 0;
+  const behind = Math.min(...account.cursors.map(([, seq]) => seq));
   let at = account.firstSeq - 1;
   let isFirst = true;
   const take = (head: EventHead): void => {
@@ -81,6 +85,10 @@ export async function readJournal(
     const inWindow = receivedAt >= window.since && receivedAt < window.until && !head.replayed;
     if (head.erased) {
       if (inWindow) erased += 1;
+      return;
+    }
+    if (id === '') {
+      if (head.seq > behind) illegible += 1;
       return;
     }
     const fate = fates.of(head);
@@ -98,7 +106,7 @@ export async function readJournal(
     for (const head of heads) take(head);
   // What was cleared away while it was read is no gap.
   if (gap > 0) gap = Math.max(0, gap - ((await operations.account(0, 0)).firstSeq - account.firstSeq));
-  return { erased, inQuarantine, gap, nowhere, sinks, abandoned };
+  return { erased, inQuarantine, gap, illegible, nowhere, sinks, abandoned };
 }
 
 /** Heads up to a seq, a page at a time: a step of an async generator for each would cost more than counting it. */

@@ -1,6 +1,7 @@
 import { inParallel } from '../lib/abort.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Owners } from '../core/erasure.ts';
+import type { DamageReport } from '../core/journal.ts';
 import type { Operations } from '../core/operations.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { AcceptedRoutes } from '../route/accepted.ts';
@@ -91,6 +92,7 @@ async function reconciled(options: ReconcileOptions, leaving: Owners | null): Pr
     };
     const holes = 'the journal has holes: records are missing that retention did not remove';
     differ('journal_gap', null, side.gap, holes);
+    differDamage(account.damaged ?? [], side.illegible, differ);
     if (problem !== null) differ('log', null, problem.count, problem.detail);
     for (const [sink, { count, ids: first }] of side.abandoned) {
       const detail = `wait for ${sink}, which is not in the config: put it back, let a sink continue for it (continues), or drop it (millrace sink drop)`;
@@ -113,6 +115,21 @@ async function reconciled(options: ReconcileOptions, leaving: Owners | null): Pr
   } finally {
     ids.close();
   }
+}
+
+/** What the journal has lost, by sink where it is known which had not had it. */
+function differDamage(damaged: readonly DamageReport[], illegible: number, differ: Differ): void {
+  for (const { what, n, detail, waiting } of damaged) {
+    const sinks = Object.entries(waiting);
+    for (const [sink, count] of sinks) differ('missing', sink, count, `never delivered to it: ${detail}`);
+    if (sinks.length === 0) differ('damaged', null, Math.max(n, what === 'database' ? 1 : 0), detail);
+  }
+  const told = damaged.reduce(
+    (sum, { what, n }) => sum + (what === 'record' || what === 'segment' ? n : 0),
+    0,
+  );
+  const unread = 'records of the journal cannot be read, and some sinks have not had them';
+  differ('damaged', null, illegible - told, unread);
 }
 
 const UNDER_WAY =

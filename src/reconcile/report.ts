@@ -28,10 +28,18 @@ export interface SinkAccount {
   readonly sealed: number;
 }
 
-/** `abandoned`: events wait for a sink that is not configured. `unplaced`: the counts of a sink do not add up. `log`: the log of receipts and
+/** `damaged`: the journal itself was damaged. `abandoned`: events wait for a sink that is not configured. `unplaced`: the counts of a sink do not add up. `log`: the log of receipts and
  * the journal do not go together. */
 export type DifferenceCode =
-  'missing' | 'lost' | 'not_received' | 'unreadable' | 'journal_gap' | 'abandoned' | 'unplaced' | 'log';
+  | 'missing'
+  | 'lost'
+  | 'not_received'
+  | 'unreadable'
+  | 'damaged'
+  | 'journal_gap'
+  | 'abandoned'
+  | 'unplaced'
+  | 'log';
 
 /** How the log of receipts ended before the journal was counted. */
 export interface LogAccount {

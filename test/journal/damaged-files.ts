@@ -1,12 +1,15 @@
-import { cpSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { expect } from 'vitest';
 import { MillraceError } from '../../src/core/errors.ts';
-import type { JournalEvent } from '../../src/core/event.ts';
+import type { Event, JournalEvent } from '../../src/core/event.ts';
 import type { JournalAccount } from '../../src/core/journal.ts';
 import { eventsOf } from '../../src/journal/segments/records.ts';
 import { Store } from '../../src/journal/store.ts';
 import { makeEvent } from '../support/events.ts';
-import { ALL, batchOf, BOUNDS, named, NOW } from './support.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { runCount } from '../support/run-count.ts';
+import { ALL, batchOf, BOUNDS, NOW } from './support.ts';
 
 const ROUTES = [
   {
@@ -27,16 +30,28 @@ export const TOLD = {
   dead: ['e2'],
 } as const;
 
+/** Each byte of it is changed in turn. */
+function smallEvent(id: string): Event {
+  const nobody = { team: null, user: null, clientUser: null, headers: {} };
+  return makeEvent({
+    ...nobody,
+    id,
+    type: 'made.up',
+    receivedAt: NOW,
+    body: Buffer.from(`{"made-up":"${id}"}`),
+  });
+}
+
 /** Makes a small journal of two segments. @returns its files as they lie there while it is open, and once it is closed */
 export function makeJournal(folder: string): { readonly killed: Files; readonly closed: Files } {
   const store = new Store({ path: folder, ...BOUNDS });
   store.acceptUnder(ROUTES);
   store.cursors.open('a');
   store.cursors.open('b');
-  const accept = (...ids: readonly string[]): void => void store.append(batchOf(named(...ids)), NOW);
+  const accept = (...ids: readonly string[]): void => void store.append(batchOf(ids.map(smallEvent)), NOW);
   const { accepted, quarantined } = TOLD;
   accept(...accepted.slice(0, 3));
-  store.append(batchOf(named(quarantined[0]), INVALID), NOW);
+  store.append(batchOf([smallEvent(quarantined[0])], INVALID), NOW);
   accept(...accepted.slice(3, 5));
   // A segment may become that old before another is begun.
   store.maintain(NOW + 100);
@@ -50,7 +65,7 @@ export function makeJournal(folder: string): { readonly killed: Files; readonly 
   accept(...accepted.slice(5, 8));
   store.saveProgress();
   accept(...accepted.slice(8));
-  store.append(batchOf(named(quarantined[1]), INVALID), NOW);
+  store.append(batchOf([smallEvent(quarantined[1])], INVALID), NOW);
   const killed = filesIn(folder);
   store.close();
   return { killed, closed: filesIn(folder) };
@@ -75,7 +90,7 @@ export interface Found {
 }
 
 /** Opens a journal, and holds what it has against what it was told. */
-export function judge(folder: string): Found {
+export function judge(folder: string, made: (id: string) => Event = smallEvent): Found {
   let store: Store;
   try {
     store = new Store({ path: folder, ...BOUNDS });
@@ -99,7 +114,7 @@ export function judge(folder: string): Found {
       }
       for (const id of TOLD.accepted.slice(confirmed)) {
         const body = got.get(id)?.handling.only === undefined ? got.get(id)?.body : undefined;
-        if (body?.equals(makeEvent({ id }).body) !== true) losses.push(`${sink} lacks ${id}`);
+        if (body?.equals(made(id).body) !== true) losses.push(`${sink} lacks ${id}`);
       }
     }
     const routes = JSON.stringify(store.routes.read().eras.map(({ tables }) => tables));
@@ -125,4 +140,65 @@ export function put(folder: string, files: Files): void {
   for (const [name, bytes] of files) writeFileSync(join(folder, name), bytes);
 }
 
-export const copy = cpSync;
+const PAGE = 8192;
+export const IS_LONG = runCount(1) > 1;
+/** Of a long run, one byte in so many of the largest files. */
+export const SHARDS = 50;
+
+/** Bytes of a database that are in use, and one of each page that is not; all of any other file. */
+function bytesOf(name: string, file: Buffer): number[] {
+  if (IS_LONG || !name.endsWith('.db')) return [...file.keys()];
+  const at: number[] = [];
+  for (let page = 0; page < file.length; page += PAGE) {
+    const head = page === 0 ? 100 : page;
+    const kind = file[head] ?? 0;
+    const free = head + (kind === 2 || kind === 5 ? 12 : 8) + 2 * file.readUInt16BE(head + 3);
+    const cells = page + (file.readUInt16BE(head + 5) || 65_536);
+    for (let byte = page; byte <= free; byte += 1) at.push(byte);
+    for (let byte = cells; byte < page + PAGE; byte += 1) at.push(byte);
+  }
+  return at;
+}
+
+export type Changed = readonly [what: string, files: Files];
+
+/** What journals do not say of what they lack, and that start. */
+export async function silentWith(changed: Iterable<Changed>): Promise<readonly string[]> {
+  const folder = await temporaryFolder();
+  const found: string[] = [];
+  let n = 0;
+  for (const [what, all] of changed) {
+    const path = join(folder, String((n += 1)));
+    mkdirSync(path);
+    put(path, all);
+    const { silent } = judge(path);
+    if (silent.length > 0) found.push(`${what}: ${silent.join(', ')}`);
+    rmSync(path, { recursive: true });
+  }
+  expect(n).toBeGreaterThan(10);
+  return found;
+}
+
+export const only = (files: Files, end: string): Files =>
+  new Map([...files].filter(([name]) => name.endsWith(end)));
+
+/**
+ * The files, each time with one bit changed.
+ * @param end of the names of the files that are changed
+ * @param step every so many bytes, from `from` or any of the first ones
+ */
+export function* flipped(
+  files: Files,
+  {
+    end = '',
+    step = 1,
+    from = Math.floor(Math.random() * step),
+  }: { end?: string; step?: number; from?: number },
+): Generator<Changed> {
+  for (const [name, file] of only(files, end))
+    for (const at of bytesOf(name, file).filter((_, index) => index % step === from)) {
+      const bytes = Buffer.from(file);
+      bytes[at] = (file[at] ?? 0) ^ (1 << (at % 8));
+      yield [`${name}, a bit of byte ${at}`, new Map([...files, [name, bytes]])];
+    }
+}

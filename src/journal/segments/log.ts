@@ -2,7 +2,7 @@ import { syncFolderNow } from '../../lib/durable.ts';
 import { encodeFrameHead } from './format.ts';
 import { Frame } from './frame.ts';
 import { recover, type End, type Position } from './recovery.ts';
-import { Segment, segmentsIn } from './segment.ts';
+import { firstSeqOf, Segment, segmentsIn } from './segment.ts';
 import type { FoundFrame } from './walker.ts';
 
 export interface LogOptions {
@@ -29,8 +29,6 @@ export class SegmentLog {
   /** When the first frame of the newest segment was written, milliseconds since the epoch. */
   #begunAt: number | null = null;
   readonly salt: number;
-  /** Whether the newest segment was found shorter than it was known to be. */
-  readonly isShort: boolean;
 
   /** @param onFrame told of each frame after the position, in order */
   constructor(
@@ -47,16 +45,19 @@ export class SegmentLog {
       .filter((name) => name >= (position?.oldest ?? ''))
       .map((name) => Segment.open(folder, name, salt));
     const end = recover(this.#segments, position, onFrame);
-    // Without its header and without an event it is as good as gone, and its name is needed.
+    // Without its header and without an event it is as good as gone.
     if ((this.#segments.at(-1)?.isDamaged ?? false) && this.#newest.header.firstSeq > end.lastSeq)
       this.#segments.pop()?.remove();
-    this.#end = { ...end, lastSeq: Math.max(end.lastSeq, least) };
+    const isGone = position !== null && (this.#segments.at(-1)?.name ?? '') < position.segment;
+    // What came last in a segment that is gone was not noted: one seq stands for it, and is not given again.
+    const lost = isGone ? firstSeqOf(position.segment) : 0;
+    this.#end = { ...end, lastSeq: Math.max(end.lastSeq, least, lost) };
     const newest = this.#segments.at(-1);
     // Frames that were found and are not synced yet count from now on.
     newest?.cut(newest.size);
-    this.isShort = position !== null && newest?.name === position.segment && newest.size < position.at;
-    const isLost = newest === undefined || newest.name < (position?.segment ?? '');
-    if (isLost || this.isShort || newest.isDamaged || this.#end.lastSeq > end.lastSeq) this.roll();
+    const isShort = position !== null && newest?.name === position.segment && newest.size < position.at;
+    if (newest === undefined || isGone || isShort || newest.isDamaged || this.#end.lastSeq > end.lastSeq)
+      this.roll();
     else {
       syncFolderNow(folder);
       const first = newest.walk(0).sound();
@@ -122,11 +123,6 @@ export class SegmentLog {
       upto: upto + bodyBytes,
       youngest: Math.max(youngest, frame.youngest),
     };
-  }
-
-  /** The next event comes after this seq: those up to it are nowhere to be found. */
-  skipTo(seq: number): void {
-    this.#end = { ...this.#end, lastSeq: Math.max(this.lastSeq, seq) };
   }
 
   /** Begins a new segment. @throws MillraceError journal_full, and all is as it was */

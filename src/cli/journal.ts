@@ -1,0 +1,119 @@
+import { Command } from 'commander';
+import { Audit } from '../admin/audit.ts';
+import { systemClock } from '../core/clock.ts';
+import { EXIT, MillraceError } from '../core/errors.ts';
+import { NO_ROUTES } from '../core/route-record.ts';
+import { SqliteJournal, type SqliteJournalOptions } from '../journal/sqlite-journal.ts';
+import { asOwner } from './as-owner.ts';
+import { configOf, configOption, type CommonFlags } from './config-options.ts';
+import { note, print, usageError, type Io } from './io.ts';
+import { instant, option } from './options.ts';
+
+const HELP = `
+Examples:
+  millrace journal recover --from-first hubs --from-first archive    both get all that the journal still holds
+  millrace journal recover --from 2026-11-28T10:00:00Z               all sinks get what was received since then
+  millrace journal recover --from-first archive --from 2026-11-28    archive gets all, the others what came since that day
+
+For a journal whose start was refused with journal_damaged: its database and journal.note, the second note of how far each sink is,
+are both damaged or gone. The events are there. Each sink of the config gets them again from where you say, by today's routes:
+from the first event that is still there, or from the first one received at a time. Too early sends events twice; too late loses
+some. Dead letters and quarantined events that cannot be read are named as lost.
+
+Exit codes: 0 done, 1 failed, 2 usage or config, 3 the journal needs no recovery.`;
+
+interface Options extends CommonFlags {
+  readonly fromFirst: readonly string[];
+  readonly from?: number;
+}
+
+export function journalCommand(io: Io): Command {
+  const command = new Command('journal').description(
+    'recover a journal that does not say how far its sinks are',
+  );
+  command
+    .command('recover')
+    .description('set by hand how far the sinks are')
+    .option('--from-first <sink>', 'this sink gets all events that are there (repeatable)', collect, [])
+    .addOption(
+      option(
+        '--from <time>',
+        'the other sinks get what was received at or after: a day, or ISO 8601',
+        instant,
+      ),
+    )
+    .addOption(configOption())
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', HELP)
+    .action((options: Options) => recover(options, io));
+  return command.addHelpText('after', HELP);
+}
+
+const collect = (sink: string, before: readonly string[]): readonly string[] => [...before, sink];
+
+async function recover(options: Options, io: Io): Promise<void> {
+  const { config } = asOwner(configOf(options, io), io);
+  if (config.journal.type !== 'local') throw usageError('journal recover needs journal.type: local');
+  const sinks = Object.keys(config.sinks);
+  const { fromFirst, from } = options;
+  for (const sink of fromFirst)
+    if (!sinks.includes(sink)) throw usageError(`--from-first ${sink}: the config has no such sink`);
+  const others = sinks.filter((sink) => !fromFirst.includes(sink));
+  if (from === undefined && others.length > 0)
+    throw usageError(
+      `say from where ${others.join(', ')} continue: --from-first ${others[0] ?? ''}, or --from TIME for all others`,
+    );
+  const opening: SqliteJournalOptions = {
+    ...config.journal,
+    create: false,
+    maintained: false,
+    clock: systemClock,
+    onFailure: () => undefined,
+    onRepair: ({ detail }) => note(io, detail),
+  };
+  if (!(await isRefused(opening))) {
+    io.setExit(EXIT.partial);
+    return report(io, options, `${config.journal.path} needs no recovery: it says how far its sinks are`, {});
+  }
+  await new Audit(config.journal.path).note({ who: 'command', action: 'recover', what: 'sinks', ids: sinks });
+  const routes = { ...NO_ROUTES, eras: [{ after: 0, tables: [config.routes] }] };
+  const journal = await SqliteJournal.open({ ...opening, recovery: { sinks, routes } });
+  try {
+    const seq = from === undefined ? 0 : await lastBefore(journal, from);
+    for (const sink of others) journal.moveCursor(sink, seq);
+    await journal.flush();
+    const waiting = Object.fromEntries(
+      (await journal.status()).cursors.map(({ sink, backlog }) => [sink, backlog]),
+    );
+    const lines = Object.entries(waiting).map(([sink, events]) => `${sink}: ${events} events wait`);
+    report(io, options, lines.join('\n'), waiting);
+  } finally {
+    await journal.close();
+  }
+}
+
+async function isRefused(options: SqliteJournalOptions): Promise<boolean> {
+  try {
+    await (await SqliteJournal.open(options)).close();
+    return false;
+  } catch (error) {
+    if (error instanceof MillraceError && error.code === 'journal_damaged') return true;
+    throw error;
+  }
+}
+
+/** The last event in front of the first one that was received at or after a time. */
+async function lastBefore(journal: SqliteJournal, time: number): Promise<number> {
+  for (let at = 0; ;) {
+    const heads = await journal.heads(at);
+    const found = heads.find(({ receivedAt }) => receivedAt >= time);
+    if (found !== undefined) return found.seq - 1;
+    const last = heads.at(-1);
+    if (last === undefined) return journal.lastSeq;
+    at = last.seq;
+  }
+}
+
+function report(io: Io, { json }: Options, text: string, waiting: Readonly<Record<string, number>>): void {
+  print(io, json === true ? JSON.stringify({ waiting }) : text);
+}

@@ -1,0 +1,152 @@
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { expect, test } from 'vitest';
+import { Store } from '../../src/journal/store.ts';
+import { makeEvent } from '../support/events.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import {
+  type Files,
+  filesIn,
+  flipped,
+  IS_LONG,
+  judge,
+  makeJournal,
+  only,
+  put,
+  SHARDS,
+  silentWith,
+  TOLD,
+} from './damaged-files.ts';
+import { BOUNDS, NOW } from './support.ts';
+
+for (const end of ['.seg', '.note']) {
+  test(`fault 48: a flipped bit in any byte of a closed journal's ${end} loses nothing without a word`, async () => {
+    const { closed } = makeJournal(join(await temporaryFolder(), 'journal'));
+    expect(await silentWith(flipped(closed, { end }))).toEqual([]);
+  });
+}
+
+test('fault 48: the same of each second byte of its database', async () => {
+  const { closed } = makeJournal(join(await temporaryFolder(), 'journal'));
+  expect(
+    await silentWith(flipped(closed, { end: '.db', ...(IS_LONG ? { step: SHARDS } : { step: 2, from: 0 }) })),
+  ).toEqual([]);
+});
+
+test.skipIf(!IS_LONG)('fault 48: the same of a killed journal, and its write-ahead log', async () => {
+  const { killed } = makeJournal(join(await temporaryFolder(), 'journal'));
+  expect(await silentWith(flipped(killed, { step: SHARDS }))).toEqual([]);
+});
+
+function* cutOrGone(files: Files, parts: readonly number[]): Generator<readonly [string, Files]> {
+  for (const [name, bytes] of files) {
+    yield [`${name} is gone`, new Map([...files].filter(([one]) => one !== name))];
+    for (const part of parts) {
+      const cut = bytes.subarray(0, Math.floor(bytes.length * part));
+      yield [`${name} has ${part} of its bytes`, new Map([...files, [name, cut]])];
+      const random = Buffer.from(bytes).fill(0xa5, cut.length, Math.min(cut.length + 512, bytes.length));
+      yield [`${name} has other bytes at ${part}`, new Map([...files, [name, random]])];
+    }
+  }
+}
+
+test('faults 48, 49: a file of a journal that is gone, emptied, cut or written over loses nothing without a word', async () => {
+  const { closed, killed } = makeJournal(join(await temporaryFolder(), 'journal'));
+  expect(await silentWith(cutOrGone(closed, [0, 0.25, 0.5, 0.9, 0.99]))).toEqual([]);
+  // What came in the second before a kill, and is cut off, looks like a write that was broken off.
+  const newest = [...killed.keys()].findLast((name) => name.endsWith('.seg')) ?? '';
+  const others = [...cutOrGone(killed, [0, 0.25, 0.5, 0.9, 0.99])].filter(
+    ([what]) => !(what.startsWith(newest) && /0\.[59]/.test(what)),
+  );
+  expect(await silentWith(others)).toEqual([]);
+});
+
+test('fault 48: without database and second note a start is refused, says what waits, and can be recovered', async () => {
+  const path = join(await temporaryFolder(), 'journal');
+  makeJournal(path);
+  for (const name of ['journal.db', 'journal.note']) rmSync(join(path, name));
+  const open = (): Store => new Store({ path, ...BOUNDS });
+  expect(open).toThrow(/2 segments are there, with 12 events received from .*millrace journal recover/);
+  // Refused again, not new.
+  expect(judge(path).refused).toBe('journal_damaged');
+  const { eras } = { eras: [{ after: 0, tables: [[]] }] };
+  const routes = { eras, heirs: [], left: [], forgotten: false };
+  const store = new Store({ path, ...BOUNDS, recovery: { sinks: ['a', 'b'], routes } });
+  expect(store.cursors.known()).toEqual([
+    ['a', 0],
+    ['b', 0],
+  ]);
+  expect(store.lastSeq).toBe(TOLD.accepted.length);
+  expect(store.account(0, 2 * NOW).counts).toContainEqual(
+    expect.objectContaining({ kind: 'accepted', n: 12 }),
+  );
+  store.close();
+  expect(open().repairs).toEqual([]);
+});
+
+test('fault 49: each segment that is gone is named once, with its events and the sinks that lack them', async () => {
+  const path = join(await temporaryFolder(), 'journal');
+  const { closed } = makeJournal(path);
+  const segments = [...only(closed, '.seg').keys()];
+  for (const gone of [segments.slice(0, 1), segments.slice(1), segments]) {
+    rmSync(path, { recursive: true });
+    mkdirSync(path);
+    put(path, new Map([...closed].filter(([name]) => !gone.includes(name))));
+    const { account } = judge(path);
+    expect(
+      account?.damaged?.map(({ what, detail }) => [what, gone.some((name) => detail.includes(name))]),
+    ).toEqual(gone.map(() => ['segment', true]));
+    const lost = (sink: string): number =>
+      (account?.damaged ?? []).reduce((sum, { waiting }) => sum + (waiting[sink] ?? 0), 0);
+    // The first five are in the first segment; `a` has had four of them.
+    const [first, second] = [gone.includes(segments[0] ?? ''), gone.includes(segments[1] ?? '')];
+    expect([lost('a'), lost('b')]).toEqual([
+      (first ? 1 : 0) + (second ? 7 : 0),
+      (first ? 5 : 0) + (second ? 7 : 0),
+    ]);
+    const again = judge(path).account?.damaged ?? [];
+    expect(again.filter(({ what }) => what === 'segment')).toHaveLength(gone.length);
+  }
+});
+
+test('what retention has cleared away is not missing, also when it was killed in between', async () => {
+  const path = join(await temporaryFolder(), 'journal');
+  makeJournal(path);
+  const store = new Store({ path, ...BOUNDS });
+  for (const sink of ['a', 'b']) {
+    store.cursors.open(sink);
+    store.cursors.move([[sink, 12]]);
+  }
+  const [first = ''] = readdirSync(path).filter((name) => name.endsWith('.seg'));
+  const bytes = readFileSync(join(path, first));
+  while (store.maintain(NOW + 1e9));
+  expect(readdirSync(path)).not.toContain(first);
+  const files = new Map(filesIn(path));
+  store.close();
+  for (const left of [null, bytes]) {
+    const folder = join(await temporaryFolder(), 'journal');
+    mkdirSync(folder);
+    put(folder, left === null ? files : new Map([...files, [first, left]]));
+    const opened = new Store({ path: folder, ...BOUNDS });
+    expect(opened.repairs).toEqual([]);
+    opened.close();
+  }
+});
+
+test('a journal of the format before is brought to this one at its first start', async () => {
+  const path = join(await temporaryFolder(), 'journal');
+  mkdirSync(path);
+  const saved = join(import.meta.dirname, 'format-4');
+  for (const name of readdirSync(saved))
+    put(path, new Map([[name.replace(/\.gz$/, ''), gunzipSync(readFileSync(join(saved, name)))]]));
+  const store = new Store({ path, ...BOUNDS });
+  expect(store.repairs).toEqual([]);
+  expect(store.cursors.known()).toEqual([
+    ['a', 4],
+    ['b', 0],
+  ]);
+  expect(store.checkpoints.load('source/partition-0')).toBe('17');
+  store.close();
+  expect(judge(path, (id) => makeEvent({ id }))).toMatchObject({ refused: null, silent: [] });
+});
