@@ -1,5 +1,5 @@
 import { columnsOf, LOADED_AT, type Nesting, type TableDefinition } from '../definition.ts';
-import type { Dialect } from './dialects/dialect.ts';
+import { type Dialect, tableName } from './dialects/dialect.ts';
 import type { TableEntry } from '../tables.ts';
 
 export function latestOf(table: string): string {
@@ -14,7 +14,7 @@ export function createView({ definition, document }: TableEntry, dialect: Dialec
   const nesting =
     document.ownRows === false ? undefined : document.nested?.find(({ table }) => table === definition);
   const body = nesting === undefined ? newest(definition, dialect) : newestInside(document, nesting, dialect);
-  return `CREATE OR REPLACE VIEW ${dialect.quote(latestOf(name))} AS\n${body};`;
+  return `CREATE OR REPLACE VIEW ${tableName(dialect, latestOf(name))} AS\n${body};`;
 }
 
 /** What decides between versions after the document's own time, in order; those of them that the table has. */
@@ -26,7 +26,8 @@ function orderOf(definition: TableDefinition, ...first: readonly (string | undef
 }
 
 /** One row a key: the newest, by the document's own time first, and then by when it came. */
-function newest(definition: TableDefinition, { quote }: Dialect): string {
+function newest(definition: TableDefinition, dialect: Dialect): string {
+  const { quote } = dialect;
   const times = orderOf(definition, definition.newest);
   const columns = columnsOf(definition).map(({ name }) => quote(name));
   return [
@@ -36,7 +37,7 @@ function newest(definition: TableDefinition, { quote }: Dialect): string {
     `    PARTITION BY ${definition.key.map(quote).join(', ')}`,
     `    ORDER BY ${times.map((time) => `${quote(time)} DESC NULLS LAST`).join(', ')}`,
     `  ) AS rank_`,
-    `  FROM ${quote(definition.name)} AS rows_`,
+    `  FROM ${tableName(dialect, definition.name)} AS rows_`,
     `) AS ranked_`,
     `WHERE rank_ = 1`,
   ].join('\n');
@@ -46,7 +47,8 @@ function newest(definition: TableDefinition, { quote }: Dialect): string {
  * The rows inside the newest versions of the documents: a version that has fewer leaves none of an older one behind. The
  * same version loaded twice counts once.
  */
-function newestInside(document: TableDefinition, { table }: Nesting, { quote }: Dialect): string {
+function newestInside(document: TableDefinition, { table }: Nesting, dialect: Dialect): string {
+  const { quote } = dialect;
   const versions = [...document.key, document.newest].flatMap((parent) => {
     const column = table.columns.find(
       ({ from }) => typeof from === 'object' && 'parent' in from && from.parent === parent,
@@ -69,8 +71,8 @@ function newestInside(document: TableDefinition, { table }: Nesting, { quote }: 
       .map((name) => `rows_.${quote(name)} DESC NULLS LAST`)
       .join(', ')}`,
     `  ) AS rank_`,
-    `  FROM ${quote(table.name)} AS rows_`,
-    `  JOIN ${quote(latestOf(document.name))} AS latest_`,
+    `  FROM ${tableName(dialect, table.name)} AS rows_`,
+    `  JOIN ${tableName(dialect, latestOf(document.name))} AS latest_`,
     `    ON ${same.join('\n    AND ')}`,
     `) AS ranked_`,
     `WHERE rank_ = 1`,

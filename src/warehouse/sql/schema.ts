@@ -1,5 +1,5 @@
 import { type Column, columnsOf, type TableDefinition } from '../definition.ts';
-import { type Dialect, script } from './dialects/dialect.ts';
+import { type Dialect, script, tableName } from './dialects/dialect.ts';
 import { DIALECTS, type DialectName } from './dialects/registry.ts';
 import { dayOf, formatOf, type Source, type SourceFormat } from './dialects/source.ts';
 import { eventColumnsOf } from './identity.ts';
@@ -50,11 +50,11 @@ export interface SchemaOptions {
  */
 export function schemaOf(
   entry: TableEntry,
-  dialectName: DialectName,
+  dialectName: DialectName | Dialect,
   from?: string,
   options: SchemaOptions = {},
 ): TableSchema {
-  const dialect: Dialect = DIALECTS[dialectName];
+  const dialect: Dialect = typeof dialectName === 'string' ? DIALECTS[dialectName] : dialectName;
   const { definition, document } = entry;
   const place = from ?? dialect.location(definition.name);
   return {
@@ -86,7 +86,7 @@ function createTable(definition: TableDefinition, dialect: Dialect): string {
     const typed = `${typeIn(definition, column, dialect)}${required === true ? ' NOT NULL' : ''}`;
     return `  ${quote(name)} ${typed}${comma} -- ${comment(what)}`;
   });
-  const made = `CREATE TABLE IF NOT EXISTS ${quote(definition.name)} (\n${lines.join('\n')}\n)${storage(definition)};`;
+  const made = `CREATE TABLE IF NOT EXISTS ${tableName(dialect, definition.name)} (\n${lines.join('\n')}\n)${storage(definition)};`;
   return `-- ${comment(definition.description)}\n${made}`;
 }
 
@@ -101,7 +101,7 @@ export function addColumns(definition: TableDefinition, dialect: Dialect): strin
   // Rows that are there have no value in it, so none can be demanded.
   return columnsOf(definition).map(
     (column) =>
-      `ALTER TABLE ${quote(definition.name)} ADD COLUMN IF NOT EXISTS ${quote(column.name)} ${typeIn(definition, column, dialect)}`,
+      `ALTER TABLE ${tableName(dialect, definition.name)} ADD COLUMN IF NOT EXISTS ${quote(column.name)} ${typeIn(definition, column, dialect)}`,
   );
 }
 
@@ -109,7 +109,7 @@ function upgrade(definition: TableDefinition, dialect: Dialect): string | null {
   const added = addColumns(definition, dialect);
   if (added === null) return null;
   // Most dialects refuse to change the columns of a view.
-  const dropped = `DROP VIEW IF EXISTS ${dialect.quote(latestOf(definition.name))}`;
+  const dropped = `DROP VIEW IF EXISTS ${tableName(dialect, latestOf(definition.name))}`;
   const indexes = createIndexes(definition, dialect);
   return [
     createTable(definition, dialect),
@@ -118,8 +118,8 @@ function upgrade(definition: TableDefinition, dialect: Dialect): string | null {
   ].join('\n');
 }
 
-function createIndexes(definition: TableDefinition, { indexes }: Dialect): string | null {
-  const made = indexes?.(definition) ?? [];
+function createIndexes(definition: TableDefinition, dialect: Dialect): string | null {
+  const made = dialect.indexes?.(definition, tableName(dialect, definition.name)) ?? [];
   return made.length === 0 ? null : made.map((statement) => `${statement};`).join('\n');
 }
 

@@ -17,6 +17,8 @@ export interface Dialect {
   readonly reads: Pick<Source, 'format' | 'compression'>;
   /** A name that may be a reserved word, and is not to lose its case. */
   quote(name: string): string;
+  /** Where its tables are, in statements that do not leave it to the session. */
+  readonly schema?: string;
   /** A text. */
   literal(text: string): string;
   /** Type of a column in the table, when its type alone does not tell. */
@@ -29,12 +31,20 @@ export interface Dialect {
   readonly preamble?: string;
   /** `ADD COLUMN` can be told to do nothing where the column is there. */
   readonly addsMissing?: true;
-  /** Statements that follow the one that makes the table. */
-  indexes?(table: TableDefinition): readonly string[];
+  /**
+   * Statements that follow the one that makes the table.
+   * @param on the table's name in SQL
+   */
+  indexes?(table: TableDefinition, on: string): readonly string[];
   /** The first moment of a day, in UTC. */
   startOf?(day: string): string;
   /** The statements that bring rows into the table, in order; run again, they change nothing. */
   load(table: TableDefinition, document: TableDefinition, source: Source): string;
+}
+
+/** A table or a view, by the name that statements have for it. */
+export function tableName({ quote, schema }: Pick<Dialect, 'quote' | 'schema'>, name: string): string {
+  return schema === undefined ? quote(name) : `${quote(schema)}.${quote(name)}`;
 }
 
 export function doubleQuoted(name: string): string {

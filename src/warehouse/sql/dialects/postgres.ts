@@ -32,7 +32,7 @@ export const postgres: Dialect = {
   location: (table) => `./${table}/`,
   storage: () => '',
   // The first for a load, which finds the rows of an event by it, the second for erasures and for questions.
-  indexes: (table) => {
+  indexes: (table, on) => {
     const event = eventColumnsOf(table)?.id;
     const sets = [
       ...(event === undefined ? [] : [['by_event', [event]] as const]),
@@ -41,7 +41,7 @@ export const postgres: Dialect = {
     return sets.flatMap(([name, columns]) =>
       columns.length === 0
         ? []
-        : `CREATE INDEX IF NOT EXISTS ${doubleQuoted(`${table.name}_${name}`)} ON ${doubleQuoted(table.name)} (${columns.map(doubleQuoted).join(', ')})`,
+        : `CREATE INDEX IF NOT EXISTS ${doubleQuoted(`${table.name}_${name}`)} ON ${on} (${columns.map(doubleQuoted).join(', ')})`,
     );
   },
   load: (table, document, source) => {
