@@ -1,6 +1,6 @@
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { type Column, columnsOf, type ColumnType, type TableDefinition } from '../warehouse/definition.ts';
-import { DIALECTS } from '../warehouse/sql/dialects/registry.ts';
+import { tableName } from '../warehouse/sql/dialects/dialect.ts';
 import type { Database } from './database.ts';
 
 /** What `information_schema` calls the column types. */
@@ -44,7 +44,8 @@ export async function presentColumns(
     `SELECT ${fold}(table_name), ${fold}(column_name), CASE WHEN domain_name IS NULL THEN data_type END,
        is_nullable = 'NO' AND column_default IS NULL AND coalesce(is_identity, 'NO') = 'NO'
      FROM information_schema.columns
-     WHERE table_catalog = current_database() AND table_schema = current_schema()`,
+     WHERE table_catalog = current_database() AND table_schema = coalesce($1, current_schema())`,
+    [database.sql.schema ?? null],
   );
   const types = TYPES[database.dialect];
   const columns = rows.map(([table, name, type, required]) => ({
@@ -65,11 +66,11 @@ export async function presentColumns(
 export function columnChanges(
   definition: TableDefinition,
   present: readonly PresentColumn[],
-  dialect: Database['dialect'],
+  { dialect, sql }: Pick<Database, 'dialect' | 'sql'>,
   isNoted: boolean,
 ): string[] {
-  const { quote, types } = DIALECTS[dialect];
-  const alter = `ALTER TABLE ${quote(definition.name)} ALTER COLUMN`;
+  const { quote, types } = sql;
+  const alter = `ALTER TABLE ${tableName(sql, definition.name)} ALTER COLUMN`;
   const columns = new Map(columnsOf(definition).map((column) => [column.name, column]));
   const isOther = ({ name, type }: PresentColumn): boolean => {
     const wanted = columns.get(name)?.type ?? type;
@@ -85,7 +86,7 @@ export function columnChanges(
   // An index of an earlier key may be of a type that cannot be in one; the table's own are made after this.
   const dropped =
     retyped.length > 0 && dialect === 'postgres'
-      ? [`DROP INDEX IF EXISTS ${quote(`${definition.name}_by_key`)}`]
+      ? [`DROP INDEX IF EXISTS ${tableName(sql, `${definition.name}_by_key`)}`]
       : [];
   const relaxed = present
     .filter(({ name, required }) => !isNoted && required && columns.get(name)?.required !== true)

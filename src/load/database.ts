@@ -1,16 +1,23 @@
 import type { TableDefinition } from '../warehouse/definition.ts';
+import type { Dialect } from '../warehouse/sql/dialects/dialect.ts';
 import type { DialectName } from '../warehouse/sql/dialects/registry.ts';
 
 /**
- * What loading needs of a database. One connection: statements run one after another, in the session's transaction.
+ * What loading needs of a database. One connection: statements run one after another, in the session's transaction. Behind a
+ * pooler each transaction has another session, so statements name their tables with the schema and rely on nothing older.
  * Statements are written so that PostgreSQL and DuckDB both take them; where they cannot be, `dialect` decides.
  */
 export interface Database {
   readonly dialect: DialectName & ('postgres' | 'duckdb');
+  /** How its statements are written. */
+  readonly sql: Dialect;
+  begin(): Promise<void>;
+  /** Makes the schema of its tables where it is not there. Others wait with tables of theirs until the transaction ends. */
+  createSchema(): Promise<void>;
   /** Several statements at once, without values. */
   run(sql: string): Promise<void>;
   /** @param values stand for `$1`, `$2`, … */
-  query(sql: string, values?: readonly (string | number)[]): Promise<readonly (readonly unknown[])[]>;
+  query(sql: string, values?: readonly (string | number | null)[]): Promise<readonly (readonly unknown[])[]>;
   /**
    * Adds rows to a table.
    * @param lines as the shaper writes them; the caller's again once the promise resolves
@@ -25,8 +32,8 @@ export const LOAD_COLUMN = '_load';
 
 /** Runs `work` in a transaction: all of it is there in the end, or nothing. */
 export async function inTransaction<T>(database: Database, work: () => Promise<T>): Promise<T> {
-  await database.run('BEGIN');
   try {
+    await database.begin();
     const result = await work();
     await database.run('COMMIT');
     return result;

@@ -16,6 +16,7 @@ const PACKAGE = '@duckdb/node-api';
 /** A DuckDB file. It is this process's alone for as long as it is open: DuckDB sees to that. */
 export class DuckDBDatabase implements Database {
   readonly dialect = 'duckdb';
+  readonly sql = duckdb;
   readonly #connection: DuckDBConnection;
   readonly #close: () => void;
   /** Where rows stand for a moment, on their way in. */
@@ -65,11 +66,20 @@ export class DuckDBDatabase implements Database {
     }
   }
 
+  begin(): Promise<void> {
+    return this.run('BEGIN');
+  }
+
+  /** It has one, and nobody else makes tables in its file. */
+  createSchema(): Promise<void> {
+    return Promise.resolve();
+  }
+
   async run(sql: string): Promise<void> {
     await this.#connection.run(sql);
   }
 
-  async query(sql: string, values: readonly (string | number)[] = []): Promise<unknown[][]> {
+  async query(sql: string, values: readonly (string | number | null)[] = []): Promise<unknown[][]> {
     const result = await this.#connection.runAndReadAll(sql, [...values]);
     return result.getRows();
   }

@@ -1,4 +1,5 @@
-import { inTransaction, type Database } from './database.ts';
+import { literal, tableName } from '../warehouse/sql/dialects/dialect.ts';
+import type { Database } from './database.ts';
 
 /**
  * What a database holds and where it came from, in tables beside the rows:
@@ -8,9 +9,23 @@ import { inTransaction, type Database } from './database.ts';
  * - `_millrace_duplicates`: loads that held an event too which was there already; when the first goes, they are loaded again.
  * - `_millrace_tables`: the tables that are kept, and a hash of their columns.
  */
-const TABLES = `
-CREATE SEQUENCE IF NOT EXISTS _millrace_load;
-CREATE TABLE IF NOT EXISTS _millrace_loads (
+export function ledgerIn({ sql }: Pick<Database, 'sql'>) {
+  return {
+    numbers: tableName(sql, '_millrace_load'),
+    loads: tableName(sql, '_millrace_loads'),
+    events: tableName(sql, '_millrace_events'),
+    duplicates: tableName(sql, '_millrace_duplicates'),
+    tables: tableName(sql, '_millrace_tables'),
+  };
+}
+
+/** In a transaction of the caller's. */
+export async function createLedger(database: Database): Promise<void> {
+  const { numbers, loads, events, duplicates, tables } = ledgerIn(database);
+  await database.createSchema();
+  await database.run(`
+CREATE SEQUENCE IF NOT EXISTS ${numbers};
+CREATE TABLE IF NOT EXISTS ${loads} (
   load integer PRIMARY KEY,
   archive text NOT NULL,
   file text NOT NULL,
@@ -21,9 +36,10 @@ CREATE TABLE IF NOT EXISTS _millrace_loads (
   destroyed integer NOT NULL,
   loaded_at timestamptz NOT NULL DEFAULT now()
 );
-CREATE TABLE IF NOT EXISTS _millrace_events (event uuid PRIMARY KEY, load integer NOT NULL);
-CREATE TABLE IF NOT EXISTS _millrace_duplicates (event uuid NOT NULL, load integer NOT NULL);
-CREATE TABLE IF NOT EXISTS _millrace_tables (name text PRIMARY KEY, shape text NOT NULL);`;
+CREATE TABLE IF NOT EXISTS ${events} (event uuid PRIMARY KEY, load integer NOT NULL);
+CREATE TABLE IF NOT EXISTS ${duplicates} (event uuid NOT NULL, load integer NOT NULL);
+CREATE TABLE IF NOT EXISTS ${tables} (name text PRIMARY KEY, shape text NOT NULL);`);
+}
 
 /** One load as the ledger has it. */
 export interface Load {
@@ -40,10 +56,6 @@ export interface Load {
   readonly destroyed: number;
 }
 
-export async function createLedger(database: Database): Promise<void> {
-  await inTransaction(database, () => database.run(TABLES));
-}
-
 const LOAD_COLUMNS = [
   'load',
   'archive',
@@ -56,7 +68,8 @@ const LOAD_COLUMNS = [
 ] as const;
 
 export async function readLoads(database: Database): Promise<Load[]> {
-  const rows = await database.query(`SELECT ${LOAD_COLUMNS.join(', ')} FROM _millrace_loads ORDER BY load`);
+  const { loads } = ledgerIn(database);
+  const rows = await database.query(`SELECT ${LOAD_COLUMNS.join(', ')} FROM ${loads} ORDER BY load`);
   return rows.map((row) => loadOf(Object.fromEntries(LOAD_COLUMNS.map((name, at) => [name, row[at]]))));
 }
 
@@ -76,14 +89,14 @@ export function loadOf(row: Readonly<Record<string, unknown>>): Load {
 
 /** The number of a new load; numbers are never used again. */
 export async function nextLoad(database: Database): Promise<number> {
-  const [row] = await database.query(`SELECT nextval('_millrace_load')`);
+  const [row] = await database.query(`SELECT nextval(${literal(ledgerIn(database).numbers)})`);
   return Number(row?.[0]);
 }
 
 export async function writeLoad(database: Database, done: Load): Promise<void> {
   const { load, archive, file, sha256, shape, records, sealed, destroyed } = done;
   await database.query(
-    `INSERT INTO _millrace_loads (load, archive, file, sha256, shape, records, sealed, destroyed)
+    `INSERT INTO ${ledgerIn(database).loads} (load, archive, file, sha256, shape, records, sealed, destroyed)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
     [load, archive, file, sha256, shape, records, sealed, destroyed],
   );
@@ -91,7 +104,8 @@ export async function writeLoad(database: Database, done: Load): Promise<void> {
 
 /** A folder had no manifest yet, and so no other name than its path, when some of its files were loaded. */
 export async function renameArchive(database: Database, from: string, to: string): Promise<void> {
-  await database.query('UPDATE _millrace_loads SET archive = $2 WHERE archive = $1', [from, to]);
+  const { loads } = ledgerIn(database);
+  await database.query(`UPDATE ${loads} SET archive = $2 WHERE archive = $1`, [from, to]);
 }
 
 /**
@@ -104,8 +118,9 @@ export async function claimEvents(
   load: number,
   events: readonly string[],
 ): Promise<Set<string>> {
+  const { events: known, duplicates } = ledgerIn(database);
   const rows = await database.query(
-    `INSERT INTO _millrace_events (event, load)
+    `INSERT INTO ${known} (event, load)
      SELECT DISTINCT CAST(key AS uuid), CAST($2 AS integer) FROM unnest(string_to_array($1, ',')) AS keys(key)
      ORDER BY 1
      ON CONFLICT DO NOTHING RETURNING CAST(event AS text)`,
@@ -115,8 +130,8 @@ export async function claimEvents(
   const others = events.filter((event) => !claimed.has(event));
   if (others.length > 0) {
     await database.query(
-      `INSERT INTO _millrace_duplicates (event, load)
-       SELECT DISTINCT event, CAST($2 AS integer) FROM _millrace_events
+      `INSERT INTO ${duplicates} (event, load)
+       SELECT DISTINCT event, CAST($2 AS integer) FROM ${known}
        WHERE load <> CAST($2 AS integer)
          AND event IN (SELECT CAST(key AS uuid) FROM unnest(string_to_array($1, ',')) AS keys(key))`,
       [others.join(','), load],
@@ -137,7 +152,7 @@ export async function moveEvents(
   events: readonly string[],
 ): Promise<Set<string>> {
   const rows = await database.query(
-    `UPDATE _millrace_events SET load = CAST($3 AS integer)
+    `UPDATE ${ledgerIn(database).events} SET load = CAST($3 AS integer)
      WHERE load = CAST($2 AS integer)
        AND event IN (SELECT CAST(key AS uuid) FROM unnest(string_to_array($1, ',')) AS keys(key))
      RETURNING CAST(event AS text)`,
@@ -147,12 +162,14 @@ export async function moveEvents(
 }
 
 export async function noteShape(database: Database, load: number, shape: string): Promise<void> {
-  await database.query('UPDATE _millrace_loads SET shape = $2 WHERE load = $1', [load, shape]);
+  const { loads } = ledgerIn(database);
+  await database.query(`UPDATE ${loads} SET shape = $2 WHERE load = $1`, [load, shape]);
 }
 
 /** The tables that are kept, by name. */
 export async function keptTables(database: Database): Promise<string[]> {
-  return (await database.query('SELECT name FROM _millrace_tables')).map(([name]) => String(name));
+  const rows = await database.query(`SELECT name FROM ${ledgerIn(database).tables}`);
+  return rows.map(([name]) => String(name));
 }
 
 /** Removes all that came with some loads, for good. */
@@ -164,7 +181,8 @@ export async function removeLoads(
   if (loads.length === 0) return;
   const list = loads.join(', ');
   for (const table of tables) await database.run(`DELETE FROM ${table} WHERE _load IN (${list})`);
-  for (const table of ['_millrace_events', '_millrace_duplicates', '_millrace_loads'])
+  const { loads: known, events, duplicates } = ledgerIn(database);
+  for (const table of [events, duplicates, known])
     await database.run(`DELETE FROM ${table} WHERE load IN (${list})`);
 }
 
@@ -174,10 +192,11 @@ export async function removeLoads(
  * @returns whether there is one
  */
 export async function reviveDuplicates(database: Database): Promise<boolean> {
+  const { loads, events, duplicates } = ledgerIn(database);
   const rows = await database.query(
-    `UPDATE _millrace_loads SET sha256 = '' WHERE load IN (
-       SELECT load FROM _millrace_duplicates AS held
-       WHERE NOT EXISTS (SELECT 1 FROM _millrace_events AS events WHERE events.event = held.event)
+    `UPDATE ${loads} SET sha256 = '' WHERE load IN (
+       SELECT load FROM ${duplicates} AS held
+       WHERE NOT EXISTS (SELECT 1 FROM ${events} AS known WHERE known.event = held.event)
      ) RETURNING load`,
   );
   return rows.length > 0;

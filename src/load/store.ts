@@ -59,16 +59,18 @@ export class TransactionStore implements LoadStore {
   }
 
   async prepare(known: Tables, wanted: readonly string[]): Promise<LoadedTables> {
-    await createLedger(this.#database);
-    return ensureTables(this.#database, known, wanted);
+    return inTransaction(this.#database, async () => {
+      await createLedger(this.#database);
+      return ensureTables(this.#database, known, wanted);
+    });
   }
 
   readLoads(): Promise<readonly Load[]> {
-    return readLoads(this.#database);
+    return inTransaction(this.#database, () => readLoads(this.#database));
   }
 
   renameArchive(from: string, to: string): Promise<void> {
-    return renameArchive(this.#database, from, to);
+    return inTransaction(this.#database, () => renameArchive(this.#database, from, to));
   }
 
   remove(tables: LoadedTables, loads: readonly number[]): Promise<boolean> {

@@ -1,12 +1,14 @@
 import { hash } from 'node:crypto';
 import { MillraceError } from '../core/errors.ts';
 import { columnsOf } from '../warehouse/definition.ts';
-import { DIALECTS, type DialectName } from '../warehouse/sql/dialects/registry.ts';
+import { type Dialect, tableName } from '../warehouse/sql/dialects/dialect.ts';
+import type { DialectName } from '../warehouse/sql/dialects/registry.ts';
 import { latestOf } from '../warehouse/sql/latest.ts';
 import { addColumns, schemaOf } from '../warehouse/sql/schema.ts';
 import type { TableEntry, Tables } from '../warehouse/tables.ts';
 import { changeColumns, columnChanges, presentColumns } from './columns.ts';
-import { inTransaction, LOAD_COLUMN, type Database } from './database.ts';
+import { LOAD_COLUMN, type Database } from './database.ts';
+import { ledgerIn } from './ledger.ts';
 
 /** The tables that a database keeps. */
 export interface LoadedTables {
@@ -21,7 +23,7 @@ export interface LoadedTables {
 
 /**
  * Makes the tables that are wanted, and completes those that were made before: once loaded, a table is kept up to date by
- * every load.
+ * every load. In a transaction of the caller's.
  * @throws MillraceError usage when a table was loaded whose definition is not known now, or gives a column a type that
  *   could lose values
  */
@@ -30,32 +32,31 @@ export async function ensureTables(
   known: Tables,
   wanted: readonly string[],
 ): Promise<LoadedTables> {
+  const { sql } = database;
+  const ledger = ledgerIn(database);
   const before = new Map<string, string>();
-  for (const [name, shape] of await database.query('SELECT name, shape FROM _millrace_tables'))
+  for (const [name, shape] of await database.query(`SELECT name, shape FROM ${ledger.tables}`))
     before.set(String(name), String(shape));
-  const { changed, loaded } = chooseTables(before, known, wanted, database.dialect);
-  const { quote } = DIALECTS[database.dialect];
+  const { changed, loaded } = chooseTables(before, known, wanted, sql);
   const present = await presentColumns(database);
   const due = loaded.entries.flatMap((entry) => {
     const { definition } = entry;
     const columns = present.get(definition.name);
     const isNoted = !changed.includes(entry);
-    const changes = columnChanges(definition, columns ?? [], database.dialect, isNoted);
+    const changes = columnChanges(definition, columns ?? [], database, isNoted);
     return isNoted && columns !== undefined && changes.length === 0 ? [] : [{ entry, changes, isNoted }];
   });
   if (due.length > 0) {
-    await inTransaction(database, async () => {
-      // A view's columns cannot change, and those of nested tables read that of their document.
-      for (const { definition } of parentsFirst(loaded.entries).toReversed())
-        await database.run(`DROP VIEW IF EXISTS ${quote(latestOf(definition.name))}`);
-      for (const { entry, changes } of due) {
-        await changeColumns(database, changes);
-        await createTable(database, entry);
-      }
-      // Somebody has dropped the table, or its type was changed too late: the shape does not tell what has to be loaded.
-      if (due.some(({ isNoted }) => isNoted)) await database.run(`UPDATE _millrace_loads SET sha256 = ''`);
-      for (const view of viewsOf(loaded.entries, database.dialect)) await database.run(view);
-    });
+    // A view's columns cannot change, and those of nested tables read that of their document.
+    for (const { definition } of parentsFirst(loaded.entries).toReversed())
+      await database.run(`DROP VIEW IF EXISTS ${tableName(sql, latestOf(definition.name))}`);
+    for (const { entry, changes } of due) {
+      await changeColumns(database, changes);
+      await createTable(database, entry);
+    }
+    // Somebody has dropped the table, or its type was changed too late: the shape does not tell what has to be loaded.
+    if (due.some(({ isNoted }) => isNoted)) await database.run(`UPDATE ${ledger.loads} SET sha256 = ''`);
+    for (const view of viewsOf(loaded.entries, sql)) await database.run(view);
   }
   return loaded;
 }
@@ -70,7 +71,7 @@ export function chooseTables(
   before: ReadonlyMap<string, string>,
   known: Tables,
   wanted: readonly string[],
-  dialect: DialectName,
+  dialect: Dialect,
 ): { readonly loaded: LoadedTables; readonly changed: readonly TableEntry[] } {
   const entries = [...new Set([...before.keys(), ...wanted])].sort().map((name) => {
     const entry = known.get(name);
@@ -80,7 +81,7 @@ export function chooseTables(
       `the database has the table ${name}, which has no definition here (--tables)`,
     );
   });
-  const names = entries.map(({ definition }) => DIALECTS[dialect].quote(definition.name));
+  const names = entries.map(({ definition }) => tableName(dialect, definition.name));
   return {
     loaded: { known, entries, names, shape: sha(entries.map(shapeOf).join(' ')) },
     changed: entries.filter((entry) => before.get(entry.definition.name) !== shapeOf(entry)),
@@ -88,7 +89,7 @@ export function chooseTables(
 }
 
 /** Statements that make the views of the newest versions, in an order in which each finds what it reads. */
-export function viewsOf(entries: readonly TableEntry[], dialect: DialectName): string[] {
+export function viewsOf(entries: readonly TableEntry[], dialect: DialectName | Dialect): string[] {
   return parentsFirst(entries).flatMap((entry) => {
     const { createView } = schemaOf(entry, dialect);
     const { document } = entry;
@@ -99,22 +100,23 @@ export function viewsOf(entries: readonly TableEntry[], dialect: DialectName): s
 
 async function createTable(database: Database, entry: TableEntry): Promise<void> {
   const { definition } = entry;
-  const { quote } = DIALECTS[database.dialect];
-  const table = quote(definition.name);
-  const { createTable: create, createIndexes } = schemaOf(entry, database.dialect);
+  const { sql } = database;
+  const ledger = ledgerIn(database);
+  const table = tableName(sql, definition.name);
+  const { createTable: create, createIndexes } = schemaOf(entry, sql);
   await database.run(create);
   // Of a version of the table before.
-  for (const added of addColumns(definition, DIALECTS[database.dialect]) ?? []) await database.run(added);
+  for (const added of addColumns(definition, sql) ?? []) await database.run(added);
   await database.run(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${LOAD_COLUMN} integer`);
   // They can be of columns that have just been added.
   if (createIndexes !== null) await database.run(createIndexes);
   // Loads stand one behind the other, so this small index finds one in a large table. DuckDB keeps the like by itself.
   if (database.dialect === 'postgres')
     await database.run(
-      `CREATE INDEX IF NOT EXISTS ${quote(`${definition.name}_load`)} ON ${table} USING brin (${LOAD_COLUMN})`,
+      `CREATE INDEX IF NOT EXISTS ${sql.quote(`${definition.name}_load`)} ON ${table} USING brin (${LOAD_COLUMN})`,
     );
-  await database.query('DELETE FROM _millrace_tables WHERE name = $1', [definition.name]);
-  await database.query('INSERT INTO _millrace_tables (name, shape) VALUES ($1, $2)', [
+  await database.query(`DELETE FROM ${ledger.tables} WHERE name = $1`, [definition.name]);
+  await database.query(`INSERT INTO ${ledger.tables} (name, shape) VALUES ($1, $2)`, [
     definition.name,
     shapeOf(entry),
   ]);

@@ -14,7 +14,7 @@ const lack = lacksPostgres();
 
 /** Stands where the server stood, and lets nobody in, so many times. */
 async function refused(server: Postgres, times: number): Promise<void> {
-  const socket = `${new URL(server.url).searchParams.get('host')}/.s.PGSQL.5432`;
+  const socket = `${server.folder}/.s.PGSQL.5432`;
   rmSync(socket, { force: true });
   let tries = 0;
   const closed = createServer((client) => {

@@ -330,7 +330,8 @@ describe('millrace load', () => {
   test.skipIf(lack !== null)(`can roll back after rows that are none${skipped(lack)}`, async () => {
     const connection = { connectionString: server.url, schema: 'rolled', timeout: 15_000 };
     const database = await PostgresDatabase.openAlone(connection, signal);
-    await database.run('CREATE TABLE meals (); BEGIN');
+    await database.begin();
+    await database.run('CREATE TABLE meals ()');
     const append = database.append(MEALS, Buffer.from('{"no_column":1}\n'), 1);
     await expect(append).rejects.toThrow('a row has a column');
     await database.run('ROLLBACK');
@@ -348,7 +349,8 @@ function waiting(): string | null {
 async function lockMeals(schema: string): Promise<PostgresDatabase> {
   const options = { connectionString: server.url, schema, timeout: 15_000 };
   const session = await PostgresDatabase.open(options, signal);
-  await session.run('BEGIN; LOCK TABLE meals');
+  await session.begin();
+  await session.run('LOCK TABLE meals');
   return session;
 }
 

@@ -17,10 +17,11 @@ export function lacksPostgres(): Lack {
 
 /** A server of its own in a temporary folder, on a socket there. */
 export class Postgres {
-  readonly #folder: string;
+  /** Where its socket is. */
+  readonly folder: string;
 
   private constructor(folder: string) {
-    this.#folder = folder;
+    this.folder = folder;
   }
 
   static start(): Postgres {
@@ -38,33 +39,33 @@ export class Postgres {
 
   /** Starts it, at first and after `down`. */
   up(): void {
-    const folder = this.#folder;
+    const folder = this.folder;
     const options = `-k ${folder} -c listen_addresses='' -c fsync=off`;
     asOther('pg_ctl', ['-D', join(folder, 'data'), '-w', '-l', join(folder, 'log'), '-o', options, 'start']);
   }
 
   /** Ends it at once, as a crash would: connections break. */
   down(): void {
-    asOther('pg_ctl', ['-D', join(this.#folder, 'data'), '-m', 'immediate', 'stop']);
+    asOther('pg_ctl', ['-D', join(this.folder, 'data'), '-m', 'immediate', 'stop']);
   }
 
   /** Address for clients; anybody is let in without a password. */
   get url(): string {
-    return `postgres://postgres@localhost/postgres?host=${this.#folder}`;
+    return `postgres://postgres@localhost/postgres?host=${this.folder}`;
   }
 
   /** Runs SQL, stopping at the first error, and returns what it prints: unaligned, without headers. */
   sql(text: string): string {
     return run(
       binary('psql') ?? 'psql',
-      ['-h', this.#folder, '-U', 'postgres', '-v', 'ON_ERROR_STOP=1', '-qAt'],
+      ['-h', this.folder, '-U', 'postgres', '-v', 'ON_ERROR_STOP=1', '-qAt'],
       text,
     ).trim();
   }
 
   stop(): void {
     this.down();
-    rmSync(this.#folder, { recursive: true, force: true });
+    rmSync(this.folder, { recursive: true, force: true });
   }
 }
 

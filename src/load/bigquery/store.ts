@@ -1,3 +1,4 @@
+import { bigquery } from '../../warehouse/sql/dialects/bigquery.ts';
 import type { Tables } from '../../warehouse/tables.ts';
 import { type Load, loadOf } from '../ledger.ts';
 import type { LoadStore, StepDone, StepWork } from '../store.ts';
@@ -49,7 +50,7 @@ export class BigQueryStore implements LoadStore {
     if (!names.includes(STATE)) await this.#client.run(LEDGER);
     const rows = await this.#client.run(READ_TABLES);
     const before = new Map(rows.map(({ name, shape }) => [String(name), String(shape)]));
-    const { loaded, changed } = chooseTables(before, known, wanted, 'bigquery');
+    const { loaded, changed } = chooseTables(before, known, wanted, bigquery);
     const { project, dataset } = this.#place;
     if (changed.length > 0) await this.#client.run(tablesScript(loaded, changed, `${project}.${dataset}`));
     return loaded;

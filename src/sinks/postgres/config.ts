@@ -50,6 +50,6 @@ const connection = optionsOf(z.object(connectionFields));
 export function describe(written: Readonly<Record<string, unknown>>): SinkDescription {
   return {
     packages: PACKAGES,
-    erases: () => erasureOf(written['connectionString'], () => connection.parseOptions(written)),
+    erases: () => erasureOf(written, () => connection.parseOptions(written)),
   };
 }

@@ -12,7 +12,7 @@ export const connectionFields = {
   connectionString: z
     .string()
     .regex(/^postgres(ql)?:\/\//, 'must be an address such as postgres://user:password@host:5432/database')
-    .describe('Address of the database.')
+    .describe('Address of the database, or of a pooler in front of it: PgBouncer may be in transaction mode.')
     .meta({ sensitive: true }),
   schema: text('public', 'Schema of the tables; created if it does not exist.', {
     pattern: '^[a-z_][a-z0-9_]{0,62}$',

@@ -1,34 +1,59 @@
 import { finished } from 'node:stream/promises';
 import type { Client } from 'pg';
 import type { from } from 'pg-copy-streams';
-import { MillraceError } from '../../core/errors.ts';
 import { onAbort } from '../../lib/abort.ts';
 import { LOAD_COLUMN, type Database } from '../../load/database.ts';
 import type { TableDefinition } from '../../warehouse/definition.ts';
+import { type Dialect, tableName } from '../../warehouse/sql/dialects/dialect.ts';
 import { postgres } from '../../warehouse/sql/dialects/postgres.ts';
 import { connect, disconnect, nameOf, type Connection } from './connection.ts';
 import { CopyText } from './copy-text.ts';
 import { toMillraceError } from './failure.ts';
+import { LoadLock } from './load-lock.ts';
 
 /**
  * Newer servers notice that way that the client of a statement has gone: it would wait for its lock all the same, and hold up
- * the next load.
+ * the next load. Not every system can do it.
  */
-const LEAVE_ABANDONED = `SELECT set_config(name, '2s', false) FROM pg_settings
+const LEAVE_ABANDONED = `SELECT set_config(name, '2s', true) FROM pg_catalog.pg_settings
   WHERE name = 'client_connection_check_interval'`;
+
+/**
+ * What another program may have set in a session of the pool: with the first, rows that are confirmed can be lost; the others
+ * end a long load.
+ */
+const LEFT_BEHIND = ['synchronous_commit', 'statement_timeout', 'idle_in_transaction_session_timeout'];
 
 /** PostgreSQL over one connection. */
 export class PostgresDatabase implements Database {
   readonly dialect = 'postgres';
+  readonly sql: Dialect & { readonly schema: string };
   readonly #client: Client;
   readonly #copyFrom: typeof from;
   /** Makes it forget the signal that would end it. */
   #forget: () => void = () => undefined;
+  #lock: LoadLock | null = null;
+  /** A transaction begins. */
+  #isBeginning = false;
+  /** Statements that begin a transaction. */
+  readonly #begin: string;
   readonly #texts = new Map<string, { text: CopyText; statement: string }>();
 
-  private constructor(client: Client, copyFrom: typeof from) {
+  private constructor(client: Client, copyFrom: typeof from, schema: string, leavesAbandoned: boolean) {
     this.#client = client;
     this.#copyFrom = copyFrom;
+    this.sql = { ...postgres, schema };
+    // Behind a pooler other programs have used the session, and will: nothing may outlive the transaction.
+    this.#begin = [
+      'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
+      // Statements name the schema; triggers that users have made may not.
+      `SET LOCAL search_path TO ${postgres.quote(schema)}`,
+      `SET LOCAL TIME ZONE 'UTC'`,
+      'SET LOCAL client_min_messages TO warning',
+      `SET LOCAL client_encoding TO 'UTF8'`,
+      ...LEFT_BEHIND.map((name) => `SET LOCAL ${name} TO DEFAULT`),
+      ...(leavesAbandoned ? [`SET LOCAL client_connection_check_interval TO '2s'`] : []),
+    ].join(';');
   }
 
   /** @param signal ends the opening; what is open stays so */
@@ -36,16 +61,9 @@ export class PostgresDatabase implements Database {
     const client = await connect(options, signal);
     const forget = onAbort(signal, () => disconnect(client));
     try {
-      const schema = postgres.quote(options.schema);
-      const exists = await client.query('SELECT FROM pg_namespace WHERE nspname = $1', [options.schema]);
-      if (exists.rowCount === 0) await client.query(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
-      await client.query(
-        `SET search_path TO ${schema}; SET TIME ZONE 'UTC'; SET client_min_messages TO warning`,
-      );
-      // Not every system can do it.
-      await client.query(LEAVE_ABANDONED).catch(() => undefined);
+      const leaves = await client.query(LEAVE_ABANDONED).catch(() => ({ rowCount: 0 }));
       const { default: copyStreams } = await import('pg-copy-streams');
-      return new PostgresDatabase(client, copyStreams.from);
+      return new PostgresDatabase(client, copyStreams.from, options.schema, leaves.rowCount === 1);
     } catch (error) {
       disconnect(client);
       throw error;
@@ -63,28 +81,40 @@ export class PostgresDatabase implements Database {
     const name = nameOf(options.connectionString);
     let database: PostgresDatabase | null = null;
     try {
-      database = await PostgresDatabase.open(options, signal);
-      database.endWith(signal);
-      const [row] = await database.query(
-        `SELECT pg_try_advisory_lock(hashtextextended('millrace load ' || current_schema(), 0))`,
-      );
-      if (row?.[0] !== true)
-        throw new MillraceError(
-          'database_in_use',
-          `${name}, schema ${options.schema}: wait until it is done`,
-        );
-      return database;
+      const opened = (database = await PostgresDatabase.open(options, signal));
+      opened.endWith(signal);
+      const isIdle = (): boolean => !opened.#isBeginning && opened.#client.getTransactionStatus() === 'I';
+      opened.#lock = await LoadLock.take(opened, `${name}, schema ${options.schema}`, isIdle, signal);
+      return opened;
     } catch (error) {
       await database?.close();
       throw toMillraceError(name, error);
     }
   }
 
+  async begin(): Promise<void> {
+    this.#isBeginning = true;
+    try {
+      await this.#lock?.quiet();
+      await this.run(this.#begin);
+    } finally {
+      this.#isBeginning = false;
+    }
+    await this.#lock?.hold();
+  }
+
+  async createSchema(): Promise<void> {
+    const { schema } = this.sql;
+    await this.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`millrace tables ${schema}`]);
+    const exists = await this.query('SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1', [schema]);
+    if (exists.length === 0) await this.run(`CREATE SCHEMA ${postgres.quote(schema)}`);
+  }
+
   async run(sql: string): Promise<void> {
     await this.#client.query(sql);
   }
 
-  async query(sql: string, values: readonly (string | number)[] = []): Promise<unknown[][]> {
+  async query(sql: string, values: readonly (string | number | null)[] = []): Promise<unknown[][]> {
     const result = await this.#client.query<unknown[]>({ text: sql, values: [...values], rowMode: 'array' });
     return result.rows;
   }
@@ -94,7 +124,10 @@ export class PostgresDatabase implements Database {
     if (made === undefined) {
       const text = new CopyText(table, LOAD_COLUMN);
       const columns = text.columns.map((name) => postgres.quote(name)).join(', ');
-      made = { text, statement: `COPY ${postgres.quote(table.name)} (${columns}) FROM STDIN` };
+      made = {
+        text,
+        statement: `COPY ${tableName(this.sql, table.name)} (${columns}) FROM STDIN (ENCODING 'UTF8')`,
+      };
       this.#texts.set(table.name, made);
     }
     // Before the COPY begins: one that is begun and gets no end holds up the ROLLBACK.
@@ -115,6 +148,7 @@ export class PostgresDatabase implements Database {
   }
 
   async close(): Promise<void> {
+    await this.#lock?.release().catch(() => undefined);
     await this.#client.end().catch(() => undefined);
     this.#forget();
   }

@@ -1,6 +1,7 @@
 import { leftBy, Owners, type ErasableStore, type ErasureRun, type Ownership } from '../../core/erasure.ts';
 import { inTransaction } from '../../load/database.ts';
-import { postgres } from '../../warehouse/sql/dialects/postgres.ts';
+import { ledgerIn } from '../../load/ledger.ts';
+import { tableName } from '../../warehouse/sql/dialects/dialect.ts';
 import { nameOf, type Connection } from './connection.ts';
 import { PostgresDatabase } from './database.ts';
 import { faultOf } from './failure.ts';
@@ -27,7 +28,7 @@ class PostgresErasure implements ErasableStore {
     try {
       const opened = (database = await PostgresDatabase.open(this.#options(), run.signal));
       opened.endWith(run.signal);
-      for (const table of await tablesIn(opened)) {
+      for (const table of await inTransaction(opened, () => tablesIn(opened))) {
         run.signal.throwIfAborted();
         await inTransaction(opened, () => this.#eraseFrom(opened, table, run));
         run.onStep('erased rows');
@@ -46,7 +47,7 @@ class PostgresErasure implements ErasableStore {
     const count = (requests: readonly string[], rows: number): void => {
       for (const request of requests) removed[request] = (removed[request] ?? 0) + rows;
     };
-    const quoted = postgres.quote(table);
+    const quoted = tableName(database.sql, table);
     for (const ownership of await ownershipsIn(database, quoted)) {
       const requests = owners.of(ownership);
       if (requests.length > 0) count(requests, await deleteOwned(database, quoted, ownership));
@@ -68,21 +69,30 @@ class PostgresErasure implements ErasableStore {
   }
 }
 
-/** The store of a sink's rows. @param options may throw */
-export function erasureOf(connectionString: unknown, options: () => Connection): ErasableStore {
+/**
+ * The store of a sink's rows. Its name tells it from another schema of the database: what was removed is noted by it.
+ * @param options may throw
+ */
+export function erasureOf(
+  { connectionString, schema = 'public' }: Readonly<Record<string, unknown>>,
+  options: () => Connection,
+): ErasableStore {
   const where = typeof connectionString === 'string' ? ` at ${nameOf(connectionString)}` : '';
-  return new PostgresErasure(`PostgreSQL${where}`, options);
+  return new PostgresErasure(`PostgreSQL${where}, schema ${String(schema)}`, options);
 }
 
 /** The tables that are kept here and whose rows say whose they are. */
 async function tablesIn(database: PostgresDatabase): Promise<string[]> {
-  const [ledger] = await database.query(`SELECT to_regclass('_millrace_tables') IS NOT NULL`);
+  const { tables } = ledgerIn(database);
+  const [ledger] = await database.query('SELECT to_regclass($1) IS NOT NULL', [tables]);
   if (ledger?.[0] !== true) return [];
+  // Not of information_schema, which hides tables that the user has no rights to.
   const rows = await database.query(
-    `SELECT name FROM _millrace_tables WHERE EXISTS (
-       SELECT FROM information_schema.columns
-       WHERE table_schema = current_schema() AND table_name = name AND column_name = 'user_id'
+    `SELECT name FROM ${tables} WHERE EXISTS (
+       SELECT FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_class ON pg_class.oid = attrelid
+       WHERE relnamespace = $1::regnamespace AND relname = name AND attname = 'user_id'
      ) ORDER BY name`,
+    [database.sql.quote(database.sql.schema)],
   );
   return rows.map(([name]) => String(name));
 }

@@ -71,14 +71,16 @@ export class PostgresSink implements Sink {
     let database: PostgresDatabase | null = null;
     let forget: (() => void) | null = null;
     try {
-      database = await PostgresDatabase.open(this.#options, signal);
-      this.#open.add(database);
-      forget = onAbort(signal, () => database?.destroy());
-      await createLedger(database);
-      await this.#noteShapes(database);
-      this.#tables = await ensureTables(database, TABLES.with(this.#options.learned), this.#options.tables);
-      await this.#number(database);
-      this.#idle.push(database);
+      const opened = (database = await PostgresDatabase.open(this.#options, signal));
+      this.#open.add(opened);
+      forget = onAbort(signal, () => opened.destroy());
+      await inTransaction(opened, async () => {
+        await createLedger(opened);
+        await this.#noteShapes(opened);
+        this.#tables = await ensureTables(opened, TABLES.with(this.#options.learned), this.#options.tables);
+        await this.#number(opened);
+      });
+      this.#idle.push(opened);
     } catch (error) {
       this.#drop(database);
       const name = nameOf(this.#options.connectionString);
