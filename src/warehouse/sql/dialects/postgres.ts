@@ -28,7 +28,7 @@ export const postgres: Dialect = {
   preamble: 'SET client_min_messages = warning;',
   addsMissing: true,
   quote: doubleQuoted,
-  literal,
+  literal: asciiLiteral,
   location: (table) => `./${table}/`,
   storage: () => '',
   // The first for a load, which finds the rows of an event by it, the second for erasures and for questions.
@@ -55,7 +55,7 @@ export const postgres: Dialect = {
       `SET LOCAL TIME ZONE 'UTC';`,
       `CREATE TEMPORARY TABLE ${LINES} (line text) ON COMMIT DROP;`,
       // Neither control character can stand in a line of JSON, so each line is one value whatever is in it.
-      String.raw`\copy ${LINES} FROM ${placeOf(source)} WITH (FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')`,
+      String.raw`\copy ${LINES} FROM ${placeOf(source)} WITH (FORMAT csv, ENCODING 'UTF8', QUOTE E'\x01', DELIMITER E'\x02')`,
       `CREATE TEMPORARY TABLE ${staged} (LIKE ${doubleQuoted(table.name)}) ON COMMIT DROP;`,
       script([
         `INSERT INTO ${staged} (\n${listColumns(table, ({ name }) => doubleQuoted(name))}\n)\n${rowsOf(table)}`,
@@ -66,6 +66,15 @@ export const postgres: Dialect = {
     ].join('\n');
   },
 };
+
+/** A text without letters that psql reads in its client's encoding, whatever that is. */
+function asciiLiteral(text: string): string {
+  if (/^\p{ASCII}*$/u.test(text)) return literal(text);
+  const escaped = text.replaceAll('\\', '\\\\').replaceAll(/\P{ASCII}/gu, (letter) => {
+    return `\\+${(letter.codePointAt(0) ?? 0).toString(16).padStart(6, '0')}`;
+  });
+  return `U&${literal(escaped)}`;
+}
 
 /** Reads each line once, whatever the number of columns. */
 function rowsOf(table: TableDefinition): string {
