@@ -91,6 +91,14 @@ describe.skipIf(lack !== null)(`learned tables of the postgres sink${skipped(lac
     expect(counts()).toBe('2 1 2');
   });
 
+  test('receivers that start at the same time make the tables of a schema once', async () => {
+    const options = parseOptions({ connectionString: server.url, schema: 'at_once', tables: ['all'] });
+    const sinks = Array.from({ length: 4 }, () => createSink(options, makeContext()));
+    await Promise.all(sinks.map((sink) => sink.open(signal)));
+    await Promise.all(sinks.map((sink) => sink.close(signal)));
+    expect(server.sql('SELECT count(*) FROM at_once._millrace_loads')).toBe('1');
+  });
+
   test('have the rows of their events', async () => {
     const written = { connectionString: server.url, schema: 'learned', tables: ['events', 'readings'] };
     const sink = createSink(parseOptions(written, { tables: [await definitionFile()] }), makeContext());
