@@ -7,10 +7,18 @@ import { nothingRemembered, type OperationsOptions } from './operations.ts';
 /** The operations of a receiver with `acknowledge: delivered`: there is a status, and nothing kept to look at. */
 export function directOperations(
   store: Pick<EventStore, 'status'>,
-  { pid, sinks, receiving }: Required<Pick<OperationsOptions, 'pid' | 'sinks' | 'receiving'>>,
+  {
+    pid,
+    sinks,
+    receiving,
+    earlier,
+  }: Required<Pick<OperationsOptions, 'pid' | 'sinks' | 'receiving' | 'earlier'>>,
 ): Operations {
   return {
-    status: async () => ({ pid, journal: await store.status(), sinks: sinks(), receiving: receiving() }),
+    status: async () => {
+      const journal = await store.status();
+      return { pid, journal, sinks: sinks(), receiving: receiving(), earlier: earlier() };
+    },
     listEvents: () => Promise.resolve([]),
     listHeads: () => Promise.resolve([]),
     account: nothingKept,

@@ -4,6 +4,7 @@ import { pagesOf } from '../core/page.ts';
 import { ID_REUSED } from '../core/ingest.ts';
 import type { CursorStatus, Journal, Selection } from '../core/journal.ts';
 import type { DroppedEntries, DroppedNote } from '../core/proof.ts';
+import type { SinkTrouble } from '../core/sink.ts';
 import type { SetAsideKind } from '../core/receipt.ts';
 import type {
   EventSummary,
@@ -25,6 +26,8 @@ export interface OperationsOptions {
   readonly sinks: () => readonly SinkStatus[];
   /** Left out by a command that opened the journal itself. */
   readonly receiving?: () => ReceivingStatus | null;
+  /** What keeps files of earlier configs unfinished; left out by the same. */
+  readonly earlier?: () => readonly SinkTrouble[];
   /** Whether a sink of that name is configured: what is retried for one that is not would reach nobody. */
   readonly hasSink: (name: string) => boolean;
   /** Events after a seq that are for a sink. Left out where the sinks of a journal are in other processes, too. */
@@ -60,7 +63,7 @@ const EVENTS = { count: 1000, bytes: 8 * 2 ** 20 };
 
 /** The operations on a journal this process holds. */
 export function createOperations(options: OperationsOptions): Operations {
-  const { journal, validate, pid, sinks, receiving, hasSink, dropSink, schema } = options;
+  const { journal, validate, pid, sinks, receiving, earlier, hasSink, dropSink, schema } = options;
   // What is retried or dropped: of two that overlap neither could say what it dropped.
   const turns = new Serial();
   return {
@@ -74,7 +77,8 @@ export function createOperations(options: OperationsOptions): Operations {
       const cursors = await Promise.all(
         status.cursors.map((cursor) => withWaiting(cursor, status.lastSeq, now, options)),
       );
-      return { pid, journal: { ...status, cursors }, sinks: sinks(), receiving: receiving?.() ?? null };
+      const running = { receiving: receiving?.() ?? null, earlier: earlier?.() ?? [] };
+      return { pid, journal: { ...status, cursors }, sinks: sinks(), ...running };
     },
     listEvents: async ({ after = 0, limit = EVENTS.count }) => {
       const found = await journal.read(after, { count: Math.min(limit, EVENTS.count), bytes: EVENTS.bytes });

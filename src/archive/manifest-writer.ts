@@ -41,9 +41,13 @@ export class ManifestWriter {
     return join(this.#root, MANIFEST);
   }
 
-  /** Cuts off a last line that a crash left incomplete. Makes the manifest if there is none. Notes its head. */
-  repair(): Promise<void> {
+  /**
+   * Cuts off a last line that a crash left incomplete. Makes the manifest if there is none. Notes its head.
+   * @param sink that is about to write here: noted before its first byte
+   */
+  repair(sink?: string): Promise<void> {
     return this.#exclusively(async (file, proof) => {
+      if (sink !== undefined) await proof?.heads.noteWriter(this.#root, { sink });
       const { length: bytes } = file;
       const lost = await this.#lostHead(file, proof);
       if (bytes > 0) await this.#note(proof, { head: hashLine(await file.lineBefore(bytes)), bytes }, lost);

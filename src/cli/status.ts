@@ -64,7 +64,7 @@ export function statusCommand(io: Io): Command {
     });
 }
 
-function report(io: Io, { pid, journal, sinks, receiving }: SystemStatus): void {
+function report(io: Io, { pid, journal, sinks, receiving, earlier }: SystemStatus): void {
   const rows = journal.cursors.map((cursor) => {
     const sink = sinks.find((candidate) => candidate.sink === cursor.sink);
     return [
@@ -91,6 +91,7 @@ function report(io: Io, { pid, journal, sinks, receiving }: SystemStatus): void 
   const more = [
     ...(journal.troubles ?? []).map((trouble) => renderTrouble('journal', trouble)),
     ...sinks.flatMap(({ sink, troubles }) => troubles.map((trouble) => renderTrouble(sink, trouble))),
+    ...earlier.map((trouble) => renderTrouble('earlier archive', trouble)),
     ...sinks.flatMap(renderSkipped),
   ];
   if (more.length > 0) print(io, more.join('\n'));

@@ -87,6 +87,8 @@ export interface SystemStatus {
   readonly sinks: readonly SinkStatus[];
   /** Null when nothing is running. */
   readonly receiving: ReceivingStatus | null;
+  /** What keeps files of earlier configs unfinished, oldest first. */
+  readonly earlier: readonly SinkTrouble[];
 }
 
 /** What a person is shown of an event: its envelope, never its body unless asked for. snake_case as in the archive. */

@@ -81,8 +81,22 @@ export interface Heads {
    * @param lost the one noted before, when the manifest does not hold it any more: that stays on record
    */
   note(root: string, head: ManifestHead, lost: ManifestHead | null): Promise<void>;
-  /** Absolute paths and URLs of the archives that some are noted of. @throws MillraceError proof_unusable */
-  archives(): readonly string[];
+  /** Notes, before its first byte, where an archive lies, its spool, and which sink writes it. Durable once it resolves. */
+  noteWriter(place: string, writer: { readonly sink: string; readonly spool?: string }): Promise<void>;
+  /** @throws MillraceError proof_unusable */
+  archives(): readonly NotedArchive[];
+}
+
+/** Where an archive lies that this installation has written. */
+export interface NotedArchive {
+  /** Absolute path, without links; or URL. */
+  readonly place: string;
+  /** Names of the sinks that have written it, under whatever config. */
+  readonly sinks: readonly string[];
+  /** Of a store: folders in which files of it have waited. */
+  readonly spools: readonly string[];
+  /** Files of the notes. */
+  readonly notes: readonly string[];
 }
 
 /** What an installation proves its archives with; it lies apart from them. */

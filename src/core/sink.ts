@@ -1,6 +1,6 @@
 import type { Written } from '../lib/parse-options.ts';
 import type { Clock } from './clock.ts';
-import type { ErasableStore } from './erasure.ts';
+import type { ErasableStore, Ownership, Said } from './erasure.ts';
 import type { Envelope, JournalEvent } from './event.ts';
 import type { OpenProof } from './proof.ts';
 import type { ObjectStore } from './storage.ts';
@@ -151,6 +151,8 @@ export interface SinkContext {
    * nothing keeps events: in commands, and with `acknowledge: delivered`.
    */
   readonly takeBack?: (gone: TakenBack) => Promise<number>;
+  /** Whether an event is of a user who has been erased: what a crash left of theirs is not written. Absent in commands that erase nobody. */
+  readonly isErased?: (said: Ownership & Partial<Said>) => boolean;
   /** Opens a place for files by its URL, such as `s3://bucket/prefix`; absent where none can be used. */
   readonly openStore?: (url: string) => Promise<ObjectStore>;
 }

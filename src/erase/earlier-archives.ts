@@ -1,26 +1,44 @@
-import { Places } from '../archive/places.ts';
+import { Places, urlOf } from '../archive/places.ts';
 import { readInChunks } from '../archive/read.ts';
 import type { DescribedConfig } from '../config/config.ts';
 import { parseRecord } from '../core/archive-record.ts';
 import type { ErasableStore, ErasureRun } from '../core/erasure.ts';
 import { isStoreUrl } from '../core/place.ts';
+import type { NotedArchive } from '../core/proof.ts';
 import { realPath } from '../lib/real-path.ts';
 import { mayBeThere } from './outputs.ts';
 
-/**
- * Archives whose heads were noted and that are in none of the places that are searched: sinks of earlier configs wrote them, or
- * replays. What is gone is left out.
- * @param noted absolute paths and URLs
- */
-export function earlierArchives(noted: readonly string[], searched: Iterable<string>): string[] {
-  const roots = Array.from(searched, realOf);
-  const isSearched = (path: string): boolean =>
-    roots.some((root) => `${realOf(path)}/`.startsWith(`${root}/`));
-  return noted.filter((path) => mayBeThere(path) && !isSearched(path));
+/** What is noted of an archive, or of a spool of it, that lies in none of the places of a config. */
+export interface EarlierPlace {
+  readonly path: string;
+  readonly archive: NotedArchive;
 }
 
-function realOf(path: string): string {
-  return isStoreUrl(path) ? path : realPath(path);
+/**
+ * Archives that were noted, and their spools, in none of the places that a config has: sinks of earlier configs wrote them, or
+ * replays. Those too that cannot be reached.
+ * @param places absolute paths and URLs
+ */
+export function earlierPlaces(noted: readonly NotedArchive[], places: Iterable<string>): EarlierPlace[] {
+  const roots = Array.from(places, realOf);
+  // What is not there is not searched with the folder that it would lie in.
+  const isAmong = (path: string): boolean =>
+    roots.some((root) => realOf(path) === root || (mayBeThere(path) && realOf(path).startsWith(`${root}/`)));
+  return noted.flatMap((archive) =>
+    [archive.place, ...archive.spools].flatMap((path) => (isAmong(path) ? [] : [{ path, archive }])),
+  );
+}
+
+/** Why a noted place is missed, and what to do about it. */
+export function missingPlace(path: string, { notes }: Pick<NotedArchive, 'notes'>): Error {
+  return new Error(
+    `${path} is not there, and files of this installation were written there: bring it back (is its disk mounted?), or remove ${notes.join(' and ')} if it is gone for good`,
+  );
+}
+
+/** The same for the same place, whatever links lead to it. */
+export function realOf(path: string): string {
+  return isStoreUrl(path) ? urlOf(path) : realPath(path);
 }
 
 /** The same archive; sealed files of it stand on the receipt, as no sink of today has their keys. */
@@ -31,6 +49,7 @@ export function withoutKeys(
 ): ErasableStore {
   const erase = async (run: ErasureRun): Promise<void> => {
     await store.erase(run);
+    if (!mayBeThere(path)) return;
     const sealed = await sealedFile(path, storage, run.signal);
     if (sealed === null) return;
     const reason = `sealed records, such as those of ${sealed}, of a sink that is not in the config: give it back with its keys, or remove the archive`;

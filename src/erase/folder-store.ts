@@ -34,6 +34,8 @@ export interface FolderStoreOptions {
   readonly log: SinkLog;
   /** Signs what the manifests of archives say of it. */
   readonly proof?: OpenProof;
+  /** Why it is missed when it is not there; absent where nothing need have been written yet. */
+  readonly missing?: Error | undefined;
   /** Asks the sink that is writing here to finish the open files for which `holds` answers true. */
   readonly settle?: (holds: (path: string) => Promise<boolean>) => Promise<void>;
 }
@@ -56,9 +58,10 @@ export class FolderStore implements ErasableStore {
     try {
       root = await realpath(this.#options.path);
     } catch (error) {
-      // Nothing has been written here yet.
-      if (errorCode(error) === 'ENOENT') return;
-      throw error;
+      if (errorCode(error) !== 'ENOENT') throw error;
+      const { missing } = this.#options;
+      if (missing !== undefined) run.leave(leftBy(this.name, '', run.subjects, missing));
+      return;
     }
     const own = await this.#take(root, run);
     if (own === 'in use') return;

@@ -11,7 +11,7 @@ import type {
   Subject,
   TakenOut,
 } from '../core/erasure.ts';
-import type { KeyLedger, OpenProof } from '../core/proof.ts';
+import type { KeyLedger, NotedArchive, OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { isStoreUrl } from '../core/place.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
@@ -19,7 +19,7 @@ import type { Live } from '../lib/live.ts';
 import { KeyErasure } from '../seal/key-erasure.ts';
 import type { ErasedUsers } from './erased-users.ts';
 import { openStore } from '../storage/open.ts';
-import { earlierArchives, withoutKeys } from './earlier-archives.ts';
+import { earlierPlaces, missingPlace, realOf, withoutKeys } from './earlier-archives.ts';
 import { FolderStore } from './folder-store.ts';
 import { leftReplays, leftSpools } from './left-spools.ts';
 import { LocalErasures } from './local-erasures.ts';
@@ -139,10 +139,10 @@ function placeOf(path: string): string {
   return isStoreUrl(path) ? urlOf(path) : resolve(path);
 }
 
-/** @param noted archives that the installation has written at some time */
+/** @param noted archives that the installation has written, or was about to */
 function folderStores(
   { plan, settleSink, log, proof }: ErasingParts,
-  noted: readonly string[],
+  noted: readonly NotedArchive[],
 ): ErasableStore[] {
   const { sinks, erasure, journal, envelope, storage } = plan.value.config;
   const { team, user, clientUser } = envelope;
@@ -163,8 +163,15 @@ function folderStores(
   for (const path of [...left, ...erasure.folders, ...outputsOf(erasure.path)]) {
     if (!found.has(placeOf(path))) found.set(placeOf(path), { name: path, sinks: [], isArchive: false });
   }
-  const earlier = new Set(earlierArchives(noted, found.keys()));
-  for (const path of earlier) found.set(path, { name: path, sinks: [], isArchive: isStoreUrl(path) });
+  const earlier = new Map(
+    earlierPlaces(noted, found.keys()).map(({ path, archive }) => [path, archive.place === path]),
+  );
+  for (const path of earlier.keys()) found.set(path, { name: path, sinks: [], isArchive: isStoreUrl(path) });
+  const missing = new Map(
+    noted.flatMap((archive) =>
+      [archive.place, ...archive.spools].map((path) => [realOf(path), missingPlace(path, archive)]),
+    ),
+  );
   // A folder inside another is a store of its own; and the journal's file is only to be touched by who holds its lock.
   const exclude = [resolve(journal.path), resolve(erasure.path), ...found.keys()];
   return Array.from(found, ([path, { name, sinks: writers, isArchive }]) => {
@@ -182,7 +189,12 @@ function folderStores(
           ),
           folder: resolve(erasure.path),
         })
-      : new FolderStore({ ...shared, path, exclude: exclude.filter((other) => other !== path) });
-    return earlier.has(path) ? withoutKeys(store, path, storage) : store;
+      : new FolderStore({
+          ...shared,
+          path,
+          exclude: exclude.filter((other) => other !== path),
+          missing: missing.get(realOf(path)),
+        });
+    return earlier.get(path) === true ? withoutKeys(store, path, storage) : store;
   });
 }

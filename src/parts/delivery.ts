@@ -4,6 +4,7 @@ import { Dispatcher } from '../deliver/dispatcher.ts';
 import { LiveSinks } from '../deliver/live-sinks.ts';
 import type { Stop } from '../lib/parts.ts';
 import { openStore as openPlace } from '../storage/open.ts';
+import { EarlierArchives } from './earlier-archives.ts';
 import type { System } from './system.ts';
 
 export function makeDelivery(system: System): void {
@@ -30,8 +31,10 @@ export function makeDelivery(system: System): void {
   const inlet = journal === null ? {} : { inlet: { fields: () => plan.value.config.envelope, take } };
   const isOptional = (name: string): boolean => plan.value.config.sinks[name]?.required === false;
   const stores = (url: string): Promise<ObjectStore> => openPlace(url, config.storage);
-  const sinks = new LiveSinks(dispatcher, { log, clock, proof, openStore: stores, ...inlet }, isOptional);
   const isErased = users.has.bind(users);
+  const context = { log, clock, proof, isErased, openStore: stores, ...inlet };
+  const sinks = new LiveSinks(dispatcher, context, isOptional);
+  system.earlier = new EarlierArchives(system);
   system.dispatcher = dispatcher;
   system.sinks = sinks;
   system.delivery = new Delivery({ plan, dispatcher, sinks, routes: store, journal, isErased, clock, log });
@@ -41,4 +44,9 @@ export async function openSinks({ delivery, shared }: System): Promise<Stop> {
   await delivery.start();
   await shared?.startKeeper();
   return (signal) => delivery.stop(signal);
+}
+
+export function finishEarlier({ earlier }: System): Stop {
+  earlier.start();
+  return earlier.stop;
 }

@@ -1,7 +1,7 @@
 import type { Part, Stop } from '../lib/parts.ts';
 import { openTraces } from '../metrics/otlp.ts';
 import { makeSearch, makeReplays, openAdmin } from './admin.ts';
-import { makeDelivery, openSinks } from './delivery.ts';
+import { finishEarlier, makeDelivery, openSinks } from './delivery.ts';
 import { makeErasures, startErasures } from './erasures.ts';
 import { startReceipts } from './receipts.ts';
 import { makeReceiver, listen } from './receiver.ts';
@@ -26,6 +26,7 @@ export const PARTS: readonly Part<System>[] = [
   { name: 'replays', start: makeReplays },
   { name: 'admin', start: openAdmin },
   { name: 'sinks', start: openSinks },
+  { name: 'earlier archives', start: finishEarlier },
   { name: 'sources', start: startConsumers },
   { name: 'endpoint', start: listen },
   { name: 'due erasures', start: startErasures },
@@ -39,7 +40,7 @@ async function startTraces(system: System): Promise<Stop> {
 
 /** Parts that one half of a fleet does without. */
 const WITHOUT: Readonly<Record<Role, readonly string[]>> = {
-  receive: ['sinks'],
+  receive: ['sinks', 'earlier archives'],
   deliver: ['receiver', 'endpoint'],
 };
 

@@ -15,6 +15,7 @@ export function makeStatus(system: System): Stop {
     pid: process.pid,
     sinks: () => dispatcher.status(),
     receiving: () => receivingOf(system),
+    earlier: () => system.earlier.troubles,
   };
   const administered = journal ?? shared;
   system.operations =

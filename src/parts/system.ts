@@ -30,6 +30,7 @@ import { Receipts } from '../receipts/receipts.ts';
 import type { Receiver } from '../receive/options.ts';
 import { SchemaWatch } from '../schema/watch.ts';
 import type { Validator } from '../validate/envelope.ts';
+import type { EarlierArchives } from './earlier-archives.ts';
 
 export interface AppOptions {
   readonly log: Logger;
@@ -92,6 +93,7 @@ export type System = ReturnType<typeof foundation> & {
   dispatcher: Dispatcher;
   sinks: LiveSinks;
   delivery: Delivery;
+  earlier: EarlierArchives;
   erasures: RunningErasures;
   /** Null where nothing comes in. */
   receiver: Omit<Receiver, 'replace'> | null;

@@ -4,18 +4,26 @@ import { basename, join } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { SEGMENTS } from '../core/archive-segments.ts';
 import { isStoreUrl } from '../core/place.ts';
-import type { Heads, ManifestHead, NotedHead } from '../core/proof.ts';
+import type { Heads, ManifestHead, NotedArchive, NotedHead } from '../core/proof.ts';
 import { checkSigned, signJson, type Signer } from '../core/signature.ts';
+import { CHAIN_START } from '../lib/chained-log.ts';
 import { isMissing, makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
 
 /** What is noted of one archive, as its file has it, but for the signature. */
 interface Note extends ManifestHead {
-  /** Absolute path of its folder. */
+  /** Absolute path of its folder, or URL. */
   readonly archive: string;
   /** Heads that were noted, and that its manifest did not hold any more when the next was. */
   readonly lost: readonly ManifestHead[];
+  /** Names of sinks that write it; absent on older notes and on those of the chains of a store. */
+  readonly sinks?: readonly string[];
+  /** Folders in which files wait for a store. */
+  readonly spools?: readonly string[];
 }
+
+/** The head of an archive that has no line yet. */
+const EMPTY = { head: CHAIN_START.hash, bytes: 0, lost: [] };
 
 /** What the note of an archive says to who verifies it. */
 export interface NotedHeads {
@@ -26,7 +34,7 @@ export interface NotedHeads {
   readonly forged: boolean;
 }
 
-/** Heads in files, one an archive: `{"archive","head","bytes","lost","signed_by","signature"}`. */
+/** Heads in files, one an archive: `{"archive","head","bytes","lost","sinks","spools","signed_by","signature"}`. */
 export class HeadFiles implements Heads {
   readonly #folder: string;
   readonly #signer: Signer | null;
@@ -53,26 +61,39 @@ export class HeadFiles implements Heads {
   of(root: string): ManifestHead | null {
     // Another process may have noted a later one. A forged note is reported by who verifies; the next takes its place.
     const { note } = this.#read(root);
-    if (note !== null) this.#known.set(root, { head: note.head, bytes: note.bytes, lost: note.lost.length });
+    if (note === null || note.bytes === 0) return null;
+    this.#known.set(root, { head: note.head, bytes: note.bytes, lost: note.lost.length });
     return note;
   }
 
   async note(root: string, { head, bytes }: ManifestHead, lost: ManifestHead | null): Promise<void> {
     if (this.#signer === null) return;
-    const before = this.#read(root).note?.lost ?? [];
+    const { lost: before, ...rest } = this.#read(root).note ?? EMPTY;
     const all = lost === null ? before : [...before, { head: lost.head, bytes: lost.bytes }];
-    const note: Note = { archive: root, head, bytes, lost: all };
-    const text = signJson('head', JSON.stringify(note), this.#signer);
-    makeFolder(this.#folder, 0o700);
-    await writeDurably(this.#folder, nameOf(root), `${text}\n`, OWNER_ONLY);
+    await this.#write({ ...rest, archive: root, head, bytes, lost: all }, this.#signer);
     this.#known.set(root, { head, bytes, lost: all.length });
+  }
+
+  async noteWriter(
+    place: string,
+    { sink, spool }: { readonly sink: string; readonly spool?: string },
+  ): Promise<void> {
+    if (this.#signer === null) return;
+    const note: Note = this.#read(place).note ?? { archive: place, ...EMPTY };
+    const { sinks = [], spools = [] } = note;
+    const isSpoolNoted = spool === undefined || spools.includes(spool);
+    if (sinks.includes(sink) && isSpoolNoted) return;
+    const added = {
+      sinks: [...new Set([...sinks, sink])],
+      spools: isSpoolNoted ? spools : [...spools, spool],
+    };
+    await this.#write({ ...note, ...added }, this.#signer);
   }
 
   /** To be read before the manifest is: it may continue meanwhile. */
   noted(root: string): NotedHeads {
     const { note, forged } = this.#read(root);
-    const heads = note === null ? [] : [...note.lost, { head: note.head, bytes: note.bytes }];
-    return { path: join(this.#folder, nameOf(root)), heads, forged };
+    return { path: join(this.#folder, nameOf(root)), heads: note === null ? [] : headsIn(note), forged };
   }
 
   /** Those of the chains whose roots begin so: each writer to a store has one. A forged note may be of any. */
@@ -82,18 +103,32 @@ export class HeadFiles implements Heads {
       if (note === null || nameOf(note.archive) !== basename(path))
         return [{ path, heads: [], forged: true }];
       if (!note.archive.startsWith(root)) return [];
-      return [{ path, heads: [...note.lost, { head: note.head, bytes: note.bytes }], forged: false }];
+      return [{ path, heads: headsIn(note), forged: false }];
     });
   }
 
-  archives(): readonly string[] {
-    const roots = this.#noteFiles().flatMap((path) => this.#readFile(path).note?.archive ?? []);
-    // A store has one for each of its writers.
-    return [
-      ...new Set(
-        roots.map((root) => (isStoreUrl(root) ? root.slice(0, root.lastIndexOf(`/${SEGMENTS}`)) : root)),
-      ),
-    ];
+  archives(): readonly NotedArchive[] {
+    const notes = this.#noteFiles().flatMap((path) => {
+      const { note } = this.#readFile(path);
+      return note === null ? [] : [{ path, note, place: placeOf(note.archive) }];
+    });
+    return Array.from(
+      Map.groupBy(notes, ({ place }) => place),
+      ([place, own]) => ({
+        place,
+        sinks: own.flatMap(({ note }) => note.sinks ?? []),
+        spools: own.flatMap(({ note }) => note.spools ?? []),
+        notes: own.map(({ path }) => path),
+      }),
+    );
+  }
+
+  async #write(note: Note, signer: Signer): Promise<void> {
+    const { archive, head, bytes, lost, sinks = [], spools = [] } = note;
+    const more = { ...(sinks.length > 0 ? { sinks } : {}), ...(spools.length > 0 ? { spools } : {}) };
+    const text = signJson('head', JSON.stringify({ archive, head, bytes, lost, ...more }), signer);
+    makeFolder(this.#folder, 0o700);
+    await writeDurably(this.#folder, nameOf(archive), `${text}\n`, OWNER_ONLY);
   }
 
   #noteFiles(): string[] {
@@ -127,6 +162,17 @@ function readNames(folder: string): string[] {
     if (isMissing(error)) return [];
     throw new MillraceError('proof_unusable', `${folder}: ${messageOf(error)}`, { cause: error });
   }
+}
+
+/** All that the manifest must hold. */
+function headsIn({ head, bytes, lost }: Note): ManifestHead[] {
+  return bytes === 0 ? [...lost] : [...lost, { head, bytes }];
+}
+
+/** A store has a note for each of its writers' chains, and one for its sinks. */
+function placeOf(archive: string): string {
+  const at = isStoreUrl(archive) ? archive.lastIndexOf(`/${SEGMENTS}`) : -1;
+  return at === -1 ? archive : archive.slice(0, at);
 }
 
 function nameOf(root: string): string {

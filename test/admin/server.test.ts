@@ -43,6 +43,7 @@ async function start({
         refused: {},
         signing: { since: 0, secrets: [] },
       }),
+      earlier: () => [],
     }),
     board: new ActivityBoard(systemClock),
     flush: () => Promise.resolve([]),

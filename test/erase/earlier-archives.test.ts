@@ -71,7 +71,7 @@ async function erase(config: string): Promise<{ exit: number; result: ErasureRes
   return { exit, result: JSON.parse(stdout) as ErasureResult };
 }
 
-test('an erasure searches what sinks of earlier configs and replays have written', async () => {
+test('an erasure searches what sinks of earlier configs and replays have written, and waits for what is not there', async () => {
   const { folder, configure, path } = await makePlace();
   await receive(
     configure({ archive: { path: path('first') }, other: { path: path('removed') } }),
@@ -89,6 +89,14 @@ test('an erasure searches what sinks of earlier configs and replays have written
   await receive(config, 'd', path('third'));
   const written = ['first', 'removed', 'second', 'copy', 'third'].map(path);
   for (const each of written) expect(find([each], [userId(1)]).length).toBeGreaterThan(0);
+  const waits = await erase(config);
+  expect([waits.exit, waits.result.receipts, waits.result.left.map(({ store }) => store)]).toEqual([
+    EXIT.partial,
+    [],
+    [path('gone')],
+  ]);
+  const [note = ''] = /\S+\/heads\/\S+/.exec(waits.result.left[0]?.reason ?? '') ?? [];
+  rmSync(note);
   const { exit, result } = await erase(config);
   expect([exit, result.left]).toEqual([EXIT.done, []]);
   expect(result.receipts[0]?.stores).toEqual(expect.arrayContaining(written));

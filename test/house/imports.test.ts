@@ -24,6 +24,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     'receipts',
     'receive',
     'schema',
+    'sinks',
     'sources',
     'storage',
     'validate',

@@ -21,7 +21,7 @@ Examples:
 
 Removes a user from the journal, quarantine, dead letters, archives, kept events and tables, spools (those too that sinks of
 earlier configs have left beside the journal or the spools of today), what replays have noted there, archives that sinks of earlier
-configs and replays have written (their heads are in erasure.path/heads: remove that of one that is gone for good), and what backfill,
+configs and replays have written (noted in erasure.path/heads before their first byte; one that is not there is waited for: remove its note if it is gone for good), and what backfill,
 pull and reconcile --fill have written with this config (listed in outputs.jsonl in erasure.path), and drops later events of that user. Delta Lake tables are rewritten, and lose their older versions. A request is due after erasure.grace (7d); until then --cancel leaves everything unchanged. A running receiver runs
 due erasures itself. After the erasure --cancel only accepts new events of the user again. The receipt lists files, counts and
 hashes, without the id. Its not_searched lists databases, Parquet, file archives (.zip, .tgz), targets of symbolic links, and

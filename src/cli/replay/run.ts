@@ -118,7 +118,8 @@ async function play(replay: Replay, playing: Playing): Promise<boolean> {
   try {
     const { config } = work.loaded;
     const stores = (url: string): Promise<ObjectStore> => openStore(url, config.storage);
-    const around = { ...parts, proof: openProof(config), openStore: stores };
+    const isErased = work.erased.has.bind(work.erased);
+    const around = { ...parts, proof: openProof(config), isErased, openStore: stores };
     await new LiveSinks(dispatcher, around).open({ sinks });
     dispatcher.begin();
     await replay.run(AbortSignal.any([io.signal, failed.signal]));

@@ -89,13 +89,14 @@ export class DirectSink implements Sink {
   /** @throws Error when the store cannot be used now; keys_unusable, keys_in_use or master_key_wrong with `encrypt` */
   async open(signal: AbortSignal): Promise<void> {
     if (this.#opened !== null) return;
-    const { openStore, log, proof } = this.#context;
+    const { name, openStore, log, proof } = this.#context;
     if (openStore === undefined) throw new Error(`${this.#options.path}: no object store can be used here`);
     this.#sealer ??= await openSealer(this.#options, this.#context);
     const store = await openStore(this.#options.path);
     const writer = randomBytes(6).toString('hex');
     try {
       await store.probe(signal);
+      await (await proof?.())?.heads.noteWriter(store.url, { sink: name });
       const chain = new ManifestChain({
         store,
         writer,

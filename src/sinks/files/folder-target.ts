@@ -52,7 +52,7 @@ export class FolderTarget implements Target {
 
   async take({ root }: ArchiveFolder): Promise<Recovery> {
     const manifest = new ManifestWriter(root, this.#context.log, this.#context.proof);
-    await manifest.repair();
+    await manifest.repair(this.#context.name);
     this.#place = { root, manifest };
     return {
       finishedAs: (place) => finishedAs(root, place),

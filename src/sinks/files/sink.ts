@@ -241,8 +241,9 @@ export class FilesSink implements Sink {
   /** What lies in the writers' folders, mended. */
   async #unfinished(recovery: Recovery): Promise<RecoveredPart[]> {
     const found: RecoveredPart[] = [];
+    const reading = { ...this.#context, opener: this.#sealer };
     for (const { path } of this.#folder.writers)
-      found.push(...(await recoverFolder(path, recovery, this.#context.log, this.#sealer)));
+      found.push(...(await recoverFolder(path, recovery, reading)));
     return found;
   }
 

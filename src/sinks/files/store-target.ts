@@ -84,10 +84,12 @@ export class StoreTarget implements Target {
     return `${this.name}/${file}`;
   }
 
-  async take({ writers }: ArchiveFolder): Promise<Recovery> {
+  async take({ root, writers }: ArchiveFolder): Promise<Recovery> {
     const known = this.#opened?.store;
     const store = known ?? (await this.#openStore());
+    const { name, proof } = this.#options.context;
     try {
+      await (await proof?.())?.heads.noteWriter(store.url, { sink: name, spool: root });
       return await this.#takeWith(store, writers);
     } catch (error) {
       if (known === undefined) await store.close();

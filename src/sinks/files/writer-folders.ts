@@ -48,6 +48,11 @@ export async function claimWriterFolders(root: string, log: SinkLog): Promise<Wr
   return claimed;
 }
 
+/** @param name below the archive's folder for unfinished files */
+export function isWriterFolder(name: string): boolean {
+  return WRITER.test(name);
+}
+
 /** True for what belongs to the lock itself, in the top level of a writer's folder. */
 export function isLockFile(name: string): boolean {
   return name === WRITER_LOCK || name.startsWith(`${WRITER_LOCK}-`);

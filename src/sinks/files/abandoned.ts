@@ -1,0 +1,60 @@
+import { readdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { OPEN_FOLDER, PART_EXTENSION, WRITER_LOCK } from '../../core/archive.ts';
+import type { SinkContext } from '../../core/sink.ts';
+import { isMissing } from '../../lib/durable.ts';
+import { tryLock } from '../../lib/file-lock.ts';
+import { parseOptions } from './config.ts';
+import { FilesSink } from './sink.ts';
+import { isWriterFolder } from './writer-folders.ts';
+
+/** Where writers that are gone may have left unfinished files: an archive's folder, or the spool of a store. */
+export interface AbandonedPlace {
+  readonly folder: string;
+  /** The archive that they are of. */
+  readonly archive: string;
+}
+
+/**
+ * Finishes what writers that are gone have left, under its own archive. Leaves alone what a living writer has open.
+ * @returns why some of it stays unfinished; null when nothing does
+ * @throws the system's error when the folder cannot be read
+ */
+export async function finishAbandoned(
+  { folder, archive }: AbandonedPlace,
+  context: SinkContext,
+  signal: AbortSignal,
+): Promise<string | null> {
+  if (!(await hasAbandoned(folder))) return null;
+  const spool = folder === archive ? {} : { spool: dirname(folder) };
+  // Nothing is sent, so nothing is ever taken back; what waits in a spool needs it all the same.
+  const takeBack = (): Promise<number> => Promise.resolve(0);
+  const sink = new FilesSink(parseOptions({ path: archive, ...spool }), { ...context, takeBack });
+  await sink.open();
+  const { failed } = await sink.flush();
+  await sink.close(signal);
+  return failed[0] ?? null;
+}
+
+async function hasAbandoned(root: string): Promise<boolean> {
+  // That of the archive first: without it nothing says that there is nothing.
+  await readdir(root);
+  for (const writer of await namesIn(join(root, OPEN_FOLDER))) {
+    const folder = join(root, OPEN_FOLDER, writer);
+    if (!isWriterFolder(writer)) continue;
+    if (!(await namesIn(folder, true)).some((name) => name.endsWith(PART_EXTENSION))) continue;
+    const lock = tryLock(join(folder, WRITER_LOCK));
+    lock?.release();
+    if (lock !== null) return true;
+  }
+  return false;
+}
+
+async function namesIn(folder: string, recursive = false): Promise<string[]> {
+  try {
+    return await readdir(folder, { recursive, encoding: 'utf8' });
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
+  }
+}
