@@ -1,5 +1,5 @@
 import { inParallel } from '../lib/abort.ts';
-import { MillraceError } from '../core/errors.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Owners } from '../core/erasure.ts';
 import type { DamageReport } from '../core/journal.ts';
 import type { Operations } from '../core/operations.ts';
@@ -14,12 +14,18 @@ import { accountWithLog, type HeadReader } from './log-side.ts';
 import type { Difference, ReconcileReport, SinkAccount } from './report.ts';
 import type { Window } from './window.ts';
 
+/** Where records can be read. */
+export interface CountedArchive {
+  readonly path: string;
+  readonly opener?: RecordOpener | undefined;
+}
+
 /** A sink that is to be accounted for. */
 export interface CountedSink {
   readonly name: string;
   readonly type: string;
-  /** Where its records can be read; null where nobody can be asked. */
-  readonly archive: { readonly path: string; readonly opener?: RecordOpener | undefined } | null;
+  /** Null where nobody can be asked. */
+  readonly archive: CountedArchive | null;
 }
 
 export interface ReconcileOptions {
@@ -27,6 +33,8 @@ export interface ReconcileOptions {
   readonly places: Places;
   readonly operations: Operations;
   readonly sinks: readonly CountedSink[];
+  /** Where sinks have written under earlier configs, by their names; also sinks that are not configured any more. */
+  readonly earlier: ReadonlyMap<string, readonly CountedArchive[]>;
   readonly window: Window;
   /** Left out where nobody erases meanwhile. */
   readonly erasures?: ErasuresMeanwhile;
@@ -62,7 +70,7 @@ const MOST_TRIES = 3;
 
 /** @param leaving users whose events some places have, and others have not any more */
 async function reconciled(options: ReconcileOptions, leaving: Owners | null): Promise<ReconcileReport> {
-  const { operations, sinks: configured, window, signal } = options;
+  const { operations, sinks: configured, earlier, window, signal } = options;
   const { account, log, problem } = await accountWithLog(options.logHead, () =>
     operations.account(window.since, window.until),
   );
@@ -71,13 +79,16 @@ async function reconciled(options: ReconcileOptions, leaving: Owners | null): Pr
   try {
     const names = new Set(configured.map(({ name }) => name));
     // Both wait for other threads most of the time. What the journal had as settled lies in the files by now.
-    const [reading, files] = await inParallel(
+    const [reading, { files, unread }] = await inParallel(
       signal,
       (stop) => readJournal(operations, account, names, accepted, ids, window, stop),
       (stop) => readFiles(options, leaving, ids, stop),
     );
     const gone = [...reading.sinks].filter((name) => !names.has(name));
-    const sinks = [...configured, ...gone.map((name) => ({ name, type: 'not configured', archive: null }))];
+    const sinks = [
+      ...configured,
+      ...gone.map((name) => ({ name, type: 'not configured', archive: earlier.get(name)?.[0] ?? null })),
+    ];
     // After the files were read, so that a record of theirs is late, and not of unknown origin.
     for await (const heads of headsOf(operations, account.lastSeq, Infinity, signal))
       for (const { id } of heads) ids.late(id);
@@ -108,7 +119,7 @@ async function reconciled(options: ReconcileOptions, leaving: Owners | null): Pr
       if (own === undefined) throw new MillraceError('internal', `${sink.name} was not counted`);
       return accountOf(sink, side, count, takesAll, own, differ);
     });
-    const notes = leaving === null ? side.notes : [...side.notes, UNDER_WAY];
+    const notes = [...side.notes, ...unread, ...(leaving === null ? [] : [UNDER_WAY])];
     const { since, until } = window;
     const span = { since: new Date(since).toISOString(), until: new Date(until).toISOString() };
     return { ...span, sinks: accounts, nowhere: side.nowhere, log, differences, notes };
@@ -135,19 +146,18 @@ function differDamage(damaged: readonly DamageReport[], illegible: number, diffe
 const UNDER_WAY =
   'an erasure has begun and is not done: records of its user may be counted, or not; reconcile again when it is done';
 
-/** What the files of each sink that has some hold of the window. */
+/** What the files of each sink that has some hold of the window; and which places of earlier configs cannot be read. */
 async function readFiles(
-  { places, sinks, window, onFile }: ReconcileOptions,
+  { places, sinks, earlier, window, onFile }: ReconcileOptions,
   leaving: Owners | null,
   ids: EventIds,
   signal: AbortSignal,
-): Promise<ReadonlyMap<string, FilesCount>> {
+): Promise<{ readonly files: ReadonlyMap<string, FilesCount>; readonly unread: readonly string[] }> {
   const files = new Map<string, FilesCount>();
-  for (const { name, archive } of sinks) {
-    if (archive === null) continue;
-    const { path, opener } = archive;
+  const unread: string[] = [];
+  const count = async (name: string, { path, opener }: CountedArchive): Promise<void> => {
     const found = ids.finder(name);
-    const count = await countFiles(path, window, {
+    const counted = await countFiles(path, window, {
       places,
       opener,
       signal,
@@ -157,9 +167,41 @@ async function readFiles(
       onRecord: ({ record }) => found(record.id, record.received_at),
       onFile: (file) => onFile?.(name, file),
     });
-    files.set(name, count);
+    files.set(name, sumOf(files.get(name), counted));
+  };
+  for (const { name, archive } of sinks) if (archive !== null) await count(name, archive);
+  const elsewhere = new Set(sinks.flatMap(({ name, archive }) => (archive === null ? [name] : [])));
+  for (const [name, archives] of earlier) {
+    // A sink of another type has this name now, and what it has confirmed is in no file.
+    if (elsewhere.has(name)) continue;
+    for (const archive of archives)
+      await count(name, archive).catch((error: unknown) => {
+        if (signal.aborted) throw error;
+        files.set(name, sumOf(files.get(name), NOTHING_COUNTED));
+        unread.push(`${name} wrote to ${archive.path} under an earlier config: ${messageOf(error)}`);
+      });
   }
-  return files;
+  return { files, unread };
+}
+
+const NOTHING_COUNTED: FilesCount = {
+  records: 0,
+  destroyed: 0,
+  closed: 0,
+  erased: 0,
+  problems: [],
+  passedOver: 0,
+};
+
+function sumOf(one: FilesCount = NOTHING_COUNTED, other: FilesCount): FilesCount {
+  return {
+    records: one.records + other.records,
+    destroyed: one.destroyed + other.destroyed,
+    closed: one.closed + other.closed,
+    erased: one.erased + other.erased,
+    problems: [...one.problems, ...other.problems],
+    passedOver: one.passedOver + other.passedOver,
+  };
 }
 
 /** Notes a difference, unless `count` is 0. @param named ids of the first */

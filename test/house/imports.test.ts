@@ -80,7 +80,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'cli/load': ['deliver', 'load', 'sinks', 'warehouse'],
   'cli/ndjson': ['ndjson', 'warehouse'],
   'cli/receipt': ['receipts'],
-  'cli/reconcile': ['archive', 'backfill', 'config', 'erase', 'receipts', 'reconcile', 'service'],
+  'cli/reconcile': ['archive', 'backfill', 'config', 'erase', 'proof', 'receipts', 'reconcile', 'service'],
   'cli/replay': [
     'archive',
     'config',

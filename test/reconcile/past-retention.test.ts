@@ -73,6 +73,7 @@ function account(operations: Operations, path: string): Promise<ReconcileReport>
     logHead: null,
     places: new Places(),
     operations,
+    earlier: new Map(),
     sinks: [{ name: 'archive', type: 'files', archive: { path } }],
     window: { since: hour, until: hour + 3_600_000 },
     signal,

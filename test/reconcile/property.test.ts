@@ -249,6 +249,7 @@ test('accounts and names are those of a count by hand, whatever became of the ev
       logHead: null,
       places: new Places(),
       operations: operationsOn(journal, world) as Operations,
+      earlier: new Map(),
       sinks: SINKS.map((name) => ({ name, type: 'files', archive: { path: join(place, name) } })),
       window: { since: SINCE, until: SINCE + HOUR },
       signal,

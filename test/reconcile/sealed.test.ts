@@ -59,6 +59,7 @@ async function sealed(): Promise<Place> {
       logHead: null,
       places: new Places(),
       operations,
+      earlier: new Map(),
       sinks: [{ name: 'archive', type: 'files', archive: { path: archive, opener: await ringOf(keys) } }],
       window: { since: hour, until: hour + 3_600_000 },
       signal,

@@ -7,13 +7,16 @@ import type { DescribedConfig } from '../../config/config.ts';
 import { EXIT } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
+import { realOf } from '../../erase/earlier-archives.ts';
 import { ErasuresUnderWay } from '../../erase/under-way.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
+import { readProof } from '../../proof/open.ts';
 import { receiptsPlace } from '../../receipts/place.ts';
 import { signedHead } from '../../receipts/signed-head.ts';
 import { countFiles } from '../../reconcile/count-files.ts';
 import type { HeadReader } from '../../reconcile/log-side.ts';
 import { MealIds } from '../../reconcile/meal-ids.ts';
-import { reconcile, type CountedSink } from '../../reconcile/reconcile.ts';
+import { reconcile, type CountedArchive, type CountedSink } from '../../reconcile/reconcile.ts';
 import { compareWithService } from '../../reconcile/service-side.ts';
 import { windowOf, type Window } from '../../reconcile/window.ts';
 import type { ServiceClient } from '../../service/client.ts';
@@ -111,6 +114,7 @@ export function reconcileCommand(io: Io): Command {
           operations,
           places,
           sinks,
+          earlier: earlierArchives(loaded.config, opener),
           window,
           erasures: new ErasuresUnderWay(loaded.config.erasure.path),
           logHead: headReader(loaded.config),
@@ -139,6 +143,21 @@ function countedSinks({ sinks }: DescribedConfig, opener: RecordOpener | undefin
     const { archive } = description;
     return { name, type, archive: archive === undefined ? null : { path: archive, opener } };
   });
+}
+
+/** Where files sinks have written under earlier configs, by their names. */
+function earlierArchives(
+  config: DescribedConfig,
+  opener: RecordOpener | undefined,
+): ReadonlyMap<string, CountedArchive[]> {
+  const found = new Map<string, CountedArchive[]>();
+  for (const { place, sinks } of readProof(config).heads.archives())
+    for (const name of sinks) {
+      const { archive } = config.sinks[name]?.description ?? {};
+      if (archive === undefined || realOf(archive) !== place)
+        getOrMake(found, name, () => []).push({ path: place, opener });
+    }
+  return found;
 }
 
 async function againstService(
