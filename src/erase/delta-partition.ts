@@ -37,13 +37,13 @@ export function itemOf(key: string, search: IdSearch): string {
   return search.redact(parts.join('/'));
 }
 
-/** Removes the folders of a table's partitions that are called after a subject and hold no file any more. */
-export async function removeEmpty(table: string, search: IdSearch): Promise<void> {
-  const entries = await readdir(table, { recursive: true, withFileTypes: true }).catch(() => []);
+/** Removes the folders of partitions that are called after a subject and hold no file any more. */
+export async function removeEmpty(root: string, search: IdSearch): Promise<void> {
+  const entries = await readdir(root, { recursive: true, withFileTypes: true }).catch(() => []);
   const named = entries
     .filter((entry) => entry.isDirectory())
     .map(({ parentPath, name }) => join(parentPath, name))
-    .filter((path) => isNamedIn(partitionIn(path.slice(table.length)), search));
+    .filter((path) => isNamedIn(partitionIn(path.slice(root.length)), search));
   // The innermost first; one that holds something stays.
   for (const path of named.toSorted().toReversed()) await rmdir(path).catch(() => undefined);
 }

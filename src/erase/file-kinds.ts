@@ -120,6 +120,9 @@ function textAt(document: Readonly<Record<string, unknown>>, key: string): strin
 
 /** Of whom a file is that nobody has to wait for: it can only be named on the receipt. */
 export const NOBODY: readonly string[] = [];
+/** Nobody waits for a name either: the manifest holds it for good, and a sink gives it to the next file of that type or team. */
+export const NAMED_SO =
+  'its name holds the id, its records do not; rename or remove it where no manifest lists it';
 export const OWNERLESS = 'it has rows that do not say whose they are; recreate it without the user';
 
 /** Whether some row of a table does not say whose it is. A file that is damaged has been refused before. */

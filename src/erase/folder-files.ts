@@ -5,7 +5,16 @@ import { DISK } from '../archive/place.ts';
 import { OPEN_FOLDER } from '../core/archive.ts';
 import { leftBy, Owners } from '../core/erasure.ts';
 import { errorCode, syncFolder } from '../lib/durable.ts';
-import { kindOf, mayNameNobody, type FileKind, hasOwnerless, NOBODY, OWNERLESS } from './file-kinds.ts';
+import { removeEmpty } from './delta-partition.ts';
+import {
+  kindOf,
+  mayNameNobody,
+  type FileKind,
+  hasOwnerless,
+  NAMED_SO,
+  NOBODY,
+  OWNERLESS,
+} from './file-kinds.ts';
 import {
   exists,
   isAbandoned,
@@ -16,7 +25,7 @@ import {
 import { NotSearched } from './not-searched.ts';
 import { rewritePlan } from './plan-file.ts';
 import { commitRewrite, eventRewrite, rewriteLines, type Rewrite, temporaryPath } from './rewrite-lines.ts';
-import { mayHold, requestsInOther, searchFile } from './search-file.ts';
+import { leftOfOther, mayHold, requestsInOther, searchFile } from './search-file.ts';
 
 /** Takes subjects out of the files of a folder, each as its kind asks for. */
 export class FolderFiles {
@@ -33,9 +42,8 @@ export class FolderFiles {
     run.signal.throwIfAborted();
     try {
       await this.#byKind[kindOf(file)](job, file);
-      const named = search.requestsIn(Buffer.from(file));
-      if (named.length > 0 && (await exists(join(root, file))))
-        this.leave(job, prefix + file, named, 'its name holds the id; rename or remove it');
+      if (search.finds(Buffer.from(file)) && (await exists(join(root, file))))
+        this.leave(job, prefix + file, NOBODY, NAMED_SO);
     } catch (error) {
       if (run.signal.aborted) throw error;
       if (errorCode(error) === 'ENOENT' && !(await exists(join(root, file)))) {
@@ -123,7 +131,8 @@ export class FolderFiles {
       await unlink(join(root, file));
       return syncFolder(dirname(join(root, file)));
     }
-    this.leave(job, prefix + file, requests, 'this kind of file cannot be rewritten');
+    const left = leftOfOther(file, requests);
+    this.leave(job, prefix + file, left.requests, left.reason);
   }
 
   /** What another process is writing can only be looked at. */
@@ -151,7 +160,7 @@ export class FolderFiles {
   }
 
   async #replace(
-    { run, listing, prefix }: Job,
+    { run, root, search, listing, prefix }: Job,
     file: string,
     rewrite: Rewrite,
     commit: () => Promise<void>,
@@ -164,6 +173,7 @@ export class FolderFiles {
     await run.record({ store: this.#store, item: prefix + file, removed, ...hashes, ...more });
     run.onStep('recorded');
     await commit();
+    if (after === null && search.redact(file) !== file) await removeEmpty(root, search);
     run.onStep('replaced');
     await listing.add(file, { ...rewrite, at: new Date() });
     run.onStep('listed');

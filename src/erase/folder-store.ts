@@ -12,7 +12,7 @@ import { WorkFolder } from '../lib/work-folder.ts';
 import { removeEmpty } from './delta-partition.ts';
 import { deltaTablesIn, isOfTable } from './delta-files.ts';
 import { eraseTable } from './delta-tables.ts';
-import { isSearched, LineOwners, type EnvelopeFields } from './file-kinds.ts';
+import { isSearched, LineOwners, NOBODY, type EnvelopeFields } from './file-kinds.ts';
 import { FolderFiles } from './folder-files.ts';
 import { Listing } from './listing.ts';
 import { searchFile } from './search-file.ts';
@@ -174,6 +174,6 @@ export class FolderStore implements ErasableStore {
     if (target === null || covered.some((folder) => target === folder || target.startsWith(`${folder}/`)))
       return;
     const reason = 'a symbolic link is not followed; name its target in erasure.folders';
-    this.#files.leave(about, link, about.search.requestsIn(Buffer.from(link)), reason);
+    this.#files.leave(about, link, NOBODY, reason);
   }
 }

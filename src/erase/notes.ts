@@ -29,6 +29,11 @@ export function isNotes(file: string): boolean {
   return NOTES.test(file);
 }
 
+/** Whether it is one that cannot go, as it says what an archive or an export is: its lines name types, teams and files. */
+export function isLedger(file: string): boolean {
+  return NOTES.test(file) && !OF_ANYBODY.test(file);
+}
+
 /**
  * The requests whose ids stand in such a file. They are full of numbers, hashes and names of types: an id that could be any of
  * these, such as `17`, stands there only where it is all of a text, or of a name in a path.

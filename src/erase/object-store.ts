@@ -26,13 +26,14 @@ import {
   mayNameNobody,
   type EnvelopeFields,
   hasOwnerless,
+  NAMED_SO,
   NOBODY,
   OWNERLESS,
 } from './file-kinds.ts';
 import { NotSearched } from './not-searched.ts';
 import { ObjectListing } from './object-listing.ts';
 import { eventRewrite, rewriteLines, type Rewrite } from './rewrite-lines.ts';
-import { requestsInOther, searchFile } from './search-file.ts';
+import { leftOfOther, requestsInOther, searchFile } from './search-file.ts';
 
 /** Times a store is listed again because objects have come and gone. */
 const PASSES = 5;
@@ -175,9 +176,8 @@ export class ObjectErasure implements ErasableStore {
       if (kind === 'unreadable') throw new NotSearched('this kind of file');
       if (kind === 'lines' || kind === 'blob') await this.#lines(job, file, kind);
       else await this.#other(job, file);
-      const named = search.requestsIn(Buffer.from(file));
-      if (named.length > 0 && (await job.store.head(file, run.signal)) !== null)
-        this.#leave(job, file, named, 'its name holds the id; rename or remove it');
+      if (search.finds(Buffer.from(file)) && (await job.store.head(file, run.signal)) !== null)
+        this.#leave(job, file, NOBODY, NAMED_SO);
     } catch (error) {
       // That the store cannot be asked concerns all of it.
       if (run.signal.aborted || error instanceof MillraceError) throw error;
@@ -290,7 +290,9 @@ export class ObjectErasure implements ErasableStore {
     const { run, place } = job;
     const { requests, bytes } = await requestsInOther(place, file, run.subjects);
     run.searched(bytes);
-    if (requests.length > 0) this.#leave(job, file, requests, 'this kind of file cannot be rewritten');
+    if (requests.length === 0) return;
+    const left = leftOfOther(file, requests);
+    this.#leave(job, file, left.requests, left.reason);
   }
 
   #leave({ run, search }: Job, item: string, requests: readonly string[], reason: string): void {

@@ -3,7 +3,7 @@ import type { Bytes } from '../archive/place.ts';
 import type { Subject } from '../core/erasure.ts';
 import { IdSearch } from '../core/id-search.ts';
 import { checkSearchable } from './not-searched.ts';
-import { isNotes, requestsInNotes } from './notes.ts';
+import { isLedger, isNotes, requestsInNotes } from './notes.ts';
 
 /** Bodies that stand in a record as base64 hide their ids: where there is one, the lines must be looked at. */
 const BASE64_KEY = Buffer.from('"body_base64":"');
@@ -49,6 +49,15 @@ export async function requestsInOther(
     for (const piece of pieces) for (const request of search.requestsIn(piece)) requests.add(request);
   }
   return { requests: [...requests], bytes };
+}
+
+/** Who has to wait for such a file, and what is said of it. @param requests whose ids stand in it */
+export function leftOfOther(
+  file: string,
+  requests: readonly string[],
+): { readonly requests: readonly string[]; readonly reason: string } {
+  if (!isLedger(file)) return { requests, reason: 'this kind of file cannot be rewritten' };
+  return { requests: [], reason: 'a type, a team or a file that it lists is called so; it stays as it is' };
 }
 
 /**

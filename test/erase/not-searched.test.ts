@@ -62,7 +62,7 @@ test('a link to what is searched at its own place is nothing to name, and neithe
   expect([exit, receipt.not_searched, receipt.records_removed]).toEqual([0, [], 2]);
 });
 
-test('a file whose name holds the id keeps the request waiting, and the id is not put on record', async () => {
+test('a file whose name alone holds the id is on the receipt, and the id is not put on record', async () => {
   const root = await temporaryFolder();
   mkdirSync(join(root, 'tables'));
   writeFileSync(join(root, 'tables', `of-${userId(1).toUpperCase()}.txt`), 'made up');
@@ -76,6 +76,9 @@ test('a file whose name holds the id keeps the request waiting, and the id is no
     config,
   ]);
   expect(exit).toBe(3);
-  expect(JSON.parse(stdout)).toMatchObject({ receipts: [], left: [{ item: 'of-*.txt' }] });
+  expect(JSON.parse(stdout)).toMatchObject({
+    receipts: [{ not_searched: ['of-*.txt'] }],
+    left: [{ item: 'of-*.txt', requests: [] }],
+  });
   expect(stdout + stderr).not.toContain(userId(1).toUpperCase());
 });

@@ -310,8 +310,8 @@ test('of a sealed archive, the receipt names what the destroyed keys had sealed:
 
 test('a receipt that is signed and says what cannot be is a difference, and an erasure that waits is named', async () => {
   const { folder, archive, config, theirs, victim } = await prepared();
-  const inWay = join(archive, `${victim}.txt`);
-  writeFileSync(inWay, 'made up');
+  const inWay = join(archive, 'in-the-way.txt');
+  writeFileSync(inWay, victim);
   const waiting = await millrace(['erase', victim, '--now', '--config', config, '--json'], { env });
   const { left } = JSON.parse(waiting.stdout) as { left: { requests: string[] }[] };
   const prove = async () => {

@@ -24,7 +24,8 @@ earlier configs have left beside the journal or the spools of today), what repla
 configs and replays have written (noted in erasure.path/heads before their first byte; one that is not there is waited for: remove its note if it is gone for good), and what backfill,
 pull and reconcile --fill have written with this config (listed in outputs.jsonl in erasure.path), and drops later events of that user. Delta Lake tables are rewritten, and lose their older versions. A request is due after erasure.grace (7d); until then --cancel leaves everything unchanged. A running receiver runs
 due erasures itself. After the erasure --cancel only accepts new events of the user again. The receipt lists files, counts and
-hashes, without the id. Its not_searched lists databases, Parquet, file archives (.zip, .tgz), targets of symbolic links, and
+hashes, without the id. Its not_searched lists databases, Parquet, file archives (.zip, .tgz), targets of symbolic links, names of
+files, and types and teams in manifests, that hold the id, and
 tables with rows that do not say whose they are (insurance, parsing jobs and their results of earlier versions): recreate those. List other folders
 to search in erasure.folders. What brokers, endpoints and sink modules that name no folder were sent is theirs to erase: the receipt names these sinks in not_reached.
 
