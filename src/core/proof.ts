@@ -85,6 +85,8 @@ export interface Heads {
   noteWriter(place: string, writer: { readonly sink: string; readonly spool?: string }): Promise<void>;
   /** @throws MillraceError proof_unusable */
   archives(): readonly NotedArchive[];
+  /** Files of notes that are not as they were signed, or by a key that is not trusted: nobody knows of which archive. */
+  forged(): readonly string[];
 }
 
 /** Where an archive lies that this installation has written. */

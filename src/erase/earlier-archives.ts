@@ -1,7 +1,10 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { Places, urlOf } from '../archive/places.ts';
 import { readInChunks } from '../archive/read.ts';
 import type { DescribedConfig } from '../config/config.ts';
 import { parseRecord } from '../core/archive-record.ts';
+import { MANIFEST, OPEN_FOLDER } from '../core/archive.ts';
 import type { ErasableStore, ErasureRun } from '../core/erasure.ts';
 import { isStoreUrl } from '../core/place.ts';
 import type { NotedArchive } from '../core/proof.ts';
@@ -29,11 +32,28 @@ export function earlierPlaces(noted: readonly NotedArchive[], places: Iterable<s
   );
 }
 
-/** Why a noted place is missed, and what to do about it. */
-export function missingPlace(path: string, { notes }: Pick<NotedArchive, 'notes'>): Error {
+/**
+ * Why a noted place is missed, and what to do about it; null when it is there, or is in a store. Where its disk is not
+ * mounted, its folder can be there and empty.
+ */
+export function missingPlace({ path, archive }: EarlierPlace): Error | null {
+  if (isStoreUrl(path)) return null;
+  const first = path === archive.place ? MANIFEST : OPEN_FOLDER;
+  if (existsSync(join(path, first))) return null;
+  const notes = archive.notes.join(' and ');
   return new Error(
-    `${path} is not there, and files of this installation were written there: bring it back (is its disk mounted?), or remove ${notes.join(' and ')} if it is gone for good`,
+    `${path} does not hold the ${first} that was written there: bring it back (is its disk mounted?), or remove ${notes} if it is gone for good`,
   );
+}
+
+/** Names the notes that do not say which archive they are of. */
+export function unreadNotes(forged: readonly string[]): ErasableStore[] {
+  const reason =
+    'it is not signed by a key of proof.trust, so the archive that it notes is not searched; trust the earlier key, or remove it if that archive is gone for good';
+  const erase = async (run: ErasureRun): Promise<void> => {
+    for (const item of forged) run.leave({ store: 'erasure.path', item, requests: [], reason });
+  };
+  return forged.length === 0 ? [] : [{ name: 'erasure.path', erase }];
 }
 
 /** The same for the same place, whatever links lead to it. */

@@ -34,8 +34,8 @@ export interface FolderStoreOptions {
   readonly log: SinkLog;
   /** Signs what the manifests of archives say of it. */
   readonly proof?: OpenProof;
-  /** Why it is missed when it is not there; absent where nothing need have been written yet. */
-  readonly missing?: Error | undefined;
+  /** Why what was written here is missed; null when it is there. Absent where nothing need have been written yet. */
+  readonly missing?: (() => Error | null) | undefined;
   /** Asks the sink that is writing here to finish the open files for which `holds` answers true. */
   readonly settle?: (holds: (path: string) => Promise<boolean>) => Promise<void>;
 }
@@ -54,14 +54,14 @@ export class FolderStore implements ErasableStore {
 
   /** Searches every file, and rewrites or removes those that hold a subject; the others are not touched. */
   async erase(run: ErasureRun): Promise<void> {
+    const missing = this.#options.missing?.() ?? null;
+    if (missing !== null) run.leave(leftBy(this.name, '', run.subjects, missing));
     let root: string;
     try {
       root = await realpath(this.#options.path);
     } catch (error) {
-      if (errorCode(error) !== 'ENOENT') throw error;
-      const { missing } = this.#options;
-      if (missing !== undefined) run.leave(leftBy(this.name, '', run.subjects, missing));
-      return;
+      if (errorCode(error) === 'ENOENT') return;
+      throw error;
     }
     const own = await this.#take(root, run);
     if (own === 'in use') return;

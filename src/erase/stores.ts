@@ -19,7 +19,7 @@ import type { Live } from '../lib/live.ts';
 import { KeyErasure } from '../seal/key-erasure.ts';
 import type { ErasedUsers } from './erased-users.ts';
 import { openStore } from '../storage/open.ts';
-import { earlierPlaces, missingPlace, realOf, withoutKeys } from './earlier-archives.ts';
+import { earlierPlaces, missingPlace, realOf, unreadNotes, withoutKeys } from './earlier-archives.ts';
 import { FolderStore } from './folder-store.ts';
 import { leftReplays, leftSpools } from './left-spools.ts';
 import { LocalErasures } from './local-erasures.ts';
@@ -64,11 +64,13 @@ export function createErasures(parts: ErasingParts): LocalErasures {
     // Folders last: what is still on its way to one has come to rest by then. Keys first: a crash after them leaves nothing to read.
     stores: async () => {
       const kept = await journal();
+      const { heads } = await proof();
       return [
         ...keyStores(parts),
         ...(kept === null ? [] : [kept]),
         ...databases(parts),
-        ...folderStores(parts, (await proof()).heads.archives()),
+        ...folderStores(parts, heads.archives()),
+        ...unreadNotes(heads.forged()),
       ];
     },
     beyond: () => sinksBeyond(plan.value.config),
@@ -169,7 +171,9 @@ function folderStores(
   for (const path of earlier.keys()) found.set(path, { name: path, sinks: [], isArchive: isStoreUrl(path) });
   const missing = new Map(
     noted.flatMap((archive) =>
-      [archive.place, ...archive.spools].map((path) => [realOf(path), missingPlace(path, archive)]),
+      [archive.place, ...archive.spools].map(
+        (path) => [realOf(path), () => missingPlace({ path, archive })] as const,
+      ),
     ),
   );
   // A folder inside another is a store of its own; and the journal's file is only to be touched by who holds its lock.

@@ -7,7 +7,6 @@ import type { SinkLog, SinkTrouble } from '../core/sink.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import { missingPlace, realOf } from '../erase/earlier-archives.ts';
 import type { ErasedUsers } from '../erase/erased-users.ts';
-import { isMissing } from '../lib/durable.ts';
 import type { Live } from '../lib/live.ts';
 import type { Stop } from '../lib/parts.ts';
 import { openStore } from '../storage/open.ts';
@@ -81,6 +80,8 @@ export class EarlierArchives {
     const stores = (url: string): Promise<ObjectStore> => openStore(url, plan.value.config.storage);
     const context = { name, log, clock, proof, isErased, openStore: stores };
     try {
+      const missing = missingPlace({ path: folder, archive });
+      if (missing !== null) return this.#tell(folder, 'archive_missing', missing.message);
       const { finishAbandoned } = await import('../sinks/files/abandoned.ts');
       const place = { folder, archive: archive.place };
       const failed = await finishAbandoned(place, context, this.#abort.signal);
@@ -88,8 +89,7 @@ export class EarlierArchives {
       else this.#tell(folder, 'unfinished', `${failed}; files of an earlier config stay unfinished`);
     } catch (error) {
       if (this.#abort.signal.aborted) return;
-      if (isMissing(error)) this.#tell(folder, 'archive_missing', missingPlace(folder, archive).message);
-      else this.#tell(folder, 'unfinished', `${folder}, of an earlier config: ${messageOf(error)}`);
+      this.#tell(folder, 'unfinished', `${folder}, of an earlier config: ${messageOf(error)}`);
     }
   }
 

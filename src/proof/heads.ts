@@ -123,6 +123,10 @@ export class HeadFiles implements Heads {
     );
   }
 
+  forged(): readonly string[] {
+    return this.#noteFiles().filter((path) => this.#readFile(path).forged);
+  }
+
   async #write(note: Note, signer: Signer): Promise<void> {
     const { archive, head, bytes, lost, sinks = [], spools = [] } = note;
     const more = { ...(sinks.length > 0 ? { sinks } : {}), ...(spools.length > 0 ? { spools } : {}) };

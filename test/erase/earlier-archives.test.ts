@@ -1,4 +1,12 @@
-import { readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
@@ -106,6 +114,30 @@ test('an erasure searches what sinks of earlier configs and replays have written
     const verified = await millrace(['archive', 'verify', each, '--config', config]);
     expect(verified.code, verified.stdout + verified.stderr).toBe(0);
   }
+});
+
+test('the folder of a disk that is not mounted is not taken for an empty archive', async () => {
+  const { configure, path } = await makePlace();
+  await receive(configure({ archive: { path: path('first') } }), 'a', path('first'));
+  renameSync(path('first'), path('unmounted'));
+  mkdirSync(path('first'));
+  const config = configure({ archive: { path: path('second') } });
+  const { exit, result } = await erase(config);
+  expect([exit, result.receipts, result.left[0]?.store]).toEqual([EXIT.partial, [], path('first')]);
+  rmSync(path('first'), { recursive: true });
+  renameSync(path('unmounted'), path('first'));
+  expect((await erase(config)).exit).toBe(EXIT.done);
+  expect(find([path('first')], [userId(1)])).toEqual([]);
+});
+
+test('a note that is not as it was signed is on the receipt: nobody knows which archive it is of', async () => {
+  const { configure, path } = await makePlace();
+  await receive(configure({ archive: { path: path('first') } }), 'a', path('first'));
+  const [note = ''] = readdirSync(path('erasure/heads'));
+  const file = join(path('erasure/heads'), note);
+  writeFileSync(file, readFileSync(file, 'utf8').replace('first', 'other'));
+  const { exit, result } = await erase(configure({ archive: { path: path('second') } }));
+  expect([exit, result.receipts[0]?.not_searched]).toEqual([EXIT.partial, [file]]);
 });
 
 test('one that was moved, with a link where it was, is searched once', async () => {

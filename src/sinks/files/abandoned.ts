@@ -37,8 +37,6 @@ export async function finishAbandoned(
 }
 
 async function hasAbandoned(root: string): Promise<boolean> {
-  // That of the archive first: without it nothing says that there is nothing.
-  await readdir(root);
   for (const writer of await namesIn(join(root, OPEN_FOLDER))) {
     const folder = join(root, OPEN_FOLDER, writer);
     if (!isWriterFolder(writer)) continue;
