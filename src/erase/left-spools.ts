@@ -4,6 +4,7 @@ import { messageOf } from '../core/errors.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { replaysBeside, spoolBeside } from '../core/spool.ts';
 import { namesIn } from '../lib/durable.ts';
+import { realPath } from '../lib/real-path.ts';
 import { kindOf } from './file-kinds.ts';
 import { walkFolder } from './walk.ts';
 
@@ -47,10 +48,19 @@ export function leftReplays({ journal }: Pick<Spooling, 'journal'>): string[] {
     .map((name) => join(parent, name));
 }
 
-/** To be told at start: nothing will ever send what lies there, and it holds data of users. */
-export async function warnOfLeftSpools(config: Spooling, log: SinkLog): Promise<void> {
+/**
+ * To be told at start: nothing will ever send what lies there, and it holds data of users.
+ * @param noted tells the spools whose stores are known: what lies in them is finished there
+ */
+export async function warnOfLeftSpools(
+  config: Spooling,
+  noted: () => Promise<readonly string[]>,
+  log: SinkLog,
+): Promise<void> {
   try {
+    const known = new Set(await noted());
     for (const folder of leftSpools(config)) {
+      if (known.has(realPath(folder))) continue;
       const files = (await walkFolder(folder)).files.filter((file) => kindOf(file) === 'lines').length;
       const said =
         'no sink of this config sends what lies in this spool; unless another installation does, give a sink the path back that it had, or remove the folder';

@@ -27,8 +27,10 @@ export function makeErasures(system: System): Stop {
   };
 }
 
-export async function startErasures({ erasures, config, log }: System): Promise<Stop> {
-  await warnOfLeftSpools(config, log);
+export async function startErasures({ erasures, config, proof, log }: System): Promise<Stop> {
+  const noted = async (): Promise<readonly string[]> =>
+    (await proof()).heads.archives().flatMap(({ spools }) => spools);
+  await warnOfLeftSpools(config, noted, log);
   erasures.start();
   // Again before anything else stops: what one that runs clears must still be open.
   return () => erasures.stop();

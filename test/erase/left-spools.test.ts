@@ -113,9 +113,13 @@ test('a start warns of one in which events lie, and of no other', async () => {
   const config = { journal: { path: join(folder, 'journal') }, sinks: {} };
   mkdirSync(join(folder, 'spool', 'ba9876543210'), { recursive: true });
   writeFileSync(join(folder, 'spool', 'ba9876543210', '.millrace-lock'), '');
-  await warnOfLeftSpools(config, log);
+  const left = join(folder, 'spool', LEFT);
+  await warnOfLeftSpools(config, () => Promise.resolve([]), log);
   expect(warned).toEqual([]);
-  await leave(join(folder, 'spool', LEFT));
-  await warnOfLeftSpools(config, log);
-  expect(warned).toEqual([{ folder: join(folder, 'spool', LEFT), files: 1 }]);
+  await leave(left);
+  // What is noted is finished by the receiver.
+  await warnOfLeftSpools(config, () => Promise.resolve([left]), log);
+  expect(warned).toEqual([]);
+  await warnOfLeftSpools(config, () => Promise.resolve([]), log);
+  expect(warned).toEqual([{ folder: left, files: 1 }]);
 });

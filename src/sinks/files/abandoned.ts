@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { OPEN_FOLDER, PART_EXTENSION, WRITER_LOCK } from '../../core/archive.ts';
 import type { SinkContext } from '../../core/sink.ts';
+import { unlessAborted } from '../../lib/abort.ts';
 import { isMissing } from '../../lib/durable.ts';
 import { tryLock } from '../../lib/file-lock.ts';
 import { parseOptions } from './config.ts';
@@ -27,13 +28,15 @@ export async function finishAbandoned(
 ): Promise<string | null> {
   if (!(await hasAbandoned(folder))) return null;
   const spool = folder === archive ? {} : { spool: dirname(folder) };
-  // Nothing is sent, so nothing is ever taken back; what waits in a spool needs it all the same.
-  const takeBack = (): Promise<number> => Promise.resolve(0);
-  const sink = new FilesSink(parseOptions({ path: archive, ...spool }), { ...context, takeBack });
-  await sink.open();
-  const { failed } = await sink.flush();
-  await sink.close(signal);
-  return failed[0] ?? null;
+  const sink = new FilesSink(parseOptions({ path: archive, ...spool }), context);
+  const opening = sink.open().then(() => true);
+  const isOpen = await unlessAborted(opening, signal, false);
+  const flushed = isOpen ? await unlessAborted(sink.flush(), signal, null) : null;
+  const closing = sink.close(signal);
+  // A store that does not answer holds up no shutdown.
+  if (isOpen) await closing;
+  else closing.catch(() => undefined);
+  return flushed?.failed[0] ?? null;
 }
 
 async function hasAbandoned(root: string): Promise<boolean> {
