@@ -31,6 +31,7 @@ async function write(
   { archive, erasure }: Pick<Place, 'archive' | 'erasure'>,
   from: number,
   files: number,
+  whenOpen: () => void = () => undefined,
 ): Promise<readonly string[]> {
   const context = makeContext();
   const proof = openProof({
@@ -41,6 +42,7 @@ async function write(
   const options = parseOptions({ path: archive, compress: 'none', rotate: { bytes: 1024 } });
   const sink = new FilesSink(options, { ...context, proof });
   await sink.open();
+  whenOpen();
   for (let n = 0; n < files; n += 1) await sink.send(deliver(from + n * 5, 5, { headers: {} }), signal);
   await sink.close(signal);
   return context.lines.map(({ message }) => message);
@@ -235,10 +237,14 @@ describe('fault 43: an older manifest restored is reported', () => {
 it('a head that cannot be noted stops no file from being finished, and lists none twice', async () => {
   const where = await place();
   const heads = join(where.erasure, 'heads');
-  rmSync(heads, { recursive: true });
-  writeFileSync(heads, 'in the way');
-  expect((await write(where, 100, 2)).join('\n')).toContain('head of the manifest could not be noted');
+  const block = (): void => {
+    rmSync(heads, { recursive: true });
+    writeFileSync(heads, 'in the way');
+  };
+  expect((await write(where, 100, 2, block)).join('\n')).toContain('head of the manifest could not be noted');
   expect(linesOf(where.archive)).toHaveLength(5);
+  // Where an archive lies must be noted before anything is written to it.
+  await expect(write(where, 150, 1)).rejects.toThrow(heads);
   rmSync(heads);
   await write(where, 200, 1);
   expect((await verify(where)).code).toBe(0);
