@@ -1,11 +1,10 @@
 import { setFlagsFromString } from 'node:v8';
 import { consoleLink } from './admin/console-access.ts';
 import type { ResolvedConfig } from './config/config.ts';
-import { messageOf } from './core/errors.ts';
+import { messageOf, MillraceError } from './core/errors.ts';
 import type { Operations } from './core/operations.ts';
 import { Cell } from './lib/live.ts';
 import { startParts } from './lib/parts.ts';
-import { Serial } from './lib/serial.ts';
 import { partsOf } from './parts/parts.ts';
 import { type AppOptions, foundation, type System } from './parts/system.ts';
 import { makePlan, needsRestart } from './plan.ts';
@@ -67,7 +66,9 @@ export async function startApp(config: ResolvedConfig, options: AppOptions): Pro
     'listening',
   );
 
+  let isStopping = false;
   const reload = async (changed: ResolvedConfig): Promise<void> => {
+    if (isStopping) throw new MillraceError('shutting_down', 'the next start reads the config');
     const next = makePlan(changed);
     for (const key of needsRestart(system.config, next.config))
       log.warn({ key }, 'a change to this key needs a restart');
@@ -79,14 +80,16 @@ export async function startApp(config: ResolvedConfig, options: AppOptions): Pro
     meter.reloaded(null);
     log.info({ sinks: [...next.sinks.keys()], routes: next.config.routes.length }, 'reloaded');
   };
-  const reloads = new Serial();
   return {
     url,
     operations,
     consoleLink: () =>
       adminUrl === null || !system.config.console.enabled ? null : consoleLink(adminUrl, tokens.newLink()),
-    reload: (changed) => reloads.run(() => reload(changed)),
+    reload: (changed) => system.reloads.run(() => reload(changed)),
     noteFailedReload: (error) => meter.reloaded(messageOf(error)),
-    stop,
+    stop: (signal) => {
+      isStopping = true;
+      return stop(signal);
+    },
   };
 }

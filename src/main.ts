@@ -74,20 +74,26 @@ function returnMemory(): void {
 }
 
 async function main(): Promise<void> {
-  if (process.argv[2] === 'serve') {
-    returnMemory();
+  const isService = process.argv[2] === 'serve';
+  if (isService) {
     // The config is still to be read. By default a reload that is asked for so early would end the process.
     process.on('SIGHUP', () => undefined);
+    returnMemory();
+    // Node's own end takes the listeners of signals away first, and a SIGHUP would replace the exit code.
+    process.on('beforeExit', () => process.exit());
   }
+  const stopping = listenForEnd();
   await readDotEnv();
   const { currentGuest } = await import('./lib/attribution.ts');
   const { lostOutput, wantsJson, writeFailure } = await import('./cli/failure.ts');
   const args = process.argv.slice(2);
   const { actAsOwnerOf } = await import('./lib/act-as-owner.ts');
-  const io = processIo(currentGuest, actAsOwnerOf, (error) =>
+  const io = processIo(stopping, currentGuest, actAsOwnerOf, (error) =>
     writeFailure(io, lostOutput(error), wantsJson(args)),
   );
   const { runProgram } = await import('./cli/program.ts');
+  // Nothing has begun that would have to be ended.
+  if (stopping.aborted) process.exit(isService ? 0 : 1);
   await runProgram(io, args);
   // A handle that someone forgot must not turn an ended command into one that hangs.
   setTimeout(() => process.exit(), 2000).unref();
@@ -130,30 +136,34 @@ function onUncaught(
   });
 }
 
-/**
- * What the commands see of this process. Listens for its signals.
- * @param sayLost says that stdout takes nothing more
- */
-function processIo(
-  currentGuest: () => Guest | null,
-  actAsOwnerOf: (folder: string) => string | null,
-  sayLost: (error: NodeJS.ErrnoException) => void,
-): Io {
-  let uncaught: Parameters<Io['onUncaught']>[0] | null = null;
-  onUncaught(currentGuest, () => uncaught);
+/** The first SIGTERM or SIGINT asks for an orderly end; the second ends the process at once. */
+function listenForEnd(): AbortSignal {
   /** `timeout`, npm and shells signal a process and its group: what comes twice at once was meant once. */
   const sameSignal = 200;
   const stopping = new AbortController();
   let asked = 0;
   for (const name of ['SIGTERM', 'SIGINT'] as const) {
     process.on(name, () => {
-      // The first asks for an orderly end; the second does not wait for it.
       if (!stopping.signal.aborted) asked = performance.now();
       else if (performance.now() - asked > sameSignal) process.exit(1);
       stopping.abort();
     });
   }
+  return stopping.signal;
+}
 
+/**
+ * What the commands see of this process.
+ * @param sayLost says that stdout takes nothing more
+ */
+function processIo(
+  signal: AbortSignal,
+  currentGuest: () => Guest | null,
+  actAsOwnerOf: (folder: string) => string | null,
+  sayLost: (error: NodeJS.ErrnoException) => void,
+): Io {
+  let uncaught: Parameters<Io['onUncaught']>[0] | null = null;
+  onUncaught(currentGuest, () => uncaught);
   let afterLoss: Parameters<Io['whenOutputIsLost']>[0] | 'fail' = 'fail';
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (afterLoss === 'stay') return;
@@ -172,7 +182,7 @@ function processIo(
     stdin: process.stdin,
     env: process.env,
     readEnvAgain: readDotEnv,
-    signal: stopping.signal,
+    signal,
     actAsOwnerOf,
     onHangUp: (listener) => void process.on('SIGHUP', listener),
     onUncaught: (listener) => {

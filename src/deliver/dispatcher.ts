@@ -24,6 +24,7 @@ export class Dispatcher {
   readonly #left = new Map<Promise<void>, string>();
   /** Those that were in trouble when they were let go: until they take something again, nobody knows that they are well. */
   readonly #wereInTrouble = new Set<string>();
+  #stopped = false;
 
   constructor({ targetsOf, isErased = () => false, ...shared }: DispatcherOptions) {
     this.#isErased = isErased;
@@ -56,8 +57,9 @@ export class Dispatcher {
     }
   }
 
-  /** Starts delivering to every sink that was added since. */
+  /** Starts delivering to every sink that was added since. After `stop` nothing begins. */
   begin(): void {
+    if (this.#stopped) return;
     for (const feed of this.#feeds.values()) feed.begin();
   }
 
@@ -139,6 +141,7 @@ export class Dispatcher {
 
   /** Settles when every feed has stopped; they have until `signal` aborts to send what they have loaded. */
   async stop(signal: AbortSignal): Promise<void> {
+    this.#stopped = true;
     const results = await Promise.allSettled(Array.from(this.#feeds.values(), (feed) => feed.stop(signal)));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   }

@@ -1,3 +1,4 @@
+import { orAborted } from '../lib/abort.ts';
 import type { Part, Stop } from '../lib/parts.ts';
 import { openTraces } from '../metrics/otlp.ts';
 import { makeSearch, makeReplays, openAdmin } from './admin.ts';
@@ -27,6 +28,7 @@ export const PARTS: readonly Part<System>[] = [
   { name: 'admin', start: openAdmin },
   { name: 'sinks', start: openSinks },
   { name: 'earlier archives', start: finishEarlier },
+  { name: 'reloads', start: startReloads },
   { name: 'sources', start: startConsumers },
   { name: 'endpoint', start: listen },
   { name: 'due erasures', start: startErasures },
@@ -36,6 +38,11 @@ async function startTraces(system: System): Promise<Stop> {
   const { tracing, stop } = openTraces((detail, message) => system.log.warn(detail, message));
   system.tracing = tracing ?? undefined;
   return stop;
+}
+
+/** Stopping a sink while a reload exchanges it would cut off what is in flight, and that would be delivered again. */
+function startReloads({ reloads }: System): Stop {
+  return (signal) => orAborted(reloads.run(() => Promise.resolve()), signal);
 }
 
 /** Parts that one half of a fleet does without. */

@@ -23,6 +23,7 @@ import type { KafkaJournal } from '../journal/kafka/store.ts';
 import { ownerFolder } from '../journal/owner.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
 import type { Live } from '../lib/live.ts';
+import { Serial } from '../lib/serial.ts';
 import { Meter } from '../metrics/meter.ts';
 import type { Plan } from '../plan.ts';
 import { openProof } from '../proof/open.ts';
@@ -58,6 +59,7 @@ export function foundation(plan: Live<Plan>, options: AppOptions) {
   return {
     ...options,
     plan,
+    reloads: new Serial(),
     /** That of the start: what only a restart can change is read from it. */
     config,
     clock: systemClock,

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
@@ -25,11 +26,11 @@ interface Setting {
 }
 
 /** A receiver with an archive and a gated sink that has begun with its first batch and waits. */
-async function amidABatch(deadline: string): Promise<Setting> {
+async function amidABatch(deadline: string, options: object = {}): Promise<Setting> {
   const folder = await temporaryFolder();
   const archive = join(folder, 'archive');
   const config = writeConfig(folder, {
-    sinks: { archive: { type: 'files', path: archive }, gated: { type: GATED, folder } },
+    sinks: { archive: { type: 'files', path: archive }, gated: { type: GATED, folder, ...options } },
     routes: [{ match: '*', to: ['gated', 'archive'] }],
     shutdown: { deadline },
   });
@@ -145,6 +146,75 @@ async function expectAllAfterRestart(setting: Omit<Setting, 'receiver'>): Promis
   expectConserved(await readBack(archive), acknowledged);
   await expectWhole(archive);
 }
+
+test('fault 62: SIGTERM while a reload exchanges a sink waits for the reload: no event comes twice', async () => {
+  const scene = await amidABatch('50s', { answersLate: true });
+  const { folder, archive, config, acknowledged, receiver } = scene;
+  const file = JSON.parse(readFileSync(config, 'utf8')) as { sinks: { gated: object } };
+  file.sinks.gated = { ...file.sinks.gated, changed: true };
+  writeFileSync(config, JSON.stringify(file));
+  receiver.signal('SIGHUP');
+  await until('the sink to drain', () => receiver.logLines().some(({ msg }) => msg === 'sink draining'));
+  receiver.signal('SIGTERM');
+  await until('new connections to be refused', async () => (await refusal(receiver.url)) === 'ECONNREFUSED');
+  expect((await receiver.status()).sinks).toContainEqual(expect.objectContaining({ sink: 'gated', inFlight: 1 }));
+  writeFileSync(join(folder, 'gate'), '');
+  expect(await receiver.exited).toEqual({ code: 0, signal: null });
+  await expectAllAfterRestart({ folder, archive, config, acknowledged });
+  const delivered = deliveredIds(folder);
+  expect(delivered.filter((id, at) => delivered.indexOf(id) !== at)).toEqual([]);
+});
+
+test('fault 62: past shutdown.deadline it ends although a reload hangs; the next start delivers the rest', async () => {
+  const { folder, archive, config, acknowledged, receiver } = await amidABatch('200ms');
+  const file = JSON.parse(readFileSync(config, 'utf8')) as { sinks: { gated: object } };
+  file.sinks.gated = { ...file.sinks.gated, holdOpen: true };
+  writeFileSync(config, JSON.stringify(file));
+  receiver.signal('SIGHUP');
+  await until('the changed sink to be opened', () => existsSync(join(folder, 'opening')));
+  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+  await expectAllAfterRestart({ folder, archive, config, acknowledged });
+});
+
+/** A receiver whose start waits for its sink. */
+async function amidItsStart(deadline: string): Promise<{ config: string; receiver: ReceiverProcess }> {
+  const folder = await temporaryFolder();
+  const sinks = { gated: { type: GATED, folder, holdOpen: true } };
+  const config = writeConfig(folder, { sinks, shutdown: { deadline } });
+  const receiver = new ReceiverProcess(config);
+  await until('the sink to be opened', () => existsSync(join(folder, 'opening')));
+  return { config, receiver };
+}
+
+test('fault 62: SIGTERM amid a start that hangs ends it by shutdown.deadline', async () => {
+  const { receiver } = await amidItsStart('200ms');
+  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+  expect(receiver.logLines().at(-1)?.['msg']).toContain('shutdown.deadline passed before the start was over');
+});
+
+test('fault 62: a second SIGTERM amid the start ends it at once', async () => {
+  const { receiver } = await amidItsStart('50s');
+  let over = false;
+  void receiver.exited.then(() => (over = true));
+  await until('the end', () => {
+    receiver.signal('SIGTERM');
+    return over;
+  });
+  expect(await receiver.exited).toEqual({ code: 1, signal: null });
+  expect(receiver.logLines().map(({ msg }) => msg)).not.toContain('listening');
+});
+
+test('fault 62: SIGHUP until the last moment of a stop does not replace its exit code', async () => {
+  const receiver = await ReceiverProcess.start(writeConfig(await temporaryFolder()));
+  receiver.signal('SIGTERM');
+  let over = false;
+  void receiver.exited.then(() => (over = true));
+  while (!over) {
+    receiver.signal('SIGHUP');
+    await nextTurn();
+  }
+  expect(await receiver.exited).toEqual({ code: 0, signal: null });
+});
 
 test('fault 09: SIGTERM twice at once is SIGTERM', async () => {
   const { folder, archive, acknowledged, receiver } = await amidABatch('50s');

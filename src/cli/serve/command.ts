@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Command, Option } from 'commander';
 import type { Logger } from 'pino';
 import { startApp, type App, type Role } from '../../app.ts';
@@ -6,6 +7,7 @@ import type { DescribedConfig } from '../../config/config.ts';
 import { resolveConfig } from '../../config/load.ts';
 import { EXIT, messageOf, MillraceError } from '../../core/errors.ts';
 import { untilAborted } from '../../lib/abort.ts';
+import { Serial } from '../../lib/serial.ts';
 import { usageError, type Io } from '../io.ts';
 import { createLog } from '../log.ts';
 import { configOption } from '../config-options.ts';
@@ -35,7 +37,9 @@ export function serveCommand(io: Io): Command {
     .addOption(configOption())
     .addHelpText('after', HELP)
     .action(async (options: { config?: string; role?: Role }) => {
-      const loaded = await resolveConfig({ file: options.config, env: io.env });
+      const stopped = untilAborted(io.signal).then(() => null);
+      const loaded = await Promise.race([resolveConfig({ file: options.config, env: io.env }), stopped]);
+      if (loaded === null) return io.setExit(EXIT.done);
       const { role } = options;
       if (role !== undefined && loaded.config.journal.type === 'local')
         throw usageError(`--role ${role} needs journal.type: kafka, where a fleet shares the journal`);
@@ -52,27 +56,36 @@ export function serveCommand(io: Io): Command {
       // Listened for before it listens: whoever sees it listening may send the signal at once, and unheard it would end
       // the process.
       const started = Promise.withResolvers<App>();
-      const reloadNow = async (): Promise<void> => reload(await started.promise, options.config, io, log);
-      io.onHangUp(() => void reloadNow().catch(() => undefined));
+      const reloads = new Serial();
+      const reloadNow = (): Promise<void> =>
+        reloads.run(async () => reload(await started.promise, options.config, io, log));
+      io.onHangUp(() => {
+        if (!io.signal.aborted) void reloadNow().catch(() => undefined);
+      });
       const starting = startApp(loaded, {
         log,
         onFailure: failure.resolve,
         reload: reloadNow,
         ...(role === undefined ? {} : { role }),
       });
-      const app = await Promise.race([starting, broken.promise]).catch(refuse);
-      if (app === null) return io.setExit(EXIT.failed);
+      const end = new AbortController();
+      const { deadline } = loaded.config.shutdown;
+      const overdue = Promise.race([stopped, broken.promise])
+        .then(() => pause(deadline, null, { ref: false }))
+        .finally(() => end.abort());
+      const app = await Promise.race([starting, broken.promise, overdue]).catch(refuse);
+      if (app === null) {
+        if (end.signal.aborted) log.warn('shutdown.deadline passed before the start was over; stopped');
+        return io.setExit(broken.happened ? EXIT.failed : EXIT.done);
+      }
       started.resolve(app);
-      const stopped = untilAborted(io.signal).then(() => null);
       const failed = await Promise.race([failure.promise, broken.promise, stopped]);
       if (failed !== null) log.fatal({ code: failed.code, detail: failed.detail }, 'journal failed; exiting');
       else log.info('stopping');
       // After a failure only the answers that are owed are waited for, and those are errors that are ready.
-      const deadline = AbortSignal.timeout(
-        failed === null ? loaded.config.shutdown.deadline : FAILURE_DEADLINE,
-      );
-      await app.stop(deadline);
-      if (deadline.aborted) log.warn('shutdown.deadline passed; undelivered events stay in the journal');
+      const until = failed === null ? end.signal : AbortSignal.timeout(FAILURE_DEADLINE);
+      await app.stop(until);
+      if (until.aborted) log.warn('shutdown.deadline passed; undelivered events stay in the journal');
       else log.info('stopped');
       io.setExit(failed === null && !broken.happened ? EXIT.done : EXIT.failed);
     });
