@@ -42,7 +42,11 @@ async function startTraces(system: System): Promise<Stop> {
 
 /** Stopping a sink while a reload exchanges it would cut off what is in flight, and that would be delivered again. */
 function startReloads({ reloads }: System): Stop {
-  return (signal) => orAborted(reloads.run(() => Promise.resolve()), signal);
+  return (signal) =>
+    orAborted(
+      reloads.run(() => Promise.resolve()),
+      signal,
+    );
 }
 
 /** Parts that one half of a fleet does without. */

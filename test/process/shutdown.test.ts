@@ -157,7 +157,9 @@ test('fault 62: SIGTERM while a reload exchanges a sink waits for the reload: no
   await until('the sink to drain', () => receiver.logLines().some(({ msg }) => msg === 'sink draining'));
   receiver.signal('SIGTERM');
   await until('new connections to be refused', async () => (await refusal(receiver.url)) === 'ECONNREFUSED');
-  expect((await receiver.status()).sinks).toContainEqual(expect.objectContaining({ sink: 'gated', inFlight: 1 }));
+  expect((await receiver.status()).sinks).toContainEqual(
+    expect.objectContaining({ sink: 'gated', inFlight: 1 }),
+  );
   writeFileSync(join(folder, 'gate'), '');
   expect(await receiver.exited).toEqual({ code: 0, signal: null });
   await expectAllAfterRestart({ folder, archive, config, acknowledged });
