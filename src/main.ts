@@ -32,9 +32,11 @@ else {
 async function readDotEnv(): Promise<() => void> {
   const { readFileSync, statSync } = await import('node:fs');
   const { parseEnv } = await import('node:util');
+  const { actAsOwnerOf } = await import('./lib/act-as-owner.ts');
   let text = '';
   try {
     const isThere = statSync('.env', { throwIfNoEntry: false })?.isFile() === true;
+    if (isThere) actAsOwnerOf('.env');
     // Some editors write a mark of the byte order in front; it is part of no name.
     if (isThere) text = readFileSync('.env', 'utf8').replace(/^\uFEFF/, '');
   } catch (error) {
@@ -83,12 +85,13 @@ async function main(): Promise<void> {
     process.on('beforeExit', () => process.exit());
   }
   const stopping = listenForEnd();
+  const { mayActAsOwners } = await import('./lib/act-as-owner.ts');
+  mayActAsOwners((line) => void process.stderr.write(`${line}\n`));
   await readDotEnv();
   const { currentGuest } = await import('./lib/attribution.ts');
   const { lostOutput, wantsJson, writeFailure } = await import('./cli/failure.ts');
   const args = process.argv.slice(2);
-  const { actAsOwnerOf } = await import('./lib/act-as-owner.ts');
-  const io = processIo(stopping, currentGuest, actAsOwnerOf, (error) =>
+  const io = processIo(stopping, currentGuest, (error) =>
     writeFailure(io, lostOutput(error), wantsJson(args)),
   );
   const { runProgram } = await import('./cli/program.ts');
@@ -159,7 +162,6 @@ function listenForEnd(): AbortSignal {
 function processIo(
   signal: AbortSignal,
   currentGuest: () => Guest | null,
-  actAsOwnerOf: (folder: string) => string | null,
   sayLost: (error: NodeJS.ErrnoException) => void,
 ): Io {
   let uncaught: Parameters<Io['onUncaught']>[0] | null = null;
@@ -183,7 +185,6 @@ function processIo(
     env: process.env,
     readEnvAgain: readDotEnv,
     signal,
-    actAsOwnerOf,
     onHangUp: (listener) => void process.on('SIGHUP', listener),
     onUncaught: (listener) => {
       uncaught = listener;

@@ -65,7 +65,7 @@ function targetSize(text: string): number {
 async function compact(path: string, options: Options, io: Io): Promise<void> {
   const { targetSize: targetBytes, minAge, json = false, dryRun = false } = options;
   const config = options.config === undefined ? null : configOf(options, io).config;
-  if (!dryRun) actAsOwnerOf(path, MANIFEST, io);
+  if (!dryRun) actAsOwnerOf(path, MANIFEST);
   const status = new StatusLine(io);
   const made: { file: string; files: number; bytes: number }[] = [];
   const problems: { file: string; reason: string }[] = [];

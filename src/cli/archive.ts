@@ -131,7 +131,7 @@ async function work(
 ): Promise<{ report: VerifyReport; actions: readonly RepairAction[] | null }> {
   if (options.repair !== true) return { report: await verifyArchive(path, how), actions: null };
   const dryRun = options.dryRun === true;
-  if (!dryRun) actAsOwnerOf(path, MANIFEST, io);
+  if (!dryRun) actAsOwnerOf(path, MANIFEST);
   const onAction = ({ action, file, detail }: RepairAction): void => {
     const line = `${dryRun ? 'would     ' : 'repair    '} ${action.replace('_', ' ')} ${file}: ${detail}`;
     if (options.json === true) note(io, line);

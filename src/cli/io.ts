@@ -30,11 +30,6 @@ export interface Io {
    * looks, or it goes on (`stay`), as a receiver. A command that does not say has failed.
    */
   whenOutputIsLost(then: 'end' | 'stay'): void;
-  /**
-   * Has a process of root act as the user who owns a file or folder; left out where the process is not the command's own.
-   * @returns the user's name; null when nothing has changed
-   */
-  readonly actAsOwnerOf?: (path: string) => string | null;
   /** The code the process ends with once the command has returned; see EXIT. */
   setExit(code: number): void;
 }

@@ -189,7 +189,7 @@ async function placesOf(options: Options, io: Io): Promise<KeyPlace[]> {
   const [first] = places;
   if (first === undefined)
     throw usageError('say which keys: --keys FOLDER, or --config FILE with a files sink that has encrypt');
-  actAsOwnerOf(first.path, KEYS, io);
+  actAsOwnerOf(first.path, KEYS);
   return places;
 }
 

@@ -24,7 +24,7 @@ export interface SeenOptions extends KeyOptions {
 export async function seenOf(options: SeenOptions, io: Io): Promise<SchemaReport> {
   const { from } = options;
   if (from === undefined) {
-    const report = await withOperations(asOwner(receiverConfigOf(options, io), io), (operations) =>
+    const report = await withOperations(asOwner(receiverConfigOf(options, io)), (operations) =>
       operations.schema(),
     );
     if (!report.enabled) note(io, 'schema.enabled is false: this is what was seen before');

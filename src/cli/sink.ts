@@ -24,7 +24,7 @@ export function sinkCommand(io: Io): Command {
     .option('--json', 'print one JSON document')
     .addHelpText('after', HELP)
     .action(async (name: string, options: CommonFlags) => {
-      const loaded = asOwner(configOf(options, io), io);
+      const loaded = asOwner(configOf(options, io));
       const result = await withOperations(loaded, (operations) => operations.dropSink(name));
       print(io, options.json === true ? JSON.stringify(result) : render(result));
     });

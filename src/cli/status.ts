@@ -43,7 +43,7 @@ export function statusCommand(io: Io): Command {
     .option('--json', 'print one JSON document')
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
-      const loaded = asOwner(receiverConfigOf(options, io), io);
+      const loaded = asOwner(receiverConfigOf(options, io));
       const { wait } = options;
       const end = performance.now() + (wait ?? 0);
       for (;;) {

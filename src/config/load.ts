@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { configKeys } from './keys.ts';
 import { nearest } from '../lib/nearest.ts';
+import { actAsOwnerOf } from '../core/act-as-owner.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { assemble, consequences, type Assembled } from './assemble.ts';
 import type { DescribedConfig, LoadedConfig, ResolvedConfig } from './config.ts';
@@ -92,6 +93,7 @@ function fileOf({ file, env }: LoadOptions): string {
 }
 
 function readText(file: string, { file: asked, env }: LoadOptions): string {
+  actAsOwnerOf(file);
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {

@@ -1,5 +1,6 @@
 import { dirname } from 'node:path';
 import { z } from 'zod';
+import { actAsOwnerOf } from '../core/act-as-owner.ts';
 import { detailOf, MillraceError } from '../core/errors.ts';
 import type { ErasableStore } from '../core/erasure.ts';
 import { spoolBeside } from '../core/spool.ts';
@@ -8,7 +9,7 @@ import { lackOf } from '../lib/installed.ts';
 import { isRecord } from '../lib/is-record.ts';
 import type { Written } from '../lib/parse-options.ts';
 import type { SourceModule } from '../core/source.ts';
-import { loadSinkModule } from '../sinks/registry.ts';
+import { loadSinkModule, moduleFile } from '../sinks/registry.ts';
 import { loadSourceModule } from '../sources/registry.ts';
 import type { LoadedConfig, ResolvedConfig, ResolvedSink, ResolvedSource } from './config.ts';
 import { problemsOf } from './issues.ts';
@@ -71,6 +72,10 @@ export async function resolveModules(
       problems.push(...found.map((one) => ({ ...one, message: scrub(one.message, secrets) })));
     }
   };
+  for (const { type } of Object.values(config.sinks)) {
+    const own = moduleFile(type, dirname(file));
+    if (own !== null) actAsOwnerOf(own);
+  }
   for (const [name, { type }] of Object.entries(config.sinks))
     await read(['sinks', name], modules.sink(type, dirname(file)), (module, written) => {
       sinks.set(name, { name, module, options: module.parseOptions(written, around) });

@@ -46,11 +46,11 @@ const VERBS = ['parseOptions', 'createSink'] as const;
 export async function loadSinkModule(type: string, baseFolder: string): Promise<SinkModule> {
   const builtIn = SINK_TYPES.find((name) => name === type);
   if (builtIn !== undefined) return BUILT_IN[builtIn]();
-  if (!/^\.{1,2}[\\/]/.test(type) && !isAbsolute(type)) {
+  const file = moduleFile(type, baseFolder);
+  if (file === null) {
     const known = `a built-in type (${SINK_TYPES.join(', ')})`;
     throw invalid(`${JSON.stringify(type)} is neither ${known} nor a path such as ./my-sink.js`);
   }
-  const file = resolve(baseFolder, type);
   if (!existsSync(file)) throw invalid(`${file} does not exist`);
   const own = new OwnModule(file);
   const hooks = registerHooks({ resolve: resolveOwnExports });
@@ -63,6 +63,11 @@ export async function loadSinkModule(type: string, baseFolder: string): Promise<
     hooks.deregister();
   }
   return own.guarded(asSinkModule(exported, file));
+}
+
+/** The file that a type names; null for one that names none. */
+export function moduleFile(type: string, baseFolder: string): string | null {
+  return /^\.{1,2}[\\/]/.test(type) || isAbsolute(type) ? resolve(baseFolder, type) : null;
 }
 
 /** `millrace/sink` and the like are those of the millrace that runs, where the module's folder has none installed. */

@@ -1,5 +1,17 @@
 import { spawnSync } from 'node:child_process';
-import { chownSync, globSync, lstatSync, readFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  globSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
@@ -8,6 +20,7 @@ import { MAIN, millraceProcess, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { firstLack, lacksRoot, skipped, type Lack } from '../support/requirements.ts';
 import { postSigned } from '../support/signed-events.ts';
+import { until } from '../support/until.ts';
 
 /** The receiver's user: a number that no name is known of. */
 const OTHER = 54_321;
@@ -58,5 +71,98 @@ test.skipIf(lack !== null)(
     expect(Object.keys(owners)).toContain(join(folder, 'journal/audit.jsonl'));
     expect(new Set(Object.values(owners))).toEqual(new Set([OTHER]));
     expect(readFileSync(join(folder, 'journal/audit.jsonl'), 'utf8')).toContain('"erase"');
+  },
+);
+
+/** A folder of the other user's, whose sink module notes who runs it. */
+async function theirFolder(): Promise<{ folder: string; ranAs: () => string[] }> {
+  const folder = await temporaryFolder();
+  const seen = join(folder, 'seen');
+  const module = `import { appendFileSync } from 'node:fs';
+    appendFileSync(${JSON.stringify(seen)}, process.geteuid() + '\n');
+    export const parseOptions = () => ({});
+    export const createSink = () => { throw new Error('made up'); };`.replaceAll("'\n'", String.raw`'\n'`);
+  writeFileSync(join(folder, 'own.mjs'), module);
+  mkdirSync(join(folder, 'config'));
+  const written = writeConfig(folder, {
+    sinks: { own: { type: '../own.mjs' } },
+    journal: { path: 'journal' },
+  });
+  renameSync(written, join(folder, 'config/millrace.yaml'));
+  return { folder, ranAs: () => readFileSync(seen, 'utf8').trim().split('\n') };
+}
+
+function giveAway(...paths: readonly string[]): void {
+  for (const path of paths) lchownSync(path, OTHER, OTHER);
+}
+
+test.skipIf(lack !== null)(
+  `fault 56: root runs no code of the user whose .env names a config${skipped(lack)}`,
+  async () => {
+    const { folder, ranAs } = await theirFolder();
+    // It names a journal of root's, which once kept root.
+    const journal = await temporaryFolder();
+    writeFileSync(
+      join(folder, '.env'),
+      `MILLRACE_CONFIG=config/millrace.yaml\nMILLRACE_JOURNAL_PATH=${journal}\n`,
+    );
+    giveAway(...below(folder));
+    for (const args of [['check'], ['replay', 'journal', '--to', 'own', '--dry-run'], ['serve']]) {
+      const { stderr } = await millraceProcess(args, { cwd: folder });
+      expect(stderr, args.join(' ')).toContain(`acting as ${OTHER}, who owns `);
+    }
+    expect(new Set(ranAs())).toEqual(new Set([String(OTHER)]));
+    expect(readdirSync(journal)).toEqual([]);
+  },
+);
+
+test.skipIf(lack !== null)(
+  `fault 56: root obeys no config, module or link before it acts as who owns it${skipped(lack)}`,
+  async () => {
+    const give: Record<string, (folder: string) => void> = {
+      config: (folder) => giveAway(join(folder, 'config/millrace.yaml')),
+      module: (folder) => giveAway(join(folder, 'own.mjs')),
+      folder: (folder) => giveAway(join(folder, 'config')),
+      link: (folder) => {
+        renameSync(join(folder, 'config'), join(folder, 'real'));
+        symlinkSync('real', join(folder, 'config'));
+        giveAway(join(folder, 'config'));
+      },
+    };
+    for (const [what, change] of Object.entries(give)) {
+      const { folder, ranAs } = await theirFolder();
+      change(folder);
+      chmodSync(folder, 0o777);
+      const { stderr } = await millraceProcess(['check'], { cwd: folder });
+      expect(stderr, what).toContain(`acting as ${OTHER}, who owns `);
+      expect(ranAs(), what).toEqual([String(OTHER)]);
+    }
+  },
+);
+
+test.skipIf(lack !== null)(
+  `fault 56: a journal's folder that is another user's link makes root act as that user${skipped(lack)}`,
+  async () => {
+    const folder = await temporaryFolder();
+    const target = await temporaryFolder();
+    symlinkSync(target, join(folder, 'link'));
+    giveAway(join(folder, 'link'));
+    const config = writeConfig(folder, { journal: { path: join(folder, 'link/journal') } });
+    const { code, stderr } = await millraceProcess(['erase', 'user_made_up', '--now', '--config', config]);
+    expect(stderr).toContain(`acting as ${OTHER}, who owns ${join(folder, 'link')}\n`);
+    expect(code).not.toBe(0);
+    expect(readdirSync(target)).toEqual([]);
+  },
+);
+
+test.skipIf(lack !== null)(
+  `fault 56: a receiver that root runs does not reload a config that has become another user's${skipped(lack)}`,
+  async () => {
+    const config = writeConfig(await temporaryFolder());
+    const receiver = await ReceiverProcess.start(config);
+    giveAway(config);
+    receiver.signal('SIGHUP');
+    await until('the refusal', () => receiver.stderr.includes(`${config} belongs to user ${OTHER}`));
+    expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
   },
 );

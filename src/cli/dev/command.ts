@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { Command } from 'commander';
+import { actAsOwnerOf } from '../../core/act-as-owner.ts';
 import { untilAborted } from '../../lib/abort.ts';
 import { formatDuration, parseDuration } from '../../lib/units.ts';
 import { madeUpEvent } from '../../sandbox/made-up-events.ts';
@@ -54,6 +55,7 @@ export function devCommand(io: Io): Command {
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const { folder, users, every, port = null, adminPort = null, servicePort = null } = options;
+      actAsOwnerOf(folder);
       const dev = await startDev(io, { folder: resolve(folder), port, adminPort, servicePort, users, every });
       try {
         print(io, options.json === true ? JSON.stringify(describe(dev)) : render(dev, every, io));

@@ -47,7 +47,7 @@ export function drainCommand(io: Io): Command {
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const loaded = await resolveConfig({ file: options.config, env: io.env });
-      actAsOwnerOfJournal(options.journal, io);
+      actAsOwnerOfJournal(options.journal);
       const left = await drain(loaded, options, io);
       const isEmpty = Object.keys(left.waiting).length + left.deadLetters + left.quarantined === 0;
       const { delivered, waiting, deadLetters: dead_letters, quarantined } = left;

@@ -69,7 +69,7 @@ export function eraseCommand(io: Io): Command {
     .addCommand(eraseVerifyCommand(io))
     .addHelpText('after', HELP)
     .action(async (given: string[], options: Options) => {
-      const loaded = asOwner(await resolvedConfigOf(options, io), io);
+      const loaded = asOwner(await resolvedConfigOf(options, io));
       const ids = await idsOf(io, given);
       checkUsage(ids, options);
       const subjects = ids.map((id): Person => {

@@ -1,5 +1,6 @@
 import { join, relative, resolve } from 'node:path';
 import { Command, Option } from 'commander';
+import { actAsOwnerOf } from '../../core/act-as-owner.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { option } from '../options.ts';
 import { programName } from '../program-name.ts';
@@ -49,6 +50,7 @@ export function initCommand(io: Io): Command {
     .action(async (options: Options) => {
       const plan = await planOf(options, io);
       const folder = resolve(options.folder);
+      actAsOwnerOf(folder);
       await writeTexts(folder, textsOf(plan, folder), options.force === true);
       const variables = variablesOf(plan);
       const env = await readIfAny(join(folder, '.env'));

@@ -109,7 +109,7 @@ export function reconcileCommand(io: Io): Command {
     const window = windowOf(since, until, Date.now());
     const reading = filesRead(io);
     const report = await withPlaces(loaded.config.storage, (places) =>
-      withLedger(asOwner(loaded, io), (operations) =>
+      withLedger(asOwner(loaded), (operations) =>
         reconcile({
           operations,
           places,

@@ -73,7 +73,7 @@ export function replayCommand(io: Io): Command {
     .option('--json', 'print one JSON object as the last line; on stderr where events go to stdout')
     .addHelpText('after', HELP)
     .action(async (inputs: string[], flags: ReplayFlags) => {
-      const loaded = asOwner(await resolvedConfigOf(flags, io), io);
+      const loaded = asOwner(await resolvedConfigOf(flags, io));
       const order = replayOrder(inputs, flags, loaded.config, io);
       const finished = flags.resume === true ? finishedOf(order) : null;
       if (finished !== null) return renderFinished(finished, flags, io);

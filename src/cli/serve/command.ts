@@ -7,7 +7,9 @@ import type { DescribedConfig } from '../../config/config.ts';
 import { resolveConfig } from '../../config/load.ts';
 import { EXIT, messageOf, MillraceError } from '../../core/errors.ts';
 import { untilAborted } from '../../lib/abort.ts';
+import { keepUser } from '../../lib/act-as-owner.ts';
 import { Serial } from '../../lib/serial.ts';
+import { asOwner } from '../as-owner.ts';
 import { usageError, type Io } from '../io.ts';
 import { createLog } from '../log.ts';
 import { configOption } from '../config-options.ts';
@@ -40,6 +42,8 @@ export function serveCommand(io: Io): Command {
       const stopped = untilAborted(io.signal).then(() => null);
       const loaded = await Promise.race([resolveConfig({ file: options.config, env: io.env }), stopped]);
       if (loaded === null) return io.setExit(EXIT.done);
+      asOwner(loaded);
+      keepUser();
       const { role } = options;
       if (role !== undefined && loaded.config.journal.type === 'local')
         throw usageError(`--role ${role} needs journal.type: kafka, where a fleet shares the journal`);

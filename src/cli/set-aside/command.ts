@@ -43,7 +43,7 @@ export function letterCommand<Summary extends EventSummary>(io: Io, box: LetterB
     return child;
   };
   const run = <T>(options: Options, work: (operations: Operations) => Promise<T>): Promise<T> =>
-    withOperations(asOwner(configOf(options, io), io), work);
+    withOperations(asOwner(configOf(options, io)), work);
 
   verb('list', 'one line per event, without bodies')
     .addOption(option('--limit <n>', 'show at most this many', wholeNumber(), '100'))
