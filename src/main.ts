@@ -168,8 +168,9 @@ function processIo(
   onUncaught(currentGuest, () => uncaught);
   let afterLoss: Parameters<Io['whenOutputIsLost']>[0] | 'fail' = 'fail';
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (afterLoss === 'stay') return;
-    if (afterLoss === 'end' && error.code === 'EPIPE') process.exit(0);
+    if (afterLoss === 'end' && error.code === 'EPIPE') process.exit();
+    // Its reader has all it wanted; what the command found, its exit code still says.
+    if (afterLoss === 'stay' || error.code === 'EPIPE') return;
     sayLost(error);
     // 0 would say that a verification has found nothing, or that all was done.
     process.exit(1);

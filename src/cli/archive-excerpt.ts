@@ -60,6 +60,7 @@ async function excerpt(path: string, options: Options, io: Io): Promise<void> {
     const names = [...tables.values()].filter(({ document }) => document.events !== undefined);
     throw usageError(`--table ${table}: ${names.map(({ definition }) => definition.name).join(', ')}`);
   }
+  io.whenOutputIsLost('end');
   const users = config === null ? null : ErasedUsers.open(config.erasure.path);
   const order = {
     path,

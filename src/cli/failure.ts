@@ -29,8 +29,7 @@ export function writeFailure(io: Io, thrown: unknown, isJson: boolean): void {
 
 /** Why stdout takes nothing more. What was written of the results is not all of them, whatever they said so far. */
 export function lostOutput(error: NodeJS.ErrnoException): MillraceError {
-  const reason = error.code === 'EPIPE' ? 'what read it ended before it had all' : messageOf(error);
-  return new MillraceError('output_unwritable', `standard output: ${reason}`, { cause: error });
+  return new MillraceError('output_unwritable', `standard output: ${messageOf(error)}`, { cause: error });
 }
 
 /** The same, as JSON, for a command line that cannot be read. */

@@ -26,8 +26,9 @@ export interface Io {
    */
   onUncaught(listener: (error: unknown, guest: string | null) => void): void;
   /**
-   * What becomes of the command when stdout takes nothing more: it is done (`end`), as one that shows what happens until nobody
-   * looks, or it goes on (`stay`), as a receiver. A command that does not say has failed.
+   * What becomes of the command when stdout takes nothing more. A reader that has closed its pipe ends one that only shows
+   * something (`end`), with the exit code set so far; the others run to their end in silence. With anything else a command has
+   * failed, but for a receiver (`stay`).
    */
   whenOutputIsLost(then: 'end' | 'stay'): void;
   /** The code the process ends with once the command has returned; see EXIT. */

@@ -78,6 +78,7 @@ export function listenCommand(io: Io): Command {
         since: null,
       };
       if (options.secretEnv === undefined) note(io, `signing with ${DEVELOPMENT_SECRET}`);
+      io.whenOutputIsLost('end');
       const isColoured = hasColours(io.stdout, io.env);
       const queue = new PQueue({ concurrency: AT_ONCE });
       let left = count;

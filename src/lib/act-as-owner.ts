@@ -36,7 +36,8 @@ export function actAsOwnerOf(path: string): void {
   const found = strangerOnWay(resolve(path));
   if (found === null) return;
   const { uid, gid } = found.stats;
-  if (state === 'fixed') throw new Error(`${found.path} belongs to user ${uid}, and this process runs as root`);
+  if (state === 'fixed')
+    throw new Error(`${found.path} belongs to user ${uid}, and this process runs as root`);
   try {
     system.initgroups?.(uid, gid);
   } catch (error) {

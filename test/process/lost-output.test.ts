@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, writeFileSync } from 'node:fs';
+import { closeSync, globSync, openSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -36,12 +36,10 @@ interface Ended {
   readonly said: string;
 }
 
-const PLACES = ['full device', 'closed pipe'] as const;
-
 /** Runs a command whose stdout goes to a device that is full, or to somebody who does not read it. */
 async function lose(
   args: readonly string[],
-  where: (typeof PLACES)[number],
+  where: 'full device' | 'closed pipe',
   { folder, config }: { readonly folder: string; readonly config: string },
 ): Promise<Ended> {
   const full = where === 'full device' ? openSync('/dev/full', 'w') : null;
@@ -79,19 +77,28 @@ const COMMANDS: readonly (readonly [always: boolean, args: readonly string[]])[]
 ];
 
 describe.skipIf(process.platform !== 'linux')('output that nobody takes', () => {
-  test('a command that prints has failed, and says so in one line, or in one document', async () => {
+  test('a reader that closes the pipe early ends a command in silence, with its exit code', async () => {
+    const at = await prepared();
+    for (const [always, args] of COMMANDS) {
+      if (!always && !isAll) continue;
+      const { code, said } = await lose(args, 'closed pipe', at);
+      expect([args, code, said]).toEqual([args, 0, expect.not.stringContaining('millrace:')]);
+    }
+    const file = globSync(join(at.folder, 'archive/**/*.ndjson.gz'))[0] ?? '';
+    writeFileSync(file, 'damaged');
+    expect((await lose(['archive', 'verify', 'archive'], 'closed pipe', at)).code).toBe(4);
+  });
+
+  test('a command that prints to a full device has failed, and says so in one line, or in one document', async () => {
     const at = await prepared();
     const look = async ([, args]: (typeof COMMANDS)[number]): Promise<void> => {
-      for (const where of PLACES) {
-        const { code, said } = await lose(args, where, at);
-        const reason = where === 'full device' ? 'no space left' : 'what read it ended';
-        expect([args, where, code, said]).toEqual([args, where, 1, expect.stringContaining(reason)]);
-        expect(said).not.toMatch(/^ +at /m);
-        const last = said.trimEnd().split('\n').at(-1) ?? '';
-        if (args.includes('--json'))
-          expect(JSON.parse(last)).toMatchObject({ error: { code: 'output_unwritable', exit: 1 } });
-        else expect(last).toMatch(/^millrace: Output cannot be written: standard output: /);
-      }
+      const { code, said } = await lose(args, 'full device', at);
+      expect([args, code, said]).toEqual([args, 1, expect.stringContaining('no space left')]);
+      expect(said).not.toMatch(/^ +at /m);
+      const last = said.trimEnd().split('\n').at(-1) ?? '';
+      if (args.includes('--json'))
+        expect(JSON.parse(last)).toMatchObject({ error: { code: 'output_unwritable', exit: 1 } });
+      else expect(last).toMatch(/^millrace: Output cannot be written: standard output: /);
     };
     const commands = COMMANDS.filter(([always]) => always || isAll);
     // Some of the others open the journal, each for itself.

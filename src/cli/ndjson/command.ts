@@ -213,6 +213,7 @@ async function* seen(chunks: AsyncIterable<Buffer>, onText: () => void): AsyncGe
 }
 
 async function toStdout(work: Work, io: Io): Promise<Shaped> {
+  io.whenOutputIsLost('end');
   const write = async (_: string, rows: Buffer): Promise<void> => {
     // A copy, because the stream may keep it for longer than it is valid.
     if (!io.stdout.write(Buffer.from(rows))) await once(io.stdout, 'drain', { signal: io.signal });

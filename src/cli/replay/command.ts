@@ -89,8 +89,15 @@ export function replayCommand(io: Io): Command {
           const routes = (): ReturnType<ReplayStore['routes']> => store.routes();
           const parts = { loaded, opener, ask: store.ask, routes, topicLog, places, onPassedOver, onChanged };
           const work = await replayWork(order, parts);
-          if (flags.dryRun === true) await count(work, flags, io);
-          else render(await runReplay(work, flags, io), work, flags, io);
+          if (flags.dryRun === true) return count(work, flags, io);
+          // A sink whose reader is gone would be tried again and again.
+          if (
+            Object.values(loaded.config.sinks).some(({ description }) => description.writesStdout === true)
+          ) {
+            io.setExit(EXIT.partial);
+            io.whenOutputIsLost('end');
+          }
+          render(await runReplay(work, flags, io), work, flags, io);
         });
       } finally {
         await store.close();
