@@ -60,6 +60,7 @@ export const CATALOGUE = {
   config_missing: end('usage', 'Config file cannot be read'),
   config_invalid: end('usage', 'Config is not valid'),
   sink_waited_for: end('usage', 'Events are waiting for a sink that is not in the config'),
+  journal_waited_for: end('usage', 'Events are waiting in a journal that the config does not name'),
   secret_missing: end('usage', 'No signing secret is configured'),
   output_unwritable: end('failed', 'Output cannot be written', AGAIN),
   interrupted: end('failed', 'Interrupted', AGAIN),

@@ -15,6 +15,7 @@ import type { Plan } from '../plan.ts';
 import { SchemaWatch } from '../schema/watch.ts';
 import { createTake } from '../sources/take.ts';
 import { openStore as openPlace } from '../storage/open.ts';
+import { checkEarlierJournals } from './earlier-journals.ts';
 import type { System } from './system.ts';
 
 /** What an event waits in: the journal, or memory with `acknowledge: delivered`. */
@@ -23,6 +24,7 @@ export async function openStore(system: System): Promise<Stop> {
   const { path } = config.journal;
   system.receiver = null;
   system.url = '';
+  const noteJournal = existing ? null : await checkEarlierJournals(system);
   system.shared = config.journal.type === 'kafka' ? await openShared(system) : null;
   system.journal = isLocal(config)
     ? await SqliteJournal.open({
@@ -36,6 +38,7 @@ export async function openStore(system: System): Promise<Stop> {
         onRepair: (repair) => log.error({ path, ...repair }, 'the journal was damaged'),
       })
     : null;
+  await noteJournal?.();
   // Whoever had the journal until now may have erased users since this process read the list of them.
   users.refresh();
   // At once, so that whoever finds the journal taken is told by whom; the admin listener's address follows.
