@@ -72,3 +72,26 @@ test.skipIf(lack !== null)(
     expect(rounds.map(({ ok }) => ok)).not.toContain(false);
   },
 );
+
+test.skipIf(lack !== null)(
+  `millrace load --follow waits for a database that is not there at its beginning${skipped(lack)}`,
+  async () => {
+    const server = Postgres.start();
+    onTestFinished(() => server.stop());
+    const path = await temporaryFolder();
+    const database = inPostgres(server, 'followed_late');
+    await archive(path, [mealEvent(1)]);
+    server.down();
+    const stop = new AbortController();
+    const args = [path, ...database.to, '--follow', '--every', '20ms'];
+    const following = run(loadCommand, args, {}, stop.signal);
+    await refused(server, 2);
+    server.up();
+    await until('the event', async () => {
+      const [found] = await database.sql('SELECT count(*) FROM events').catch(() => []);
+      return found === '1';
+    });
+    stop.abort();
+    expect((await following).stderr).toContain('trying again in ');
+  },
+);

@@ -96,10 +96,12 @@ export function loadCommand(io: Io): Command {
           signal: io.signal,
           ...reporting(io),
         };
-        const first = await round(target, work);
-        report(first, target, options, io);
-        if (!isOk(first)) io.setExit(EXIT.partial);
-        if (options.follow === true && first.complete) await follow(target, work, options, io);
+        const begin = (summary: LoadSummary): void => {
+          report(summary, target, options, io);
+          if (!isOk(summary)) io.setExit(EXIT.partial);
+        };
+        if (options.follow === true) await follow(target, work, options, io, begin);
+        else begin(await round(target, work));
       });
     });
   return addKeyOptions(addTablesOption(command));
@@ -129,9 +131,17 @@ async function round(target: Target, work: LoadOptions): Promise<LoadSummary> {
   }
 }
 
-async function follow(target: Target, work: LoadOptions, options: Options, io: Io): Promise<void> {
+/** @param begin told of the first round that has ended; of later ones only what is new is reported */
+async function follow(
+  target: Target,
+  work: LoadOptions,
+  options: Options,
+  io: Io,
+  begin: (first: LoadSummary) => void,
+): Promise<void> {
   const status = new StatusLine(io);
-  let pause = options.every;
+  let isFirst = true;
+  let pause = 0;
   for (let failures = 0; ;) {
     await wait(pause, undefined, { signal: io.signal }).catch(() => undefined);
     if (io.signal.aborted) return;
@@ -139,9 +149,11 @@ async function follow(target: Target, work: LoadOptions, options: Options, io: I
       const summary = await round(target, work);
       [failures, pause] = [0, options.every];
       const { files, replaced } = summary;
-      if (files > 0 || replaced > 0) report(summary, target, options, io);
+      if (isFirst) begin(summary);
+      else if (files > 0 || replaced > 0) report(summary, target, options, io);
+      isFirst = false;
     } catch (error) {
-      // What passes by itself ends no load that has worked before.
+      // What passes by itself ends no load, be it at its beginning.
       if (!(error instanceof MillraceError) || !error.retryable) throw error;
       failures += 1;
       pause = options.every + Math.round(backoff(failures, { initial: options.every, max: LONGEST_BACKOFF }));
