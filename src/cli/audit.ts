@@ -3,7 +3,7 @@ import { AUDIT, auditKey, type AuditEntry } from '../admin/audit.ts';
 import { hashedId } from '../core/hashed-id.ts';
 import { EXIT } from '../core/errors.ts';
 import { ownerFolder } from '../journal/owner.ts';
-import { verifyChain, type ChainedLine } from '../lib/verify-chain.ts';
+import { verifyChain, type ChainedLine, type ChainReport } from '../lib/verify-chain.ts';
 import { note, print, type Io } from './io.ts';
 import { configOf, configOption, type CommonFlags } from './config-options.ts';
 import { option, wholeNumber } from './options.ts';
@@ -47,7 +47,7 @@ export function auditCommand(io: Io): Command {
       const folder = folderOf(io, options);
       const hashed = id === undefined ? undefined : hashedId(auditKey(folder) ?? '', id);
       const newest: (ChainedLine & AuditEntry)[] = [];
-      const { problems } = await verifyChain(folder, AUDIT, {
+      const { problems } = await verifyAudit(folder, {
         onLine: (line) => {
           const entry = line as ChainedLine & Partial<AuditEntry>;
           if (hashed !== undefined && entry.ids?.includes(hashed) !== true) return;
@@ -62,7 +62,7 @@ export function auditCommand(io: Io): Command {
     .option('--head <hash>', 'the log must hold a line with this hash')
     .action(async (options: Options) => {
       const head = options.head?.toLowerCase();
-      const report = await verifyChain(folderOf(io, options), AUDIT, head === undefined ? {} : { head });
+      const report = await verifyAudit(folderOf(io, options), head === undefined ? {} : { head });
       if (options.json === true) print(io, JSON.stringify(report));
       else {
         for (const problem of report.problems) print(io, `difference ${problem}`);
@@ -72,6 +72,13 @@ export function auditCommand(io: Io): Command {
       if (report.problems.length > 0) io.setExit(EXIT.difference);
     });
   return audit;
+}
+
+/** The key of the hashes is made for the first line that needs it. */
+async function verifyAudit(folder: string, options: Parameters<typeof verifyChain>[2]): Promise<ChainReport> {
+  const report = await verifyChain(folder, AUDIT, options);
+  if (report.lines > 0 || report.problems.length > 0 || auditKey(folder) === null) return report;
+  return { ...report, problems: [`${AUDIT}.jsonl is missing: ${AUDIT}.key says that there was one`] };
 }
 
 function folderOf(io: Io, options: Options): string {

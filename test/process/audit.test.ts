@@ -1,7 +1,8 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { request } from 'undici';
 import { expect, test } from 'vitest';
+import { Audit } from '../../src/admin/audit.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { Receiver } from '../support/receiver.ts';
@@ -163,4 +164,21 @@ test('an answer is a page of bounded bytes, whatever lies in quarantine, and no 
   const { stdout: dropped } = await millrace(['quarantine', 'drop', '--all', '--config', config]);
   expect(dropped).toBe('dropped 7\n');
   expect((await receiver.status()).journal.quarantined).toBe(0);
+});
+
+test('a log that is gone while its key is there is a difference, exit 4', async () => {
+  const folder = await temporaryFolder();
+  const config = writeConfig(folder);
+  expect((await millrace(['audit', 'verify', '--config', config])).code).toBe(0);
+  await new Audit(join(folder, 'journal')).note({
+    who: 'command',
+    action: 'drop',
+    what: 'events',
+    ids: ['msg_made_up'],
+  });
+  expect((await millrace(['audit', 'verify', '--config', config])).code).toBe(0);
+  for (const name of ['audit.jsonl', 'audit.head']) rmSync(join(folder, 'journal', name));
+  const { code, stdout } = await millrace(['audit', 'verify', '--config', config]);
+  expect(stdout).toContain('difference audit.jsonl is missing');
+  expect(code).toBe(4);
 });
