@@ -1,5 +1,5 @@
 import { createServer } from 'node:net';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
@@ -205,13 +205,14 @@ test('--help of every command gives examples and exits with 0; so does --version
   });
 });
 
-test('demo: the last line is JSON, the counts add up, exit 0', async () => {
+test('demo: the last line is JSON, the counts add up, exit 0, and nothing lies where it was started', async () => {
   // From another folder: nothing of it may depend on where it is started.
   const cwd = await temporaryFolder();
   const { code, stdout, stderr } = await millraceProcess(['demo', '--events', '200', '--json'], {
     cwd,
-    env: { TMPDIR: cwd },
+    env: { TMPDIR: await temporaryFolder() },
   });
+  expect(readdirSync(cwd)).toEqual([]);
   expect({ code }, `stderr: ${stderr}`).toEqual({ code: 0 });
   expect(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({
     ok: true,

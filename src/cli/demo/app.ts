@@ -25,6 +25,7 @@ export async function startDemoApp(
     admin: { enabled: false },
     signing: { secrets: [secret] },
     journal: { path: join(folder, 'journal') },
+    erasure: { path: join(folder, 'erasure') },
     sinks: { archive: { type: 'files', path: archive, ...rotate } },
   });
   // No environment: a demo must not pick up what is meant for production.
