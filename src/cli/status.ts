@@ -104,12 +104,15 @@ function waiting({ journal, sinks }: SystemStatus): string[] {
   return [...new Set([...behind, ...busy])];
 }
 
-function renderReceiving({ connections, refused, signing, receipts }: ReceivingStatus): string[] {
+function renderReceiving(receiving: ReceivingStatus): string[] {
+  const { connections, refused, refusedSince, signing, receipts } = receiving;
   const { open, max, evicted, dropped } = connections;
+  const span =
+    refusedSince === null ? 'in the last hour' : `since the start at ${new Date(refusedSince).toISOString()}`;
   const reasons = Object.entries(refused).map(([code, times]) => `${times} ${code}`);
   return [
     `connections  ${open} of ${max}; ${evicted} idle ones closed to make room, ${dropped} rejected`,
-    `refused      in the last hour: ${reasons.length === 0 ? 'none' : reasons.join(', ')}`,
+    `refused      ${span}: ${reasons.length === 0 ? 'none' : reasons.join(', ')}`,
     ...renderSecrets(signing),
     ...(receipts === null ? [] : renderReceipts(receipts)),
   ];

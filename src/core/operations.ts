@@ -75,6 +75,8 @@ export interface ReceivingStatus {
   readonly connections: ConnectionCounts & { readonly max: number };
   /** Requests refused in the last hour by the code of their answer, the most frequent first. */
   readonly refused: Readonly<Record<string, number>>;
+  /** Where the receiver began within that hour: since when they are counted, milliseconds since the epoch. */
+  readonly refusedSince: number | null;
   /** Null where none are given. */
   readonly receipts: ReceiptsStatus | null;
 }

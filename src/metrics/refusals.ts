@@ -3,15 +3,18 @@ import { Tally } from '../lib/tally.ts';
 
 const MINUTE = 60_000;
 const MINUTES = 60;
+const HOUR = MINUTES * MINUTE;
 
 /** Requests refused in the last hour, by code, minute by minute. */
 export class Refusals {
-  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #clock: Pick<Clock, 'monotonic' | 'now'>;
+  readonly #began: { readonly at: number; readonly monotonic: number };
   /** Oldest first; a minute without any has none. */
   #minutes: { readonly minute: number; readonly codes: Tally }[] = [];
 
-  constructor(clock: Pick<Clock, 'monotonic'>) {
+  constructor(clock: Pick<Clock, 'monotonic' | 'now'>) {
     this.#clock = clock;
+    this.#began = { at: clock.now(), monotonic: clock.monotonic() };
   }
 
   add(code: string): void {
@@ -31,6 +34,11 @@ export class Refusals {
     for (const { codes } of this.#minutes)
       for (const [code, count] of codes) sums.set(code, (sums.get(code) ?? 0) + count);
     return Object.fromEntries([...sums].toSorted(([, one], [, other]) => other - one));
+  }
+
+  /** The start, milliseconds since the epoch, while it is less than an hour ago: nothing is known of before. Else null. */
+  since(): number | null {
+    return this.#clock.monotonic() - this.#began.monotonic < HOUR ? this.#began.at : null;
   }
 
   #now(): number {

@@ -65,6 +65,7 @@ function receivingOf({ receiver, receipts, config, plan, meter }: System): Recei
   return {
     connections: { open, max, evicted, dropped },
     refused: meter.refusals.lastHour(),
+    refusedSince: meter.refusals.since(),
     signing: meter.signing(plan.value.config.signing.secrets.length),
     receipts: receipts?.status() ?? null,
   };

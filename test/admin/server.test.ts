@@ -41,6 +41,7 @@ async function start({
         connections: { open: 0, max: 1, evicted: 0, dropped: 0 },
         receipts: null,
         refused: {},
+        refusedSince: null,
         signing: { since: 0, secrets: [] },
       }),
       earlier: () => [],

@@ -5,7 +5,7 @@ import { ManualClock } from '../receive/support.ts';
 
 test('refusals are counted by reason for an hour, the most frequent first', () => {
   let now = 0;
-  const refusals = new Refusals({ monotonic: () => now });
+  const refusals = new Refusals({ monotonic: () => now, now: () => 1e12 + now });
   for (let minute = 0; minute < 90; minute += 1) {
     now = minute * 60_000;
     refusals.add('signature_invalid');
@@ -19,6 +19,14 @@ test('refusals are counted by reason for an hour, the most frequent first', () =
   expect(refusals.lastHour()).toEqual({ signature_invalid: 15, timestamp_too_old: 7 });
   now += 60 * 60_000;
   expect(refusals.lastHour()).toEqual({});
+});
+
+test('in the first hour after a start they are counted since the start, and that is said', () => {
+  let now = 5000;
+  const refusals = new Refusals({ monotonic: () => now, now: () => 1e12 });
+  expect(refusals.since()).toBe(1e12);
+  now += 3_600_000;
+  expect(refusals.since()).toBeNull();
 });
 
 test('the log says at once that deliveries are refused, then one line a minute with counts and the reason', async () => {

@@ -47,7 +47,7 @@ for (const workers of [1, 2]) {
       return receiving?.refused['signature_invalid'] === 12;
     });
     const { stdout } = await millrace(['status', '--config', config]);
-    expect(stdout).toMatch(/^refused +in the last hour: 12 signature_invalid$/m);
+    expect(stdout).toMatch(/^refused +since the start at \d{4}-\S+Z: 12 signature_invalid$/m);
     expect(stdout).toMatch(/^connections +\d+ of 10000; 0 idle ones closed to make room, 0 rejected$/m);
     const state = (await (
       await request(`${receiver.adminUrl}/api/console?since=0&after=0`, {

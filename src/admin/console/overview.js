@@ -43,18 +43,18 @@ export function showTiles(state, history) {
 }
 
 /** Connections, and who was refused. */
-export function showReceiving({ connections, refused }) {
+export function showReceiving({ connections, refused, refusedSince }) {
   const reasons = Object.entries(refused);
   count(
     'tile-refused',
     reasons.reduce((sum, [, times]) => sum + times, 0),
   );
-  setText(
-    byId('tile-refused-note'),
+  const counted =
     reasons.length === 0
       ? 'none'
-      : reasons.map(([code, times]) => `${format.count(times)}\u00a0${code}`).join(', '),
-  );
+      : reasons.map(([code, times]) => `${format.count(times)}\u00a0${code}`).join(', ');
+  const since = refusedSince === null ? '' : `; since the start at ${format.moment(refusedSince)}`;
+  setText(byId('tile-refused-note'), `${counted}${since}`);
   const { open, max, evicted, dropped } = connections;
   setText(byId('tile-connections'), format.count(open));
   setClass(byId('tile-connections'), 'attention', dropped > 0);
