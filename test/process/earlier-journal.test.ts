@@ -62,7 +62,8 @@ test('fault 63: a journal of an earlier start that is gone is named', async () =
   const { folder, configOf } = await leftWaiting();
   rmSync(join(folder, 'journal'), { recursive: true });
   const receiver = await Receiver.start(configOf({ journal: { path: join(folder, 'other') } }));
-  await until('the line', () =>
-    receiver.logLines().some(({ level, journal }) => level === 50 && journal === join(folder, 'journal')),
+  const gone = await until('the line', () =>
+    receiver.logLines().find(({ journal }) => journal === join(folder, 'journal')),
   );
+  expect(gone).toMatchObject({ level: 50 });
 });

@@ -209,9 +209,7 @@ test('fault 62: a second SIGTERM amid the start ends it at once', async () => {
 test('fault 62: SIGHUP until the last moment of a stop does not replace its exit code', async () => {
   const receiver = await ReceiverProcess.start(writeConfig(await temporaryFolder()));
   receiver.signal('SIGTERM');
-  let over = false;
-  void receiver.exited.then(() => (over = true));
-  while (!over) {
+  while (receiver.running) {
     receiver.signal('SIGHUP');
     await nextTurn();
   }
