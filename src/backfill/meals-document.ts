@@ -7,6 +7,8 @@ import {
 } from '../ndjson/shape-text.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { ServiceError } from '../service/errors.ts';
+import { saysError, saysMore } from '../service/shape.ts';
+import { jsonOrSame } from '../lib/parsed.ts';
 import type { Task } from './plan.ts';
 
 /** The tables a meal document makes. */
@@ -15,7 +17,10 @@ export const MEAL_TABLES = ['meals', 'meal_items'] as const;
 /** The member that holds the meals. */
 const LIST = 'meals';
 
-export interface ShapeMealsOptions extends Omit<ShapeTextOptions, 'tables' | 'onList' | 'signal'> {
+export interface ShapeMealsOptions extends Omit<
+  ShapeTextOptions,
+  'tables' | 'onList' | 'onMember' | 'signal'
+> {
   /** Given the meals as well, as they come by: before it is known whether the document is whole. */
   readonly onMeals?: OnMeals | undefined;
   readonly signal: AbortSignal;
@@ -35,10 +40,12 @@ export async function shapeMeals(
   const answer = await service.meals.stream(user, range, { signal: options.signal });
   const document = someBytes(answer, user);
   let hasList = false;
+  const beside: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
   const shaped = await shapeText(onMeals === undefined ? document : eachMeal(document, onMeals), {
     ...options,
     tables: MEAL_TABLES,
     onList: (name) => (hasList ||= name === LIST),
+    onMember: (name, value) => (beside[name] = jsonOrSame(value)),
     onReject: (reject) => {
       // Of the page that did not arrive, and of no row.
       if (reject.code === 'cut') throw unfit(user, 'was cut short');
@@ -47,18 +54,20 @@ export async function shapeMeals(
     },
   });
   if (!hasList) throw unfit(user, `has no list ${LIST}`);
+  const member = saysError(beside) ?? saysMore(beside);
+  if (member !== null) throw unfit(user, `has "${member}" beside its list, and may not be whole`, false);
   return shaped;
 }
 
 /** The status keeps it apart from a service that is down: it concerns this answer only. */
-function unfit(user: string, what: string): ServiceError {
+function unfit(user: string, what: string, retryable = true): ServiceError {
   const detail = `the answer for ${user} ${what}`;
   return new ServiceError({
     code: 'answer_malformed',
     operation: 'meal summary',
     status: 200,
     detail,
-    retryable: true,
+    retryable,
   });
 }
 

@@ -3,6 +3,7 @@ import type { ServiceClient } from '../service/client.ts';
 import { ServiceError } from '../service/errors.ts';
 import type { AreaQuery } from '../service/labs.ts';
 import type { ReadOptions } from '../service/options.ts';
+import { CursorList, saysMore, type CursorPage } from '../service/shape.ts';
 import { WholeList, type ListPage, type PagePlace } from '../service/whole-list.ts';
 import { elementsOf } from './written-elements.ts';
 
@@ -73,7 +74,7 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
   },
   'lab-tests': {
     table: 'lab_tests',
-    fetch: ({ labs }) => once((options) => labs.tests(options)),
+    fetch: ({ labs }) => once('lab tests', (options) => labs.tests(options)),
   },
   markers: {
     table: 'markers',
@@ -92,7 +93,7 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
     table: 'lab_accounts',
     takes: ['labAccount', 'status'],
     fetch: ({ labs }, { labAccount: labAccountId, status }) =>
-      once((options) => labs.accounts(given({ labAccountId, status }), options)),
+      once('lab accounts', (options) => labs.accounts(given({ labAccountId, status }), options)),
   },
   areas: {
     table: 'areas',
@@ -140,10 +141,7 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
 
 type CallFor = (id: string, options: ReadOptions) => Promise<object>;
 type PageCall = (place: PagePlace, options: ReadOptions) => Promise<object>;
-type CursorCall = (
-  cursor: string | undefined,
-  options: ReadOptions,
-) => Promise<{ readonly data: readonly unknown[]; readonly next_cursor?: string | null }>;
+type CursorCall = (cursor: string | undefined, options: ReadOptions) => Promise<CursorPage<unknown>>;
 
 /** Page after page, until the service has told of all; what moves to a later page meanwhile comes once. */
 function pages(list: string, call: PageCall, pageSize = PAGE): Answers {
@@ -158,7 +156,7 @@ function pages(list: string, call: PageCall, pageSize = PAGE): Answers {
         const items = elementsOf(text, list);
         // As they were written: two numbers that no double tells apart are two.
         const keys = items.map((item) => hash('sha256', item, 'base64'));
-        return { items, keys, total, full: size ?? limit, text };
+        return { items, keys, total, full: size ?? limit, more: saysMore(answer), text };
       },
     );
     for await (const { items, page } of whole.pages())
@@ -170,26 +168,25 @@ function pages(list: string, call: PageCall, pageSize = PAGE): Answers {
 /** Page after page, as long as there is a cursor to the next one. */
 function cursored(list: string, call: CursorCall): Answers {
   return async function* (signal) {
-    const seen = new Set<string>();
-    for (let cursor: string | undefined; ;) {
+    const whole = new CursorList(async (cursor) => {
       const { answer, text } = await exactly((options) => call(cursor, options), signal);
-      if (answer.data.length > 0) yield { text, given: {} };
-      cursor = answer.next_cursor ?? '';
-      if (cursor === '') return;
-      if (seen.has(cursor)) {
-        yield { incomplete: `${list}: the service named the cursor ${cursor} twice` };
-        return;
-      }
-      seen.add(cursor);
-    }
+      return { ...answer, text };
+    });
+    for await (const { data, text } of whole.pages()) if (data.length > 0) yield { text, given: {} };
+    if (whole.problem !== null) yield { incomplete: `${list}: ${whole.problem}` };
   };
 }
 
 /** One answer that is a list in `data`. */
-function once(call: (options: ReadOptions) => Promise<{ readonly data: readonly unknown[] }>): Answers {
+function once(
+  list: string,
+  call: (options: ReadOptions) => Promise<{ readonly data: readonly unknown[] }>,
+): Answers {
   return async function* (signal) {
     const { answer, text } = await exactly(call, signal);
     if (answer.data.length > 0) yield { text, given: {} };
+    const more = saysMore(answer);
+    if (more !== null) yield { incomplete: `${list}: the service says ${more}, and the list has no pages` };
   };
 }
 

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import type { ServiceClient } from '../service/client.ts';
 import { ServiceError } from '../service/errors.ts';
 import type { PullStatus, UserPulls } from '../service/pulls.ts';
+import { cursorOf, saysMore } from '../service/shape.ts';
 import type { Connection } from './connections.ts';
 
 /** The resource whose pull is waited for. */
@@ -20,9 +21,9 @@ export async function* shownPulls(
   signal: AbortSignal,
 ): AsyncGenerator<Connection & { readonly pull: PullStatus }> {
   const query = { provider, userLimit: PAGE };
-  const { data, next_cursor: next } = await pulls.status(query, { signal });
-  yield* pullsIn(data, provider);
-  if ((next ?? '') === '') return;
+  const first = await pulls.status(query, { signal });
+  yield* pullsIn(first.data, provider);
+  if (cursorOf(first) === null && saysMore(first) === null) return;
   if (users.size > ASKED_ONE_BY_ONE)
     for await (const shown of pulls.users(query, { signal })) yield* pullsIn([shown], provider);
   else

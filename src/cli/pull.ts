@@ -28,8 +28,8 @@ Every row has the time of the run in _loaded_at, by which \`<table>_latest\` dec
 have, such as the insurance of a user without one, is named and counted; the others are fetched all the same.
 With a URL the files are made in --work, put when all are complete, and never overwritten: name another place for each run.
 The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey. For meals see \`millrace backfill\`.
-Exit codes: 0 done, 1 failed, 2 usage or config, 3 done, but some rows were rejected, the service listed less than it says it has, or a
-list moved each time that it was read.`;
+Exit codes: 0 done, 1 failed, 2 usage or config, 3 done, but some rows were rejected, or a list may not be
+whole; the reason is named.`;
 
 /** The flag of each part of a query. */
 const FLAGS: Readonly<Record<keyof ReferenceQuery, string>> = {

@@ -8,6 +8,8 @@ const LINE_FEED = 10;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 /** Bytes of a member's name that are looked at; containers have short ones. */
 const LONGEST_NAME = 64;
+/** Bytes of the value of a member beside the container that are kept. */
+const LONGEST_VALUE = 256;
 
 export interface ElementOptions {
   /** Members of a top-level object whose array holds the elements. */
@@ -24,6 +26,8 @@ export interface ElementOptions {
   take?(at: number): number;
   /** The document has a container of this name. */
   onList?(name: string): void;
+  /** A member beside a container, with the beginning of its value: of an object or a list only the bracket. */
+  onMember?(name: string, value: string): void;
   /** An element without white space around it: a view that is valid until the call returns. `offset` counts bytes of text. */
   onElement(bytes: Buffer, offset: number): void;
   /** Something that is no element. */
@@ -60,6 +64,8 @@ export class ElementScanner {
   /** In a top-level object: the last string at its own level, which may be a name, and the name before a colon. */
   #string: number[] = [];
   #name = '';
+  /** The bytes of that member's value at its own level. */
+  #value: number[] = [];
   /** The top-level object has a container, or the array is one. */
   #wrapped = false;
   /** The last top-level object was an element and had no line break inside. */
@@ -241,9 +247,12 @@ export class ElementScanner {
   /** In a top-level object that is an element, until a container shows up in it. */
   #inMembers(chunk: Buffer, from: number): number {
     const brackets = this.#brackets;
+    const keeps = this.#options.onMember !== undefined;
     let i = from;
     while (i < chunk.length) {
       const c = chunk[i] as number;
+      if (keeps && brackets.depth === 1 && this.#name !== '' && this.#value.length < LONGEST_VALUE)
+        this.#value.push(c);
       if (this.#inString) {
         if (brackets.depth === 1 && this.#string.length < LONGEST_NAME) this.#string.push(c);
         if (c === QUOTE) this.#inString = false;
@@ -267,16 +276,25 @@ export class ElementScanner {
       } else if (closes(c)) {
         if (!brackets.close(c)) return this.#break(chunk, i - 1, 'mismatched bracket');
         if (brackets.depth > 0) continue;
+        this.#endMember();
         if (!this.#wrapped) this.#finish(chunk, i);
         this.#mode = 'between';
         return i;
       } else if (brackets.depth === 1 && c === COLON) {
         this.#name = Buffer.from(this.#string.slice(0, -1)).toString();
       } else if (brackets.depth === 1 && c === COMMA) {
-        this.#name = '';
+        this.#endMember();
       }
     }
     return i;
+  }
+
+  /** The member's value, less the comma or the bracket behind it. */
+  #endMember(): void {
+    const value = Buffer.from(this.#value.slice(0, -1)).toString().trim();
+    if (value !== '') this.#options.onMember?.(this.#name, value);
+    this.#name = '';
+    this.#value = [];
   }
 
   #inLines(chunk: Buffer, from: number): number {

@@ -39,6 +39,8 @@ export interface ShapeTextOptions {
   onReject(reject: LocatedReject): void;
   /** The document is an object with a list of this name, `meals` or `data`, whose items are what is shaped. */
   onList?(name: string): void;
+  /** A member of that object beside the list, as `ElementScanner` tells it. */
+  readonly onMember?: (name: string, value: string) => void;
   /** Told once of each path that no column reads, or whose value did not fit its column; it is in `extra`. */
   readonly onUnknown?: OnLeft;
   onProgress?(progress: ShapeProgress): void;
@@ -91,6 +93,7 @@ export async function shapeText(
     longest,
     lines: options.lines ?? false,
     onList: (list) => options.onList?.(list),
+    ...(options.onMember === undefined ? {} : { onMember: options.onMember }),
     take: (at) => {
       const end = quick?.shape(at, longest) ?? 0;
       if (quick !== null && end > 0) {

@@ -1,8 +1,27 @@
-import { hash } from 'node:crypto';
 import { ServiceError, type ServiceErrorCode } from './errors.ts';
 
 /** What is to be done after a page: `repeated` is the end as well, and its items are known. */
 export type PageStep = 'more' | 'last' | 'repeated';
+
+/** What one page of a list says. */
+export interface CountedPage {
+  /** What tells each item from others. */
+  readonly keys: readonly string[];
+  /** Items of the whole list, where the service says it. */
+  readonly total: unknown;
+  /** Items of a full page, where the service says it. */
+  readonly full: unknown;
+  /** The member that says that more follow, as `has_more`; null when none does. */
+  readonly more: string | null;
+}
+
+/** What is known of the pages before. */
+export interface PagesBefore {
+  /** Whether one of them had the item. */
+  readonly isKnown: (key: string) => boolean;
+  /** Whether the service gives the items of its list by their position. */
+  readonly isPaged: boolean;
+}
 
 const REFUSALS: ReadonlySet<ServiceErrorCode> = new Set([
   'bad_request',
@@ -24,8 +43,9 @@ export class PageCount {
   isChecked = true;
   #different = 0;
   #problem: string | null = null;
-  readonly #pages = new Set<string>();
-  #last = '';
+  #pages = 0;
+  #last: string | undefined;
+  #more: string | null = null;
   #said: number | null = null;
   #first: number | null = null;
   #least: number | null = null;
@@ -49,8 +69,13 @@ export class PageCount {
     try {
       return await page();
     } catch (error) {
-      if (this.#hasAll && error instanceof ServiceError && isRefusal(error)) return null;
-      throw error;
+      const isEnd = this.#hasAll || (this.#said === null && this.#pages > 0);
+      if (!isEnd || !(error instanceof ServiceError) || !isRefusal(error)) throw error;
+      this.#end();
+      // 404 says that there is no such page; other refusals may be of how it was asked for.
+      if (this.#said === null && error.code !== 'not_found')
+        this.#problem ??= `the service refuses the page behind ${this.seen} items, and does not say how many there are`;
+      return null;
     }
   }
 
@@ -59,13 +84,8 @@ export class PageCount {
     return this.#said !== null && this.seen >= this.#said;
   }
 
-  /**
-   * @param keys of the items
-   * @param total items of the whole list, where the service says it
-   * @param full items of a full page: a smaller one is the last, unless more is said to be there
-   * @param isKnown whether a page before had the item
-   */
-  add(keys: readonly string[], total: unknown, full: number, isKnown: (key: string) => boolean): PageStep {
+  /** A page is the last by what the service says, or because none follows: how many were asked for tells nothing. */
+  add({ keys, total, full, more }: CountedPage, { isKnown, isPaged }: PagesBefore): PageStep {
     this.#said = typeof total === 'number' ? total : null;
     // A number that is not above the page's own may be of that page.
     if (this.#said !== null && this.#said > keys.length) {
@@ -75,21 +95,29 @@ export class PageCount {
     if (keys.length === 0) {
       if (this.#said !== null && !this.#hasAll)
         this.#problem = `the service says that there are ${this.#said}, and listed ${this.seen}`;
+      this.#end();
       return 'last';
     }
-    const page = hash('sha256', JSON.stringify(keys));
-    if (this.#pages.has(page)) {
+    if (keys.every(isKnown)) {
       // Some services answer a page behind the end with the last one.
-      const isBehindEnd = page === this.#last && (this.#hasAll || this.#said === null);
-      if (!isBehindEnd || (this.#pages.size === 1 && !this.#hasAll))
-        this.#problem = `the service listed the same page twice; ${this.seen} came before`;
+      const isBehindEnd =
+        keys.at(-1) === this.#last && (this.#hasAll || (this.#said === null && (this.#pages > 1 || isPaged)));
+      if (!isBehindEnd) this.#problem = `the service listed the same page twice; ${this.seen} came before`;
+      this.#end();
       return 'repeated';
     }
-    this.#pages.add(page);
-    this.#last = page;
+    this.#pages += 1;
+    this.#last = keys.at(-1);
+    this.#more = more;
     this.seen += keys.length;
     this.#different += keys.filter((key) => !isKnown(key)).length;
-    const isLast = keys.length < full && (this.#said === null || this.seen === this.#said);
+    const isShort = typeof full === 'number' && keys.length < full;
+    const isLast = more === null && this.#said === this.seen && (isShort || this.#said > keys.length);
     return isLast ? 'last' : 'more';
+  }
+
+  #end(): void {
+    if (this.#more !== null)
+      this.#problem ??= `the service says ${this.#more} behind ${this.seen} items, and lists no more`;
   }
 }

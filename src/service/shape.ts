@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { isRecord } from '../lib/is-record.ts';
 import type { CallOptions } from './options.ts';
 import { malformed, type Call, type Transport } from './transport.ts';
@@ -27,10 +28,10 @@ export abstract class Group {
 
   /** An answer that is an object with a list in `field`. @throws ServiceError answer_malformed */
   protected async readList<T>(call: Call, field: keyof T & string): Promise<T> {
-    const body = await this.readObject<T>(call);
+    const body = await this.readObject<T & Unknown>(call);
     if (!Array.isArray(body[field]))
       throw malformed(this.transport.operation(call), `the answer has no list ${field}`, null);
-    return body;
+    return this.#withoutError(call, body);
   }
 
   /**
@@ -40,10 +41,10 @@ export abstract class Group {
   protected async readData<T>(call: Call): Promise<List<T>> {
     const body = await this.readObject<Unknown>(call);
     const { data = null } = body;
-    if (Array.isArray(data)) return body as List<T>;
+    if (Array.isArray(data)) return this.#withoutError(call, body as List<T>);
     if (data !== null || Object.values(body).some(Array.isArray))
       throw malformed(this.transport.operation(call), 'the answer has no list data', null);
-    return { ...body, data: [] };
+    return this.#withoutError(call, { ...body, data: [] });
   }
 
   /** One page of a list that is read with a cursor. */
@@ -51,16 +52,80 @@ export abstract class Group {
     return this.readList<CursorPage<T>>(call, 'data');
   }
 
-  /** Every item, page after page. A cursor that leads back ends it with an error, not in a circle. */
+  /** Every item, page after page. @throws ServiceError answer_malformed where the pages come to no end */
   protected async *everyItem<T>(call: Call): AsyncGenerator<T> {
+    const list = new CursorList((cursor) =>
+      this.readPage<T>({ ...call, query: { ...call.query, next_cursor: cursor } }),
+    );
+    for await (const { data } of list.pages()) yield* data;
+    if (list.problem !== null) throw malformed(this.transport.operation(call), list.problem, null);
+  }
+
+  /** What stands beside an error may not be all. */
+  #withoutError<T extends Unknown>(call: Call, body: T): T {
+    const name = saysError(body);
+    if (name === null) return body;
+    throw malformed(this.transport.operation(call), `the answer has "${name}" beside its list`, null);
+  }
+}
+
+/** The member of an answer that says that more follow; null when none does. */
+export function saysMore(answer: object): string | null {
+  return memberOf(answer, ['next_cursor', 'next', 'has_more']);
+}
+
+/** The member of an answer that says that something went wrong; null when none does. */
+export function saysError(answer: object): string | null {
+  return memberOf(answer, ['error', 'errors']);
+}
+
+const NOTHING: readonly unknown[] = [undefined, 'null', 'false', '""', '[]', '{}'];
+
+function memberOf(answer: object, names: readonly string[]): string | null {
+  return names.find((name) => !NOTHING.includes(JSON.stringify(Reflect.get(answer, name)))) ?? null;
+}
+
+/** What names the next page; null on the last one. */
+export function cursorOf({ next_cursor: cursor, next }: CursorPage<unknown>): string | null {
+  return [cursor, next].find((one) => one !== undefined && one !== null && one !== '') ?? null;
+}
+
+/** Pages in a row without an item that no page had before: a list that has more of them never ends. */
+const MOST_WITHOUT_NEWS = 100;
+
+/** Reads a list whose pages name the next one to its end. */
+export class CursorList<P extends CursorPage<unknown>> {
+  readonly #read: (cursor: string | undefined) => Promise<P>;
+  #problem: string | null = null;
+
+  constructor(read: (cursor: string | undefined) => Promise<P>) {
+    this.#read = read;
+  }
+
+  /** After the end: why the list may not be whole, or null. */
+  get problem(): string | null {
+    return this.#problem;
+  }
+
+  async *pages(): AsyncGenerator<P> {
     const followed = new Set<string>();
-    for (let cursor: string | undefined; ;) {
-      const page = await this.readPage<T>({ ...call, query: { ...call.query, next_cursor: cursor } });
-      yield* page.data;
-      const next = page.next_cursor ?? undefined;
-      if (next === undefined || next === '') return;
-      if (followed.has(next))
-        throw malformed(this.transport.operation(call), `the cursor ${next} leads back`, null);
+    const known = new Set<string>();
+    let withoutNews = 0;
+    for (let cursor: string | undefined; this.#problem === null;) {
+      const page = await this.#read(cursor);
+      const before = known.size;
+      for (const item of page.data) known.add(hash('sha256', JSON.stringify(item), 'base64'));
+      withoutNews = known.size > before ? 0 : withoutNews + 1;
+      yield page;
+      const next = cursorOf(page);
+      if (next === null) {
+        const more = saysMore(page);
+        if (more !== null) this.#problem = `the service says ${more}, and names no next page`;
+        return;
+      }
+      if (followed.has(next)) this.#problem = `the service named the cursor ${next} twice: it leads back`;
+      else if (withoutNews > MOST_WITHOUT_NEWS)
+        this.#problem = `the service listed nothing new on ${withoutNews} pages, and names a next one`;
       followed.add(next);
       cursor = next;
     }
@@ -85,4 +150,6 @@ export interface CursorPage<T> {
   readonly data: readonly T[];
   /** null or missing on the last page. */
   readonly next_cursor?: string | null;
+  /** The same, by another name. */
+  readonly next?: string | null;
 }

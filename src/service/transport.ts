@@ -153,6 +153,14 @@ export class Transport {
       signal: signal ?? null,
     });
     const { statusCode: status, headers } = response;
+    if (status === 206) {
+      await response.body.dump();
+      throw malformed(
+        this.operation(call),
+        'the answer says that it is a part, and nobody asked for one',
+        status,
+      );
+    }
     if (status >= 200 && status < 300) return response;
     const answer = { status, headers, text: await response.body.text() };
     throw errorOfAnswer(this.operation(call), answer, clock.now());

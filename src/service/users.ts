@@ -1,6 +1,6 @@
 import type { CallOptions, ReadOptions } from './options.ts';
 import { text, uuid, wholeNumber } from './inputs.ts';
-import { Group, type Unknown } from './shape.ts';
+import { Group, saysMore, type Unknown } from './shape.ts';
 import { malformed, type Call } from './transport.ts';
 import { WholeList } from './whole-list.ts';
 
@@ -52,8 +52,10 @@ export class Users extends Group {
     options: CallOptions = {},
   ): AsyncGenerator<User> {
     const list = new WholeList<User>(pageSize, async ({ size, offset }) => {
-      const { users, total, limit } = await this.list({ offset, limit: size }, options);
-      return { items: users, keys: users.map((user) => user.user_id), total, full: limit };
+      const page = await this.list({ offset, limit: size }, options);
+      const { users, total, limit } = page;
+      const keys = users.map((user) => user.user_id);
+      return { items: users, keys, total, full: limit, more: saysMore(page) };
     });
     for await (const { items } of list.pages()) yield* items;
     if (list.problem === null) return;

@@ -1,5 +1,5 @@
 import { ServiceError } from './errors.ts';
-import { isRefusal, PageCount, type PageStep } from './page-count.ts';
+import { isRefusal, PageCount, type CountedPage, type PageStep } from './page-count.ts';
 
 /** Where a page begins, as lists with numbered pages and those with offsets say it. */
 export interface PagePlace {
@@ -11,14 +11,8 @@ export interface PagePlace {
   readonly offset: number;
 }
 
-export interface ListPage<T> {
+export interface ListPage<T> extends CountedPage {
   readonly items: readonly T[];
-  /** What tells each item from others. */
-  readonly keys: readonly string[];
-  /** Items of the whole list, where the service says it. */
-  readonly total: unknown;
-  /** Items of a full page, where the service says it. */
-  readonly full: unknown;
 }
 
 /** What no page before this one had; what a page has twice it has twice. */
@@ -29,6 +23,8 @@ export interface NewItems<T, P> {
 
 /** Most times that a list is read. */
 const PASSES = 3;
+/** A list that has more than these never ends. */
+const MOST_ITEMS = 5_000_000;
 
 /** Nothing came between the pages; something did, before what was read; what was there may have been passed over. */
 type Moved = 'not' | 'later' | 'lost';
@@ -41,13 +37,15 @@ type Moved = 'not' | 'later' | 'lost';
 export class WholeList<T, P extends ListPage<T> = ListPage<T>> {
   readonly #size: number;
   readonly #read: (place: PagePlace) => Promise<P>;
+  readonly #most: number;
   readonly #given = new Set<string>();
   #problem: string | null = null;
 
   /** @param size items of a page, as they are asked for */
-  constructor(size: number, read: (place: PagePlace) => Promise<P>) {
+  constructor(size: number, read: (place: PagePlace) => Promise<P>, most = MOST_ITEMS) {
     this.#size = size;
     this.#read = read;
+    this.#most = most;
   }
 
   /** After the end: why the list may not be whole, or null. */
@@ -60,6 +58,10 @@ export class WholeList<T, P extends ListPage<T> = ListPage<T>> {
       const before = this.#problem;
       const pages = new PageCount();
       const moved = yield* this.#pass(pages);
+      if (this.#given.size > this.#most) {
+        this.#problem = `the service has listed ${this.#given.size} items, and does not come to an end`;
+        return;
+      }
       this.#problem = moved === 'lost' ? 'the list moved while it was read' : pages.problem;
       const isStill = moved === 'not' && pages.hasFirst;
       // What has moved to the front was not seen on either page; another look finds it there.
@@ -86,8 +88,9 @@ export class WholeList<T, P extends ListPage<T> = ListPage<T>> {
       const read = await pages.next(() => this.#read(place));
       if (last !== undefined) await look();
       if (read === null) break;
-      const { items, keys, total, full } = read;
-      step = pages.add(keys, total, typeof full === 'number' ? full : this.#size, (key) => listed.has(key));
+      const { items, keys } = read;
+      const isPaged = pages.isChecked && moved === 'not';
+      step = pages.add(read, { isKnown: (key) => listed.has(key), isPaged });
       if (step === 'repeated') break;
       first ??= keys[0];
       last = keys.at(-1) ?? last;
@@ -97,6 +100,7 @@ export class WholeList<T, P extends ListPage<T> = ListPage<T>> {
         this.#given.add(key);
       }
       if (isNew.includes(true)) yield { items: items.filter((_, index) => isNew[index]), page: read };
+      if (this.#given.size > this.#most) return moved;
     }
     // Something may have come in front while the last page was looked at, and hidden there that something had gone.
     if (page > 2) await look();

