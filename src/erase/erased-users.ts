@@ -63,6 +63,11 @@ export class ErasedUsers {
     return true;
   }
 
+  /** True while nobody is on the list. */
+  get isEmpty(): boolean {
+    return this.#blocked.size === 0;
+  }
+
   /** Which list was read last: the same for whoever has read the same. */
   get digest(): string {
     return this.#digest;
@@ -136,7 +141,7 @@ export class ErasedUsers {
    * @param malformed what stands as its user is no id, and so no other user's
    */
   has(event: Ownership & Partial<Said>, malformed = false): boolean {
-    if (this.#blocked.size === 0) return false;
+    if (this.isEmpty) return false;
     const { team, user, clientUser, id, headers, body } = event;
     if (
       this.#isBlocked('user', user, team) ||

@@ -30,6 +30,32 @@ test('a replay of an archive that another machine still has leaves the erased us
   expect(find([folder], [userId(1), secretOf(1)])).toEqual([]);
 });
 
+test('a replay drops an event whose body names the erased user where its record names another', async () => {
+  const folder = await temporaryFolder();
+  const old = join(folder, 'old');
+  const { sink } = filesSink(old);
+  await sink.open();
+  const records = [
+    eventOf(2, 0, { body: eventOf(1, 0).body }),
+    eventOf(2, 1, { user: null, clientUser: null, body: eventOf(1, 1).body, headers: {} }),
+    eventOf(2, 2),
+    eventOf(1, 3, { body: eventOf(2, 3).body }),
+  ];
+  await sink.send(
+    records.map((event) => ({ event, destination: null })),
+    signal,
+  );
+  await sink.close(signal);
+  const config = writeConfig(folder, { erasure: { path: join(folder, 'erasure') } });
+  const erase = (...who: string[]): ReturnType<typeof millrace> =>
+    millrace(['erase', ...who, '--now', '--config', config]);
+  expect((await erase(userId(1))).code).toBe(0);
+  const replayed = await millrace(['replay', old, '--to', 'archive', '--json', '--config', config]);
+  const last = replayed.stdout.trim().split('\n').at(-1) ?? '';
+  expect(JSON.parse(last)).toMatchObject({ ok: true, erased: 3 });
+  expect(await ids(join(folder, 'archive'))).toEqual(['msg_2_2']);
+});
+
 test('without a journal of its own a receiver clears its open files, and gives back what is on its way', async () => {
   const folder = await temporaryFolder();
   const config = writeConfig(folder, {

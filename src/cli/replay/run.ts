@@ -58,7 +58,6 @@ export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): P
       ...AHEAD,
       checkpoint,
       rate: order.rate,
-      isErased: (event) => work.erased.isErased(event),
       pseudonymiser: (event) => order.pseudonymiser?.apply(event) ?? event,
       turn: (signal) => backpressure?.turn(signal),
       onProblem: (problem) => progress.problem(problem),

@@ -2,6 +2,7 @@ import type { ResolvedConfig } from '../../config/config.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import type { Places } from '../../archive/places.ts';
 import type { RouteRecord } from '../../core/route-record.ts';
+import type { IsErased } from '../../core/ingest.ts';
 import { ErasedUsers } from '../../erase/erased-users.ts';
 import { destinationsOf, type Destinations } from '../../replay/destinations.ts';
 import { listPath, type Listing } from '../../replay/list.ts';
@@ -13,7 +14,8 @@ import { StepMaker, type Step, type Unit } from '../../replay/unit.ts';
 import { AcceptedRoutes } from '../../route/accepted.ts';
 import { explicitTargets } from '../../route/explicit.ts';
 import { compileRoutes } from '../../route/table.ts';
-import { createValidator } from '../../validate/envelope.ts';
+import type { Validator } from '../../validate/envelope.ts';
+import { asItsBodySays, createKeptValidator } from '../../validate/kept-envelope.ts';
 import type { ReplayOrder } from './options.ts';
 
 /** What is to be replayed, and the parts that do it. */
@@ -26,6 +28,8 @@ export interface ReplayWork {
   readonly destinations: Destinations;
   /** Their events are not sent, whether they were erased before they are read or after. */
   readonly erased: ErasedUsers;
+  /** Asks that list of whom an event is kept as, and of whom its body says that it is. */
+  readonly isErased: IsErased;
 }
 
 /** What a replay reads with. */
@@ -50,6 +54,12 @@ export async function replayWork(order: ReplayOrder, parts: ReplayParts): Promis
   const { loaded } = parts;
   const table = compileRoutes(loaded.config.routes);
   const erased = ErasedUsers.open(loaded.config.erasure.path);
+  const validate = createKeptValidator(loaded.config);
+  const isErased: IsErased = (event) => {
+    if (erased.isEmpty) return false;
+    const said = asItsBodySays(event, validate);
+    return erased.isErased(event) || erased.isErased(said.event, said.reasons);
+  };
   const { to } = order;
   const ever = to === null ? [] : new AcceptedRoutes(await parts.routes()).ever;
   const named: Parameters<typeof destinationsOf>[0] =
@@ -58,8 +68,9 @@ export async function replayWork(order: ReplayOrder, parts: ReplayParts): Promis
     loaded,
     order,
     list: () => listInputs(order, parts),
-    ...readerOf(order, parts, erased),
+    ...readerOf(order, parts, { validate, isErased }),
     erased,
+    isErased,
     destinations: destinationsOf(named, order.sinks, (type) => table.routesFor(type).targets),
   };
 }
@@ -78,13 +89,9 @@ async function* listInputs(
 
 function readerOf(
   { selection, sinks, to }: ReplayOrder,
-  { loaded, opener, ask, topicLog, places, onChanged }: ReplayParts,
-  { isErased }: ErasedUsers,
+  { opener, ask, topicLog, places, onChanged }: ReplayParts,
+  { validate, isErased }: { readonly validate: Validator; readonly isErased: IsErased },
 ): Pick<ReplayWork, 'read' | 'expect'> {
-  const { type, team, user, clientUser, maxDepth } = loaded.config.envelope;
-  const fields = { type, team, user, clientUser };
-  // What an archive holds was judged when it came in, and old ones can lack ids.
-  const validate = createValidator({ fields, teams: [], userIds: 'text', require: [], maxDepth });
   const files = new FileReader({ places, onChanged, selection, validate, opener, isErased });
   const stores = new StoreReader({ selection, sinks, ask, isErased });
   return {
