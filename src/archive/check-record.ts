@@ -1,14 +1,37 @@
 import { hash } from 'node:crypto';
-import { parseHead, type RecordSummary } from '../core/archive-record.ts';
+import { parseHead, type RecordEnvelope } from '../core/archive-record.ts';
+import type { Envelope } from '../core/event.ts';
+import { SALT_HEADER } from '../core/receipt.ts';
 import type { Verifier } from '../core/verifier.ts';
 import type { ArchiveItem } from './read-line.ts';
 import type { Tally } from './report.ts';
 
-/** Counts what one line of a file is, and checks its signature where there is a verifier. */
-export function checkRecord(item: ArchiveItem<RecordSummary>, tally: Tally, verifier?: Verifier): void {
+/**
+ * Compares what a record says of its event with what the body says.
+ * @returns names of the body's members that say something else; null for a body that cannot be read
+ */
+export type EnvelopeCheck = (
+  kept: Envelope,
+  body: Buffer,
+  isSigned: () => boolean,
+) => readonly string[] | null;
+
+/** What records are checked by, beside their shape. */
+export interface RecordChecks {
+  readonly verifier?: Verifier | undefined;
+  readonly envelopes?: EnvelopeCheck | undefined;
+}
+
+/** Counts what one line of a file is, and checks its envelope and its signature. */
+export function checkRecord(
+  item: ArchiveItem<RecordEnvelope>,
+  tally: Tally,
+  { verifier, envelopes }: RecordChecks,
+): void {
   const { file, line } = item;
   if (item.kind === 'record') {
     if (item.sealed) tally.sealed.opened += 1;
+    if (envelopes !== undefined) checkEnvelope(item, tally, envelopes);
     if (verifier !== undefined) checkSignature(item, tally, verifier);
     return;
   }
@@ -21,12 +44,28 @@ export function checkRecord(item: ArchiveItem<RecordSummary>, tally: Tally, veri
   tally.differ({ code, file, line, detail: item.reason });
 }
 
+function checkEnvelope(
+  { record, text, body, file, line }: ArchiveItem<RecordEnvelope> & { kind: 'record' },
+  tally: Tally,
+  compare: EnvelopeCheck,
+): void {
+  const { event_type: type, team_id: team, user_id: user, client_user_id: clientUser } = record;
+  const isSigned = (): boolean =>
+    Object.keys(parseHead(text)?.record.headers ?? {}).some((name) => name !== SALT_HEADER);
+  const others = compare({ type, team, user, clientUser }, body, isSigned);
+  if (others === null) tally.envelopes.unreadable += 1;
+  else tally.envelopes.compared += 1;
+  if (others === null || others.length === 0) return;
+  const detail = `the record has another ${others.join(', ')} than the event in it`;
+  tally.differ({ code: 'envelope_differs', file, line, detail });
+}
+
 /**
  * Checks one record's signature over its exact bytes, at the time of its receipt. That no secret matches is a
  * difference too: nobody can tell a changed event from one signed with a secret that was not given.
  */
 function checkSignature(
-  { record, text, body, file, line }: ArchiveItem<RecordSummary> & { kind: 'record' },
+  { record, text, body, file, line }: ArchiveItem<RecordEnvelope> & { kind: 'record' },
   tally: Tally,
   verifier: Verifier,
 ): void {
@@ -50,5 +89,31 @@ function checkSignature(
     signatures.invalid += 1;
     const detail = result.ok ? 'the signed id differs from the record’s' : `${result.code}: ${result.detail}`;
     tally.differ({ code: 'signature_invalid', file, line, detail });
+  }
+}
+
+/** Lines that are remembered at least. */
+const REMEMBERED = 500_000;
+
+/** Finds lines that stand twice in one file: a copy takes nothing away that was signed. Those too far apart are not found. */
+export class RepeatedLines {
+  #lines = new Map<string, number>();
+  #before = new Map<string, number>();
+
+  check(item: ArchiveItem<RecordEnvelope>, tally: Tally): void {
+    const { file, line } = item;
+    const text = item.kind === 'record' ? item.text : item.sealed?.text;
+    if (text === undefined || line === null) return;
+    const key = hash('sha256', text, 'binary').slice(0, 12);
+    const first = this.#lines.get(key) ?? this.#before.get(key);
+    if (first !== undefined) {
+      const detail = `the same as line ${first}: copied there, or written twice by a replay or a fleet`;
+      tally.differ({ code: 'record_repeated', file, line, detail });
+      return;
+    }
+    this.#lines.set(key, line);
+    if (this.#lines.size < REMEMBERED) return;
+    this.#before = this.#lines;
+    this.#lines = new Map();
   }
 }

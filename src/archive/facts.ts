@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { parseSummary, type RecordSummary } from '../core/archive-record.ts';
+import { parseEnvelope, type RecordEnvelope } from '../core/archive-record.ts';
 import { MillraceError } from '../core/errors.ts';
 import { SEALED_TYPE, type RecordOpener } from '../core/sealed-record.ts';
 import { hashChunks } from '../lib/hash-chunks.ts';
@@ -32,7 +32,7 @@ export async function readFacts(
   place: ArchivePlace,
   file: string,
   options: {
-    readonly onItem: (item: ArchiveItem<RecordSummary>) => void;
+    readonly onItem: (item: ArchiveItem<RecordEnvelope>) => void;
     readonly opener?: RecordOpener | undefined;
     readonly signal?: AbortSignal | undefined;
     /** Sees every byte as it lies on disk, in order; not all of them if the file is damaged. */
@@ -48,7 +48,7 @@ export async function readFacts(
   let before = '';
   let disorderedAt: number | null = null;
   let whole = true;
-  const take = (item: ArchiveItem<RecordSummary>): void => {
+  const take = (item: ArchiveItem<RecordEnvelope>): void => {
     options.onItem(item);
     const counted = countedAs(item);
     if (counted === null) {
@@ -69,7 +69,7 @@ export async function readFacts(
     bytes += chunk.length;
     options.onBytes?.(chunk);
   };
-  for await (const items of readInChunks(place, file, parseSummary, { ...options, onBytes }))
+  for await (const items of readInChunks(place, file, parseEnvelope, { ...options, onBytes }))
     for (const item of items) take(item);
   // The reader stops where a file is damaged; its bytes are hashed to the end all the same.
   try {
@@ -82,7 +82,7 @@ export async function readFacts(
 }
 
 /** What the manifest counts an item as; null for what is no record. */
-function countedAs(item: ArchiveItem<RecordSummary>): { type: string; at: string } | null {
+function countedAs(item: ArchiveItem<RecordEnvelope>): { type: string; at: string } | null {
   if (item.kind === 'problem') {
     return item.sealed === undefined ? null : { type: SEALED_TYPE, at: item.sealed.received_at };
   }

@@ -33,7 +33,12 @@ export type ArchiveItem<R = ArchiveRecord> =
       readonly line: number | null;
       readonly reason: string;
       /** Set for a sealed record that stays closed; it is a record all the same. */
-      readonly sealed?: { readonly why: SealedWhy; readonly received_at: string };
+      readonly sealed?: {
+        readonly why: SealedWhy;
+        readonly received_at: string;
+        /** The line as it lies there; a view. */
+        readonly text: Buffer;
+      };
     };
 
 /** @param bytes of a line without its line break */
@@ -53,7 +58,7 @@ export function readLine<R>(
     const opened: OpenedRecord = opener?.open(record) ?? { ok: false, why: 'no_keys' };
     if (!opened.ok) {
       const { why } = opened;
-      const about = { why, received_at: record.received_at };
+      const about = { why, received_at: record.received_at, text: bytes };
       return { kind: 'problem', file, line, reason: SEALED_REASONS[why], sealed: about };
     }
     text = opened.line;

@@ -24,6 +24,8 @@ export type DifferenceCode =
   | 'file_not_followed'
   | 'file_unreadable'
   | 'record_invalid'
+  | 'record_repeated'
+  | 'envelope_differs'
   | 'counts_differ'
   | 'compaction_differs'
   | 'signature_unmatched'
@@ -57,6 +59,7 @@ export interface VerifyReport {
   readonly manifest: ManifestReport;
   readonly signatures: Readonly<SignatureCounts>;
   readonly sealed: Readonly<SealedCounts>;
+  readonly envelopes: Readonly<EnvelopeCounts>;
   readonly differences: readonly Difference[];
   /** Worth knowing, and no fault: unfinished files, manifest lines superseded by later ones. */
   readonly notes: readonly { readonly file: string; readonly detail: string }[];
@@ -99,6 +102,12 @@ export interface SealedCounts {
   erased: number;
 }
 
+/** Records whose type and ids were compared with those in their bodies, and those of which the body cannot be read. */
+export interface EnvelopeCounts {
+  compared: number;
+  unreadable: number;
+}
+
 /** Gathers a report. */
 export class Tally {
   files = 0;
@@ -108,6 +117,7 @@ export class Tally {
   manifest: ManifestReport = { lines: 0, head: '', signed: 0, unsigned: 0, keys: [], heads: 0 };
   readonly signatures: SignatureCounts = { verified: 0, unmatched: 0, invalid: 0, unsigned: 0 };
   readonly sealed: SealedCounts = { opened: 0, closed: 0, erased: 0 };
+  readonly envelopes: EnvelopeCounts = { compared: 0, unreadable: 0 };
   readonly #differences: Difference[] = [];
   readonly #notes: { file: string; detail: string }[] = [];
   #file = '';
@@ -130,9 +140,9 @@ export class Tally {
   }
 
   report(path: string): VerifyReport {
-    const { files, records, bytes, claims: claim_checks, manifest, signatures, sealed } = this;
+    const { files, records, bytes, claims: claim_checks, manifest, signatures, sealed, envelopes } = this;
     const found = { differences: this.#differences, notes: this.#notes };
-    return { path, files, records, bytes, claim_checks, manifest, signatures, sealed, ...found };
+    return { path, files, records, bytes, claim_checks, manifest, signatures, sealed, envelopes, ...found };
   }
 
   #countUnnamed({ code, file }: Difference): void {

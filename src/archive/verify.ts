@@ -1,14 +1,13 @@
 import { MANIFEST } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
-import type { RecordSummary } from '../core/archive-record.ts';
+import type { RecordEnvelope } from '../core/archive-record.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
-import type { Verifier } from '../core/verifier.ts';
 import { compareClaim, readClaim, type ClaimFacts } from './check-claim.ts';
 import { compareFile } from './check-file.ts';
 import { reportManifest, reportMissing, reportOthers, type ExpectedHead } from './check-listing.ts';
 import { checkCompactions, reportAside, sliceHashes } from './check-compactions.ts';
-import { checkRecord } from './check-record.ts';
+import { checkRecord, RepeatedLines, type RecordChecks } from './check-record.ts';
 import { readFacts, type FileFacts } from './facts.ts';
 import type { Trust } from './judge.ts';
 import { readManifest, type Manifest } from './manifest.ts';
@@ -19,11 +18,10 @@ import { Tally, type Difference, type DifferenceCode, type VerifyReport } from '
 
 export type { VerifyReport } from './report.ts';
 
-export interface VerifyOptions {
+/** `verifier` checks each record's signature at the time of its receipt: it needs a boundless tolerance. */
+export interface VerifyOptions extends RecordChecks {
   /** Where archives are opened; without it, only folders are. */
   readonly places?: Places | undefined;
-  /** Checks each record's signature at the time of its receipt. Give it a boundless tolerance, lest clocks matter. */
-  readonly verifier?: Verifier;
   /** Opens sealed records; without it they are counted, and their signatures are not checked. */
   readonly opener?: RecordOpener | undefined;
   /** Heads that an earlier run reported, or that were noted: the manifest must still hold the lines they are the hashes of. */
@@ -139,16 +137,21 @@ async function checkFiles(
   { place, files, claims }: ArchiveListing,
   lines: Lines,
   tally: Tally,
-  { verifier, opener, signal, onProgress }: VerifyOptions,
+  { opener, signal, onProgress, ...checks }: VerifyOptions,
 ): Promise<Map<string, FileFacts>> {
   const found = new Map<string, FileFacts>();
   const names = new Map<string, string>();
   for (const [file, { sha256 }] of lines) if (sha256 !== null) names.set(sha256, file);
-  const onItem = (item: ArchiveItem<RecordSummary>): void => checkRecord(item, tally, verifier);
   place.expect(files);
   for (const [done, file] of files.entries()) {
     onProgress?.(done, files.length + claims.length, file);
     const slices = sliceHashes(lines.get(file));
+    // What a compaction has put together may have been written twice.
+    const repeated = slices === null ? new RepeatedLines() : null;
+    const onItem = (item: ArchiveItem<RecordEnvelope>): void => {
+      checkRecord(item, tally, checks);
+      repeated?.check(item, tally);
+    };
     const facts = await readFacts(place, file, { onItem, opener, signal, onBytes: slices?.add });
     tally.files += 1;
     if (facts === null) continue;

@@ -16,6 +16,7 @@ import type { Verifier } from '../core/verifier.ts';
 import { visible } from '../lib/visible.ts';
 import { receiptsIn } from '../erase/receipt.ts';
 import { openProof, readProof } from '../proof/open.ts';
+import { createEnvelopeCheck } from '../validate/kept-envelope.ts';
 import { createVerifier, type SigningOptions } from '../verify/registry.ts';
 import { compactCommand } from './archive-compact.ts';
 import { excerptCommand } from './archive-excerpt.ts';
@@ -40,6 +41,7 @@ Examples:
 
 Signatures are checked when secrets are given. --config uses all secrets of its signing section; --secret-env names variables
 and --secret-file a file (one secret a line, # begins a comment), both for Standard Webhooks unless --config says otherwise.
+Type and ids of each record are compared with those in its body, by the names under envelope of --config.
 Manifest lines are signed too: --config finds the key, the receipts that erasures must have and the last noted head;
 --public-key gives only the key. Without either, all lines must be signed by one key. Lines from before signing began are
 counted as unsigned. Sealed records are opened with the keys of --config or --keys; without keys they are only counted.
@@ -86,7 +88,7 @@ export function archiveCommand(io: Io): Command {
     .option('--dry-run', 'with --repair: only print what it would do')
     .option(
       '--json',
-      'print one JSON document: {path, files, records, bytes, claim_checks, manifest, signatures, sealed, differences, notes}; with --repair also {repair: {dry_run, actions}}',
+      'print one JSON document: {path, files, records, bytes, claim_checks, manifest, signatures, sealed, envelopes, differences, notes}; with --repair also {repair: {dry_run, actions}}',
     )
     .addHelpText('after', HELP)
     .action(async (path: string, options: Options) => {
@@ -101,6 +103,7 @@ export function archiveCommand(io: Io): Command {
       const how: VerifyOptions = {
         ...(opener === undefined ? {} : { opener }),
         ...(verifier === null ? {} : { verifier }),
+        envelopes: createEnvelopeCheck(options.config === undefined ? null : configOf(options, io).config),
         ...(await proofOf(path, options, io, keyProblems)),
         found: keyProblems,
         signal: io.signal,
@@ -228,6 +231,7 @@ function render(report: VerifyReport, checked: boolean): string {
       ? `signatures: ${verified} verified, ${unmatched} without a matching secret, ${invalid} invalid, ${unsigned} unsigned`
       : 'signatures: not checked; use --config, --secret-env or --secret-file',
   ];
+  if (records > 0) lines.push(renderEnvelopes(report));
   if (sealed.opened + sealed.closed + sealed.erased > 0)
     lines.push(`sealed: ${sealed.opened} opened, ${sealed.closed} closed, ${sealed.erased} erased`);
   if (manifest.lines > 0) lines.push(...renderManifest(manifest));
@@ -235,6 +239,15 @@ function render(report: VerifyReport, checked: boolean): string {
     differences.length === 0 ? 'everything matches the manifest' : `${differences.length} differences`,
   );
   return lines.join('\n');
+}
+
+/** What could not be compared is said: nobody has seen whose it is. */
+function renderEnvelopes({ envelopes: { compared, unreadable }, sealed }: VerifyReport): string {
+  const left = [
+    ...(sealed.closed + sealed.erased > 0 ? [`${sealed.closed + sealed.erased} sealed`] : []),
+    ...(unreadable > 0 ? [`${unreadable} with a body that cannot be read`] : []),
+  ];
+  return `type and ids: ${compared} compared with the body${left.map((one) => `, not compared: ${one}`).join('')}`;
 }
 
 function renderManifest(manifest: VerifyReport['manifest']): string[] {

@@ -35,7 +35,10 @@ async function signedArchive(): Promise<string> {
   const path = tempFolder();
   const { sink } = filesSink(path);
   await sink.open();
-  const batch = ['{"a":1}', '{\r\n"a":"\\ud800"}', '{"c":3}'].map((text, i) => {
+  const batch = ['"a":1}', '\r\n"a":"\\ud800"}', '"c":3}'].map((rest, i) => {
+    const { type, team, user, clientUser } = contractEvent(i + 1);
+    const ids = { event_type: type, team_id: team, user_id: user, client_user_id: clientUser };
+    const text = `${JSON.stringify(ids).slice(0, -1)},${rest}`;
     const id = `msg_${i + 1}`;
     const at = new Date(1_600_000_000_000);
     const headers = {

@@ -1,0 +1,218 @@
+import { sign } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { JournalEvent } from '../../src/core/event.ts';
+import { openProof } from '../../src/proof/open.ts';
+import { readSigner } from '../../src/proof/signing-key.ts';
+import { parseOptions } from '../../src/sinks/files/config.ts';
+import { FilesSink } from '../../src/sinks/files/sink.ts';
+import { eventOf, userId } from '../erase/support.ts';
+import { makeContext, signal } from '../sinks/support.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace, writeConfig, type Ended } from '../support/millrace.ts';
+import { SECRET } from '../support/signed-events.ts';
+import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
+import { hashLine } from '../../src/lib/chained-log.ts';
+import { forge, linesOf, unsigned } from './forger.ts';
+
+interface Place {
+  readonly folder: string;
+  readonly archive: string;
+  readonly config: string;
+  readonly key: string;
+}
+
+/** One finished file of these events, with a manifest signed by the key in the erasure folder. */
+async function archiveOf(events: readonly JournalEvent[], sections: object = {}): Promise<Place> {
+  const folder = await temporaryFolder();
+  const erasure = join(folder, 'erasure');
+  const config = writeConfig(folder, { erasure: { path: erasure }, ...sections });
+  const archive = join(folder, 'archive');
+  const proof = openProof({
+    erasure: { path: erasure },
+    proof: { key: null, trust: [] },
+    receipts: { path: null },
+  });
+  const sink = new FilesSink(parseOptions({ path: archive, compress: 'none' }), { ...makeContext(), proof });
+  await sink.open();
+  await sink.send(
+    events.map((event) => ({ event: signed(event), destination: null })),
+    signal,
+  );
+  await sink.close(signal);
+  return { folder, archive, config, key: join(erasure, 'manifest.key') };
+}
+
+/** Signed by its sender, unless it has no headers. */
+function signed(event: JournalEvent): JournalEvent {
+  if (Object.keys(event.headers).length === 0) return event;
+  return { ...event, headers: signStandardWebhooks(SECRET, event.id, event.receivedAt, event.body) };
+}
+
+/** Changes the lines of the one file, and signs a manifest for it: who has the disk has the key beside it. */
+function change({ archive, key }: Place, lines: (before: string[]) => string[]): void {
+  const [line = {}] = linesOf(archive);
+  const file = join(archive, String(line['file']));
+  const after = lines(readFileSync(file, 'utf8').trimEnd().split('\n'));
+  const text = after.map((one) => `${one}\n`).join('');
+  writeFileSync(file, text);
+  const types: Record<string, number> = {};
+  for (const one of after) {
+    const type = (JSON.parse(one) as { event_type: string }).event_type;
+    types[type] = (types[type] ?? 0) + 1;
+  }
+  const signer = readSigner(key);
+  if (signer === null) throw new Error('there is no key');
+  const now = {
+    ...unsigned(line),
+    records: after.length,
+    bytes: Buffer.byteLength(text),
+    sha256: hashLine(text),
+    types,
+  };
+  forge(archive, [now], (fields) => {
+    const unfinished = `${JSON.stringify(fields).slice(0, -1)},"signed_by":"${signer.publicKey}"`;
+    const signature = sign(null, Buffer.from(`millrace manifest 1\n${unfinished}`), signer.key);
+    return `${unfinished},"signature":"${signature.toString('base64url')}"}`;
+  });
+}
+
+const verify = ({ archive, config }: Place, ...more: string[]): Promise<Ended> =>
+  millrace(['archive', 'verify', archive, '--config', config, ...more]);
+
+const codes = ({ stdout }: Ended): string[] =>
+  [...stdout.matchAll(/^difference .*?: ([a-z_]+): /gm)].map(([, name = '']) => name);
+
+/** Codes of what is found, less that the noted head of the manifest is gone: a forger would put that file in order too. */
+async function found(place: Place, ...more: string[]): Promise<[number | null, string[]]> {
+  const ended = await verify(place, ...more);
+  return [ended.code, codes(ended).filter((code) => code !== 'head_missing')];
+}
+
+const EVENTS = [0, 1, 2].map((n) => eventOf(1, n));
+
+test('an archive of events as they came is as their bodies say', async () => {
+  const place = await archiveOf(EVENTS);
+  const ended = await verify(place);
+  expect([ended.code, ended.stdout]).toEqual([
+    0,
+    expect.stringContaining('type and ids: 3 compared with the body\n'),
+  ]);
+});
+
+test.each([
+  [
+    'event_type',
+    (line: string) =>
+      line.replace(
+        '"event_type":"daily.data.meal.created","team',
+        '"event_type":"daily.data.sleep.created","team',
+      ),
+  ],
+  ['user_id', (line: string) => line.replace(userId(1), userId(2))],
+  [
+    'user_id',
+    (line: string) =>
+      line.replace(
+        `"user_id":"${userId(1)}","client_user_id":"made-up-client-1","headers"`,
+        '"user_id":null,"client_user_id":"made-up-client-1","headers"',
+      ),
+  ],
+  ['team_id', (line: string) => line.replace(/"team_id":"[^"]*"/, `"team_id":"${userId(9)}"`)],
+  ['client_user_id', (line: string) => line.replace('made-up-client-1', 'made-up-client-2')],
+])(
+  'a record whose %s is not what its body says is named, whoever has signed the manifest',
+  async (member, forged) => {
+    const place = await archiveOf(EVENTS);
+    change(place, (lines) => lines.map((line, n) => (n === 1 ? forged(line) : line)));
+    const ended = await verify(place);
+    expect([ended.code, codes(ended).filter((code) => code !== 'head_missing')]).toEqual([
+      4,
+      ['envelope_differs'],
+    ]);
+    expect(ended.stdout).toMatch(new RegExp(`:2: envelope_differs: the record has another ${member} than`));
+  },
+);
+
+test('a record that names a user where its signed body names none is named', async () => {
+  const type = 'labtest.match_review.created';
+  const { team = '' } = EVENTS[0] ?? {};
+  const body = Buffer.from(JSON.stringify({ event_type: type, team_id: team, data: {} }));
+  const of = (user: string | null): JournalEvent => eventOf(1, 1, { type, body, user, clientUser: null });
+  expect(await found(await archiveOf([of(null)]))).toEqual([0, []]);
+  expect(await found(await archiveOf([of(userId(1))]))).toEqual([4, ['envelope_differs']]);
+});
+
+test('what a broker says beside the body, and a client user that a route has redacted, differ from no signed body', async () => {
+  const body = Buffer.from('{"data":{}}');
+  const masked = Buffer.from((EVENTS[0]?.body.toString() ?? '').replace('made-up-client-1', '***'));
+  const events = [
+    eventOf(1, 1, { headers: {}, body }),
+    eventOf(1, 2, { headers: {}, body: masked, clientUser: null }),
+  ];
+  expect(await found(await archiveOf(events))).toEqual([0, []]);
+  expect(await found(await archiveOf([eventOf(1, 1, { headers: {}, user: userId(2) })]))).toEqual([
+    4,
+    ['envelope_differs'],
+  ]);
+});
+
+test('the names of the envelope are those of the config', async () => {
+  const body = Buffer.from((EVENTS[0]?.body.toString() ?? '').replace('"user_id"', '"person"'));
+  const event = eventOf(1, 1, { body });
+  expect(await found(await archiveOf([event], { envelope: { user: 'person' } }))).toEqual([0, []]);
+});
+
+test('a body that cannot be read is compared with nothing, and that is said', async () => {
+  const ended = await verify(await archiveOf([...EVENTS, eventOf(1, 4, { body: Buffer.from('no JSON') })]));
+  expect(ended.stdout).toContain(
+    'type and ids: 3 compared with the body, not compared: 1 with a body that cannot be read',
+  );
+});
+
+test('a line that stands twice in a file is named, whoever has signed the manifest', async () => {
+  const place = await archiveOf(EVENTS);
+  change(place, (lines) => [...lines, lines[0] ?? '']);
+  const ended = await verify(place);
+  expect([ended.code, ended.stdout]).toEqual([
+    4,
+    expect.stringMatching(/:4: record_repeated: the same as line 1/),
+  ]);
+});
+
+test('a line that is missing from a finished file is named', async () => {
+  const place = await archiveOf(EVENTS);
+  const file = join(place.archive, String(linesOf(place.archive)[0]?.['file']));
+  const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
+  writeFileSync(file, `${lines.slice(1).join('\n')}\n`);
+  const [code, names] = await found(place);
+  expect([code, names]).toEqual([4, expect.arrayContaining(['file_truncated', 'counts_differ'])]);
+});
+
+test('sealed records are compared where their keys are at hand, and counted where they are not', async () => {
+  const folder = await temporaryFolder();
+  const archive = join(folder, 'archive');
+  const store = join(folder, 'keys');
+  const masterKey = Buffer.alloc(32, 7).toString('base64');
+  const encrypt = { store, masterKey };
+  const sink = new FilesSink(parseOptions({ path: archive, compress: 'none', encrypt }), makeContext());
+  await sink.open();
+  const forged = eventOf(1, 5, { user: userId(2) });
+  await sink.send(
+    [...EVENTS, forged].map((event) => ({ event, destination: null })),
+    signal,
+  );
+  await sink.close(signal);
+  const env = { MASTER: masterKey };
+  const closed = await millrace(['archive', 'verify', archive], { env });
+  expect([closed.code, closed.stdout]).toEqual([
+    0,
+    expect.stringContaining('type and ids: 0 compared with the body, not compared: 4 sealed'),
+  ]);
+  const opened = await millrace(
+    ['archive', 'verify', archive, '--keys', store, '--master-key-env', 'MASTER'],
+    { env },
+  );
+  expect([opened.code, codes(opened)]).toEqual([4, ['envelope_differs']]);
+});
