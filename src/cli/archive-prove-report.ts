@@ -33,6 +33,8 @@ export interface ProveReport {
   readonly unclear: readonly number[];
   readonly missing: readonly number[];
   readonly open: readonly OpenErasure[];
+  /** Events that a sender has receipts for, and only an erasure accounts for that was not named as asked for. */
+  readonly unconfirmed: readonly { readonly id: string; readonly erasure: string }[];
   readonly false_receipts: readonly { readonly id: string; readonly detail: string }[];
   /** Of the log, as lines of a manifest have it. */
   readonly false_heads: readonly { readonly file: string; readonly size: number }[];
@@ -41,7 +43,8 @@ export interface ProveReport {
 
 /** How the proof ends, for a process and for a person. */
 export function verdictOf(report: ProveReport): { readonly exit: number; readonly text: string } {
-  const { size, missing, false_receipts: receipts, false_heads: heads, open, unclear, witnessed } = report;
+  const { size, missing, false_receipts: receipts, false_heads: heads, witnessed } = report;
+  const { open, unclear, unconfirmed } = report;
   if (missing.length + receipts.length + heads.length > 0)
     return {
       exit: EXIT.difference,
@@ -50,6 +53,11 @@ export function verdictOf(report: ProveReport): { readonly exit: number; readonl
   if (witnessed?.other === true)
     return { exit: EXIT.difference, text: 'the log is not the one that the witness has signed' };
   if (open.length > 0) return { exit: EXIT.partial, text: 'an erasure is not done' };
+  if (unconfirmed.length > 0)
+    return {
+      exit: EXIT.partial,
+      text: `${unconfirmed.length} events of the sender were erased: whether that was asked for is to be confirmed`,
+    };
   if (unclear.length > 0) return { exit: EXIT.partial, text: `${unclear.length} events are unclear` };
   if (size === 0) return { exit: EXIT.done, text: 'the log is empty: there is nothing to prove' };
   const isSigned = witnessed === null || witnessed.entries >= size;
@@ -74,6 +82,13 @@ export function showProof(io: Io, report: ProveReport): void {
       io,
       `open       erasure ${request} has taken out ${entries} events and is not done: \`millrace erase --run\` says why`,
     );
+  for (const { id, erasure } of report.unconfirmed.slice(0, NAMED))
+    print(
+      io,
+      visible(`erased     ${id}: by erasure ${erasure}; if it was asked for, say --erasure ${erasure}`),
+    );
+  if (report.unconfirmed.length > NAMED)
+    print(io, `erased     and ${report.unconfirmed.length - NAMED} more`);
   for (const { file, size: had } of report.false_heads)
     print(
       io,

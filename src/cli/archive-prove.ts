@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { Command } from 'commander';
 import { readManifest } from '../archive/manifest.ts';
 import { listArchive, type Places } from '../archive/places.ts';
@@ -21,7 +22,7 @@ import { configOf } from './config-options.ts';
 import { print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
 import { addLogOptions, type LogOptions } from './log-options.ts';
-import { readAs } from './options.ts';
+import { collect, readAs } from './options.ts';
 import { storageOf, withPlaces } from './places.ts';
 import { StatusLine } from './status-line.ts';
 
@@ -39,14 +40,18 @@ unclear when a dead letter was dropped of a sink of this name that had another a
 named have it as a dead letter, or when a drop was begun and is not known to have been done. What still waits in the journal is not there yet: \`millrace flush\` first. --receipts takes
 what a sender kept, as \`millrace receipt verify\` does: each must be the entry that it names. Whoever has the disk can make a new log, and
 cannot make one that receipts which were completed before agree with, nor one that the lines of the manifest do, which say how the log ended
-when they were written. An entry stands for an event's id, its time and its body: what else a line of the
+when they were written. Whoever has the
+key that signs receipts of erasures (proof.key, or manifest.key in erasure.path) can make one for an event that was removed: keep the key on another
+disk. With --receipts an event of the sender that only an erasure accounts for is named, until --erasure says that this one was asked for.
+An entry stands for an event's id, its time and its body: what else a line of the
 archive says is checked by \`archive verify\`. With --witness that witness must have signed the log, whole: whoever has the log's key could
 show each reader another log, or an older one, and a witness signs but one.
 
-Exit codes: 0 every event is accounted for, or the log is empty, 1 not readable, or there is no log, 2 usage or config, 3 an erasure is not done, events are unclear, or the witness has not signed all of the log, 4 events are missing, named by their entries.`;
+Exit codes: 0 every event is accounted for, or the log is empty, 1 not readable, or there is no log, 2 usage or config, 3 an erasure is not done, or is to be confirmed, events are unclear, or the witness has not signed all of the log, 4 events are missing, named by their entries.`;
 
 interface Options extends KeyOptions, LogOptions {
   readonly receipts?: string;
+  readonly erasure?: readonly string[];
   readonly json?: boolean;
 }
 
@@ -57,8 +62,13 @@ export function proveCommand(io: Io): Command {
     .option('--config <file>', 'the config, for its log, its keys and its erasures')
     .option('--receipts <file>', 'what a sender kept')
     .option(
+      '--erasure <id>',
+      'with --receipts: an erasure that was asked for, by the id that `millrace erase` printed; may be repeated',
+      collect,
+    )
+    .option(
       '--json',
-      'print one JSON object: {size, events, archived, erased, closed, quarantined, dead, dropped, unclear, missing, open, false_receipts, false_heads, witnessed}',
+      'print one JSON object: {size, events, archived, erased, closed, quarantined, dead, dropped, unclear, missing, open, unconfirmed, false_receipts, false_heads, witnessed}',
     )
     .addHelpText('after', PROVE_HELP)
     .action(async (paths: readonly string[], options: Options) => {
@@ -89,7 +99,8 @@ async function prove(paths: readonly string[], options: Options, io: Io): Promis
   const heads = [...kept.map(({ head }) => head), signed?.head, ...said.map(({ head }) => head)];
   const entries = await LogEntries.read(log, verifier, new Set(heads.flatMap((head) => head?.size ?? [])));
   const found = await findArchived(paths, entries, options, io);
-  const before = config === null ? NOTHING_ERASED : findErased(config, entries);
+  const asked = { kept, erasures: new Set(options.erasure ?? []) };
+  const before = config === null ? NOTHING_ERASED : findErased(config, entries, asked);
   const isAllFound = (): boolean => entries.missing().next().done === true;
   const aside =
     loaded === null || isAllFound()
@@ -99,7 +110,7 @@ async function prove(paths: readonly string[], options: Options, io: Io): Promis
   const again = isAllFound()
     ? { archived: 0, closed: found.closed }
     : await findArchived(paths, entries, options, io);
-  const after = config === null ? NOTHING_ERASED : findErased(config, entries);
+  const after = config === null ? NOTHING_ERASED : findErased(config, entries, asked);
   return {
     size: entries.head.size,
     events: entries.events,
@@ -109,6 +120,7 @@ async function prove(paths: readonly string[], options: Options, io: Io): Promis
     ...aside,
     missing: [...entries.missing()],
     open: [...before.open, ...after.open],
+    unconfirmed: [...before.unconfirmed, ...after.unconfirmed],
     false_receipts: [
       ...kept.flatMap((one) => falseReceipt(one, entries) ?? []),
       ...erasures.flatMap((one) => falseErasure(one, entries, verifier.name)),
@@ -147,21 +159,38 @@ async function findArchived(
   return counts;
 }
 
-const NOTHING_ERASED: Pick<ProveReport, 'erased' | 'open'> = { erased: 0, open: [] };
+type Erased = Pick<ProveReport, 'erased' | 'open' | 'unconfirmed'>;
 
-/** What erasures have taken, and nothing was found for before. */
-function findErased(config: ProofPlace, entries: LogEntries): Pick<ProveReport, 'erased' | 'open'> {
+const NOTHING_ERASED: Erased = { erased: 0, open: [], unconfirmed: [] };
+
+/** What a sender kept, and the erasures that are known to have been asked for. */
+interface Asked {
+  readonly kept: readonly Kept[];
+  readonly erasures: ReadonlySet<string>;
+}
+
+/** What erasures have taken, and nothing was found for before. Who has the disk may have the key that signs their receipts. */
+function findErased(config: ProofPlace, entries: LogEntries, { kept, erasures }: Asked): Erased {
   const { path } = config.erasure;
   // Before the receipts: one is written before its request is removed.
   const begun = [...openEntries(path)];
-  const accounted = (taken: readonly Buffer[]): number =>
-    taken.filter((entry) => entries.account(entry)).length;
+  const ids = new Map(kept.map(({ id, receipt }) => [receipt?.entry.toString('base64'), id]));
+  const unconfirmed: ProveReport['unconfirmed'][number][] = [];
+  const accounted = (taken: readonly Buffer[], erasure: string): number => {
+    const found = taken.filter((entry) => entries.account(entry));
+    for (const entry of erasures.has(erasure) ? [] : found) {
+      const id = ids.get(entry.toString('base64'));
+      if (id !== undefined) unconfirmed.push({ id, erasure });
+    }
+    return found.length;
+  };
   let erased = 0;
-  for (const one of erasedEntries(path, readProof(config).trusted)) erased += accounted(one.entries);
+  for (const one of erasedEntries(path, readProof(config).trusted))
+    erased += accounted(one.entries, basename(one.file, '.json'));
   const open = begun
-    .map(({ id, entries: taken }) => ({ request: id, entries: accounted(taken) }))
+    .map(({ id, entries: taken }) => ({ request: id, entries: accounted(taken, id) }))
     .filter((one) => one.entries > 0);
-  return { erased, open };
+  return { erased, open, unconfirmed };
 }
 
 /** How the log ended at some time, and what says so. */

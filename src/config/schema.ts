@@ -224,7 +224,7 @@ export const CONFIG = section({
   }),
   proof: section({
     key: optionalText(
-      'File of the private key that signs manifests, receipts and the ledger of destroyed keys; made at the first start. Without it `manifest.key` in erasure.path. Keep it, apart from the archives.',
+      'File of the private key that signs manifests, receipts and the ledger of destroyed keys; made at the first start. Without it `manifest.key` in erasure.path. Keep it, on another disk than the archives: who has both can sign what was changed.',
     ),
     trust: texts(
       'Further public keys to trust: an earlier key, or those of other receivers that write to the same archive. `millrace keys public` prints them.',

@@ -123,6 +123,19 @@ test('every sink can be chosen, what is wrong is named, and the config is valid 
   );
 });
 
+test('the key that signs archives can lie elsewhere, and whatever runs millrace may write it there', async () => {
+  const [cwd, other] = [await temporaryFolder(), await temporaryFolder()];
+  const key = join(other, 'manifest.key');
+  for (const run of ['compose', 'systemd'])
+    expect((await millrace(['init', '--yes', '--force', '--run', run, '--key', key], { cwd })).code).toBe(0);
+  expect(text(cwd, 'compose.yaml')).toContain(`- '${other}:${other}'`);
+  expect(text(cwd, 'millrace.service')).toContain(`ReadWritePaths="${cwd}" "${other}"`);
+  const env = parseEnv(text(cwd, '.env')) as Record<string, string>;
+  expect((await millrace(['check'], { cwd, env })).code).toBe(0);
+  const shown = await millrace(['keys', 'public', '--config', 'config/millrace.yaml'], { cwd, env });
+  expect(shown.stdout + shown.stderr).toContain(key);
+});
+
 /** Answers each question, as somebody at a terminal does; after the last one the input ends. */
 async function answered(cwd: string, answers: string[]): Promise<{ code: number; said: string }> {
   let code = 0;

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { LogWriter } from '../../src/receipts/log-files.ts';
+import { signJson } from '../../src/core/signature.ts';
+import { readSigner as readManifestSigner } from '../../src/proof/signing-key.ts';
 import { readSigner, verifierText } from '../../src/receipts/note.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { entryByHand } from '../receipts/entry-by-hand.ts';
@@ -252,6 +254,60 @@ test('an erased user: the log stays as it was, the erasure accounts for the even
   const other = kept.find((one) => !theirs.includes(one))!;
   const next = await postSigned(again.url, other.body, { id: 'msg_made_up_next' });
   expect(next.headers['millrace-receipt']).toContain('leaf=30,');
+});
+
+test('an erasure that nobody has asked for, signed by whoever has the disk, does not account for an event of a sender', async () => {
+  const { folder, config } = await configured();
+  const receiver = await Receiver.start(config);
+  const kept = await send(receiver, numbers(0, 20));
+  await proofs(receiver, kept);
+  await ended(receiver);
+  const userOf = ({ body }: Kept): string => (JSON.parse(body.toString()) as { user_id: string }).user_id;
+  const erased = await millrace(['erase', userOf(kept[0]!), '--now', '--config', config, '--json']);
+  expect(erased.code, erased.stderr).toBe(0);
+  const theirs = kept.filter((one) => userOf(one) === userOf(kept[0]!));
+  const receipts = join(folder, 'erasure/receipts');
+  const [real = ''] = readdirSync(receipts).map((name) => name.replace('.json', ''));
+
+  // One more event goes, and a receipt is made for it with the key that lies beside the archive.
+  const victim = kept.find((one) => !theirs.includes(one))!;
+  const copy = await temporaryFolder();
+  const archived = filesBelow(join(folder, 'archive')).filter((name) => /\.ndjson(\.gz)?$/.test(name));
+  const lines = archived.flatMap((name) => readMaybeGzipped(name).trimEnd().split('\n'));
+  writeFileSync(
+    join(copy, 'copy.ndjson'),
+    lines.filter((line) => !line.includes(victim.id)).join('\n') + '\n',
+  );
+  const signer = readManifestSigner(join(folder, 'erasure/manifest.key'))!;
+  const model = JSON.parse(readFileSync(join(receipts, `${real}.json`), 'utf8')) as Record<string, unknown>;
+  const { signed_by: _by, signature: _signature, ...plain } = model;
+  const item = { store: 'archive', item: 'copy.ndjson', removed: 1, sha256_before: null, sha256_after: null };
+  const entries = [entryByHand(victim).toString('base64')];
+  const made = { ...plain, receipt: 'abcdef0123456789', records_removed: 1, items: [{ ...item, entries }] };
+  const forged = signJson('receipt', JSON.stringify(made), signer);
+  writeFileSync(join(receipts, 'abcdef0123456789.json'), forged);
+
+  const file = join(folder, 'kept.ndjson');
+  writeFileSync(file, keptLines(kept));
+  const told = ['--config', config, '--receipts', file];
+  const unconfirmed = (ids: readonly Kept[], erasure: string): object[] =>
+    ids.map(({ id }) => ({ id, erasure }));
+  const all = await prove(copy, told);
+  expect([all.code, all.said['missing']]).toEqual([3, []]);
+  expect(all.said['unconfirmed']).toEqual(
+    expect.arrayContaining([...unconfirmed([victim], 'abcdef0123456789'), ...unconfirmed(theirs, real)]),
+  );
+  expect(await prove(copy, [...told, '--erasure', real])).toMatchObject({
+    code: 3,
+    said: { unconfirmed: unconfirmed([victim], 'abcdef0123456789') },
+  });
+  const text = await millrace(['archive', 'prove', copy, ...told, '--erasure', real]);
+  expect(text.stdout).toContain(`erased     ${victim.id}: by erasure abcdef0123456789`);
+  rmSync(join(receipts, 'abcdef0123456789.json'));
+  expect(await prove(join(folder, 'archive'), [...told, '--erasure', real])).toMatchObject({
+    code: 0,
+    said: { unconfirmed: [], erased: theirs.length },
+  });
 });
 
 function filesBelow(folder: string): string[] {

@@ -4,7 +4,10 @@ import { note, usageError, type Io } from '../io.ts';
 import { INIT_SINKS, NAMES, RUNNERS, readRoutes, readSinks, type InitPlan } from './plan.ts';
 
 /** Asks for what was not given, until each answer can be used. An empty answer is what stands in brackets. */
-export async function askForPlan(io: Io, given: Partial<InitPlan>): Promise<InitPlan> {
+export async function askForPlan(
+  io: Io,
+  given: Partial<InitPlan> & Pick<InitPlan, 'key'>,
+): Promise<InitPlan> {
   const lines = createInterface({ input: io.stdin, output: io.stderr });
   // An input that ends would leave the question open for ever.
   const ended = new AbortController();
@@ -36,7 +39,7 @@ export async function askForPlan(io: Io, given: Partial<InitPlan>): Promise<Init
         if (found === undefined) throw new TypeError(`${text} is none of ${RUNNERS.join(', ')}`);
         return found;
       }));
-    return { sinks, routes, runner };
+    return { ...given, sinks, routes, runner };
   } catch (error) {
     if (signal.aborted) throw usageError('not all was answered; nothing was written', { cause: error });
     throw error;

@@ -6,7 +6,7 @@ import { option } from '../options.ts';
 import { programName } from '../program-name.ts';
 import { askForPlan } from './ask.ts';
 import { readRoutes, readSinks, RUNNERS, type InitPlan, type InitSink, type Runner } from './plan.ts';
-import { COMPOSE, configText, envText, unitText, variablesOf } from './texts.ts';
+import { composeText, configText, envText, unitText, variablesOf } from './texts.ts';
 import { addLines, readIfAny, writeTexts, type NewText } from './write.ts';
 
 const HELP = `
@@ -18,6 +18,7 @@ Examples:
 
 Writes config/millrace.yaml, compose.yaml or millrace.service, and adds what is missing to .env (with a generated secret, to try it
 out) and .gitignore. Files that are there are replaced only with --force; variables of .env never are. Prints the next commands.
+Archives are signed, and who has the disk with the key beside them can sign what was changed: --key names a file on another disk.
 --routes takes TYPES=SINKS, the first match decides; types that no rule names go to every sink.
 Exit codes: 0 done, 1 failed, 2 usage, or a file is there already.`;
 
@@ -31,6 +32,7 @@ interface Options {
   readonly sinks?: readonly InitSink[];
   readonly routes?: readonly string[];
   readonly run?: Runner;
+  readonly key?: string;
   readonly yes?: boolean;
   readonly force?: boolean;
   readonly json?: boolean;
@@ -43,6 +45,10 @@ export function initCommand(io: Io): Command {
     .addOption(option('--sinks <list>', 'files, event-hubs, pubsub, http; commas between', readSinks))
     .option('--routes <rules...>', 'TYPES=SINKS, such as labtest.,lab_report.=archive')
     .addOption(new Option('--run <with>', 'what will run it').choices(RUNNERS))
+    .option(
+      '--key <file>',
+      'file of the key that signs archives, on another disk than they are; made at the first start',
+    )
     .option('--yes', 'ask nothing: what is not given is files, one route for all, compose')
     .option('--force', 'replace files that are there')
     .option('--json', 'print one JSON object: files, fill_in, next')
@@ -81,8 +87,9 @@ export function initCommand(io: Io): Command {
 /** A variable that a line sets; a second one of the name would win. */
 const VARIABLE = /^\uFEFF?[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=[ \t]*(.*)$/gm;
 
-async function planOf({ sinks, routes, run, yes }: Options, io: Io): Promise<InitPlan> {
+async function planOf({ sinks, routes, run, key, yes }: Options, io: Io): Promise<InitPlan> {
   const given = {
+    key: key === undefined ? null : resolve(key),
     ...(sinks === undefined ? {} : { sinks }),
     ...(routes === undefined ? {} : { routes: readRoutes(routes, sinks ?? ['files']) }),
     ...(run === undefined ? {} : { runner: run }),
@@ -97,9 +104,9 @@ async function planOf({ sinks, routes, run, yes }: Options, io: Io): Promise<Ini
 function textsOf(plan: InitPlan, folder: string): readonly NewText[] {
   const config = { path: CONFIG, text: configText(plan) };
   if (plan.runner === 'none') return [config];
-  if (plan.runner === 'compose') return [config, { path: 'compose.yaml', text: COMPOSE }];
+  if (plan.runner === 'compose') return [config, { path: 'compose.yaml', text: composeText(plan) }];
   const run = [process.execPath, resolve(process.argv[1] ?? '')];
-  return [config, { path: 'millrace.service', text: unitText(folder, run) }];
+  return [config, { path: 'millrace.service', text: unitText(plan, folder, run) }];
 }
 
 /** As they can be typed: with what has started this command, in the folder it was started for. */

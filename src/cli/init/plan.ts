@@ -16,6 +16,8 @@ export interface InitPlan {
   readonly sinks: readonly InitSink[];
   readonly routes: readonly InitRoute[];
   readonly runner: Runner;
+  /** Absolute path of the file of the key that signs archives; null where it lies beside them. */
+  readonly key: string | null;
 }
 
 export const NAMES: Readonly<Record<InitSink, string>> = {

@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import { newSecret } from '../../core/secrets.ts';
 import { NAMES, type InitPlan, type InitSink } from './plan.ts';
 
@@ -55,7 +56,7 @@ export function envText(variables: readonly Variable[], names: ReadonlySet<strin
     .join('');
 }
 
-export function configText({ sinks, routes }: InitPlan): string {
+export function configText({ sinks, routes, key }: InitPlan): string {
   const sinkLines = sinks.map((sink) => `  ${NAMES[sink]}:\n${SINKS[sink].replaceAll(/^/gm, '    ')}`);
   const routeLines = routes.map(({ match, to }) => `  - match: ${list(match)}\n    to: ${list(to)}`);
   return `# Written by \`millrace init\`. \`millrace check\` shows what it does; a running receiver reads it again on SIGHUP.
@@ -66,18 +67,25 @@ signing:
 
 sinks:
 ${sinkLines.join('\n')}
-
+${key === null ? '' : `\nproof:\n  key: ${single(key)} # signs archives; who has it can sign what was changed there\n`}
 routes: # in order; the first match decides
 ${routeLines.join('\n')}
 `;
 }
 
 function list(texts: readonly string[]): string {
-  return `[${texts.map((text) => `'${text.replaceAll("'", "''")}'`).join(', ')}]`;
+  return `[${texts.map(single).join(', ')}]`;
+}
+
+/** As YAML quotes what nothing in it is to be read of. */
+function single(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
 }
 
 /** Runs the image that the repository's `deploy/Dockerfile` makes. */
-export const COMPOSE = `# Needs the image: \`docker build --tag millrace --file deploy/Dockerfile .\` in a clone of the repository.
+export function composeText({ key }: InitPlan): string {
+  const folder = key === null ? null : dirname(key);
+  return `# Needs the image: \`docker build --tag millrace --file deploy/Dockerfile .\` in a clone of the repository.
 services:
   millrace:
     image: \${MILLRACE_IMAGE:-millrace}
@@ -85,7 +93,7 @@ services:
     ports: ['8080:8080']
     volumes:
       - ./config/millrace.yaml:/etc/millrace/millrace.yaml:ro
-      - data:/var/lib/millrace
+      - data:/var/lib/millrace${folder === null ? '' : `\n      - ${single(`${folder}:${folder}`)}`}
     read_only: true
     tmpfs: [/tmp]
     cap_drop: [ALL]
@@ -99,9 +107,11 @@ services:
 volumes:
   data:
 `;
+}
 
 /** @param run what starts millrace: Node and its program, absolute */
-export function unitText(folder: string, run: readonly string[]): string {
+export function unitText({ key }: InitPlan, folder: string, run: readonly string[]): string {
+  const written = key === null ? [folder] : [folder, dirname(key)];
   return `# For systemd: systemctl enable --now ./millrace.service. It runs as whoever owns the folder; see User.
 [Unit]
 Description=millrace, receiver of signed health-data webhooks
@@ -132,7 +142,7 @@ LimitCORE=0
 NoNewPrivileges=yes
 CapabilityBoundingSet=
 ProtectSystem=strict
-ReadWritePaths=${quoted(folder)}
+ReadWritePaths=${written.map(quoted).join(' ')}
 PrivateTmp=yes
 PrivateDevices=yes
 RestrictSUIDSGID=yes
