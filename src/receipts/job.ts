@@ -41,6 +41,8 @@ export interface Done {
   readonly size: number;
   /** The signed note, where one was asked for. */
   readonly checkpoint: string | null;
+  /** Whether the log was opened with hashes made again from its entries. */
+  readonly hasMadeHashes?: boolean;
   /** Hashes, base64; where it was asked for. */
   readonly consistency?: readonly string[];
   /** Null when there is none of that name, or none yet. */

@@ -11,7 +11,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { makeFolder, readIfThere, syncFolderNow } from '../lib/durable.ts';
+import { isMissing, makeFolder, readIfThere, syncFolderNow } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
 import { Frontier, LEVELS } from './frontier.ts';
 import { EMPTY_ROOT, HASH_BYTES, writeLeafHash } from './hashing.ts';
@@ -138,6 +138,35 @@ function sizeIn(checkpoint: string): number {
   return Number(size ?? 0);
 }
 
+class ShortColumn extends Error {}
+
+/** Entries that are hashed at a time. */
+const CHUNK = 65_536;
+
+/**
+ * Makes the files of hashes from the entries alone, which the checkpoint is of.
+ * @throws Error when the entries are not those that it was signed for
+ */
+function makeHashes(folder: string, { size, root }: Pick<TreeHead, 'size' | 'root'>): void {
+  const reader = new LogReader(folder);
+  const columns = Array.from({ length: LEVELS - 1 }, (): Buffer[] => []);
+  const tree = new Frontier((level, tile) => columns[level]?.push(tile));
+  for (let at = 0; at < size; at += CHUNK) {
+    const count = Math.min(CHUNK, size - at);
+    const entries = reader.entries(at, count);
+    if (entries.length < count * HASH_BYTES)
+      throw new Error(`${join(folder, ENTRIES)} is shorter than the checkpoint says`);
+    for (let from = 0; from < entries.length; from += HASH_BYTES) tree.push(entries, from);
+  }
+  if (!tree.root().equals(root)) throw new Error(`${folder} is not the log that its checkpoint is of`);
+  for (const [n, hashes] of columns.entries()) {
+    const path = join(folder, `hashes-${n + 1}`);
+    writeFileSync(`${path}.new`, Buffer.concat(hashes), { mode: 0o640, flush: true });
+    renameSync(`${path}.new`, path);
+  }
+  syncFolderNow(folder);
+}
+
 /** Hashes of one height, at the end of their file. */
 class Column {
   readonly #path: string;
@@ -151,7 +180,7 @@ class Column {
     this.#fd = openSync(path, 'a+', 0o640);
     this.#bytes = count * HASH_BYTES;
     if (fstatSync(this.#fd).size < this.#bytes)
-      throw new Error(`${path} is shorter than the checkpoint says`);
+      throw new ShortColumn(`${path} is shorter than the checkpoint says`);
     ftruncateSync(this.#fd, this.#bytes);
   }
 
@@ -191,6 +220,8 @@ export class LogWriter {
   readonly #entries: Column;
   readonly #columns: Column[];
   readonly #tree: Frontier;
+  /** Whether its hashes were damaged, and were made again from its entries. */
+  hasMadeHashes = false;
   #size: number;
 
   /**
@@ -212,15 +243,36 @@ export class LogWriter {
       throw new Error(`${join(folder, CHECKPOINT)} is not signed by the key of ${signer.name}`);
     if (head.size < least)
       throw new Error(`has ${head.size} entries, and had ${least}: it was removed or replaced. Restore it`);
-    const open = Array.from({ length: LEVELS }, (_, level) => {
-      const index = Math.floor(head.size / TILE_WIDTH ** (level + 1));
-      const width = widthOf(level, index, head.size);
-      return width === 0 ? Buffer.alloc(0) : reader.tile({ level, index, width });
-    });
-    const log = new LogWriter(folder, signer, head.size, open);
-    if (log.head().root.equals(head.root)) return log;
-    log.close();
-    throw new Error(`${folder} is not the log that its checkpoint is of`);
+    const log = LogWriter.#opened(folder, signer, head);
+    if (log !== null) return log;
+    makeHashes(folder, head);
+    const again = LogWriter.#opened(folder, signer, head);
+    if (again === null) throw new Error(`${folder} is not the log that its checkpoint is of`);
+    again.hasMadeHashes = true;
+    return again;
+  }
+
+  /** Null where the hashes beside the entries are not those of the checkpoint. */
+  static #opened(
+    folder: string,
+    signer: NoteSigner,
+    head: Pick<TreeHead, 'size' | 'root'>,
+  ): LogWriter | null {
+    const reader = new LogReader(folder);
+    let log: LogWriter | null = null;
+    try {
+      const open = Array.from({ length: LEVELS }, (_, level) => {
+        const index = Math.floor(head.size / TILE_WIDTH ** (level + 1));
+        const width = widthOf(level, index, head.size);
+        return width === 0 ? Buffer.alloc(0) : reader.tile({ level, index, width });
+      });
+      log = new LogWriter(folder, signer, head.size, open);
+      if (log.head().root.equals(head.root)) return log;
+    } catch (error) {
+      if (!(error instanceof ShortColumn || error instanceof RangeError || isMissing(error))) throw error;
+    }
+    log?.close();
+    return null;
   }
 
   private constructor(folder: string, signer: NoteSigner, size: number, open: readonly Buffer[]) {

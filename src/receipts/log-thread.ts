@@ -34,7 +34,7 @@ async function perform({ entries, sign, before }: Job): Promise<Done> {
   const log = await opened;
   if (entries !== null) log.append(Buffer.from(entries.buffer, entries.byteOffset, entries.length));
   const checkpoint = sign ? await log.checkpoint() : null;
-  return { size: log.size, checkpoint };
+  return { size: log.size, checkpoint, hasMadeHashes: log.hasMadeHashes };
 }
 
 port.on('message', (job: Job) => {

@@ -191,8 +191,13 @@ export class Receipts {
       join(folder, 'lock'),
       (owner) => new MillraceError('receipts_in_use', `${folder} is used by ${owner}`),
     );
-    const { size } = await this.#thread.run({ entries: null, sign: false });
+    const { size, hasMadeHashes } = await this.#thread.run({ entries: null, sign: false });
     this.#size = size;
+    if (hasMadeHashes === true)
+      this.#options.log.warn(
+        { folder },
+        'the hashes of the log of receipts were damaged; they were made again from its entries, which are as they were signed',
+      );
     this.#id = await identityOf(folder);
     const told = await journal.receipts.log();
     // A second log under the name of the first would make what was answered before look false.

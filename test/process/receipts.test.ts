@@ -256,6 +256,60 @@ test('an erased user: the log stays as it was, the erasure accounts for the even
   expect(next.headers['millrace-receipt']).toContain('leaf=30,');
 });
 
+test('damaged hashes beside the entries of a log are called that, not a false log, and are made again', async () => {
+  const { folder, config } = await configured();
+  const receiver = await Receiver.start(config);
+  const kept = await send(receiver, numbers(0, 300));
+  const log = join(folder, 'receipts');
+  const [file, complete] = [join(folder, 'kept.ndjson'), join(folder, 'complete.ndjson')];
+  writeFileSync(file, keptLines(kept));
+  const [{ key } = { key: '' }] = await proofs(receiver, kept.slice(-1));
+  await ended(receiver);
+  const verify = (from: string, ...more: string[]): ReturnType<typeof millrace> =>
+    millrace(['receipt', 'verify', from, '--log', log, '--key', key, ...more]);
+  expect((await verify(file, '--out', complete)).code).toBe(0);
+
+  const hashes = join(log, 'hashes-1');
+  const whole = readFileSync(hashes);
+  const flipped = Buffer.from(whole);
+  flipped[5] = flipped[5]! ^ 1;
+  const damages: Readonly<Record<string, () => void>> = {
+    flipped: () => writeFileSync(hashes, flipped),
+    short: () => writeFileSync(hashes, whole.subarray(0, 7)),
+    gone: () => rmSync(hashes),
+  };
+  for (const [damage, make] of Object.entries(damages)) {
+    make();
+    for (const from of [file, complete]) {
+      const { code, stderr } = await verify(from);
+      expect([damage, code, stderr]).toEqual([
+        damage,
+        1,
+        expect.stringContaining('the hashes beside them are damaged'),
+      ]);
+    }
+    // What is not in the log stays false, whatever the hashes are.
+    const other = join(folder, 'other.ndjson');
+    writeFileSync(other, keptLines([{ ...kept.at(-1)!, id: 'msg_made_up_other' }]));
+    expect((await verify(other)).code).toBe(4);
+    const again = await Receiver.start(config);
+    await ended(again);
+    expect(again.stderr).toContain('they were made again from its entries');
+    expect([readFileSync(hashes), (await verify(complete)).code]).toEqual([whole, 0]);
+  }
+  // Entries are nothing that could be made again.
+  const entries = readFileSync(join(log, 'entries'));
+  entries[5] = entries[5]! ^ 1;
+  writeFileSync(join(log, 'entries'), entries);
+  expect((await verify(file)).code).toBe(4);
+  rmSync(hashes);
+  const refused = await millraceProcess(['serve', '--config', config]);
+  expect([refused.code === 0, refused.stderr]).toEqual([
+    false,
+    expect.stringContaining('is not the log that its checkpoint is of'),
+  ]);
+});
+
 test('an erasure that nobody has asked for, signed by whoever has the disk, does not account for an event of a sender', async () => {
   const { folder, config } = await configured();
   const receiver = await Receiver.start(config);

@@ -103,7 +103,7 @@ describe('a log', () => {
     writeFileSync(file, bytes);
     await expect(LogWriter.open(folder, signer)).rejects.toThrow('is not the log that its checkpoint is of');
     writeFileSync(file, bytes.subarray(0, 599 * 32));
-    await expect(LogWriter.open(folder, signer)).rejects.toThrow('is not whole');
+    await expect(LogWriter.open(folder, signer)).rejects.toThrow('is shorter than the checkpoint says');
   });
 
   test('one that was taken away before anything in it was signed is not begun anew, and goes on when it is back', async () => {

@@ -3,6 +3,7 @@ import type { LogHead } from '../../core/receipt.ts';
 import type { LogSource } from '../../receipts/log-source.ts';
 import type { NoteVerifier } from '../../receipts/note.ts';
 import { parseProof, verifyProof, type Proof } from '../../receipts/proof-text.ts';
+import { ProvingLog } from '../../receipts/proving-log.ts';
 import { scanLog } from '../../receipts/scan.ts';
 import { witnessed } from '../../receipts/witnessed.ts';
 import { note, usageError, type Io } from '../io.ts';
@@ -94,7 +95,9 @@ async function askLog(
     if (index + 1 === head?.size) root = tree.root().toString('base64');
   });
   const proofs = new Map<string, string | null>();
-  for (const [entry, index] of places) proofs.set(entry, await log.proof(index));
+  const proving = new ProvingLog(log, verifier);
+  for (const [entry, index] of places)
+    proofs.set(entry, await proving.proof(index, Buffer.from(entry, 'base64')));
   return { proofs, isAsSaid: head === null || head.size === 0 || root === head.root };
 }
 

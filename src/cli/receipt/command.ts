@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import { EXIT, messageOf } from '../../core/errors.ts';
+import { EXIT, messageOf, MillraceError } from '../../core/errors.ts';
 import { visible } from '../../lib/visible.ts';
 import { parseKept, type KeptReceipt } from '../../receipts/kept.ts';
-import { openExistingLog, type LogSource } from '../../receipts/log-source.ts';
-import type { NoteVerifier, TreeHead } from '../../receipts/note.ts';
+import { openExistingLog } from '../../receipts/log-source.ts';
+import { openCheckpoint, type NoteVerifier } from '../../receipts/note.ts';
+import { ProvingLog } from '../../receipts/proving-log.ts';
 import { parseProof, verifyProof } from '../../receipts/proof-text.ts';
 import { witnessed } from '../../receipts/witnessed.ts';
 import { note, print, usageError, type Io } from '../io.ts';
@@ -59,7 +60,8 @@ export function receiptCommand(io: Io): Command {
         .split('\n')
         .filter((line) => line.trim() !== '');
       if (lines.length === 0) throw usageError(`${file} holds no receipt`);
-      const against = { log, wasHead: historyOf(log), verifier, witnesses: options.witness ?? [] };
+      const proving = log === null ? null : new ProvingLog(log, verifier, new Set(sizesIn(lines, verifier)));
+      const against = { log: proving, verifier, witnesses: options.witness ?? [] };
       const judged: Judged[] = [];
       for (const [index, line] of lines.entries()) judged.push(await judge(line, index, against));
       if (options.out !== undefined)
@@ -70,17 +72,12 @@ export function receiptCommand(io: Io): Command {
 }
 
 interface Against {
-  readonly log: LogSource | null;
-  readonly wasHead: (head: TreeHead) => Promise<boolean>;
+  readonly log: ProvingLog | null;
   readonly verifier: NoteVerifier;
   readonly witnesses: readonly NoteVerifier[];
 }
 
-async function judge(
-  line: string,
-  index: number,
-  { log, wasHead, verifier, witnesses }: Against,
-): Promise<Judged> {
+async function judge(line: string, index: number, { log, verifier, witnesses }: Against): Promise<Judged> {
   let kept: KeptReceipt;
   try {
     kept = parseKept(line);
@@ -90,14 +87,16 @@ async function judge(
   const { id, entry, origin } = kept;
   const wrong = (detail: string): Judged => ({ line, id, state: 'false', detail });
   if (origin !== verifier.name) return wrong(`is of the log ${origin}, and the key of ${verifier.name}`);
-  const proof = kept.proof ?? (await log?.proof(kept.index)) ?? null;
-  if (proof === null) return { line, id, state: 'open', detail: `entry ${kept.index} is not in the log yet` };
   try {
+    const proof = kept.proof ?? (await log?.proof(kept.index, entry)) ?? null;
+    if (proof === null)
+      return { line, id, state: 'open', detail: `entry ${kept.index} is not in the log yet` };
     const parsed = parseProof(proof);
     if (parsed.index !== kept.index) return wrong(`its proof is of entry ${parsed.index}`);
     const verdict = verifyProof(entry, parsed, verifier);
     if (!verdict.ok) return wrong(verdict.reason);
-    if (kept.proof !== null && !(await wasHead(verdict.head)))
+    // Without a log nothing speaks against it.
+    if (kept.proof !== null && log !== null && !(await log.had(verdict.head)))
       return wrong(
         `the log is not the one that its proof is of: it had ${verdict.head.size} entries, and other ones`,
       );
@@ -107,25 +106,23 @@ async function judge(
     const detail = [`entry ${kept.index} of ${verdict.head.size}`, ...signed.by].join(', ');
     return { line: complete, id, state: 'proven', detail };
   } catch (error) {
+    if (error instanceof MillraceError) throw error;
     return wrong(messageOf(error));
   }
 }
 
-/** Tells whether a log was what an earlier checkpoint says, each asked for once; without a log nothing speaks against it. */
-function historyOf(log: LogSource | null): (head: TreeHead) => Promise<boolean> {
-  const roots = new Map<number, Promise<Buffer | null>>();
-  // A log that has fewer entries is another one.
-  const rootAt = (size: number): Promise<Buffer | null> | undefined =>
-    log?.rootAt(size).catch((error: unknown) => {
-      if (error instanceof RangeError) return null;
-      throw error;
-    });
-  return async ({ size, root }) => {
-    const asked = roots.get(size) ?? rootAt(size);
-    if (asked === undefined) return true;
-    roots.set(size, asked);
-    return (await asked)?.equals(root) === true;
-  };
+/** How many entries logs had that kept proofs are of. */
+function* sizesIn(lines: readonly string[], verifier: NoteVerifier): Generator<number> {
+  for (const line of lines) {
+    try {
+      const { proof } = parseKept(line);
+      const head = proof === null ? null : openCheckpoint(parseProof(proof).checkpoint, verifier);
+      if (head !== null) yield head.size;
+    } catch (error) {
+      // What is no receipt is named when it is judged.
+      if (!(error instanceof RangeError)) throw error;
+    }
+  }
 }
 
 function show(io: Io, judged: readonly Judged[], json: boolean): void {
