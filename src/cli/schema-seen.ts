@@ -3,6 +3,7 @@ import { EXIT } from '../core/errors.ts';
 import type { SchemaType } from '../core/schema.ts';
 import { changesSince, compareReports, type TypeDrift } from '../schema/compare.ts';
 import { inColumns } from '../lib/columns.ts';
+import { visible } from '../lib/visible.ts';
 import { changesToDocumented } from '../schema/documented.ts';
 import { hasColours, styled, type Style } from './colour.ts';
 import { note, print, usageError, type Io } from './io.ts';
@@ -114,7 +115,7 @@ function isoOf(text: string): string {
 }
 
 function render(drift: readonly TypeDrift[], isDocumented: boolean, isColoured: boolean): string {
-  const line = (style: Style, text: string): string => styled(style, text, isColoured);
+  const line = (style: Style, text: string): string => styled(style, visible(text), isColoured);
   return drift
     .flatMap((type) => {
       if (type.is === 'new')

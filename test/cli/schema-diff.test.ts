@@ -1,8 +1,9 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/core/event.ts';
 import { reportOf } from '../../src/schema/report.ts';
+import { describeDrift } from '../../src/warehouse/learned/drift.ts';
 import { eventOf, Learner } from '../schema/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
@@ -71,6 +72,25 @@ test('since a day: what is new, what has gone, what has become something else', 
     '--json',
   ]);
   expect(later).toMatchObject({ code: 0, stdout: '{"drift":[]}\n' });
+});
+
+test('a line feed in the name of a field stays on the line of the field', async () => {
+  const folder = await temporaryFolder();
+  const name = 'a\ngone';
+  const from = reportFile(folder, 'seen', eventOf({}, OLD), eventOf({ renamed: 1 }, NEW));
+  writeFileSync(
+    from,
+    readFileSync(from, 'utf8').replaceAll('/renamed', JSON.stringify(`/${name}`).slice(1, -1)),
+  );
+  const run = await millrace(['schema', 'diff', '--from', from, '--since', '2026-01-15']);
+  expect(run.stdout.trimEnd().split('\n')).toEqual([
+    '  made.up.created',
+    String.raw`+   /a\u000agone  integer  first seen 2026-02-01T00:00:00Z`,
+  ]);
+  const drift = { table: 'meals', rows: 1, new: [{ path: name, count: 1 }], changed: [], gone: [], more: 0 };
+  expect(describeDrift(drift)).toBe(
+    String.raw`drift in meals, 1 rows: new fields, in extra: a\u000agone (1)`,
+  );
 });
 
 test('against a file: the other way round what is new has gone', async () => {

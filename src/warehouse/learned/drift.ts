@@ -1,3 +1,4 @@
+import { visible } from '../../lib/visible.ts';
 import type { Column, ColumnType, TableDefinition } from '../definition.ts';
 import { FieldSums, type LeftField, type TableFields } from './field-sums.ts';
 
@@ -154,7 +155,7 @@ export function describeDrift({ table, rows, new: added, changed, gone, more }: 
     ),
   ].filter((part) => part !== '');
   if (more > 0) parts.push(`and ${more} more`);
-  return `drift in ${table}, ${rows} rows: ${parts.join('; ')}`;
+  return visible(`drift in ${table}, ${rows} rows: ${parts.join('; ')}`);
 }
 
 function listed(title: string, names: readonly string[]): string {
