@@ -23,6 +23,11 @@ export async function makeReceiver(system: System): Promise<Stop> {
       if (outcome.kind === 'problem') refusals.add(outcome.code, outcome.detail);
       logOutcome(log, outcome, info.type);
     },
+    onForwarded: () =>
+      log.warn(
+        { trustedProxies: 0 },
+        'deliveries have X-Forwarded-For, which is not trusted: behind a proxy all senders share one address; set server.trustedProxies to the number of proxies in front',
+      ),
     onError: (error) => log.error({ err: error }, 'unexpected error while receiving'),
   });
   system.receiver = receiver;

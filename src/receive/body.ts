@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import PQueue from 'p-queue';
 import type { Share } from './budget.ts';
-import { type Bytes, type Refusal, CROWDED, GONE, readBytes } from './bytes.ts';
+import { type Bytes, type Refusal, CROWDED, FORGERIES, GONE, readBytes } from './bytes.ts';
 import type { Encoding } from './content.ts';
 import {
   type Compression,
@@ -10,6 +9,7 @@ import {
   decompressSmall,
   mostOutput,
 } from './decompress.ts';
+import type { Sender, UnverifiedWork } from './unverified.ts';
 
 export type BodyResult = Bytes | Refusal;
 
@@ -22,12 +22,12 @@ export interface BodyLimits {
 /** A compressed body may become this large whatever its ratio, and one of a tenth of that goes straight through. */
 const SMALL_BYTES = 64 * 1024;
 const LIKELY_RATIO = 8;
-/** The others go a few at a time: each may take the whole limit. */
-const LARGE = new PQueue({ concurrency: 4 });
-
-/** How many bodies wait to be decompressed. */
-export function waitingBodies(): number {
-  return LARGE.size;
+/** How a costly delivery asks whether what is done for it before it is verified may begin. */
+export interface Gate {
+  readonly unverified: UnverifiedWork;
+  readonly sender: Sender;
+  /** Whether it was answered while it waited. */
+  isEnded(): boolean;
 }
 
 /**
@@ -35,6 +35,7 @@ export function waitingBodies(): number {
  * it yet, and a few bytes can ask for the whole limit, so what they may become is bound by their number.
  * @param length declared length in bytes, `null` if it comes in chunks.
  * @param share counts what is held; the caller releases it.
+ * @param gate null for a body without encoding, of a delivery that is not costly
  * @param settle called once, or `fail` is for what nobody expects
  */
 export function readBody(
@@ -43,21 +44,26 @@ export function readBody(
   length: number | null,
   limits: BodyLimits,
   share: Share,
+  gate: Gate | null,
   fail: (error: unknown) => void,
   settle: (result: BodyResult) => void,
 ): void {
   readBytes(request, length, limits.maxBodyBytes, share, (read) => {
-    if (encoding === 'identity' || !read.ok) settle(read);
-    else undo(request, encoding, read.body, limits, share).then(settle, fail);
+    if (gate === null || !read.ok) return settle(read);
+    gate.unverified.ask(gate.sender, (isAllowed) => {
+      if (!isAllowed || gate.isEnded()) settle(isAllowed ? GONE : FORGERIES);
+      else if (encoding === 'identity') settle(read);
+      else undo(encoding, read.body, limits, share, gate).then(settle, fail);
+    });
   });
 }
 
 async function undo(
-  request: IncomingMessage,
   encoding: Compression,
   bytes: Buffer,
   { maxBodyBytes, maxDecompressionRatio }: BodyLimits,
   share: Share,
+  { unverified, sender, isEnded }: Gate,
 ): Promise<BodyResult> {
   const most = Math.min(maxBodyBytes, Math.max(SMALL_BYTES, bytes.length * maxDecompressionRatio));
   if (bytes.length * LIKELY_RATIO <= SMALL_BYTES) {
@@ -67,15 +73,15 @@ async function undo(
     if (done.ok) return share.take(done.body.length) ? done : CROWDED;
     if (!done.tooLarge || limit === most) return refusalFor(done, encoding, limit, maxBodyBytes);
   }
-  return LARGE.add(async () => {
-    // Whoever was answered while it waited needs it no more.
-    if (!request.socket.writable) return GONE;
+  const result = await unverified.run(sender, async (): Promise<BodyResult> => {
+    if (isEnded()) return GONE;
     if (!share.take(most)) return CROWDED;
     const done = await decompress(bytes, encoding, most);
     share.work += workOf(done, encoding, most);
     share.give(done.ok ? most - done.body.length : most);
     return done.ok ? done : refusalFor(done, encoding, most, maxBodyBytes);
   });
+  return result ?? FORGERIES;
 }
 
 function workOf(done: Decompressed, encoding: Compression, limit: number): number {

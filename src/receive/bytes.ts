@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Share } from './budget.ts';
+import { skipBody } from './parser.ts';
 
 export interface Bytes {
   readonly ok: true;
@@ -10,7 +11,12 @@ export type Refusal =
   | {
       readonly ok: false;
       readonly code:
-        'body_too_large' | 'body_ratio_exceeded' | 'body_malformed' | 'body_in_pieces' | 'overloaded';
+        | 'body_too_large'
+        | 'body_ratio_exceeded'
+        | 'body_malformed'
+        | 'body_in_pieces'
+        | 'overloaded'
+        | 'address_over_budget';
       readonly detail: string;
     }
   /** The sender went away, or was cut off, before the body was complete. */
@@ -22,6 +28,11 @@ export const CROWDED: Refusal = {
   code: 'overloaded',
   detail: 'too many bodies are being received',
 };
+export const FORGERIES = {
+  ok: false,
+  code: 'address_over_budget',
+  detail: 'try again later, or from another address',
+} as const satisfies Refusal;
 const CRUMBLED: Refusal = {
   ok: false,
   code: 'body_in_pieces',
@@ -34,15 +45,11 @@ const INCOMPLETE: Refusal = {
 };
 
 /**
- * Memory that a piece takes beside its bytes. Without a bound on pieces, a body sent in chunks of one byte would take a
- * hundred times the limit, and a thousand times the work. Beyond the free ones, pieces must be of this size on average;
- * packets are far above it.
+ * What a piece takes beside its bytes: memory, and as much work as so many bytes. Beyond the free ones, pieces must be of this
+ * size on average; packets are far above it.
  */
 const PIECE_BYTES = 256;
-const FREE_PIECES = 512;
-const MIN_PIECE = 64;
-/** What such a body counts as having cost when it is refused: node has cut a whole packet into pieces before it says so. */
-const PIECES_WORK = 4 * 1024 * 1024;
+const FREE_PIECES = 64;
 
 /**
  * Reads the bytes of a request's body as they travel, at most `limit` of them.
@@ -63,12 +70,13 @@ export function readBytes(
   const end = (result: Bytes | Refusal): void => {
     if (isDone) return;
     isDone = true;
-    share.work += result === CRUMBLED ? PIECES_WORK : bytes + pieces.length * PIECE_BYTES;
+    share.work += bytes + pieces.length * PIECE_BYTES;
     pieces = [];
     if (!result.ok) {
       // Nothing more is taken in. What is left of the body is for whoever answers to deal with.
       request.off('data', add).off('end', complete).off('close', leave).off('error', leave);
       request.pause();
+      if (!request.complete) skipBody(request);
     }
     done(result);
   };
@@ -77,7 +85,7 @@ export function readBytes(
     bytes += piece.length;
     if (bytes > limit) end({ ok: false, code: 'body_too_large', detail: `more than ${limit} bytes` });
     else if (!share.take(piece.length + PIECE_BYTES)) end(CROWDED);
-    else if (pieces.length > FREE_PIECES && bytes < pieces.length * MIN_PIECE) end(CRUMBLED);
+    else if (pieces.length > FREE_PIECES && bytes < pieces.length * PIECE_BYTES) end(CRUMBLED);
   };
   const complete = (): void => {
     const [only] = pieces;

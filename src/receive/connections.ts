@@ -6,6 +6,8 @@ class Connection implements Linked {
   readonly socket: Socket;
   /** Requests in flight: several only when a sender does not wait for its answers. */
   requests = 0;
+  /** An authentic delivery has come over it, and no costly forged one since. */
+  isKnown = false;
   sooner: this | null = null;
   later: this | null = null;
 
@@ -62,6 +64,18 @@ export class Connections implements ConnectionCounts {
     if (connection === undefined || connection.requests === 0) return;
     connection.requests -= 1;
     if (connection.requests === 0) this.#idle.add(connection);
+  }
+
+  isKnown(socket: Socket): boolean {
+    return this.#all.get(socket)?.isKnown === true;
+  }
+
+  /** @returns whether that is news */
+  setKnown(socket: Socket, isKnown: boolean): boolean {
+    const connection = this.#all.get(socket);
+    if (connection === undefined || connection.isKnown === isKnown) return false;
+    connection.isKnown = isKnown;
+    return true;
   }
 
   isIdle(socket: Socket): boolean {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { TraceContext } from '../core/trace.ts';
 import type { ReceiveSpan } from '../core/tracing.ts';
+import type { Gate } from './body.ts';
 import type { Share } from './budget.ts';
 import type { Due } from './deadlines.ts';
 import type { Examined } from './examine.ts';
@@ -19,7 +20,7 @@ export class Delivery implements Due {
   /** Null when nobody records one. */
   readonly span: ReceiveSpan | null;
   /** Whose budget for what is not authentic it uses; null when it costs too little to be counted. */
-  readonly address: string | null;
+  readonly gate: Gate | null;
   /** End of its headers, monotonic milliseconds. */
   readonly started: number;
   stage: 'body' | 'journal' = 'body';
@@ -30,6 +31,7 @@ export class Delivery implements Due {
   type: string | null = null;
   /** The same as a trace may tell it: without what may be an id. Null without a trace. */
   tracedType: string | null = null;
+  isAuthentic = false;
   /** It has its outcome. */
   isEnded = false;
   due = 0;
@@ -39,7 +41,8 @@ export class Delivery implements Due {
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
-    begun: Pick<Delivery, 'examined' | 'stages' | 'share' | 'span' | 'address' | 'started'>,
+    begun: Pick<Delivery, 'examined' | 'stages' | 'share' | 'span' | 'started'>,
+    charged: Pick<Gate, 'unverified' | 'sender'> | null,
   ) {
     this.request = request;
     this.response = response;
@@ -47,7 +50,8 @@ export class Delivery implements Due {
     this.stages = begun.stages;
     this.share = begun.share;
     this.span = begun.span;
-    this.address = begun.address;
+    this.gate =
+      charged === null ? null : { ...charged, isEnded: () => this.isEnded || !request.socket.writable };
     this.started = begun.started;
   }
 

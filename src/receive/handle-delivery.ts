@@ -23,7 +23,7 @@ export function handleDelivery(delivery: Delivery, settle: (outcome: Outcome) =>
   // HTTP/1.0 does not know an answer before the answer.
   if (request.headers.expect !== undefined && request.httpVersion !== '1.0') response.writeContinue();
   const { encoding, length } = examined;
-  readBody(request, encoding, length, stages.limits, share, fail, (read) => {
+  readBody(request, encoding, length, stages.limits, share, delivery.gate, fail, (read) => {
     if (!read.ok) return settle(read.code === 'gone' ? { kind: 'gone' } : problem(read.code, read.detail));
     // It ran out of time meanwhile, and has been answered.
     if (delivery.isEnded) return settle({ kind: 'gone' });
@@ -50,6 +50,7 @@ function store(delivery: Delivery, body: Buffer): Outcome | Promise<Outcome> {
     return problem(verified.code, verified.detail);
   }
   const { id } = verified;
+  delivery.isAuthentic = true;
   if (verified.secret >= 0) delivery.secret = verified.secret;
 
   const validation = stages.validate(body);

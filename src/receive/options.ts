@@ -39,6 +39,8 @@ export interface ReceiverOptions extends Replaceable, Pick<Stages, 'admission' |
   readonly clock?: Clock;
   /** Told of every request once, when it is answered or given up. */
   readonly onOutcome?: (outcome: Outcome, info: DeliveryInfo) => void;
+  /** Told once, when an authentic delivery has X-Forwarded-For and `trustedProxies` is 0. */
+  readonly onForwarded?: () => void;
   /** Records a span around each delivery; left out when nobody collects them. */
   readonly tracing?: Pick<Tracing, 'receive'> | undefined;
   /** Told of what nobody expected: a rejection that is not in the catalogue, a fault in a hook. */

@@ -13,6 +13,9 @@ interface Parser {
   onIncoming?: OnIncoming;
   /** A copy of the packet, for the error of a request that is no HTTP. */
   getCurrentBuffer?: () => Buffer;
+  /** Under `kOnBody` of its class: what is told of each piece of a body. */
+  [hook: number]: unknown;
+  readonly constructor: { readonly kOnBody?: unknown };
 }
 
 const NOTHING = Buffer.alloc(0);
@@ -41,6 +44,20 @@ export function watchParser(socket: Socket): void {
 /** Leaves the body unparsed, and whatever comes after it. Only before the listener of the request has returned. */
 export function stopParsing(request: IncomingMessage): void {
   stopped.add(request);
+}
+
+/**
+ * Lets the parser throw away what is left of a body without a call for each piece, which takes 1 µs for one of a byte. For a
+ * request whose connection is closed with its answer.
+ */
+export function skipBody({ socket }: IncomingMessage): void {
+  const { parser } = socket as Socket & { parser?: Parser | null };
+  const hook = parser?.constructor.kOnBody;
+  if (!parser || typeof hook !== 'number' || parser[hook] === null) return;
+  const onBody = parser[hook];
+  parser[hook] = null;
+  // Parsers are used again, by other servers too.
+  socket.once('close', () => (parser[hook] = onBody));
 }
 
 /** Whether what is wrong on this connection is only that its parser was stopped. */

@@ -2,9 +2,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type Clock, systemClock } from '../core/clock.ts';
 import { CATALOGUE } from '../core/errors.ts';
 import type { ConnectionCounts } from '../core/operations.ts';
-import { waitingBodies } from './body.ts';
 import { Budget } from './budget.ts';
-import { stopReading } from './bytes.ts';
+import { FORGERIES, stopReading } from './bytes.ts';
 import { clientAddress } from './client-address.ts';
 import { Connections } from './connections.ts';
 import { declaredLength } from './content.ts';
@@ -20,7 +19,7 @@ import { type Outcome, problem, type ProblemCode } from './outcome.ts';
 import { stopParsing } from './parser.ts';
 import { answerOf, write } from './respond.ts';
 import { createReceivingServer, listen, urlOf } from './server.ts';
-import { UnverifiedWork } from './unverified.ts';
+import { type Sender, UnverifiedWork } from './unverified.ts';
 
 export function createReceiver(options: ReceiverOptions): Receiver {
   return new HttpReceiver(options);
@@ -50,6 +49,7 @@ class HttpReceiver implements Receiver {
   #quarantineStatus: 202 | 422;
   #state: ReceiverState = 'idle';
   #inFlight = 0;
+  #hasForwarded = false;
   #whenIdle: (() => void)[] = [];
 
   constructor(options: ReceiverOptions) {
@@ -101,7 +101,7 @@ class HttpReceiver implements Receiver {
   }
 
   get decompressing(): number {
-    return waitingBodies();
+    return this.#unverified.waiting;
   }
 
   get connections(): ConnectionCounts {
@@ -162,14 +162,14 @@ class HttpReceiver implements Receiver {
       this.#settle(request, response, examined, NOTHING_READ);
       return;
     }
-    const address = examined.costly ? clientAddress(request, this.#limits.trustedProxies) : null;
-    const wait = address === null ? 0 : this.#unverified.begin(address);
+    const sender = examined.costly ? this.#senderOf(request) : null;
+    const wait = sender === null ? 0 : this.#unverified.waitOf(sender);
     if (wait > 0) {
-      const refusal = problem('address_over_budget', 'try again later, or from another address', wait);
+      const refusal = problem(FORGERIES.code, FORGERIES.detail, wait);
       this.#settle(request, response, refusal, NOTHING_READ);
       return;
     }
-    this.#begin(request, response, examined, address);
+    this.#begin(request, response, examined, sender);
   }
 
   #examine(request: IncomingMessage): Examined | Outcome {
@@ -182,22 +182,30 @@ class HttpReceiver implements Receiver {
     }
   }
 
-  /** @param address null when it is not counted */
+  #senderOf(request: IncomingMessage): Sender {
+    const { trustedProxies } = this.#limits;
+    // A proxy sends what comes from many over one connection.
+    const isKnown = trustedProxies === 0 && this.#connections.isKnown(request.socket);
+    return this.#unverified.senderOf(clientAddress(request, trustedProxies), isKnown);
+  }
+
+  /** @param sender null when it is not counted */
   #begin(
     request: IncomingMessage,
     response: ServerResponse,
     examined: Examined,
-    address: string | null,
+    sender: Sender | null,
   ): void {
     const started = this.#clock.monotonic();
-    const delivery = new Delivery(request, response, {
+    const begun = {
       examined,
       stages: this.#stages,
       share: this.#budget.share(),
       span: this.#options.tracing?.receive(request.headers) ?? null,
-      address,
       started,
-    });
+    };
+    const charged = sender === null ? null : { unverified: this.#unverified, sender };
+    const delivery = new Delivery(request, response, begun, charged);
     this.#inFlight += 1;
     this.#bodies.add(delivery, started);
     handleDelivery(delivery, (outcome) => {
@@ -223,11 +231,11 @@ class HttpReceiver implements Receiver {
     delivery.isEnded = true;
     this.#bodies.remove(delivery);
     this.#answers.remove(delivery);
-    const { request, response, address, span } = delivery;
-    if (address !== null) {
-      if (delivery.stage === 'journal') this.#unverified.verified(address);
-      else if (isOurs(outcome)) this.#unverified.released(address);
-      else this.#unverified.wasted(address, delivery.share.work);
+    const { request, response, gate, span } = delivery;
+    if (delivery.isAuthentic) this.#remember(request);
+    else if (gate !== null && !isOurs(outcome)) {
+      this.#unverified.wasted(gate.sender, delivery.share.work);
+      this.#connections.setKnown(request.socket, false);
     }
     span?.end(outcomeName(outcome), delivery.tracedType);
     this.#settle(request, response, outcome, delivery.info(this.#clock.monotonic()));
@@ -256,11 +264,21 @@ class HttpReceiver implements Receiver {
     this.#note(outcome, info);
   }
 
+  /** An authentic delivery has come over its connection, from its address. */
+  #remember(request: IncomingMessage): void {
+    const { trustedProxies } = this.#limits;
+    if (!this.#connections.setKnown(request.socket, true) && trustedProxies === 0) return;
+    this.#unverified.remember(clientAddress(request, trustedProxies));
+    if (trustedProxies > 0 || this.#hasForwarded || request.headers['x-forwarded-for'] === undefined) return;
+    this.#hasForwarded = true;
+    this.#options.onForwarded?.();
+  }
+
   /** Reading a rest only to throw it away is work for nobody that is known, too. */
   #mayLinger(request: IncomingMessage): boolean {
-    const address = clientAddress(request, this.#limits.trustedProxies);
-    if (this.#unverified.begin(address) > 0) return false;
-    this.#unverified.wasted(address, declaredLength(request.headers) ?? 0);
+    const sender = this.#senderOf(request);
+    if (this.#unverified.waitOf(sender) > 0) return false;
+    this.#unverified.wasted(sender, declaredLength(request.headers) ?? 0);
     return true;
   }
 

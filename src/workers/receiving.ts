@@ -16,7 +16,7 @@ export interface ReceivingPlan extends Pick<Replaceable, 'verifier' | 'validate'
 
 export interface ReceivingOptions extends Pick<
   ReceiverOptions,
-  'admission' | 'ingest' | 'onOutcome' | 'onError' | 'tracing' | 'receipts' | 'documents'
+  'admission' | 'ingest' | 'onOutcome' | 'onForwarded' | 'onError' | 'tracing' | 'receipts' | 'documents'
 > {
   readonly clock: Clock;
   readonly log: Logger;

@@ -1,5 +1,6 @@
+import { IncomingMessage } from 'node:http';
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { deliver, EVENT, head, RawClient, signed, start, takenBy } from './support.ts';
 
 const MIB = 1024 * 1024;
@@ -193,6 +194,20 @@ describe('the limit', () => {
     expect(await nextOutcome()).toMatchObject({ code: 'body_in_pieces' });
     await client.closed;
     expect(client.status).toBe(400);
+  });
+
+  it('fault 57: costs nothing more for the pieces behind those it was refused for, and serves the next sender', async () => {
+    const { port, url, nextOutcome } = await start({ limits: { lingerTimeout: 50 } });
+    const push = vi.spyOn(IncomingMessage.prototype, 'push');
+    onTestFinished(() => push.mockRestore());
+    const client = new RawClient(port);
+    const pieces = '1\r\n \r\n'.repeat(4090) + '0\r\n\r\n';
+    client.socket.write(head({ ...signed(EVENT), 'transfer-encoding': 'chunked' }) + pieces);
+    expect(await nextOutcome()).toMatchObject({ code: 'body_in_pieces' });
+    await client.closed;
+    expect(push.mock.calls.filter(([chunk]) => chunk !== null)).toHaveLength(65);
+    // Its parser is used again.
+    expect((await deliver(url)).status).toBe(202);
   });
 
   it('fault 21: refuses bodies that together are too much, and takes the next one when there is room again', async () => {

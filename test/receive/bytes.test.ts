@@ -12,7 +12,7 @@ function reading(
   const sum = pieces.reduce((one, other) => one + other, 0);
   const budget = new Budget(options.max ?? 1e9);
   const share = budget.share();
-  const request = new PassThrough();
+  const request = Object.assign(new PassThrough(), { socket: {} });
   const length = options.length === undefined ? sum : options.length;
   const result = new Promise<Bytes | Refusal>((resolve) => {
     readBytes(request as unknown as IncomingMessage, length, options.limit ?? 1e6, share, resolve);
@@ -68,15 +68,13 @@ test('what is held is counted while it is read, and given back when it is releas
   expect(await Promise.race([result, Promise.resolve('open')])).toBe('open');
 });
 
-test('a body may come in 512 pieces however small, and in more when they are of 64 bytes on average', async () => {
-  const few = reading(Array.from({ length: 512 }, () => 1));
+test('a body may come in 64 pieces however small, and in more when they are of 256 bytes on average', async () => {
+  const few = reading(Array.from({ length: 64 }, () => 1));
   few.end();
   expect(await few.result).toMatchObject({ ok: true });
-  const many = reading(Array.from({ length: 513 }, () => 63));
+  const many = reading(Array.from({ length: 65 }, () => 255));
   expect(await many.result).toMatchObject({ ok: false, code: 'body_in_pieces' });
-  // Cheap to send, and dear to receive.
-  expect(many.share.work).toBe(4 * 2 ** 20);
-  const larger = reading(Array.from({ length: 2000 }, () => 64));
+  const larger = reading(Array.from({ length: 2000 }, () => 256));
   larger.end();
   expect(await larger.result).toMatchObject({ ok: true });
 });
