@@ -5,14 +5,17 @@ import { RefusalLog } from '../metrics/refusal-log.ts';
 import type { Outcome } from '../receive/outcome.ts';
 import type { Admission } from '../receive/stages.ts';
 import { createReceiving } from '../workers/receiving.ts';
+import { mostConnections, warnOfFewFiles } from './open-files.ts';
 import type { System } from './system.ts';
 
 export async function makeReceiver(system: System): Promise<Stop> {
-  const { plan, clock, log, ingest, tracing, meter, receipts } = system;
+  const { config, plan, clock, log, ingest, tracing, meter, receipts } = system;
+  warnOfFewFiles(config, log);
   const refusals = new RefusalLog(clock, log);
   const receiver = await createReceiving(plan, {
     clock,
     log,
+    maxConnections: mostConnections(config),
     admission: () => admit(system),
     ingest,
     receipts: receipts ?? undefined,

@@ -7,6 +7,7 @@ import type { Stop } from '../lib/parts.ts';
 import type { Admission } from '../receive/stages.ts';
 import { droppedBy } from '../proof/dropped.ts';
 import { admit, ADMITTED } from './receiver.ts';
+import { mostConnections } from './open-files.ts';
 import type { System } from './system.ts';
 
 export function makeStatus(system: System): Stop {
@@ -61,7 +62,7 @@ const NOT_RECEIVING = {
 function receivingOf({ receiver, receipts, config, plan, meter }: System): ReceivingStatus | null {
   if (receiver === null) return null;
   const { open, evicted, dropped } = receiver.connections;
-  const { maxConnections: max } = config.server;
+  const max = mostConnections(config);
   return {
     connections: { open, max, evicted, dropped },
     refused: meter.refusals.lastHour(),

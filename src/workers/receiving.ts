@@ -20,6 +20,8 @@ export interface ReceivingOptions extends Pick<
 > {
   readonly clock: Clock;
   readonly log: Logger;
+  /** Instead of that of the config, where the system allows fewer. */
+  readonly maxConnections: number;
 }
 
 /** The open endpoint, in this process or, where `server.workers` asks for it, in several; it goes by the plan of now. */
@@ -29,15 +31,16 @@ export async function createReceiving(
 ): Promise<Omit<Receiver, 'replace'>> {
   const { server } = plan.value.config;
   if (server.workers > 1) return createWorkers(plan, options);
+  const { maxConnections, ...parts } = options;
   const { host, port, path, reusePort } = server;
   const receiver = createReceiver({
     host,
     port,
     path,
     reusePort,
-    limits: limitsOf(server),
+    limits: { ...limitsOf(server), maxConnections },
     ...replaceable(plan.value),
-    ...options,
+    ...parts,
   });
   plan.subscribe((next) => receiver.replace(replaceable(next)));
   return receiver;

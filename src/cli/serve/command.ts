@@ -1,9 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Command, Option } from 'commander';
 import type { Logger } from 'pino';
 import { startApp, type App, type Role } from '../../app.ts';
-import type { DescribedConfig } from '../../config/config.ts';
 import { resolveConfig } from '../../config/load.ts';
 import { EXIT, messageOf, MillraceError } from '../../core/errors.ts';
 import { untilAborted } from '../../lib/abort.ts';
@@ -52,7 +50,6 @@ export function serveCommand(io: Io): Command {
       if (loaded.config.signing.scheme === 'none') {
         log.warn('signing.scheme is none: anyone who can reach the endpoint can send events');
       }
-      warnOfFewFiles(loaded.config, log);
       // A sink that writes there says so itself, and the others go on.
       io.whenOutputIsLost('stay');
       const failure = Promise.withResolvers<MillraceError>();
@@ -102,37 +99,6 @@ export function serveCommand(io: Io): Command {
 function refuse(error: unknown): never {
   if (!(error instanceof MillraceError) || !error.retryable) throw error;
   throw new MillraceError(error.code, error.detail, { cause: error, exit: EXIT.failed });
-}
-
-/** Connections come first to what there is, and then the sinks cannot open their files. */
-function warnOfFewFiles(config: DescribedConfig, log: Logger): void {
-  const needed = filesNeeded(config);
-  const allowed = filesAllowed();
-  if (allowed === null || allowed >= needed) return;
-  const advice = 'the limit of open files is low: raise ulimit -n, or lower server.maxConnections';
-  log.warn({ allowed, needed, maxConnections: config.server.maxConnections }, advice);
-}
-
-/** The journal, the log, the listeners, connections of the other sinks, and what Node itself needs. */
-const FOR_THE_REST = 200;
-
-/** Files that may be open at once when everything is as full as the config lets it be. */
-function filesNeeded({ server, sinks }: Pick<DescribedConfig, 'server' | 'sinks'>): number {
-  const forSinks = Object.values(sinks).reduce(
-    (sum, { description }) => sum + (description.openFiles ?? 0),
-    0,
-  );
-  return server.maxConnections + forSinks + FOR_THE_REST;
-}
-
-/** How many the system allows this process, as Linux tells it; null where it does not, or sets no limit. */
-function filesAllowed(): number | null {
-  try {
-    const [, limit] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
-    return limit === undefined ? null : Number(limit);
-  } catch {
-    return null;
-  }
 }
 
 /** An error that nobody caught leaves things in a state that nobody knows: one line, and an orderly end. */

@@ -2,7 +2,7 @@ import { syncFolderNow } from '../../lib/durable.ts';
 import { encodeFrameHead } from './format.ts';
 import { Frame } from './frame.ts';
 import { recover, type End, type Position } from './recovery.ts';
-import { firstSeqOf, Segment, segmentsIn } from './segment.ts';
+import { firstSeqOf, Segment, segmentsIn, unlessShort } from './segment.ts';
 import type { FoundFrame } from './walker.ts';
 
 export interface LogOptions {
@@ -165,7 +165,8 @@ export class SegmentLog {
 
   removeOldest(): void {
     this.#segments.shift()?.remove();
-    syncFolderNow(this.#folder);
+    // A name that comes back after a crash is older than the position, and is removed then.
+    unlessShort(this.#folder, () => syncFolderNow(this.#folder));
   }
 
   /** The segment that holds a seq, or the next one that is held. */

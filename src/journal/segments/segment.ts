@@ -65,17 +65,19 @@ export class Segment {
     const name = nameOf(header);
     const path = join(folder, name);
     const flags = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | NO_FOLLOW;
-    const fd = unlessFull(path, () => openSync(path, flags, OWNER_ONLY));
-    unlessFull(
+    const fd = unlessShort(path, () => openSync(path, flags, OWNER_ONLY));
+    unlessShort(
       path,
-      () => writeSync(fd, encodeSegmentHeader(header), 0, SEGMENT_HEADER, 0),
+      () => {
+        writeSync(fd, encodeSegmentHeader(header), 0, SEGMENT_HEADER, 0);
+        fsyncSync(fd);
+        syncFolderNow(folder);
+      },
       () => {
         closeSync(fd);
         unlinkSync(path);
       },
     );
-    fsyncSync(fd);
-    syncFolderNow(folder);
     return new Segment(folder, name, fd, header, SEGMENT_HEADER);
   }
 
@@ -119,7 +121,7 @@ export class Segment {
   append(parts: readonly Uint8Array[], point: Omit<Point, 'at'>): void {
     const fd = this.#open;
     const bytes = parts.reduce((sum, { length }) => sum + length, 0);
-    unlessFull(
+    unlessShort(
       this.path,
       () => writeFully(fd, parts, this.#size),
       () => ftruncateSync(fd, this.#size),
@@ -252,14 +254,22 @@ function headerIn(fd: number): SegmentHeader | null {
   return readFully(fd, bytes, 0) < SEGMENT_HEADER ? null : decodeSegmentHeader(bytes);
 }
 
-/** A full disk is a state that passes: what was begun is taken back, and it is told as such. */
-function unlessFull<T>(path: string, write: () => T, takeBack?: () => void): T {
+const NO_SPACE = ['ENOSPC', 'EDQUOT'];
+const NO_FILES = ['EMFILE', 'ENFILE'];
+
+/** A full disk and too many open files are states that pass: what was begun is taken back, and it is told as such. */
+export function unlessShort<T>(path: string, write: () => T, takeBack?: () => void): T {
   try {
     return write();
   } catch (error) {
-    if (!['ENOSPC', 'EDQUOT'].includes(errorCode(error))) throw error;
+    const code = errorCode(error);
+    const isFull = NO_SPACE.includes(code);
+    if (!isFull && !NO_FILES.includes(code)) throw error;
     takeBack?.();
-    throw new MillraceError('journal_full', `no space left for ${path}`, { cause: error });
+    const detail = isFull
+      ? `no space left for ${path}`
+      : `too many open files for ${path}: raise ulimit -n (LimitNOFILE= of the service)`;
+    throw new MillraceError('journal_full', detail, { cause: error });
   }
 }
 
