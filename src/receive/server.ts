@@ -51,6 +51,8 @@ export function createReceivingServer(path: string, limits: ReceiverLimits, hand
     dispatch,
   );
   server.maxRequestsPerSocket = limits.maxRequestsPerSocket;
+  // Or node drops the request of a sender that has closed its side. The types do not know it.
+  Object.assign(server, { httpAllowHalfOpen: true });
   server.on('connection', (socket) => {
     if (connections.add(socket)) watchParser(socket);
   });
