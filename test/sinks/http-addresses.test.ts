@@ -55,6 +55,11 @@ describe('addresses', () => {
       '::127.0.0.1',
       '64:ff9b::7f00:1',
       '2002:7f00:1::',
+      '::ffff:0:7f00:1',
+      '::ffff:0:169.254.169.254',
+      '2001:1::1',
+      '2001:20::1',
+      '3fff::1',
     ],
   ])('%s and others are private', (...all) => {
     for (const address of all) expect(problemWith(address, nowhere), address).toMatch(/private address/);
