@@ -81,11 +81,13 @@ const STATUS_OF: Readonly<Record<string, string>> = {
 
 /**
  * What two servers can read in two ways, which is how a request is smuggled past one of them: node takes the first of two
- * Host headers, and chunks from a sender whose HTTP has none.
+ * Host headers, chunks from a sender whose HTTP has none, and codings that it does not undo.
  */
-function oddityOf({ httpVersionMinor, headers, rawHeaders }: IncomingMessage): string | null {
-  if (httpVersionMinor === 0 && headers['transfer-encoding'] !== undefined)
-    return 'HTTP/1.0 has no Transfer-Encoding';
+function oddityOf({ httpVersion, headers, rawHeaders }: IncomingMessage): string | null {
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return `HTTP/${httpVersion} is not spoken here`;
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && httpVersion === '1.0') return 'HTTP/1.0 has no Transfer-Encoding';
+  if (coding !== undefined && coding.toLowerCase() !== 'chunked') return 'Transfer-Encoding must be chunked';
   let hosts = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? '';
