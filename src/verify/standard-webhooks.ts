@@ -65,7 +65,7 @@ export function createStandardWebhooks(options: { secrets: readonly string[]; to
     precheck(headers, now): Precheck {
       const claim = claimAt(headers, now);
       if (!claim.ok) return claim;
-      const signatures = claim.signature.split(' ', MAX_SIGNATURES);
+      const signatures = signaturesIn(claim.signature);
       const tries = publicKeys === 0 ? 0 : publicKeys * signatures.filter((text) => V1A.test(text)).length;
       if (tries === 0 && !(hasShared && signatures.some((text) => V1.test(text)))) return MALFORMED;
       return tries === 0 ? CHEAP : { ok: true, tries: Math.min(tries, maxTries(publicKeys, 0)) };
@@ -73,7 +73,7 @@ export function createStandardWebhooks(options: { secrets: readonly string[]; to
     verify(headers, body, now): Verification {
       const claim = claimAt(headers, now);
       if (!claim.ok) return claim;
-      const signatures = claim.signature.split(' ', MAX_SIGNATURES);
+      const signatures = signaturesIn(claim.signature);
       const prefix = `${claim.id}.${claim.timestamp}.`;
       let secret = matchingShared(shared, signatures, prefix, body);
       if (secret < 0 && publicKeys > 0) {
@@ -107,6 +107,11 @@ function timelyClaimOf(headers: RequestHeaders, now: number, tolerance: number):
   if (claim === null) return MISSING;
   if (!isDeliveryId(claim.id)) return BAD_ID;
   return checkTimestamp(claim.timestamp, now, tolerance) ?? claim;
+}
+
+/** A header that comes twice is joined by `, `, and its signatures are tried as those of one. */
+function signaturesIn(header: string): string[] {
+  return (header.includes(', ') ? header.replaceAll(', ', ' ') : header).split(' ', MAX_SIGNATURES);
 }
 
 /** Written out for each family: names put together at every request would cost as much as the comparison. */

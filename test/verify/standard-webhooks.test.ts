@@ -1,4 +1,7 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import * as fc from 'fast-check';
 import { Webhook as Reference } from 'standardwebhooks';
 import { Webhook as Svix } from 'svix';
@@ -34,6 +37,22 @@ function errorOf(action: () => unknown): Error {
     if (error instanceof Error) return error;
   }
   throw new Error('nothing was thrown');
+}
+
+/** The headers of a request that has these, in this order. */
+async function asNodeReads(pairs: readonly (readonly [string, string])[]): Promise<IncomingHttpHeaders> {
+  const server = createServer((request, response) => response.end()).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const lines = pairs.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  const read = once(server, 'request') as Promise<[IncomingMessage]>;
+  const socket = connect(port, '127.0.0.1');
+  socket.write(`POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${lines}\r\n`);
+  const [{ headers }] = await read;
+  socket.destroy();
+  server.closeAllConnections();
+  server.close();
+  return headers;
 }
 
 const NOW = 1_795_000_000_000;
@@ -128,6 +147,40 @@ describe('standard-webhooks', () => {
     }
     expect(found([pair.public], 3, BODY)).toBe(true);
     expect(found([pair.public], 3, large)).toBe(false);
+  });
+
+  it('reads two signature headers, as node joins them, as the reference libraries do', async () => {
+    const secret = shared();
+    const now = Date.now();
+    const {
+      'webhook-id': id,
+      'webhook-timestamp': at,
+      'webhook-signature': right,
+    } = signStandardWebhooks(secret, 'x', now, BODY);
+    const wrong = `v1,${randomBytes(32).toString('base64')}`;
+    const cases = [[right, wrong], [wrong, right], [`${wrong} ${right}`, wrong], [wrong, wrong], [right]];
+    for (const signatures of cases) {
+      const headers = await asNodeReads([
+        ['webhook-id', id!],
+        ['webhook-timestamp', at!],
+        ...signatures.map((signature) => ['webhook-signature', signature!] as const),
+      ]);
+      const accepts = (library: {
+        verify(body: string, headers: Record<string, string>): unknown;
+      }): boolean => {
+        try {
+          library.verify(BODY.toString(), headers as Record<string, string>);
+          return true;
+        } catch {
+          return false;
+        }
+      };
+      const expected = signatures.join(' ').includes(right!);
+      expect([new Reference(secret), new Svix(secret)].map(accepts)).toEqual([expected, expected]);
+      const ours = create([secret]);
+      expect(ours.verify(headers, BODY, now).ok).toBe(expected);
+      expect(ours.precheck?.(headers, now)).toMatchObject({ ok: true });
+    }
   });
 
   it('does not take one version for the other', () => {
