@@ -203,8 +203,10 @@ function verifierOf({ config, secretEnv = [], secretFile = [] }: Options, io: Io
     config === undefined
       ? { scheme: 'standard-webhooks', secrets: [] }
       : configOf({ config }, io).config.signing;
-  const secrets = eachSecret({ ...signing, secrets: [...signing.secrets, ...given] });
-  return createVerifier({ ...signing, secrets, tolerance: Number.POSITIVE_INFINITY });
+  // Whose events a secret may sign was asked when they came.
+  const each = eachSecret({ ...signing, secrets: [...signing.secrets, ...given] });
+  const secrets = each.map(({ secret }) => secret);
+  return createVerifier({ ...signing, secrets, teams: [], tolerance: Number.POSITIVE_INFINITY });
 }
 
 function readSecrets(file: string): string[] {

@@ -36,7 +36,12 @@ export function assemble(value: unknown, env: Environment, unset: readonly Probl
     Object.keys(Object(written)),
     values.envelope,
   );
-  const signing = { ...values.signing, secrets: eachSecret(values.signing) };
+  const bound = eachSecret(values.signing);
+  const signing = {
+    ...values.signing,
+    secrets: bound.map(({ secret }) => secret),
+    teams: bound.map(({ teams }) => teams),
+  };
   const config: Config = { ...values, signing, routes };
   const rules = checkRules(config);
 

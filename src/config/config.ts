@@ -7,7 +7,12 @@ import type { SinkConfig } from './lists.ts';
 import type { Values } from './parse.ts';
 
 /** The whole config, checked. Durations are milliseconds, sizes are bytes, absent optional texts are `null`. */
-export interface Config extends Omit<Values, 'routes'> {
+export interface Config extends Omit<Values, 'routes' | 'signing'> {
+  /** `teams` says for each of `secrets` whose events it may sign; null for those of every team. */
+  readonly signing: Omit<Values['signing'], 'secrets'> & {
+    readonly secrets: readonly string[];
+    readonly teams: readonly (readonly string[] | null)[];
+  };
   readonly routes: readonly Route[];
 }
 

@@ -26,12 +26,29 @@ const prefixes = oneOrMore(
   'Prefixes of event types; `*` matches every type.',
 );
 
+const boundSecret = z.strictObject(
+  {
+    secret: words('text').describe('A secret, or several with spaces or line breaks between.'),
+    teams: z
+      .array(words('the id of a team'), { error: 'must be a list of team ids' })
+      .min(1, { error: 'must name a team; for a secret of every team write the secret alone' })
+      .describe('Ids of the teams whose events it may sign. An event of another team is refused with 401.'),
+  },
+  { error: 'must be a secret, or a mapping with secret and teams' },
+);
+
 export const secrets = z
-  .array(words('text'), { error: 'must be a list' })
+  .array(
+    z.union([words('text'), boundSecret], { error: 'must be a secret, or a mapping with secret and teams' }),
+    { error: 'must be a list' },
+  )
   .default([])
   .describe(
-    'Secrets that deliveries may be signed with; each is tried. To rotate, add the new one in front of the old one: as another item, or in the same file or variable, with a line break or space between (`millrace webhooks rotate` does).',
+    'Secrets that deliveries may be signed with; each is tried. To rotate, add the new one in front of the old one: as another item, or in the same file or variable, with a line break or space between (`millrace webhooks rotate` does). An item may also be a mapping with `secret` and `teams`: whoever holds that secret can send events of these teams only.',
   );
+
+/** An item of `signing.secrets` as it is written. */
+export type WrittenSecret = z.output<typeof secrets>[number];
 
 const requirement = z.strictObject(
   {

@@ -30,12 +30,23 @@ export function printable(
     return [name, { type, ...optionsOf(`sources.${name}`, options) }];
   });
   const document: Mapping = {
-    ...mapScalars(config, (value, path) => show(scalarAt(path)?.schema.kind, value)),
+    ...mapScalars({ ...config, signing: printSigning(config) }, (value, path) =>
+      show(scalarAt(path)?.schema.kind, value),
+    ),
     sinks: Object.fromEntries(sinks),
     sources: Object.fromEntries(sources),
     routes: config.routes.map(({ match, to }) => ({ match, to: to.map(printTarget) })),
   };
   return redact(document, substituted);
+}
+
+/** With each secret beside its teams, as it is written. */
+function printSigning({ signing: { teams, ...signing } }: LoadedConfig['config']): Mapping {
+  const secrets = signing.secrets.map((secret, index) => {
+    const own = teams[index] ?? null;
+    return own === null ? secret : { secret, teams: own };
+  });
+  return { ...signing, secrets };
 }
 
 /** As an entry of `to`, which says all about its target itself. */

@@ -64,7 +64,8 @@ export function secretsOf(
 
 function isSecret(value: unknown, path: Path): boolean {
   if (typeof value === 'string' && SECRET_VALUE.test(value)) return true;
-  if (path[0] === 'signing' && path[1] === 'secrets') return path.length === 3;
+  if (path[0] === 'signing' && path[1] === 'secrets')
+    return path.length === 3 ? !isMapping(value) : path[3] === 'secret';
   if (path[0] !== 'sinks' && path[0] !== 'sources') return scalarAt(path)?.schema.sensitive ?? false;
   const name = path.at(-1);
   return path.length > 2 && typeof name === 'string' && isSecretName(name);

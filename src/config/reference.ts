@@ -15,7 +15,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 /** Type and default of the keys in lists.ts, in words. */
 const LIST_ROWS: Readonly<Record<string, readonly [string, string]>> = {
-  'signing.secrets': ['list of texts', 'none'],
+  'signing.secrets': ['list of texts, or of {secret, teams}', 'none'],
   'envelope.require': ['list of {match, fields}', 'see below'],
   sinks: ['mapping of names to sinks', 'none'],
   sources: ['mapping of names to sources', 'none'],

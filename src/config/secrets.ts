@@ -1,7 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { splitSecrets } from '../core/secrets.ts';
 import { parseYaml } from './document.ts';
+import type { WrittenSecret } from './lists.ts';
 import { isMapping } from './paths.ts';
+
+/** A secret, and the teams whose events it may sign; null for all. */
+export interface BoundSecret {
+  readonly secret: string;
+  readonly teams: readonly string[] | null;
+}
 
 /**
  * Every secret of the list. One value may hold several, with spaces or line breaks between, so that a file or a variable can
@@ -9,10 +16,14 @@ import { isMapping } from './paths.ts';
  */
 export function eachSecret(signing: {
   readonly scheme: string;
-  readonly secrets: readonly string[];
-}): string[] {
+  readonly secrets: readonly WrittenSecret[];
+}): BoundSecret[] {
   const { scheme, secrets } = signing;
-  return scheme === 'standard-webhooks' ? secrets.flatMap(splitSecrets) : [...secrets];
+  return secrets.flatMap((written) => {
+    const { secret, teams } = typeof written === 'string' ? { secret: written, teams: null } : written;
+    const each = scheme === 'standard-webhooks' ? splitSecrets(secret) : [secret];
+    return each.map((one) => ({ secret: one, teams }));
+  });
 }
 
 /** Where a value of `signing.secrets` comes from. */
@@ -30,7 +41,9 @@ export function secretPlaces(file: string): SecretPlace[] {
   const { value } = parseYaml(readFileSync(file, 'utf8'), file);
   const signing = isMapping(value) ? value['signing'] : null;
   const secrets: unknown = isMapping(signing) ? signing['secrets'] : null;
-  return Array.isArray(secrets) ? secrets.map((secret) => placeOf(String(secret))) : [];
+  return Array.isArray(secrets)
+    ? secrets.map((item: unknown) => placeOf(String(isMapping(item) ? item['secret'] : item)))
+    : [];
 }
 
 function placeOf(secret: string): SecretPlace {

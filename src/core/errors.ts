@@ -26,6 +26,7 @@ function end(exit: keyof typeof EXIT, title: string, retryable = false): Entry &
 export const CATALOGUE = {
   signature_missing: answer(401, 'Signature headers are missing'),
   signature_invalid: answer(401, 'Signature does not match'),
+  signature_foreign: answer(401, 'Signature is by a secret of other teams'),
   timestamp_invalid: answer(401, 'Signature timestamp is not a number of seconds'),
   timestamp_too_old: answer(401, 'Signature timestamp is too old'),
   timestamp_too_new: answer(401, 'Signature timestamp is in the future'),

@@ -12,6 +12,8 @@ export type Verification =
       readonly id: string;
       /** Index in the configured list of the secret that matched, so that an old one can be retired. */
       readonly secret: number;
+      /** Canonical ids of the teams whose events that secret may sign; left out where it may sign those of every team. */
+      readonly teams?: ReadonlySet<string>;
       /** The headers needed to verify the same body again later; lower-case names. */
       readonly headers: Readonly<Record<string, string>>;
     }

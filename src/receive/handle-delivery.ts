@@ -2,6 +2,7 @@ import { typeWithoutData } from '../core/data-names.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Event } from '../core/event.ts';
 import { type AppendResult, ID_REUSED, type IngestOptions, type InvalidReason } from '../core/ingest.ts';
+import { canonicalId } from '../core/named-ids.ts';
 import { SALT_HEADER } from '../core/receipt.ts';
 import { traceOf } from '../core/trace.ts';
 import { TRY_BYTES } from '../core/verifier.ts';
@@ -50,11 +51,13 @@ function store(delivery: Delivery, body: Buffer): Outcome | Promise<Outcome> {
     return problem(verified.code, verified.detail);
   }
   const { id } = verified;
-  delivery.isAuthentic = true;
-  if (verified.secret >= 0) delivery.secret = verified.secret;
 
   const validation = stages.validate(body);
   const { type, team, user, clientUser } = validation.envelope;
+  if (verified.teams !== undefined && team !== null && !verified.teams.has(canonicalId(team)))
+    return problem('signature_foreign', 'signing.secrets binds that secret to other teams');
+  delivery.isAuthentic = true;
+  if (verified.secret >= 0) delivery.secret = verified.secret;
   if (type !== '') {
     delivery.type = type;
     if (delivery.span !== null) delivery.tracedType = typeWithoutData(type, validation.envelope);

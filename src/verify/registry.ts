@@ -1,6 +1,7 @@
 import { headerOf } from './headers.ts';
 import { bodyId, isDeliveryId } from '../core/delivery-id.ts';
 import { MillraceError } from '../core/errors.ts';
+import { canonicalId } from '../core/named-ids.ts';
 import type { Verifier } from '../core/verifier.ts';
 import { createHmacVerifier, type HmacOptions } from './hmac.ts';
 import { createStandardWebhooks } from './standard-webhooks.ts';
@@ -13,6 +14,8 @@ export interface SigningOptions {
   readonly scheme: Scheme;
   /** Tried all, in this order; the index of the one that matched is reported. */
   readonly secrets: readonly string[];
+  /** For each secret the ids of the teams whose events it may sign; null or left out for those of every team. */
+  readonly teams?: readonly (readonly string[] | null)[];
   /** Milliseconds a signature's timestamp may lie in the past or the future. */
   readonly tolerance: number;
   /** Has to be `true` for the scheme `none`. */
@@ -36,7 +39,25 @@ const REGISTRY = {
 
 /** @throws MillraceError `config_invalid` naming the key, never the secret; `secret_missing`. */
 export function createVerifier(options: SigningOptions): Verifier {
-  return REGISTRY[options.scheme](options);
+  const verifier = REGISTRY[options.scheme](options);
+  return options.teams?.some((teams) => teams !== null) === true ? withTeams(verifier, options) : verifier;
+}
+
+/** Says with each signature which teams its secret may speak for. */
+function withTeams(verifier: Verifier, { secrets, teams = [] }: SigningOptions): Verifier {
+  // A secret that stands there twice may speak for the teams of both.
+  const bound = secrets.map((secret) => {
+    const lists = secrets.flatMap((other, index) => (other === secret ? [teams[index] ?? null] : []));
+    return lists.includes(null) ? null : new Set(lists.flatMap((list) => (list ?? []).map(canonicalId)));
+  });
+  return {
+    ...verifier,
+    verify(headers, body, now) {
+      const verified = verifier.verify(headers, body, now);
+      const own = verified.ok ? bound[verified.secret] : undefined;
+      return verified.ok && own ? { ...verified, teams: own } : verified;
+    },
+  };
 }
 
 /** No signature at all: anyone who reaches the port can feed events. For tests, and behind a proxy that verifies. */

@@ -180,6 +180,19 @@ describe('problems', () => {
     ['delivery: { retryInitial: 1m }', 'delivery.retryInitial: must not be longer'],
     ['signing: { secrets: "one" }', 'signing.secrets: must be a list'],
     ['signing: { secrets: [""] }', 'signing.secrets[0]: must not be empty'],
+    ['signing: { secrets: [7] }', 'signing.secrets[0]: must be a secret, or a mapping with secret and teams'],
+    [
+      `signing: { secrets: [{ secret: ${zeros(24)}, teams: [] }] }`,
+      'signing.secrets[0].teams: must name a team',
+    ],
+    [
+      `signing: { secrets: [{ secret: ${zeros(24)}, team: [x] }] }`,
+      'signing.secrets[0]: must be a secret, or',
+    ],
+    [
+      `signing: { secrets: [{ secret: ${zeros(16)}, teams: [x] }] }`,
+      'signing.secrets[0]: holds a key of 16 bytes',
+    ],
   ])('%s: %s', (line, expected) => {
     expect(failure(`${line}\n${BASE}`).lines.join('\n')).toContain(expected);
   });

@@ -122,6 +122,23 @@ sinks:
 routes: [{ match: "*", to: ["hubs:\${HUB}", web] }]
 `;
 
+  it('binds each secret of a value to the teams beside it', () => {
+    const secrets = `["\${FIRST}", { secret: "\${PAIR}", teams: [made-up-team] }]`;
+    const keys = [1, 2, 3].map((n) => `whsec_${Buffer.alloc(24, n).toString('base64')}`);
+    const env = { FIRST: keys[0]!, PAIR: keys.slice(1).join('\n') };
+    const loaded = parse(`signing: { secrets: ${secrets} }\n${BASE}`, env);
+    expect(loaded.config.signing).toMatchObject({
+      secrets: keys,
+      teams: [null, ['made-up-team'], ['made-up-team']],
+    });
+    expect(printable(loaded, 'text')).toMatchObject({
+      signing: {
+        secrets: ['[redacted]', ...Array(2).fill({ secret: '[redacted]', teams: ['made-up-team'] })],
+      },
+    });
+    expect(printable(loaded, 'text')).not.toHaveProperty('signing.teams');
+  });
+
   it('hides secrets, options named like one, and everything from ${…}, but not where routes lead', () => {
     const document = printable(parse(text, { WHERE: '/private', HUB: 'north' }), 'text');
     const output = JSON.stringify(document);

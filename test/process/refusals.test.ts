@@ -7,7 +7,7 @@ import { millrace, writeConfig } from '../support/millrace.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { Receiver } from '../support/receiver.ts';
 import type { Serving } from '../support/serving.ts';
-import { postSigned } from '../support/signed-events.ts';
+import { postSigned, SECRET } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
 const OTHER_SECRET = `whsec_${Buffer.from('another secret of the tests only').toString('base64')}`;
@@ -32,6 +32,22 @@ function idle(port: number): Promise<Socket> {
 }
 
 for (const workers of [1, 2]) {
+  test(`an event of a team that its secret is not bound to is refused by name: ${workers} receiving`, async () => {
+    const folder = await temporaryFolder();
+    const bound = { secret: OTHER_SECRET, teams: ['6b0e9a52-0000-4000-8000-0000000000ff'] };
+    const config = writeConfig(folder, { server: { workers }, signing: { secrets: [SECRET, bound] } });
+    const receiver: Serving = await (workers === 1 ? Receiver : ReceiverProcess).start(config);
+    const { id, body } = madeUpEvent(0);
+    expect((await postSigned(receiver.url, body, { id, secret: OTHER_SECRET })).status).toBe(401);
+    expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
+    await until('the refusal in status', async () => {
+      const { receiving } = await receiver.status();
+      return receiving?.refused['signature_foreign'] === 1;
+    });
+    const text = await (await request(`${receiver.adminUrl}/metrics`)).body.text();
+    expect(text).toMatch(/^millrace_events_total\{.*outcome="signature_foreign".*\} 1$/m);
+  });
+
   test(`a wrong secret shows in the log, in status and on the console, by reason: ${workers} receiving`, async () => {
     const folder = await temporaryFolder();
     const config = writeConfig(folder, { server: { workers } });

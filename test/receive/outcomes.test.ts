@@ -1,12 +1,40 @@
 import { describe, expect, it } from 'vitest';
 import { CATALOGUE, MillraceError } from '../../src/core/errors.ts';
 import { createValidator, DEFAULT_ENVELOPE } from '../../src/validate/envelope.ts';
+import { createVerifier } from '../../src/verify/registry.ts';
+import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
+import { TEAM } from '../support/events.ts';
 import { deliver, EVENT, RawClient, head, SECRET, signed, start, verifierOf } from './support.ts';
 
 const UNFIT = Buffer.from('{"event_type":"x"}');
 const OTHER_SECRET = `whsec_${Buffer.alloc(24, 8).toString('base64')}`;
 
 describe('a delivery', () => {
+  it('of a team that the matching secret is not bound to is refused as a wrong signature', async () => {
+    const other = '6b0e9a52-0000-4000-8000-000000000002';
+    const verifier = createVerifier({
+      scheme: 'standard-webhooks',
+      secrets: [SECRET, OTHER_SECRET],
+      teams: [[TEAM.toUpperCase()], null],
+      tolerance: 300_000,
+    });
+    const { url, accepted, quarantined, outcomes } = await start({ verifier });
+    const of = (team: string): Buffer => Buffer.from(EVENT.toString().replace(TEAM, team));
+    expect((await deliver(url)).status).toBe(202);
+    expect(await deliver(url, of(other))).toMatchObject({ status: 401, json: { code: 'signature_foreign' } });
+    expect(outcomes.at(-1)?.info.secret).toBeNull();
+    // The last of two counts, as for whoever parses the body later.
+    const twice = Buffer.from(EVENT.toString().replace(/}$/, `,"team_id":"${other}"}`));
+    const escaped = of(other.replace('6', String.raw`\u0036`));
+    for (const body of [twice, escaped]) expect((await deliver(url, body)).status).toBe(401);
+    expect(accepted).toHaveLength(1);
+    const headers = signStandardWebhooks(OTHER_SECRET, 'msg_other', Date.now(), of(other), 'svix');
+    expect((await deliver(url, of(other), { headers })).status).toBe(202);
+    // What names no team speaks for none.
+    expect((await deliver(url, UNFIT)).json).toMatchObject({ status: 'quarantined' });
+    expect(quarantined.every(({ reasons }) => reasons.length > 0)).toBe(true);
+  });
+
   it('is accepted once and a duplicate after that', async () => {
     const { url, accepted, outcomes } = await start();
     const first = await deliver(url, EVENT, { id: 'msg_a' });

@@ -41,7 +41,7 @@ function errorOf(action: () => unknown): Error {
 
 /** The headers of a request that has these, in this order. */
 async function asNodeReads(pairs: readonly (readonly [string, string])[]): Promise<IncomingHttpHeaders> {
-  const server = createServer((request, response) => response.end()).listen(0, '127.0.0.1');
+  const server = createServer((_request, response) => response.end()).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const lines = pairs.map(([name, value]) => `${name}: ${value}\r\n`).join('');
