@@ -8,6 +8,15 @@ const EVERY = 60_000;
 /** What anyone who finds the port can cause, and what its own end says. */
 const NOT_WORTH_A_LINE: ReadonlySet<string> = new Set(['not_found', 'method_not_allowed', 'shutting_down']);
 
+const CLOCK = 'if these are genuine, set the clock of this machine by NTP (timedatectl shows it)';
+/** What to do, by code, where the code and its detail do not say it. */
+const ADVICE: Readonly<Record<string, string>> = {
+  timestamp_too_old: `${CLOCK}, or look for a proxy that holds requests back`,
+  timestamp_too_new: CLOCK,
+  address_over_budget:
+    'if these are genuine, set server.trustedProxies to the number of proxies in front, or raise server.unverifiedBytes',
+};
+
 /**
  * Says in the log that deliveries are refused, and why: the first at once, and then at most one line a minute with what has
  * gathered, however many there are. A wrong secret would leave no trace otherwise but at the sender.
@@ -49,7 +58,9 @@ export class RefusalLog {
 
   #write(): void {
     const { total: refused } = this.#gathered;
-    const fields = { refused, codes: Object.fromEntries(this.#gathered), last: this.#detail };
+    const codes = Object.fromEntries(this.#gathered);
+    const advice = Object.keys(codes).flatMap((code) => ADVICE[code] ?? []);
+    const fields = { refused, codes, last: this.#detail, ...(advice.length === 0 ? {} : { advice }) };
     this.#gathered = new Tally();
     this.#log.warn(fields, 'deliveries refused');
   }

@@ -45,6 +45,7 @@ test('the log says at once that deliveries are refused, then one line a minute w
       refused: 1000,
       codes: { signature_invalid: 999, timestamp_too_old: 1 },
       last: 'signed too long ago',
+      advice: [expect.stringContaining('set the clock of this machine')],
     },
   ]);
   // A minute without any is silent, and the next one is told at once again.

@@ -4,8 +4,8 @@ import type { Kind } from './kinds.ts';
 
 export interface AttackOptions {
   readonly port: number;
-  /** Of this machine; Linux has all of 127.0.0.0/8. */
-  readonly from: string;
+  /** An address of this machine for each request, by its index; Linux has all of 127.0.0.0/8. */
+  readonly from: (index: number) => string;
   readonly count: number;
   /** Requests a second; null as fast as they are answered. */
   readonly rate: number | null;
@@ -29,7 +29,10 @@ export async function attack(kind: Kind, options: AttackOptions): Promise<Record
         const ahead = started + (index * 1000) / rate - performance.now();
         if (ahead > 0) await wait(ahead);
       }
-      const status = kind.requests === null ? await sit(options, idle) : await line.send(kind, index);
+      const status =
+        kind.requests === null
+          ? await sit(options.port, options.from(index), idle)
+          : await line.send(kind, index);
       statuses[status] = (statuses[status] ?? 0) + 1;
     }
     line.end();
@@ -40,7 +43,7 @@ export async function attack(kind: Kind, options: AttackOptions): Promise<Record
 }
 
 /** Connects and says nothing. */
-function sit({ port, from }: AttackOptions, idle: Socket[]): Promise<string> {
+function sit(port: number, from: string, idle: Socket[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1', localAddress: from });
     idle.push(socket);
@@ -54,13 +57,17 @@ function sit({ port, from }: AttackOptions, idle: Socket[]): Promise<string> {
 class Line {
   readonly #options: AttackOptions;
   #socket: Socket | null = null;
+  #from = '';
 
   constructor(options: AttackOptions) {
     this.#options = options;
   }
 
   async send(kind: Kind, index: number): Promise<string> {
-    const { port, from } = this.#options;
+    const { port } = this.#options;
+    const from = this.#options.from(index);
+    if (from !== this.#from) this.end();
+    this.#from = from;
     const socket = (this.#socket ??= connect({
       port,
       host: '127.0.0.1',

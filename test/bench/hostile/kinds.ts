@@ -24,6 +24,7 @@ export function makeKinds(): readonly Kind[] {
   const meal = Buffer.from(`{"event_type":"daily.data.meal.created","note":"${'x'.repeat(1140)}"}`);
   const brotli = brotliCompressSync(BOMB, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } });
   const gzip = gzipSync(BOMB).subarray(0, 1000);
+  const large = gzipSync(manyRows(1024 * 1024));
   const zstd = zstdCompressSync(BOMB);
   const chunks = Buffer.from('1\r\n \r\n'.repeat(4090) + '0\r\n\r\n');
   const chunked = { 'transfer-encoding': 'chunked' };
@@ -34,6 +35,7 @@ export function makeKinds(): readonly Kind[] {
     kind('brotli bomb, forged v1', true, () => request({ ...v1(), 'content-encoding': 'br' }, brotli)),
     kind('gzip bomb, forged v1', true, () => request({ ...v1(), 'content-encoding': 'gzip' }, gzip)),
     kind('zstd bomb, forged v1', true, () => request({ ...v1(), 'content-encoding': 'zstd' }, zstd)),
+    kind('gzip of 1 MiB, forged v1', true, () => request({ ...v1(), 'content-encoding': 'gzip' }, large)),
     kind('16 forged v1a', true, () => request(v1a(), meal)),
     kind('16 forged v1a over 60 KiB in brotli', true, () =>
       request({ ...v1a(), 'content-encoding': 'br' }, brotliCompressSync(Buffer.alloc(60 * 1024))),
@@ -46,6 +48,14 @@ export function makeKinds(): readonly Kind[] {
     },
     { name: 'idle connection', requests: null, keepsAlive: false, isCheap: true },
   ];
+}
+
+/** Text that compresses about as much as bodies may. */
+function manyRows(bytes: number): Buffer {
+  let text = '[';
+  for (let n = 0; text.length < bytes; n += 1)
+    text += `{"at":${n},"value":70,"unit":"bpm","note":"made up"},`;
+  return Buffer.from(text);
 }
 
 function kind(name: string, keepsAlive: boolean, make: () => Buffer): Kind {
