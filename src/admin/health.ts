@@ -8,7 +8,7 @@ export interface Check {
   readonly ok: boolean;
   /** Whether readiness depends on it. */
   readonly required: boolean;
-  /** One word: `listening`, `running`, `paused`, … */
+  /** One word: `listening`, `running`, `down`, … */
   readonly state: string;
   /** What is wrong with a sink although it may be running; see `millrace status`. Left out when nothing is. */
   readonly troubles?: readonly { readonly code: string; readonly since: string }[];

@@ -204,6 +204,11 @@ export const CONFIG = section({
       'How long a sink may take to answer a batch. After that the sink is paused and the batch is sent again. A sink with long-running work can ask for more.',
       TIMER,
     ),
+    downAfter: duration(
+      '60s',
+      'A sink is down when events have waited for it this long and nothing was delivered, or fewer than one try in five succeeded. It is up again when for this long more than one try in two succeeded, or nothing waits.',
+      TIMER,
+    ),
     maxPending: count(5000, 'Events in the in-flight window of one sink, in memory.', AT_LEAST_ONE),
     maxPendingBytes: bytes(
       '32MiB',

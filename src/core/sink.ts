@@ -23,14 +23,21 @@ export interface Delivery {
  *   again at the next start: the sink must know it again, lest it be there twice.
  * - `retry`: nothing is wrong with the event; send it again, not before `delayMs` if the far side gave one.
  *   `sink: true` says the trouble is the sink's (down, throttled), so the dispatcher pauses the whole sink. A `delayMs` above
- *   an hour counts as an hour; one that is no number, or negative, as none.
+ *   an hour counts as an hour; one that is no number, or negative, as none. `untried: true` says that nothing was sent (its
+ *   turn did not come): it does not count when the dispatcher decides whether the sink is down.
  * - `refused`: it can never succeed. With `batch: true` the far side refused the batch without saying which event is to
  *   blame; the dispatcher then halves the batch until it is one.
  */
 export type SendResult =
   | { readonly status: 'delivered' }
   | { readonly status: 'held'; readonly until: Promise<void> }
-  | { readonly status: 'retry'; readonly reason: string; readonly delayMs?: number; readonly sink?: boolean }
+  | {
+      readonly status: 'retry';
+      readonly reason: string;
+      readonly delayMs?: number;
+      readonly sink?: boolean;
+      readonly untried?: boolean;
+    }
   | { readonly status: 'refused'; readonly code: string; readonly reason: string; readonly batch?: boolean };
 
 export const DELIVERED: SendResult = { status: 'delivered' };

@@ -20,7 +20,7 @@ export function readAnswer(answer: unknown, count: number): SendResult[] {
 function readResult(result: unknown): SendResult {
   if (result === DELIVERED) return DELIVERED;
   if (typeof result !== 'object' || result === null) return unreadable(nameOf(result));
-  const { status, until, reason, code, delayMs, sink, batch } = result as Record<string, unknown>;
+  const { status, until, reason, code, delayMs, sink, untried, batch } = result as Record<string, unknown>;
   if (status === 'delivered') return DELIVERED;
   if (status === 'held')
     return until instanceof Promise ? { status, until } : unreadable('held, without a promise');
@@ -31,6 +31,7 @@ function readResult(result: unknown): SendResult {
       reason: typeof reason === 'string' ? reason : 'the sink gave no reason',
       ...(wait === null ? {} : { delayMs: wait }),
       ...(sink === true ? { sink } : {}),
+      ...(untried === true ? { untried } : {}),
     };
   }
   if (status !== 'refused') return unreadable(`the status ${nameOf(status)}`);

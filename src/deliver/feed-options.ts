@@ -29,6 +29,8 @@ export interface SharedOptions {
   readonly retry: RetryOptions;
   /** Milliseconds that a call of the sink may take; without it, for ever. */
   readonly sendTimeout?: number;
+  /** Milliseconds without success after which a sink counts as down; without it, never. */
+  readonly downAfter?: number;
   /** Deliveries and body bytes loaded from the journal at most. */
   readonly maxPending: number;
   readonly maxPendingBytes: number;
@@ -50,13 +52,12 @@ export interface FeedOptions extends SharedOptions {
   readonly patient?: boolean;
 }
 
-export type FeedMode = 'opening' | 'running' | 'paused' | 'draining' | 'stopped';
-
 /** What becomes, when a feed stops, of what it has loaded and not begun to send; left is what stays in the journal. */
 export type Loaded = 'finished' | 'left';
 
 export interface FeedStatus extends SinkStatus {
-  readonly mode: FeedMode;
+  /** `down` as `DownTracker` says it, `running` else, once it is open. */
+  readonly mode: 'opening' | 'running' | 'down' | 'draining' | 'stopped';
   readonly cursor: number;
 }
 

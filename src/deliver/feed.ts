@@ -3,8 +3,9 @@ import { messageOf } from '../core/errors.ts';
 import type { TakenBack } from '../core/sink.ts';
 import { onAbort, orAborted, untilAborted } from '../lib/abort.ts';
 import { DeadLetters } from './dead-letters.ts';
+import { DownTracker } from './down-tracker.ts';
 import { Held, type Seqs, seqsOf } from './held.ts';
-import type { FeedMode, FeedOptions, FeedStatus, Forgotten, Loaded } from './feed-options.ts';
+import type { FeedOptions, FeedStatus, Forgotten, Loaded } from './feed-options.ts';
 import { InFlightWindow } from './in-flight-window.ts';
 import { Linger } from './linger.ts';
 import { Loading } from './loading.ts';
@@ -16,10 +17,12 @@ import { Sending } from './sending.ts';
 import { SinkCalls } from './sink-calls.ts';
 import { Waiters } from './waiters.ts';
 
+type FeedMode = 'opening' | 'running' | 'paused' | 'draining' | 'stopped';
+
 /**
  * Carries the journal to one sink.
  *
- * Modes: opening (connecting, again and again if it must) → running ⇄ paused (the sink is in trouble: nothing is sent
+ * Modes: opening (connecting, again and again if it must) → running ⇄ paused (a call failed: nothing is sent
  * until the pause is over, then one batch at a time until one succeeds) → draining (nothing new is loaded) → stopped.
  * `#enter` is the only place that changes the mode, and all that leads to a change is in this file; what needs no mode
  * (the window, retries, sending, loading) is not. A feed shares nothing with other feeds: one that stands still holds
@@ -38,6 +41,7 @@ export class Feed {
   readonly #held: Held;
   readonly #window: InFlightWindow;
   readonly #sending: Sending;
+  readonly #down: DownTracker;
   #mode: FeedMode = 'opening';
   #begun = false;
   /** Monotonic time at which the pause is over. */
@@ -70,6 +74,12 @@ export class Feed {
     this.#linger = new Linger(options.clock, limits.linger);
     this.#queue = new PQueue({ concurrency: limits.inFlight });
     this.#deadLetters = new DeadLetters(options);
+    this.#down = new DownTracker({
+      clock: options.clock,
+      after: options.downAfter ?? Infinity,
+      callTime: limits.sendTimeout ?? 0,
+      onChange: (isDown) => this.#wentUpOrDown(isDown),
+    });
     this.#sending = new Sending(
       {
         options,
@@ -77,6 +87,7 @@ export class Feed {
         pending: this.#pending,
         window: this.#window,
         deadLetters: this.#deadLetters,
+        down: this.#down,
         signal: this.#abort.signal,
       },
       {
@@ -156,7 +167,7 @@ export class Feed {
   status(): FeedStatus {
     return {
       sink: this.name,
-      mode: this.#mode,
+      mode: this.#shownMode,
       ...this.#window.status(),
       held: this.#held.count,
       inFlight: this.#queue.pending,
@@ -166,6 +177,17 @@ export class Feed {
       troubles: this.#calls.troubles(),
       skipped: this.#calls.skipped(),
     };
+  }
+
+  /** A pause is how a sink is tried again, not how it is: that is said by one rule for all who ask. */
+  get #shownMode(): FeedStatus['mode'] {
+    if (this.#mode !== 'running' && this.#mode !== 'paused') return this.#mode;
+    return this.#lookDown() ? 'down' : 'running';
+  }
+
+  #lookDown(): boolean {
+    const { waiting, lookedAt } = this.#window.status();
+    return this.#down.look(this.#begun && (waiting > this.#held.count || this.lastSeq > lookedAt));
   }
 
   /** Finishes what is being sent and, unless it is `left`, what is loaded, while the sink takes it; the rest is kept. */
@@ -193,6 +215,8 @@ export class Feed {
     if (this.#mode !== mode) {
       const fields = { sink: this.name, from: this.#mode, to: mode, error: this.#lastError };
       if (mode === 'paused') this.#options.log.warn(fields, 'sink paused');
+      else if (this.#mode === 'paused' && mode === 'running')
+        this.#options.log.info(fields, 'sink is tried again');
       else this.#options.log.info(fields, `sink ${mode}`);
     }
     this.#mode = mode;
@@ -278,11 +302,19 @@ export class Feed {
     const fields = { sink: this.name, deliveries, reason };
     this.#options.log.warn(fields, 'what the sink held has to be sent again');
     this.#sending.counts.retried += deliveries;
+    this.#down.add(0, -deliveries);
     this.#rejections += 1;
     this.#trouble(reason, backoff(this.#rejections, this.#options.retry));
   }
 
+  #wentUpOrDown(isDown: boolean): void {
+    const fields = { sink: this.name, error: this.#lastError };
+    if (isDown) this.#options.log.error(fields, 'sink is down');
+    else this.#options.log.info(fields, 'sink is up again');
+  }
+
   #moveCursor(): void {
+    this.#lookDown();
     this.#options.journal.moveCursor(this.name, this.#window.cursor, this.#window.note);
     this.#waiters.moved(this.#window);
   }

@@ -1,6 +1,7 @@
 import { messageOf } from '../core/errors.ts';
 import { Ages } from './age.ts';
 import type { DeadLetters } from './dead-letters.ts';
+import type { DownTracker } from './down-tracker.ts';
 import type { FeedOptions } from './feed-options.ts';
 import type { InFlightWindow } from './in-flight-window.ts';
 import type { Item, Pending } from './pending.ts';
@@ -14,6 +15,7 @@ export interface SendingParts {
   readonly pending: Pending;
   readonly window: InFlightWindow;
   readonly deadLetters: DeadLetters;
+  readonly down: DownTracker;
   /** Ends what is being sent. */
   readonly signal: AbortSignal;
 }
@@ -46,7 +48,7 @@ export class Sending {
 
   /** Never rejects. @param taken from `pending`, and given back to it */
   async send(taken: readonly Item[]): Promise<void> {
-    const { options, calls, pending, window, signal } = this.#parts;
+    const { options, calls, pending, window, down, signal } = this.#parts;
     if (options.journal.noted !== undefined) await options.journal.noted();
     const batch = window.unforgotten(taken);
     if (batch.length < taken.length) this.#events.onMoved();
@@ -65,17 +67,19 @@ export class Sending {
     } catch (error) {
       // A dead letter could not be stored: nothing was settled, all of it is sent again.
       pending.release([], batch);
+      down.add(batch.length, 0);
       this.#events.onTrouble(messageOf(error), 0);
     }
   }
 
   async #settle(outcomes: readonly Outcome[]): Promise<void> {
-    const { options, pending, window, deadLetters } = this.#parts;
+    const { options, pending, window, deadLetters, down } = this.#parts;
     const { name, retry, observer, journal } = options;
     const { delivered, held, dead, later, reason, trouble } = judge(outcomes, retry, (item) =>
       this.#ages.of(item),
     );
     for (const { item, code, reason: why } of dead) await deadLetters.add(item, code, why);
+    down.answered(outcomes);
     if (delivered.length > 0) observer?.delivered(name, delivered);
     if (journal.delivered !== undefined)
       for (const { event, destination } of delivered) journal.delivered(name, event, destination);

@@ -136,7 +136,7 @@ const DEFINITIONS: Readonly<Record<string, Unnamed>> = {
   ),
 
   millrace_sink_up: sinkGauge(
-    '1 while the sink takes events; 0 while it is opening, paused after an error, or stopped.',
+    '1 while the sink takes events; 0 while it is opening, stopped, or down as `delivery.downAfter` says.',
     ({ mode }) => +(mode === 'running'),
   ),
   millrace_sink_trouble_since_timestamp_seconds: gauge(

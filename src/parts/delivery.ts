@@ -9,7 +9,8 @@ import type { System } from './system.ts';
 
 export function makeDelivery(system: System): void {
   const { plan, config, journal, store, take, users, clock, log, meter, proof, tracing } = system;
-  const { retryInitial, retryMax, giveUpAfter, sendTimeout, maxPending, maxPendingBytes } = config.delivery;
+  const { retryInitial, retryMax, giveUpAfter, sendTimeout, downAfter, maxPending, maxPendingBytes } =
+    config.delivery;
   // Of a log that others write to, nothing says what came before an erasure.
   const before = system.shared === null ? store.lastSeq : Infinity;
   const dispatcher = new Dispatcher({
@@ -18,6 +19,7 @@ export function makeDelivery(system: System): void {
     log,
     retry: { initial: retryInitial, max: retryMax, giveUpAfter },
     sendTimeout,
+    downAfter,
     maxPending,
     maxPendingBytes,
     targetsOf: (event) => system.delivery.targetsOf(event),

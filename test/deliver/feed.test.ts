@@ -74,7 +74,7 @@ test('a dead letter that cannot be stored settles nothing: the batch is sent aga
   await turns();
   journal.answers[0]?.reject(new Error('no space left'));
   await turns();
-  expect(dispatcher.status()).toMatchObject([{ mode: 'paused', lastError: 'no space left', delivered: 0 }]);
+  expect(dispatcher.status()).toMatchObject([{ lastError: 'no space left', delivered: 0 }]);
   expect(cursor()).toBe(0);
   await until(clock, () => journal.answers.length === 2);
   journal.answers[1]?.resolve();
@@ -91,7 +91,7 @@ test('calls that fail side by side are one failure: the sink is tried again afte
   });
   const { cursor, clock, dispatcher } = await feedOf(sink, filled(new ArrayJournal(), 30));
   await turns();
-  expect(dispatcher.status()).toMatchObject([{ mode: 'paused', retried: 16 }]);
+  expect(dispatcher.status()).toMatchObject([{ lastError: 'down', retried: 16 }]);
   await until(clock, () => cursor() === 30);
   // Of the first pause at most, `initial`; a pause of 16 failures is ten times as long.
   expect(clock.monotonic()).toBeLessThanOrEqual(100);
@@ -148,7 +148,7 @@ test('while it stops a sink gets what is loaded and no more; in trouble it gets 
   const { put, dispatcher, cursor } = await feedOf(sink);
   put(30);
   await turns();
-  expect(dispatcher.status()).toMatchObject([{ mode: 'paused' }]);
+  expect(dispatcher.status()).toMatchObject([{ lastError: 'down' }]);
   const sent = sink.batches.length;
   sink.answer = () => DELIVERED;
   await dispatcher.stop(AbortSignal.timeout(5000));
@@ -205,7 +205,7 @@ test('the journal cannot be read: the sink pauses, says why, and then has everyt
   const { put, clock, cursor, dispatcher } = await feedOf(sink, new Unreadable());
   put(3);
   await turns();
-  expect(dispatcher.status()).toMatchObject([{ mode: 'paused', lastError: 'journal: bad page' }]);
+  expect(dispatcher.status()).toMatchObject([{ lastError: 'journal: bad page' }]);
   await until(clock, () => cursor() === 3);
   expect(sink.taken).toHaveLength(3);
 });

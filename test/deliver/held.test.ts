@@ -233,7 +233,7 @@ test('what is lost is read again and sent again, alone', async () => {
   const sent = world.sink.batches.reduce((sum, count) => sum + count, 0);
   world.sink.lose(0);
   await world.turns(3);
-  expect(world.dispatcher.status()).toMatchObject([{ mode: 'paused', held: 133, retried: 133 }]);
+  expect(world.dispatcher.status()).toMatchObject([{ held: 133, retried: 133 }]);
   await until(world.clock, () => world.dispatcher.status()[0]?.held === 266);
   expect(world.sink.batches.reduce((sum, count) => sum + count, 0)).toBe(sent + 133);
   world.sink.confirm(0);

@@ -146,11 +146,8 @@ function showBanners() {
     ]);
   }
   for (const sink of failure === null ? (latest?.sinks ?? []) : []) {
-    if (sink.mode !== 'paused' && sink.mode !== 'opening') continue;
-    const doing =
-      sink.mode === 'paused'
-        ? 'is paused after an error; its events wait in the journal'
-        : 'cannot be opened yet';
+    if (sink.mode !== 'down' && sink.mode !== 'opening') continue;
+    const doing = sink.mode === 'down' ? 'is down; its events wait in the journal' : 'cannot be opened yet';
     banners.push(['warn', `Sink ${sink.sink} ${doing}.`, sink.lastError ?? '']);
   }
   const text = JSON.stringify(banners);

@@ -73,7 +73,7 @@ function count(id, value) {
 const MODES = {
   running: ['Running', 'good'],
   opening: ['Opening', 'warn'],
-  paused: ['Paused', 'bad'],
+  down: ['Down', 'bad'],
   draining: ['Draining', 'warn'],
   stopped: ['Stopped', 'bad'],
 };

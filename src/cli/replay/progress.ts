@@ -48,8 +48,6 @@ export class ReplayProgress {
 
 function trouble(sinks: readonly FeedStatus[]): string {
   return sinks
-    .flatMap(({ sink, mode, lastError }) =>
-      mode === 'running' || lastError === null ? [] : [`; ${sink} ${mode}: ${lastError}`],
-    )
+    .flatMap(({ sink, mode, lastError }) => (lastError === null ? [] : [`; ${sink} ${mode}: ${lastError}`]))
     .join('');
 }

@@ -94,13 +94,15 @@ interface Playing {
 async function play(replay: Replay, playing: Playing): Promise<boolean> {
   const { work, sinks, backpressure, progress, report, io } = playing;
   const { delivery, shutdown } = work.loaded.config;
-  const { retryInitial, retryMax, giveUpAfter, sendTimeout, maxPending, maxPendingBytes } = delivery;
+  const { retryInitial, retryMax, giveUpAfter, sendTimeout, downAfter, maxPending, maxPendingBytes } =
+    delivery;
   const parts = { log: sinkLog(progress), clock: systemClock };
   const dispatcher = new Dispatcher({
     ...parts,
     journal: replay.log,
     retry: { initial: retryInitial, max: retryMax, giveUpAfter },
     sendTimeout,
+    downAfter,
     maxPending,
     maxPendingBytes,
     targetsOf: ({ type, handling }) => work.destinations.targetsFor(type, handling.redactions),

@@ -78,17 +78,21 @@ export class Target {
   /** Posts one event, once it is its turn. */
   async post(event: JournalEvent, signal: AbortSignal): Promise<SendResult> {
     const before = this.#pause();
-    if (before !== null) return before;
+    if (before !== null) return { ...before, untried: true };
     const turn = this.#turns.take();
     const isTurn = turn === true || (await unlessAborted(turn, signal, null));
     if (isTurn === null) {
       void Promise.resolve(turn).then((late) => late && this.#turns.done());
       return ABORTED;
     }
-    if (!isTurn)
-      return (
-        this.#pause() ?? { status: 'retry', reason: `${this.#place} has other events first`, delayMs: 0 }
-      );
+    if (!isTurn) {
+      const others = {
+        status: 'retry',
+        reason: `${this.#place} has other events first`,
+        delayMs: 0,
+      } as const;
+      return { ...(this.#pause() ?? others), untried: true };
+    }
     try {
       if (signal.aborted) return ABORTED;
       const pauses = this.#pauses;
