@@ -119,7 +119,7 @@ async function post(url: string, secret: StandardSecret, line: TailLine): Promis
   try {
     const signal = AbortSignal.timeout(TIMEOUT);
     const answer = await request(url, { method: 'POST', headers, body, signal });
-    await answer.body.dump();
+    await answer.body.text();
     return { id, event_type, status: answer.statusCode, ms: ms() };
   } catch (error) {
     return { id, event_type, status: null, ms: ms(), error: messageOf(error) };

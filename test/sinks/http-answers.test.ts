@@ -93,12 +93,33 @@ describe('what an answer means', () => {
     expect(JSON.stringify(result)).not.toMatch(/made-up/);
   });
 
-  test('the status is the answer, however long or slow the rest of it is', async () => {
-    const delivered = { status: 'delivered' };
-    expect((await answered((response) => response.end(Buffer.alloc(2 ** 22)))).result).toEqual(delivered);
-    expect((await answered((response) => response.write('{'), { timeout: '2s' })).result).toEqual(delivered);
-    const cut = (await answered((response) => response.write('{', () => response.destroy()))).result;
-    expect(cut).toEqual(delivered);
+  test.each([200, 202, 422])('fault 64: a %i that breaks off or never ends is sent again', async (status) => {
+    const cutAfter = (headers: Record<string, string>, part: string): Reply => {
+      return (response) => response.writeHead(status, headers).write(part, () => response.destroy());
+    };
+    for (const reply of [
+      cutAfter({ 'content-length': '100' }, '{'),
+      cutAfter({ 'content-length': String(2 ** 20) }, '{'),
+      cutAfter({ 'transfer-encoding': 'chunked' }, '{'),
+      cutAfter({ 'transfer-encoding': 'chunked' }, ' '.repeat(50_000)),
+    ])
+      expect((await answered(reply)).result).toMatchObject({ status: 'retry', reason: /^target / });
+    const endless: Reply = (response) => response.writeHead(status).write('{');
+    expect((await answered(endless, { timeout: '250ms' })).result).toMatchObject({
+      status: 'retry',
+      reason: /no answer in 250 ms/,
+    });
+  });
+
+  test('an answer counts however long it is, and its connection is used again when it is short', async () => {
+    const long = await answered((response) => response.end(Buffer.alloc(2 ** 22)));
+    expect(long.result).toEqual({ status: 'delivered' });
+    const endpoint = await startEndpoint();
+    endpoint.reply = () => (response) => response.end(Buffer.alloc(50_000));
+    const sink = await openHttp({ url: endpoint.url('/'), concurrency: 1 });
+    for (let n = 1; n <= 3; n += 1)
+      expect(await sink.send(deliver(n, 1), signal)).toEqual([{ status: 'delivered' }]);
+    expect(endpoint.connections).toBe(1);
     expect((await answered((response) => response.destroy())).result).toMatchObject({ status: 'retry' });
   });
 

@@ -17,7 +17,7 @@ export const PATIENCE = 5000;
 const FAILURES = 5;
 /** Milliseconds of the first pause; each further one is twice as long, up to the longest. */
 const PAUSE = { first: 500, longest: 30_000 };
-/** Bytes of an answer's body that are read; what it says is of no interest. */
+/** Bytes of an answer's body that are read: of a longer one the rest does not count. */
 const ANSWER_BYTES = 64 * 1024;
 
 export interface TargetContext {
@@ -144,8 +144,9 @@ export class Target {
         body: event.body,
         signal: stop.signal,
       });
-      // The status is the answer. The rest is read so that the connection can be used again, whatever becomes of that.
-      await body.dump({ limit: ANSWER_BYTES, signal: stop.signal }).catch(() => undefined);
+      // A proxy can send a status and lose what stands behind it: only a whole answer counts, and `dump` would hide that.
+      let read = 0;
+      for await (const piece of body) if ((read += (piece as Buffer).length) > ANSWER_BYTES) break;
       const retryAfter = headers['retry-after'];
       const answer: Answer = { status: statusCode, retryAfter: [retryAfter].flat()[0] };
       return { result: resultOf(this.#place, answer, retry, now), throttles: THROTTLING.has(statusCode) };

@@ -46,7 +46,7 @@ function oldGeneration(client: GoogleClient, path: string, item: Item): Remains 
         fine: [404],
         signal,
       });
-      await body.dump();
+      await body.text();
     },
   };
 }

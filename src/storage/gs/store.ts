@@ -112,7 +112,7 @@ class GoogleDriver implements Driver {
         signal,
       })
       .catch(noBucket);
-    await body.dump();
+    await body.text();
     const { location } = headers;
     if (location === undefined) throw new StorageError('unreachable', 'an upload without an address');
     return new GoogleUpload(this.#client, String(location), facts.size);
@@ -127,7 +127,7 @@ class GoogleDriver implements Driver {
         query,
         signal,
       });
-      await body.dump();
+      await body.text();
       await checkRemoved(this, { key, version }, status, signal);
     } catch (error) {
       await this.#missing(error, signal);

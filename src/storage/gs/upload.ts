@@ -62,7 +62,7 @@ export class GoogleUpload implements Upload {
       fine: [404, 410, 499],
       signal,
     });
-    await body.dump();
+    await body.text();
   }
 
   /** @returns how many bytes the service has */
