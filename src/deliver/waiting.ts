@@ -39,7 +39,8 @@ export async function countWaiting(waiting: WaitingFor): Promise<number> {
   }
 }
 
-const PAGE = { count: 1000, bytes: 8 * 2 ** 20 };
+/** Few bytes: on a disk that is nearly full a page must fit, before segments can go. */
+const PAGE = { count: 1000, bytes: 2 ** 17 };
 
 /**
  * Makes dead letters of what waits for a sink that delivers no more; events of users being erased are passed over. Each

@@ -31,7 +31,7 @@ export class Cursors {
   readonly #seqs = new Map<string, number>();
   /** Nothing waits for them, and nothing is routed to them. */
   readonly #left: Set<string>;
-  /** Whether a sink was opened in this run: a command that only looks clears nothing away. */
+  /** Whether a sink was opened or given up in this run: a command that only looks clears nothing away. */
   #delivers = false;
   /** Placed by the last `open` of their sink, and not moved since. */
   readonly #fresh = new Map<string, 'new' | 'back'>();
@@ -180,6 +180,7 @@ export class Cursors {
 
   /** Inside a transaction; `note` follows when it is committed. */
   write(sink: string, seq: number): void {
+    this.#delivers = true;
     this.#set(sink, seq);
   }
 

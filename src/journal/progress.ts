@@ -37,6 +37,7 @@ export class Progress {
   /** Appends events in a frame, and then takes them out of their table; their ids were seen when they came. */
   putBack(records: Uint8Array, { table, keys }: Omit<Consumed, 'after'>, now: number): void {
     const { transactions, events } = this.#parts;
+    this.makeRoomFor(records.length, now);
     const frame = events.newFrame();
     const tally = new Tally();
     const bytes = Buffer.from(records.buffer, records.byteOffset, records.length);
@@ -95,13 +96,26 @@ export class Progress {
     if (shortage !== null) throw new MillraceError('journal_full', shortage);
   }
 
-  /** The same, and says what is still short; null: nothing. */
+  /**
+   * The same for what is set aside or put back, which may use half of the reserve: no more may come in then, but what
+   * waits is not held up.
+   * @throws MillraceError journal_full
+   */
+  makeRoomFor(bytes: number, now: number): void {
+    const { space } = this.#parts;
+    if (space.hadPlenty || space.shortageFor(bytes) === null) return;
+    this.clearWhileShort(now);
+    const shortage = space.shortageFor(bytes);
+    if (shortage !== null) throw new MillraceError('journal_full', shortage);
+  }
+
+  /** The same as `makeRoom`, and says what is still short; null: nothing. */
   clearWhileShort(now: number): string | null {
     const { log } = this.#parts.events;
     for (;;) {
       const shortage = this.#parts.space.shortage();
       if (shortage === null) return null;
-      if (this.#clear(now)) continue;
+      if (this.#parts.space.giveBack() || this.#clear(now)) continue;
       // When all is settled, the newest segment can go as well once another is begun, which takes some space itself.
       if (this.#parts.cursors.settled() === log.lastSeq && log.isDue(Infinity)) log.roll();
       if (!this.#clear(now)) return shortage;

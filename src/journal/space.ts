@@ -8,9 +8,12 @@ const PLENTY = { bytes: 1024 * MIB, ms: 100 };
 
 /** How much the journal holds, and whether it may hold more. */
 export class Space {
+  readonly #db: Database.Database;
   readonly #options: JournalOptions;
   readonly #counters;
   readonly #pageSize: number;
+  /** Free pages given back at once: few, because the database notes each before that. */
+  readonly #step: number;
   readonly #disk: DiskRoom;
   readonly #segmentBytes: () => number;
   readonly #heldBytes: () => number;
@@ -31,6 +34,7 @@ export class Space {
     monotonic = (): number => performance.now(),
   ) {
     this.#monotonic = monotonic;
+    this.#db = db;
     this.#options = options;
     this.#segmentBytes = segmentBytes;
     this.#heldBytes = heldBytes;
@@ -41,6 +45,7 @@ export class Space {
     };
     this.#pageSize = Number(db.pragma('page_size', { simple: true }));
     this.#disk = new DiskRoom(options.path);
+    this.#step = Math.max(1, Math.floor(walBytesFor(options.path) / this.#pageSize / 4));
   }
 
   /** Bytes in use, free pages not counted. */
@@ -62,6 +67,24 @@ export class Space {
     return null;
   }
 
+  /** Why so many bytes cannot be set aside, or put back; null when they can: half of the reserve stays for what clears away. */
+  shortageFor(bytes: number): string | null {
+    const free = this.#disk.free();
+    // They are written twice, to the log of the database and to itself.
+    if (free - 2 * bytes >= this.#disk.reserve / 2) return null;
+    return `the disk of ${this.#options.path} has ${free} bytes left, too few for ${bytes} more; make room on it, or drop dead letters`;
+  }
+
+  /** Gives the disk back some pages of the database that hold nothing, if it is short of space; false when there are none. */
+  giveBack(): boolean {
+    const before = this.#pages('freelist_count');
+    if (before < this.#step || this.#disk.free() >= this.#disk.reserve) return false;
+    this.#db.pragma(`incremental_vacuum(${this.#step})`);
+    // Only this shortens the file.
+    this.#db.pragma('wal_checkpoint(TRUNCATE)');
+    return this.#pages('freelist_count') < before;
+  }
+
   /** Whether a moment ago there was so much room that there is some still; to look takes 40 µs when it is done once a commit. */
   get hadPlenty(): boolean {
     return this.#monotonic() < this.#plentyUntil;
@@ -75,10 +98,13 @@ export class Space {
 /** Ids of a generation where there is room. */
 const GENERATION = 65_536;
 
-/** Bytes of a segment: few enough that what is settled can go soon, and enough that there are not too many of them. */
+/**
+ * Bytes of a segment: few enough that what is settled can go soon, and enough that there are not too many of them. On a small
+ * disk half of the reserve holds all of one as dead letters: then it can go.
+ */
 export function segmentBytesFor({ path, maxBytes }: Pick<JournalOptions, 'path' | 'maxBytes'>): number {
-  const share = Math.min(64 * MIB, maxBytes / 16, diskBytes(path) / 16);
-  return Math.max(16 * 1024, share, maxBytes / 512);
+  const share = Math.max(Math.min(64 * MIB, maxBytes / 16), maxBytes / 512);
+  return Math.max(16 * 1024, Math.min(share, diskBytes(path) / 32));
 }
 
 /** Bytes of the database's write-ahead log before it goes into the database: a small part of a small disk. */

@@ -201,7 +201,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   async addDeadLetter({ event, ...letter }: Omit<DeadLetter, 'key'>): Promise<void> {
     if (this.#options.isErased?.(event) === true) return;
     const packed = pack([{ event, handling: event.handling }]);
-    await this.#store.setAside.add({ ...letter, seq: event.seq }, packed);
+    await this.#store.addDeadLetter({ ...letter, seq: event.seq }, packed);
   }
 
   async listDeadLetters(selection: SetAsideSelection, bodies = true): Promise<readonly DeadLetter[]> {

@@ -29,9 +29,9 @@ import { RouteRecords } from './route-records.ts';
 import { behind, headsAfter, idsAfter } from './segments/ledger.ts';
 import { pageAfter, rowOf, type DamagedRecord, type PageLimits } from './segments/pages.ts';
 import { encodeRecords, type Page } from './segments/records.ts';
-import { goingWithout } from './rows.ts';
+import { goingWithout, type Packed } from './rows.ts';
 import { NOTE, NoteKeeper } from './second-note.ts';
-import { SetAside } from './set-aside.ts';
+import { SetAside, type LetterRow } from './set-aside.ts';
 import { generationFor, segmentBytesFor, Space } from './space.ts';
 import { Transactions } from './transactions.ts';
 
@@ -189,16 +189,26 @@ export class Store {
     return record;
   }
 
+  /** @throws MillraceError journal_full when there is no room for it beside what is kept free */
+  addDeadLetter(letter: LetterRow, event: Packed): void {
+    this.#progress.makeRoomFor(event.bodies.length, letter.diedAt);
+    this.setAside.add(letter, event);
+  }
+
   /** Makes dead letters of what waits for a sink, up to a seq, and moves its cursor there. */
   addDeadLetters({ sink, upTo, letters }: DeadLetterBatch): number {
+    const rows = letters.flatMap(({ redactions, ...letter }) => {
+      // What cannot be read was told as damaged when it was looked at for this.
+      const found = rowOf(this.#events.log, letter.seq);
+      if (found === null) return [];
+      const row = redactions === undefined ? found.row : goingWithout(found.row, redactions);
+      return [{ letter: { ...letter, sink, attempts: 0 }, row, body: found.body }];
+    });
+    const bytes = rows.reduce((sum, { body }) => sum + body.length, 0);
+    const [first] = rows;
+    if (first !== undefined) this.#progress.makeRoomFor(bytes, first.letter.diedAt);
     this.#transactions.run(() => {
-      for (const { redactions, ...letter } of letters) {
-        // What cannot be read was told as damaged when it was looked at for this.
-        const found = rowOf(this.#events.log, letter.seq);
-        if (found === null) continue;
-        const row = redactions === undefined ? found.row : goingWithout(found.row, redactions);
-        this.setAside.addRow({ ...letter, sink, attempts: 0 }, row, found.body);
-      }
+      for (const { letter, row, body } of rows) this.setAside.addRow(letter, row, body);
       this.cursors.write(sink, upTo);
     });
     this.cursors.note(sink, upTo);
