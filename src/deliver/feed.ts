@@ -187,7 +187,8 @@ export class Feed {
 
   #lookDown(): boolean {
     const { waiting, lookedAt } = this.#window.status();
-    return this.#down.look(this.#begun && (waiting > this.#held.count || this.lastSeq > lookedAt));
+    const isOpen = this.#begun && this.#mode !== 'opening';
+    return this.#down.look(isOpen && (waiting > this.#held.count || this.lastSeq > lookedAt));
   }
 
   /** Finishes what is being sent and, unless it is `left`, what is loaded, while the sink takes it; the rest is kept. */

@@ -146,3 +146,15 @@ test('what becomes a dead letter was answered, and what was not tried says nothi
   sink.answer = (_, call) => (call % 20 === 0 ? DELIVERED : { ...RETRY, delayMs: 500, untried: true });
   expect(await pass(300, 1)).toEqual(['running']);
 });
+
+test('a sink that could not be opened for long has its minute once it is open', async () => {
+  const sink = new ScriptedSink(() => REFUSES);
+  sink.openFailures = Infinity;
+  const { pass, put, mode } = await watched(sink);
+  put(3);
+  expect(await pass(300)).toEqual(['opening']);
+  sink.openFailures = 0;
+  while (mode() === 'opening') await pass(1);
+  expect(await pass(58)).toEqual(['running']);
+  expect(await pass(60)).toEqual(['running', 'down']);
+});

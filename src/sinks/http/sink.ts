@@ -126,7 +126,7 @@ class MissingTargets {
   asked(name: string | null): SendResult {
     const now = this.#clock.now();
     this.#asked.set(name, { since: this.#asked.get(name)?.since ?? now, last: now });
-    return { status: 'retry', reason: reasonOf(name), delayMs: DELAY };
+    return { status: 'retry', reason: reasonOf(name), delayMs: DELAY, untried: true };
   }
 
   /** Those that were asked for lately: an event that still waits asks again. */
