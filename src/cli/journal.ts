@@ -52,7 +52,7 @@ export function journalCommand(io: Io): Command {
 const collect = (sink: string, before: readonly string[]): readonly string[] => [...before, sink];
 
 async function recover(options: Options, io: Io): Promise<void> {
-  const { config } = asOwner(configOf(options, io), io);
+  const { config } = asOwner(configOf(options, io));
   if (config.journal.type !== 'local') throw usageError('journal recover needs journal.type: local');
   const sinks = Object.keys(config.sinks);
   const { fromFirst, from } = options;

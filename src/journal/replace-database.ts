@@ -62,8 +62,7 @@ function mendHeader(file: string): void {
     header.writeUInt16BE(PAGE, 16);
     header.set([2, 2, 0, 64, 32, 32], 18);
     header.writeUInt32BE(Math.max(1, Math.ceil(size / PAGE)), 28);
-    // The schema's format, no automatic vacuum, UTF-8.
-    header.fill(0, 44, 92);
+    // The schema's format, UTF-8.
     header.writeUInt32BE(4, 44);
     header.writeUInt32BE(1, 56);
     header.writeUInt32BE(VERSION, 60);
@@ -109,6 +108,7 @@ function build(path: string, old: Database.Database, isFormer: boolean, oldFile:
   const db = new Database(path);
   try {
     db.pragma(`page_size = ${PAGE}`);
+    db.pragma('auto_vacuum = INCREMENTAL');
     db.pragma('journal_mode = MEMORY');
     defineRowHash(db);
     db.transaction(() => {

@@ -37,7 +37,7 @@ export function readSecondNote(folder: string): SecondNote | 'damaged' | null {
 
 /**
  * Replaces the note; it is durable when this returns.
- * @returns false when the disk has no room for it: the one before stays
+ * @returns false when the disk is full, or too many files are open: the one before stays
  */
 function writeSecondNote(folder: string, note: SecondNote): boolean {
   const file = join(folder, NOTE);
@@ -53,7 +53,7 @@ function writeSecondNote(folder: string, note: SecondNote): boolean {
     syncFolderNow(folder);
     return true;
   } catch (error) {
-    if (!['ENOSPC', 'EDQUOT'].includes(errorCode(error))) throw error;
+    if (!['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE'].includes(errorCode(error))) throw error;
     rmSync(`${file}.new`, { force: true });
     return false;
   }

@@ -152,8 +152,12 @@ function bytesOf(name: string, file: Buffer): number[] {
   for (let page = 0; page < file.length; page += PAGE) {
     const head = page === 0 ? 100 : page;
     const kind = file[head] ?? 0;
-    const free = head + (kind === 2 || kind === 5 ? 12 : 8) + 2 * file.readUInt16BE(head + 3);
-    const cells = page + (file.readUInt16BE(head + 5) || 65_536);
+    // Of pages that are no trees, up to the last byte that is in use.
+    let used = PAGE;
+    while (used > 1 && file[page + used - 1] === 0) used -= 1;
+    const isTree = [2, 5, 10, 13].includes(kind);
+    const free = isTree ? head + (kind < 10 ? 12 : 8) + 2 * file.readUInt16BE(head + 3) : page + used;
+    const cells = isTree ? page + (file.readUInt16BE(head + 5) || 65_536) : page + PAGE;
     for (let byte = page; byte <= free; byte += 1) at.push(byte);
     for (let byte = cells; byte < page + PAGE; byte += 1) at.push(byte);
   }

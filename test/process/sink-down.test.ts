@@ -39,7 +39,7 @@ test('fault 53: of a sink that never answers, status, metric, readiness and cons
     const printed = (await millrace(['status', '--config', config])).stdout;
     return [
       (await receiver.status()).sinks[0]?.mode,
-      /^far +(\w+) /m.exec(printed)?.[1],
+      /^far +(\w+)/m.exec(printed)?.[1],
       check?.state,
       check?.ok,
       sinks[0]?.mode,
