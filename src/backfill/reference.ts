@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { ServiceClient } from '../service/client.ts';
 import { RowFiles } from '../ndjson/row-files.ts';
 import { shapeText } from '../ndjson/shape-text.ts';
@@ -71,6 +72,7 @@ export async function pullReference(
       const shaped = await shapeText(chunksOf(text), {
         tables,
         given: { ...given, ...run },
+        source: () => `${answers}:${hash('sha256', text, 'hex')}`,
         write: (name, lines) => files.write(name, lines),
         onReject: (reject) => files.reject(JSON.stringify({ ...given, ...reject })),
         onUnknown: (name, path) => unknown.add(`${name}.${path}`),

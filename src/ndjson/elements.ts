@@ -20,10 +20,10 @@ export interface ElementOptions {
   readonly lines?: boolean;
   /**
    * Takes the object at this index of the chunk, an item of an array, if it is well and the chunk holds all of it. Asked
-   * before the scanner looks for the item's end, so that good ones are stepped over once, not twice.
+   * before the scanner looks for the item's end, so that good ones are stepped over once, not twice. `offset` counts bytes of text.
    * @returns index of the comma or bracket after it; 0 when it is not taken, and then it becomes an element
    */
-  take?(at: number): number;
+  take?(at: number, offset: number): number;
   /** The document has a container of this name. */
   onList?(name: string): void;
   /** A member beside a container, with the beginning of its value: of an object or a list only the bracket. */
@@ -199,7 +199,7 @@ export class ElementScanner {
   #take(chunk: Buffer, at: number): number {
     const offset = this.#before + at;
     if (this.#start !== offset || this.#options.take === undefined) return 0;
-    const end = this.#options.take(at);
+    const end = this.#options.take(at, offset);
     if (end === 0) return 0;
     this.#start = -1;
     this.#comma = chunk[end] === COMMA;

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+import { closeSync, openSync, readSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { pipeline, type Duplex } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
@@ -14,6 +16,8 @@ export interface Input {
   readonly size: number | null;
   /** A chunk is valid until the next one is asked for. */
   readonly chunks: AsyncIterable<Buffer>;
+  /** Hash of its bytes, for what can be read twice. Synchronous: it is asked in the middle of shaping, and rarely. */
+  readonly hash?: () => string;
   /** Also of what was never read: nothing else closes that. Again it does nothing. */
   close(): Promise<void>;
 }
@@ -27,11 +31,26 @@ export async function openFile(path: string): Promise<Input> {
   try {
     const stats = await handle.stat();
     if (stats.isDirectory()) throw new Error(`${path} is a folder`);
-    const size = stats.isFile() ? stats.size : null;
-    return { size, chunks: readAhead(handle), close: () => handle.close() };
+    const input = { size: null, chunks: readAhead(handle), close: () => handle.close() };
+    return stats.isFile() ? { ...input, size: stats.size, hash: () => hashOf(path) } : input;
   } catch (error) {
     await handle.close();
     throw error;
+  }
+}
+
+function hashOf(path: string): string {
+  const file = openSync(path, 'r');
+  try {
+    const bytes = Buffer.allocUnsafeSlow(CHUNK);
+    const digest = createHash('sha256');
+    for (let length = 1; length > 0;) {
+      length = readSync(file, bytes, 0, bytes.length, null);
+      digest.update(bytes.subarray(0, length));
+    }
+    return digest.digest('hex');
+  } finally {
+    closeSync(file);
   }
 }
 

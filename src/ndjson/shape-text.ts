@@ -30,6 +30,8 @@ export interface ShapeTextOptions {
   readonly known?: Tables;
   /** Values of columns for which a document may have none, such as `user_id` or `_loaded_at`. */
   readonly given?: Readonly<Record<string, string>>;
+  /** Names the text among others, as a hash of it does; asked when a row has an unknown key. Default: the time of the run. */
+  readonly source?: () => string;
   /** Bytes above which an element is rejected. */
   readonly longest?: number;
   /** True when the text is known to be NDJSON; its first line shows it otherwise. */
@@ -81,6 +83,7 @@ export async function shapeText(
   const shaper = new Shaper(entry, {
     tables: options.tables,
     ...(options.given === undefined ? {} : { given: options.given }),
+    source: options.source ?? (() => options.given?.['_loaded_at'] ?? ''),
     onReject: (fault) => reject(fault, element.offset, element.length),
     ...(options.onUnknown === undefined ? {} : { onUnknown: options.onUnknown }),
   });
@@ -94,13 +97,14 @@ export async function shapeText(
     lines: options.lines ?? false,
     onList: (list) => options.onList?.(list),
     ...(options.onMember === undefined ? {} : { onMember: options.onMember }),
-    take: (at) => {
+    take: (at, offset) => {
       const end = quick?.shape(at, longest) ?? 0;
       if (quick !== null && end > 0) {
         progress.elements += quick.elements;
         quick.takeRows((rows) => shaper.adopt(rows));
       }
       if (end !== 0) return Math.max(end, 0);
+      shaper.at(offset);
       const next = shaper.shapeItem(text, at, longest);
       if (next > 0) progress.elements += 1;
       return next;
@@ -108,6 +112,7 @@ export async function shapeText(
     onElement: (bytes, offset) => {
       progress.elements += 1;
       element = { offset, length: bytes.length };
+      shaper.at(offset);
       if (!shaper.shape(bytes))
         reject({ table: name, code: 'wrong_type', reason: 'it has no rows inside' }, offset, bytes.length);
     },

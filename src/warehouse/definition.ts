@@ -15,6 +15,8 @@ export type Origin =
   | { readonly of: 'repetition' }
   /** The name it has in the map it lies in. */
   | { readonly of: 'key' }
+  /** What tells the row apart when its key does not. */
+  | { readonly of: 'row' }
   /** What is said around the document, by the event that carries it. */
   | { readonly envelope: EnvelopeField };
 
@@ -62,6 +64,8 @@ export interface TableDefinition {
   readonly description: string;
   /** Columns whose values make a row one thing; the newest row of the same values wins. Empty: every row stands. */
   readonly key: readonly string[];
+  /** Groups of the key's columns: a row without a value in each group has an unknown key. Default: each column is one. */
+  readonly identity?: readonly (readonly string[])[];
   /** Column that tells which row is the newest. */
   readonly newest?: string;
   readonly columns: readonly Column[];
@@ -109,6 +113,13 @@ export const LOADED_AT = timestamp(
   { from: '' },
 );
 
+/** Part of every key: rows whose key is unknown are never taken for one another. */
+export const ROW_ID = text(
+  '_row_id',
+  'Only where a value of the key is missing or invalid: a hash of where the row stood in its event or file',
+  { from: { of: 'row' } },
+);
+
 /** What every row made of an event says of the event. */
 const ENVELOPE: readonly Column[] = [
   text('_event_id', 'delivery id of the event', { from: { envelope: 'event_id' } }),
@@ -120,10 +131,29 @@ const ENVELOPE: readonly Column[] = [
 ];
 
 /** Every column of the table in order, the ones that all tables have included. */
-export function columnsOf({ columns, events }: TableDefinition): readonly Column[] {
+export function columnsOf(definition: TableDefinition): readonly Column[] {
+  const { columns, events } = definition;
   const own = new Set(columns.map(({ name }) => name));
   const envelope = events === undefined ? [] : ENVELOPE.filter(({ name }) => !own.has(name));
-  return [...columns, EXTRA, ...envelope, LOADED_AT];
+  return [...columns, EXTRA, ...envelope, LOADED_AT, ...(hasRowId(definition) ? [ROW_ID] : [])];
+}
+
+/** True when a row of the table can have an unknown key. */
+export function hasRowId(definition: TableDefinition): boolean {
+  const { columns, ownRows } = definition;
+  const isSure = ({ required, from }: Column): boolean =>
+    required === true || (typeof from === 'object' && 'of' in from);
+  return (
+    ownRows !== false &&
+    !identityOf(definition).every((group) =>
+      columns.some((column) => group.includes(column.name) && isSure(column)),
+    )
+  );
+}
+
+/** Groups of columns of which a known key has a value in each. A table without a key has one that nothing fills. */
+export function identityOf({ key, identity }: TableDefinition): readonly (readonly string[])[] {
+  return identity ?? (key.length === 0 ? [[]] : key.map((name) => [name]));
 }
 
 /** What of an event's record each says, which an archived record has under this name. */

@@ -59,6 +59,7 @@ function originOf({ from, older }: Column): string {
   if ('envelope' in from) return 'the event';
   if ('parent' in from) return `${code(from.parent)} of the document`;
   if (from.of === 'repetition') return 'rows before it with the same key';
+  if (from.of === 'row') return 'the event or file';
   return from.of === 'key' ? 'name in the map' : 'position';
 }
 

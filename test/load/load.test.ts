@@ -69,6 +69,24 @@ describe.each(KINDS)('millrace load into $kind', ({ skip, make }) => {
     expect(await database.sql(COUNTS)).toEqual([`31|31|31|${FOODS + mealOf(31).foods}`]);
   });
 
+  test.skipIf(skip)(
+    'has samples without a readable time in the view, each, and after a second load too',
+    async () => {
+      const path = await temporaryFolder();
+      const samples = [null, 'soon', 'soon', '2026-01-05T00:00:00Z'].map((timestamp, n) => {
+        const data = { source: { provider: 'made_up' }, data: [{ timestamp, value: n % 2 }] };
+        const body = Buffer.from(JSON.stringify({ data, user_id: 'user-1' }));
+        return contractEvent(n + 1, { type: 'daily.data.heartrate.created', user: 'user-1', body });
+      });
+      await archive(path, samples);
+      const database = await make();
+      for (let times = 0; times < 2; times += 1) {
+        await load(path, database, '--table', 'timeseries');
+        expect(await database.sql('SELECT count(*), count(_row_id) FROM timeseries_latest')).toEqual(['4|3']);
+      }
+    },
+  );
+
   test.skipIf(skip)('takes rows that begin with columns of their document, such as samples', async () => {
     const path = await temporaryFolder();
     const body =

@@ -172,6 +172,7 @@ async function shape(
   write: (table: string, rows: Buffer) => Promise<void>,
   onReject: (reject: LocatedReject) => void,
 ): Promise<Shaped> {
+  const { hash } = input;
   const progress = new NdjsonProgress(io, input.size);
   const drift = new Drift();
   const tell = progress.status.atMost();
@@ -184,6 +185,7 @@ async function shape(
     {
       ...shaping,
       tables,
+      ...(hash === undefined ? {} : { source: () => JSON.stringify([hash(), options.at]) }),
       signal: io.signal,
       write,
       onReject,

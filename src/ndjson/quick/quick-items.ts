@@ -45,8 +45,11 @@ export class QuickItems {
   static of(plan: RowPlan, tables: readonly string[]): QuickItems | null {
     const isUsual =
       [plan, ...plan.nested.map(({ row }) => row)].every(
-        ({ ownRows, repetition, required, columns }) =>
-          ownRows && repetition < 0 && required.every((slot) => columns[slot]?.given.length === 0),
+        ({ ownRows, repetition, rowId, required, columns }) =>
+          ownRows &&
+          repetition < 0 &&
+          rowId < 0 &&
+          required.every((slot) => columns[slot]?.given.length === 0),
       ) && plan.nested.every(({ row }) => row.nested.length === 0);
     const quick = isUsual ? (exportsOf(WASM) as Quick | null) : null;
     return quick === null ? null : new QuickItems(quick, plan, tables);

@@ -6,6 +6,8 @@ import {
   type EnvelopeField,
   envelopeOf,
   EXTRA,
+  identityOf,
+  ROW_ID,
   type TableDefinition,
 } from '../definition.ts';
 import { usualTime } from './usual-time.ts';
@@ -29,6 +31,11 @@ export interface RowPlan {
   readonly repetition: number;
   /** Slots of the key that the document fills. */
   readonly keySlots: readonly number[];
+  /** Index in `columnsOf` of the column that tells rows with an unknown key apart; -1 when no row has one. */
+  readonly rowId: number;
+  readonly identity: IdentityPlan;
+  /** Where what the row inherits of its key stands around it. */
+  readonly inheritedIdentity: IdentityPlan;
   readonly required: readonly number[];
   /** Where older documents have a column's value; `path` is null where another column has it anyway. */
   readonly older: readonly { readonly slot: number; readonly from: number; readonly path: string | null }[];
@@ -51,6 +58,14 @@ export interface RowPlan {
 }
 
 const POSITION_DIGITS = 10;
+
+/** What a row has to have for its key to be known. */
+interface IdentityPlan {
+  /** Groups of indexes in `columns`, and then in `tail`; one of each group has a value. */
+  readonly groups: readonly (readonly number[])[];
+  /** Slots that must not have an invalid value. */
+  readonly valid: readonly number[];
+}
 
 interface ColumnPlan {
   readonly name: string;
@@ -215,7 +230,10 @@ export function planRow(
     return { name, type, head: headOf(name), given: givenOf(given, column), envelope };
   };
   const columns = own.map(planned);
-  const tail = all.slice(tailFrom).map(planned);
+  const tail = all
+    .slice(tailFrom)
+    .filter((column) => column !== ROW_ID)
+    .map(planned);
   return {
     table: definition.name,
     ownRows: definition.ownRows !== false,
@@ -223,6 +241,8 @@ export function planRow(
     columns,
     tail,
     numbers: [...own, ...all.slice(tailFrom)].map((column) => all.indexOf(column)),
+    rowId: all.indexOf(ROW_ID),
+    ...identitiesOf(definition, [...own, ...all.slice(tailFrom)], inherited),
     elsewhere: [...columns, ...tail].flatMap(({ name, envelope, given: fixed }, slot) =>
       envelope !== null ||
       fixed.length > 0 ||
@@ -252,16 +272,39 @@ export function planRow(
   };
 }
 
+/** @param own columns by their slots */
+function identitiesOf(
+  definition: TableDefinition,
+  own: readonly Column[],
+  inherited: RowPlan['inherited'],
+): Pick<RowPlan, 'identity' | 'inheritedIdentity'> {
+  const all = columnsOf(definition);
+  const slotsAround = new Map(inherited.map(({ number, slot }) => [all[number]?.name, slot]));
+  const isCounted = (name: string): boolean =>
+    own.some(({ name: one, from }) => one === name && typeof from === 'object' && 'of' in from);
+  const groups = identityOf(definition).filter((group) => !group.some(isCounted));
+  const ownSlots = (names: readonly string[]): number[] =>
+    own.flatMap(({ name }, slot) => (names.includes(name) ? [slot] : []));
+  const around = (names: readonly string[]): number[] => names.flatMap((name) => slotsAround.get(name) ?? []);
+  const isAround = (group: readonly string[]): boolean => around(group).length > 0;
+  return {
+    identity: {
+      groups: groups.filter((group) => !isAround(group)).map(ownSlots),
+      valid: ownSlots(definition.key),
+    },
+    inheritedIdentity: { groups: groups.filter(isAround).map(around), valid: around(definition.key) },
+  };
+}
+
 /** The columns that a row inside may inherit, in order of their slots. */
 function bodyOf(definition: TableDefinition): readonly Column[] {
   return [...definition.columns, EXTRA].filter((column) => parentOf(column) === null);
 }
 
-/** Columns in the order in which a row of text has them: what it inherits stands in front of its own. */
+/** Columns in the order in which a row of text has them: what is known last stands first. */
 export function columnsInRow(definition: TableDefinition): readonly Column[] {
-  const all = columnsOf(definition);
-  const own = all.filter((column) => parentOf(column) === null);
-  return [...all.filter((column) => parentOf(column) !== null), ...own];
+  const rankOf = (column: Column): number => (column === ROW_ID ? 0 : parentOf(column) === null ? 2 : 1);
+  return columnsOf(definition).toSorted((a, b) => rankOf(a) - rankOf(b));
 }
 
 function parentOf({ from }: Column): string | null {

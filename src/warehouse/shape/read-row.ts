@@ -18,6 +18,7 @@ import {
 import { type Field, type Fields, hashByte, type NestedPlan, pathOf, type RowPlan } from './plan.ts';
 import { readColumn } from './read-column.ts';
 import { InvalidRow } from './reject.ts';
+import { INVALID } from './row-id.ts';
 import type { RowState } from './row-state.ts';
 
 const LETTER_N = 0x6e;
@@ -104,8 +105,10 @@ export class RowReader {
         row.to[slot] = end;
         return Math.abs(end);
       }
-      if (!row.plan.required.includes(slot))
+      if (!row.plan.required.includes(slot)) {
+        row.from[slot] = INVALID;
         return this.#toExtra(fields, row, bytes, keyFrom, keyTo, at, depth);
+      }
       skipValue(bytes, at, depth + 1);
       throw new InvalidRow('wrong_type', `${pathOf(fields.path, field.name)} has to be a ${field.type}`);
     }
@@ -146,7 +149,10 @@ export class RowReader {
       taken = other.slot;
       end = readColumn(other.type, bytes, at, depth + 1);
     }
-    if (end === 0) return this.#toExtra(fields, row, bytes, keyFrom, keyTo, at, depth);
+    if (end === 0) {
+      row.from[slot] = INVALID;
+      return this.#toExtra(fields, row, bytes, keyFrom, keyTo, at, depth);
+    }
     row.from[taken] = at;
     row.to[taken] = end;
     return Math.abs(end);

@@ -1,9 +1,10 @@
 import { ByteWriter } from '../../lib/byte-writer.ts';
 import { CLOSE_BRACE, COMMA, OPEN_BRACE } from '../../lib/json-text.ts';
 import type { RowPlan } from './plan.ts';
+import { hasKnownKey, inheritsKnownKey, type RowIds } from './row-id.ts';
 import type { RowState } from './row-state.ts';
 import { giveRow, type RowTarget, WaitingRows } from './row-target.ts';
-import { writeInherited, writeRow } from './write-row.ts';
+import { writeInherited, writeRow, writeRowId } from './write-row.ts';
 
 const SPACE = 0x20;
 
@@ -19,7 +20,7 @@ export class RowOutputs {
   readonly #targets: ReadonlyMap<string, RowTarget> | undefined;
   /** Rows inside the document. They wait for what they inherit from it, which may stand after them. */
   readonly #waiting = new ByteWriter(64 * 1024);
-  readonly #waitingRows: { plan: RowPlan; end: number }[] = [];
+  readonly #waitingRows: { plan: RowPlan; end: number; position: number; hasKnownKey: boolean }[] = [];
   readonly #inherited = new ByteWriter();
   /** The same rows where they are given to targets. */
   readonly #waitingFor = new Map<RowPlan, WaitingRows>();
@@ -91,56 +92,62 @@ export class RowOutputs {
 
   /** Takes a row inside the document. */
   hold(row: RowState, bytes: Buffer): void {
-    if (this.#targets === undefined) writeRow(this.#waiting, row, bytes);
+    if (this.#targets === undefined) writeRow(this.#waiting, row, bytes, null);
     else this.#waitingFor.get(row.plan)?.add();
-    this.#waitingRows.push({ plan: row.plan, end: this.#waiting.length });
+    const { plan, position } = row;
+    this.#waitingRows.push({ plan, end: this.#waiting.length, position, hasKnownKey: hasKnownKey(row) });
   }
 
   /** Writes the document's own row, where it is wanted, and the rows held. */
-  write(row: RowState, bytes: Buffer): void {
+  write(row: RowState, bytes: Buffer, ids: RowIds): void {
     const own = row.plan.ownRows ? this.#outputs.get(row.plan.table) : undefined;
     if (own !== undefined) {
       own.count += 1;
-      if (this.#targets === undefined) writeRow(own.rows, row, bytes);
+      if (this.#targets === undefined) writeRow(own.rows, row, bytes, hasKnownKey(row) ? null : ids.of(null));
       else {
         const target = targetOf(this.#targets, row.plan.table);
-        giveRow(target, row, bytes);
+        giveRow(target, row, bytes, ids);
         target.end();
       }
     }
     if (this.#waitingRows.length === 0) return;
-    if (this.#targets === undefined) this.#release(row, bytes);
-    else this.#give(row, this.#targets, bytes);
+    if (this.#targets === undefined) this.#release(row, bytes, ids);
+    else this.#give(row, this.#targets, bytes, ids);
   }
 
-  #give(row: RowState, targets: ReadonlyMap<string, RowTarget>, bytes: Buffer): void {
+  #give(row: RowState, targets: ReadonlyMap<string, RowTarget>, bytes: Buffer, ids: RowIds): void {
     for (const [{ table }, waiting] of this.#waitingFor) {
       if (waiting.count === 0) continue;
-      waiting.give(targetOf(targets, table), row, bytes);
+      waiting.give(targetOf(targets, table), row, bytes, ids);
       this.#output(table).count += waiting.count;
     }
   }
 
   /** Completes the rows inside the document with what they inherit. */
-  #release(row: RowState, bytes: Buffer): void {
+  #release(row: RowState, bytes: Buffer, ids: RowIds): void {
     const inherited = this.#inherited;
     let prepared: RowPlan | null = null;
+    let inheritsKey = true;
     let from = 0;
-    for (const { plan, end } of this.#waitingRows) {
+    for (const { plan, end, position, hasKnownKey: isKnown } of this.#waitingRows) {
       if (prepared !== plan) {
         inherited.length = 0;
         writeInherited(inherited, row, plan, bytes);
-        inherited.buffer[0] = OPEN_BRACE;
+        inheritsKey = inheritsKnownKey(plan, row);
         prepared = plan;
       }
+      const hasId = !isKnown || !inheritsKey;
+      inherited.buffer[0] = hasId ? COMMA : OPEN_BRACE;
       const output = this.#output(plan.table);
       const { rows } = output;
+      if (hasId) writeRowId(rows, ids.of(position));
       rows.room(inherited.length + end - from);
       inherited.buffer.copy(rows.buffer, rows.length, 0, inherited.length);
       const at = rows.length + inherited.length;
       this.#waiting.buffer.copy(rows.buffer, at, from, end);
       // A row of nothing but what it inherits needs no comma.
-      if (inherited.length > 0) rows.buffer[at] = rows.buffer[at + 1] === CLOSE_BRACE ? SPACE : COMMA;
+      if (hasId || inherited.length > 0)
+        rows.buffer[at] = rows.buffer[at + 1] === CLOSE_BRACE ? SPACE : COMMA;
       rows.length = at + end - from;
       output.count += 1;
       from = end;

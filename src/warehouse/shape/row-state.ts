@@ -9,7 +9,7 @@ import type { RowPlan } from './plan.ts';
 /** The row that is being gathered: where in the document each column's value stands, and what no column took. */
 export class RowState {
   readonly plan: RowPlan;
-  /** First byte of a slot's value; -1 when it has none. */
+  /** First byte of a slot's value; -1 when it has none, `INVALID` when it does not fit. */
   readonly from: Int32Array;
   /** The byte after it; negative when it is a text with escapes. */
   readonly to: Int32Array;

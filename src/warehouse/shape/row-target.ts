@@ -1,5 +1,6 @@
 import { ByteWriter } from '../../lib/byte-writer.ts';
 import type { RowPlan } from './plan.ts';
+import { hasKnownKey, inheritsKnownKey, type RowIds } from './row-id.ts';
 import type { RowState } from './row-state.ts';
 
 /** Takes rows value by value, instead of the lines of NDJSON that the shaper would write. */
@@ -22,12 +23,18 @@ interface Slots {
   repetition: number;
 }
 
+interface HeldRow extends Slots {
+  extraTo: number;
+  hasKnownKey: boolean;
+}
+
 /** Texts of numbers, made once; more of them are made each time. */
 const numbers: Buffer[] = [];
 const MOST_NUMBERS = 10_000;
 
 /** Hands on a row's own values. */
-export function giveRow(target: RowTarget, row: RowState, bytes: Uint8Array): void {
+export function giveRow(target: RowTarget, row: RowState, bytes: Uint8Array, ids: RowIds): void {
+  if (!hasKnownKey(row)) giveId(target, row.plan, ids.of(null));
   giveSlots(target, row, row, bytes, row.extra.finish());
 }
 
@@ -61,6 +68,10 @@ function giveSlots(
   }
 }
 
+function giveId(target: RowTarget, { rowId }: RowPlan, id: Uint8Array): void {
+  target.value(rowId, id, 0, id.length);
+}
+
 function giveNumber(target: RowTarget, number: number, value: number): void {
   let text = numbers[value];
   if (text === undefined) {
@@ -89,7 +100,7 @@ function giveInherited(
 export class WaitingRows {
   count = 0;
   readonly #state: RowState;
-  readonly #rows: (Slots & { extraTo: number })[] = [];
+  readonly #rows: HeldRow[] = [];
   readonly #extras = new ByteWriter();
 
   constructor(state: RowState) {
@@ -111,24 +122,29 @@ export class WaitingRows {
       position: 0,
       repetition: 0,
       extraTo: 0,
+      hasKnownKey: true,
     });
     row.from.set(from);
     row.to.set(to);
     row.position = position;
     row.repetition = repetition;
     row.extraTo = this.#extras.length;
+    row.hasKnownKey = hasKnownKey(this.#state);
     this.count += 1;
   }
 
   /** Hands all of them on. They are gone only with `clear`. */
-  give(target: RowTarget, around: RowState, bytes: Uint8Array): void {
+  give(target: RowTarget, around: RowState, bytes: Uint8Array, ids: RowIds): void {
     const inherited = around.extra.finish();
+    const { plan } = this.#state;
+    const inheritsKey = inheritsKnownKey(plan, around);
     let extraFrom = 0;
     for (let i = 0; i < this.count; i += 1) {
-      const row = this.#rows[i] as Slots & { extraTo: number };
+      const row = this.#rows[i] as HeldRow;
       const extra = this.#extras.buffer.subarray(extraFrom, row.extraTo);
       extraFrom = row.extraTo;
-      giveInherited(target, this.#state.plan, around, bytes, inherited);
+      if (!inheritsKey || !row.hasKnownKey) giveId(target, plan, ids.of(row.position));
+      giveInherited(target, plan, around, bytes, inherited);
       giveSlots(target, row, this.#state, bytes, extra);
       target.end();
     }

@@ -21,6 +21,7 @@ import { QuickRow } from './quick-row.ts';
 import { RowReader } from './read-row.ts';
 import { InvalidRow, notAnObject, rejectOf, type RowReject } from './reject.ts';
 import { RowOutputs } from './row-outputs.ts';
+import { RowIds } from './row-id.ts';
 import { RowState } from './row-state.ts';
 import type { ReadyRows, ShaperOptions } from './shaper-options.ts';
 import { unfold } from './unfold.ts';
@@ -41,6 +42,7 @@ export class Shaper {
   /** What is wrong is thrown, not told. */
   #trying = false;
   readonly #event = new EnvelopeValues();
+  readonly #ids = new RowIds();
   /** Rows inside a frame that are not to be; told when there are rows at all. */
   readonly #refused: RowReject[] = [];
   /** The place of the rows inside the document has been seen. */
@@ -50,6 +52,7 @@ export class Shaper {
   constructor({ document }: TableEntry, options: ShaperOptions) {
     this.#options = options;
     this.#unfold = document.unfold;
+    if (options.source !== undefined) this.#ids.from(options.source);
     this.#left = new LeftFields(options.onUnknown);
     this.#outputs = new RowOutputs(options.tables, options.targets);
     const plan = planRow(document, options.given ?? {});
@@ -139,8 +142,14 @@ export class Shaper {
   /** Says which event carries the documents that follow; what it says stands in their rows. */
   about(event: RowEnvelope): void {
     this.#event.set(event);
+    this.#ids.from(() => JSON.stringify([event.event_id, event.event_type, event.user_id]));
     this.#row.about(this.#event);
     for (const inner of this.#inner.values()) inner.about(this.#event);
+  }
+
+  /** Says where in its text the next document stands, in bytes. */
+  at(offset: number): void {
+    this.#ids.at(offset);
   }
 
   /**
@@ -156,6 +165,14 @@ export class Shaper {
   }
 
   #shape(bytes: Buffer): boolean {
+    try {
+      return this.#shapeOne(bytes);
+    } finally {
+      this.#ids.next();
+    }
+  }
+
+  #shapeOne(bytes: Buffer): boolean {
     const { ownRows, table } = this.#row.plan;
     try {
       if (bytes[0] !== OPEN_BRACE) throw notAnObject(bytes);
@@ -170,7 +187,7 @@ export class Shaper {
     }
     if (!this.#hasShape()) return false;
     this.#refused.forEach((reject) => this.#options.onReject(reject));
-    this.#outputs.write(this.#row, bytes);
+    this.#outputs.write(this.#row, bytes, this.#ids);
     return true;
   }
 
@@ -192,7 +209,7 @@ export class Shaper {
       rejectOf(row.plan.table, error);
       return false;
     }
-    this.#outputs.write(row, bytes);
+    this.#outputs.write(row, bytes, this.#ids);
     return true;
   }
 
@@ -212,7 +229,7 @@ export class Shaper {
       if ((bytes[next] !== COMMA && bytes[next] !== CLOSE_BRACKET) || next - at > longest) return 0;
       this.#settle(bytes, bytes.subarray(at, end));
       if (!this.#hasShape()) return 0;
-      this.#outputs.write(this.#row, bytes);
+      this.#outputs.write(this.#row, bytes, this.#ids);
       return next;
     } catch (error) {
       // Throws what is no fault of the document.
@@ -236,7 +253,7 @@ export class Shaper {
       if (document === null) return false;
       this.#settle(bytes, document);
       if (!this.#hasShape()) return false;
-      this.#outputs.write(this.#row, bytes);
+      this.#outputs.write(this.#row, bytes, this.#ids);
       return true;
     } catch (error) {
       // Throws what is no fault of the document.
@@ -290,6 +307,7 @@ export class Shaper {
   #settle(bytes: Buffer, document: Buffer): void {
     if (!isUtf8(document)) throw new InvalidRow('not_utf8', 'not UTF-8');
     completeRow(this.#row, bytes);
+    this.#ids.begin(document);
   }
 }
 

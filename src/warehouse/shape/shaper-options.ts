@@ -7,6 +7,8 @@ export interface ShaperOptions {
   readonly tables: readonly string[];
   /** Values of columns for which a document may have none, such as `user_id` or `_loaded_at`. */
   readonly given?: Readonly<Record<string, string>>;
+  /** Names the file that the documents are of; asked when a row has an unknown key, and no event carries its document. */
+  readonly source?: () => string;
   /** By table; with it rows go there value by value, and none wait to be taken. */
   readonly targets?: ReadonlyMap<string, RowTarget>;
   onReject(reject: RowReject): void;

@@ -2,20 +2,37 @@ import type { ByteWriter } from '../../lib/byte-writer.ts';
 import { copy, copyJson, copyText } from '../../lib/json-compact.ts';
 import { CLOSE_BRACE, COMMA, OPEN_BRACE } from '../../lib/json-text.ts';
 import { copyTime } from './usual-time.ts';
+import { ROW_ID } from '../definition.ts';
 import type { RowPlan } from './plan.ts';
 import type { RowState } from './row-state.ts';
 
 const LINE_FEED = 10;
 
-/** Adds one row: a JSON object of the columns that have a value, in the table's order, and a line feed. */
-export function writeRow(out: ByteWriter, row: RowState, bytes: Uint8Array): void {
+/** In front of the value with which a row begins. */
+const ROW_ID_HEAD = Buffer.from(`{${JSON.stringify(ROW_ID.name)}:`);
+
+/** Begins a row whose key is unknown. */
+export function writeRowId(out: ByteWriter, id: Uint8Array): void {
+  out.append(ROW_ID_HEAD);
+  out.append(id);
+}
+
+/**
+ * Adds one row: a JSON object of the columns that have a value, in the order of `columnsInRow`, and a line feed.
+ * @param id null where the key is known, or what tells the row apart is written in front of it later
+ */
+export function writeRow(out: ByteWriter, row: RowState, bytes: Uint8Array, id: Uint8Array | null): void {
   const { columns, position, repetition, extra: extraSlot } = row.plan;
   const extra = row.extra.finish();
   // No value grows beyond twice its text, and each stands in the document once.
-  out.room(row.room + bytes.length * 2 + extra.length);
+  out.room(row.room + bytes.length * 2 + extra.length + ROW_ID_HEAD.length + (id?.length ?? 0));
   const { buffer } = out;
   const start = out.length;
   let at = start;
+  if (id !== null) {
+    at = copy(ROW_ID_HEAD, 0, ROW_ID_HEAD.length, buffer, at);
+    at = copy(id, 0, id.length, buffer, at);
+  }
   for (let slot = 0; slot < columns.length; slot += 1) {
     const from = row.from[slot] as number;
     const column = columns[slot] as RowPlan['columns'][number];

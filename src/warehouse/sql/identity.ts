@@ -1,4 +1,4 @@
-import { columnsOf, LOADED_AT, type TableDefinition } from '../definition.ts';
+import { columnsOf, hasRowId, LOADED_AT, ROW_ID, type TableDefinition } from '../definition.ts';
 
 /** The columns that say which event a row was made of. */
 export interface EventColumns {
@@ -25,10 +25,16 @@ export function arrivalOf(table: TableDefinition): string {
 }
 
 /** Columns that tell the rows of one event apart, or of one document; empty when the table has none. */
-export function rowKeyOf({ key, columns }: TableDefinition): readonly string[] {
+export function rowKeyOf(table: TableDefinition): readonly string[] {
+  const { key, columns } = table;
   // A position, the name in a map, or the count of rows that are alike.
   const positions = columns.filter(({ from }) => typeof from === 'object' && 'of' in from);
-  return key.length === 0 ? [] : [...new Set([...key, ...positions.map(({ name }) => name)])];
+  return key.length === 0 ? [] : [...new Set([...keyOf(table), ...positions.map(({ name }) => name)])];
+}
+
+/** Columns whose values make a row one thing. */
+export function keyOf(table: TableDefinition): readonly string[] {
+  return hasRowId(table) ? [...table.key, ROW_ID.name] : table.key;
 }
 
 /** The version of the document that a row belongs to, by the document's own time; null where nothing says it. */

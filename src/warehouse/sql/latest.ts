@@ -1,6 +1,7 @@
-import { columnsOf, LOADED_AT, type Nesting, type TableDefinition } from '../definition.ts';
+import { columnsOf, hasRowId, LOADED_AT, type Nesting, type TableDefinition } from '../definition.ts';
 import { type Dialect, tableName } from './dialects/dialect.ts';
 import type { TableEntry } from '../tables.ts';
+import { keyOf } from './identity.ts';
 
 export function latestOf(table: string): string {
   return `${table}_latest`;
@@ -34,7 +35,7 @@ function newest(definition: TableDefinition, dialect: Dialect): string {
     `SELECT ${columns.join(', ')}`,
     `FROM (`,
     `  SELECT rows_.*, row_number() OVER (`,
-    `    PARTITION BY ${definition.key.map(quote).join(', ')}`,
+    `    PARTITION BY ${keyOf(definition).map(quote).join(', ')}`,
     `    ORDER BY ${times.map((time) => `${quote(time)} DESC NULLS LAST`).join(', ')}`,
     `  ) AS rank_`,
     `  FROM ${tableName(dialect, definition.name)} AS rows_`,
@@ -45,7 +46,7 @@ function newest(definition: TableDefinition, dialect: Dialect): string {
 
 /**
  * The rows inside the newest versions of the documents: a version that has fewer leaves none of an older one behind. The
- * same version loaded twice counts once.
+ * same version loaded twice counts once. Rows inside a document whose key is unknown stand on their own.
  */
 function newestInside(document: TableDefinition, { table }: Nesting, dialect: Dialect): string {
   const { quote } = dialect;
@@ -62,18 +63,24 @@ function newestInside(document: TableDefinition, { table }: Nesting, dialect: Di
       : `(${left} = ${right} OR (${left} IS NULL AND ${right} IS NULL))`;
   });
   const columns = columnsOf(table).map(({ name }) => quote(name));
+  const parentKey = versions.filter(([, parent]) => document.key.includes(parent));
+  const alone = hasRowId(document) ? parentKey.map(([own]) => `rows_.${quote(own)} IS NULL`) : [];
+  const found = parentKey.map(([, parent]) => `latest_.${quote(parent)} IS NOT NULL`);
   return [
     `SELECT ${columns.join(', ')}`,
     `FROM (`,
     `  SELECT rows_.*, row_number() OVER (`,
-    `    PARTITION BY ${table.key.map((name) => `rows_.${quote(name)}`).join(', ')}`,
+    `    PARTITION BY ${keyOf(table)
+      .map((name) => `rows_.${quote(name)}`)
+      .join(', ')}`,
     `    ORDER BY ${orderOf(table)
       .map((name) => `rows_.${quote(name)} DESC NULLS LAST`)
       .join(', ')}`,
     `  ) AS rank_`,
     `  FROM ${tableName(dialect, table.name)} AS rows_`,
-    `  JOIN ${tableName(dialect, latestOf(document.name))} AS latest_`,
+    `  ${alone.length === 0 ? '' : 'LEFT '}JOIN ${tableName(dialect, latestOf(document.name))} AS latest_`,
     `    ON ${same.join('\n    AND ')}`,
+    ...(alone.length === 0 ? [] : [`  WHERE (${found.join(' AND ')}) OR ${alone.join(' OR ')}`]),
     `) AS ranked_`,
     `WHERE rank_ = 1`,
   ].join('\n');

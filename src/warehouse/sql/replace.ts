@@ -1,6 +1,6 @@
 import { columnsOf, LOADED_AT, type Column, type TableDefinition } from '../definition.ts';
 import type { Dialect } from './dialects/dialect.ts';
-import { arrivalOf, eventColumnsOf, rowKeyOf, versionOf } from './identity.ts';
+import { arrivalOf, eventColumnsOf, keyOf, rowKeyOf, versionOf } from './identity.ts';
 
 type Words = Pick<Dialect, 'quote' | 'types' | 'deletes' | 'startOf' | 'rowId'>;
 
@@ -110,7 +110,7 @@ function deleteSame({ table, document, staged }: Replacement, words: Words): str
   // Rows of answers have no event: a version of a document that was read at one time is one thing.
   if (table.name === 'events') return statements;
   const version = versionOf(table, document);
-  const known = new Set([...table.key, ...(version === null ? [] : [version]), LOADED_AT.name]);
+  const known = new Set([...keyOf(table), ...(version === null ? [] : [version]), LOADED_AT.name]);
   const columns = columnsOf(table).filter(({ name, type }) =>
     // Where nothing is a row's own, it is all that it says.
     table.key.length === 0 ? type !== 'json' : known.has(name),

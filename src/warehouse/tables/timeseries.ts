@@ -44,6 +44,7 @@ export const TIMESERIES: TableDefinition = {
     'delivery_mode',
     'repetition',
   ],
+  identity: [['user_id'], ['resource'], ['timestamp', 'start_time']],
   events: EVENTS,
   columns: [
     text('resource', 'what was measured, from the event type: heartrate, steps; open list', {

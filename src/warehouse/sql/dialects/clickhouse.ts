@@ -1,5 +1,5 @@
 import { columnsOf, type Column, type TableDefinition } from '../../definition.ts';
-import { arrivalOf, eventColumnsOf, sortedBy } from '../identity.ts';
+import { arrivalOf, eventColumnsOf, keyOf, sortedBy } from '../identity.ts';
 import { deleteDay, distinctRows } from '../replace.ts';
 import { type Dialect, escaped, listColumns, script } from './dialect.ts';
 import { patternOf, type Source } from './source.ts';
@@ -52,7 +52,7 @@ export const clickhouse: Dialect = {
 /** As in the other dialects: rows of the same events, and of the same answers, which have no event. */
 function deleteSame(table: TableDefinition, rows: string): string[] {
   const event = eventColumnsOf(table);
-  const answer = [...table.key, '_loaded_at'];
+  const answer = [...keyOf(table), '_loaded_at'];
   if (event === null) return [deleteWhere(table, rows, answer, '')];
   const id = quote(event.id);
   const same = deleteWhere(table, rows, [event.id, event.type, event.user], `${id} IS NOT NULL`);

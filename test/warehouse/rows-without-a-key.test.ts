@@ -1,0 +1,254 @@
+import { createServer } from 'node:http';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { shapeText } from '../../src/ndjson/shape-text.ts';
+import { DIALECTS, type DialectName } from '../../src/warehouse/sql/dialects/registry.ts';
+import { schemaOf } from '../../src/warehouse/sql/schema.ts';
+import { TABLES } from '../../src/warehouse/tables.ts';
+import { parseTables } from '../../src/warehouse/learned/read-tables.ts';
+import { archive, exported } from '../export/support.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { listen } from '../support/listen.ts';
+import { millrace } from '../support/millrace.ts';
+import { skipped } from '../support/requirements.ts';
+import { eventOf } from './support.ts';
+import { WAREHOUSES, type RunningDialect, type Warehouse } from './warehouses.ts';
+
+/** Some of these times are readable, and some are not; the number of rows is the same either way. */
+const TIMES = [
+  '2026-01-01T24:00:00Z',
+  '2026-01-02T24:00:00Z',
+  '2026-01-03T10:00:00,5Z',
+  1767261600,
+  '2026-01-05T00:00:00Z',
+  '2026-01-06T00:00:00Z',
+  null,
+  'soon',
+];
+const sampleLine = (timestamp: unknown, value: number): string =>
+  JSON.stringify({ source: { provider: 'made_up' }, data: [{ timestamp, unit: 'bpm', value }] });
+const SAMPLES = TIMES.map((time, n) => sampleLine(time, n + 1)).join('\n');
+
+const op = (processed: number, startedAt: string | null): object => ({
+  type: 'made_up_operation',
+  status: 'success',
+  provider: 'made_up',
+  processed,
+  started_at: startedAt,
+});
+
+/** Shapes a text as `millrace ndjson` does. @returns the file of rows */
+async function rowsOf(table: string, text: string, ...set: readonly string[]): Promise<string> {
+  const folder = await temporaryFolder();
+  chmodSync(folder, 0o755);
+  const file = join(folder, `input.${text.startsWith('[') ? 'json' : 'ndjson'}`);
+  writeFileSync(file, text);
+  const settings = set.flatMap((one) => ['--set', one]);
+  const ended = await millrace(['ndjson', file, '--table', table, ...settings, '--out', folder]);
+  expect(ended.code, ended.stderr).toBe(0);
+  return join(folder, `${table}.ndjson`);
+}
+
+async function runScript(dialect: string, warehouse: Warehouse, script: string): Promise<void> {
+  if (dialect === 'postgres') return warehouse.run(script);
+  for (const statement of script.split(/(?<=;)\n/))
+    if (statement.replaceAll(/--.*$/gm, '').trim() !== '') await warehouse.run(statement);
+}
+
+/** Loads with the printed statements. @returns rows in the table and in its view */
+async function printedLoad(
+  { dialect }: RunningDialect,
+  warehouse: Warehouse,
+  table: string,
+  files: readonly string[],
+): Promise<number[]> {
+  const entry = TABLES.entry(table);
+  for (const file of files) {
+    const { createTable, createView, load } = schemaOf(entry, dialect, file);
+    await runScript(dialect, warehouse, [createTable, createView, load].join('\n'));
+  }
+  const counts = [table, `${table}_latest`].map((name) => warehouse.rows(`SELECT count(*) FROM ${name}`));
+  return (await Promise.all(counts)).map(([row]) => Number(row?.[0]));
+}
+
+const USER = ['user_id=u1', 'resource=heartrate'];
+
+describe.each(WAREHOUSES)('$title', (running) => {
+  const { lack, open } = running;
+  const title = (name: string): string => `${name}${skipped(lack)}`;
+
+  test.skipIf(lack !== null)(
+    title('samples without a readable time are all loaded, once, and all in the view'),
+    async () => {
+      const warehouse = await open();
+      const file = await rowsOf('timeseries', SAMPLES, ...USER);
+      expect(readFileSync(file, 'utf8').trimEnd().split('\n')).toHaveLength(8);
+      expect(await printedLoad(running, warehouse, 'timeseries', [file, file])).toEqual([8, 8]);
+      const values = await warehouse.rows('SELECT value FROM timeseries_latest ORDER BY value');
+      expect(values.map(([value]) => Number(value))).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    },
+    60_000,
+  );
+
+  test.skipIf(lack !== null)(
+    title('a file that is shaped twice has its rows without a time once in the view'),
+    async () => {
+      const warehouse = await open();
+      const runs = ['2026-02-01T00:00:00Z', '2026-02-02T00:00:00Z'].map((time) =>
+        rowsOf('timeseries', SAMPLES, ...USER, `_loaded_at=${time}`),
+      );
+      expect(await printedLoad(running, warehouse, 'timeseries', await Promise.all(runs))).toEqual([16, 8]);
+    },
+    60_000,
+  );
+
+  test.skipIf(lack !== null)(
+    title('equal rows without a time stay apart: in a file, and in two files of one run'),
+    async () => {
+      const warehouse = await open();
+      const same = sampleLine('soon', 1);
+      const at = '_loaded_at=2026-02-01T00:00:00Z';
+      const one = await rowsOf('timeseries', `${same}\n${same}`, ...USER, at);
+      const other = await rowsOf('timeseries', `${same}\n${sampleLine('later', 2)}`, ...USER, at);
+      expect(await printedLoad(running, warehouse, 'timeseries', [one, other, one])).toEqual([4, 4]);
+    },
+    60_000,
+  );
+
+  test.skipIf(lack !== null)(
+    title('operations without a readable start are all there'),
+    async () => {
+      const warehouse = await open();
+      const text = JSON.stringify([op(0, null), op(7, null), op(7, null), op(9, '2026-01-01T99:00:00Z')]);
+      const file = await rowsOf('bulk_ops', text);
+      expect(await printedLoad(running, warehouse, 'bulk_ops', [file, file])).toEqual([4, 4]);
+    },
+    60_000,
+  );
+
+  test.skipIf(lack !== null)(
+    title('events whose documents lack a value of the key are all there, and a repeated event once'),
+    async () => {
+      const warehouse = await open();
+      const completion = (n: number, start: unknown): ReturnType<typeof eventOf> =>
+        eventOf(n, 'historical.data.sleep.created', {
+          user_id: 'user-1',
+          provider: 'made_up',
+          start_date: start,
+          end_date: '2026-01-02T00:00:00Z',
+        });
+      const known = '2026-01-01T00:00:00Z';
+      const events = [null, null, 'soon', known, known].map((start, n) => completion(n + 1, start));
+      const [path, again, out] = [await temporaryFolder(), await temporaryFolder(), await temporaryFolder()];
+      chmodSync(out, 0o755);
+      await archive(path, events);
+      // Other bytes, so that the second archive is not taken for a copy of the first.
+      await archive(again, [...events, completion(9, null)]);
+      const { format } = running;
+      await exported([path, again], out, { table: 'historical_completions', format });
+      const place = join(out, 'historical_completions/');
+      expect(await printedLoad(running, warehouse, 'historical_completions', [place, place])).toEqual([6, 5]);
+    },
+    60_000,
+  );
+});
+
+const LEARNED = `version: 1
+tables:
+  - name: visits
+    events: [daily.data.visit.]
+    key: [id]
+    columns:
+      - { name: id, type: text }
+      - { name: note, type: text }
+    nested:
+      - at: steps
+        each: array
+        name: visit_steps
+        key: [visit_id, step_index]
+        columns:
+          - { name: visit_id, type: text, from: { parent: id } }
+          - { name: step_index, type: integer, from: { of: position } }
+          - { name: what, type: text }
+`;
+
+const [duckdb] = WAREHOUSES as readonly [RunningDialect];
+
+test('rows inside documents without a key are in the view of the nested table', async () => {
+  const warehouse = await duckdb.open();
+  const known = TABLES.with(parseTables(LEARNED, 'visits.yaml'));
+  const folder = await temporaryFolder();
+  const visit = (id: unknown, ...steps: string[]): object => ({
+    id,
+    steps: steps.map((what) => ({ what })),
+  });
+  const text = JSON.stringify([visit(null, 'a', 'b'), visit(null, 'c'), visit(7, 'd'), visit('v', 'e')]);
+  const written: Record<string, string> = {};
+  await shapeText(chunks(Buffer.from(text), text.length), {
+    tables: ['visits', 'visit_steps'],
+    known,
+    given: { _loaded_at: '2026-02-01T00:00:00Z' },
+    write: async (table, rows) => void (written[table] = (written[table] ?? '') + rows.toString()),
+    onReject: (reject) => expect.unreachable(JSON.stringify(reject)),
+  });
+  for (const table of ['visits', 'visit_steps']) {
+    const file = join(folder, `${table}.ndjson`);
+    writeFileSync(file, written[table] ?? '');
+    const { createTable, createView, load } = schemaOf(known.entry(table), 'duckdb', file);
+    await runScript('duckdb', warehouse, [createTable, createView, load, load].join('\n'));
+  }
+  expect(await warehouse.rows('SELECT what FROM visit_steps_latest ORDER BY what')).toEqual(
+    ['a', 'b', 'c', 'd', 'e'].map((what) => [what]),
+  );
+  expect(await warehouse.rows('SELECT count(*) FROM visits_latest')).toEqual([['4']]);
+});
+
+test('operations without a start that are pulled are all there', async () => {
+  const operations = [op(0, null), op(7, null), op(9, '2026-01-01T99:00:00Z')];
+  const server = createServer((_, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ data: operations, next_cursor: null }));
+  });
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${await listen(server)}`;
+  const env = { MILLRACE_SERVICE_BASE_URL: url, MILLRACE_SERVICE_API_KEY: 'made-up' };
+  const out = await temporaryFolder();
+  const ended = await millrace(['pull', 'bulk-ops', '--out', out], { env, cwd: out });
+  expect(ended.code, ended.stderr).toBe(0);
+  const file = join(out, 'bulk_ops.ndjson');
+  expect(await printedLoad(duckdb, await duckdb.open(), 'bulk_ops', [file, file])).toEqual([3, 3]);
+});
+
+async function* chunks(text: Buffer, size: number): AsyncGenerator<Buffer> {
+  for (let at = 0; at < text.length; at += size) yield text.subarray(at, at + size);
+}
+
+test('what tells such rows apart does not depend on how the text comes in', async () => {
+  const text = Buffer.from(JSON.stringify(TIMES.map((time, n) => JSON.parse(sampleLine(time, n)) as object)));
+  const shaped = async (size: number): Promise<string> => {
+    let written = '';
+    await shapeText(chunks(text, size), {
+      tables: ['timeseries'],
+      source: () => 'made up',
+      write: async (_, rows) => void (written += rows.toString()),
+      onReject: (reject) => expect.unreachable(JSON.stringify(reject)),
+    });
+    return written;
+  };
+  const whole = await shaped(text.length);
+  expect(new Set(whole.match(/"_row_id":"[^"]+"/g))).toHaveProperty('size', 8);
+  for (const size of [1, 7, 100]) expect(await shaped(size)).toBe(whole);
+});
+
+test.each(Object.keys(DIALECTS) as DialectName[])(
+  'the statements of %s tell rows apart by it, in the load and in the view',
+  (dialect) => {
+    const { createView, load } = schemaOf(TABLES.entry('bulk_ops'), dialect);
+    const parts = /PARTITION BY ([^)]*?)\n/s;
+    for (const sql of [createView, load]) expect(parts.exec(sql ?? '')?.[1]).toContain('_row_id');
+  },
+);
