@@ -86,7 +86,7 @@ export function columnChanges(
   // An index of an earlier key may be of a type that cannot be in one; the table's own are made after this.
   const dropped =
     retyped.length > 0 && dialect === 'postgres'
-      ? [`DROP INDEX IF EXISTS ${tableName(sql, `${definition.name}_by_key`)}`]
+      ? [`DROP INDEX IF EXISTS ${tableName(sql, `${definition.name}_on_key`)}`]
       : [];
   const relaxed = present
     .filter(({ name, required }) => !isNoted && required && columns.get(name)?.required !== true)

@@ -114,7 +114,7 @@ describe.each(KINDS)('millrace load into $kind', ({ skip, make }) => {
     await load(path, database);
     await database.sql(
       `DROP VIEW events_latest; ALTER TABLE events RENAME COLUMN _event_id TO older;
-       DROP INDEX IF EXISTS events_by_event; UPDATE _millrace_tables SET shape = 'older'; UPDATE _millrace_loads SET shape = 'older'`,
+       DROP INDEX IF EXISTS events_on_event; UPDATE _millrace_tables SET shape = 'older'; UPDATE _millrace_loads SET shape = 'older'`,
     );
     expect(await load(path, database)).toMatchObject({ code: 0, summary: { replaced: 3 } });
     expect(await database.sql('SELECT count(*), count(DISTINCT _event_id) FROM events')).toEqual(['30|30']);

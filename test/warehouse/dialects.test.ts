@@ -107,7 +107,8 @@ describe.each(NAMES)('%s', (dialect) => {
       databricks: /USING DELTA\nCLUSTER BY \(`_received_at`, `user_id`, `id`\);$/,
       clickhouse:
         /ENGINE = MergeTree\nPARTITION BY toYYYYMM\(`_received_at`\)\nORDER BY \(`user_id`, `id`, `_received_at`\)\n.*;$/,
-      postgres: /CREATE INDEX IF NOT EXISTS "meals_by_event" ON "meals" \("_event_id"\);/,
+      postgres:
+        /CREATE INDEX IF NOT EXISTS "meals_on_event" ON "meals" \(hashtextextended\("_event_id", 0\)\);/,
       duckdb: /\);$/,
     };
     expect(`${createTable}${createIndexes ?? ''}`).toMatch(keys[dialect]);

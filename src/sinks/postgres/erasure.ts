@@ -2,6 +2,7 @@ import { leftBy, Owners, type ErasableStore, type ErasureRun, type Ownership } f
 import { inTransaction } from '../../load/database.ts';
 import { ledgerIn } from '../../load/ledger.ts';
 import { tableName } from '../../warehouse/sql/dialects/dialect.ts';
+import { hashed, postgres } from '../../warehouse/sql/dialects/postgres.ts';
 import { nameOf, type Connection } from './connection.ts';
 import { PostgresDatabase } from './database.ts';
 import { faultOf } from './failure.ts';
@@ -115,7 +116,9 @@ async function deleteOwned(
   const same = (column: string, value: string | null): string => {
     if (value === null) return `${column} IS NULL`;
     values.push(value);
-    return `${column} = $${values.length}`;
+    const text = `$${values.length}`;
+    // The index has the hash; only the text itself says whose row it is.
+    return `${hashed(column)} = ${hashed(text)} AND ${column} = ${text}`;
   };
   const where = [same('team_id', team), same('user_id', user), same('client_user_id', clientUser)];
   const rows = await database.query(

@@ -2,7 +2,7 @@ import { columnsOf, LOADED_AT, type Column, type TableDefinition } from '../defi
 import type { Dialect } from './dialects/dialect.ts';
 import { arrivalOf, eventColumnsOf, keyOf, rowKeyOf, versionOf } from './identity.ts';
 
-type Words = Pick<Dialect, 'quote' | 'types' | 'deletes' | 'startOf' | 'rowId'>;
+type Words = Pick<Dialect, 'quote' | 'types' | 'deletes' | 'startOf' | 'rowId' | 'hashed'>;
 
 /** What is to happen with rows that wait in another table. */
 export interface Replacement {
@@ -91,7 +91,7 @@ function rankOf({ table, document }: Replacement, { quote }: Words): string | nu
 
 /** Removes rows that staged rows are another copy of. */
 function deleteSame({ table, document, staged }: Replacement, words: Words): string[] {
-  const { quote, deletes } = words;
+  const { quote, deletes, hashed } = words;
   const own = (name: string): string => `${quote(table.name)}.${quote(name)}`;
   const other = (name: string): string => `new_.${quote(name)}`;
   const remove = (conditions: readonly string[]): string => {
@@ -105,7 +105,9 @@ function deleteSame({ table, document, staged }: Replacement, words: Words): str
   if (event !== null) {
     const columns = columnsOf(table).filter(({ name }) => name === event.type || name === event.user);
     const alike = columns.map((column) => equal(column, own, other, words));
-    statements.push(remove([`${own(event.id)} = ${other(event.id)}`, ...alike]));
+    const ids = [own(event.id), other(event.id)];
+    const hashes = hashed === undefined ? [] : [ids.map(hashed).join(' = ')];
+    statements.push(remove([...hashes, ids.join(' = '), ...alike]));
   }
   // Rows of answers have no event: a version of a document that was read at one time is one thing.
   if (table.name === 'events') return statements;

@@ -145,13 +145,26 @@ function eraseByEvent(
 ): string | null {
   const event = eventColumnsOf(definition);
   if (eraseDay !== undefined || event === null || definition === EVENTS) return null;
-  const { quote } = dialect;
-  const events = `SELECT ${quote('id')} FROM ${quote(EVENTS.name)} WHERE ${isOneOf(users, dialect)}`;
-  return `DELETE FROM ${quote(definition.name)} WHERE ${quote(event.id)} IN (${events});`;
+  const { quote, hashed = same } = dialect;
+  const isOfEvents = [...new Set([hashed, same])].map((by) => {
+    const ids = `SELECT ${by(quote('id'))} FROM ${quote(EVENTS.name)} WHERE ${isOneOf(users, dialect)}`;
+    return `${by(quote(event.id))} IN (${ids})`;
+  });
+  return `DELETE FROM ${quote(definition.name)} WHERE ${isOfEvents.join(' AND ')};`;
 }
 
 const SOMEBODY = { ids: ['USER_ID'], column: 'user_id' } as const;
 
-function isOneOf(users: SchemaOptions['users'] = SOMEBODY, { quote, literal }: Dialect): string {
-  return `${quote(users.column)} IN (${users.ids.map(literal).join(', ')})`;
+/** A hash, where indexes have one, finds the rows; only the text itself says that they are the right ones. */
+function isOneOf(
+  { ids, column }: NonNullable<SchemaOptions['users']> = SOMEBODY,
+  { quote, literal, hashed = same }: Dialect,
+): string {
+  return [...new Set([hashed, same])]
+    .map((by) => `${by(quote(column))} IN (${ids.map((id) => by(literal(id))).join(', ')})`)
+    .join(' AND ');
+}
+
+function same(text: string): string {
+  return text;
 }

@@ -36,6 +36,8 @@ export interface Dialect {
    * @param on the table's name in SQL
    */
   indexes?(table: TableDefinition, on: string): readonly string[];
+  /** What its indexes have in place of a text, which can be too long for them. */
+  hashed?(text: string): string;
   /** The first moment of a day, in UTC. */
   startOf?(day: string): string;
   /** The statements that bring rows into the table, in order; run again, they change nothing. */

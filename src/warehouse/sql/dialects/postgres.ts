@@ -6,6 +6,11 @@ import { extensionOf, folderOf, isFolder, type Source } from './source.ts';
 
 const LINES = doubleQuoted('_millrace_lines');
 
+/** A text above some 2,700 bytes fits into no index. */
+export function hashed(text: string): string {
+  return `hashtextextended(${text}, 0)`;
+}
+
 const CAT = { none: 'cat', gzip: 'zcat', zstd: 'zstdcat' } as const;
 
 /** For psql, which reads the files where it runs. `json` rather than `jsonb`, which would rewrite numbers and refuse some. */
@@ -34,16 +39,27 @@ export const postgres: Dialect = {
   // The first for a load, which finds the rows of an event by it, the second for erasures and for questions.
   indexes: (table, on) => {
     const event = eventColumnsOf(table)?.id;
+    const types = new Map(columnsOf(table).map(({ name, type }) => [name, type]));
     const sets = [
-      ...(event === undefined ? [] : [['by_event', [event]] as const]),
-      ['by_key', sortedBy(table)] as const,
+      ...(event === undefined ? [] : [['event', [event]] as const]),
+      ['key', sortedBy(table).filter((name) => types.get(name) !== 'json')] as const,
     ];
-    return sets.flatMap(([name, columns]) =>
-      columns.length === 0
-        ? []
-        : `CREATE INDEX IF NOT EXISTS ${doubleQuoted(`${table.name}_${name}`)} ON ${on} (${columns.map(doubleQuoted).join(', ')})`,
-    );
+    // In the schema of its table.
+    const inSchema = on.slice(0, on.length - doubleQuoted(table.name).length);
+    return sets.flatMap(([name, columns]) => {
+      if (columns.length === 0) return [];
+      const values = columns.map((column) =>
+        types.get(column) === 'text' ? hashed(doubleQuoted(column)) : doubleQuoted(column),
+      );
+      const index = (made: string): string => doubleQuoted(`${table.name}_${made}_${name}`);
+      return [
+        // Of an earlier version, with the texts themselves.
+        `DROP INDEX IF EXISTS ${inSchema}${index('by')}`,
+        `CREATE INDEX IF NOT EXISTS ${index('on')} ON ${on} (${values.join(', ')})`,
+      ];
+    });
   },
+  hashed,
   load: (table, document, source) => {
     if (source.format === 'parquet')
       throw new RangeError('PostgreSQL reads no Parquet: export with --format ndjson');
