@@ -55,6 +55,18 @@ export const TABLES_FILE = z.strictObject({
 export type FileTable = z.output<typeof TABLE>;
 export type FileColumn = z.output<typeof COLUMN>;
 
+/** Columns that each table of PostgreSQL, Redshift or DuckDB has already. */
+export const SYSTEM_COLUMNS: readonly string[] = [
+  'cmax',
+  'cmin',
+  'ctid',
+  'oid',
+  'rowid',
+  'tableoid',
+  'xmax',
+  'xmin',
+];
+
 /** Filled from the event where the document has none. */
 const ENVELOPE = new Set(['team_id', 'user_id', 'client_user_id']);
 
@@ -122,6 +134,11 @@ function* checkRows(
   const names = new Set<string>(['extra', 'rank_']);
   for (const [at, { name, type }] of columns.entries()) {
     const here = [...path, 'columns', at];
+    if (SYSTEM_COLUMNS.includes(name))
+      yield {
+        path: [...here, 'name'],
+        message: `databases have a column ${name} of their own; use another name, with \`from: ${name}\``,
+      };
     if (names.has(name)) yield { path: [...here, 'name'], message: `${name} is there already` };
     if (ENVELOPE.has(name) && type !== 'text')
       yield { path: [...here, 'type'], message: `${name} must be a text, as every row has it` };

@@ -1,6 +1,7 @@
 import type { Column } from '../../definition.ts';
 import type { LearnedColumn, LearnedNesting, LearnedTable } from '../learned.ts';
 import { isFieldName, isMap } from './maps.ts';
+import { SYSTEM_COLUMNS } from '../learned-schema.ts';
 import { snakeCase, takeName } from './names.ts';
 import { Place, noteOf, typeOf } from './place.ts';
 
@@ -10,8 +11,8 @@ const DEEPEST = 5;
 const MOST_COLUMNS = 400;
 const MOST_NESTED = 20;
 
-/** Names that mean something else beside the table's own: to every row, to the export's folders, to the views. */
-const RESERVED = ['extra', 'dt', 'rank'];
+/** Names that mean something else beside the table's own: to every row, to the export's folders, to views, to databases. */
+const RESERVED = ['extra', 'dt', 'rank', ...SYSTEM_COLUMNS];
 /** Every row has these as texts, from the envelope. */
 const ENVELOPE = new Set(['team_id', 'user_id', 'client_user_id']);
 const NEWEST = ['updated_at', 'modified_at', 'last_modified_at', 'last_modified', 'last_updated'];
