@@ -24,8 +24,17 @@ export interface Database {
    * @param load number of the load, which each row carries as `_load`
    */
   append(table: TableDefinition, lines: Buffer, load: number): Promise<void>;
+  /**
+   * The same, or nothing where the database does not take one of the rows.
+   * @returns why it does not, without values; null when they are added
+   * @throws RowsRefused where this has ended the transaction
+   */
+  tryAppend(table: TableDefinition, lines: Buffer, load: number): Promise<string | null>;
   close(): Promise<void>;
 }
+
+/** Rows were refused, and the transaction with them. Run again, it keeps what is taken. */
+export class RowsRefused extends Error {}
 
 /** Column that every loaded table has beside its own: the load that a row came with. */
 export const LOAD_COLUMN = '_load';

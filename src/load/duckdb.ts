@@ -1,31 +1,34 @@
 import { open, rm } from 'node:fs/promises';
-import type { DuckDBConnection } from '@duckdb/node-api';
+import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { getOrMake } from '../lib/get-or-make.ts';
 import { installCommand } from '../lib/installed.ts';
 import { columnsOf, type TableDefinition } from '../warehouse/definition.ts';
 import { literal } from '../warehouse/sql/dialects/dialect.ts';
 import { duckdb } from '../warehouse/sql/dialects/duckdb.ts';
-import { LOAD_COLUMN, type Database } from './database.ts';
+import { LOAD_COLUMN, RowsRefused, type Database } from './database.ts';
 import { ParquetRows } from './parquet-rows.ts';
 
 /** Where the database is; null for one in memory. */
 const OWN_FILE = 'SELECT path FROM duckdb_databases() WHERE database_name = current_database()';
+const UTC = `SET TimeZone = 'UTC'`;
 const PACKAGE = '@duckdb/node-api';
 
 /** A DuckDB file. It is this process's alone for as long as it is open: DuckDB sees to that. */
 export class DuckDBDatabase implements Database {
   readonly dialect = 'duckdb';
   readonly sql = duckdb;
+  readonly #instance: DuckDBInstance;
   readonly #connection: DuckDBConnection;
-  readonly #close: () => void;
+  /** Where rows are tried first, once some were refused: that ends a transaction. */
+  #trial: DuckDBConnection | null = null;
   /** Where rows stand for a moment, on their way in. */
   readonly #rows: string;
   readonly #made = new Map<string, ParquetRows>();
 
-  private constructor(connection: DuckDBConnection, close: () => void, rows: string) {
+  private constructor(instance: DuckDBInstance, connection: DuckDBConnection, rows: string) {
+    this.#instance = instance;
     this.#connection = connection;
-    this.#close = close;
     this.#rows = rows;
   }
 
@@ -43,23 +46,20 @@ export class DuckDBDatabase implements Database {
     try {
       const instance = await DuckDBInstance.create(file);
       const connection = await instance.connect();
-      const close = (): void => {
-        connection.closeSync();
-        instance.closeSync();
-      };
       const [[path] = []] = (await connection.runAndReadAll(OWN_FILE)).getRows();
       // DuckDB takes other files for tables of a database in memory.
       if (typeof path !== 'string') {
-        close();
+        connection.closeSync();
+        instance.closeSync();
         throw new Error('it is no DuckDB file, and what is loaded would be in memory only');
       }
-      await connection.run(`SET TimeZone = 'UTC'`);
+      await connection.run(UTC);
       // It keeps bytes of files by their names, and the file that rows come in by is written again and again.
       await connection.run('SET enable_external_file_cache = false');
       const rows = `${file}.loading.parquet`;
       // Of a run that was killed: they are people's rows, in plain text. Earlier versions had them as NDJSON.
       for (const left of [rows, `${file}.loading.ndjson`]) await rm(left, { force: true });
-      return new DuckDBDatabase(connection, close, rows);
+      return new DuckDBDatabase(instance, connection, rows);
     } catch (error) {
       const code = /lock/i.test(messageOf(error)) ? 'database_in_use' : 'database_refused';
       throw new MillraceError(code, `${file}: ${messageOf(error)}`, { cause: error });
@@ -86,20 +86,60 @@ export class DuckDBDatabase implements Database {
 
   /** By way of Parquet: DuckDB's reader of JSON makes doubles of numbers, and writes JSON anew with them. */
   async append(table: TableDefinition, lines: Buffer, load: number): Promise<void> {
+    await this.run(await this.#insertion(table, lines, load));
+  }
+
+  async tryAppend(table: TableDefinition, lines: Buffer, load: number): Promise<string | null> {
+    const insertion = await this.#insertion(table, lines, load);
+    if (this.#trial === null) {
+      try {
+        await this.run(insertion);
+        return null;
+      } catch (error) {
+        if (refusalOf(error) === null) throw error;
+        this.#trial = await this.#instance.connect();
+        await this.#trial.run(UTC);
+        throw new RowsRefused(messageOf(error), { cause: error });
+      }
+    }
+    await this.#trial.run('BEGIN');
+    try {
+      await this.#trial.run(insertion);
+    } catch (error) {
+      const reason = refusalOf(error);
+      if (reason === null) throw error;
+      return reason;
+    } finally {
+      await this.#trial.run('ROLLBACK');
+    }
+    await this.run(insertion);
+    return null;
+  }
+
+  /** Writes the rows beside the database. @returns the statement that takes them in */
+  async #insertion(table: TableDefinition, lines: Buffer, load: number): Promise<string> {
     const rows = getOrMake(this.#made, table.name, () => new ParquetRows(table));
     await using file = await open(this.#rows, 'w', 0o600);
     await file.writeFile(rows.of(lines));
     const columns = columnsOf(table);
     const names = columns.map(({ name }) => duckdb.quote(name));
     const values = columns.map(({ name, type }) => `CAST(${duckdb.quote(name)} AS ${duckdb.types[type]})`);
-    await this.run(
-      `INSERT INTO ${duckdb.quote(table.name)} (${names.join(', ')}, ${LOAD_COLUMN})
-       SELECT ${values.join(', ')}, ${load} FROM read_parquet(${literal(this.#rows)})`,
-    );
+    return `INSERT INTO ${duckdb.quote(table.name)} (${names.join(', ')}, ${LOAD_COLUMN})
+       SELECT ${values.join(', ')}, ${load} FROM read_parquet(${literal(this.#rows)})`;
   }
 
   async close(): Promise<void> {
-    this.#close();
+    this.#trial?.closeSync();
+    this.#connection.closeSync();
+    this.#instance.closeSync();
     await rm(this.#rows, { force: true });
   }
+}
+
+/** Why rows are not taken, without their values; null for another error. */
+function refusalOf(error: unknown): string | null {
+  const message = messageOf(error).split('\n', 1)[0] ?? '';
+  return /^(Constraint|Conversion|Invalid Input|Out of Range) Error:/.test(message)
+    ? message.replaceAll(/(["']).*\1/g, '…')
+    : null;
 }

@@ -3,8 +3,8 @@ import type { Database } from './database.ts';
 
 /**
  * What a database holds and where it came from, in tables beside the rows:
- * - `_millrace_loads`: the files, and the sinks, that rows came from. `sha256` is empty for one to be loaded again; `shape` of a sink
- *   names its tables.
+ * - `_millrace_loads`: the files, and the sinks, that rows came from. `sha256` is empty for one to be loaded again, and begins with
+ *   `refused:` for one of which rows were refused; `shape` of a sink names its tables.
  * - `_millrace_events`: which load an event's rows came with, each event once. `event` is a hash of source, id and body.
  * - `_millrace_duplicates`: loads that held an event too which was there already; when the first goes, they are loaded again.
  * - `_millrace_tables`: the tables that are kept, and a hash of their columns.
@@ -40,6 +40,9 @@ CREATE TABLE IF NOT EXISTS ${events} (event uuid PRIMARY KEY, load integer NOT N
 CREATE TABLE IF NOT EXISTS ${duplicates} (event uuid NOT NULL, load integer NOT NULL);
 CREATE TABLE IF NOT EXISTS ${tables} (name text PRIMARY KEY, shape text NOT NULL);`);
 }
+
+/** In front of the hash of a file of which the database has refused rows. */
+export const REFUSED = 'refused:';
 
 /** One load as the ledger has it. */
 export interface Load {

@@ -14,6 +14,8 @@ export interface LoadOptions {
   readonly wanted: readonly string[];
   /** A transaction ends after the file with which it has read so many bytes of records. */
   readonly stepBytes: number;
+  /** Files of which the database has refused rows are loaded again. */
+  readonly retriesRefused: boolean;
   /** Asked for once, after the files are listed: so the keys of all that is in them are there. */
   readonly opener?: () => Promise<RecordOpener | undefined>;
   readonly signal: AbortSignal;

@@ -1,6 +1,6 @@
 import type { RecordOpener } from '../core/sealed-record.ts';
 import type { Archive, ArchiveFile } from './archives.ts';
-import type { Load } from './ledger.ts';
+import { REFUSED, type Load } from './ledger.ts';
 
 /** What has to be done so that a database has what archives hold. */
 export interface LoadPlan {
@@ -18,11 +18,13 @@ export interface LoadPlan {
  * Compares archives with what was loaded of them. A file that an erasure removed is gone; one that is only missing is a
  * fault of the archive, and no reason to lose its rows.
  * @param shape of the tables now
+ * @param isRetry files of which rows were refused are loaded again: the database may take them now
  */
 export function planLoad(
   archives: readonly Archive[],
   loads: readonly Load[],
   shape: string,
+  isRetry: boolean,
   opener?: RecordOpener,
 ): LoadPlan {
   const known = Map.groupBy(loads, ({ archive, file }) => `${archive} ${file}`);
@@ -36,7 +38,8 @@ export function planLoad(
       const earlier = known.get(`${id} ${source.file}`) ?? [];
       known.delete(`${id} ${source.file}`);
       const [only] = earlier;
-      const isSame = earlier.length === 1 && only !== undefined && isCurrent(only, source, shape, opener);
+      const isSame =
+        earlier.length === 1 && only !== undefined && isCurrent(only, source, shape, isRetry, opener);
       if (isSame) before += 1;
       else files.push({ source, replaces: earlier.map(({ load }) => load) });
     }
@@ -60,7 +63,14 @@ function inPieces(source: ArchiveFile, isKnown: (file: ArchiveFile) => boolean):
 }
 
 /** False also when keys were destroyed since: nothing in a sealed archive tells whose records are in which file. */
-function isCurrent(load: Load, source: ArchiveFile, shape: string, opener?: RecordOpener): boolean {
+function isCurrent(
+  load: Load,
+  { sha256 }: ArchiveFile,
+  shape: string,
+  isRetry: boolean,
+  opener?: RecordOpener,
+): boolean {
   if (load.sealed > 0 && (opener?.destroyed ?? 0) > load.destroyed) return false;
-  return load.sha256 === source.sha256 && load.shape === shape;
+  const isSame = load.sha256 === sha256 || (!isRetry && load.sha256 === REFUSED + sha256);
+  return isSame && load.shape === shape;
 }

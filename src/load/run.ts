@@ -49,11 +49,11 @@ class LoadRun {
     const problems = archives.flatMap((archive) => archive.problems);
     for (const { file, reason } of problems) onProblem(file, null, reason);
     this.#counts.problems += problems.length;
-    const plan = await this.#plan(archives);
+    const plan = await this.#plan(archives, this.#options.retriesRefused);
     for (const file of plan.missing) onProblem(file, null, 'in the manifest, but missing: its rows stay');
     let done = await this.#work(plan);
     // What was removed may have been held by another file too.
-    while (done === 'again') done = await this.#work(await this.#plan(archives));
+    while (done === 'again') done = await this.#work(await this.#plan(archives, false));
     return {
       ...this.#counts,
       files: this.#files,
@@ -66,8 +66,8 @@ class LoadRun {
     };
   }
 
-  async #plan(archives: readonly Archive[]): Promise<LoadPlan> {
-    return planLoad(archives, await this.#store.readLoads(), this.#tables.shape, this.#opener);
+  async #plan(archives: readonly Archive[], isRetry: boolean): Promise<LoadPlan> {
+    return planLoad(archives, await this.#store.readLoads(), this.#tables.shape, isRetry, this.#opener);
   }
 
   async #work({ files, gone }: LoadPlan): Promise<'complete' | 'again' | 'interrupted'> {

@@ -154,14 +154,42 @@ export class Shapes {
   }
 }
 
-/** Brings shaped rows to a database. @returns how many, by table */
+/** Told of each row that a database does not take, as a line. */
+export type OnRefused = (table: TableDefinition, line: Buffer, reason: string) => void;
+
+/** Brings shaped rows to a database, all that it takes. @returns how many, by table */
 export async function appendRows(
   database: Database,
   { tables }: ShapedRows,
   load: number,
+  onRefused: OnRefused,
 ): Promise<Record<string, number>> {
-  for (const { definition, lines } of tables) await database.append(definition, lines.view(), load);
-  return Object.fromEntries(tables.map(({ definition, rows }) => [definition.name, rows]));
+  const counts: Record<string, number> = {};
+  for (const { definition, rows, lines } of tables)
+    counts[definition.name] = rows - (await appendTaken(database, definition, lines.view(), load, onRefused));
+  return counts;
+}
+
+const LINE_FEED = 10;
+
+/** @returns how many rows the database refused */
+async function appendTaken(
+  database: Database,
+  table: TableDefinition,
+  lines: Buffer,
+  load: number,
+  onRefused: OnRefused,
+): Promise<number> {
+  const reason = await database.tryAppend(table, lines, load);
+  if (reason === null) return 0;
+  // The halves, until what is refused is one row.
+  const half = lines.lastIndexOf(LINE_FEED, lines.length / 2) + 1 || lines.indexOf(LINE_FEED) + 1;
+  if (half === lines.length) {
+    onRefused(table, lines, reason);
+    return 1;
+  }
+  const before = await appendTaken(database, table, lines.subarray(0, half), load, onRefused);
+  return before + (await appendTaken(database, table, lines.subarray(half), load, onRefused));
 }
 
 /**

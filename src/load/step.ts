@@ -4,10 +4,13 @@ import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import type { ArchiveFile } from './archives.ts';
 import type { Database } from './database.ts';
+import type { TableDefinition } from '../warehouse/definition.ts';
 import type { TableFields } from '../warehouse/learned/field-sums.ts';
-import { claimEvents, nextLoad, removeLoads, reviveDuplicates, writeLoad } from './ledger.ts';
+import { textInRow } from '../warehouse/shape/envelope.ts';
+import { eventColumnsOf } from '../warehouse/sql/identity.ts';
+import { claimEvents, nextLoad, REFUSED, removeLoads, reviveDuplicates, writeLoad } from './ledger.ts';
 import type { LoadOptions } from './options.ts';
-import { appendRows, keyOf, rowsOfClaimed, Shapes, type ShapedRows } from './shapes.ts';
+import { appendRows, keyOf, type OnRefused, rowsOfClaimed, Shapes, type ShapedRows } from './shapes.ts';
 import type { LoadedTables } from './tables.ts';
 
 /** A batch: records, and bytes of them, whose rows are brought to the database together. */
@@ -42,6 +45,8 @@ export class LoadStep {
   readonly #opener: RecordOpener | undefined;
   readonly #told: Told;
   readonly #shapes: Shapes;
+  /** Rows that the database did not take. */
+  #refused = 0;
 
   constructor(database: Database, tables: LoadedTables, opener: RecordOpener | undefined, told: Told) {
     this.#database = database;
@@ -62,6 +67,7 @@ export class LoadStep {
     if (replaces.length > 0) await removeLoads(this.#database, this.#tables.names, replaces);
     const load = await nextLoad(this.#database);
     const before = { ...this.counts };
+    const refusedBefore = this.#refused;
     let batch: ArchiveRecordItem[] = [];
     let bytes = 0;
     let sealed = 0;
@@ -105,7 +111,7 @@ export class LoadStep {
       archive,
       file,
       // What could not be read in all its lines is tried again the next time.
-      sha256: isWhole ? sha256 : '',
+      sha256: isWhole ? `${this.#refused > refusedBefore ? REFUSED : ''}${sha256}` : '',
       shape: this.#tables.shape,
       records: this.counts.records - before.records,
       sealed,
@@ -125,11 +131,31 @@ export class LoadStep {
       this.counts.rejects += 1;
       this.#told.onReject({ ...reject, file, line });
     }
-    const rows = await appendRows(this.#database, own.rows, load);
+    const rows = await appendRows(this.#database, own.rows, load, this.#setsAside(own.records));
     for (const [table, count] of Object.entries(rows))
       this.counts.rows[table] = (this.counts.rows[table] ?? 0) + count;
     this.#shapes.release(own.rows);
   }
+
+  #setsAside(records: readonly ArchiveRecordItem[]): OnRefused {
+    return (table, line, reason) => {
+      const { file, line: number } = recordOf(records, table, line) ?? (records[0] as ArchiveRecordItem);
+      this.#refused += 1;
+      this.counts.rejects += 1;
+      this.#told.onReject({ table: table.name, code: 'refused', reason, file, line: number });
+    };
+  }
+}
+
+/** The record that a row was made of. */
+function recordOf(
+  records: readonly ArchiveRecordItem[],
+  table: TableDefinition,
+  line: Buffer,
+): ArchiveRecordItem | undefined {
+  const row = JSON.parse(line.toString()) as Readonly<Record<string, unknown>>;
+  const id = row[eventColumnsOf(table)?.id ?? ''];
+  return records.find(({ record }) => textInRow(record.id) === id);
 }
 
 /** Counts and tells what could not be read. @throws MillraceError archive_sealed where there are no keys */

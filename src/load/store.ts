@@ -1,7 +1,7 @@
 import type { RecordOpener } from '../core/sealed-record.ts';
 import type { TableFields } from '../warehouse/learned/field-sums.ts';
 import type { Tables } from '../warehouse/tables.ts';
-import { inTransaction, type Database } from './database.ts';
+import { inTransaction, RowsRefused, type Database } from './database.ts';
 import {
   createLedger,
   readLoads,
@@ -80,7 +80,16 @@ export class TransactionStore implements LoadStore {
     });
   }
 
-  async step({ tables, opener, files, options, onShow }: StepWork): Promise<StepDone> {
+  async step(work: StepWork): Promise<StepDone> {
+    try {
+      return await this.#step(work);
+    } catch (error) {
+      if (!(error instanceof RowsRefused)) throw error;
+      return this.#step(work);
+    }
+  }
+
+  async #step({ tables, opener, files, options, onShow }: StepWork): Promise<StepDone> {
     const step = new LoadStep(this.#database, tables, opener, options);
     let done = 0;
     let replaced = 0;

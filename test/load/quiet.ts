@@ -2,6 +2,7 @@ const quiet = (): void => undefined;
 
 /** For whom nothing that a load tells is of interest. */
 export const QUIET = {
+  retriesRefused: true,
   onProgress: quiet,
   onProblem: quiet,
   onReject: quiet,

@@ -1,18 +1,21 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { loadCommand } from '../../src/cli/load/command.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { parseOptions } from '../../src/sinks/postgres/config.ts';
 import { createSink } from '../../src/sinks/postgres/sink.ts';
 import { schemaOf } from '../../src/warehouse/sql/schema.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
+import { run } from '../cli/run.ts';
 import { archive } from '../export/support.ts';
 import { makeContext, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
 import { lacksPostgres, Postgres } from '../support/postgres.ts';
 import { skipped } from '../support/requirements.ts';
-import { inPostgres, load } from './support.ts';
+import { until } from '../support/until.ts';
+import { inDuckDB, inPostgres, load } from './support.ts';
 
 const lack = lacksPostgres();
 let server: Postgres;
@@ -39,6 +42,7 @@ async function archiveOf(...events: readonly ReturnType<typeof contractEvent>[])
   return path;
 }
 
+const COUNTS = `SELECT count(*), (SELECT count(*) FROM meals), (SELECT count(*) FROM meals WHERE name = 'leek') FROM events`;
 const MEALS = ['--table', 'events', '--table', 'meals'];
 
 describe.skipIf(lack !== null)(`PostgreSQL${skipped(lack)}`, () => {
@@ -76,6 +80,67 @@ describe.skipIf(lack !== null)(`PostgreSQL${skipped(lack)}`, () => {
     expect(server.sql(`SELECT count(*) FROM ${written.schema}.meals`)).toBe('3');
   });
 
+  test('rows that the table does not take are set aside by name, and loaded when it takes them', async () => {
+    const database = inPostgres(server, schema());
+    await load(await archiveOf(meal(1, 'soup')), database, ...MEALS);
+    await database.sql(`ALTER TABLE meals ADD CONSTRAINT no_leek CHECK (name <> 'leek')`);
+    const events = Array.from({ length: 40 }, (_, n) => meal(n + 2, n % 10 === 3 ? 'leek' : `dish ${n}`));
+    const path = await archiveOf(...events);
+    for (let times = 0; times < 2; times += 1) {
+      const { code, summary, stderr } = await load(path, database);
+      expect([code, summary]).toMatchObject([3, { rejects: 4, rows: { events: 40, meals: 36 } }]);
+      expect(stderr).toMatch(/\.ndjson\S*:14: meals: refused: .*"no_leek" \(23514\)/);
+      expect(await database.sql(COUNTS)).toEqual(['41|37|0']);
+    }
+    await database.sql('ALTER TABLE meals DROP CONSTRAINT no_leek');
+    expect(await load(path, database)).toMatchObject({ code: 0, summary: { rejects: 0, replaced: 1 } });
+    expect(await database.sql(COUNTS)).toEqual(['41|41|4']);
+  });
+
+  test('a load that follows an archive does not try refused rows again in each round', async () => {
+    const database = inPostgres(server, schema());
+    await load(await archiveOf(meal(1, 'soup')), database, ...MEALS);
+    await database.sql(`ALTER TABLE meals ADD CONSTRAINT no_leek CHECK (name <> 'leek')`);
+    const path = await archiveOf(meal(2, 'leek'));
+    const stop = new AbortController();
+    const args = [path, ...database.to, '--follow', '--every', '20ms', '--json'];
+    const following = run(loadCommand, args, {}, stop.signal);
+    for (let n = 3; n < 7; n += 1) {
+      await until(`${n - 1} events`, async () => (await database.sql(COUNTS))[0]?.startsWith(`${n - 1}|`));
+      await archive(path, [meal(n, `dish ${n}`)]);
+    }
+    stop.abort();
+    await following;
+    expect(await database.sql('SELECT count(*) = max(load) FROM _millrace_loads')).toEqual(['t']);
+  });
+
+  test('rows that the encoding of the database cannot have are set aside, without their values', async () => {
+    server.sql(`CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`);
+    const to = ['--to', server.url.replace('/postgres?', '/latin?')];
+    const path = await archiveOf(meal(1, 'soup'), meal(2, 'soup \u{1f372}'), meal(3, 'crème'));
+    const { code, summary, stderr } = await load(path, { to }, ...MEALS);
+    expect([code, summary]).toMatchObject([3, { rejects: 2, rows: { events: 2, meals: 2 } }]);
+    expect(stderr).toMatch(/:2: events: refused: .*\n.*:2: meals: refused: /);
+    expect(stderr).not.toContain('soup');
+  });
+
+  test('an event whose row the table does not take is a dead letter, and the others are delivered', async () => {
+    const written = { connectionString: server.url, schema: schema(), tables: ['events', 'meals'] };
+    const sink = createSink(parseOptions(written), makeContext());
+    await sink.open(signal);
+    server.sql(`ALTER TABLE ${written.schema}.meals ADD CONSTRAINT no_leek CHECK (name <> 'leek')`);
+    const send = (...names: readonly string[]): ReturnType<typeof sink.send> =>
+      sink.send(
+        names.map((name, n) => ({ event: meal(n + 1, name), destination: null })),
+        signal,
+      );
+    const refused = { status: 'refused', code: 'rejected', reason: expect.stringContaining('no_leek') };
+    expect(await send('soup', 'leek')).toMatchObject([refused, { ...refused, batch: true }]);
+    expect(await send('leek')).toMatchObject([refused]);
+    expect(await send('soup')).toEqual([{ status: 'delivered' }]);
+    await sink.close(signal);
+  });
+
   test('the printed statements load a row with an id of 6,000 characters', async () => {
     const { ndjson, sql } = await printed();
     server.sql(sql(await ndjson([{ id: 'm1' }, { id: LONG, user_id: LONG }, { id: 'm2' }])));
@@ -93,6 +158,21 @@ describe.skipIf(lack !== null)(`PostgreSQL${skipped(lack)}`, () => {
       'meals_on_key',
     );
   });
+});
+
+test('DuckDB sets aside by name the rows that a table does not take', async () => {
+  const database = inDuckDB(join(await temporaryFolder(), 'loaded.duckdb'));
+  await load(await archiveOf(meal(1, '1')), database, ...MEALS);
+  await database.sql('DROP VIEW meals_latest');
+  await database.sql('ALTER TABLE meals ALTER COLUMN name TYPE SMALLINT');
+  const path = await archiveOf(
+    ...Array.from({ length: 20 }, (_, n) => meal(n + 2, n === 7 ? 'leek' : `${n}`)),
+  );
+  const { code, summary, stderr } = await load(path, database);
+  expect([code, summary]).toMatchObject([3, { rejects: 1, rows: { events: 20, meals: 19 } }]);
+  expect(stderr).toMatch(/:8: meals: refused: Conversion Error: Could not convert/);
+  expect(stderr).not.toContain('leek');
+  expect(await database.sql('SELECT count(*), (SELECT count(*) FROM meals) FROM events')).toEqual(['21|20']);
 });
 
 /** Files of rows of meals, and the statements that load one. */

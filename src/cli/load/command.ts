@@ -30,6 +30,9 @@ out of the archive, and continues after an interruption; no event is there twice
 loaded once is kept up to date by every later load; if it is a learned one, each load needs its definition: --tables, or
 \`tables:\` in the --config. Tables named _millrace_… say what was loaded.
 
+A row that the database does not take, such as by a constraint of yours, is named and set aside. The others are loaded, and the
+command tries it again when it is started the next time.
+
 A password is best kept out of the command line: set PGPASSWORD, or use a ~/.pgpass file. DuckDB files need the package
 @duckdb/node-api beside millrace; with --follow the file is closed between rounds, so that others can read it.
 No query finds rows that were removed after an erasure, but DuckDB keeps their bytes in free blocks of the file until it writes over
@@ -92,6 +95,7 @@ export function loadCommand(io: Io): Command {
           tables,
           wanted: namesIn(tables, options.table),
           stepBytes: STEP_BYTES,
+          retriesRefused: true,
           opener: () => openerOf(options, io),
           signal: io.signal,
           ...reporting(io),
@@ -146,7 +150,7 @@ async function follow(
     await wait(pause, undefined, { signal: io.signal }).catch(() => undefined);
     if (io.signal.aborted) return;
     try {
-      const summary = await round(target, work);
+      const summary = await round(target, { ...work, retriesRefused: isFirst });
       [failures, pause] = [0, options.every];
       const { files, replaced } = summary;
       if (isFirst) begin(summary);

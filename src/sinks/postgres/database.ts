@@ -8,7 +8,7 @@ import { type Dialect, tableName } from '../../warehouse/sql/dialects/dialect.ts
 import { postgres } from '../../warehouse/sql/dialects/postgres.ts';
 import { connect, disconnect, nameOf, type Connection } from './connection.ts';
 import { CopyText } from './copy-text.ts';
-import { toMillraceError } from './failure.ts';
+import { refusalOf, toMillraceError } from './failure.ts';
 import { LoadLock } from './load-lock.ts';
 
 /**
@@ -23,6 +23,8 @@ const LEAVE_ABANDONED = `SELECT set_config(name, '2s', true) FROM pg_catalog.pg_
  * end a long load.
  */
 const LEFT_BEHIND = ['synchronous_commit', 'statement_timeout', 'idle_in_transaction_session_timeout'];
+
+const SAVEPOINT = '_millrace_rows';
 
 /** PostgreSQL over one connection. */
 export class PostgresDatabase implements Database {
@@ -135,6 +137,20 @@ export class PostgresDatabase implements Database {
     const stream = this.#client.query(this.#copyFrom(made.statement));
     stream.end(rows);
     await finished(stream);
+  }
+
+  async tryAppend(table: TableDefinition, lines: Buffer, load: number): Promise<string | null> {
+    await this.run(`SAVEPOINT ${SAVEPOINT}`);
+    try {
+      await this.append(table, lines, load);
+    } catch (error) {
+      const reason = refusalOf(error);
+      if (reason === null) throw error;
+      await this.run(`ROLLBACK TO SAVEPOINT ${SAVEPOINT}`);
+      return reason;
+    }
+    await this.run(`RELEASE SAVEPOINT ${SAVEPOINT}`);
+    return null;
   }
 
   /** Lets go of the connection once the signal aborts: a server that is stalled is not waited for. */

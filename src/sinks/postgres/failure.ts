@@ -4,6 +4,9 @@ import type { SendResult } from '../../core/sink.ts';
 /** Classes of SQLSTATE after which the same may work: connections, conflicts of transactions, too little of something, shutdowns. */
 const PASSING = new Set(['08', '40', '53', '55', '57', '58']);
 
+/** Classes about a row: data that does not fit, constraints of the table, limits of a value. */
+const OF_ROWS = new Set(['22', '23', '54']);
+
 /** What an error of the database is called. */
 export interface DatabaseFault {
   readonly retryable: boolean;
@@ -23,7 +26,7 @@ export function faultOf(error: unknown): DatabaseFault {
   if (code === null) return { retryable: true, reason: reasonOf(error) };
   return {
     retryable: PASSING.has(code.slice(0, 2)),
-    reason: `${ADVICE[code] ?? ''}${messageOf(error)} (${code})`,
+    reason: `${ADVICE[code] ?? ''}${withoutValues(code, messageOf(error))} (${code})`,
   };
 }
 
@@ -39,18 +42,31 @@ export function toMillraceError(database: string, error: unknown): MillraceError
 
 /**
  * What a failed transaction means for its events. The shaper makes every value fit its column, so what is refused is mostly
- * the table's or the rights' fault and is mended by an operator; only a value that the server cannot take is the event's.
+ * the rights' or the system's fault and is mended by an operator; only a row that the table does not take is the event's.
  */
 export function resultOf(error: unknown, count: number): SendResult {
-  const { reason, retryable } = faultOf(error);
+  const { reason } = faultOf(error);
   const code = stateOf(error);
-  // Data exceptions and limits of a value.
-  if (!retryable && code !== null && (code.startsWith('22') || code.startsWith('54')))
+  if (isOfRows(code))
     return { status: 'refused', code: 'rejected', reason, ...(count > 1 ? { batch: true } : {}) };
   // The other transaction of a conflict is over by now.
   return code?.startsWith('40') === true
     ? { status: 'retry', reason }
     : { status: 'retry', reason, sink: true };
+}
+
+/** Why rows are not taken, without their values; null for an error that is not about them. */
+export function refusalOf(error: unknown): string | null {
+  return isOfRows(stateOf(error)) ? faultOf(error).reason : null;
+}
+
+function isOfRows(code: string | null): boolean {
+  return code !== null && OF_ROWS.has(code.slice(0, 2));
+}
+
+/** Of data that does not fit, the server's words have the value in quotes. */
+function withoutValues(code: string, message: string): string {
+  return code.startsWith('22') ? message.replaceAll(/".*"/gs, '…') : message;
 }
 
 /** What the system says can look the same, such as EPIPE; no class of SQLSTATE begins with an E. */

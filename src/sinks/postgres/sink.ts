@@ -12,7 +12,7 @@ import {
   type Load,
   writeLoad,
 } from '../../load/ledger.ts';
-import { appendRows, keyOf, type LoadedRecord, Shapes } from '../../load/shapes.ts';
+import { keyOf, type LoadedRecord, Shapes } from '../../load/shapes.ts';
 import { ensureTables, type LoadedTables } from '../../load/tables.ts';
 import { type TableEntry, TABLES } from '../../warehouse/tables.ts';
 import { ABORTED } from '../failure.ts';
@@ -169,7 +169,9 @@ export class PostgresSink implements Sink {
     const rows = shapes.shape(records);
     for (const { table, code, reason } of rows.rejects)
       log.warn({ sink: name, table, code, reason }, 'event makes no row');
-    await appendRows(database, rows, this.#load);
+    // What is refused here ends the batch, and the event with it becomes a dead letter.
+    for (const { definition, lines } of rows.tables)
+      await database.append(definition, lines.view(), this.#load);
   }
 
   /** A number that an earlier version noted without tables has had those that there are, as long as there are no others. */

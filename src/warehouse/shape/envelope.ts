@@ -64,6 +64,10 @@ export function resourceOf(eventType: string): string {
 }
 
 /** As rows hold texts: what DuckDB or PostgreSQL refuses becomes U+FFFD. */
+export function textInRow(text: string): string {
+  return text.replaceAll('\0', '\ufffd').toWellFormed();
+}
+
 function jsonOf(text: string): Uint8Array {
   const { length } = text;
   const bytes = new Uint8Array(length + 2);
@@ -71,7 +75,7 @@ function jsonOf(text: string): Uint8Array {
   for (let i = 0; i < length; i += 1) {
     const c = text.charCodeAt(i);
     if (c < 0x20 || c > 0x7e || c === QUOTE || c === BACKSLASH)
-      return Buffer.from(JSON.stringify(text.replaceAll('\0', '\ufffd').toWellFormed()));
+      return Buffer.from(JSON.stringify(textInRow(text)));
     bytes[i + 1] = c;
   }
   bytes[length + 1] = QUOTE;

@@ -11,6 +11,8 @@ export type RejectCode =
   | 'wrong_type'
   /** What makes the row one thing is missing. */
   | 'no_identity'
+  /** The database does not take the row. */
+  | 'refused'
   /** The document ends before it is complete. */
   | 'cut'
   /** The document breaks: brackets do not match, so that nothing after can be trusted. */
