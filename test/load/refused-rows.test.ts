@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -145,6 +146,57 @@ describe.skipIf(lack !== null)(`PostgreSQL${skipped(lack)}`, () => {
     const { ndjson, sql } = await printed();
     server.sql(sql(await ndjson([{ id: 'm1' }, { id: LONG, user_id: LONG }, { id: 'm2' }])));
     expect(server.sql('SELECT count(*), max(length(id)) FROM meals')).toBe(`3|${LONG.length}`);
+  });
+
+  test('the printed statements set aside by line the rows that the table does not take, and load the others', async () => {
+    const { ndjson, sql } = await printed();
+    const rows = ['soup', 'leek', 'a name that is too long', 'dish'].map((name, n) => ({
+      id: `p${n}`,
+      name,
+    }));
+    const statements = sql(await ndjson(rows));
+    const { createView } = schemaOf(TABLES.entry('meals'), 'postgres');
+    server.sql(`${statements}\nDROP VIEW IF EXISTS meals_latest; DELETE FROM meals;`);
+    server.sql(
+      `ALTER TABLE meals ADD CONSTRAINT no_leek CHECK (name <> 'leek'), ALTER name TYPE varchar(10);`,
+    );
+    for (let times = 0; times < 2; times += 1) {
+      const { status, stderr } = spawnSync('psql', [server.url, '-q', '-v', 'ON_ERROR_STOP=1'], {
+        input: statements,
+        encoding: 'utf8',
+      });
+      expect(status, stderr).toBe(0);
+      expect(stderr.match(/line \d+ of the rows of meals .*\(\w+\)/g)).toEqual([
+        'line 3 of the rows of meals is set aside, as the database refuses it (22001)',
+        'line 2 of the rows of meals is set aside, as the database refuses it (23514)',
+      ]);
+      expect(stderr).not.toContain('leek');
+      expect(server.sql('SELECT id FROM meals ORDER BY 1')).toBe('p0\np3');
+    }
+    server.sql(`ALTER TABLE meals DROP CONSTRAINT no_leek, ALTER name TYPE text; ${createView}`);
+  });
+
+  test('the printed statements set aside what the encoding of the database cannot have, whatever that of the client', async () => {
+    server.sql(`CREATE DATABASE other_latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`);
+    const { ndjson, sql } = await printed();
+    const rows = ['soup', 'soup \u{1f372}', 'crème'].map((name, n) => ({ id: `e${n}`, name }));
+    const statements = sql(await ndjson(rows));
+    for (const [database, count] of [
+      ['postgres', '3'],
+      ['other_latin', '2'],
+    ] as const) {
+      const url = server.url.replace('/postgres?', `/${database}?`);
+      const psql = (input: string, encoding: string): string =>
+        spawnSync('psql', [url, '-qAt', '-v', 'ON_ERROR_STOP=1'], {
+          input,
+          encoding: 'utf8',
+          env: { ...process.env, PGCLIENTENCODING: encoding },
+        }).stdout.trim();
+      psql(statements, 'LATIN1');
+      expect(
+        psql(`SELECT count(*), max(name) FILTER (WHERE id = 'e2') FROM meals WHERE id LIKE 'e_'`, 'UTF8'),
+      ).toBe(`${count}|crème`);
+    }
   });
 
   test('an erasure finds rows by the hash of the user id that the index has', async () => {

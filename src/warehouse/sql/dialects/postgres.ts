@@ -5,6 +5,8 @@ import { type Dialect, doubleQuoted, listColumns, literal, script, STAGED } from
 import { extensionOf, folderOf, isFolder, type Source } from './source.ts';
 
 const LINES = doubleQuoted('_millrace_lines');
+/** Number of a line among all that are read. */
+const NUMBER = doubleQuoted('_millrace_line');
 
 /** A text above some 2,700 bytes fits into no index. */
 export function hashed(text: string): string {
@@ -64,19 +66,22 @@ export const postgres: Dialect = {
     if (source.format === 'parquet')
       throw new RangeError('PostgreSQL reads no Parquet: export with --format ndjson');
     const staged = doubleQuoted(STAGED);
+    const replaced = replaceRows({ table, document, staged, day: source.day }, postgres);
     return [
       // What a command of the shell could not read is no reason to go on.
       String.raw`\set ON_ERROR_STOP on`,
       'BEGIN;',
       `SET LOCAL TIME ZONE 'UTC';`,
-      `CREATE TEMPORARY TABLE ${LINES} (line text) ON COMMIT DROP;`,
-      // Neither control character can stand in a line of JSON, so each line is one value whatever is in it.
-      String.raw`\copy ${LINES} FROM ${placeOf(source)} WITH (FORMAT csv, ENCODING 'UTF8', QUOTE E'\x01', DELIMITER E'\x02')`,
-      `CREATE TEMPORARY TABLE ${staged} (LIKE ${doubleQuoted(table.name)}) ON COMMIT DROP;`,
+      `CREATE TEMPORARY TABLE ${LINES} (${NUMBER} bigint GENERATED ALWAYS AS IDENTITY, line text) ON COMMIT DROP;`,
+      // Neither control character can stand in a line of JSON, so each line is one value whatever is in it. Its bytes come in
+      // as they are: a character that the database cannot have is no reason to refuse the others.
+      String.raw`\copy ${LINES} (line) FROM ${placeOf(source)} WITH (FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02', ENCODING 'SQL_ASCII')`,
+      `CREATE TEMPORARY TABLE ${staged} (LIKE ${doubleQuoted(table.name)}, ${NUMBER} bigint) ON COMMIT DROP;`,
       script([
-        `INSERT INTO ${staged} (\n${listColumns(table, ({ name }) => doubleQuoted(name))}\n)\n${rowsOf(table)}`,
+        insertTaken(table, LINES, stagedRows(table)),
         `ANALYZE ${staged}`,
-        ...replaceRows({ table, document, staged, day: source.day }, postgres),
+        ...replaced.slice(0, -1),
+        insertTaken(table, staged, replaced.at(-1) ?? ''),
       ]),
       'COMMIT;',
     ].join('\n');
@@ -93,11 +98,37 @@ function asciiLiteral(text: string): string {
 }
 
 /** Reads each line once, whatever the number of columns. */
-function rowsOf(table: TableDefinition): string {
+function stagedRows(table: TableDefinition): string {
   const types = columnsOf(table).map(({ name, type }) => `${doubleQuoted(name)} ${postgres.types[type]}`);
+  const line = `convert_from(convert_to(line, getdatabaseencoding()), 'UTF8')`;
   return [
-    `SELECT\n${listColumns(table, ({ name }) => `row_.${doubleQuoted(name)}`)}`,
-    `FROM ${LINES}, json_to_record(line::json) AS row_ (\n  ${types.join(',\n  ')}\n)`,
+    `INSERT INTO ${doubleQuoted(STAGED)} (\n${listColumns(table, ({ name }) => doubleQuoted(name))},\n  ${NUMBER}\n)`,
+    `SELECT\n${listColumns(table, ({ name }) => `row_.${doubleQuoted(name)}`)},\n  ${NUMBER}`,
+    `FROM ${LINES}, json_to_record(${line}::json) AS row_ (\n  ${types.join(',\n  ')}\n)`,
+  ].join('\n');
+}
+
+/**
+ * Inserts all rows; where the database does not take one of them, each by itself, with a warning that names those it refuses.
+ * @param from the table that `insert` selects from, without a condition
+ */
+function insertTaken({ name }: TableDefinition, from: string, insert: string): string {
+  const refused =
+    'EXCEPTION WHEN data_exception OR integrity_constraint_violation OR program_limit_exceeded THEN';
+  return [
+    'DO $rows$',
+    'DECLARE one_ record;',
+    'BEGIN',
+    `${insert};`,
+    refused,
+    `FOR one_ IN SELECT ctid, ${NUMBER} FROM ${from} LOOP`,
+    'BEGIN',
+    `${insert}\nWHERE ${from}.ctid = one_.ctid;`,
+    refused,
+    `RAISE WARNING 'line % of the rows of ${name} is set aside, as the database refuses it (%)', one_.${NUMBER}, SQLSTATE;`,
+    'END;',
+    'END LOOP;',
+    'END $rows$',
   ].join('\n');
 }
 
