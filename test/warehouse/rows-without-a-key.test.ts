@@ -117,6 +117,20 @@ describe.each(WAREHOUSES)('$title', (running) => {
   );
 
   test.skipIf(lack !== null)(
+    title('a row with an empty text in its key does not replace one without it'),
+    async () => {
+      const warehouse = await open();
+      const files = ['{}', '{"sensor_location":""}'].map((more) => {
+        const sample = { timestamp: '2026-01-05T00:00:00Z', value: 1, ...(JSON.parse(more) as object) };
+        const at = '_loaded_at=2026-02-01T00:00:00Z';
+        return rowsOf('timeseries', JSON.stringify({ data: [sample] }), ...USER, at);
+      });
+      expect(await printedLoad(running, warehouse, 'timeseries', await Promise.all(files))).toEqual([2, 2]);
+    },
+    60_000,
+  );
+
+  test.skipIf(lack !== null)(
     title('operations without a readable start are all there'),
     async () => {
       const warehouse = await open();

@@ -126,7 +126,8 @@ function deleteSame({ table, document, staged }: Replacement, words: Words): str
 function equal({ name, type, required }: Column, own: Name, other: Name, { types }: Words): string {
   const text = (value: string): string => {
     if (required === true) return value;
-    return `COALESCE(${type === 'text' ? value : `CAST(${value} AS ${types.text})`}, '')`;
+    // An empty text is not none.
+    return `COALESCE(${type === 'text' ? `${value} || '.'` : `CAST(${value} AS ${types.text})`}, '')`;
   };
   return `${text(own(name))} = ${text(other(name))}`;
 }

@@ -66,9 +66,11 @@ function deleteWhere(
   condition: string,
 ): string {
   const types = new Map(columnsOf(table).map(({ name, type }) => [name, type]));
-  // As texts, so that nothing is null and compares with nothing.
+  // As texts, so that nothing is null and compares with nothing; an empty text is not none.
   const texts = [...new Set(columns)].map((name) =>
-    types.get(name) === 'text' ? `ifNull(${quote(name)}, '')` : `ifNull(toString(${quote(name)}), '')`,
+    types.get(name) === 'text'
+      ? `ifNull(concat(${quote(name)}, '.'), '')`
+      : `ifNull(toString(${quote(name)}), '')`,
   );
   const own = condition === '' ? '' : `${condition}\n  AND `;
   const staged = condition === '' ? '' : `\n  WHERE ${condition}`;
