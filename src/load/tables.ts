@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { MillraceError } from '../core/errors.ts';
-import { columnsOf } from '../warehouse/definition.ts';
-import { type Dialect, tableName } from '../warehouse/sql/dialects/dialect.ts';
+import { columnsOf, hasRowId, identityOf, ROW_ID, type TableDefinition } from '../warehouse/definition.ts';
+import { type Dialect, doubleQuoted, tableName } from '../warehouse/sql/dialects/dialect.ts';
 import type { DialectName } from '../warehouse/sql/dialects/registry.ts';
 import { latestOf } from '../warehouse/sql/latest.ts';
 import { addColumns, schemaOf } from '../warehouse/sql/schema.ts';
@@ -121,6 +121,7 @@ async function createTable(database: Database, entry: TableEntry): Promise<void>
   // Of a version of the table before.
   for (const added of addColumns(definition, sql) ?? []) await database.run(added);
   await database.run(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${LOAD_COLUMN} integer`);
+  if (hasRowId(definition) && definition.key.length > 0) await database.run(nameEarlierRows(definition, table));
   // They can be of columns that have just been added.
   if (createIndexes !== null) await database.run(createIndexes);
   // Loads stand one behind the other, so this small index finds one in a large table. DuckDB keeps the like by itself.
@@ -133,6 +134,14 @@ async function createTable(database: Database, entry: TableEntry): Promise<void>
     definition.name,
     shapeOf(entry),
   ]);
+}
+
+/** Rows with an unknown key that came before they were told apart; those of files are loaded again, those of a sink are not. */
+function nameEarlierRows(definition: TableDefinition, table: string): string {
+  const isEmpty = (name: string): string => `coalesce(CAST(${doubleQuoted(name)} AS text), '') = ''`;
+  const unknown = identityOf(definition).map((group) => `(${group.map(isEmpty).join(' AND ')})`);
+  return `UPDATE ${table} SET ${ROW_ID.name} = 'earlier ' || CAST(random() AS text)
+    WHERE ${ROW_ID.name} IS NULL AND (${unknown.join(' OR ')})`;
 }
 
 /** In one order, with documents in front of what is nested in them. */

@@ -99,6 +99,26 @@ describe.skipIf(lack !== null)(`learned tables of the postgres sink${skipped(lac
     expect(server.sql('SELECT count(*) FROM at_once._millrace_loads')).toBe('1');
   });
 
+  test('rows without a readable time that an earlier version wrote are all in the view', async () => {
+    const written = { connectionString: server.url, schema: 'earlier', tables: ['timeseries'] };
+    const reopen = async (n: number): Promise<void> => {
+      const sink = createSink(parseOptions(written), makeContext());
+      await sink.open(signal);
+      const data = { data: [null, 'soon', '2026-01-05T00:00:00Z'].map((timestamp) => ({ timestamp })) };
+      const body = Buffer.from(JSON.stringify({ data, user_id: 'user-1' }));
+      const event = contractEvent(n, { type: 'daily.data.heartrate.created', user: 'user-1', body });
+      expect(await sink.send([{ event, destination: null }], signal)).toEqual([{ status: 'delivered' }]);
+      await sink.close(signal);
+    };
+    await reopen(1);
+    await reopen(2);
+    server.sql(`SET search_path TO earlier; ALTER TABLE timeseries DROP COLUMN _row_id CASCADE;
+      UPDATE _millrace_tables SET shape = 'older'`);
+    await reopen(3);
+    expect(server.sql('SELECT count(*), count(_row_id) FROM earlier.timeseries')).toBe('9|6');
+    expect(server.sql('SELECT count(*) FROM earlier.timeseries_latest')).toBe('7');
+  });
+
   test('have the rows of their events', async () => {
     const written = { connectionString: server.url, schema: 'learned', tables: ['events', 'readings'] };
     const sink = createSink(parseOptions(written, { tables: [await definitionFile()] }), makeContext());
