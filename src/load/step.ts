@@ -139,7 +139,7 @@ export class LoadStep {
 
   #setsAside(records: readonly ArchiveRecordItem[]): OnRefused {
     return (table, line, reason) => {
-      const { file, line: number } = recordOf(records, table, line) ?? (records[0] as ArchiveRecordItem);
+      const { file, line: number } = recordOf(records, table, line);
       this.#refused += 1;
       this.counts.rejects += 1;
       this.#told.onReject({ table: table.name, code: 'refused', reason, file, line: number });
@@ -152,10 +152,11 @@ function recordOf(
   records: readonly ArchiveRecordItem[],
   table: TableDefinition,
   line: Buffer,
-): ArchiveRecordItem | undefined {
+): ArchiveRecordItem {
   const row = JSON.parse(line.toString()) as Readonly<Record<string, unknown>>;
   const id = row[eventColumnsOf(table)?.id ?? ''];
-  return records.find(({ record }) => textInRow(record.id) === id);
+  const found = records.find(({ record }) => textInRow(record.id) === id);
+  return found ?? (records[0] as ArchiveRecordItem);
 }
 
 /** Counts and tells what could not be read. @throws MillraceError archive_sealed where there are no keys */

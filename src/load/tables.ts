@@ -138,8 +138,10 @@ async function createTable(database: Database, entry: TableEntry): Promise<void>
 
 /** Rows with an unknown key that came before they were told apart; those of files are loaded again, those of a sink are not. */
 function nameEarlierRows(definition: TableDefinition, table: string): string {
-  const isEmpty = (name: string): string => `coalesce(CAST(${doubleQuoted(name)} AS text), '') = ''`;
-  const unknown = identityOf(definition).map((group) => `(${group.map(isEmpty).join(' AND ')})`);
+  const unknown = identityOf(definition).map((group) => {
+    const empty = group.map((name) => `coalesce(CAST(${doubleQuoted(name)} AS text), '') = ''`);
+    return `(${empty.join(' AND ')})`;
+  });
   return `UPDATE ${table} SET ${ROW_ID.name} = 'earlier ' || CAST(random() AS text)
     WHERE ${ROW_ID.name} IS NULL AND (${unknown.join(' OR ')})`;
 }

@@ -141,13 +141,12 @@ export function columnsOf(definition: TableDefinition): readonly Column[] {
 /** True when a row of the table can have an unknown key. */
 export function hasRowId(definition: TableDefinition): boolean {
   const { columns, ownRows } = definition;
-  const isSure = ({ required, from }: Column): boolean =>
-    required === true || (typeof from === 'object' && 'of' in from);
+  const sure = columns.filter(
+    ({ required, from }) => required === true || (typeof from === 'object' && 'of' in from),
+  );
   return (
     ownRows !== false &&
-    !identityOf(definition).every((group) =>
-      columns.some((column) => group.includes(column.name) && isSure(column)),
-    )
+    !identityOf(definition).every((group) => sure.some(({ name }) => group.includes(name)))
   );
 }
 

@@ -28,6 +28,8 @@ afterAll(() => {
   if (lack === null) server.stop();
 });
 
+const schema = (): string => `r${(schemas += 1)}`;
+
 /** A meal with this name. */
 function meal(n: number, name: string, id = `meal-${n}`): ReturnType<typeof contractEvent> {
   const body = Buffer.from(JSON.stringify({ user_id: 'user-1', data: { id, name } }));
@@ -47,8 +49,6 @@ const COUNTS = `SELECT count(*), (SELECT count(*) FROM meals), (SELECT count(*) 
 const MEALS = ['--table', 'events', '--table', 'meals'];
 
 describe.skipIf(lack !== null)(`PostgreSQL${skipped(lack)}`, () => {
-  const schema = (): string => `r${(schemas += 1)}`;
-
   test('a row with an id of 6,000 characters is loaded like others', async () => {
     const database = inPostgres(server, schema());
     const path = await archiveOf(

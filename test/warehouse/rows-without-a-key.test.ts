@@ -72,14 +72,21 @@ async function printedLoad(
   return (await Promise.all(counts)).map(([row]) => Number(row?.[0]));
 }
 
+const completion = (n: number, start: unknown): ReturnType<typeof eventOf> =>
+  eventOf(n, 'historical.data.sleep.created', {
+    user_id: 'user-1',
+    provider: 'made_up',
+    start_date: start,
+    end_date: '2026-01-02T00:00:00Z',
+  });
+
 const USER = ['user_id=u1', 'resource=heartrate'];
 
 describe.each(WAREHOUSES)('$title', (running) => {
   const { lack, open } = running;
-  const title = (name: string): string => `${name}${skipped(lack)}`;
 
   test.skipIf(lack !== null)(
-    title('samples without a readable time are all loaded, once, and all in the view'),
+    `samples without a readable time are all loaded, once, and all in the view${skipped(lack)}`,
     async () => {
       const warehouse = await open();
       const file = await rowsOf('timeseries', SAMPLES, ...USER);
@@ -92,7 +99,7 @@ describe.each(WAREHOUSES)('$title', (running) => {
   );
 
   test.skipIf(lack !== null)(
-    title('a file that is shaped twice has its rows without a time once in the view'),
+    `a file that is shaped twice has its rows without a time once in the view${skipped(lack)}`,
     async () => {
       const warehouse = await open();
       const runs = ['2026-02-01T00:00:00Z', '2026-02-02T00:00:00Z'].map((time) =>
@@ -104,7 +111,7 @@ describe.each(WAREHOUSES)('$title', (running) => {
   );
 
   test.skipIf(lack !== null)(
-    title('equal rows without a time stay apart: in a file, and in two files of one run'),
+    `equal rows without a time stay apart: in a file, and in two files of one run${skipped(lack)}`,
     async () => {
       const warehouse = await open();
       const same = sampleLine('soon', 1);
@@ -117,7 +124,7 @@ describe.each(WAREHOUSES)('$title', (running) => {
   );
 
   test.skipIf(lack !== null)(
-    title('a row with an empty text in its key does not replace one without it'),
+    `a row with an empty text in its key does not replace one without it${skipped(lack)}`,
     async () => {
       const warehouse = await open();
       const files = ['{}', '{"sensor_location":""}'].map((more) => {
@@ -131,7 +138,7 @@ describe.each(WAREHOUSES)('$title', (running) => {
   );
 
   test.skipIf(lack !== null)(
-    title('operations without a readable start are all there'),
+    `operations without a readable start are all there${skipped(lack)}`,
     async () => {
       const warehouse = await open();
       const text = JSON.stringify([op(0, null), op(7, null), op(7, null), op(9, '2026-01-01T99:00:00Z')]);
@@ -142,16 +149,9 @@ describe.each(WAREHOUSES)('$title', (running) => {
   );
 
   test.skipIf(lack !== null)(
-    title('events whose documents lack a value of the key are all there, and a repeated event once'),
+    `events whose documents lack a value of the key are all there, and a repeated event once${skipped(lack)}`,
     async () => {
       const warehouse = await open();
-      const completion = (n: number, start: unknown): ReturnType<typeof eventOf> =>
-        eventOf(n, 'historical.data.sleep.created', {
-          user_id: 'user-1',
-          provider: 'made_up',
-          start_date: start,
-          end_date: '2026-01-02T00:00:00Z',
-        });
       const known = '2026-01-01T00:00:00Z';
       const events = [null, null, 'soon', known, known].map((start, n) => completion(n + 1, start));
       const [path, again, out] = [await temporaryFolder(), await temporaryFolder(), await temporaryFolder()];
@@ -187,16 +187,17 @@ tables:
           - { name: what, type: text }
 `;
 
+const visit = (id: unknown, ...steps: string[]): object => ({
+  id,
+  steps: steps.map((what) => ({ what })),
+});
+
 const [duckdb] = WAREHOUSES as readonly [RunningDialect];
 
 test('rows inside documents without a key are in the view of the nested table', async () => {
   const warehouse = await duckdb.open();
   const known = TABLES.with(parseTables(LEARNED, 'visits.yaml'));
   const folder = await temporaryFolder();
-  const visit = (id: unknown, ...steps: string[]): object => ({
-    id,
-    steps: steps.map((what) => ({ what })),
-  });
   const text = JSON.stringify([visit(null, 'a', 'b'), visit(null, 'c'), visit(7, 'd'), visit('v', 'e')]);
   const written: Record<string, string> = {};
   await shapeText(chunks(Buffer.from(text), text.length), {

@@ -303,8 +303,12 @@ function bodyOf(definition: TableDefinition): readonly Column[] {
 
 /** Columns in the order in which a row of text has them: what is known last stands first. */
 export function columnsInRow(definition: TableDefinition): readonly Column[] {
-  const rankOf = (column: Column): number => (column === ROW_ID ? 0 : parentOf(column) === null ? 2 : 1);
-  return columnsOf(definition).toSorted((a, b) => rankOf(a) - rankOf(b));
+  return columnsOf(definition).toSorted((a, b) => rankInRow(a) - rankInRow(b));
+}
+
+function rankInRow(column: Column): number {
+  if (column === ROW_ID) return 0;
+  return parentOf(column) === null ? 2 : 1;
 }
 
 function parentOf({ from }: Column): string | null {

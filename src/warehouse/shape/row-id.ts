@@ -69,8 +69,13 @@ export function inheritsKnownKey(plan: RowPlan, around: RowState): boolean {
 
 function fulfils({ groups, valid }: RowPlan['identity'], row: RowState): boolean {
   for (const slot of valid) if (row.from[slot] === INVALID) return false;
-  for (const group of groups) if (!group.some((slot) => hasValue(row, slot))) return false;
+  for (const group of groups) if (!hasOne(group, row)) return false;
   return true;
+}
+
+function hasOne(group: readonly number[], row: RowState): boolean {
+  for (const slot of group) if (hasValue(row, slot)) return true;
+  return false;
 }
 
 function hasValue({ plan, from, to, given }: RowState, slot: number): boolean {
