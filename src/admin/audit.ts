@@ -36,7 +36,8 @@ const HASHED: ReadonlySet<AuditEntry['what']> = new Set(['events', 'quarantine',
  * their ids and from where to where, of archives the sink and the part that was shown, of queries their hash; never bodies, never ids of users. */
 export interface AuditEntry {
   readonly who: Asker;
-  readonly action: 'show' | 'retry' | 'drop' | 'request' | 'cancel' | 'erase' | 'replay' | 'query' | 'recover';
+  readonly action:
+    'show' | 'retry' | 'drop' | 'request' | 'cancel' | 'erase' | 'replay' | 'query' | 'recover';
   readonly what: 'events' | 'quarantine' | 'dead-letters' | 'sinks' | 'erasures' | 'replays' | 'archives';
   readonly ids: readonly string[];
 }

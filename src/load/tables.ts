@@ -62,7 +62,7 @@ export async function ensureTables(
   return loaded;
 }
 
-/** Replaces those of an earlier version, which refuse rows with a long text. */
+/** Replaces those of an earlier version, which refuse rows with a long text. Inside a transaction. */
 async function renewIndexes(database: Database, entries: readonly TableEntry[]): Promise<void> {
   if (database.dialect !== 'postgres') return;
   const rows = await database.query(
@@ -71,7 +71,7 @@ async function renewIndexes(database: Database, entries: readonly TableEntry[]):
   );
   const old = new Set(rows.map(([table]) => String(table)));
   for (const entry of entries.filter(({ definition }) => old.has(definition.name)))
-    await inTransaction(database, () => database.run(schemaOf(entry, 'postgres').createIndexes ?? ''));
+    await database.run(schemaOf(entry, database.sql).createIndexes ?? '');
 }
 
 /**
@@ -121,7 +121,8 @@ async function createTable(database: Database, entry: TableEntry): Promise<void>
   // Of a version of the table before.
   for (const added of addColumns(definition, sql) ?? []) await database.run(added);
   await database.run(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${LOAD_COLUMN} integer`);
-  if (hasRowId(definition) && definition.key.length > 0) await database.run(nameEarlierRows(definition, table));
+  if (hasRowId(definition) && definition.key.length > 0)
+    await database.run(nameEarlierRows(definition, table));
   // They can be of columns that have just been added.
   if (createIndexes !== null) await database.run(createIndexes);
   // Loads stand one behind the other, so this small index finds one in a large table. DuckDB keeps the like by itself.

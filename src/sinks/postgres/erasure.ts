@@ -2,7 +2,7 @@ import { leftBy, Owners, type ErasableStore, type ErasureRun, type Ownership } f
 import { inTransaction } from '../../load/database.ts';
 import { ledgerIn } from '../../load/ledger.ts';
 import { tableName } from '../../warehouse/sql/dialects/dialect.ts';
-import { hashed, postgres } from '../../warehouse/sql/dialects/postgres.ts';
+import { hashed } from '../../warehouse/sql/dialects/postgres.ts';
 import { nameOf, type Connection } from './connection.ts';
 import { PostgresDatabase } from './database.ts';
 import { faultOf } from './failure.ts';
