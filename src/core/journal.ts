@@ -202,6 +202,8 @@ export interface EventLog {
   ahead?(sink: string): Promise<Ahead>;
   flush(): Promise<void>;
   addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void>;
+  /** An event of an erased user is not sent to a sink that it was for. Left out where nobody accounts for it later. */
+  passedOver?(sink: string, event: JournalEvent): void;
   /** A sink has confirmed one delivery of the event. */
   delivered?(sink: string, event: Pick<JournalEvent, 'seq'>, destination: string | null): void;
   /** Resolves when not too much that is confirmed has still to be noted: it would be sent again after a crash. */

@@ -33,11 +33,13 @@ export class DeadLetters {
 
   /** What the sink had confirmed is gone: it waits for a person. Events of erased users do not. Returns how many. */
   async takeBack({ seqs, destination, code, reason }: TakenBack): Promise<number> {
-    const { name: sink, journal, targetsOf, clock, log } = this.#options;
+    const { name: sink, journal, targetsOf, isErased, clock, log } = this.#options;
     const diedAt = clock.now();
     let count = 0;
     for await (const page of eventsOf(journal, seqs)) {
-      const events = page.filter((event) => event.handling.erased !== true && targetsOf(event).length > 0);
+      const due = page.filter((event) => event.handling.erased !== true && targetsOf(event).length > 0);
+      const events = due.filter((event) => !isErased(event));
+      for (const event of due) if (isErased(event)) journal.passedOver?.(sink, event);
       await Promise.all(
         events.map((event) => {
           const targets = targetsOf(event).filter((target) => target.sink === sink);

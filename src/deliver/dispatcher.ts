@@ -1,14 +1,9 @@
-import type { JournalEvent } from '../core/event.ts';
-import type { Target } from '../core/route.ts';
 import type { Sink, TakenBack } from '../core/sink.ts';
 import { orAborted } from '../lib/abort.ts';
 import { Feed } from './feed.ts';
 import type { FeedOptions, FeedStatus, Forgotten, Loaded, SharedOptions } from './feed-options.ts';
 
-export interface DispatcherOptions extends SharedOptions {
-  /** Events of users whose erasure has begun go nowhere. */
-  readonly isErased?: (event: JournalEvent) => boolean;
-}
+export type DispatcherOptions = Omit<SharedOptions, 'isErased'> & Partial<Pick<SharedOptions, 'isErased'>>;
 
 export interface Removal {
   readonly forget?: boolean;
@@ -18,7 +13,6 @@ export interface Removal {
 /** Everything after the 2xx: one feed a sink, each at its own pace. Sinks can come and go while it runs. */
 export class Dispatcher {
   readonly #options: SharedOptions;
-  readonly #isErased: (event: JournalEvent) => boolean;
   readonly #feeds = new Map<string, Feed>();
   /** What sinks that were let go have not answered yet, and their names. */
   readonly #left = new Map<Promise<void>, string>();
@@ -26,12 +20,8 @@ export class Dispatcher {
   readonly #wereInTrouble = new Set<string>();
   #stopped = false;
 
-  constructor({ targetsOf, isErased = () => false, ...shared }: DispatcherOptions) {
-    this.#isErased = isErased;
-    this.#options = {
-      ...shared,
-      targetsOf: (event) => (isErased(event) ? NOWHERE : targetsOf(event)),
-    };
+  constructor(options: DispatcherOptions) {
+    this.#options = { isErased: () => false, ...options };
   }
 
   /**
@@ -48,7 +38,7 @@ export class Dispatcher {
         // Its seqs say nothing of when an event came, so an erasure cannot name them: each is looked at right before it is sent.
         feed.forget({
           upTo: Infinity,
-          owned: (event) => journal.maySend?.(event) !== true || this.#isErased(event),
+          owned: (event) => journal.maySend?.(event) !== true || this.#options.isErased(event),
         });
     } catch (error) {
       this.#feeds.delete(name);
@@ -146,5 +136,3 @@ export class Dispatcher {
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   }
 }
-
-const NOWHERE: readonly Target[] = [];

@@ -36,6 +36,8 @@ export interface SharedOptions {
   readonly maxPendingBytes: number;
   /** All targets of an event, of every sink. */
   readonly targetsOf: (event: JournalEvent) => readonly Target[];
+  /** Events of users whose erasure has begun are sent to nobody. */
+  readonly isErased: (event: JournalEvent) => boolean;
   /** Which routes these are; where they never change, left out. */
   readonly routes?: () => RoutesByName;
   readonly observer?: FeedObserver;

@@ -99,13 +99,14 @@ export class InFlightWindow {
 
   /** Takes in what the sink is to have of an event, and has not had. */
   admit(event: JournalEvent): void {
-    const { name, targetsOf, routes } = this.#options;
+    const { routes } = this.#options;
     const { seq } = event;
     const now = routes?.().now ?? '';
     if (now !== this.#routes.at(-1)?.name) this.#turnTo(now, seq);
     this.#position = seq;
-    let own = targetsOf(event).filter(({ sink }) => sink === name);
+    let own = this.#ownOf(event);
     if (this.#recall !== null) own = this.#unsettled(this.#recall, event, own);
+    if (this.#passesOver(event, own)) return;
     for (const target of own) {
       const lane = this.#lanes.of(target.destination);
       if (this.#lanes.isBehind(lane)) lane.leave(seq);
@@ -182,7 +183,10 @@ export class InFlightWindow {
         : 'left',
     );
     if (gone.length === 0) return items;
-    for (const item of gone) this.settle(item);
+    for (const item of gone) {
+      this.#options.journal.passedOver?.(this.#options.name, Item.originalOf(item));
+      this.settle(item);
+    }
     // A user of whom something is sent all the same stays out until that is answered: what follows must not overtake it.
     const out = new Set(left.map(({ key }) => key));
     this.#pending.release(gone.filter(({ key }) => !out.has(key)));
@@ -192,6 +196,19 @@ export class InFlightWindow {
   /** Up to here nothing is open, but it may be held. */
   get #floor(): number {
     return Math.min(this.#position, this.#lanes.least - 1);
+  }
+
+  #ownOf(event: JournalEvent): Target[] {
+    const { name, targetsOf } = this.#options;
+    return targetsOf(event).filter(({ sink }) => sink === name);
+  }
+
+  /** Whether it goes nowhere because its user is erased. */
+  #passesOver(event: JournalEvent, own: readonly Target[]): boolean {
+    const { name, journal, isErased } = this.#options;
+    if (own.length === 0 || !isErased(event)) return false;
+    journal.passedOver?.(name, event);
+    return true;
   }
 
   #unsettled(recall: Recall, event: JournalEvent, own: readonly Target[]): Target[] {
@@ -208,10 +225,9 @@ export class InFlightWindow {
   }
 
   #again(event: JournalEvent, destination: string | null, wasHeld: boolean): void {
-    const { name, targetsOf } = this.#options;
     const lane = this.#lanes.of(destination);
-    const own = targetsOf(event).filter(({ sink }) => sink === name);
-    if (own.length === 0) {
+    const own = this.#ownOf(event);
+    if (own.length === 0 || this.#passesOver(event, own)) {
       if (wasHeld) this.#held.settle({ event, destination });
       lane.settle(event.seq);
       return;

@@ -6,6 +6,9 @@ import type { Cursors } from './cursors.ts';
 import type { SegmentLog } from './segments/log.ts';
 import { rowOf } from './segments/pages.ts';
 
+/** An event that was for a sink and was not sent there, as its user was erased. */
+export type PassedOver = readonly [sink: string, seq: number, receivedAt: number];
+
 const INSERT = 'INSERT OR IGNORE INTO erased_alone (sink, seq, received_at)';
 
 /**
@@ -21,6 +24,12 @@ export class ErasedAlone {
     this.#db = db;
     this.#cursors = cursors;
     this.#log = log;
+  }
+
+  /** Inside a transaction. */
+  passedOver(events: readonly PassedOver[]): void {
+    const insert = this.#db.prepare(`${INSERT} VALUES (?, ?, ?)`);
+    for (const event of events) insert.run(...event);
   }
 
   /** Dead letters that are about to go. Inside a transaction. */

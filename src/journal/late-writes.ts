@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.ts';
 import type { Remote } from '../lib/remote.ts';
+import type { PassedOver } from './erased-alone.ts';
 import type { Store } from './store.ts';
 
 /** Milliseconds that what may be late waits for more. */
@@ -7,7 +8,7 @@ const DELAY = 200;
 
 /**
  * What may be written a little late: a cursor that is behind costs repeated deliveries after a crash, never a loss. Moves
- * of cursors, and events of erased users that are not counted yet.
+ * of cursors, and events of erased users that are not counted yet, or were passed over for a sink.
  */
 export class LateWrites {
   readonly #store: Remote<Store>;
@@ -17,6 +18,7 @@ export class LateWrites {
     { readonly seq: number; readonly note?: (() => string | null) | undefined }
   >();
   #erased: number[] = [];
+  #passedOver: PassedOver[] = [];
   #cancel: (() => void) | null = null;
   #stopped = false;
 
@@ -37,14 +39,21 @@ export class LateWrites {
     this.#schedule();
   }
 
+  passedOver(one: PassedOver): void {
+    this.#passedOver.push(one);
+    this.#schedule();
+  }
+
   async flush(): Promise<void> {
+    const moves = [...this.#moves];
     const erased = this.#erased.splice(0);
-    if (erased.length > 0)
-      await this.#store.countErased(erased).catch((error: unknown) => {
+    const passedOver = this.#passedOver.splice(0);
+    if (erased.length > 0 || passedOver.length > 0)
+      await this.#store.noteErased(erased, passedOver).catch((error: unknown) => {
         this.#erased.push(...erased);
+        this.#passedOver.push(...passedOver);
         throw error;
       });
-    const moves = [...this.#moves];
     if (moves.length === 0) return;
     await this.#store.cursors.move(
       moves.map(([sink, { seq, note }]) => (note === undefined ? [sink, seq] : [sink, seq, note()])),

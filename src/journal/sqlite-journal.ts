@@ -169,6 +169,11 @@ export class SqliteJournal implements Journal, ErasableStore {
     this.#late.move(sink, seq, note);
   }
 
+  passedOver(sink: string, { seq, receivedAt, handling }: JournalEvent): void {
+    // What a replay sends is not counted as received.
+    if (handling.replayId === undefined) this.#late.passedOver([sink, seq, receivedAt]);
+  }
+
   readonly flush = (): Promise<void> => this.#late.flush();
 
   async cursors(): Promise<readonly (readonly [sink: string, seq: number])[]> {
@@ -199,7 +204,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   async addDeadLetter({ event, ...letter }: Omit<DeadLetter, 'key'>): Promise<void> {
-    if (this.#options.isErased?.(event) === true) return;
+    if (this.#options.isErased?.(event) === true) return this.passedOver(letter.sink, event);
     const packed = pack([{ event, handling: event.handling }]);
     await this.#store.addDeadLetter({ ...letter, seq: event.seq }, packed);
   }

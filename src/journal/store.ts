@@ -16,7 +16,7 @@ import { openDatabase } from './database.ts';
 import { SeenIds } from './dedup.ts';
 import { DroppedLetters } from './dropped-letters.ts';
 import { Eraser } from './erase.ts';
-import { ErasedAlone } from './erased-alone.ts';
+import { ErasedAlone, type PassedOver } from './erased-alone.ts';
 import { Events } from './events.ts';
 import type { HeadColumns } from './head-columns.ts';
 import { HeldReceipts } from './held-receipts.ts';
@@ -275,11 +275,14 @@ export class Store {
     };
   }
 
-  /** Counts events of erased users, which leave nothing else. */
-  countErased(receivedAt: readonly number[]): void {
+  /** Counts events of erased users that came in, and notes those that were passed over: they leave nothing else. */
+  noteErased(receivedAt: readonly number[], passedOver: readonly PassedOver[]): void {
     const tally = new Tally();
     for (const at of receivedAt) tally.add('erased', at);
-    this.#transactions.run(() => this.#events.counts.save(tally));
+    this.#transactions.run(() => {
+      this.#events.counts.save(tally);
+      this.#erasedAlone.passedOver(passedOver);
+    });
   }
 
   /** What has been counted, and how far each sink is: all of one moment. */

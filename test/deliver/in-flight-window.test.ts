@@ -28,6 +28,7 @@ function windowOf(changes: Partial<FeedOptions> = {}) {
     maxPending: 100,
     maxPendingBytes: 1000,
     targetsOf: () => [{ sink: 'a', destination: null }],
+    isErased: () => false,
     ...changes,
   };
   return { pending, window: new InFlightWindow(options, pending, NONE_HELD) };

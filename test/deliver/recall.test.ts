@@ -40,6 +40,7 @@ function windowOf(accepted: () => AcceptedRoutes, recall: Recall | null = null, 
     maxPending: 1e6,
     maxPendingBytes: 1e9,
     targetsOf: (event: Parameters<AcceptedRoutes['targetsOf']>[0]) => accepted().targetsOf(event),
+    isErased: () => false,
     routes: () => byName(accepted),
   };
   const window = new InFlightWindow(options, pending, new Held({ onConfirmed() {}, onRejected() {} }));

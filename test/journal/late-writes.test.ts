@@ -1,22 +1,29 @@
 import { expect, test } from 'vitest';
 import { LateWrites } from '../../src/journal/late-writes.ts';
+import type { PassedOver } from '../../src/journal/erased-alone.ts';
 import type { Store } from '../../src/journal/store.ts';
 import type { Remote } from '../../src/lib/remote.ts';
 import { ManualClock } from '../deliver/support.ts';
 
 type Moves = readonly (readonly [sink: string, seq: number])[];
 
+interface Asked {
+  readonly moves?: Moves;
+  readonly erased?: readonly number[];
+  readonly passedOver?: readonly PassedOver[];
+}
+
 /** What the writer thread is asked for, answered when the test says so. */
 function build() {
-  const asked: { moves?: Moves; erased?: readonly number[]; answer: PromiseWithResolvers<void> }[] = [];
-  const ask = (what: { moves?: Moves; erased?: readonly number[] }): Promise<void> => {
+  const asked: (Asked & { answer: PromiseWithResolvers<void> })[] = [];
+  const ask = (what: Asked): Promise<void> => {
     const answer = Promise.withResolvers<void>();
     asked.push({ ...what, answer });
     return answer.promise;
   };
   const store = {
     cursors: { move: (moves: Moves) => ask({ moves: [...moves] }) },
-    countErased: (erased: readonly number[]) => ask({ erased: [...erased] }),
+    noteErased: (erased: readonly number[], passedOver: readonly PassedOver[]) => ask({ erased, passedOver }),
   } as unknown as Remote<Store>;
   const clock = new ManualClock();
   return { asked, clock, late: new LateWrites(store, clock) };
@@ -86,6 +93,27 @@ test('events of erased users are counted once, also when the first try fails', a
   await flushed;
   await late.flush();
   expect(asked.map(({ erased }) => erased?.toSorted())).toEqual([[10], [10, 20]]);
+});
+
+test('what is passed over is written before a cursor moves past it, also when the first try fails', async () => {
+  const { asked, late } = build();
+  late.passedOver(['a', 1, 10]);
+  late.move('a', 1);
+  const failed = late.flush();
+  late.passedOver(['a', 2, 20]);
+  late.move('a', 2);
+  asked[0]?.answer.reject(new Error('full'));
+  await expect(failed).rejects.toThrow('full');
+  const flushed = late.flush();
+  late.passedOver(['a', 3, 30]);
+  late.move('a', 3);
+  asked[1]?.answer.resolve();
+  await turn();
+  asked[2]?.answer.resolve();
+  await flushed;
+  const [, second, third] = asked;
+  expect(second?.passedOver?.map(([, seq]) => seq).toSorted()).toEqual([1, 2]);
+  expect(third?.moves).toEqual([['a', 2]]);
 });
 
 test('stopped, it writes when asked and never by itself', async () => {
