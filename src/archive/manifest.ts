@@ -7,6 +7,7 @@ import {
 } from '../core/archive-manifest.ts';
 import { COMPACTIONS } from '../core/archive-segments.ts';
 import { chainsOf } from './chains.ts';
+import { isUnfinished } from './file-kind.ts';
 import { type LineCounts, type Trust } from './judge.ts';
 import type { ArchiveListing } from './place.ts';
 import { readChain, type ChainFacts } from './read-chain.ts';
@@ -108,6 +109,11 @@ class Entries {
 
   #take(entry: ManifestLine, isRefused: boolean): void {
     const { file, sha256 } = entry;
+    // What an erasure took out of an unfinished file: the file is listed when it is finished, under another name.
+    if (isUnfinished(file)) {
+      if (!isRefused) this.#onEntry?.(entry);
+      return;
+    }
     const before = this.newest.get(file);
     const isErasure = 'erasure' in entry;
     const counts = !isRefused || !isErasure;

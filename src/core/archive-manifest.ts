@@ -14,7 +14,7 @@ import { signJson, type Signer } from './signature.ts';
  *   `"previous"`. The file is those files' bytes one after another, in this order, and of Parquet files a
  *   footer, so that what earlier lines say of them can still be checked in it. From this line on they do not count, whether they are still there or not;
  * - a large event was kept whole in a file of its own: `{"claim_check","file","event_type","bytes","sha256","body_sha256","previous"}`;
- * - an erasure rewrote a file or removed it:
+ * - an erasure rewrote a file or removed it, or an unfinished one, which no other line lists:
  *   `{"erasure","at","file","removed","records","bytes","sha256",…as a file line…,"previous"}`.
  *
  * Who changes a file does it in this order: the new file durable under its final name (or the old one removed), then

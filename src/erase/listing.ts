@@ -2,11 +2,12 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { hashFile } from '../archive/facts.ts';
 import { fileLines } from '../archive/file-lines.ts';
+import { isUnfinished } from '../archive/file-kind.ts';
 import { FolderPlace } from '../archive/folder-place.ts';
 import { DISK, type Bytes } from '../archive/place.ts';
 import { readManifest } from '../archive/manifest.ts';
 import { ManifestWriter } from '../archive/manifest-writer.ts';
-import { MANIFEST, OPEN_FOLDER } from '../core/archive.ts';
+import { MANIFEST } from '../core/archive.ts';
 import type { ErasureLine, ManifestLine } from '../core/archive-manifest.ts';
 import type { ErasureRun } from '../core/erasure.ts';
 import type { OpenProof } from '../core/proof.ts';
@@ -28,7 +29,7 @@ export class Listing {
     this.#writer = existsSync(join(root, MANIFEST)) ? new ManifestWriter(root, log, proof) : null;
   }
 
-  /** Durable once it resolves. Unfinished files are not listed, and neither is what is in no archive. */
+  /** Durable once it resolves. What is in no archive is not listed. */
   async add(file: string, change: Change): Promise<void> {
     if (this.#writer === null || !isListed(file)) return;
     await this.#writer.append(lineFor(file, change, change.at));
@@ -41,10 +42,17 @@ export class Listing {
       .map((item) => ({ ...item, item: item.item.slice(at.prefix.length) }))
       .filter(({ item }) => isListed(item));
     if (this.#writer === null || recorded.length === 0) return;
-    const { entries } = await readManifest({ place: new FolderPlace(this.#root), manifest: [MANIFEST] });
+    const erased = new Set<string>();
+    const onEntry = (entry: ManifestLine): void => {
+      if ('erasure' in entry) erased.add(`${entry.sha256} ${entry.file}`);
+    };
+    const listing = { place: new FolderPlace(this.#root), manifest: [MANIFEST] };
+    const { entries } = await readManifest(listing, { onEntry });
     for (const { item: file, removed, sha256_before: before, sha256_after: after } of recorded) {
-      const listed: ManifestLine | undefined = entries.get(file);
-      if (listed === undefined || listed.sha256 !== before || before === after) continue;
+      const isKnown = isUnfinished(file)
+        ? erased.has(`${after} ${file}`)
+        : entries.get(file)?.sha256 !== before;
+      if (isKnown || before === after) continue;
       const onDisk = existsSync(join(this.#root, file)) ? await hashFile(DISK, join(this.#root, file)) : null;
       if ((onDisk?.sha256 ?? null) !== after) continue;
       const contents = onDisk === null ? new Contents() : await contentsOf(DISK, join(this.#root, file));
@@ -63,7 +71,7 @@ export class Listing {
 /** What the manifest has lines for. */
 export function isListed(file: string): boolean {
   const kind = kindOf(file);
-  return !file.startsWith(`${OPEN_FOLDER}/`) && (kind === 'lines' || kind === 'blob');
+  return kind === 'lines' || kind === 'blob';
 }
 
 /** What the manifest is to say of a file that was changed. */

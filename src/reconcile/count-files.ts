@@ -134,7 +134,8 @@ class ErasedRecords {
   take(entry: ManifestLine): void {
     const { file, sha256 } = entry;
     if (file.startsWith(`${CLAIMS_FOLDER}/`)) return;
-    if ('erasure' in entry && this.#outside.get(file) !== true) {
+    const wasOutside = this.#outside.get(file) ?? isOutside(entry, this.#window);
+    if ('erasure' in entry && !wasOutside) {
       getOrMake(this.#taken, file, () => []).push({ removed: entry.removed, sha256 });
     }
     // A removed file keeps the span it had.
