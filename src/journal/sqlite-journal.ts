@@ -255,6 +255,8 @@ export class SqliteJournal implements Journal, ErasableStore {
   /** Nothing of the subjects may be in flight. */
   async erase(run: ErasureRun): Promise<void> {
     await this.coverReceipts();
+    // What a sink has confirmed is not noted as erased before it came there.
+    await this.flush();
     await this.#store.saveProgress();
     this.#tail.clear();
     // Without sinks nothing comes in.

@@ -6,7 +6,7 @@ import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import { reconcile } from '../../src/reconcile/reconcile.ts';
 import type { ReconcileReport } from '../../src/reconcile/report.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
-import { erasuresOver, userId } from '../erase/support.ts';
+import { erasuresOver, folderStore, userId } from '../erase/support.ts';
 import { filesSink, signal, tempFolder, TestClock } from '../sinks/support.ts';
 import { until } from '../support/until.ts';
 import { operationsOn } from './support.ts';
@@ -207,3 +207,26 @@ test.each(['a dead letter', 'a dead letter that waits again'])(
     await isAccounted();
   },
 );
+
+test('what a sink confirms right before its user is erased explains that event once, and no loss beside it', async () => {
+  const { clock, journal } = await openJournal();
+  const path = tempFolder();
+  const { sink } = filesSink(path);
+  await sink.open();
+  await journal.openCursor('archive');
+  await journal.acceptUnder(EVERYTHING);
+  for (let n = 1; n <= 3; n += 1) {
+    const event = { ...contractEvent(n), user: userId(n), seq: n, handling: {} };
+    await journal.accept(event);
+    if (n !== 2) await sink.send([{ event, destination: null }], signal);
+  }
+  await sink.close(signal);
+  journal.moveCursor('archive', 3);
+  const { erasures } = erasuresOver(tempFolder(), [journal, folderStore(path)]);
+  await erasures.request({ by: 'user', id: userId(3), team: null }, true);
+  expect(await erasures.run()).toMatchObject({ left: [], receipts: [{}] });
+  await cleared(journal, clock);
+  const { sinks, differences } = await account(operationsOn(journal), path);
+  expect(differences).toMatchObject([{ code: 'lost', sink: 'archive', count: 1 }]);
+  expect(sinks[0]).toMatchObject({ received: 3, delivered: 1, erased: 1, missing: 1 });
+});
