@@ -1,0 +1,316 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { parseMasterKey } from '../../src/seal/master-key.ts';
+import { OpensSealed } from '../seal/open-sealed.ts';
+import { childEnvironment, MAIN, millrace, writeConfig } from '../support/millrace.ts';
+import { ServeProcess } from '../support/serve-process.ts';
+import { postSigned } from '../support/signed-events.ts';
+import { until } from '../support/until.ts';
+
+const MASTER = `mrk_${Buffer.alloc(32, 5).toString('base64')}`;
+const ENV = { MILLRACE_MASTER_KEY: MASTER };
+const TEAM = '00000000-0000-4000-8000-000000000001';
+
+/** A sink of a user's own that notes the ids it takes, and takes none while it is shut. */
+const HUB = `
+import { appendFileSync, existsSync } from 'node:fs';
+export const parseOptions = (options) => options;
+export const createSink = ({ shut, taken }) => ({
+  limits: { batchCount: 10, batchBytes: 1e6, eventBytes: 1e6, inFlight: 1, order: 'user', batchBy: 'mixed' },
+  open: async () => {},
+  send: async (batch) => {
+    if (existsSync(shut)) return batch.map(() => ({ status: 'retry', reason: 'it is shut', sink: true, delayMs: 20 }));
+    appendFileSync(taken, batch.map(({ event }) => event.id + '\\n').join(''));
+    return batch.map(() => ({ status: 'delivered' }));
+  },
+  close: async () => {},
+});`;
+
+export interface Settings {
+  readonly sealed: boolean;
+  readonly retention: '1ms' | '7d';
+  /** How old an archive file gets before it is closed. */
+  readonly rotate: '1s' | '1h';
+}
+
+interface ArchiveFile {
+  readonly path: string;
+  readonly lines: readonly string[];
+  /** Of each line; `erased` where nobody can open it any more. */
+  readonly ids: readonly string[];
+}
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/**
+ * A receiver in a process of its own, its archive, and plain lists of what was answered and whose erasure was asked for. The
+ * lists are the oracle: nothing of the product keeps or reads them.
+ */
+export class ReceiverHistory {
+  readonly folder: string;
+  readonly settings: Settings;
+  /** Acknowledged ids, and their users. */
+  readonly acknowledged = new Map<string, string>();
+  /** Users whose erasure was asked for. */
+  readonly erased = new Set<string>();
+  /** What is not as it has to be, in words. */
+  readonly faults: string[] = [];
+  #users = ['u1', 'u2', 'u3', 'u4'].map(userId);
+  #count = 0;
+  #process: ServeProcess | null = null;
+  #wasKilled = false;
+  /** Erasures of which nobody said that they are done. */
+  readonly #unfinished = new Set<string>();
+
+  constructor(folder: string, settings: Settings) {
+    this.folder = folder;
+    this.settings = settings;
+    writeFileSync(join(folder, 'hub.mjs'), HUB);
+    writeFileSync(this.#taken, '');
+  }
+
+  get config(): string {
+    const { sealed, retention, rotate } = this.settings;
+    const encrypt = { store: join(this.folder, 'keys'), masterKey: '${MILLRACE_MASTER_KEY}' };
+    return writeConfig(this.folder, {
+      journal: { retention },
+      sinks: {
+        archive: {
+          type: 'files',
+          path: this.archive,
+          rotate: { every: rotate },
+          ...(sealed ? { encrypt } : {}),
+        },
+        hub: { type: './hub.mjs', shut: this.#shut, taken: this.#taken },
+      },
+      routes: [{ match: '*', to: ['archive', 'hub'] }],
+      delivery: { retryInitial: '20ms', retryMax: '100ms' },
+      shutdown: { deadline: '1s' },
+    });
+  }
+
+  /** The hub takes nothing while this is there. */
+  get #shut(): string {
+    return join(this.folder, 'shut');
+  }
+
+  get #taken(): string {
+    return join(this.folder, 'taken');
+  }
+
+  get archive(): string {
+    return join(this.folder, 'archive');
+  }
+
+  async running(): Promise<ServeProcess> {
+    if (this.#process?.running === true) return this.#process;
+    const process = new ServeProcess(this.config, { env: ENV });
+    this.#process = process;
+    await process.listening();
+    return process;
+  }
+
+  /** Several at once, of all users. */
+  async accept(count: number): Promise<void> {
+    const { url } = await this.running();
+    const posts = Array.from({ length: count }, async () => {
+      this.#count += 1;
+      const id = `made-up-${this.#count}`;
+      const user = this.#users[this.#count % this.#users.length] as string;
+      const whose = { team_id: TEAM, user_id: user, client_user_id: `of ${user}` };
+      const event = { event_type: 'daily.data.steps.created', ...whose, data: { id } };
+      const { json } = await postSigned(url, Buffer.from(JSON.stringify(event)), { id });
+      if (json['status'] === 'accepted') this.acknowledged.set(id, user);
+      else this.faults.push(`${id} was answered ${JSON.stringify(json)}`);
+    });
+    await Promise.all(posts);
+  }
+
+  async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+    const process = this.#process;
+    this.#process = null;
+    if (process?.running !== true) return;
+    if (signal === 'SIGKILL') this.#wasKilled = true;
+    const { code } = await process.kill(signal);
+    if (signal === 'SIGTERM' && code !== 0) this.faults.push(`it ended with ${code}: ${process.stderr}`);
+  }
+
+  block(): void {
+    writeFileSync(this.#shut, '');
+  }
+
+  unblock(): void {
+    rmSync(this.#shut, { force: true });
+  }
+
+  /** Until nothing waits for a sink that takes something. */
+  async drained(): Promise<void> {
+    const process = await this.running();
+    const isShut = existsSync(this.#shut);
+    await until('nothing to wait', async () => {
+      const { cursors } = (await process.status()).journal;
+      return cursors.every(({ sink, backlog }) => backlog === 0 || (isShut && sink === 'hub'));
+    });
+  }
+
+  /** Until retention has cleared away what it may. */
+  async cleared(): Promise<void> {
+    const process = await this.running();
+    await this.drained();
+    if (this.settings.retention === '1ms' && !existsSync(this.#shut))
+      await until('the journal to be cleared', async () => (await process.status()).journal.events === 0);
+  }
+
+  /** Of one user, by the receiver if it runs. @param killed whether who erases is killed once the user is on the list */
+  async erase(killed: boolean): Promise<void> {
+    const [user = ''] = this.#users;
+    this.#users = [...this.#users.slice(1), userId(`u${this.#count}-${this.erased.size}`)];
+    this.erased.add(user);
+    this.#unfinished.add(user);
+    const before = this.#listed();
+    const process = this.#process;
+    const { child, ended } = this.#spawn('erase', '--now', user);
+    if (killed) {
+      const progress = { isOver: false };
+      void ended.then(() => (progress.isOver = true));
+      while (this.#listed() === before && !progress.isOver)
+        await new Promise((resolve) => setImmediate(resolve));
+      if (process === null) child.kill('SIGKILL');
+      else await this.end('SIGKILL');
+    }
+    const { code, stderr } = await ended;
+    if (code === 0) this.#unfinished.delete(user);
+    else if (!killed) this.faults.push(`erase ended with ${code}: ${stderr}`);
+  }
+
+  /** Nothing is lost here, so it may say nothing but that. */
+  async reconcile(): Promise<void> {
+    const { code, stdout, stderr } = await this.run('reconcile', '--json');
+    if (code === 0) return;
+    const found = code === 4 ? (JSON.parse(stdout) as { differences: object[] }).differences : stderr;
+    this.faults.push(`reconcile ended with ${code}: ${JSON.stringify(found)}`);
+  }
+
+  run(...args: string[]): Promise<Ended> {
+    return millrace([...args, '--config', this.config], { env: ENV });
+  }
+
+  /** Ends it in order, and compares everything with the lists. */
+  async judge(): Promise<void> {
+    this.unblock();
+    await this.drained();
+    for (const user of this.#unfinished) {
+      const { code, stderr } = await this.run('erase', '--now', user);
+      if (code !== 0) this.faults.push(`erase ended with ${code}: ${stderr}`);
+    }
+    await this.cleared();
+    await this.reconcile();
+    await this.end('SIGTERM');
+    await this.reconcile();
+    const files = this.#files();
+    const archived = new Set(files.flatMap(({ ids }) => ids));
+    const taken = new Set(readFileSync(this.#taken, 'utf8').split('\n'));
+    for (const [id, user] of this.acknowledged) {
+      const isErased = this.erased.has(user);
+      if (isErased && archived.has(id)) this.faults.push(`${id} is of an erased user, and in the archive`);
+      if (!isErased && !archived.has(id))
+        this.faults.push(`${id} was acknowledged, and is not in the archive`);
+      if (!isErased && !taken.has(id))
+        this.faults.push(`${id} was acknowledged, and did not come to the hub`);
+    }
+    // What was in a file before a kill and is erased after it may be counted there and in the journal: one loss could hide behind it.
+    if (this.faults.length === 0 && !this.#wasKilled) await this.#loseOne(files);
+  }
+
+  /** Takes the last event out of the archive, which has to be noticed whatever else is gone. */
+  async #loseOne(files: readonly ArchiveFile[]): Promise<void> {
+    const id = [...this.acknowledged.keys()].findLast((each) => files.some(({ ids }) => ids.includes(each)));
+    for (const { path, lines, ids } of files)
+      writeFileSync(path, gzipSync(lines.filter((_, at) => ids[at] !== id).join('')));
+    const { code } = await this.run('reconcile', '--json');
+    if (id !== undefined && code !== 4) this.faults.push(`${id} was lost, and reconcile ended with ${code}`);
+  }
+
+  #spawn(...args: string[]): { readonly child: ChildProcess; readonly ended: Promise<Ended> } {
+    const child = spawn(process.execPath, [MAIN, ...args, '--config', this.config], {
+      env: childEnvironment(ENV),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const said = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const)
+      child[name].setEncoding('utf8').on('data', (text: string) => (said[name] += text));
+    const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, ...said }));
+    return { child, ended };
+  }
+
+  /** Bytes of the list of erased users. */
+  #listed(): number {
+    return statSync(join(this.folder, 'erasure/erased.jsonl'), { throwIfNoEntry: false })?.size ?? 0;
+  }
+
+  #files(): readonly ArchiveFile[] {
+    const { sealed } = this.settings;
+    const keys = sealed ? new OpensSealed(join(this.folder, 'keys'), parseMasterKey(MASTER)) : null;
+    return readdirSync(this.archive, { recursive: true, encoding: 'utf8' }).flatMap((name) => {
+      if (name.endsWith('.part')) this.faults.push(`${name} is left unfinished`);
+      if (!name.endsWith('.ndjson.gz')) return [];
+      const path = join(this.archive, name);
+      const lines = gunzipSync(readFileSync(path))
+        .toString()
+        .split(/(?<=\n)/);
+      const ids = lines.map((line) => {
+        const record = keys === null ? (JSON.parse(line) as unknown) : keys.open(line);
+        return record === 'erased' ? record : (record as { id: string }).id;
+      });
+      return [{ path, lines, ids }];
+    });
+  }
+}
+
+function userId(name: string): string {
+  return `00000000-0000-4000-8000-${Buffer.from(name).toString('hex').padStart(12, '0').slice(-12)}`;
+}
+
+/** What may happen, by what a failure prints. */
+export const STEPS = {
+  'accept 1': (history) => history.accept(1),
+  'accept 9': (history) => history.accept(9),
+  kill: (history) => history.end('SIGKILL'),
+  stop: (history) => history.end('SIGTERM'),
+  start: async (history) => void (await history.running()),
+  drain: (history) => history.drained(),
+  block: (history) => Promise.resolve(history.block()),
+  unblock: (history) => Promise.resolve(history.unblock()),
+  clear: (history) => history.cleared(),
+  erase: (history) => history.erase(false),
+  'erase, killed': (history) => history.erase(true),
+  reconcile: (history) => history.reconcile(),
+} as const satisfies Record<string, (history: ReceiverHistory) => Promise<void>>;
+
+export type Step = keyof typeof STEPS;
+
+/** @returns what was not as it has to be */
+export async function faultsOf(
+  folder: string,
+  settings: Settings,
+  steps: readonly Step[],
+): Promise<readonly string[]> {
+  const history = new ReceiverHistory(folder, settings);
+  try {
+    // Commands do not start where a receiver has never been.
+    await history.accept(1);
+    await history.drained();
+    for (const step of steps) await STEPS[step](history);
+    await history.judge();
+  } finally {
+    await history.end('SIGKILL');
+  }
+  return history.faults;
+}
