@@ -2,7 +2,7 @@ import { chmodSync, closeSync, existsSync, lstatSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { makeFolder, OWNER_ONLY } from '../lib/durable.ts';
+import { makeFolder, OWNER_ONLY, syncFolderNow } from '../lib/durable.ts';
 import { mend, type Recovery, type Repair } from './mend.ts';
 import { DATABASE, readOwner } from './owner.ts';
 import { finishReplacing, mendInPlace, replaceDatabase } from './replace-database.ts';
@@ -81,6 +81,8 @@ function openOnce({ path: folder, create, recovery }: OpenOptions): OpenedDataba
         })
         .immediate();
       setUp(db, folder);
+      // On disk before the first segment, which would be one of a journal whose database is gone.
+      if (state === 'new') db.pragma('wal_checkpoint(TRUNCATE)');
       return { db, repairs };
     } catch (error) {
       db.close();
@@ -98,7 +100,10 @@ function prepareFile(folder: string, file: string): void {
     }
     finishReplacing(folder);
     // SQLite gives what it makes beside the file the file's own mode.
-    if (!existsSync(file)) closeSync(openSync(file, 'wx', OWNER_ONLY));
+    if (!existsSync(file)) {
+      closeSync(openSync(file, 'wx', OWNER_ONLY));
+      syncFolderNow(folder);
+    }
   } catch (error) {
     if (error instanceof MillraceError) throw error;
     throw new MillraceError('folder_unwritable', `journal.path ${folder}: ${messageOf(error)}`, {

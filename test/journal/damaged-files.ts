@@ -8,7 +8,6 @@ import { eventsOf } from '../../src/journal/segments/records.ts';
 import { Store } from '../../src/journal/store.ts';
 import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { runCount } from '../support/run-count.ts';
 import { ALL, batchOf, BOUNDS, NOW } from './support.ts';
 
 const ROUTES = [
@@ -141,13 +140,11 @@ export function put(folder: string, files: Files): void {
 }
 
 const PAGE = 8192;
-export const IS_LONG = runCount(1) > 1;
 /** Of a long run, one byte in so many of the largest files. */
 export const SHARDS = 50;
 
-/** Bytes of a database that are in use, and one of each page that is not; all of any other file. */
-function bytesOf(name: string, file: Buffer): number[] {
-  if (IS_LONG || !name.endsWith('.db')) return [...file.keys()];
+/** Bytes of a database that are in use, and one of each page that is not. */
+function usedBytes(file: Buffer): number[] {
   const at: number[] = [];
   for (let page = 0; page < file.length; page += PAGE) {
     const head = page === 0 ? 100 : page;
@@ -186,10 +183,19 @@ export async function silentWith(changed: Iterable<Changed>): Promise<readonly s
 export const only = (files: Files, end: string): Files =>
   new Map([...files].filter(([name]) => name.endsWith(end)));
 
+interface Flips {
+  /** Of the names of the files that are changed. */
+  readonly end?: string;
+  /** False: of databases the bytes that are in use. */
+  readonly all?: boolean;
+  /** Every so many bytes. */
+  readonly step?: number;
+  /** From this one; any of the first `step` ones where left out. */
+  readonly from?: number;
+}
+
 /**
  * The files, each time with one bit changed.
- * @param end of the names of the files that are changed
- * @param step every so many bytes, from `from` or any of the first ones
  */
 export function* flipped(
   files: Files,
@@ -200,7 +206,7 @@ export function* flipped(
   }: { end?: string; step?: number; from?: number },
 ): Generator<Changed> {
   for (const [name, file] of only(files, end))
-    for (const at of bytesOf(name, file).filter((_, index) => index % step === from)) {
+    for (const at of (all ? [...file.keys()] : usedBytes(file)).filter((_, index) => index % step === from)) {
       const bytes = Buffer.from(file);
       bytes[at] = (file[at] ?? 0) ^ (1 << (at % 8));
       yield [`${name}, a bit of byte ${at}`, new Map([...files, [name, bytes]])];
