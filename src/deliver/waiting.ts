@@ -1,7 +1,7 @@
 import type { JournalEvent } from '../core/event.ts';
 import type { Journal } from '../core/journal.ts';
 import type { Target } from '../core/route.ts';
-import type { AcceptedRoutes, Addressed } from '../route/accepted.ts';
+import { AcceptedRoutes, type Addressed } from '../route/accepted.ts';
 import { byName, recallOf } from './recall.ts';
 
 /** What is asked of a journal about one sink. */
@@ -37,6 +37,17 @@ export async function countWaiting(waiting: WaitingFor): Promise<number> {
     if (last === undefined) return count;
     at = last.seq;
   }
+}
+
+/** The same for every sink that a journal knows, without those that nothing waits for. */
+export async function countAllWaiting(journal: Journal): Promise<ReadonlyMap<string, number>> {
+  const routes = new AcceptedRoutes(await journal.routes());
+  const counts = new Map<string, number>();
+  for (const [sink, after] of await journal.cursors()) {
+    const count = await countWaiting({ journal, sink, after, routes });
+    if (count > 0) counts.set(sink, count);
+  }
+  return counts;
 }
 
 /** Few bytes: on a disk that is nearly full a page must fit, before segments can go. */

@@ -1,13 +1,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf, MillraceError } from '../core/errors.ts';
-import { countWaiting } from '../deliver/waiting.ts';
+import { countAllWaiting } from '../deliver/waiting.ts';
 import { DATABASE, isLocal } from '../journal/owner.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
 import { realPath } from '../lib/real-path.ts';
-import { AcceptedRoutes } from '../route/accepted.ts';
 import type { System } from './system.ts';
 
 /** In the erasure folder, which stays where it is when the journal moves: `{"journals":[<path>]}`. */
@@ -60,12 +59,7 @@ async function refuseWaiting(
   );
   if (journal === null) return 'in use';
   try {
-    const routes = new AcceptedRoutes(await journal.routes());
-    const waiting: string[] = [];
-    for (const [sink, after] of await journal.cursors()) {
-      const events = await countWaiting({ journal, sink, after, routes });
-      if (events > 0) waiting.push(`${events} for ${sink}`);
-    }
+    const waiting = Array.from(await countAllWaiting(journal), ([sink, events]) => `${events} for ${sink}`);
     if (waiting.length === 0) return 'nothing waits';
     throw new MillraceError(
       'journal_waited_for',
