@@ -139,6 +139,8 @@ test('fault 10: past shutdown.deadline it ends although a sink hangs; the next s
 async function expectAllAfterRestart(setting: Omit<Setting, 'receiver'>): Promise<void> {
   const { folder, archive, config, acknowledged } = setting;
   writeFileSync(join(folder, 'gate'), '');
+  const file = JSON.parse(readFileSync(config, 'utf8')) as object;
+  writeFileSync(config, JSON.stringify({ ...file, shutdown: { deadline: '50s' } }));
   const receiver = await ReceiverProcess.start(config);
   await receiver.drained();
   expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
