@@ -194,16 +194,10 @@ interface Flips {
   readonly from?: number;
 }
 
-/**
- * The files, each time with one bit changed.
- */
+/** The files, each time with one bit changed. */
 export function* flipped(
   files: Files,
-  {
-    end = '',
-    step = 1,
-    from = Math.floor(Math.random() * step),
-  }: { end?: string; step?: number; from?: number },
+  { end = '', all = true, step = 1, from = Math.floor(Math.random() * step) }: Flips,
 ): Generator<Changed> {
   for (const [name, file] of only(files, end))
     for (const at of (all ? [...file.keys()] : usedBytes(file)).filter((_, index) => index % step === from)) {
