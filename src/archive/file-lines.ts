@@ -1,9 +1,9 @@
 import { tmpdir } from 'node:os';
-import { pipeline, type Duplex } from 'node:stream';
-import { createGunzip, createZstdDecompress } from 'node:zlib';
+import { extname } from 'node:path';
 import { PARQUET_EXTENSION } from '../core/archive.ts';
 import type { Compression } from '../core/compression.ts';
 import { folderError } from '../core/errors.ts';
+import { decompress, type Format } from '../lib/compressed.ts';
 import { cutLines, type CutOptions, type Line } from '../lib/lines.ts';
 import { SpooledBytes, SpoolError } from '../lib/spooled-bytes.ts';
 import type { Bytes } from './place.ts';
@@ -12,12 +12,7 @@ const CHUNK = 512 * 1024;
 /** Longer lines are reported and not kept: no event of this size came through the receiver. */
 const LONGEST_LINE = 256 * 2 ** 20;
 
-type Decompressor = Duplex & { bytesWritten: number };
-
-const DECOMPRESSORS: readonly [extension: string, make: () => Decompressor][] = [
-  ['.gz', () => createGunzip({ chunkSize: CHUNK })],
-  ['.zst', () => createZstdDecompress({ chunkSize: CHUNK })],
-];
+const FORMATS: Readonly<Record<string, Format>> = { '.gz': 'gzip', '.zst': 'zstd' };
 
 /** What else is wanted of a file that is read. */
 export interface WhileReading {
@@ -68,26 +63,13 @@ export async function* fileChunks(
   file: string,
   { onBytes, onPages }: WhileReading = {},
 ): AsyncGenerator<Buffer> {
-  let size = 0;
-  const source = tap(place.chunks(file), (chunk) => {
-    size += chunk.length;
-    onBytes?.(chunk);
-  });
+  const source = tap(place.chunks(file), (chunk) => onBytes?.(chunk));
   if (file.endsWith(PARQUET_EXTENSION)) {
     yield* recordsIn(source, onPages);
     return;
   }
-  const make = decompressorOf(file);
-  if (make === undefined) {
-    yield* source;
-    return;
-  }
-  const decompressor = make();
-  // An error of the source destroys the decompressor with it, so the loop below throws it.
-  pipeline(source, decompressor, () => undefined);
-  yield* decompressor as AsyncIterable<Buffer>;
-  // Node reads one zstd frame of a chunk and drops what follows without a word.
-  if (decompressor.bytesWritten < size) throw new Error('bytes follow after the end of the compressed data');
+  const format = formatOf(file);
+  yield* format === undefined ? source : decompress(format, source, CHUNK);
 }
 
 /**
@@ -97,12 +79,12 @@ export async function* fileChunks(
  */
 export function freeChunk(file: string, { buffer, byteOffset, length }: Buffer): void {
   // What comes from a place as it is may be part of something else.
-  if (decompressorOf(file) === undefined || buffer.byteLength !== CHUNK) return;
+  if (formatOf(file) === undefined || buffer.byteLength !== CHUNK) return;
   if (byteOffset + length === CHUNK && buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
 
-function decompressorOf(file: string): (() => Decompressor) | undefined {
-  return DECOMPRESSORS.find(([extension]) => file.endsWith(extension))?.[1];
+function formatOf(file: string): Format | undefined {
+  return FORMATS[extname(file)];
 }
 
 /** What a Parquet file is, it says at its end: all of it has to come first. */

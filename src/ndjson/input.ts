@@ -1,14 +1,13 @@
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
-import { pipeline, type Duplex } from 'node:stream';
-import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { messageOf } from '../core/errors.ts';
+import { decompress, formatIn, type Format } from '../lib/compressed.ts';
 import { DamagedText } from './damage.ts';
 
 const CHUNK = 256 * 1024;
-const GZIP = Buffer.from([0x1f, 0x8b]);
-const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
+/** Bytes that tell how a text is compressed. */
+const MAGIC = 4;
 
 /** The bytes of a file or pipe, for reading once. */
 export interface Input {
@@ -85,14 +84,9 @@ export async function* decompressed(chunks: AsyncIterable<Buffer>): AsyncGenerat
   const source = chunks[Symbol.asyncIterator]();
   const rest: AsyncIterable<Buffer> = { [Symbol.asyncIterator]: () => source };
   try {
-    const first = await firstBytes(source, ZSTD.length);
-    if (startsWith(first, GZIP)) {
-      yield* through(createGunzip({ chunkSize: CHUNK }), after(first, rest));
-    } else if (startsWith(first, ZSTD)) {
-      yield* through(createZstdDecompress({ chunkSize: CHUNK }), after(first, rest));
-    } else {
-      yield* after(first, rest);
-    }
+    const first = await firstBytes(source, MAGIC);
+    const format = formatIn(first);
+    yield* format === null ? after(first, rest) : through(format, after(first, rest));
   } finally {
     await source.return?.();
   }
@@ -110,44 +104,28 @@ async function firstBytes(source: AsyncIterator<Buffer>, wanted: number): Promis
   return first;
 }
 
-function startsWith(bytes: Buffer, magic: Buffer): boolean {
-  return bytes.subarray(0, magic.length).equals(magic);
-}
-
 async function* after(first: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   yield first;
   yield* rest;
 }
 
-async function* through(
-  decompressor: Duplex & { bytesWritten: number },
-  source: AsyncIterable<Buffer>,
-): AsyncGenerator<Buffer> {
-  let size = 0;
+async function* through(format: Format, source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let failure: { error: unknown } | null = null;
   const copies = async function* (): AsyncGenerator<Buffer> {
     try {
-      for await (const chunk of source) {
-        size += chunk.length;
-        // A stream keeps chunks for longer than they are valid.
-        yield Buffer.from(chunk);
-      }
+      // A stream keeps chunks for longer than they are valid.
+      for await (const chunk of source) yield Buffer.from(chunk);
     } catch (error) {
       failure = { error };
       throw error;
     }
   };
-  // An error of the source destroys the stream with it, so the loop below throws it.
-  pipeline(copies, decompressor, () => undefined);
   try {
-    yield* decompressor as AsyncIterable<Buffer>;
+    yield* decompress(format, copies(), CHUNK);
   } catch (error) {
     const sources = failure as { error: unknown } | null;
     if (sources !== null) throw sources.error;
     const reason = `the compressed data is damaged or truncated: ${messageOf(error)}`;
     throw new DamagedText('cut', reason, { cause: error });
   }
-  // Node reads one zstd frame of a chunk and drops what follows without a word.
-  if (decompressor.bytesWritten < size)
-    throw new DamagedText('cut', 'bytes follow after the end of the compressed data');
 }

@@ -41,6 +41,11 @@ const ASIDE = {
 /** Undoes a compression on the thread that calls; for a `limit` of some 10 KiB. */
 export function decompressSmall(bytes: Buffer, encoding: Compression, limit: number): Decompressed {
   try {
+    if (encoding === 'zstd') {
+      const frames = new Frames(bytes, limit);
+      while (frames.hasMore) frames.add(zstdDecompressSync(frames.rest, frames.options));
+      return frames.result;
+    }
     return whole(bytes, AT_ONCE[encoding](prepared(bytes, encoding, limit), optionsOf(encoding, limit)));
   } catch (error) {
     return refusalOf(error);
@@ -50,6 +55,11 @@ export function decompressSmall(bytes: Buffer, encoding: Compression, limit: num
 /** The same on another thread. */
 export async function decompress(bytes: Buffer, encoding: Compression, limit: number): Promise<Decompressed> {
   try {
+    if (encoding === 'zstd') {
+      const frames = new Frames(bytes, limit);
+      while (frames.hasMore) frames.add(await ASIDE.zstd(frames.rest, frames.options));
+      return frames.result;
+    }
     return whole(bytes, await ASIDE[encoding](prepared(bytes, encoding, limit), optionsOf(encoding, limit)));
   } catch (error) {
     return refusalOf(error);
@@ -66,6 +76,53 @@ const CHUNK = 64 * 1024;
 function optionsOf(encoding: Compression, limit: number) {
   const options = { maxOutputLength: limit, chunkSize: Math.min(limit + 64, CHUNK + 64), info: true };
   return encoding === 'zstd' ? { ...options, params: ZSTD } : options;
+}
+
+/** Frames of one body: each costs a decoder, and no sender needs many. */
+const MOST_FRAMES = 16;
+
+/** The frames of a zstd body, of which Node undoes one at a time; a skippable one is empty. */
+class Frames {
+  rest: Buffer;
+  readonly #limit: number;
+  readonly #pieces: Buffer[] = [];
+  #size = 0;
+
+  constructor(bytes: Buffer, limit: number) {
+    this.rest = bytes;
+    this.#limit = limit;
+  }
+
+  get hasMore(): boolean {
+    const isBegun = this.#pieces.length > 0;
+    return (
+      !isBegun || (this.rest.length > 0 && this.#size <= this.#limit && this.#pieces.length < MOST_FRAMES)
+    );
+  }
+
+  get options(): ReturnType<typeof optionsOf> {
+    return optionsOf('zstd', Math.max(1, this.#limit - this.#size));
+  }
+
+  add(result: InputType): void {
+    const { buffer, engine } = result as unknown as { buffer: Buffer; engine: { bytesWritten: number } };
+    // What is no frame uses nothing up.
+    const used = engine.bytesWritten === 0 ? this.rest.length + 1 : engine.bytesWritten;
+    this.#pieces.push(buffer);
+    this.#size += buffer.length;
+    if (used > this.rest.length) throw new Error('these bytes are no zstd frame');
+    this.rest = this.rest.subarray(used);
+  }
+
+  get result(): Decompressed {
+    if (this.#size > this.#limit) return { ok: false, tooLarge: true };
+    return this.rest.length > 0
+      ? { ok: false, tooLarge: false }
+      : {
+          ok: true,
+          body: this.#pieces.length === 1 ? (this.#pieces[0] as Buffer) : Buffer.concat(this.#pieces),
+        };
+  }
 }
 
 /** Bytes after the end were signed by nobody and belong to nothing, whatever the compression. */

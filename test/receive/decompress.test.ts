@@ -57,7 +57,7 @@ describe('decompression', () => {
     }
   });
 
-  it('takes several gzip members, and nothing behind the end of anything', () => {
+  it('takes several gzip members or zstd frames, and nothing behind the end of anything', () => {
     for (const [encoding, compress] of Object.entries({ ...COMPRESS, br: brotliCompressSync })) {
       const kind = encoding as 'gzip' | 'deflate' | 'br' | 'zstd';
       const packed = compress(Buffer.from('{}'));
@@ -65,12 +65,26 @@ describe('decompression', () => {
         const trailing = Buffer.concat([packed, Buffer.from(rest)]);
         expect(decompressSmall(trailing, kind, 1000)).toEqual({ ok: false, tooLarge: false });
       }
-      // Of zstd frames node reads the first only.
-      if (kind !== 'gzip') continue;
+      if (kind !== 'gzip' && kind !== 'zstd') continue;
       expect(decompressSmall(Buffer.concat([packed, packed]), kind, 1000)).toEqual({
         ok: true,
         body: Buffer.from('{}{}'),
       });
+    }
+  });
+
+  it('takes skippable zstd frames, and the limit is of all frames together', async () => {
+    const [frame, skippable] = [
+      zstdCompressSync(Buffer.alloc(600, 'a')),
+      Buffer.from([0x50, 0x2a, 0x4d, 0x18, 1, 0, 0, 0, 9]),
+    ];
+    const bytes = Buffer.concat([skippable, frame, skippable, frame]);
+    const body = Buffer.alloc(1200, 'a');
+    for (const undo of [decompressSmall, decompress]) {
+      expect(await undo(bytes, 'zstd', 1200)).toEqual({ ok: true, body });
+      expect(await undo(bytes, 'zstd', 1199)).toEqual({ ok: false, tooLarge: true });
+      const many = Buffer.concat(Array.from({ length: 17 }, () => skippable));
+      expect(await undo(many, 'zstd', 1200)).toEqual({ ok: false, tooLarge: false });
     }
   });
 });
