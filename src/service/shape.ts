@@ -79,10 +79,10 @@ export function saysError(answer: object): string | null {
   return memberOf(answer, ['error', 'errors']);
 }
 
-const NOTHING: readonly unknown[] = [undefined, 'null', 'false', '""', '[]', '{}'];
+const NOTHING: ReadonlySet<unknown> = new Set([undefined, 'null', 'false', '""', '[]', '{}']);
 
 function memberOf(answer: object, names: readonly string[]): string | null {
-  return names.find((name) => !NOTHING.includes(JSON.stringify(Reflect.get(answer, name)))) ?? null;
+  return names.find((name) => !NOTHING.has(JSON.stringify(Reflect.get(answer, name)))) ?? null;
 }
 
 /** What names the next page; null on the last one. */

@@ -17,7 +17,10 @@ type Answer = readonly [status: number, body: object];
 async function answering(answer: (url: URL) => Answer, most = 1000): Promise<Record<string, string>> {
   let requests = 0;
   const server = createServer((request, response) => {
-    if ((requests += 1) > most) return void response.destroy();
+    if ((requests += 1) > most) {
+      response.destroy();
+      return;
+    }
     const [status, body] = answer(new URL(request.url ?? '', 'http://localhost'));
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   });
@@ -149,14 +152,15 @@ test.each([
   }
 });
 
+const nothingMore = (isLast: boolean): object => ({
+  has_more: !isLast,
+  next_cursor: isLast ? null : 'on',
+  error: null,
+});
+
 test('a list whose last page says that none follow is whole', async () => {
-  const beside = (isLast: boolean): object => ({
-    has_more: !isLast,
-    next_cursor: isLast ? null : 'on',
-    error: null,
-  });
   for (const what of LISTS) {
-    const { ended, ids } = await read(what, await answering(capped(idsOf(70), { beside })));
+    const { ended, ids } = await read(what, await answering(capped(idsOf(70), { beside: nothingMore })));
     expect([what, ended.code, ids]).toEqual([what, 0, idsOf(70)]);
   }
 });
@@ -191,21 +195,22 @@ test.each(['lab-tests', 'lab-accounts'])(
   },
 );
 
+const ops = (isLast: boolean, beside: object): Answer => [
+  200,
+  {
+    data: [
+      { type: 'link_bulk_import', started_at: isLast ? '2026-01-02T00:00:00Z' : '2026-01-01T00:00:00Z' },
+    ],
+    ...beside,
+  },
+];
+const rows = async (answer: (url: URL) => Answer): Promise<unknown> => {
+  const { ended } = await read('bulk-ops', await answering(answer));
+  return [ended.code, Reflect.get(lastLine(ended)['rows'] as object, 'bulk_ops')];
+};
+const isLast = (url: URL): boolean => url.searchParams.get('next_cursor') === 'on';
+
 test('a list with cursors goes on by `next`, and is not whole where it says that more follow and names none', async () => {
-  const ops = (isLast: boolean, beside: object): Answer => [
-    200,
-    {
-      data: [
-        { type: 'link_bulk_import', started_at: isLast ? '2026-01-02T00:00:00Z' : '2026-01-01T00:00:00Z' },
-      ],
-      ...beside,
-    },
-  ];
-  const rows = async (answer: (url: URL) => Answer): Promise<unknown> => {
-    const { ended } = await read('bulk-ops', await answering(answer));
-    return [ended.code, Reflect.get(lastLine(ended)['rows'] as object, 'bulk_ops')];
-  };
-  const isLast = (url: URL): boolean => url.searchParams.get('next_cursor') === 'on';
   expect(await rows((url) => ops(isLast(url), { next: isLast(url) ? null : 'on' }))).toEqual([0, 2]);
   expect(await rows(() => ops(true, { has_more: true }))).toEqual([3, 1]);
 });

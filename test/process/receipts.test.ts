@@ -310,13 +310,16 @@ test('damaged hashes beside the entries of a log are called that, not a false lo
   ]);
 });
 
+const userOf = ({ body }: Kept): string => (JSON.parse(body.toString()) as { user_id: string }).user_id;
+const unconfirmed = (ids: readonly Kept[], erasure: string): object[] =>
+  ids.map(({ id }) => ({ id, erasure }));
+
 test('an erasure that nobody has asked for, signed by whoever has the disk, does not account for an event of a sender', async () => {
   const { folder, config } = await configured();
   const receiver = await Receiver.start(config);
   const kept = await send(receiver, numbers(0, 20));
   await proofs(receiver, kept);
   await ended(receiver);
-  const userOf = ({ body }: Kept): string => (JSON.parse(body.toString()) as { user_id: string }).user_id;
   const erased = await millrace(['erase', userOf(kept[0]!), '--now', '--config', config, '--json']);
   expect(erased.code, erased.stderr).toBe(0);
   const theirs = kept.filter((one) => userOf(one) === userOf(kept[0]!));
@@ -344,8 +347,6 @@ test('an erasure that nobody has asked for, signed by whoever has the disk, does
   const file = join(folder, 'kept.ndjson');
   writeFileSync(file, keptLines(kept));
   const told = ['--config', config, '--receipts', file];
-  const unconfirmed = (ids: readonly Kept[], erasure: string): object[] =>
-    ids.map(({ id }) => ({ id, erasure }));
   const all = await prove(copy, told);
   expect([all.code, all.said['missing']]).toEqual([3, []]);
   expect(all.said['unconfirmed']).toEqual(
