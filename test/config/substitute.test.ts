@@ -126,6 +126,7 @@ routes: [{ match: "*", to: ["hubs:\${HUB}", web] }]
     const secrets = `["\${FIRST}", { secret: "\${PAIR}", teams: [made-up-team] }]`;
     const keys = [1, 2, 3].map((n) => `whsec_${Buffer.alloc(24, n).toString('base64')}`);
     const env = { FIRST: keys[0]!, PAIR: keys.slice(1).join('\n') };
+    const hidden = '[redacted]';
     const loaded = parse(`signing: { secrets: ${secrets} }\n${BASE}`, env);
     expect(loaded.config.signing).toMatchObject({
       secrets: keys,
@@ -133,7 +134,11 @@ routes: [{ match: "*", to: ["hubs:\${HUB}", web] }]
     });
     expect(printable(loaded, 'text')).toMatchObject({
       signing: {
-        secrets: ['[redacted]', ...Array(2).fill({ secret: '[redacted]', teams: ['made-up-team'] })],
+        secrets: [
+          hidden,
+          { secret: hidden, teams: ['made-up-team'] },
+          { secret: hidden, teams: ['made-up-team'] },
+        ],
       },
     });
     expect(printable(loaded, 'text')).not.toHaveProperty('signing.teams');

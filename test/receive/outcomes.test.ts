@@ -9,6 +9,9 @@ import { deliver, EVENT, RawClient, head, SECRET, signed, start, verifierOf } fr
 const UNFIT = Buffer.from('{"event_type":"x"}');
 const OTHER_SECRET = `whsec_${Buffer.alloc(24, 8).toString('base64')}`;
 
+/** The event, of another team. */
+const of = (team: string): Buffer => Buffer.from(EVENT.toString().replace(TEAM, team));
+
 describe('a delivery', () => {
   it('of a team that the matching secret is not bound to is refused as a wrong signature', async () => {
     const other = '6b0e9a52-0000-4000-8000-000000000002';
@@ -19,7 +22,6 @@ describe('a delivery', () => {
       tolerance: 300_000,
     });
     const { url, accepted, quarantined, outcomes } = await start({ verifier });
-    const of = (team: string): Buffer => Buffer.from(EVENT.toString().replace(TEAM, team));
     expect((await deliver(url)).status).toBe(202);
     expect(await deliver(url, of(other))).toMatchObject({ status: 401, json: { code: 'signature_foreign' } });
     expect(outcomes.at(-1)?.info.secret).toBeNull();

@@ -254,8 +254,8 @@ function headerIn(fd: number): SegmentHeader | null {
   return readFully(fd, bytes, 0) < SEGMENT_HEADER ? null : decodeSegmentHeader(bytes);
 }
 
-const NO_SPACE = ['ENOSPC', 'EDQUOT'];
-const NO_FILES = ['EMFILE', 'ENFILE'];
+const NO_SPACE: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT']);
+const NO_FILES: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE']);
 
 /** A full disk and too many open files are states that pass: what was begun is taken back, and it is told as such. */
 export function unlessShort<T>(path: string, write: () => T, takeBack?: () => void): T {
@@ -263,8 +263,8 @@ export function unlessShort<T>(path: string, write: () => T, takeBack?: () => vo
     return write();
   } catch (error) {
     const code = errorCode(error);
-    const isFull = NO_SPACE.includes(code);
-    if (!isFull && !NO_FILES.includes(code)) throw error;
+    const isFull = NO_SPACE.has(code);
+    if (!isFull && !NO_FILES.has(code)) throw error;
     takeBack?.();
     const detail = isFull
       ? `no space left for ${path}`
