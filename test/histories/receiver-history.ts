@@ -66,6 +66,10 @@ export class ReceiverHistory {
   #count = 0;
   #process: ServeProcess | null = null;
   #wasKilled = false;
+  /** Folders that were the archive's, the one of now last; and the names of its sink. */
+  readonly #archives = ['archive'];
+  readonly #names = ['archive'];
+  #continues: string | null = null;
   /** Erasures of which nobody said that they are done. */
   readonly #unfinished = new Set<string>();
 
@@ -78,19 +82,21 @@ export class ReceiverHistory {
 
   get config(): string {
     const { sealed, retention, rotate } = this.settings;
+    const name = this.#names.at(-1) ?? '';
     const encrypt = { store: join(this.folder, 'keys'), masterKey: '${MILLRACE_MASTER_KEY}' };
     return writeConfig(this.folder, {
       journal: { retention },
       sinks: {
-        archive: {
+        [name]: {
           type: 'files',
-          path: this.archive,
+          path: join(this.folder, this.#archives.at(-1) ?? ''),
+          ...(this.#continues === null ? {} : { continues: this.#continues }),
           rotate: { every: rotate },
           ...(sealed ? { encrypt } : {}),
         },
         hub: { type: './hub.mjs', shut: this.#shut, taken: this.#taken },
       },
-      routes: [{ match: '*', to: ['archive', 'hub'] }],
+      routes: [{ match: '*', to: [name, 'hub'] }],
       delivery: { retryInitial: '20ms', retryMax: '100ms' },
       shutdown: { deadline: '1s' },
     });
@@ -105,16 +111,23 @@ export class ReceiverHistory {
     return join(this.folder, 'taken');
   }
 
-  get archive(): string {
-    return join(this.folder, 'archive');
-  }
-
   async running(): Promise<ServeProcess> {
     if (this.#process?.running === true) return this.#process;
     const process = new ServeProcess(this.config, { env: ENV });
     this.#process = process;
-    await process.listening();
-    return process;
+    try {
+      await process.listening();
+      return process;
+    } catch (error) {
+      this.#resolve(process.stderr, error);
+      return this.running();
+    }
+  }
+
+  /** Does what a refused start says. @throws the refusal where it says nothing that helps */
+  #resolve(refusal: string, error: unknown): void {
+    if (!refusal.includes('events wait for it') || this.#continues !== null) throw error;
+    this.#continues = this.#names.at(-2) ?? null;
   }
 
   /** Several at once, of all users. */
@@ -168,6 +181,19 @@ export class ReceiverHistory {
       await until('the journal to be cleared', async () => (await process.status()).journal.events === 0);
   }
 
+  /** With another path of the archive from the next start on, as after a kill that left files of the old one unfinished. */
+  async moveArchive(): Promise<void> {
+    await this.end('SIGKILL');
+    this.#archives.push(`archive-${this.#archives.length + 1}`);
+  }
+
+  /** With another name of its sink; what waits for the old one is only named as its successor when a start asks for that. */
+  async renameSink(): Promise<void> {
+    await this.end('SIGKILL');
+    this.#names.push(`archive-${this.#names.length + 1}`);
+    this.#continues = null;
+  }
+
   /** Of one user, by the receiver if it runs. @param killed whether who erases is killed once the user is on the list */
   async erase(killed: boolean): Promise<void> {
     const [user = ''] = this.#users;
@@ -186,12 +212,19 @@ export class ReceiverHistory {
       else await this.end('SIGKILL');
     }
     const { code, stderr } = await ended;
-    if (code === 0) this.#unfinished.delete(user);
+    if (this.#isErased(code, stderr)) this.#unfinished.delete(user);
     else if (!killed) this.faults.push(`erase ended with ${code}: ${stderr}`);
+  }
+
+  /** Whether an erasure has ended with a receipt, which may name a sealed archive whose sink is not in the config any more. */
+  #isErased(code: number | null, stderr: string): boolean {
+    return code === 0 || (code === 3 && this.#archives.length > 1 && stderr.includes('sealed records'));
   }
 
   /** Nothing is lost here, so it may say nothing but that. */
   async reconcile(): Promise<void> {
+    // What has moved is there from the next start on.
+    if (!existsSync(join(this.folder, this.#archives.at(-1) ?? ''))) return;
     const { code, stdout, stderr } = await this.run('reconcile', '--json');
     if (code === 0) return;
     const found = code === 4 ? (JSON.parse(stdout) as { differences: object[] }).differences : stderr;
@@ -208,7 +241,7 @@ export class ReceiverHistory {
     await this.drained();
     for (const user of this.#unfinished) {
       const { code, stderr } = await this.run('erase', '--now', user);
-      if (code !== 0) this.faults.push(`erase ended with ${code}: ${stderr}`);
+      if (!this.#isErased(code, stderr)) this.faults.push(`erase ended with ${code}: ${stderr}`);
     }
     await this.cleared();
     await this.reconcile();
@@ -258,10 +291,13 @@ export class ReceiverHistory {
   #files(): readonly ArchiveFile[] {
     const { sealed } = this.settings;
     const keys = sealed ? new OpensSealed(join(this.folder, 'keys'), parseMasterKey(MASTER)) : null;
-    return readdirSync(this.archive, { recursive: true, encoding: 'utf8' }).flatMap((name) => {
-      if (name.endsWith('.part')) this.faults.push(`${name} is left unfinished`);
-      if (!name.endsWith('.ndjson.gz')) return [];
-      const path = join(this.archive, name);
+    const archives = this.#archives.map((name) => join(this.folder, name)).filter((path) => existsSync(path));
+    const paths = archives.flatMap((archive) =>
+      readdirSync(archive, { recursive: true, encoding: 'utf8' }).map((name) => join(archive, name)),
+    );
+    return paths.flatMap((path) => {
+      if (path.endsWith('.part')) this.faults.push(`${path} is left unfinished`);
+      if (!path.endsWith('.ndjson.gz')) return [];
       const lines = gunzipSync(readFileSync(path))
         .toString()
         .split(/(?<=\n)/);
@@ -292,6 +328,8 @@ export const STEPS = {
   erase: (history) => history.erase(false),
   'erase, killed': (history) => history.erase(true),
   reconcile: (history) => history.reconcile(),
+  'kill, move the archive': (history) => history.moveArchive(),
+  'kill, rename its sink': (history) => history.renameSink(),
 } as const satisfies Record<string, (history: ReceiverHistory) => Promise<void>>;
 
 export type Step = keyof typeof STEPS;

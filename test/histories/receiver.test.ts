@@ -39,6 +39,13 @@ test.each<[string, Settings, readonly Step[]]>([
     { sealed: false, retention: '1ms', rotate: '1h' },
     ['accept 9', 'clear', 'kill', 'erase', 'clear', 'reconcile'],
   ],
+  ...(['kill, move the archive', 'kill, rename its sink'] as const).flatMap((step) =>
+    [false, true].map((sealed): [string, Settings, readonly Step[]] => [
+      `${step}, ${sealed ? 'sealed' : 'plain'}: what was unfinished is finished, and searched by an erasure`,
+      { sealed, retention: '7d', rotate: '1h' },
+      ['accept 9', 'drain', step, 'accept 1', 'erase', 'drain', 'reconcile'],
+    ]),
+  ),
 ])('%s', async (_, settings, steps) => {
   expect(await faultsAfter(settings, steps)).toEqual([]);
 });
