@@ -14,16 +14,18 @@ const MASTER = `mrk_${Buffer.alloc(32, 5).toString('base64')}`;
 const ENV = { MILLRACE_MASTER_KEY: MASTER };
 const TEAM = '00000000-0000-4000-8000-000000000001';
 
-/** A sink of a user's own that notes the ids it takes, and takes none while it is shut. */
+/** A sink of a user's own that notes the ids it takes, and takes none while it is shut. While it is held it does not answer. */
 const HUB = `
 import { appendFileSync, existsSync } from 'node:fs';
 export const parseOptions = (options) => options;
-export const createSink = ({ shut, taken }) => ({
+export const createSink = ({ shut, held, taken }) => ({
   limits: { batchCount: 10, batchBytes: 1e6, eventBytes: 1e6, inFlight: 1, order: 'user', batchBy: 'mixed' },
   open: async () => {},
-  send: async (batch) => {
+  send: async (batch, signal) => {
     if (existsSync(shut)) return batch.map(() => ({ status: 'retry', reason: 'it is shut', sink: true, delayMs: 20 }));
     appendFileSync(taken, batch.map(({ event }) => event.id + '\\n').join(''));
+    while (existsSync(held) && !signal.aborted) await new Promise((resolve) => setTimeout(resolve, 10));
+    if (signal.aborted) return batch.map(() => ({ status: 'retry', reason: 'its answer is lost' }));
     return batch.map(() => ({ status: 'delivered' }));
   },
   close: async () => {},
@@ -66,6 +68,7 @@ export class ReceiverHistory {
   #count = 0;
   #process: ServeProcess | null = null;
   #wasKilled = false;
+  #reloads = 0;
   /** Folders that were the archive's, the one of now last; and the names of its sink. */
   readonly #archives = ['archive'];
   readonly #names = ['archive'];
@@ -81,6 +84,10 @@ export class ReceiverHistory {
   }
 
   get config(): string {
+    return this.#write();
+  }
+
+  #write(): string {
     const { sealed, retention, rotate } = this.settings;
     const name = this.#names.at(-1) ?? '';
     const encrypt = { store: join(this.folder, 'keys'), masterKey: '${MILLRACE_MASTER_KEY}' };
@@ -94,17 +101,21 @@ export class ReceiverHistory {
           rotate: { every: rotate },
           ...(sealed ? { encrypt } : {}),
         },
-        hub: { type: './hub.mjs', shut: this.#shut, taken: this.#taken },
+        hub: { type: './hub.mjs', shut: this.#shut, held: this.#held, taken: this.#taken, n: this.#reloads },
       },
       routes: [{ match: '*', to: [name, 'hub'] }],
       delivery: { retryInitial: '20ms', retryMax: '100ms' },
-      shutdown: { deadline: '1s' },
+      shutdown: { deadline: '20s' },
     });
   }
 
   /** The hub takes nothing while this is there. */
   get #shut(): string {
     return join(this.folder, 'shut');
+  }
+
+  get #held(): string {
+    return join(this.folder, 'held');
   }
 
   get #taken(): string {
@@ -153,6 +164,24 @@ export class ReceiverHistory {
     if (signal === 'SIGKILL') this.#wasKilled = true;
     const { code } = await process.kill(signal);
     if (signal === 'SIGTERM' && code !== 0) this.faults.push(`it ended with ${code}: ${process.stderr}`);
+  }
+
+  /** A stop while a reload exchanges the hub, which has taken a batch and not answered yet. */
+  async stopAmidReload(): Promise<void> {
+    this.unblock();
+    const process = await this.running();
+    await this.drained();
+    writeFileSync(this.#held, '');
+    await this.accept(9);
+    this.#reloads += 1;
+    this.#write();
+    process.signal('SIGHUP');
+    const said = (what: string): boolean => process.logLines().some(({ msg }) => msg === what);
+    await until('the hub to drain', () => said('sink draining'));
+    const ended = this.end('SIGTERM');
+    await until('the stop to begin', () => said('stopping'));
+    rmSync(this.#held);
+    await ended;
   }
 
   block(): void {
@@ -249,7 +278,10 @@ export class ReceiverHistory {
     await this.reconcile();
     const files = this.#files();
     const archived = new Set(files.flatMap(({ ids }) => ids));
-    const taken = new Set(readFileSync(this.#taken, 'utf8').split('\n'));
+    const all = readFileSync(this.#taken, 'utf8').trim().split('\n');
+    const taken = new Set(all);
+    // Only what a kill has interrupted may come again.
+    if (!this.#wasKilled && all.length > taken.size) this.faults.push('events came to the hub twice');
     for (const [id, user] of this.acknowledged) {
       const isErased = this.erased.has(user);
       if (isErased && archived.has(id)) this.faults.push(`${id} is of an erased user, and in the archive`);
@@ -328,6 +360,7 @@ export const STEPS = {
   erase: (history) => history.erase(false),
   'erase, killed': (history) => history.erase(true),
   reconcile: (history) => history.reconcile(),
+  'stop amid a reload': (history) => history.stopAmidReload(),
   'kill, move the archive': (history) => history.moveArchive(),
   'kill, rename its sink': (history) => history.renameSink(),
 } as const satisfies Record<string, (history: ReceiverHistory) => Promise<void>>;

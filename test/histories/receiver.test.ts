@@ -46,6 +46,11 @@ test.each<[string, Settings, readonly Step[]]>([
       ['accept 9', 'drain', step, 'accept 1', 'erase', 'drain', 'reconcile'],
     ]),
   ),
+  [
+    'stops amid reloads: no event comes twice',
+    { sealed: true, retention: '7d', rotate: '1h' },
+    Array<Step>(2).fill('stop amid a reload'),
+  ],
 ])('%s', async (_, settings, steps) => {
   expect(await faultsAfter(settings, steps)).toEqual([]);
 });
