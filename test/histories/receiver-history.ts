@@ -69,6 +69,12 @@ export class ReceiverHistory {
   #process: ServeProcess | null = null;
   #wasKilled = false;
   #reloads = 0;
+  #journal = 'journal';
+  #acknowledge: 'journaled' | 'delivered' = 'journaled';
+  /** Whether no journal knows of all that came. */
+  #isScattered = false;
+  /** Puts back what the last start had, where it was changed since. */
+  #undo: (() => void) | null = null;
   /** Folders that were the archive's, the one of now last; and the names of its sink. */
   readonly #archives = ['archive'];
   readonly #names = ['archive'];
@@ -92,7 +98,8 @@ export class ReceiverHistory {
     const name = this.#names.at(-1) ?? '';
     const encrypt = { store: join(this.folder, 'keys'), masterKey: '${MILLRACE_MASTER_KEY}' };
     return writeConfig(this.folder, {
-      journal: { retention },
+      acknowledge: this.#acknowledge as unknown as object,
+      journal: { retention, path: join(this.folder, this.#journal) },
       sinks: {
         [name]: {
           type: 'files',
@@ -126,23 +133,34 @@ export class ReceiverHistory {
     if (this.#process?.running === true) return this.#process;
     const process = new ServeProcess(this.config, { env: ENV });
     this.#process = process;
+    const undelivered = this.#undo === null ? 0 : this.#undelivered();
     try {
       await process.listening();
-      return process;
     } catch (error) {
       this.#resolve(process.stderr, error);
       return this.running();
     }
+    if (undelivered > 0)
+      this.faults.push(`${undelivered} events wait in an earlier journal, and the start does not say so`);
+    this.#undo = null;
+    return process;
   }
 
   /** Does what a refused start says. @throws the refusal where it says nothing that helps */
   #resolve(refusal: string, error: unknown): void {
+    if (/events wait in \S+ \(\d+ for /.test(refusal) && this.#undo !== null) {
+      this.#undo();
+      this.#undo = null;
+      return;
+    }
     if (!refusal.includes('events wait for it') || this.#continues !== null) throw error;
     this.#continues = this.#names.at(-2) ?? null;
   }
 
   /** Several at once, of all users. */
   async accept(count: number): Promise<void> {
+    // Nobody would be answered.
+    if (this.#acknowledge === 'delivered') this.unblock();
     const { url } = await this.running();
     const posts = Array.from({ length: count }, async () => {
       this.#count += 1;
@@ -168,6 +186,8 @@ export class ReceiverHistory {
 
   /** A stop while a reload exchanges the hub, which has taken a batch and not answered yet. */
   async stopAmidReload(): Promise<void> {
+    // What comes meanwhile would be answered with 503.
+    if (this.#acknowledge === 'delivered') return;
     this.unblock();
     const process = await this.running();
     await this.drained();
@@ -206,7 +226,7 @@ export class ReceiverHistory {
   async cleared(): Promise<void> {
     const process = await this.running();
     await this.drained();
-    if (this.settings.retention === '1ms' && !existsSync(this.#shut))
+    if (this.settings.retention === '1ms' && this.#acknowledge === 'journaled' && !existsSync(this.#shut))
       await until('the journal to be cleared', async () => (await process.status()).journal.events === 0);
   }
 
@@ -221,6 +241,23 @@ export class ReceiverHistory {
     await this.end('SIGKILL');
     this.#names.push(`archive-${this.#names.length + 1}`);
     this.#continues = null;
+  }
+
+  /** From the next start on, after a kill with which events may wait in the journal of now. */
+  async moveJournal(): Promise<void> {
+    await this.end('SIGKILL');
+    const before = this.#journal;
+    this.#undo ??= () => (this.#journal = before);
+    this.#isScattered = true;
+    this.#journal = before === 'journal' ? 'journal-2' : 'journal';
+  }
+
+  async turnAcknowledge(): Promise<void> {
+    await this.end('SIGKILL');
+    const before = this.#acknowledge;
+    this.#undo ??= () => (this.#acknowledge = before);
+    this.#isScattered = true;
+    this.#acknowledge = before === 'journaled' ? 'delivered' : 'journaled';
   }
 
   /** Of one user, by the receiver if it runs. @param killed whether who erases is killed once the user is on the list */
@@ -254,6 +291,7 @@ export class ReceiverHistory {
   async reconcile(): Promise<void> {
     // What has moved is there from the next start on.
     if (!existsSync(join(this.folder, this.#archives.at(-1) ?? ''))) return;
+    if (this.#isScattered) return;
     const { code, stdout, stderr } = await this.run('reconcile', '--json');
     if (code === 0) return;
     const found = code === 4 ? (JSON.parse(stdout) as { differences: object[] }).differences : stderr;
@@ -275,6 +313,14 @@ export class ReceiverHistory {
     await this.cleared();
     await this.reconcile();
     await this.end('SIGTERM');
+    // Whatever waits in any of the journals goes where it is due.
+    this.#acknowledge = 'journaled';
+    this.#undo = null;
+    for (const journal of this.#isScattered ? ['journal', 'journal-2'] : []) {
+      this.#journal = journal;
+      await this.cleared();
+      await this.end('SIGTERM');
+    }
     await this.reconcile();
     const files = this.#files();
     const archived = new Set(files.flatMap(({ ids }) => ids));
@@ -291,7 +337,7 @@ export class ReceiverHistory {
         this.faults.push(`${id} was acknowledged, and did not come to the hub`);
     }
     // What was in a file before a kill and is erased after it may be counted there and in the journal: one loss could hide behind it.
-    if (this.faults.length === 0 && !this.#wasKilled) await this.#loseOne(files);
+    if (this.faults.length === 0 && !this.#wasKilled && !this.#isScattered) await this.#loseOne(files);
   }
 
   /** Takes the last event out of the archive, which has to be noticed whatever else is gone. */
@@ -301,6 +347,15 @@ export class ReceiverHistory {
       writeFileSync(path, gzipSync(lines.filter((_, at) => ids[at] !== id).join('')));
     const { code } = await this.run('reconcile', '--json');
     if (id !== undefined && code !== 4) this.faults.push(`${id} was lost, and reconcile ended with ${code}`);
+  }
+
+  /** Events of which a sink has nothing on disk. */
+  #undelivered(): number {
+    const archived = new Set(this.#files(true).flatMap(({ ids }) => ids));
+    const taken = new Set(readFileSync(this.#taken, 'utf8').split('\n'));
+    const waits = ([id, user]: [string, string]): boolean =>
+      !this.erased.has(user) && !(archived.has(id) && taken.has(id));
+    return [...this.acknowledged].filter(waits).length;
   }
 
   #spawn(...args: string[]): { readonly child: ChildProcess; readonly ended: Promise<Ended> } {
@@ -320,7 +375,8 @@ export class ReceiverHistory {
     return statSync(join(this.folder, 'erasure/erased.jsonl'), { throwIfNoEntry: false })?.size ?? 0;
   }
 
-  #files(): readonly ArchiveFile[] {
+  /** @param unfinished whether the records of files that are being written count, too */
+  #files(unfinished = false): readonly ArchiveFile[] {
     const { sealed } = this.settings;
     const keys = sealed ? new OpensSealed(join(this.folder, 'keys'), parseMasterKey(MASTER)) : null;
     const archives = this.#archives.map((name) => join(this.folder, name)).filter((path) => existsSync(path));
@@ -328,11 +384,12 @@ export class ReceiverHistory {
       readdirSync(archive, { recursive: true, encoding: 'utf8' }).map((name) => join(archive, name)),
     );
     return paths.flatMap((path) => {
-      if (path.endsWith('.part')) this.faults.push(`${path} is left unfinished`);
-      if (!path.endsWith('.ndjson.gz')) return [];
-      const lines = gunzipSync(readFileSync(path))
-        .toString()
-        .split(/(?<=\n)/);
+      const isPart = path.endsWith('.part');
+      if (isPart && !unfinished) this.faults.push(`${path} is left unfinished`);
+      if (!path.endsWith('.ndjson.gz') && !(isPart && unfinished)) return [];
+      const bytes = readFileSync(path);
+      const text = (isPart ? bytes : gunzipSync(bytes)).toString();
+      const lines = text.split(/(?<=\n)/).filter((line) => line.endsWith('\n'));
       const ids = lines.map((line) => {
         const record = keys === null ? (JSON.parse(line) as unknown) : keys.open(line);
         return record === 'erased' ? record : (record as { id: string }).id;
@@ -360,6 +417,8 @@ export const STEPS = {
   erase: (history) => history.erase(false),
   'erase, killed': (history) => history.erase(true),
   reconcile: (history) => history.reconcile(),
+  'kill, move the journal': (history) => history.moveJournal(),
+  'kill, acknowledge otherwise': (history) => history.turnAcknowledge(),
   'stop amid a reload': (history) => history.stopAmidReload(),
   'kill, move the archive': (history) => history.moveArchive(),
   'kill, rename its sink': (history) => history.renameSink(),

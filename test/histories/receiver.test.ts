@@ -51,6 +51,13 @@ test.each<[string, Settings, readonly Step[]]>([
     { sealed: true, retention: '7d', rotate: '1h' },
     Array<Step>(2).fill('stop amid a reload'),
   ],
+  ...(['kill, move the journal', 'kill, acknowledge otherwise'] as const).map(
+    (step): [string, Settings, readonly Step[]] => [
+      `${step}, while events wait: refused with their count, or said`,
+      { sealed: false, retention: '7d', rotate: '1h' },
+      ['block', 'accept 9', step, 'start', 'accept 1'],
+    ],
+  ),
 ])('%s', async (_, settings, steps) => {
   expect(await faultsAfter(settings, steps)).toEqual([]);
 });
