@@ -9,6 +9,7 @@ import { childEnvironment, MAIN, millrace, writeConfig } from '../support/millra
 import { ServeProcess } from '../support/serve-process.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
+import { DAMAGES } from './damages.ts';
 
 const MASTER = `mrk_${Buffer.alloc(32, 5).toString('base64')}`;
 const ENV = { MILLRACE_MASTER_KEY: MASTER };
@@ -68,6 +69,8 @@ export class ReceiverHistory {
   #count = 0;
   #process: ServeProcess | null = null;
   #wasKilled = false;
+  /** Whether reconcile may name what is lost: files of the journal were damaged. */
+  #isDamaged = false;
   #reloads = 0;
   #journal = 'journal';
   #acknowledge: 'journaled' | 'delivered' = 'journaled';
@@ -137,7 +140,7 @@ export class ReceiverHistory {
     try {
       await process.listening();
     } catch (error) {
-      this.#resolve(process.stderr, error);
+      await this.#resolve(process.stderr, error);
       return this.running();
     }
     if (undelivered > 0)
@@ -147,14 +150,30 @@ export class ReceiverHistory {
   }
 
   /** Does what a refused start says. @throws the refusal where it says nothing that helps */
-  #resolve(refusal: string, error: unknown): void {
+  async #resolve(refusal: string, error: unknown): Promise<void> {
     if (/events wait in \S+ \(\d+ for /.test(refusal) && this.#undo !== null) {
       this.#undo();
       this.#undo = null;
       return;
     }
-    if (!refusal.includes('events wait for it') || this.#continues !== null) throw error;
-    this.#continues = this.#names.at(-2) ?? null;
+    if (refusal.includes('events wait for it') && this.#continues === null) {
+      this.#continues = this.#names.at(-2) ?? null;
+      return;
+    }
+    const named = /millrace journal recover --from-first ([\w-]+)/.exec(refusal)?.[1];
+    if (named === undefined) throw error;
+    const sinks = named === 'SINK' ? [this.#names.at(-1) ?? '', 'hub'] : [named];
+    for (const sink of sinks) {
+      const { code, stderr } = await this.run('journal', 'recover', '--from-first', sink);
+      if (code !== 0) throw new Error(`journal recover ended with ${code}: ${stderr}`, { cause: error });
+    }
+  }
+
+  /** Damages files of the journal between two starts. */
+  async damage(what: keyof typeof DAMAGES): Promise<void> {
+    await this.end('SIGKILL');
+    this.#isDamaged = true;
+    DAMAGES[what](join(this.folder, this.#journal), this.#count);
   }
 
   /** Several at once, of all users. */
@@ -279,7 +298,7 @@ export class ReceiverHistory {
     }
     const { code, stderr } = await ended;
     if (this.#isErased(code, stderr)) this.#unfinished.delete(user);
-    else if (!killed) this.faults.push(`erase ended with ${code}: ${stderr}`);
+    else if (!killed && !this.#isDamaged) this.faults.push(`erase ended with ${code}: ${stderr}`);
   }
 
   /** Whether an erasure has ended with a receipt, which may name a sealed archive whose sink is not in the config any more. */
@@ -287,15 +306,19 @@ export class ReceiverHistory {
     return code === 0 || (code === 3 && this.#archives.length > 1 && stderr.includes('sealed records'));
   }
 
-  /** Nothing is lost here, so it may say nothing but that. */
-  async reconcile(): Promise<void> {
+  /** While nothing was damaged nothing is lost, so it may say nothing but that. @returns its exit code */
+  async reconcile(): Promise<number | null> {
     // What has moved is there from the next start on.
-    if (!existsSync(join(this.folder, this.#archives.at(-1) ?? ''))) return;
-    if (this.#isScattered) return;
+    if (
+      (this.#isScattered && !this.#isDamaged) ||
+      !existsSync(join(this.folder, this.#archives.at(-1) ?? ''))
+    )
+      return null;
     const { code, stdout, stderr } = await this.run('reconcile', '--json');
-    if (code === 0) return;
+    if (code === 0 || this.#isDamaged) return code;
     const found = code === 4 ? (JSON.parse(stdout) as { differences: object[] }).differences : stderr;
     this.faults.push(`reconcile ended with ${code}: ${JSON.stringify(found)}`);
+    return code;
   }
 
   run(...args: string[]): Promise<Ended> {
@@ -311,7 +334,7 @@ export class ReceiverHistory {
       if (!this.#isErased(code, stderr)) this.faults.push(`erase ended with ${code}: ${stderr}`);
     }
     await this.cleared();
-    await this.reconcile();
+    const codes = [await this.reconcile()];
     await this.end('SIGTERM');
     // Whatever waits in any of the journals goes where it is due.
     this.#acknowledge = 'journaled';
@@ -319,9 +342,10 @@ export class ReceiverHistory {
     for (const journal of this.#isScattered ? ['journal', 'journal-2'] : []) {
       this.#journal = journal;
       await this.cleared();
+      if (this.#isDamaged) codes.push(await this.reconcile());
       await this.end('SIGTERM');
     }
-    await this.reconcile();
+    codes.push(await this.reconcile());
     const files = this.#files();
     const archived = new Set(files.flatMap(({ ids }) => ids));
     const all = readFileSync(this.#taken, 'utf8').trim().split('\n');
@@ -331,13 +355,16 @@ export class ReceiverHistory {
     for (const [id, user] of this.acknowledged) {
       const isErased = this.erased.has(user);
       if (isErased && archived.has(id)) this.faults.push(`${id} is of an erased user, and in the archive`);
-      if (!isErased && !archived.has(id))
-        this.faults.push(`${id} was acknowledged, and is not in the archive`);
-      if (!isErased && !taken.has(id))
-        this.faults.push(`${id} was acknowledged, and did not come to the hub`);
+      // What a damage has taken is to be named.
+      if (isErased || (this.#isScattered ? codes.includes(4) : codes.every((code) => code === 4))) continue;
+      const said = codes.join(' and ');
+      if (!archived.has(id))
+        this.faults.push(`${id} is not in the archive, and reconcile ended with ${said}`);
+      if (!taken.has(id)) this.faults.push(`${id} did not come to the hub, and reconcile ended with ${said}`);
     }
     // What was in a file before a kill and is erased after it may be counted there and in the journal: one loss could hide behind it.
-    if (this.faults.length === 0 && !this.#wasKilled && !this.#isScattered) await this.#loseOne(files);
+    if (this.faults.length === 0 && !this.#wasKilled && !this.#isScattered && !this.#isDamaged)
+      await this.#loseOne(files);
   }
 
   /** Takes the last event out of the archive, which has to be noticed whatever else is gone. */
@@ -422,7 +449,13 @@ export const STEPS = {
   'stop amid a reload': (history) => history.stopAmidReload(),
   'kill, move the archive': (history) => history.moveArchive(),
   'kill, rename its sink': (history) => history.renameSink(),
-} as const satisfies Record<string, (history: ReceiverHistory) => Promise<void>>;
+  'damage: a bit of the database': (history) => history.damage('a bit of the database'),
+  'damage: the database is emptied': (history) => history.damage('the database is emptied'),
+  'damage: the database is removed': (history) => history.damage('the database is removed'),
+  'damage: a bit of a segment': (history) => history.damage('a bit of a segment'),
+  'damage: the first segment is removed': (history) => history.damage('the first segment is removed'),
+  'damage: all segments are removed': (history) => history.damage('all segments are removed'),
+} as const satisfies Record<string, (history: ReceiverHistory) => Promise<unknown>>;
 
 export type Step = keyof typeof STEPS;
 

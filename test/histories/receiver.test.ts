@@ -58,6 +58,15 @@ test.each<[string, Settings, readonly Step[]]>([
       ['block', 'accept 9', step, 'start', 'accept 1'],
     ],
   ),
+  ...Object.keys(STEPS)
+    .filter((step) => step.startsWith('damage: '))
+    .flatMap((step) =>
+      (['1ms', '7d'] as const).map((retention): [string, Settings, readonly Step[]] => [
+        `${step}, while events wait, with retention ${retention}: delivered, or named`,
+        { sealed: false, retention, rotate: '1h' },
+        ['accept 9', 'drain', 'block', 'accept 9', step as Step, 'unblock', 'drain', 'accept 1'],
+      ]),
+    ),
 ])('%s', async (_, settings, steps) => {
   expect(await faultsAfter(settings, steps)).toEqual([]);
 });
