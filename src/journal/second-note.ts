@@ -88,9 +88,6 @@ export class NoteKeeper {
     const pairs = (sql: string): [string, never][] => this.#db.prepare(sql).raw().all() as [string, never][];
     const count = (table: AsideTable): number =>
       Number(this.#db.prepare(`SELECT count(*) FROM ${table}`).pluck().get());
-    const byTable = (get: (table: AsideTable) => number): Record<AsideTable, number> => {
-      return { quarantine: get('quarantine'), dead_letters: get('dead_letters') };
-    };
     const isWritten = writeSecondNote(this.#folder, {
       number,
       writtenAt: Date.now(),
@@ -113,6 +110,10 @@ export class NoteKeeper {
   #total(): number {
     return Number(this.#db.prepare('SELECT total_changes()').pluck().get());
   }
+}
+
+function byTable(get: (table: AsideTable) => number): Readonly<Record<AsideTable, number>> {
+  return { quarantine: get('quarantine'), dead_letters: get('dead_letters') };
 }
 
 const CRC_DIGITS = 8;

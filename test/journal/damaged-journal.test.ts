@@ -122,7 +122,7 @@ test('what retention has cleared away is not missing, also when it was killed in
     store.cursors.open(sink);
     store.cursors.move([[sink, 12]]);
   }
-  const [first = ''] = readdirSync(path).filter((name) => name.endsWith('.seg'));
+  const first = readdirSync(path).find((name) => name.endsWith('.seg')) ?? '';
   const bytes = readFileSync(join(path, first));
   while (store.maintain(NOW + 1e9));
   expect(readdirSync(path)).not.toContain(first);

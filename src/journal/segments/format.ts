@@ -192,11 +192,6 @@ export function partsAt(bytes: Buffer, at: number): RecordHead {
   };
 }
 
-/** Makes of a record one that is not what was written: it was found so elsewhere. */
-export function spoil(bytes: Buffer, at: number): void {
-  bytes.writeUInt32LE(~bytes.readUInt32LE(at + 4) >>> 0, at + 4);
-}
-
 /** What stands for an event's source and its id there, and for its bytes: a character for each byte. */
 export interface KnownBy {
   readonly key: string;
