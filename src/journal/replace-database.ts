@@ -118,7 +118,7 @@ function build(path: string, old: Database.Database, isFormer: boolean, oldFile:
       const cut = names.filter((name) => !copyTable(db, old, name, oldFile));
       if (isFormer) sumUp(db);
       // A generation without all of its ids, or ids without theirs, are of no use.
-      if (cut.some((name) => ID_TABLES.includes(name)))
+      if (cut.some((name) => ID_TABLES.has(name)))
         db.exec(`DELETE FROM sums WHERE name = 'generations'`);
       db.exec(expectedSchema().find(([, name]) => name === 'quarantine_left')?.[3] ?? '');
       db.pragma(`user_version = ${VERSION}`);
@@ -128,7 +128,7 @@ function build(path: string, old: Database.Database, isFormer: boolean, oldFile:
   }
 }
 
-const ID_TABLES = ['generations', 'recent_ids', 'sealed_ids'];
+const ID_TABLES: ReadonlySet<string> = new Set(['generations', 'recent_ids', 'sealed_ids']);
 
 /** @returns false where not all of it could be read */
 function copyTable(db: Database.Database, old: Database.Database, table: string, file: string): boolean {
