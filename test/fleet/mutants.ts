@@ -1,6 +1,4 @@
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { MAIN } from '../support/millrace.ts';
+import type { Mutation } from '../support/mutant.ts';
 
 const KILL = "process.kill(process.pid, 'SIGKILL')";
 /** By then what was noted too early is committed. */
@@ -20,30 +18,4 @@ export const MUTANTS = {
     /(this\.#share\.moveCursor\(["']_window["'], upTo\))/,
     `($1, tasks.length > 0 && ${KILL})`,
   ],
-} as const satisfies Record<string, readonly [RegExp, string]>;
-
-/** The program with one thing left out. @returns what to run, and what removes it */
-export function makeMutant(name: keyof typeof MUTANTS): {
-  readonly main: string;
-  readonly remove: () => void;
-} {
-  const built = dirname(dirname(MAIN));
-  const folder = mkdtempSync(join(dirname(built), 'millrace-mutant-'));
-  cpSync(built, folder, { recursive: true, filter: (path) => !path.endsWith('compiled') });
-  const [pattern, text] = MUTANTS[name];
-  let changed = 0;
-  for (const entry of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
-    if (!entry.endsWith('.js')) continue;
-    const path = join(folder, entry);
-    const before = readFileSync(path, 'utf8');
-    const after = before.replace(pattern, text);
-    if (after === before) continue;
-    writeFileSync(path, after);
-    changed += 1;
-  }
-  if (changed !== 1) throw new Error(`${name}: changed ${changed} files`);
-  return {
-    main: join(folder, 'src/main.js'),
-    remove: () => rmSync(folder, { recursive: true, force: true }),
-  };
-}
+} as const satisfies Record<string, Mutation>;

@@ -5,7 +5,8 @@ import { millrace } from '../support/millrace.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { Fleet } from './fleet.ts';
-import { makeMutant } from './mutants.ts';
+import { makeMutant } from '../support/mutant.ts';
+import { MUTANTS } from './mutants.ts';
 
 const ID = 'msg_a_1';
 const OTHER = Buffer.from(
@@ -38,7 +39,7 @@ describeOnSharedKafka('an id that comes with other bytes', ({ addresses, oracle 
       ['killed before the offset', 1],
     ] as const;
     for (const [step, there] of steps) {
-      const { main, remove } = makeMutant(step);
+      const { main, remove } = makeMutant(step, MUTANTS[step]);
       onTestFinished(remove);
       const killed = await fleet.start('d1', 'deliver', main);
       expect(await killed.exited, killed.stderr.slice(-1500)).toMatchObject({ signal: 'SIGKILL' });

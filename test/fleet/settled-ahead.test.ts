@@ -5,7 +5,8 @@ import { describeOnSharedKafka } from '../support/kafka/cluster.ts';
 import { millrace } from '../support/millrace.ts';
 import { Receiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
-import { makeMutant } from './mutants.ts';
+import { makeMutant } from '../support/mutant.ts';
+import { MUTANTS } from './mutants.ts';
 import { Places } from './places.ts';
 
 const USERS = ['a', 'b', 'c', 'd', 'e', 'f'];
@@ -83,7 +84,7 @@ describeOnSharedKafka('what is settled while one place is down', (kafka) => {
   test('a dead letter counts whose maker was killed before it had committed that, and one that was dropped', async () => {
     const places = await Places.make(kafka);
     places.set('picky.refuses', true);
-    const { main, remove } = makeMutant('no commit');
+    const { main, remove } = makeMutant('no commit', MUTANTS['no commit']);
     onTestFinished(remove);
     const first = await places.startProcess('b1', main);
     await places.send(first, 'a', 'b', 'c');

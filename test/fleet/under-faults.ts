@@ -10,7 +10,8 @@ import { seededRandom } from '../support/random.ts';
 import { until } from '../support/until.ts';
 import { Faults } from './faults.ts';
 import { Fleet } from './fleet.ts';
-import { makeMutant, type MUTANTS } from './mutants.ts';
+import { makeMutant } from '../support/mutant.ts';
+import { MUTANTS } from './mutants.ts';
 
 export const SEED = Number(process.env['MILLRACE_FLEET_SEED'] ?? 1);
 /** A folder where histories and logs are kept; without it they are gone with their test. */
@@ -131,7 +132,7 @@ export async function verdictWithout(
   work: Work,
   options: SceneOptions = {},
 ): Promise<{ readonly isNoticed: boolean; readonly text: string }> {
-  const { main, remove } = makeMutant(name);
+  const { main, remove } = makeMutant(name, MUTANTS[name]);
   onTestFinished(remove);
   const scene = await makeOne({ ...options, main });
   for (let tried = 1; ; tried += 1) {
