@@ -62,6 +62,10 @@ function openOnce({ path: folder, create, recovery }: OpenOptions): OpenedDataba
     const db = new Database(file, { timeout: 0 });
     try {
       const state = stateOf(db, file, isHeld);
+      if (state === 'damaged' && !isHeld) {
+        const detail = 'it is no database of a journal, and neither a segment nor a second note is beside it';
+        throw new MillraceError('journal_unreadable', `${file}: ${detail}`);
+      }
       if (state === 'damaged' && tries === 0) {
         mendInPlace(file, db);
         continue;

@@ -118,8 +118,7 @@ function build(path: string, old: Database.Database, isFormer: boolean, oldFile:
       const cut = names.filter((name) => !copyTable(db, old, name, oldFile));
       if (isFormer) sumUp(db);
       // A generation without all of its ids, or ids without theirs, are of no use.
-      if (cut.some((name) => ID_TABLES.has(name)))
-        db.exec(`DELETE FROM sums WHERE name = 'generations'`);
+      if (cut.some((name) => ID_TABLES.has(name))) db.exec(`DELETE FROM sums WHERE name = 'generations'`);
       db.exec(expectedSchema().find(([, name]) => name === 'quarantine_left')?.[3] ?? '');
       db.pragma(`user_version = ${VERSION}`);
     })();

@@ -11,8 +11,9 @@ import {
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
+import { hashedColumns } from '../../src/journal/schema.ts';
+import { editDatabase } from '../support/journal-files.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { entryOfAnswer } from '../receipts/entry-by-hand.ts';
 import { prove as proveArchive } from '../receipts/prove.ts';
@@ -165,9 +166,7 @@ test('who has the disk and not the key cannot say that a person dropped what is 
   await receiver.kill('SIGTERM');
   expect(await prove()).toMatchObject({ code: 0, quarantined: 1, dropped: 1, missing: [] });
 
-  const db = new Database(join(folder, 'journal', 'journal.db'));
-  db.exec(`DELETE FROM quarantine WHERE id = 'bad0'`);
-  db.close();
+  editDatabase(join(folder, 'journal'), (db) => db.exec(`DELETE FROM quarantine WHERE id = 'bad0'`));
   expect(await prove()).toMatchObject({ code: 4, missing: [leafOf(all[0]!)] });
   const file = join(folder, 'erasure', 'dropped.jsonl');
   const [line = ''] = readFileSync(file, 'utf8').split('\n');
@@ -192,14 +191,16 @@ test('a quarantine from before has no entries: nothing is claimed of it, also wh
   await post(receiver, 'bad0', bodyOf(0, false));
   await receiver.kill('SIGTERM');
   // As an earlier program has left it, or a crash between the two: in quarantine, with a salt, and without an entry.
-  const db = new Database(join(folder, 'journal', 'journal.db'));
   const columns = 'reasons, id, source, type, team, user, client_user, received_at, headers, handling, body';
-  for (const id of ['old0', 'old1'])
-    db.exec(
-      `INSERT INTO quarantine (${columns})
-       SELECT ${columns.replace('id', `'${id}'`)} FROM quarantine WHERE id = 'bad0'`,
-    );
-  db.close();
+  editDatabase(join(folder, 'journal'), (db) => {
+    for (const id of ['old0', 'old1']) {
+      const copied = columns.replace('id', `'${id}'`);
+      db.exec(
+        `INSERT INTO quarantine (${columns}, crc)
+         SELECT ${copied}, row_hash(${copied}) FROM quarantine WHERE id = 'bad0'`,
+      );
+    }
+  });
   receiver = await Receiver.start(config);
   expect((await run('quarantine', 'drop', (await keys()).get('old1')!)).said).toMatchObject({ dropped: 1 });
   expect(existsSync(join(folder, 'erasure', 'dropped.jsonl'))).toBe(false);
@@ -274,9 +275,10 @@ test('a dead letter explains what is missing in the archive of its own sink, and
   expect(await prove()).toMatchObject({ code: 4, dead: 0, dropped: 0, unclear: [], missing: [0, 1] });
 
   // The letters of the archive's sink.
-  const db = new Database(join(folder, 'journal', 'journal.db'));
-  db.exec(`UPDATE dead_letters SET sink = 'archive'`);
-  db.close();
+  const hashed = hashedColumns('dead_letters').replace('sink', `'archive'`);
+  editDatabase(join(folder, 'journal'), (db) =>
+    db.exec(`UPDATE dead_letters SET sink = 'archive', crc = row_hash(${hashed})`),
+  );
   cut(archive, ['e2', 'e3']);
   for (const id of ['e2', 'e3'])
     expect((await run('dead-letters', 'drop', keys.get(id)!)).said).toMatchObject({ dropped: 1 });
