@@ -98,7 +98,7 @@ function openOnce({ path: folder, create, recovery }: OpenOptions): OpenedDataba
 function prepareFile(folder: string, file: string): void {
   try {
     makeFolder(folder, 0o700);
-    for (const name of [file, `${file}-wal`, `${file}-journal`]) {
+    for (const name of [file, `${file}-wal`, `${file}-journal`, join(folder, NOTE)]) {
       refuseUnlessPlain(name);
       keepPrivate(name);
     }

@@ -75,6 +75,11 @@ export class SeenIds {
     }
   }
 
+  /** Whether a generation is being written: `keep` would write all of the rest at once. */
+  get isSealing(): boolean {
+    return this.#sealed.isSealing;
+  }
+
   /** An id as the record of its event has it. @param at since when it counts, milliseconds since the epoch */
   restore({ key, digest }: KnownBy, seq: number, at: number): void {
     this.#note(key, { digest: digest === NO_ID.digest ? null : digest, at, seq, row: 0 });

@@ -10,6 +10,8 @@ import type { SetAside } from './set-aside.ts';
 import type { Space } from './space.ts';
 import type { Transactions } from './transactions.ts';
 
+/** Ids sealed in one transaction: about two milliseconds. */
+export const SEAL = 1024;
 /** Segments begun within the time that settled events are kept: what is past it goes with the last of its segment. */
 const SEGMENTS_KEPT = 16;
 /** So many are there only while what is in them is not settled, or came fast. */
@@ -126,15 +128,18 @@ export class Progress {
     const { log } = this.#parts.events;
     const oldest = log.removable(this.#parts.cursors.settled(), before);
     if (oldest === null) return false;
+    const { transactions, seen, note, events } = this.#parts;
+    // In small steps: until it is checkpointed, what one transaction writes takes twice its space.
+    while (seen.isSealing) transactions.run(() => seen.advance(SEAL, log.lastSeq))();
     // What it says is in the database before it goes, and so is that it goes.
     this.save();
-    const kept = this.#parts.transactions.run(() => {
-      this.#parts.events.savePosition(log.positionAfter);
-      return this.#parts.seen.keep(oldest.lastSeq, now);
+    const [kept, noted] = transactions.run(() => {
+      events.savePosition(log.positionAfter);
+      return [seen.keep(oldest.lastSeq, now), note.next()];
     });
     kept();
     // First: a segment that is gone and was not noted as settled is missing.
-    this.#parts.note.write();
+    noted();
     log.removeOldest();
     return true;
   }

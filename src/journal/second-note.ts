@@ -5,6 +5,7 @@ import type Database from 'better-sqlite3';
 import { errorCode, OWNER_ONLY, readIfThere, syncFolderNow } from '../lib/durable.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import { lastKey, type AsideTable } from './schema.ts';
+import { sqliteCode } from './sqlite-errors.ts';
 import type { Transactions } from './transactions.ts';
 
 export const NOTE = 'journal.note';
@@ -80,23 +81,37 @@ export class NoteKeeper {
     this.#checkpoints = checkpoints;
   }
 
-  /** The note is as the database is, but where the disk is full. */
+  /** The note is as the database is, but where the disk is full: it is written when there is room again. */
   write(): void {
+    try {
+      this.#transactions.run(() => this.next())();
+    } catch (error) {
+      if (sqliteCode(error) !== 'SQLITE_FULL') throw error;
+    }
+  }
+
+  /** The same inside a transaction. @returns to be called when that is committed */
+  next(): () => void {
     const number = Number(this.#checkpoints.load(NOTE_NUMBER) ?? 0) + 1;
     // First: a note that is newer than the database would say that the database is older.
-    this.#transactions.run(() => this.#checkpoints.save(NOTE_NUMBER, String(number)));
+    this.#checkpoints.save(NOTE_NUMBER, String(number));
+    return () => {
+      if (writeSecondNote(this.#folder, this.#noteOf(number))) this.#changes = this.#total();
+    };
+  }
+
+  #noteOf(number: number): SecondNote {
     const pairs = (sql: string): [string, never][] => this.#db.prepare(sql).raw().all() as [string, never][];
     const count = (table: AsideTable): number =>
       Number(this.#db.prepare(`SELECT count(*) FROM ${table}`).pluck().get());
-    const isWritten = writeSecondNote(this.#folder, {
+    return {
       number,
       writtenAt: Date.now(),
       cursors: pairs('SELECT sink, seq FROM cursors'),
       checkpoints: pairs(`SELECT key, value FROM checkpoints WHERE key NOT GLOB '${DERIVED}'`),
       keys: byTable((table) => lastKey(this.#db, table)),
       rows: byTable(count),
-    });
-    if (isWritten) this.#changes = this.#total();
+    };
   }
 
   /** @param now milliseconds since the epoch */

@@ -1,6 +1,7 @@
 import { statfsSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import type { JournalOptions } from './protocol.ts';
+import { sqliteCode } from './sqlite-errors.ts';
 
 const MIB = 2 ** 20;
 /** So much room cannot be used up within so many milliseconds, by whomever it is. */
@@ -79,9 +80,14 @@ export class Space {
   giveBack(): boolean {
     const before = this.#pages('freelist_count');
     if (before < this.#step || this.#disk.free() >= this.#disk.reserve) return false;
-    this.#db.pragma(`incremental_vacuum(${this.#step})`);
-    // Only this shortens the file.
-    this.#db.pragma('wal_checkpoint(TRUNCATE)');
+    try {
+      this.#db.pragma(`incremental_vacuum(${this.#step})`);
+      // Only this shortens the file.
+      this.#db.pragma('wal_checkpoint(TRUNCATE)');
+    } catch (error) {
+      // To note it takes space itself.
+      if (sqliteCode(error) !== 'SQLITE_FULL') throw error;
+    }
     return this.#pages('freelist_count') < before;
   }
 

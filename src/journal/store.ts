@@ -23,7 +23,7 @@ import { HeldReceipts } from './held-receipts.ts';
 import { Tally } from './hour-counts.ts';
 import { LedgerReader } from './ledger-reader.ts';
 import type { Repair } from './mend.ts';
-import { Progress } from './progress.ts';
+import { Progress, SEAL } from './progress.ts';
 import type { JournalOptions } from './protocol.ts';
 import { RouteRecords } from './route-records.ts';
 import { behind, headsAfter, idsAfter } from './segments/ledger.ts';
@@ -34,9 +34,6 @@ import { NOTE, NoteKeeper } from './second-note.ts';
 import { SetAside, type LetterRow } from './set-aside.ts';
 import { generationFor, segmentBytesFor, Space } from './space.ts';
 import { Transactions } from './transactions.ts';
-
-/** Ids sealed in one transaction: about two milliseconds. */
-const SEAL = 1024;
 
 /**
  * The journal, synchronous, inside the writer thread, where the main thread calls this and its parts (`Remote<Store>`): the

@@ -175,8 +175,11 @@ export class ReceiverHistory {
   /** Damages files of the journal between two starts. */
   async damage(what: keyof typeof DAMAGES): Promise<void> {
     await this.end('SIGKILL');
+    const folder = join(this.folder, this.#journal);
+    // One that was moved and not started yet has no files.
+    if (!existsSync(folder)) return;
     this.#isDamaged = true;
-    DAMAGES[what](join(this.folder, this.#journal), this.#count);
+    DAMAGES[what](folder, this.#count);
   }
 
   /** Several at once, of all users. */

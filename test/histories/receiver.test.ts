@@ -41,6 +41,12 @@ interface Fixed {
   readonly mutation: Mutation | null;
 }
 
+/** What is gone is new. */
+const FRESH_START: Readonly<Record<string, Mutation>> = {
+  'damage: the database is emptied': [/return isHeld \? "gone" : "new"/, 'return "new"'],
+  'damage: the database is removed': [/return isHeld \? "gone" : "new"/, 'return "new"'],
+};
+
 const FIXED: readonly Fixed[] = [
   {
     what: 'an erasure is killed before it has come to the journal, in which the user’s events wait: they are not lost',
@@ -62,20 +68,23 @@ const FIXED: readonly Fixed[] = [
       what: `${step}, ${sealed ? 'sealed' : 'plain'}: what was unfinished is finished, and searched by an erasure`,
       settings: { sealed, retention: '7d', rotate: '1h' },
       steps: ['accept 9', 'drain', step, 'accept 1', 'erase', 'drain', 'reconcile'],
-      mutation: null,
+      mutation:
+        step === 'kill, move the archive'
+          ? [/\{\s*name: "earlier archives",\s*start: finishEarlier\s*\},?/, '']
+          : null,
     })),
   ),
   {
     what: 'stops amid reloads: no event comes twice',
     settings: { sealed: true, retention: '7d', rotate: '1h' },
     steps: Array<Step>(2).fill('stop amid a reload'),
-    mutation: null,
+    mutation: [/\{\s*name: "reloads",\s*start: startReloads\s*\},?/, ''],
   },
   ...(['kill, move the journal', 'kill, acknowledge otherwise'] as const).map((step): Fixed => ({
     what: `${step}, while events wait: refused with their count, or said`,
     settings: { sealed: false, retention: '7d', rotate: '1h' },
     steps: ['block', 'accept 9', step, 'start', 'accept 1'],
-    mutation: null,
+    mutation: [/throw new MillraceError\("journal_waited_for"/, 'void ("journal_waited_for"'],
   })),
   ...Object.keys(STEPS)
     .filter((step) => step.startsWith('damage: '))
@@ -84,7 +93,7 @@ const FIXED: readonly Fixed[] = [
         what: `${step}, while events wait, with retention ${retention}: delivered, or named`,
         settings: { sealed: false, retention, rotate: '1h' },
         steps: ['accept 9', 'drain', 'block', 'accept 9', step as Step, 'unblock', 'drain', 'accept 1'],
-        mutation: null,
+        mutation: FRESH_START[step] ?? null,
       })),
     ),
 ];

@@ -12,7 +12,7 @@ const script = (folder: string): string => `
   import { SegmentLog } from ${JSON.stringify(LOG)};
   const options = { folder: ${JSON.stringify(folder)}, salt: 1, segmentBytes: 1e6, position: null, least: 0 };
   const log = new SegmentLog(options, () => {});
-  log.skipTo(5);
+  log.append(log.newFrame(), '{}', 1);
   const held = [];
   try { for (;;) held.push(openSync('/dev/null')); } catch {}
   const roll = () => { try { log.roll(); return 'rolled'; } catch ({ code, detail }) { return [code, detail]; } };
