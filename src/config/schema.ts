@@ -49,7 +49,7 @@ export const CONFIG = section({
     ),
     unverifiedBytes: bytes(
       '8MiB',
-      'Work per minute that one client address may cause with deliveries that are not authentic, in bytes read, decompressed or hashed. Above it, costly deliveries from that address (compressed, in chunks, above 64 KiB, or signed with v1a) are answered 429; all addresses together have four times as much, and half of it again each second. Addresses that have sent an authentic delivery have a limit of their own, eight times as much a second, and wait for it instead. 0 means no limit.',
+      'Work per minute that one client address may cause with deliveries that are not authentic, in bytes read, decompressed or hashed. Above it, costly deliveries from that address (compressed, in chunks, above 64 KiB, or signed with v1a) are answered 429; all addresses together have twice as much, and a quarter of that again each second. Addresses that have sent an authentic delivery have a limit of their own, eight times as much a second, and wait for it instead. 0 means no limit.',
     ),
     trustedProxies: count(
       0,

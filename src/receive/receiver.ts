@@ -233,7 +233,7 @@ class HttpReceiver implements Receiver {
     this.#answers.remove(delivery);
     const { request, response, gate, span } = delivery;
     if (delivery.isAuthentic) this.#remember(request);
-    else if (gate !== null && !isOurs(outcome)) {
+    else if (gate !== null && !isOurs(outcome) && outcomeName(outcome) !== FORGERIES.code) {
       this.#unverified.wasted(gate.sender, delivery.share.work);
       this.#connections.setKnown(request.socket, false);
     }

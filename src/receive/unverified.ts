@@ -21,9 +21,9 @@ const PRICE = 1024 * 1024;
 const ADDRESS_DEBT = 2 * 1024 * 1024;
 /** In which the budget of an address is whole again, milliseconds. */
 const ADDRESS_PERIOD = 60_000;
-/** All strangers together: so many budgets at once, and half a budget a second. */
-const STRANGERS = 4;
-const STRANGERS_PERIOD = 8000;
+/** All strangers together: two budgets at once, and half a one a second. */
+const STRANGERS = 2;
+const STRANGERS_PERIOD = 4000;
 /** All known senders together: two budgets at once, and eight a second; by default that is about a quarter of a core. */
 const KNOWN = 2;
 const KNOWN_PERIOD = 250;

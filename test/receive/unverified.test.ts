@@ -80,7 +80,7 @@ describe('work for deliveries that nobody has verified', () => {
       statuses.push((await post(port, `127.4.0.${n + 1}`, BOMB, forged)).status);
       expect((await zipped()).status).toBe(202);
     }
-    // Four budgets at first, and half a one a second.
+    // Two budgets at first, and half a one a second.
     expect(statuses.slice(0, 4)).toEqual([413, 413, 413, 413]);
     expect(statuses.filter((status) => status === 429).length).toBeGreaterThan(15);
     expect(new Set(statuses)).toEqual(new Set([413, 429]));
