@@ -22,7 +22,8 @@ export function mountTmpfs(path: string, size: string): () => void {
   mkdirSync(path, { recursive: true });
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', path]);
   return () => {
-    execFileSync('umount', [path]);
+    // Also where a test that failed still has files open there: later runs could not remove the folder.
+    execFileSync('umount', ['-l', path]);
   };
 }
 
