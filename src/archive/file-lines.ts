@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import { extname } from 'node:path';
-import { PARQUET_EXTENSION } from '../core/archive.ts';
+import { LONGEST_LINE, PARQUET_EXTENSION } from '../core/archive.ts';
 import type { Compression } from '../core/compression.ts';
 import { folderError } from '../core/errors.ts';
 import { decompress, type Format } from '../lib/compressed.ts';
@@ -9,8 +9,6 @@ import { SpooledBytes, SpoolError } from '../lib/spooled-bytes.ts';
 import type { Bytes } from './place.ts';
 
 const CHUNK = 512 * 1024;
-/** Longer lines are reported and not kept: no event of this size came through the receiver. */
-const LONGEST_LINE = 256 * 2 ** 20;
 
 const FORMATS: Readonly<Record<string, Format>> = { '.gz': 'gzip', '.zst': 'zstd' };
 
@@ -42,16 +40,13 @@ export async function* fileLines(
   yield* cutLines(fileChunks(place, file, wanted), { longest: LONGEST_LINE, passesOver, onTaken });
 }
 
-/** Larger files are no single event, whatever their names say. */
-const LARGEST_EVENT = 256 * 2 ** 20;
-
 /** The bytes of a file that holds one event. Throws what `fileLines` does, and when there are too many of them. */
 export async function wholeEvent(place: Bytes, file: string): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of fileChunks(place, file)) {
     size += chunk.length;
-    if (size > LARGEST_EVENT) throw new Error(`more than ${LARGEST_EVENT} bytes cannot be one event`);
+    if (size > LONGEST_LINE) throw new Error(`more than ${LONGEST_LINE} bytes cannot be one event`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

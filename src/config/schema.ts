@@ -14,6 +14,7 @@ import {
   texts,
   TIMER,
 } from '../lib/fields.ts';
+import { LARGEST_BODY } from '../core/archive.ts';
 import { PATH_FIELDS } from '../service/fields.ts';
 import { storageSection } from '../storage/fields.ts';
 import { kafkaJournal } from '../journal/kafka/config.ts';
@@ -41,7 +42,10 @@ export const CONFIG = section({
       'Processes that receive and verify on one port; the journal and the sinks stay in the first. More than one can help on more than four cores, when one process uses a whole core; on four, two were as fast as one for 1.3 times the CPU, and on two they are slower.',
       { min: 1, max: 64 },
     ),
-    maxBodyBytes: bytes('10MiB', 'Largest body, before and after decompression.', AT_LEAST_ONE),
+    maxBodyBytes: bytes('10MiB', 'Largest body, before and after decompression; 16MiB at most.', {
+      min: 1,
+      max: LARGEST_BODY,
+    }),
     maxDecompressionRatio: count(
       100,
       'Largest ratio of decompressed to compressed bytes; a body of at most 64 KiB decompressed is accepted at any ratio.',

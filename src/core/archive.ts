@@ -21,6 +21,11 @@ export interface ArchiveRecord {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** Bytes of the largest body that a config allows: what reads an archive then stays below 512 MB of memory. */
+export const LARGEST_BODY = 16 * 2 ** 20;
+/** A record holds its body as it is and as base64. Longer lines are no events: they are reported, and their bytes not kept. */
+export const LONGEST_LINE = 40 * 2 ** 20;
+
 /** Folder inside an archive for events that were too large for a sink: each whole, in a file of its own. */
 export const CLAIMS_FOLDER = 'claim-checks';
 

@@ -6,7 +6,7 @@ import type { EncodedGroup } from '../parquet/row-group.ts';
 import { type Job, type Outcome, shapesJobs, type ThreadData } from './shaping-jobs.ts';
 import type { ShapedUnit, UnitTerms } from './shape-unit.ts';
 import type { Source } from './sources.ts';
-import type { Unit } from './unit.ts';
+import { UNIT, type Unit } from './unit.ts';
 
 /** Bytes of files of an archive that surely become several units. */
 const MUCH = 4 * 1024 * 1024;
@@ -25,9 +25,9 @@ export class Shaping {
     this.#terms = terms;
   }
 
-  /** Units that are worth having at hand, those being shaped included. */
+  /** Bytes of units that are worth having at hand, those being shaped included; one alone may be longer. */
   get ahead(): number {
-    return this.#threads + 1;
+    return (this.#threads + 1) * UNIT;
   }
 
   /** Says what is to come, so that threads are ready when it comes. */

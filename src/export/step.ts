@@ -16,8 +16,13 @@ import { UnitWriter } from './unit.ts';
 
 /** A table of its own beside the others: what could not become a row, and why. Never what it held. */
 const REJECTS = '_rejects';
-/** Files of the archive that are decompressed at once, and chunks held of each whose turn it is not yet. */
-const AHEAD = { width: 3, most: 16, weightOf: () => 1, isEarly: () => true };
+/** Files of the archive that are decompressed at once, and bytes held of each whose turn it is not yet. */
+const AHEAD = {
+  width: 3,
+  most: 8 * 2 ** 20,
+  weightOf: ({ bytes }: SourceBytes) => Math.max(bytes.length, 2 ** 19),
+  isEarly: () => true,
+};
 
 export type StepOptions = Omit<ExportOptions, 'format'> & {
   readonly format: ExportFormat;
@@ -41,7 +46,11 @@ export class StepRun {
     this.#note({ kind: 'problem', file, line, reason });
   });
   /** Units that are being shaped, in their order. */
-  readonly #shaping: { readonly shaped: Promise<ShapedUnit>; readonly reached: Reached }[] = [];
+  readonly #shaping: {
+    readonly shaped: Promise<ShapedUnit>;
+    readonly size: number;
+    readonly reached: Reached;
+  }[] = [];
   readonly #counts = { records: 0, rejects: 0, problems: 0, erased: 0, sealed: 0 };
   readonly #withoutTable = new Map<string, number>();
   readonly #unknown = new Set<string>();
@@ -96,7 +105,7 @@ export class StepRun {
         read.push({ source, lines: count + short });
       }
       const last = { file: read.at(-1)?.source.file ?? '', read: read.length };
-      if (!this.#unit.isEmpty) this.#begin(last, this.#units === 0);
+      if (!this.#unit.isEmpty) await this.#pass(last, this.#units === 0);
       while (this.#shaping.length > 0) await this.#takeFirst();
       this.#show(last);
       const files = await this.#outputs.finish();
@@ -149,18 +158,20 @@ export class StepRun {
     return 1;
   }
 
-  /** Has the unit shaped, as soon as there is room for another. */
-  async #pass(reached: Reached): Promise<void> {
-    while (this.#shaping.length >= this.#options.shaping.ahead) await this.#takeFirst();
-    this.#begin(reached, false);
-  }
-
-  #begin(reached: Reached, isAll: boolean): void {
+  /**
+   * Has the unit shaped, as soon as there is room for it.
+   * @param isAll there is no other
+   */
+  async #pass(reached: Reached, isAll = false): Promise<void> {
+    const { size } = this.#unit;
+    // A unit of one long line waits for all others, and so is shaped in the thread that had the long one before.
+    const room = Math.max(0, this.#options.shaping.ahead - size);
+    while (this.#shaping.reduce((sum, waiting) => sum + waiting.size, 0) > room) await this.#takeFirst();
     this.#units += 1;
     const shaped = this.#options.shaping.shape(this.#unit.take(), isAll);
     // Whoever takes it is told.
     shaped.catch(() => undefined);
-    this.#shaping.push({ shaped, reached });
+    this.#shaping.push({ shaped, size, reached });
   }
 
   async #takeFirst(): Promise<void> {

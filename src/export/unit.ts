@@ -1,3 +1,5 @@
+import { LONGEST_LINE } from '../core/archive.ts';
+
 /** Lines of the archive that are shaped together, whoever does it: the same lines give the same rows. */
 export interface Unit {
   /** The lines, each with its line feed; longer than they are. */
@@ -10,8 +12,6 @@ export interface Unit {
 
 /** Bytes of lines in a unit, unless one line is longer. */
 export const UNIT = 8 * 1024 * 1024;
-/** Longer lines are not kept: no event of this size came through the receiver. */
-const LONGEST_LINE = 256 * 2 ** 20;
 const FIRST_LINES = 1024;
 const LINE_FEED = 10;
 
@@ -43,6 +43,11 @@ export class UnitWriter {
     return this.#lines === 0;
   }
 
+  /** Bytes of memory that the unit takes. */
+  get size(): number {
+    return this.#text.length;
+  }
+
   /** Says of which file the bytes are that follow. */
   begin(file: string): void {
     this.#file = file;
@@ -57,9 +62,12 @@ export class UnitWriter {
       if (this.#lines > 0) return 0;
       if (this.#length > this.#longest) {
         this.#isTooLong = true;
+        this.#length = 0;
+        this.#move(0, UNIT);
         return this.#skip(bytes);
       }
-      this.#move(0, Math.min(this.#length * 2, this.#longest + 1));
+      // Frees the smaller buffer at once; the garbage collector would let several of them gather.
+      this.#text = new Uint8Array(this.#text.buffer.transfer(Math.min(this.#length * 2, this.#longest + 1)));
     }
     const taken = Math.min(bytes.length, this.#text.length - this.#length);
     this.#text.set(bytes.subarray(0, taken), this.#length);
@@ -90,6 +98,7 @@ export class UnitWriter {
 
   giveBack(text: Uint8Array<ArrayBuffer>): void {
     if (text.length === UNIT) this.#spare.push(text);
+    else text.buffer.transfer(0);
   }
 
   /** Where the line begins that has no end yet. */

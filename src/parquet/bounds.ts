@@ -5,6 +5,11 @@ interface Bounds {
   readonly max_value?: Uint8Array | bigint | number | boolean;
 }
 
+/** Bytes of a text; the footer needs the first 16 and what follows a cut character. */
+const LONGEST_BOUND = 64;
+/** First byte of U+10FFFF: the footer finds no shorter bound above such a text. */
+const HIGHEST = 0xf4;
+
 /**
  * The least and the greatest of values as Parquet stores them; copies.
  * @param width bytes of each; null when each has its length in front
@@ -24,8 +29,13 @@ export function boundsOf(type: ColumnType, width: number | null, plain: Buffer, 
 function valueAt(type: ColumnType, plain: Buffer, at: number): Uint8Array | bigint | number | boolean {
   if (type === 'boolean') return plain[at] === 1;
   if (type === 'date') return plain.readInt32LE(at);
-  if (type === 'text' || type === 'json')
-    return new Uint8Array(plain.subarray(at + 4, at + 4 + plain.readUInt32LE(at)));
+  if (type === 'text' || type === 'json') {
+    const length = plain.readUInt32LE(at);
+    const isKept = type === 'json' || plain[at + 4] === HIGHEST;
+    return new Uint8Array(
+      plain.subarray(at + 4, at + 4 + (isKept ? length : Math.min(length, LONGEST_BOUND))),
+    );
+  }
   return plain.readBigInt64LE(at);
 }
 

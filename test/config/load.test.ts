@@ -125,6 +125,12 @@ describe('problems', () => {
     ]);
   });
 
+  it('say how large a body can be whose record is still read', () => {
+    expect(failure(`server: { maxBodyBytes: 17MiB }\n${BASE}`).lines).toEqual([
+      'c.yaml:1:25: server.maxBodyBytes: must be at most 16MiB',
+    ]);
+  });
+
   it('name the variable when the environment is to blame', () => {
     expect(failure(BASE, { MILLRACE_SERVER_PORT: 'tcp://10.0.0.1:80' }).lines).toEqual([
       'MILLRACE_SERVER_PORT (server.port): must be a port',

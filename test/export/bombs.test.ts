@@ -1,0 +1,65 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { expect, it } from 'vitest';
+import { LARGEST_BODY } from '../../src/core/archive.ts';
+import { formatRecords } from '../../src/core/archive-record.ts';
+import { contractEvent } from '../../src/sinks/contract-events.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { MAIN, millraceProcess, writeConfig } from '../support/millrace.ts';
+
+const MIB = 2 ** 20;
+const MOST_MIB = 512;
+
+/** Members follow one another as one text: what unpacks to a gigabyte is made in a moment. */
+const repeated = (member: Buffer, times: number): Buffer[] => Array.from({ length: times }, () => member);
+const LETTERS = Buffer.alloc(10 * MIB, 'a');
+const record = (n: number, text: string): Buffer =>
+  formatRecords([contractEvent(n, { body: Buffer.from(`{"data":{"note":"${text}"}\n}`) })]);
+
+/** Files that are small on disk: a line of 700 MiB, many of 1 MiB, lists within lists, and events as large as they can be. */
+function writeBombs(folder: string): void {
+  mkdirSync(folder);
+  const gzip = (members: readonly Buffer[]): Buffer => Buffer.concat(members);
+  const end = Buffer.from('\n');
+  const bombs = {
+    'line.ndjson.gz': gzip([...repeated(gzipSync(LETTERS), 70), gzipSync(end)]),
+    'line.ndjson.zst': gzip([...repeated(zstdCompressSync(LETTERS), 70), zstdCompressSync(end)]),
+    'lines.ndjson.gz': gzip(repeated(gzipSync(record(1, 'a'.repeat(MIB))), 100)),
+    'lists.ndjson.gz': gzip([...repeated(gzipSync(Buffer.alloc(MIB, '{"a":[')), 100), gzipSync(end)]),
+    // Beyond Latin-1 a character takes two bytes.
+    'largest.ndjson.gz': gzip(repeated(gzipSync(record(2, `中${'a'.repeat(LARGEST_BODY - 100)}`)), 4)),
+  };
+  for (const [name, bytes] of Object.entries(bombs)) writeFileSync(join(folder, name), bytes);
+}
+
+/** Runs a command, and says how many MiB of memory it had at most. */
+async function peakOf(args: readonly string[]) {
+  const tells = `process.on('exit', () => process._rawDebug('maxRSS', process.resourceUsage().maxRSS))`;
+  const { code, stderr } = await millraceProcess(args, {
+    program: [process.execPath, '--import', `data:text/javascript,${encodeURIComponent(tells)}`, MAIN],
+  });
+  const told = [...stderr.matchAll(/^maxRSS (\d+)$/gm)].map(([, kib]) => Number(kib) / 1024);
+  return { code, stderr, peak: Math.max(...told) };
+}
+
+const TOO_LONG = ['line.ndjson.gz', 'line.ndjson.zst', 'lists.ndjson.gz'];
+
+it.each(['parquet', 'ndjson', 'verify', 'replay'])(
+  `what unpacks to gigabytes is read in less than ${MOST_MIB} MiB of memory: %s`,
+  async (how) => {
+    const folder = await temporaryFolder();
+    const bombs = join(folder, 'bombs');
+    writeBombs(bombs);
+    const commands: Readonly<Record<string, readonly string[]>> = {
+      verify: ['archive', 'verify', bombs],
+      replay: ['replay', bombs, '--config', writeConfig(folder), '--to', 'archive'],
+    };
+    const exports = ['export', bombs, '--out', join(folder, 'out'), '--format', how];
+    const { code, stderr, peak } = await peakOf(commands[how] ?? exports);
+    expect(peak).toBeLessThan(MOST_MIB);
+    expect(code).toBe(how === 'verify' ? 4 : 3);
+    if (how !== 'verify')
+      for (const file of TOO_LONG) expect(stderr).toContain(`${file}:1: the line is too long`);
+  },
+);
