@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { parseHead } from '../core/archive-record.ts';
+import { parseHead, parseRecord } from '../core/archive-record.ts';
 import { CLAIMS_FOLDER, formOf, PART_EXTENSION, SENT_EXTENSION } from '../core/archive.ts';
 import type { Ownership, Owners } from '../core/erasure.ts';
 import { membersIn } from '../lib/parsed.ts';
@@ -74,7 +74,11 @@ export class LineOwners {
     if (head === undefined) return this.#ofDocument(line, ROW_FIELDS);
     const { team_id: team, user_id: user, client_user_id: clientUser } = head;
     const requests = this.#owners.of({ team, user, clientUser });
-    return requests.length > 0 || user !== null ? requests : this.#owners.named(withDecoded(line), team);
+    const parsed = parseRecord(line);
+    // Its body can name another user than the record, which a replay believes.
+    const others = parsed.ok ? this.#owners.of(this.#whose(parsed.body, this.#fields)) : [];
+    const all = [...new Set([...requests, ...others])];
+    return all.length > 0 || user !== null ? all : this.#owners.named(withDecoded(line), team);
   }
 
   /** The requests a kept event falls under. */
@@ -82,16 +86,20 @@ export class LineOwners {
     return this.#ofDocument(body, this.#fields);
   }
 
-  #ofDocument(text: Buffer, { team, user, clientUser }: EnvelopeFields): readonly string[] {
+  #ofDocument(text: Buffer, fields: EnvelopeFields): readonly string[] {
+    const whose = this.#whose(text, fields);
+    const requests = this.#owners.of(whose);
+    // What names no user, or cannot be read, is theirs if it names them anywhere.
+    return requests.length > 0 || whose.user !== null ? requests : this.#owners.named(text, whose.team);
+  }
+
+  #whose(text: Buffer, { team, user, clientUser }: EnvelopeFields): Ownership {
     const document = membersIn(text.toString());
-    const whose: Ownership = {
+    return {
       team: textAt(document, team),
       user: textAt(document, user),
       clientUser: textAt(document, clientUser),
     };
-    const requests = this.#owners.of(whose);
-    // What names no user, or cannot be read, is theirs if it names them anywhere.
-    return requests.length > 0 || whose.user !== null ? requests : this.#owners.named(text, whose.team);
   }
 }
 

@@ -13,7 +13,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, test, vi } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import type { ErasureProgress, ErasureReceipt } from '../../src/core/erasure.ts';
-import { filesSink, records, signal } from '../sinks/support.ts';
+import { filesSink, ids, records, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { skipped } from '../support/requirements.ts';
 import { lacksSyncs, watchSyncs } from '../support/synced.ts';
@@ -86,6 +86,27 @@ test('a part of a spool that is sent on loses the lines of the user, and keeps t
   expect([lines.length > kept.length, kept.length > 0]).toEqual([true, true]);
   await eraseAll(join(root, 'erasure'), spool, [gone]);
   expect(readFileSync(sent, 'utf8').trimEnd().split('\n')).toEqual(kept);
+});
+
+test('a record goes with the user whom its body names, also where its envelope names another', async () => {
+  const root = await temporaryFolder();
+  const archive = join(root, 'archive');
+  const { sink } = filesSink(archive, { compress: 'none' });
+  await sink.open();
+  const pretty = Buffer.from(`${eventOf(2, 1).body.toString().slice(0, -1)}\n}`);
+  const events = [
+    { ...eventOf(1, 0), body: eventOf(2, 0).body },
+    { ...eventOf(1, 1), body: pretty },
+    eventOf(1, 2),
+  ];
+  await sink.send(
+    events.map((event) => ({ event, destination: null })),
+    signal,
+  );
+  await sink.close(signal);
+  await eraseAll(join(root, 'erasure'), archive, [2]);
+  expect(await ids(archive)).toEqual([eventOf(1, 2).id]);
+  expect(find([archive], [secretOf(2)])).toEqual([]);
 });
 
 describe.each(['gzip', 'zstd', 'none'])('an archive, %s', (compress) => {

@@ -20,15 +20,19 @@ const record = (n: number, text: string): Buffer =>
 /** Files that are small on disk: a line of 700 MiB, many of 1 MiB, lists within lists, and events as large as they can be. */
 function writeBombs(folder: string): void {
   mkdirSync(folder);
-  const gzip = (members: readonly Buffer[]): Buffer => Buffer.concat(members);
   const end = Buffer.from('\n');
   const bombs = {
-    'line.ndjson.gz': gzip([...repeated(gzipSync(LETTERS), 70), gzipSync(end)]),
-    'line.ndjson.zst': gzip([...repeated(zstdCompressSync(LETTERS), 70), zstdCompressSync(end)]),
-    'lines.ndjson.gz': gzip(repeated(gzipSync(record(1, 'a'.repeat(MIB))), 100)),
-    'lists.ndjson.gz': gzip([...repeated(gzipSync(Buffer.alloc(MIB, '{"a":[')), 100), gzipSync(end)]),
+    'line.ndjson.gz': Buffer.concat([...repeated(gzipSync(LETTERS), 70), gzipSync(end)]),
+    'line.ndjson.zst': Buffer.concat([...repeated(zstdCompressSync(LETTERS), 70), zstdCompressSync(end)]),
+    'lines.ndjson.gz': Buffer.concat(repeated(gzipSync(record(1, 'a'.repeat(MIB))), 100)),
+    'lists.ndjson.gz': Buffer.concat([
+      ...repeated(gzipSync(Buffer.alloc(MIB, '{"a":[')), 100),
+      gzipSync(end),
+    ]),
     // Beyond Latin-1 a character takes two bytes.
-    'largest.ndjson.gz': gzip(repeated(gzipSync(record(2, `中${'a'.repeat(LARGEST_BODY - 100)}`)), 4)),
+    'largest.ndjson.gz': Buffer.concat(
+      repeated(gzipSync(record(2, `中${'a'.repeat(LARGEST_BODY - 100)}`)), 4),
+    ),
   };
   for (const [name, bytes] of Object.entries(bombs)) writeFileSync(join(folder, name), bytes);
 }
