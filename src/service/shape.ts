@@ -21,9 +21,7 @@ export abstract class Group {
 
   /** An answer that is an object. @throws ServiceError answer_malformed */
   protected async readObject<T>(call: Call): Promise<T> {
-    const body = await this.transport.json(call);
-    if (!isRecord(body)) throw malformed(this.transport.operation(call), 'the answer is not an object', null);
-    return body as T;
+    return this.#asObject(call, await this.transport.json(call));
   }
 
   /** An answer that is an object with a list in `field`. @throws ServiceError answer_malformed */
@@ -35,11 +33,13 @@ export abstract class Group {
   }
 
   /**
-   * A list in `data`. Where nothing stands there, and no list elsewhere, it is empty.
+   * A list, bare or in `data`. Where nothing stands there, and no list elsewhere, it is empty.
    * @throws ServiceError answer_malformed
    */
   protected async readData<T>(call: Call): Promise<List<T>> {
-    const body = await this.readObject<Unknown>(call);
+    const answer = await this.transport.json(call);
+    if (Array.isArray(answer)) return { data: answer as T[] };
+    const body = this.#asObject<Unknown>(call, answer);
     const { data = null } = body;
     if (Array.isArray(data)) return this.#withoutError(call, body as List<T>);
     if (data !== null || Object.values(body).some(Array.isArray))
@@ -59,6 +59,11 @@ export abstract class Group {
     );
     for await (const { data } of list.pages()) yield* data;
     if (list.problem !== null) throw malformed(this.transport.operation(call), list.problem, null);
+  }
+
+  #asObject<T>(call: Call, body: unknown): T {
+    if (!isRecord(body)) throw malformed(this.transport.operation(call), 'the answer is not an object', null);
+    return body as T;
   }
 
   /** What stands beside an error may not be all. */

@@ -183,6 +183,8 @@ describe('answers that say less than usual', () => {
     ['lab-accounts', '{"data":[{"id":"a"}]}', 1],
     ['users', '{"users":[{"user_id":"u"}],"total":null}', 1],
     ['lab-tests', '{"data":[]}', 0],
+    ['lab-tests', '[{"id":"a"},{"id":"b"}]', 2],
+    ['lab-tests', '[]', 0],
   ])('%s: %s', async (resource, body, count) => {
     const { url } = await answering(() => body);
     const out = await temporaryFolder();
