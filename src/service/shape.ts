@@ -21,7 +21,7 @@ export abstract class Group {
 
   /** An answer that is an object. @throws ServiceError answer_malformed */
   protected async readObject<T>(call: Call): Promise<T> {
-    return this.#asObject(call, await this.transport.json(call));
+    return this.#asObject(call, await this.transport.json(call)) as T;
   }
 
   /** An answer that is an object with a list in `field`. @throws ServiceError answer_malformed */
@@ -39,7 +39,7 @@ export abstract class Group {
   protected async readData<T>(call: Call): Promise<List<T>> {
     const answer = await this.transport.json(call);
     if (Array.isArray(answer)) return { data: answer as T[] };
-    const body = this.#asObject<Unknown>(call, answer);
+    const body = this.#asObject(call, answer);
     const { data = null } = body;
     if (Array.isArray(data)) return this.#withoutError(call, body as List<T>);
     if (data !== null || Object.values(body).some(Array.isArray))
@@ -61,9 +61,9 @@ export abstract class Group {
     if (list.problem !== null) throw malformed(this.transport.operation(call), list.problem, null);
   }
 
-  #asObject<T>(call: Call, body: unknown): T {
+  #asObject(call: Call, body: unknown): Readonly<Record<string, unknown>> {
     if (!isRecord(body)) throw malformed(this.transport.operation(call), 'the answer is not an object', null);
-    return body as T;
+    return body;
   }
 
   /** What stands beside an error may not be all. */
