@@ -4,7 +4,7 @@ import { MillraceError } from '../core/errors.ts';
 import type { RouteRecord } from '../core/route-record.ts';
 import { SAVED_UP_TO } from './dedup.ts';
 import { SEGMENTS, type KnownSegments } from './events.ts';
-import { hashedColumns, insertAside, lastKey, ROW_COLUMNS, setLastKey, type AsideTable } from './schema.ts';
+import { hashedColumns, insertAside, lastKey, setLastKey, type AsideTable } from './schema.ts';
 import { NOTE, NOTE_NUMBER, readSecondNote, type SecondNote } from './second-note.ts';
 import { saltOf, Segment, segmentsIn } from './segments/segment.ts';
 import { sumUp, wrongSums, type Summed, type WrongSum } from './sums.ts';
@@ -166,13 +166,16 @@ function mendEvents(
   const bad = `crc IS NOT row_hash(${hashedColumns(table)})`;
   const keys = db.prepare(`SELECT key FROM ${table} WHERE ${bad}`).pluck().all() as number[];
   const reasons = `'[{"code":"damaged","detail":"the row of ${table} is damaged"}]'`;
-  const whole = `coalesce(CAST(body AS BLOB), x'')`;
-  const columns = ROW_COLUMNS.replace('received_at', 'CAST(received_at AS INTEGER)')
-    .replace('headers', `CASE WHEN json_valid(headers) THEN headers ELSE '{}' END`)
-    .replace('handling', 'NULL');
+  const text = (column: string): string => `coalesce(CAST(${column} AS TEXT), '')`;
+  const columns = [
+    ...['id', 'source', 'type'].map(text),
+    ...['team', 'user', 'client_user', 'CAST(coalesce(received_at, 0) AS INTEGER)'],
+    `CASE WHEN json_valid(headers) THEN headers ELSE '{}' END`,
+    ...['NULL', `coalesce(CAST(body AS BLOB), x'')`],
+  ].join();
   for (const key of keys) {
     const row = db
-      .prepare(`SELECT ${reasons}, ${columns}, ${whole} FROM ${table} WHERE key = ?`)
+      .prepare(`SELECT ${reasons}, ${columns} FROM ${table} WHERE key = ?`)
       .raw()
       .get(key) as unknown[];
     db.prepare(`DELETE FROM ${table} WHERE key = ?`).run(key);
