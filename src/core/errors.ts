@@ -87,6 +87,7 @@ export const CATALOGUE = {
   archive_in_use: end('usage', 'Archive is in use by another process', AGAIN),
   audit_unwritable: { ...answer(500, 'Audit log cannot be written', AGAIN), exit: EXIT.failed },
   erasure_unreadable: end('failed', 'Erasure folder cannot be used'),
+  erasure_stale: end('difference', 'Erasure folder was replaced by an older copy'),
   erasure_in_use: end('usage', 'Erasure folder is in use', AGAIN),
   erasure_begun: end('failed', 'Erasure has already begun'),
   state_unusable: end('failed', 'Sandbox state cannot be used'),

@@ -38,6 +38,7 @@ export class ErasedUsers {
   /** Stamp of the list when it was read. */
   #seen = '';
   #digest = '';
+  #lines = 0;
   /** How often this process itself has read the list, or added to it. */
   #turns = 0;
   #looking: Promise<void> | null = null;
@@ -66,6 +67,11 @@ export class ErasedUsers {
   /** True while nobody is on the list. */
   get isEmpty(): boolean {
     return this.#blocked.size === 0;
+  }
+
+  /** Lines of the list, which only grows. */
+  get lines(): number {
+    return this.#lines;
   }
 
   /** Which list was read last: the same for whoever has read the same. */
@@ -124,6 +130,7 @@ export class ErasedUsers {
   #replace({ entries, key, stamp, digest }: ErasedList): void {
     this.#seen = stamp;
     this.#digest = digest;
+    this.#lines = entries.length;
     this.#key = key;
     this.#quick = null;
     this.#blocked.clear();
@@ -235,6 +242,7 @@ export class ErasedUsers {
   async #append(entry: Entry): Promise<void> {
     await addToList(this.#folder, entry);
     this.#turns += 1;
+    this.#lines += 1;
     this.#take(entry);
     this.#index();
   }

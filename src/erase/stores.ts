@@ -14,10 +14,12 @@ import type {
 import type { KeyLedger, NotedArchive, OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { isStoreUrl } from '../core/place.ts';
+import type { CheckpointStore } from '../core/source.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import type { Live } from '../lib/live.ts';
 import { KeyErasure } from '../seal/key-erasure.ts';
 import type { ErasedUsers } from './erased-users.ts';
+import { noteLength } from './list-length.ts';
 import { openStore } from '../storage/open.ts';
 import { earlierPlaces, missingPlace, realOf, unreadNotes, withoutKeys } from './earlier-archives.ts';
 import { FolderStore } from './folder-store.ts';
@@ -29,6 +31,7 @@ import { ObjectErasure } from './object-store.ts';
 /** The journal, when it is erased from: it forgets the requests as well, when they are done. */
 export interface ErasableJournal extends ErasableStore {
   erased(subjects: readonly Subject[]): Promise<void>;
+  readonly checkpoints: CheckpointStore;
   /** Left out where nothing is kept of events that are gone. */
   forget?(events: readonly TakenOut[]): Promise<void>;
   /** No more is to be forgotten. */
@@ -77,7 +80,11 @@ export function createErasures(parts: ErasingParts): LocalErasures {
     settle,
     forget: async (events) => (await journal())?.forget?.(events),
     forgotten: async (running) => (await journal())?.forgotten?.(running),
-    closed: async (subjects) => (await journal())?.erased(subjects),
+    closed: async (subjects) => {
+      const kept = await journal();
+      await kept?.erased(subjects);
+      if (kept !== null) await noteLength(users, kept.checkpoints);
+    },
     proof,
     clock,
     log,

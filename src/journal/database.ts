@@ -7,8 +7,7 @@ import { mend, type Recovery, type Repair } from './mend.ts';
 import { DATABASE, readOwner } from './owner.ts';
 import { finishReplacing, mendInPlace, replaceDatabase } from './replace-database.ts';
 import { DDL, expectedSchema, PAGE, schemaRows, VERSION, VERSION_BEFORE } from './schema.ts';
-import { NOTE } from './second-note.ts';
-import { segmentsIn } from './segments/segment.ts';
+import { isHeld, NOTE } from './second-note.ts';
 import { walBytesFor } from './space.ts';
 import { isDamage, sqliteCode } from './sqlite-errors.ts';
 import { defineRowHash, SUM_TRIGGERS, sumUp } from './sums.ts';
@@ -53,16 +52,16 @@ const PAUSE = 20;
 
 function openOnce({ path: folder, create, recovery }: OpenOptions): OpenedDatabase {
   const file = join(folder, DATABASE);
-  const isHeld = existsSync(folder) && (segmentsIn(folder).length > 0 || existsSync(join(folder, NOTE)));
-  if (!create && !existsSync(file) && !isHeld) {
+  const held = isHeld(folder);
+  if (!create && !existsSync(file) && !held) {
     throw new MillraceError('journal_missing', `${file} does not exist; \`millrace serve\` creates it`);
   }
   prepareFile(folder, file);
   for (let tries = 0; ; tries += 1) {
     const db = new Database(file, { timeout: 0 });
     try {
-      const state = stateOf(db, file, isHeld);
-      if (state === 'damaged' && !isHeld) {
+      const state = stateOf(db, file, held);
+      if (state === 'damaged' && !held) {
         const detail = 'it is no database of a journal, and neither a segment nor a second note is beside it';
         throw new MillraceError('journal_unreadable', `${file}: ${detail}`);
       }
@@ -122,8 +121,8 @@ function prepareFile(folder: string, file: string): void {
  */
 type State = 'new' | 'gone' | 'former' | 'damaged' | 'sound';
 
-/** Locks the database, and looks at all of its pages. @param isHeld whether other files of a journal are there */
-function stateOf(db: Database.Database, file: string, isHeld: boolean): State {
+/** Locks the database, and looks at all of its pages. @param held whether other files of a journal are there */
+function stateOf(db: Database.Database, file: string, held: boolean): State {
   try {
     defineRowHash(db);
     // A row that is replaced counts as one that is deleted and one that is added.
@@ -138,7 +137,7 @@ function stateOf(db: Database.Database, file: string, isHeld: boolean): State {
     db.exec('BEGIN IMMEDIATE; COMMIT');
     const version = Number(db.pragma('user_version', { simple: true }));
     const schema = schemaRows(db);
-    if (version === 0 && schema.length === 0) return isHeld ? 'gone' : 'new';
+    if (version === 0 && schema.length === 0) return held ? 'gone' : 'new';
     const isExpected = JSON.stringify(schema) === JSON.stringify(expectedSchema());
     if (!isExpected && version !== VERSION && version !== VERSION_BEFORE) {
       throw new MillraceError(

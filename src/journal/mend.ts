@@ -155,6 +155,11 @@ function hasBadIds(db: Database.Database): boolean {
   return db.prepare(`SELECT 1 FROM recent_ids WHERE ${bad} LIMIT 1`).get() !== undefined;
 }
 
+/** The columns of an event, whatever values a damaged row has. */
+const LEGIBLE = `coalesce(CAST(id AS TEXT), ''), coalesce(CAST(source AS TEXT), ''), coalesce(CAST(type AS TEXT), ''), team, user,
+  client_user, CAST(coalesce(received_at, 0) AS INTEGER), CASE WHEN json_valid(headers) THEN headers ELSE '{}' END, NULL,
+  coalesce(CAST(body AS BLOB), x'')`;
+
 /** A row that is damaged goes to quarantine as far as it can be read; rows that are gone are named by their number. */
 function mendEvents(
   db: Database.Database,
@@ -166,16 +171,9 @@ function mendEvents(
   const bad = `crc IS NOT row_hash(${hashedColumns(table)})`;
   const keys = db.prepare(`SELECT key FROM ${table} WHERE ${bad}`).pluck().all() as number[];
   const reasons = `'[{"code":"damaged","detail":"the row of ${table} is damaged"}]'`;
-  const text = (column: string): string => `coalesce(CAST(${column} AS TEXT), '')`;
-  const columns = [
-    ...['id', 'source', 'type'].map(text),
-    ...['team', 'user', 'client_user', 'CAST(coalesce(received_at, 0) AS INTEGER)'],
-    `CASE WHEN json_valid(headers) THEN headers ELSE '{}' END`,
-    ...['NULL', `coalesce(CAST(body AS BLOB), x'')`],
-  ].join();
   for (const key of keys) {
     const row = db
-      .prepare(`SELECT ${reasons}, ${columns} FROM ${table} WHERE key = ?`)
+      .prepare(`SELECT ${reasons}, ${LEGIBLE} FROM ${table} WHERE key = ?`)
       .raw()
       .get(key) as unknown[];
     db.prepare(`DELETE FROM ${table} WHERE key = ?`).run(key);

@@ -1,10 +1,11 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type Database from 'better-sqlite3';
 import { errorCode, OWNER_ONLY, readIfThere, syncFolderNow } from '../lib/durable.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import { lastKey, type AsideTable } from './schema.ts';
+import { segmentsIn } from './segments/segment.ts';
 import { sqliteCode } from './sqlite-errors.ts';
 import type { Transactions } from './transactions.ts';
 
@@ -26,6 +27,11 @@ export interface SecondNote {
   readonly keys: Readonly<Record<AsideTable, number>>;
   /** Rows, by table. */
   readonly rows: Readonly<Record<AsideTable, number>>;
+}
+
+/** Whether files of a journal are there, beside its database. */
+export function isHeld(folder: string): boolean {
+  return existsSync(folder) && (segmentsIn(folder).length > 0 || existsSync(join(folder, NOTE)));
 }
 
 /** Null when there is none. @returns 'damaged' when it is not what was written */

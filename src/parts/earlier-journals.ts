@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { messageOf, MillraceError } from '../core/errors.ts';
 import { countAllWaiting } from '../deliver/waiting.ts';
 import { DATABASE, isLocal } from '../journal/owner.ts';
+import type { Repair } from '../journal/mend.ts';
+import { isHeld } from '../journal/second-note.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
@@ -26,7 +28,7 @@ export async function checkEarlierJournals(
   const still = own === null ? [] : [own];
   for (const path of new Set([...before, realPath(config.journal.path)])) {
     if (path === own) continue;
-    if (existsSync(join(path, DATABASE))) {
+    if (existsSync(join(path, DATABASE)) || isHeld(path)) {
       if ((await refuseWaiting(path, system)) === 'in use') still.push(path);
     } else if (before.includes(path))
       log.error(
@@ -46,11 +48,13 @@ export async function checkEarlierJournals(
 
 async function refuseWaiting(
   path: string,
-  { config, clock }: Pick<System, 'config' | 'clock'>,
+  { config, clock, log }: Pick<System, 'config' | 'clock' | 'log'>,
 ): Promise<'nothing waits' | 'in use'> {
   const { retention, maxBytes, dedupWindow } = config.journal;
   const settings = { path, retention, maxBytes, dedupWindow, clock, create: false, maintained: false };
-  const journal = await SqliteJournal.open({ ...settings, onFailure: () => undefined }).catch(
+  const onRepair = (repair: Repair): void =>
+    log.error({ journal: path, ...repair }, 'an earlier journal was damaged');
+  const journal = await SqliteJournal.open({ ...settings, onRepair, onFailure: () => undefined }).catch(
     (error: unknown) => {
       // Another receiver delivers it.
       if (error instanceof MillraceError && error.code === 'journal_in_use') return null;

@@ -1,11 +1,14 @@
 import { warnOfLeftSpools } from '../erase/left-spools.ts';
+import { checkLength } from '../erase/list-length.ts';
 import { Follower } from '../erase/followers.ts';
 import { runErasures, SETTLE_WAIT } from '../erase/running-erasures.ts';
 import type { Stop } from '../lib/parts.ts';
 import type { System } from './system.ts';
 
-export function makeErasures(system: System): Stop {
-  const { audit, meter } = system;
+/** @throws MillraceError erasure_stale */
+export async function makeErasures(system: System): Promise<Stop> {
+  const { audit, meter, users, store, config } = system;
+  await checkLength(users, store.checkpoints, config.erasure.path);
   system.erasures = runErasures({
     ...system,
     journal: system.journal ?? system.shared,

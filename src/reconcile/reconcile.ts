@@ -257,6 +257,11 @@ function accountOf(
     `not in the records that open: ${closed} in the files of ${archive?.path ?? ''} are sealed with keys that are not in the key store (restore its newest copy, or name it with --keys)`,
     unsure.left === 0 ? named : [],
   );
+  // Events that were erased, or, where not every route names the sink, are past retention, may be among them.
+  const erasedToo = Math.max(0, side.erased - destroyed);
+  const unknown = closed - unread - unreadPast - erasedToo - (takesAll ? 0 : past.left);
+  const keyless = `in the files of ${archive?.path ?? ''} and not among the events that this journal counted: sealed with keys that are not in the key store (restore its newest copy, or name it with --keys), or those of another receiver that writes there`;
+  differ('unreadable', name, unknown, keyless);
   const lost = files !== null && takesAll ? past.take(past.left) : 0;
   differ(
     'missing',

@@ -52,5 +52,9 @@ export function problemsOf(
 export function refuse(path: string, problems: readonly KeyProblem[]): void {
   if (problems.length === 0) return;
   const code = problems.every((problem) => problem.code === 'ledger_forged') ? 'ledger_forged' : 'keys_stale';
-  throw new MillraceError(code, `${path}: ${problems.map(({ detail }) => detail).join('; ')}`);
+  const wayOut =
+    code === 'ledger_forged'
+      ? ''
+      : '. Restore the newest copy. If there is none: millrace keys catch-up --config FILE';
+  throw new MillraceError(code, `${path}: ${problems.map(({ detail }) => detail).join('; ')}${wayOut}`);
 }

@@ -40,7 +40,14 @@ async function receiver(
   return createErasures({
     plan: new Cell({ config }),
     users: ErasedUsers.open(config.erasure.path),
-    journal: () => Promise.resolve({ name: 'journal', erase: nothing, erased: nothing, forget }),
+    journal: () =>
+      Promise.resolve({
+        name: 'journal',
+        erase: nothing,
+        erased: nothing,
+        forget,
+        checkpoints: { load: () => Promise.resolve(null), save: nothing },
+      }),
     proof: openProof(config),
     log: QUIET,
     signal,

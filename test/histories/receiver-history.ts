@@ -146,7 +146,11 @@ export class ReceiverHistory {
       await this.#resolve(process.stderr, error);
       return this.running();
     }
-    if (undelivered > 0)
+    // What is damaged or gone is said by name.
+    const isSaid = /an earlier journal was damaged|the journal of an earlier start is gone/.test(
+      process.stderr,
+    );
+    if (undelivered > 0 && !isSaid)
       this.faults.push(`${undelivered} events wait in an earlier journal, and the start does not say so`);
     this.#undo = null;
     return process;
