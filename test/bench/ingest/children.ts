@@ -66,8 +66,6 @@ export interface ReceiverOptions {
   /** Holds its config, journal and archive. */
   readonly folder: string;
   readonly secret: string;
-  /** `server.workers`; 1 when left out. */
-  readonly workers?: number;
   /** Further secrets, beside the one that the load is signed with. */
   readonly otherSecrets?: readonly string[];
   /** `server.maxConnections`; the default when left out. */
@@ -136,7 +134,7 @@ export class ReceiverProcess implements Server {
     return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? Number.NaN) / 1024;
   }
 
-  /** CPU time it has taken so far, all of its threads and workers together, seconds. */
+  /** CPU time it has taken so far, all of its threads together, seconds. */
   cpuSeconds(): number {
     return cpuSecondsOf(this.#pid);
   }
@@ -200,7 +198,6 @@ async function run(options: ReceiverOptions): Promise<Running> {
     folder,
     secret,
     otherSecrets = [],
-    workers = 1,
     maxConnections = 10_000,
     profile,
     routed = true,
@@ -214,7 +211,7 @@ async function run(options: ReceiverOptions): Promise<Running> {
   writeFileSync(
     config,
     JSON.stringify({
-      server: { host: '127.0.0.1', port: 0, path: PATH, workers, maxConnections },
+      server: { host: '127.0.0.1', port: 0, path: PATH, maxConnections },
       admin: { port: 0 },
       // Requests are signed before they are timed, and a run on a slow machine may take long.
       signing: { secrets: [secret, ...otherSecrets], tolerance: '1h' },

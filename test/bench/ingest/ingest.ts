@@ -66,11 +66,11 @@ class Ingest {
   }
 
   async #measure(): Promise<BenchResult> {
-    const { filled, workers, rivals, profile, traces } = this.#options;
+    const { filled, against, rivals, profile, traces } = this.#options;
     if (filled > 0) await this.#fill();
     const receiver = await this.#receiver('receiver', { profile });
     if (filled > 0) await this.#receiver('filled');
-    if (workers > 1) await this.#receiver('workers', { workers });
+    if (against !== null) await this.#receiver('before', { main: against });
     if (traces !== null) await this.#receiver('traced', { env: await this.#collector(traces) });
     if (this.#options.receipts) await this.#receiver('receipts', { env: this.#receipts() });
     if (this.#options.schema)
@@ -207,19 +207,17 @@ class Ingest {
   }
 
   async #receiver(
-    name: 'receiver' | 'filled' | 'workers' | 'traced' | 'receipts' | 'no schema',
+    name: 'receiver' | 'filled' | 'before' | 'traced' | 'receipts' | 'no schema',
     {
-      workers = 1,
       profile = null,
       env = {},
-    }: Partial<Pick<ReceiverOptions, 'workers' | 'profile' | 'env'>> = {},
+      main = this.#options.main ?? MAIN,
+    }: Partial<Pick<ReceiverOptions, 'main' | 'profile' | 'env'>> = {},
   ): Promise<ReceiverProcess> {
     const folder = this.#made(name);
-    const main = this.#options.main ?? MAIN;
     const receiver = await ReceiverProcess.start({
       folder,
       secret: this.#secret,
-      workers,
       profile,
       env,
       main,

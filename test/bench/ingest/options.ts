@@ -15,8 +15,8 @@ export interface IngestOptions {
   /** Events in the journal before a second receiver is measured too; 0 leaves that out. */
   readonly filled: number;
   readonly paceSeconds: number;
-  /** Processes of a second receiver that is measured in the same rounds; 1 leaves that out. */
-  readonly workers: number;
+  /** The program of a second receiver that is measured in turns; null leaves that out. */
+  readonly against: string | null;
   /** Share of events that a second receiver traces, in the same rounds; null leaves that out. */
   readonly traces: number | null;
   /** Also a receiver that gives receipts. */
@@ -54,7 +54,7 @@ export const HELP = `Flags:
   --memory N        watch memory over N events after the rounds, instead of over the rounds; its target counts from 2000000
   --long            also measure a receiver whose journal holds --events already (about 4 GB of disk, some minutes)
   --events N        events in that journal (default 2000000; implies --long)
-  --workers N       also measure a receiver with server.workers: N, in turns
+  --against FILE    also measure another program, in turns, such as the src/main.ts of the tree before a change
   --traces SHARE    also measure a receiver that exports traces of this share (0 to 1), in turns
   --schema          also measure a receiver without the schema memory, in turns
   --receipts        also measure a receiver that gives receipts, in turns
@@ -80,7 +80,7 @@ export function parseOptions(argv: readonly string[]): IngestOptions {
       memory: text,
       long: { type: 'boolean' },
       events: text,
-      workers: text,
+      against: text,
       traces: text,
       receipts: { type: 'boolean' },
       schema: { type: 'boolean' },
@@ -91,8 +91,7 @@ export function parseOptions(argv: readonly string[]): IngestOptions {
     },
   });
   const number = (
-    name:
-      'rounds' | 'per-round' | 'per-turn' | 'connections' | 'pace-seconds' | 'memory' | 'events' | 'workers',
+    name: 'rounds' | 'per-round' | 'per-turn' | 'connections' | 'pace-seconds' | 'memory' | 'events',
     otherwise: number,
   ) => {
     const value = Number(values[name] ?? otherwise);
@@ -112,7 +111,7 @@ export function parseOptions(argv: readonly string[]): IngestOptions {
     paceSeconds: number('pace-seconds', 6),
     memory: number('memory', 0),
     filled: values.long === true || values.events !== undefined ? number('events', 2_000_000) : 0,
-    workers: number('workers', 1),
+    against: values.against ?? null,
     traces: values.traces === undefined ? null : share(values.traces),
     receipts: values.receipts ?? false,
     schema: values.schema ?? false,
