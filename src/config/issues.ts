@@ -1,6 +1,7 @@
 import { detailOf } from '../core/errors.ts';
 import { byDistance, nearest } from '../lib/nearest.ts';
 import type { Written } from '../lib/parse-options.ts';
+import { insteadOf } from './gone-keys.ts';
 import { SINK_KEYS, SOURCE_KEYS } from './lists.ts';
 import { keyOf, type Path, type Problem } from './paths.ts';
 import { keysAt } from './written.ts';
@@ -75,6 +76,8 @@ function hasIssues(error: unknown): error is Issues {
  * @param everywhere all keys of the config as dotted paths, to spot a key in the wrong section.
  */
 function unknownKey(path: Path, known: readonly string[], everywhere: readonly string[] = []): Problem {
+  const instead = insteadOf(keyOf(path));
+  if (instead !== null) return { path, message: instead };
   const word = String(path.at(-1));
   const parent = path.slice(0, -1);
   const close = nearest(word, known);

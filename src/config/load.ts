@@ -7,6 +7,7 @@ import { assemble, consequences, type Assembled } from './assemble.ts';
 import type { DescribedConfig, LoadedConfig, ResolvedConfig } from './config.ts';
 import { parseYaml, type Document } from './document.ts';
 import { warnOfNewArchives } from './folders.ts';
+import { insteadOf } from './gone-keys.ts';
 import { resolveModules, type Modules } from './modules.ts';
 import { keyOf, within, type Environment, type Problem } from './paths.ts';
 import { ConfigError, lineOf, locate } from './problem.ts';
@@ -155,6 +156,8 @@ function straySettings(env: Environment, mentioned: ReadonlySet<string>): string
   return Object.keys(env).flatMap((name) => {
     if (!name.startsWith(PREFIX) || name === 'MILLRACE_CONFIG') return [];
     if (known.includes(name.slice(PREFIX.length)) || mentioned.has(name)) return [];
+    const instead = insteadOf(name.slice(PREFIX.length).toLowerCase().replaceAll('_', '.'));
+    if (instead !== null) return [`${name} ${instead}`];
     const close = nearest(name.slice(PREFIX.length), known);
     return close === undefined ? [] : [`${name} is not a known setting; did you mean ${PREFIX}${close}?`];
   });

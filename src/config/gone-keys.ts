@@ -1,0 +1,13 @@
+/** Keys that there were once, as a pattern of the dotted path, and what to use instead. */
+const GONE: readonly (readonly [key: RegExp, instead: string])[] = [
+  [
+    /^server\.workers$/,
+    'start several receivers behind a load balancer instead, each with its own journal, or with journal.type: kafka',
+  ],
+];
+
+/** Null for a key that there never was. @param key dotted, such as `sinks.archive.format` */
+export function insteadOf(key: string): string | null {
+  const found = GONE.find(([pattern]) => pattern.test(key));
+  return found === undefined ? null : `is no longer a key; ${found[1]}`;
+}
