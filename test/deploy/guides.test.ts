@@ -1,5 +1,5 @@
 import { cp } from 'node:fs/promises';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startAmqpPeer } from '../support/amqp-peer/peer.ts';
@@ -88,7 +88,7 @@ test('every guide that can run is followed here', () => {
   expect(named).toEqual(new Set(['event-hubs', 'warehouse', 'etl', 'rotate', 'routes']));
 });
 
-test.for(['README.md', 'config/README.md'])('every config of %s can be used', (page) => {
+test.for(['README.md', 'config/README.md', 'docs/sinks.md'])('every config of %s can be used', (page) => {
   const configs = blocksOf(page).filter(({ info, text }) => info[0] === 'yaml' && text.includes('sinks:'));
   for (const { text } of configs) {
     const whole = text.includes('signing:') ? text : `signing: { secrets: ['\${MILLRACE_SECRET}'] }\n${text}`;
@@ -103,6 +103,7 @@ test.for([
   'README.md',
   'config/README.md',
   'src/README.md',
+  ...readdirSync(join(ROOT, 'docs')).flatMap((name) => (name.endsWith('.md') ? [`docs/${name}`] : [])),
   '.github/CONTRIBUTING.md',
   '.github/SECURITY.md',
 ])('every link of %s leads somewhere', (file) => {
