@@ -77,7 +77,7 @@ export async function readLoads(database: Database): Promise<Load[]> {
 }
 
 /** A row of `_millrace_loads`, whatever its database makes of numbers. */
-export function loadOf(row: Readonly<Record<string, unknown>>): Load {
+function loadOf(row: Readonly<Record<string, unknown>>): Load {
   return {
     load: Number(row['load']),
     archive: String(row['archive']),

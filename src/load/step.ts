@@ -160,7 +160,7 @@ function recordOf(
 }
 
 /** Counts and tells what could not be read. @throws MillraceError archive_sealed where there are no keys */
-export function noteProblem(
+function noteProblem(
   { file, line, reason, sealed }: ArchiveItem & { kind: 'problem' },
   counts: StepCounts,
   told: Pick<Told, 'onProblem'>,

@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 import { MillraceError } from '../core/errors.ts';
 import { columnsOf, hasRowId, identityOf, ROW_ID, type TableDefinition } from '../warehouse/definition.ts';
 import { type Dialect, doubleQuoted, tableName } from '../warehouse/sql/dialects/dialect.ts';
-import type { DialectName } from '../warehouse/sql/dialects/registry.ts';
 import { latestOf } from '../warehouse/sql/latest.ts';
 import { addColumns, schemaOf } from '../warehouse/sql/schema.ts';
 import type { TableEntry, Tables } from '../warehouse/tables.ts';
@@ -80,7 +79,7 @@ async function renewIndexes(database: Database, entries: readonly TableEntry[]):
  * @returns them all, and those that have changed since
  * @throws MillraceError usage when a table was loaded whose definition is not known now
  */
-export function chooseTables(
+function chooseTables(
   before: ReadonlyMap<string, string>,
   known: Tables,
   wanted: readonly string[],
@@ -102,7 +101,7 @@ export function chooseTables(
 }
 
 /** Statements that make the views of the newest versions, in an order in which each finds what it reads. */
-export function viewsOf(entries: readonly TableEntry[], dialect: DialectName | Dialect): string[] {
+function viewsOf(entries: readonly TableEntry[], dialect: Dialect): string[] {
   return parentsFirst(entries).flatMap((entry) => {
     const { createView } = schemaOf(entry, dialect);
     const { document } = entry;
@@ -157,7 +156,7 @@ function isDocument({ definition, document }: TableEntry): boolean {
 }
 
 /** A hash of all that decides about a table's rows. */
-export function shapeOf({ definition, document }: TableEntry): string {
+function shapeOf({ definition, document }: TableEntry): string {
   const { name, key, newest, events } = definition;
   // What a column is described as, or was learned from, changes no row.
   const columns = columnsOf(definition).map(({ name: column, type, from, older, required }) => {

@@ -120,14 +120,13 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
 /** All that stands at the root. */
 const ROOT = ['app.ts', 'drain.ts', 'main.ts', 'plan.ts'];
 
-/** SDKs and the folders that may import each, of a sink, a source, a store, loads. Their registries load the folders lazily. */
+/** SDKs and the folders that may import each, of a sink, a source, a store. Their registries load the folders lazily. */
 const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@aws-sdk/client-s3': ['s3'],
   '@azure/event-hubs': ['event-hubs'],
   '@azure/eventhubs-checkpointstore-blob': ['event-hubs'],
   '@azure/identity': ['azblob', 'event-hubs'],
   '@azure/storage-blob': ['azblob', 'event-hubs'],
-  '@google-cloud/bigquery': ['bigquery'],
   '@google-cloud/pubsub': ['pubsub'],
   '@platformatic/kafka': ['kafka'],
   'google-auth-library': ['gs'],

@@ -150,11 +150,6 @@ test.skipIf(lack !== null)(
       code: 2,
       stderr: expect.stringContaining(command('pg', 'pg-copy-streams')),
     });
-    const into = ['load', cwd, '--to', 'bigquery:nobody.none'];
-    expect(await millraceProcess(into, { program: programIn(filesOnly), cwd })).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('npm install @google-cloud/bigquery'),
-    });
 
     // As `npm install --global` leaves it: a folder of modules, and no package that they are for.
     const forAll = join(cwd, 'lib');

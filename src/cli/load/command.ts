@@ -22,7 +22,6 @@ Examples:
   millrace load ./data/archive --to postgres://loader@db.example/warehouse --table all
   millrace load ./data/archive --to duckdb:./warehouse.duckdb --table events --table meals
   millrace load ./data/archive --to postgres://loader@db.example/warehouse --follow
-  millrace load ./data/archive --to bigquery:acme.health --table all --follow --every 5m
 
 Brings a database to what archives hold: their finished files, as rows of the tables that \`millrace schema\` declares. It creates
 the tables and their <table>_latest views. The same command again loads what is new, removes the rows that an erasure has taken
@@ -38,9 +37,6 @@ A password is best kept out of the command line: set PGPASSWORD, or use a ~/.pgp
 No query finds rows that were removed after an erasure, but DuckDB keeps their bytes in free blocks of the file until it writes over
 them. To be rid of them, copy the database into a new file (ATTACH, COPY FROM DATABASE) or load the archive into a new one, and delete the
 old file.
-BigQuery needs @google-cloud/bigquery beside millrace, a dataset, and the sign-in of gcloud or GOOGLE_APPLICATION_CREDENTIALS.
-Loads into it were tested against a stand-in written from the API's reference, not against Google. Of two loads at the same
-time the one that commits second fails. Deleted rows stay in BigQuery's time travel and fail-safe for up to 14 days.
 A sealed archive needs its keys: --config or --keys.
 
 Exit codes: 0 done, 1 failed, 2 usage or in use by another load, 3 partly done: interrupted, or some records could not be read
@@ -64,12 +60,9 @@ interface Options extends KeyOptions, Omit<TablesFlags, 'config'> {
 
 export function loadCommand(io: Io): Command {
   const command = new Command('load')
-    .description('load archives into PostgreSQL, a DuckDB file or BigQuery, once or continuously')
+    .description('load archives into PostgreSQL or a DuckDB file, once or continuously')
     .argument('<folder...>', 'folders or URLs of archives')
-    .requiredOption(
-      '--to <address>',
-      'postgres://user@host:5432/database, duckdb:FILE or bigquery:PROJECT.DATASET',
-    )
+    .requiredOption('--to <address>', 'postgres://user@host:5432/database or duckdb:FILE')
     .option(
       '--table <table>',
       'table to load with those nested in it, or all; may be repeated (default: events)',

@@ -16,7 +16,7 @@ export interface Target {
 }
 
 /**
- * @param address `postgres://…`, `duckdb:FILE` or `bigquery:PROJECT.DATASET`
+ * @param address `postgres://…` or `duckdb:FILE`
  * @param schema of PostgreSQL
  * @throws MillraceError usage
  */
@@ -35,11 +35,10 @@ export async function targetOf(address: string, schema: string): Promise<Target>
       explain: (error) => toMillraceError(name, error),
     };
   }
-  if (address.startsWith('bigquery:')) return bigQueryTarget(address);
   const [, file] = /^duckdb:(.+)$/.exec(address) ?? [];
   if (file === undefined)
     throw usageError(
-      '--to must be postgres://user@host:5432/database, duckdb:FILE or bigquery:PROJECT.DATASET',
+      '--to must be postgres://user@host:5432/database or duckdb:FILE (for BigQuery see To BigQuery in deploy/README.md)',
     );
   const { DuckDBDatabase } = await import('../../load/duckdb.ts');
   return {
@@ -49,19 +48,5 @@ export async function targetOf(address: string, schema: string): Promise<Target>
       error instanceof MillraceError
         ? error
         : new MillraceError('database_refused', `${file}: ${messageOf(error)}`, { cause: error }),
-  };
-}
-
-async function bigQueryTarget(address: string): Promise<Target> {
-  const [, project, dataset] = /^bigquery:([\w.:-]+)\.(\w+)$/.exec(address) ?? [];
-  if (project === undefined || dataset === undefined)
-    throw usageError(`--to ${address}: must be bigquery:PROJECT.DATASET`);
-  const { BigQueryStore } = await import('../../load/bigquery/store.ts');
-  const { toMillraceError } = await import('../../load/bigquery/failure.ts');
-  const name = `${project}.${dataset}`;
-  return {
-    name,
-    open: (signal) => BigQueryStore.open({ project, dataset, signal }),
-    explain: (error) => toMillraceError(name, error),
   };
 }
