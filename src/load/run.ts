@@ -1,11 +1,12 @@
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { Drift } from '../warehouse/learned/drift.ts';
 import { onceEach, readArchiveFolder, type Archive } from './archives.ts';
+import { inTransaction, RowsRefused, type Database } from './database.ts';
+import { createLedger, readLoads, removeLoads, renameArchive, reviveDuplicates } from './ledger.ts';
 import type { LoadOptions, LoadSummary } from './options.ts';
 import { planLoad, type LoadPlan } from './plan.ts';
-import type { StepCounts } from './step.ts';
-import type { LoadStore, StepDone } from './store.ts';
-import type { LoadedTables } from './tables.ts';
+import { LoadStep, type StepCounts } from './step.ts';
+import { ensureTables, type LoadedTables } from './tables.ts';
 
 /**
  * Brings a database to what archives hold: loads what is new, loads again what has changed, removes what is gone. Each
@@ -13,16 +14,19 @@ import type { LoadedTables } from './tables.ts';
  * on from there and no row is there twice.
  * @throws MillraceError archive_unreadable, archive_sealed, usage; errors of the database as they are
  */
-export async function runLoad(store: LoadStore, options: LoadOptions): Promise<LoadSummary> {
+export async function runLoad(database: Database, options: LoadOptions): Promise<LoadSummary> {
   const read = await Promise.all(options.paths.map((path) => readArchiveFolder(path, options.places)));
   const archives = onceEach(read);
   const opener = await options.opener?.();
-  const tables = await store.prepare(options.tables, options.wanted);
-  return new LoadRun(store, tables, opener, options).load(archives);
+  const tables = await inTransaction(database, async () => {
+    await createLedger(database);
+    return ensureTables(database, options.tables, options.wanted);
+  });
+  return new LoadRun(database, tables, opener, options).load(archives);
 }
 
 class LoadRun {
-  readonly #store: LoadStore;
+  readonly #database: Database;
   readonly #tables: LoadedTables;
   readonly #opener: RecordOpener | undefined;
   readonly #options: LoadOptions;
@@ -32,12 +36,12 @@ class LoadRun {
   #replaced = 0;
 
   constructor(
-    store: LoadStore,
+    database: Database,
     tables: LoadedTables,
     opener: RecordOpener | undefined,
     options: LoadOptions,
   ) {
-    this.#store = store;
+    this.#database = database;
     this.#tables = tables;
     this.#opener = opener;
     this.#options = options;
@@ -45,7 +49,10 @@ class LoadRun {
 
   async load(archives: readonly Archive[]): Promise<LoadSummary> {
     const { onProblem } = this.#options;
-    for (const { id, path } of archives) if (id !== path) await this.#store.renameArchive(path, id);
+    const renamed = archives.filter(({ id, path }) => id !== path);
+    await inTransaction(this.#database, async () => {
+      for (const { id, path } of renamed) await renameArchive(this.#database, path, id);
+    });
     const problems = archives.flatMap((archive) => archive.problems);
     for (const { file, reason } of problems) onProblem(file, null, reason);
     this.#counts.problems += problems.length;
@@ -67,19 +74,19 @@ class LoadRun {
   }
 
   async #plan(archives: readonly Archive[], isRetry: boolean): Promise<LoadPlan> {
-    return planLoad(archives, await this.#store.readLoads(), this.#tables.shape, isRetry, this.#opener);
+    const loads = await inTransaction(this.#database, () => readLoads(this.#database));
+    return planLoad(archives, loads, this.#tables.shape, isRetry, this.#opener);
   }
 
   async #work({ files, gone }: LoadPlan): Promise<'complete' | 'again' | 'interrupted'> {
     const { signal } = this.#options;
     try {
       let again = gone.length > 0 && (await this.#remove(gone));
-      let at = 0;
-      while (at < files.length) {
+      for (let at = 0; at < files.length;) {
         if (signal.aborted) return 'interrupted';
-        const { files: loaded, revived } = await this.#step(files, at);
-        at += loaded;
-        again ||= revived;
+        const before = this.#files;
+        if (await this.#step(files, at)) again = true;
+        at += this.#files - before;
       }
       return again ? 'again' : 'complete';
     } catch (error) {
@@ -88,34 +95,63 @@ class LoadRun {
     }
   }
 
+  /** @returns whether files that were loaded before have to be loaded again */
   async #remove(gone: readonly number[]): Promise<boolean> {
-    const revived = await this.#store.remove(this.#tables, gone);
+    const revived = await inTransaction(this.#database, async () => {
+      await removeLoads(this.#database, this.#tables.names, gone);
+      return reviveDuplicates(this.#database);
+    });
     this.#replaced += gone.length;
     return revived;
   }
 
-  async #step(files: LoadPlan['files'], from: number): Promise<StepDone> {
-    const done = await this.#store.step({
-      tables: this.#tables,
-      opener: this.#opener,
-      files: files.slice(from),
-      options: this.#options,
-      onShow: (read, { records }, file) =>
-        this.#options.onProgress({
-          done: from + read,
-          total: files.length,
-          records: this.#counts.records + records,
-          file,
-        }),
+  /** Loads files from `from` on, as many as make a step: all of them, or nothing. @returns as `#remove` */
+  async #step(files: LoadPlan['files'], from: number): Promise<boolean> {
+    const { step, done, replaced } = await this.#tryStep(files, from).catch((error: unknown) => {
+      if (!(error instanceof RowsRefused)) throw error;
+      return this.#tryStep(files, from);
     });
-    const { rows, ...counts } = done.counts;
+    const { rows, ...counts } = step.counts;
     for (const name of ['records', 'duplicates', 'rejects', 'problems', 'erased'] as const)
       this.#counts[name] += counts[name];
     for (const [table, count] of Object.entries(rows))
       this.#counts.rows[table] = (this.#counts.rows[table] ?? 0) + count;
-    for (const fields of done.met) this.#drift.add(fields);
-    this.#files += done.files;
-    this.#replaced += done.replaced;
-    return done;
+    for (const fields of step.met()) this.#drift.add(fields);
+    this.#files += done;
+    this.#replaced += replaced;
+    return step.revived;
   }
+
+  async #tryStep(files: LoadPlan['files'], from: number): Promise<Step> {
+    const { onProgress, stepBytes } = this.#options;
+    const step = new LoadStep(this.#database, this.#tables, this.#opener, this.#options);
+    let done = 0;
+    let replaced = 0;
+    await inTransaction(this.#database, async () => {
+      for (const { source, replaces } of files.slice(from)) {
+        const show = (): void =>
+          onProgress({
+            done: from + done,
+            total: files.length,
+            records: this.#counts.records + step.counts.records,
+            file: source.file,
+          });
+        await step.load(source, replaces, show);
+        done += 1;
+        if (replaces.length > 0) replaced += 1;
+        show();
+        if (step.bytes >= stepBytes) break;
+      }
+    });
+    return { step, done, replaced };
+  }
+}
+
+/** A transaction that was committed. */
+interface Step {
+  readonly step: LoadStep;
+  /** Files that were loaded. */
+  readonly done: number;
+  /** Those that took the place of what was loaded of them before. */
+  readonly replaced: number;
 }

@@ -5,7 +5,6 @@ import type { JournalEvent } from '../../src/core/event.ts';
 import { DuckDBDatabase } from '../../src/load/duckdb.ts';
 import type { LoadSummary } from '../../src/load/options.ts';
 import { runLoad } from '../../src/load/run.ts';
-import { TransactionStore } from '../../src/load/store.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { PostgresDatabase } from '../../src/sinks/postgres/database.ts';
 import type { Column, ColumnType, TableDefinition } from '../../src/warehouse/definition.ts';
@@ -79,9 +78,9 @@ describe.each(KINDS)('a column of another type, in $kind', ({ skip, make }) => {
     );
     const { open, sql } = await make();
     const load = async (types: Types): Promise<LoadSummary> => {
-      const store = new TransactionStore(await open());
+      const database = await open();
       try {
-        return await runLoad(store, {
+        return await runLoad(database, {
           paths: [path],
           places: new Places(),
           tables: TABLES.with([defined(types)]),
@@ -91,7 +90,7 @@ describe.each(KINDS)('a column of another type, in $kind', ({ skip, make }) => {
           ...QUIET,
         });
       } finally {
-        await store.close();
+        await database.close();
       }
     };
     return { path, sql, load };

@@ -6,7 +6,6 @@ import { Places } from '../../src/archive/places.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { DuckDBDatabase } from '../../src/load/duckdb.ts';
 import { runLoad } from '../../src/load/run.ts';
-import { TransactionStore } from '../../src/load/store.ts';
 import { parseOptions } from '../../src/sinks/postgres/config.ts';
 import { PostgresDatabase } from '../../src/sinks/postgres/database.ts';
 import { createSink } from '../../src/sinks/postgres/sink.ts';
@@ -28,7 +27,7 @@ async function load(folder: string): Promise<void> {
     ? await PostgresDatabase.openAlone({ connectionString: address, schema, timeout: 15_000 }, signal)
     : await DuckDBDatabase.open(address);
   writeSync(1, 'begun\n');
-  await runLoad(new TransactionStore(database), {
+  await runLoad(database, {
     paths: [folder],
     places: new Places(),
     tables: TABLES,

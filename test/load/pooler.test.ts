@@ -5,7 +5,6 @@ import { Places } from '../../src/archive/places.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
 import type { SendResult, Sink } from '../../src/core/sink.ts';
 import { runLoad } from '../../src/load/run.ts';
-import { TransactionStore } from '../../src/load/store.ts';
 import { parseOptions } from '../../src/sinks/postgres/config.ts';
 import { PostgresDatabase } from '../../src/sinks/postgres/database.ts';
 import { createSink } from '../../src/sinks/postgres/sink.ts';
@@ -234,7 +233,7 @@ describe.skipIf(lack !== null).each([1, 5])(
         stepBytes: 1,
         signal,
       };
-      const summary = await runLoad(new TransactionStore(first), { ...work, ...QUIET });
+      const summary = await runLoad(first, { ...work, ...QUIET });
       await first.close();
       expect(summary).toMatchObject({ files: 3, records: 30, complete: true });
       expect(counted(schema)).toBe(expected(1, 30));

@@ -3,9 +3,9 @@ import { Command } from 'commander';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { backoff } from '../../deliver/retry.ts';
 import { formatDuration, parseDuration } from '../../lib/units.ts';
+import type { Database } from '../../load/database.ts';
 import type { LoadOptions, LoadSummary } from '../../load/options.ts';
 import { runLoad } from '../../load/run.ts';
-import type { LoadStore } from '../../load/store.ts';
 import { describeDrift, describeLeft } from '../../warehouse/learned/drift.ts';
 import type { Tables } from '../../warehouse/tables.ts';
 import { print, usageError, type Io } from '../io.ts';
@@ -115,16 +115,16 @@ function namesIn(tables: Tables, named: readonly string[]): readonly string[] {
 
 /** One round over its own connection. */
 async function round(target: Target, work: LoadOptions): Promise<LoadSummary> {
-  let store: LoadStore | null = null;
+  let database: Database | null = null;
   try {
-    store = await target.open(work.signal);
-    return await runLoad(store, work);
+    database = await target.open(work.signal);
+    return await runLoad(database, work);
   } catch (error) {
     // Its connection ends with the signal.
     if (work.signal.aborted) return NOTHING;
     throw target.explain(error);
   } finally {
-    await store?.close();
+    await database?.close();
   }
 }
 

@@ -1,5 +1,5 @@
 import { MillraceError, messageOf } from '../../core/errors.ts';
-import { TransactionStore, type LoadStore } from '../../load/store.ts';
+import type { Database } from '../../load/database.ts';
 import { usageError } from '../io.ts';
 
 /** Milliseconds until a database that does not answer counts as unreachable. */
@@ -10,7 +10,7 @@ export interface Target {
   /** As it may be shown: without a password. */
   readonly name: string;
   /** @param signal ends the opening and, where it can, what runs then */
-  open(signal: AbortSignal): Promise<LoadStore>;
+  open(signal: AbortSignal): Promise<Database>;
   /** What an error of it means. */
   explain(error: unknown): unknown;
 }
@@ -28,10 +28,8 @@ export async function targetOf(address: string, schema: string): Promise<Target>
     const name = nameOf(address);
     return {
       name,
-      open: async (signal) =>
-        new TransactionStore(
-          await PostgresDatabase.openAlone({ connectionString: address, schema, timeout: TIMEOUT }, signal),
-        ),
+      open: (signal) =>
+        PostgresDatabase.openAlone({ connectionString: address, schema, timeout: TIMEOUT }, signal),
       explain: (error) => toMillraceError(name, error),
     };
   }
@@ -43,7 +41,7 @@ export async function targetOf(address: string, schema: string): Promise<Target>
   const { DuckDBDatabase } = await import('../../load/duckdb.ts');
   return {
     name: file,
-    open: async () => new TransactionStore(await DuckDBDatabase.open(file)),
+    open: () => DuckDBDatabase.open(file),
     explain: (error) =>
       error instanceof MillraceError
         ? error
