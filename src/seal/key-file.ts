@@ -13,11 +13,10 @@ import { tombstoneKey, wrappingKey } from './master-key.ts';
  *
  * `owner` is three keyed hashes of 16 bytes: of team, user and client user, zeros for one that is absent. A tombstone takes
  * the place of a slot whose key is destroyed. Epochs count the tombstones of a file: 1, 2, 3, none twice, so that one
- * that is taken back leaves a gap. Before MILLKEY2 tombstones had neither epoch nor HMAC.
+ * that is taken back leaves a gap. The last digit of the magic is the number of this format.
  */
 export const SLOT = 128;
 const MAGIC = Buffer.from('MILLKEY2');
-const OLD_MAGIC = Buffer.from('MILLKEY1');
 const SALT = { from: 8, to: 24 } as const;
 const NONCE = { from: 24, to: 36 } as const;
 const LOOKUP = { from: 36, to: 84 } as const;
@@ -44,46 +43,37 @@ export interface FileKeys {
   readonly tombstone: KeyObject;
   /** Says which store it is, whatever its master key. */
   readonly store: string;
-  /** True when it is older than MILLKEY2. */
-  readonly old: boolean;
 }
 
 /**
  * A header for a file of its own, and its keys.
  * @param lookup of the file it takes the place of
- * @param salt of that file, when its slots are to stay as they are
  */
 export function newHeader(
   master: Buffer,
   lookup: KeyObject = createSecretKey(randomBytes(32)),
-  salt: Buffer = randomBytes(SALT.to - SALT.from),
 ): { header: Buffer; keys: FileKeys } {
   const header = Buffer.alloc(SLOT);
   MAGIC.copy(header);
-  salt.copy(header, SALT.from);
-  randomBytes(NONCE_BYTES).copy(header, NONCE.from);
-  const wrapping = wrappingKey(master, salt);
+  randomBytes(NONCE.to - SALT.from).copy(header, SALT.from);
+  const wrapping = wrappingKey(master, at(header, SALT));
   const about = at(header, { from: 0, to: NONCE.to });
   encrypt(wrapping, at(header, NONCE), about, lookup.export()).copy(header, LOOKUP.from);
   return { header: checked(header), keys: keysOf(master, header, wrapping, lookup) };
 }
 
-/** What an older file is to begin with, so that its slots stay as they are. */
-export function renewedHeader(header: Buffer, master: Buffer, { lookup }: FileKeys) {
-  return newHeader(master, lookup, at(header, SALT));
-}
-
 function keysOf(master: Buffer, header: Buffer, wrapping: KeyObject, lookup: KeyObject): FileKeys {
   const store = createHmac('sha256', lookup).update('store').digest('hex').slice(0, 16);
-  const old = at(header, { from: 0, to: MAGIC.length }).equals(OLD_MAGIC);
-  return { wrapping, lookup, tombstone: tombstoneKey(master, at(header, SALT)), store, old };
+  return { wrapping, lookup, tombstone: tombstoneKey(master, at(header, SALT)), store };
 }
 
-/** The keys behind a header; null when the master key is another. @throws Error when it is no header */
+/** The keys behind a header; null when the master key is another. @throws Error when it is no header, or of another format */
 export function openHeader(header: Buffer, master: Buffer): FileKeys | null {
-  const magic = at(header, { from: 0, to: MAGIC.length });
-  if (header.length < SLOT || !(magic.equals(MAGIC) || magic.equals(OLD_MAGIC)) || !isSound(header))
+  const [, format] = /^MILLKEY(\d)/.exec(header.toString('latin1', 0, MAGIC.length)) ?? [];
+  if (header.length < SLOT || format === undefined || !isSound(header))
     throw new Error('keys.bin is not a key file, or its first bytes are damaged');
+  if (!at(header, { from: 0, to: MAGIC.length }).equals(MAGIC))
+    throw new Error(`keys.bin has format ${format}; this millrace reads 2`);
   const wrapping = wrappingKey(master, at(header, SALT));
   const about = at(header, { from: 0, to: NONCE.to });
   const lookup = decrypt(wrapping, at(header, NONCE), about, at(header, LOOKUP));

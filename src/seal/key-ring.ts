@@ -14,7 +14,6 @@ import {
   openHeader,
   ownerOf,
   readSlot,
-  renewedHeader,
   SLOT,
   unwrapKey,
   type FileKeys,
@@ -99,11 +98,6 @@ export class KeyRing implements RecordOpener {
     return this.#held.has(id) || this.#tombstones.has(id);
   }
 
-  /** True for a file from before tombstones were vouched for. */
-  get isOld(): boolean {
-    return this.#keys.old;
-  }
-
   get tombstones(): Pick<Tombstones, 'last' | 'entries'> {
     return this.#tombstones;
   }
@@ -123,8 +117,6 @@ export class KeyRing implements RecordOpener {
       if (!(error instanceof MillraceError) || error.code !== 'ledger_forged') throw error;
       return [{ code: 'ledger_forged', detail: error.detail }, ...alone()];
     }
-    const older = `it is older than ${path}: an older copy was restored`;
-    if (this.isOld && entries.length > 0) return [{ code: 'keys_stale', detail: older }];
     return this.#tombstones.problems({ path, entries }, this.#damaged, (id) => this.#held.has(id));
   }
 
@@ -189,7 +181,6 @@ export class KeyRing implements RecordOpener {
 
   #appendDestroyed({ id: bytes, epoch }: Slot & { state: 'destroyed' }, slot: Buffer): void {
     const id = bytes.toString('hex');
-    if (this.isOld) return this.#tombstones.forget(id);
     // The key may still be there, and what it opens is not gone because somebody says so.
     if (!isTombstone(this.#keys, slot)) return this.#tombstones.forged();
     const at = this.#held.get(id);
@@ -254,32 +245,26 @@ export class KeyRing implements RecordOpener {
     return { file: Buffer.concat([header, ...slots, ...gone, damaged]), count: slots.length };
   }
 
-  /**
-   * A whole file with the same slots under the same master key: an old one with tombstones that are vouched for, any
-   * without the keys that the ledger says are destroyed.
-   */
-  renewed(master: Buffer, noted: readonly LedgerEntry[]): Buffer {
-    const { header, keys } = renewedHeader(this.#bytesAt(0), master, this.#keys);
+  /** A whole file with the same slots, but for the keys that the ledger says are destroyed: these are tombstones. */
+  without(noted: readonly LedgerEntry[]): Buffer {
     const epochs = new Map<string, number>();
     for (const { key, epoch } of noted) if (key !== null) epochs.set(key, epoch);
-    for (const [id, epoch] of this.#tombstones.entries()) if (epoch > 0) epochs.set(id, epoch);
-    let next = Math.max(0, ...epochs.values());
-    const slots: Buffer[] = [header];
+    for (const [id, epoch] of this.#tombstones.entries()) epochs.set(id, epoch);
+    const destroyed = (id: string, epoch: number): Buffer =>
+      destroyedSlot(this.#keys, Buffer.from(id, 'hex'), epoch);
+    const slots: Buffer[] = [this.#bytesAt(0)];
     const written = new Set<string>();
     for (let at = SLOT; at < this.end; at += SLOT) {
       const slot = readSlot(this.#bytesAt(at));
       const id = 'id' in slot ? slot.id.toString('hex') : '';
-      const isGone = slot.state === 'destroyed' ? this.#tombstones.has(id) : epochs.has(id);
       if (written.has(id) || this.#returned.includes(at)) continue;
-      if (isGone) written.add(id);
-      slots.push(
-        isGone
-          ? destroyedSlot(keys, Buffer.from(id, 'hex'), epochs.get(id) ?? (next += 1))
-          : this.#bytesAt(at),
-      );
+      // A forged mark stays as it is, and is found.
+      const isForged = slot.state === 'destroyed' && !this.#tombstones.has(id);
+      const epoch = isForged ? undefined : epochs.get(id);
+      if (epoch !== undefined) written.add(id);
+      slots.push(epoch === undefined ? this.#bytesAt(at) : destroyed(id, epoch));
     }
-    for (const [id, epoch] of epochs)
-      if (!written.has(id)) slots.push(destroyedSlot(keys, Buffer.from(id, 'hex'), epoch));
+    for (const [id, epoch] of epochs) if (!written.has(id)) slots.push(destroyed(id, epoch));
     return Buffer.concat(slots);
   }
 

@@ -67,7 +67,7 @@ export class KeyStore {
   }
 
   /**
-   * Opens the store for writing, and makes it when there is none. One from before tombstones were vouched for is carried over.
+   * Opens the store for writing, and makes it when there is none.
    * @param path folder
    * @param ledger null where no erasure is noted anywhere
    * @throws MillraceError keys_unusable, keys_in_use, master_key_wrong, keys_stale, ledger_forged
@@ -114,9 +114,9 @@ export class KeyStore {
       let ring = await KeyRing.read(file, master);
       const { destroyed } = ring;
       if (stale === 'refuse') refuse(folder, problemsOf(ring, ledger, seen));
-      if (ring.isOld || stale === 'catch up') {
+      if (stale === 'catch up') {
         const noted = ledger?.entries(ring.store) ?? [];
-        await replaceFile(folder, ring.renewed(master, noted));
+        await replaceFile(folder, ring.without(noted));
         ring = await KeyRing.read(file, master);
         refuse(folder, problemsOf(ring, ledger, null));
       }

@@ -8,7 +8,7 @@ import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { KeyStore } from '../../src/seal/key-store.ts';
 import { parseMasterKey } from '../../src/seal/master-key.ts';
 import { fillJournal } from '../bench/ingest/fill.ts';
-import { forgedMark } from '../seal/old-key-file.ts';
+import { forgedMark } from '../seal/support.ts';
 import { OpensSealed } from '../seal/open-sealed.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';

@@ -1,12 +1,11 @@
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openProof } from '../../src/proof/open.ts';
 import { KeyStore } from '../../src/seal/key-store.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { keysOf, MASTER, OTHER, owner, ringOf, subject } from './support.ts';
-import { forgedMark, oldKeyFile } from './old-key-file.ts';
+import { checked, forgedMark, keysOf, MASTER, OTHER, owner, ringOf, subject } from './support.ts';
 
 interface Place {
   readonly path: string;
@@ -182,35 +181,14 @@ describe('catching up after a copy was restored', () => {
   });
 });
 
-describe('a key file from before its marks were vouched for', () => {
-  it('is carried over: keys open, destroyed stays destroyed, and from then on nothing is taken back', async () => {
-    const where = await place();
-    const old = oldKeyFile(MASTER, 5, [1, 3]);
-    writeFileSync(where.file, old);
-    expect((await ringOf(where.path)).counts).toEqual({ active: 3, destroyed: 2, damaged: 0 });
-    const store = await open(where);
-    const keys = await keysOf(store, [owner(0), owner(2), owner(4)]);
-    expect(store.ring.counts).toEqual({ active: 3, destroyed: 2, damaged: 0 });
-    await store.close();
-    const ids = [1, 3, 5].map((n) => old.toString('hex', n * SLOT + 4, n * SLOT + 20));
-    expect(keys.map(({ id }) => id)).toEqual(ids);
-    copyFileSync(where.file, `${where.file}.copy`);
-    await destroy(where, 'user-0');
-    for (const earlier of [old, readFileSync(`${where.file}.copy`)]) {
-      writeFileSync(where.file, earlier);
-      await expect(open(where)).rejects.toMatchObject({ code: 'keys_stale' });
-    }
-    expect(await KeyStore.catchUp(where.path, MASTER, (await where.proof()).ledger)).toBe(1);
-    await (await open(where)).close();
-  });
-
-  it('with marks forged in it is not taken once a newer one is known', async () => {
-    const where = await place();
-    const old = oldKeyFile(MASTER, 2, []);
-    writeFileSync(where.file, old);
-    await (await open(where)).close();
-    forgedMark(old.subarray(SLOT + 4, SLOT + 20)).copy(old, SLOT);
-    writeFileSync(where.file, old);
-    await expect(open(where)).rejects.toMatchObject({ code: 'keys_stale' });
-  });
+it('a key file of another format is refused, and the error names the number', async () => {
+  const where = await place();
+  await storeOf(where, 1);
+  const bytes = readFileSync(where.file);
+  bytes.write('1', 7, 'latin1');
+  checked(bytes.subarray(0, SLOT));
+  writeFileSync(where.file, bytes);
+  const error = await open(where).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ code: 'keys_unusable' });
+  expect((error as Error).message).toContain('keys.bin has format 1; this millrace reads 2');
 });

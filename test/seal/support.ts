@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 import type { Ownership } from '../../src/core/erasure.ts';
 import type { KeyRing } from '../../src/seal/key-ring.ts';
 import { KeyStore, type OwnedKey } from '../../src/seal/key-store.ts';
@@ -23,4 +24,17 @@ export async function ringOf(path: string, master = MASTER): Promise<KeyRing> {
 /** Keys that nobody holds on to. */
 export function keysOf(store: KeyStore, owners: readonly Ownership[]): Promise<readonly OwnedKey[]> {
   return store.lend(owners, (keys) => Promise.resolve(keys));
+}
+
+/** A mark over a key, as somebody makes it who has the disk: with every checksum right. */
+export function forgedMark(id: Buffer): Buffer {
+  const slot = Buffer.alloc(128);
+  Buffer.concat([Buffer.of(2, 0, 0, 0), id, Buffer.of(1, 0, 0, 0, 0, 0, 0, 0), randomBytes(32)]).copy(slot);
+  return checked(slot);
+}
+
+/** The same slot or header, with its checksum right. */
+export function checked(slot: Buffer): Buffer {
+  slot.writeUInt32LE(crc32(slot.subarray(0, 124)), 124);
+  return slot;
 }
