@@ -54,8 +54,7 @@ export class LineJudge {
     const { state, by } = checkSigned('manifest', line);
     if (state === 'invalid')
       return ['line_forged', 'its signature is invalid: the line was changed, or written without the key'];
-    if (state === 'unsigned') return this.#unsigned() ?? this.#receipts(erasure, false);
-    return this.#signed(by) ?? this.#receipts(erasure, true);
+    return (state === 'unsigned' ? this.#unsigned() : this.#signed(by)) ?? this.#receipts(erasure);
   }
 
   #glance(line: string): Verdict {
@@ -81,7 +80,7 @@ export class LineJudge {
   }
 
   /** An erasure counts only with its receipt, which says the same of the same file. */
-  #receipts(line: ErasureLine | null, signed: boolean): Verdict {
+  #receipts(line: ErasureLine | null): Verdict {
     const receipts = this.#trust?.receipts ?? null;
     if (line === null || receipts === null) return null;
     for (const id of line.erasure.split(',')) {
@@ -93,7 +92,7 @@ export class LineJudge {
           'receipt_missing',
           `erasure ${id} has no receipt: ${where}; copy it from the receiver that erased`,
         ];
-      if (receipt.state === 'forged' || (signed && receipt.state === 'unsigned'))
+      if (receipt.state === 'forged')
         return ['receipt_forged', `${where} was changed after it was signed`];
       const says = receipt.items.some(
         ({ item, sha256_after: after }) => after === line.sha256 && isNameOf(line.file, item),

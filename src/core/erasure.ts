@@ -195,7 +195,7 @@ export interface ErasureReceipt {
   readonly stores: readonly string[];
   /** What was not searched for a user: databases, Parquet, what lies behind links, tables whose rows do not say whose they are. */
   readonly not_searched: readonly string[];
-  /** Sinks that have what they were sent where no erasure looks; absent when there are none, and on older receipts. */
+  /** Sinks that have what they were sent where no erasure looks; absent when there are none. */
   readonly not_reached?: readonly string[];
   readonly items: readonly {
     readonly store: string;
@@ -208,9 +208,9 @@ export interface ErasureReceipt {
   }[];
   /** Where the log of receipts ended then; absent without one. */
   readonly log?: LogHead;
-  /** As `signature.ts` says them, over the receipt without white space; absent on those from before they were signed. */
-  readonly signed_by?: string;
-  readonly signature?: string;
+  /** As `signature.ts` says them, over the receipt without white space. */
+  readonly signed_by: string;
+  readonly signature: string;
 }
 
 export interface ErasureResult {

@@ -121,7 +121,7 @@ export type ReceiptFile =
   | { readonly state: 'under_way' }
   | { readonly state: 'forged' }
   | {
-      readonly state: 'signed' | 'unsigned';
+      readonly state: 'signed';
       readonly items: ErasureReceipt['items'];
       /** How the log of receipts ended then; null where it does not say. */
       readonly log: LogHead | null;

@@ -14,7 +14,7 @@ const LIST = 'erased.jsonl';
 export type Entry = ErasedUser & {
   readonly lifted?: boolean;
   /** A short keyed hash of the id, without a team: says which words of a body are worth the long one. */
-  readonly tag?: number;
+  readonly tag: number;
   /** Of a user of one team: the hash without the team, for events that name none. */
   readonly of_no_team?: string;
 };
@@ -79,6 +79,9 @@ export const KEYLESS = `has no ${KEY}`;
 
 function listOf(text: string, keyText: string | null, stamp: string): ErasedList {
   const entries = jsonLinesOf<Entry>(text);
+  // Without it nobody would find the user in a body.
+  if (entries.some(({ tag }: Partial<Entry>) => tag === undefined))
+    throw new Error(`${LIST} has a line without a tag: it is of another format`);
   const key = keyIn(keyText);
   if (key === null && entries.length > 0)
     throw new Error(`${LIST} exists without its ${KEY}; restore that from a backup`);

@@ -173,8 +173,7 @@ export class ErasedUsers {
   async block(subject: Subject, at: string): Promise<void> {
     this.#key ??= await makeKey(this.#folder);
     const hash = this.hashOf(subject);
-    // An older list did not tag its users.
-    if (this.#blocked.get(hash)?.tag !== undefined) return;
+    if (this.#blocked.has(hash)) return;
     const { by, id, team } = subject;
     const ofNoTeam = team === null ? {} : { of_no_team: this.#hashOfNoTeam(by, id) };
     await this.#append({
@@ -212,9 +211,8 @@ export class ErasedUsers {
   }
 
   #isNamed(words: Buffer, team: string | null): boolean {
-    const allTagged = !this.#kinds.has('untagged');
     for (const id of namedIds(words)) {
-      if (allTagged && !this.#tags.has(this.#tagOf(id))) continue;
+      if (!this.#tags.has(this.#tagOf(id))) continue;
       if (this.#isBlocked('user', id, team) || this.#isBlocked('client_user', id, team)) return true;
     }
     return false;
@@ -257,8 +255,7 @@ export class ErasedUsers {
     for (const { by, scoped, tag, of_no_team: ofNoTeam } of this.#blocked.values()) {
       this.#kinds.add(by);
       if (scoped) this.#kinds.add('scoped');
-      if (tag === undefined) this.#kinds.add('untagged');
-      else this.#tags.add(tag);
+      this.#tags.add(tag);
       if (ofNoTeam !== undefined) this.#ofNoTeam.add(ofNoTeam);
     }
   }

@@ -48,7 +48,7 @@ export interface LocalErasuresOptions {
   /** The receipts are written; what stores remember for them can go. */
   readonly closed?: (subjects: readonly Subject[]) => Promise<void>;
   /** Signs receipts. */
-  readonly proof?: OpenProof;
+  readonly proof: OpenProof;
   readonly clock: Clock;
   readonly log: SinkLog;
   readonly signal: AbortSignal;
@@ -151,7 +151,7 @@ export class LocalErasures implements Erasures {
     const items = progress.items.map((one) => ({ ...one, item: search.redact(one.item) }));
     const receipts: ErasureReceipt[] = [];
     for (const request of done) {
-      const signing = await proof?.();
+      const { signer, logHead } = await proof();
       const unsigned = receiptOf(request, {
         hash: users.hashOf(request),
         items,
@@ -159,9 +159,9 @@ export class LocalErasures implements Erasures {
         notSearched: left.flatMap(({ requests, item }) => (requests.length === 0 ? [item] : [])),
         notReached: beyond(),
         finishedAt: clock.now(),
-        log: signing?.logHead() ?? null,
+        log: logHead(),
       });
-      const receipt = await writeReceipt(folder, unsigned, signing?.signer);
+      const receipt = await writeReceipt(folder, unsigned, signer);
       onStep('receipted');
       await this.#requests.remove(request);
       receipts.push(receipt);

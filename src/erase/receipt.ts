@@ -12,6 +12,8 @@ import { writeDurably } from '../lib/new-file.ts';
 
 const FOLDER = 'receipts';
 
+type UnsignedReceipt = Omit<ErasureReceipt, 'signed_by' | 'signature'>;
+
 /** What is put on record about one request: which files and tables, how many records, hashes; no id, and no data. */
 export function receiptOf(
   request: ErasureRequest,
@@ -25,7 +27,7 @@ export function receiptOf(
     readonly finishedAt: number;
     readonly log: LogHead | null;
   },
-): ErasureReceipt {
+): UnsignedReceipt {
   const items = done.items.flatMap(({ store, item, removed, sha256_before, sha256_after, entries }) => {
     const count = removed[request.request] ?? 0;
     const own = entries?.[request.request] ?? [];
@@ -50,17 +52,15 @@ export function receiptOf(
   };
 }
 
-/** Durable once it resolves. Returns it as it was written, signed where there is a signer. */
+/** Durable once it resolves. Returns it as it was written. */
 export async function writeReceipt(
   folder: string,
-  receipt: ErasureReceipt,
-  signer?: Signer,
+  receipt: UnsignedReceipt,
+  signer: Signer,
 ): Promise<ErasureReceipt> {
   const receipts = join(folder, FOLDER);
   makeFolder(receipts, 0o700);
-  const plain = JSON.stringify(receipt);
-  const text = signer === undefined ? plain : signJson('receipt', plain, signer);
-  const written = JSON.parse(text) as ErasureReceipt;
+  const written = JSON.parse(signJson('receipt', JSON.stringify(receipt), signer)) as ErasureReceipt;
   // For a person to read; without the white space it is what was signed.
   await writeDurably(
     receipts,
@@ -96,15 +96,14 @@ function readReceipt(folder: string, id: string, trusted: ReadonlySet<string>): 
   try {
     const value = JSON.parse(readFileSync(path, 'utf8')) as ErasureReceipt;
     const { state, by } = checkSigned('receipt', JSON.stringify(value));
-    if (state === 'invalid' || (by !== null && trusted.size > 0 && !trusted.has(by)))
-      return { state: 'forged' };
+    if (state !== 'valid' || (trusted.size > 0 && !trusted.has(by))) return { state: 'forged' };
     if (
       value.receipt !== id ||
       !Array.isArray(value.items) ||
       !(value.items as readonly unknown[]).every(isRecord)
     )
       return { state: 'forged' };
-    return { state: state === 'valid' ? 'signed' : 'unsigned', items: value.items, log: value.log ?? null };
+    return { state: 'signed', items: value.items, log: value.log ?? null };
   } catch {
     return { state: 'forged' };
   }

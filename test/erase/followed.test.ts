@@ -1,4 +1,4 @@
-import { renameSync } from 'node:fs';
+import { appendFileSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { ErasedUsers } from '../../src/erase/erased-users.ts';
@@ -33,4 +33,14 @@ test('a list that another process adds to is followed, and read again once it ca
   renameSync(away, list);
   await block('third');
   await until('the third', () => has('third'));
+});
+
+test('a list with a line of another format is refused', async () => {
+  const folder = await temporaryFolder();
+  const users = ErasedUsers.open(folder);
+  await users.block({ request: 'r1', by: 'user', id: 'first', team: null }, '2026-11-21T00:00:00.000Z');
+  const list = join(folder, 'erased.jsonl');
+  const { tag: _, ...line } = JSON.parse(readFileSync(list, 'utf8')) as Record<string, unknown>;
+  appendFileSync(list, `${JSON.stringify(line)}\n`);
+  expect(() => ErasedUsers.open(folder)).toThrow('erased.jsonl has a line without a tag');
 });

@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { IdSearch } from '../../src/core/id-search.ts';
+import { signJson } from '../../src/core/signature.ts';
 import { receiptsIn } from '../../src/erase/receipt.ts';
+import { openSigner } from '../../src/proof/signing-key.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import type { FilesSink } from '../../src/sinks/files/sink.ts';
 import { filesSink, signal } from '../sinks/support.ts';
@@ -140,7 +142,9 @@ test('a receipt vouches for the change of a file that it does not name in full',
   const items = [
     { store: 's', item: 'store/u-*/*.ndjson', removed: 1, sha256_before: after, sha256_after: after },
   ];
-  writeFileSync(join(erasure, 'receipts', `${request}.json`), JSON.stringify({ receipt: request, items }));
+  const signer = await openSigner(join(folder, 'key'));
+  const receipt = signJson('receipt', JSON.stringify({ receipt: request, items }), signer);
+  writeFileSync(join(erasure, 'receipts', `${request}.json`), receipt);
   for (const [file, found] of [
     [`u-${ID}/${ID}.ndjson`, false],
     [`v-${ID}/${ID}.ndjson`, true],

@@ -8,6 +8,7 @@ import type { ObjectStore } from '../../src/core/storage.ts';
 import { ErasedUsers } from '../../src/erase/erased-users.ts';
 import { LocalErasures, type LocalErasuresOptions } from '../../src/erase/local-erasures.ts';
 import { ObjectErasure } from '../../src/erase/object-store.ts';
+import { openProof } from '../../src/proof/open.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { layOut } from '../archive/store-archive.ts';
 import { filesSink, signal } from '../sinks/support.ts';
@@ -69,6 +70,11 @@ export function erasing(
     grace: 0,
     users: ErasedUsers.open(folder),
     stores: () => Promise.resolve([store]),
+    proof: openProof({
+      erasure: { path: folder },
+      proof: { key: null, trust: [] },
+      receipts: { path: null },
+    }),
     clock: systemClock,
     log: QUIET,
     signal: new AbortController().signal,

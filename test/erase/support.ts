@@ -8,6 +8,7 @@ import { GuardedIngest, type Ingest, type IngestStore, type IsErased } from '../
 import { ErasedUsers } from '../../src/erase/erased-users.ts';
 import { FolderStore } from '../../src/erase/folder-store.ts';
 import { LocalErasures, type LocalErasuresOptions } from '../../src/erase/local-erasures.ts';
+import { openProof } from '../../src/proof/open.ts';
 
 const GZIP = Buffer.from([0x1f, 0x8b]);
 const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
@@ -88,6 +89,11 @@ export function erasuresOver(
     grace: 0,
     users,
     stores: () => Promise.resolve(stores),
+    proof: openProof({
+      erasure: { path: folder },
+      proof: { key: null, trust: [] },
+      receipts: { path: null },
+    }),
     clock: systemClock,
     log: QUIET,
     signal: new AbortController().signal,
