@@ -44,7 +44,7 @@ export interface DroppedNote {
   readonly from: SetAsideKind;
   /** Whose dead letters they are; null of a quarantine. */
   readonly sink: string | null;
-  /** What tells the place of the archive that the sink writes; null where it writes none, or is not configured any more. Absent: an earlier program. */
+  /** What tells the place of the archive that the sink writes; null where it writes none, or is not configured any more. Absent of a quarantine, and until `droppedBy` adds it. */
   readonly archive?: string | null;
   /** `begun` before they are dropped, `done` after it: what says `begun` alone may be where it was, or anywhere. */
   readonly state: 'begun' | 'done';

@@ -10,9 +10,7 @@ import { appendLines, readJsonLines } from '../lib/json-lines.ts';
 /** Milliseconds to wait for others that write a line. */
 const PATIENCE = 10_000;
 
-/** Lines of earlier programs have no sink, and no state: they were written before what they note was dropped. */
-interface Line
-  extends Pick<DroppedNote, 'from' | 'entries' | 'archive'>, Partial<Pick<DroppedNote, 'sink' | 'state'>> {
+interface Line extends DroppedNote {
   /** ISO 8601. */
   readonly at: string;
 }
@@ -59,7 +57,7 @@ export class DroppedFile implements DroppedEntries {
       const { state, by } = checkSigned('dropped', JSON.stringify(line));
       if (state !== 'valid' || !this.#trusted.has(by)) return [];
       const entries = line.entries.filter((entry) => Buffer.from(entry, 'base64').length === ENTRY_BYTES);
-      const { from, sink = null, archive, state: then = 'done' } = line;
+      const { from, sink, archive, state: then } = line;
       return [{ from, sink, ...(archive === undefined ? {} : { archive }), state: then, entries }];
     });
   }
