@@ -31,7 +31,7 @@ export const ENVIRONMENT = {
     'Which events are traced: `parentbased_traceidratio` with the share in OTEL_TRACES_SAMPLER_ARG (0 to 1), `always_on`, …',
   OTEL_TRACES_SAMPLER_ARG: 'Its share, such as 0.01.',
   OTEL_BSP_MAX_QUEUE_SIZE:
-    'Spans that may wait to be exported; what comes beyond is dropped, and the log says how much.',
+    'Spans that may wait to be exported; what comes beyond is dropped, and the log says so.',
   OTEL_SDK_DISABLED: '`true`: no traces.',
   OTEL_TRACES_EXPORTER: '`none`: no traces.',
   KAFKA_HOME: 'Folder of an Apache Kafka that `demo --fleet` starts a broker of.',

@@ -35,7 +35,7 @@ export const PARTS: readonly Part<System>[] = [
 ];
 
 async function startTraces(system: System): Promise<Stop> {
-  const { tracing, stop } = openTraces((detail, message) => system.log.warn(detail, message));
+  const { tracing, stop } = await openTraces((detail, message) => system.log.warn(detail, message));
   system.tracing = tracing ?? undefined;
   return stop;
 }

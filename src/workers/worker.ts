@@ -38,7 +38,7 @@ export function runWorker(io: WorkerIo): void {
   const start = async (settings: Settings, port: number): Promise<void> => {
     const { host, path, reusePort } = settings.server;
     try {
-      traces = openTraces((detail, message) => {
+      traces = await openTraces((detail, message) => {
         // What is wrong with the environment, which comes at once, is said by the first process: it has the same.
         if (traces !== null) send({ op: 'warning', detail, message });
       });

@@ -1,5 +1,5 @@
 import { context, trace, type Span, type TracerProvider } from '@opentelemetry/api';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { traceOf } from '../../src/core/trace.ts';
 import type { Tracing } from '../../src/core/tracing.ts';
 import { openTraces } from '../../src/metrics/otlp.ts';
@@ -107,14 +107,19 @@ const traced = (parent: string | null) => ({
 
 const warnings: object[] = [];
 const warn = (detail: object): void => void warnings.push(detail);
-function tracing(): Tracing {
-  return openTraces(warn, {}).tracing ?? expect.fail('nothing collects');
+async function tracing(): Promise<Tracing> {
+  return (await openTraces(warn)).tracing ?? expect.fail('nothing collects');
+}
+
+function setEnvironment(env: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
 }
 
 describe('spans', () => {
   afterEach(() => {
     trace.disable();
     context.disable();
+    vi.unstubAllEnvs();
     warnings.length = 0;
   });
 
@@ -122,8 +127,9 @@ describe('spans', () => {
     ['nobody collects them', {}],
     ['switched off', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1', OTEL_SDK_DISABLED: 'TRUE' }],
     ['sent elsewhere', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1', OTEL_TRACES_EXPORTER: 'none' }],
-  ])('%s: there are none, and nothing to ask', (_name, env) => {
-    expect(openTraces(warn, env).tracing).toBeNull();
+  ])('%s: there are none, and nothing to ask', async (_name, env) => {
+    setEnvironment(env);
+    expect((await openTraces(warn)).tracing).toBeNull();
     expect(warnings).toEqual([]);
   });
 
@@ -132,18 +138,16 @@ describe('spans', () => {
     ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'http://'],
     ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc'],
     ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'http/json'],
-    ['OTEL_TRACES_SAMPLER', 'sometimes'],
-    ['OTEL_TRACES_SAMPLER_ARG', '5%'],
-  ])('%s=%s is warned of by its name, and nothing is exported', (variable, value) => {
-    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318', [variable]: value };
-    expect(openTraces(warn, env).tracing).toBeNull();
+  ])('%s=%s is warned of by its name, and nothing is exported', async (variable, value) => {
+    setEnvironment({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318', [variable]: value });
+    expect((await openTraces(warn)).tracing).toBeNull();
     expect(warnings).toMatchObject([{ variable }]);
     expect(JSON.stringify(warnings)).not.toContain('token-of-acme');
   });
 
-  test('a delivery has one, inside the trace it came with, and its event continues with it', () => {
+  test('a delivery has one, inside the trace it came with, and its event continues with it', async () => {
     const spans = registerCollector();
-    const received = tracing().receive({ traceparent: PARENT });
+    const received = (await tracing()).receive({ traceparent: PARENT });
     received?.journal()();
     received?.end('signature_invalid', null);
     expect(received?.trace).toEqual({ traceparent: `00-${'a'.repeat(32)}-0000000000000001-01` });
@@ -159,9 +163,9 @@ describe('spans', () => {
     ]);
   });
 
-  test('what is not sampled has no more than that', () => {
+  test('what is not sampled has no more than that', async () => {
     const spans = registerCollector(false);
-    expect(tracing().receive({ traceparent: PARENT })).toBeNull();
+    expect((await tracing()).receive({ traceparent: PARENT })).toBeNull();
     expect(spans).toMatchObject([{ ended: false }]);
   });
 
@@ -176,7 +180,7 @@ describe('spans', () => {
       { status: 'retry', reason: 'busy with user-1' },
     ] as const;
     const outcomes = batch.map((item, n) => ({ item, result: results[n] ?? results[0] }));
-    const { deliver } = tracing();
+    const { deliver } = await tracing();
     expect(await deliver('archive', batch, () => Promise.resolve(outcomes))).toBe(outcomes);
     const error = new Error('made up');
     await expect(deliver('archive', batch, () => Promise.reject(error))).rejects.toThrow(error);

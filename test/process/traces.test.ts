@@ -1,8 +1,10 @@
-import { expect, test } from 'vitest';
+import { createServer } from 'node:http';
+import { expect, onTestFinished, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { startEndpoint } from '../sinks/http-support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { freePort } from '../support/free-port.ts';
+import { listen } from '../support/listen.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { type CollectedSpan, startCollector } from '../support/otlp-collector.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
@@ -149,20 +151,48 @@ registerHooks({ resolve(name, context, next) {
 } });`;
 
 test.each([
-  ['a collector that is down', {}, { msg: 'the collector does not take spans; they are dropped' }],
+  ['a collector that is down', {}, { error: expect.stringContaining('ECONNREFUSED') as string }],
   [
     'packages that are not installed',
     { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(WITHOUT_SDK)}` },
     { install: expect.stringMatching(/^npm install .*sdk-trace-base/) as string },
   ],
 ])('%s: a warning, and events all the same', async (_what, env, warning) => {
-  const folder = await temporaryFolder();
-  const config = writeConfig(folder);
-  const receiver = await ReceiverProcess.start(config, {
+  const receiver = await startExporting(`http://127.0.0.1:${await freePort()}`, env);
+  await until('the warning', () => warningsOf(receiver).length > 0);
+  expect((await receiver.kill('SIGTERM')).code).toBe(0);
+  expect(warningsOf(receiver)).toMatchObject([warning]);
+});
+
+test('a collector that hangs delays nothing, a full queue drops spans, and the log says both', async () => {
+  const collector = createServer(() => undefined);
+  const port = await listen(collector);
+  onTestFinished(() => {
+    collector.close();
+    collector.closeAllConnections();
+  });
+  const receiver = await startExporting(`http://127.0.0.1:${port}`, {
+    OTEL_BSP_MAX_QUEUE_SIZE: '10',
+    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '10',
+  });
+  await until('the warnings', async () => {
+    const { id, body } = madeUpEvent(99);
+    await postSigned(receiver.url, body, { id });
+    return warningsOf(receiver).length > 1;
+  });
+  expect((await receiver.kill('SIGTERM')).code).toBe(0);
+  const errors = warningsOf(receiver).map(({ error }) => String(error));
+  expect(errors).toContain('Request timed out');
+  expect(errors).toContainEqual(expect.stringMatching(/^Dropped \d+ spans/));
+});
+
+/** Sends events to a receiver that exports traces; all are accepted and delivered. */
+async function startExporting(url: string, env: Record<string, string>): Promise<ReceiverProcess> {
+  const receiver = await ReceiverProcess.start(writeConfig(await temporaryFolder()), {
     env: {
       OTEL_BSP_SCHEDULE_DELAY: '10',
       OTEL_EXPORTER_OTLP_TIMEOUT: '50',
-      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await freePort()}`,
+      OTEL_EXPORTER_OTLP_ENDPOINT: url,
       ...env,
     },
   });
@@ -171,8 +201,7 @@ test.each([
     expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
   }
   await receiver.drained();
-  const warnings = (): readonly object[] => receiver.logLines().filter(({ level }) => level === 40);
-  await until('the warning', () => warnings().length > 0);
-  expect((await receiver.kill('SIGTERM')).code).toBe(0);
-  expect(warnings()).toMatchObject([warning]);
-});
+  return receiver;
+}
+
+const warningsOf = (receiver: ReceiverProcess) => receiver.logLines().filter(({ level }) => level === 40);

@@ -29,7 +29,6 @@ export default async function build(): Promise<() => void> {
       main: join(ROOT, 'src/main.ts'),
       'room/worker': join(ROOT, 'src/journal/worker.ts'),
       'room/compress-thread': join(ROOT, 'src/sinks/files/compress-thread.ts'),
-      'room/exporter-thread': join(ROOT, 'src/metrics/exporter-thread.ts'),
       'room/log-thread': join(ROOT, 'src/receipts/log-thread.ts'),
       'room/finding-thread': join(ROOT, 'src/journal/search/finding-thread.ts'),
       'room/reading-thread': join(ROOT, 'src/journal/search/reading-thread.ts'),
