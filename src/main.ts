@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 import type { Io } from './cli/io.ts';
 import type { Guest } from './lib/attribution.ts';
-import type { WorkerArgument } from './workers/protocol.ts';
 
 // The process: argv, signals, exit codes. Nothing else in the program may end it.
 
@@ -12,11 +11,8 @@ import type { WorkerArgument } from './workers/protocol.ts';
 const OLDEST_NODE = 24;
 /** Variables that are set by `.env`, and not by the environment. */
 const fromDotEnv = new Set<string>();
-/** What workers/pool.ts starts this program with, for a process that only receives. */
-const WORKER: WorkerArgument = 'receive-for-parent';
 
-if (Number.parseInt(process.versions.node, 10) >= OLDEST_NODE)
-  await (process.argv[2] === WORKER && process.send !== undefined ? work() : main());
+if (Number.parseInt(process.versions.node, 10) >= OLDEST_NODE) await main();
 else {
   const have = `${process.versions.node} (${process.execPath})`;
   process.stderr.write(`millrace: needs Node ${OLDEST_NODE} or newer; this is ${have}\n`);
@@ -100,24 +96,6 @@ async function main(): Promise<void> {
   await runProgram(io, args);
   // A handle that someone forgot must not turn an ended command into one that hangs.
   setTimeout(() => process.exit(), 2000).unref();
-}
-
-/** One of `server.workers`: an end of its parent, however it comes, is its own end. */
-async function work(): Promise<void> {
-  // A signal to the whole group is for the parent, who says what to do.
-  for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(name, () => undefined);
-  process.on('disconnect', () => process.exit());
-  process.stderr.on('error', () => undefined);
-  const { runWorker } = await import('./workers/worker.ts');
-  runWorker({
-    send: (report) =>
-      new Promise((resolve) => {
-        // Without its parent it is about to end, and no report matters.
-        process.send?.(report, undefined, undefined, () => resolve());
-      }),
-    onOrder: (listener) => void process.on('message', listener),
-    exit: () => process.exit(),
-  });
 }
 
 /**

@@ -63,7 +63,6 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
     if (receipts.origin === null)
       wrong(['receipts', 'origin'], 'must name the log, such as acme.example/events');
     if (!isLocal(config)) wrong(['receipts', 'path'], NEEDS_LOCAL);
-    if (server.workers > 1) wrong(['receipts', 'path'], 'cannot be used with several server.workers yet');
     for (const [index, witness] of receipts.witnesses.entries())
       if (!WITNESS.test(witness))
         wrong(

@@ -37,11 +37,6 @@ export const CONFIG = section({
       false,
       'Lets several processes listen on one port (Linux); the kernel distributes the connections.',
     ),
-    workers: count(
-      1,
-      'Processes that receive and verify on one port; the journal and the sinks stay in the first. More than one can help on more than four cores, when one process uses a whole core; on four, two were as fast as one for 1.3 times the CPU, and on two they are slower.',
-      { min: 1, max: 64 },
-    ),
     maxBodyBytes: bytes('10MiB', 'Largest body, before and after decompression; 16MiB at most.', {
       min: 1,
       max: LARGEST_BODY,

@@ -67,7 +67,6 @@ export const CATALOGUE = {
   interrupted: end('failed', 'Interrupted', AGAIN),
   usage: end('usage', 'Command line is not valid'),
   address_unavailable: end('failed', 'Cannot listen on the address', AGAIN),
-  worker_failed: end('failed', 'Receiving process failed', AGAIN),
   folder_in_use: end('usage', 'Another command is writing there', AGAIN),
   table_changed: end('failed', 'Another program has changed a table'),
   folder_unwritable: end('failed', 'Folder cannot be written', AGAIN),

@@ -2,7 +2,7 @@ import type { Event, Handling, JournalEvent } from '../core/event.ts';
 import type { Redaction } from '../core/redaction.ts';
 
 /**
- * An event beside its body, in the tables and on its way between processes alike, in the order of ROW_COLUMNS. It is a flat
+ * An event beside its body, in the tables and on its way between threads alike, in the order of ROW_COLUMNS. It is a flat
  * tuple: cloning an object an event costs more than the insert it is for.
  */
 export type EventRow = readonly [

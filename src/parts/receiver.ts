@@ -1,21 +1,25 @@
 import type { Logger } from 'pino';
 import { announceOwner } from '../journal/owner.ts';
 import type { Stop } from '../lib/parts.ts';
+import type { Plan } from '../plan.ts';
 import { RefusalLog } from '../metrics/refusal-log.ts';
+import type { Replaceable } from '../receive/options.ts';
 import type { Outcome } from '../receive/outcome.ts';
+import { Receiver } from '../receive/receiver.ts';
 import type { Admission } from '../receive/stages.ts';
-import { createReceiving } from '../workers/receiving.ts';
 import { mostConnections, warnOfFewFiles } from './open-files.ts';
 import type { System } from './system.ts';
 
-export async function makeReceiver(system: System): Promise<Stop> {
+export function makeReceiver(system: System): Stop {
   const { config, plan, clock, log, ingest, tracing, meter, receipts } = system;
   warnOfFewFiles(config, log);
   const refusals = new RefusalLog(clock, log);
-  const receiver = await createReceiving(plan, {
+  const { server } = config;
+  const receiver = new Receiver({
+    ...server,
+    ...replaceable(plan.value),
+    limits: { ...server, maxConnections: mostConnections(config) },
     clock,
-    log,
-    maxConnections: mostConnections(config),
     admission: () => admit(system),
     ingest,
     receipts: receipts ?? undefined,
@@ -33,8 +37,13 @@ export async function makeReceiver(system: System): Promise<Stop> {
       ),
     onError: (error) => log.error({ err: error }, 'unexpected error while receiving'),
   });
+  plan.subscribe((next) => receiver.replace(replaceable(next)));
   system.receiver = receiver;
   return () => refusals.stop();
+}
+
+function replaceable({ verifier, validate, config }: Plan): Replaceable {
+  return { verifier, validate, quarantineStatus: config.quarantine.respond };
 }
 
 /** Whether a delivery may come in now, as far as it is known before it is read. */

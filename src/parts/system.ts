@@ -28,7 +28,7 @@ import { Meter } from '../metrics/meter.ts';
 import type { Plan } from '../plan.ts';
 import { openProof } from '../proof/open.ts';
 import { Receipts } from '../receipts/receipts.ts';
-import type { Receiver } from '../receive/options.ts';
+import type { Receiver } from '../receive/receiver.ts';
 import { SchemaWatch } from '../schema/watch.ts';
 import type { Validator } from '../validate/envelope.ts';
 import type { EarlierArchives } from './earlier-archives.ts';
@@ -98,7 +98,7 @@ export type System = ReturnType<typeof foundation> & {
   earlier: EarlierArchives;
   erasures: RunningErasures;
   /** Null where nothing comes in. */
-  receiver: Omit<Receiver, 'replace'> | null;
+  receiver: Receiver | null;
   operations: Operations;
   status: Status;
   /** Null where nothing is kept on disk. */

@@ -66,7 +66,7 @@ function store(delivery: Delivery, body: Buffer): Outcome | Promise<Outcome> {
   const salt = receipts?.newSalt() ?? null;
   const event: Event = {
     id,
-    source: stages.source,
+    source: 'webhooks',
     receivedAt,
     type,
     team,

@@ -1,5 +1,4 @@
 import type { Clock } from '../core/clock.ts';
-import type { ConnectionCounts } from '../core/operations.ts';
 import type { Tracing } from '../core/tracing.ts';
 import type { Documents } from './documents.ts';
 import type { Stages } from './stages.ts';
@@ -32,11 +31,9 @@ export interface ReceiverOptions extends Replaceable, Pick<Stages, 'admission' |
   readonly port: number;
   readonly path: string;
   /** Shares the port with other processes that say so too; the kernel spreads the connections. */
-  readonly reusePort?: boolean;
-  /** Name of the source in the events; `webhooks` when left out. */
-  readonly source?: string;
+  readonly reusePort: boolean;
   readonly limits?: Partial<ReceiverLimits>;
-  readonly clock?: Clock;
+  readonly clock: Clock;
   /** Told of every request once, when it is answered or given up. */
   readonly onOutcome?: (outcome: Outcome, info: DeliveryInfo) => void;
   /** Told once, when an authentic delivery has X-Forwarded-For and `trustedProxies` is 0. */
@@ -45,28 +42,4 @@ export interface ReceiverOptions extends Replaceable, Pick<Stages, 'admission' |
   readonly tracing?: Pick<Tracing, 'receive'> | undefined;
   /** Told of what nobody expected: a rejection that is not in the catalogue, a fault in a hook. */
   readonly onError?: (error: unknown) => void;
-}
-
-export type ReceiverState = 'idle' | 'listening' | 'draining' | 'closed';
-
-/** What an endpoint is busy with, at one moment. */
-export interface ReceiverLoad {
-  /** Deliveries that have begun and are not yet answered. */
-  readonly inFlight: number;
-  /** Bodies waiting to be decompressed. */
-  readonly decompressing: number;
-  readonly connections: ConnectionCounts;
-}
-
-export interface Receiver extends ReceiverLoad {
-  readonly state: ReceiverState;
-  /** Whether new deliveries are welcome. */
-  readonly ready: boolean;
-  /** @throws MillraceError `address_unavailable` */
-  listen(): Promise<{ readonly url: string; readonly port: number }>;
-  replace(parts: Partial<Replaceable>): void;
-  /** Stops accepting; resolves when no delivery is running, or `signal` aborts. */
-  drain(signal: AbortSignal): Promise<void>;
-  /** Cuts whatever is still connected. */
-  close(): Promise<void>;
 }

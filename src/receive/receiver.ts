@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { type Clock, systemClock } from '../core/clock.ts';
+import type { Clock } from '../core/clock.ts';
 import { CATALOGUE } from '../core/errors.ts';
 import type { ConnectionCounts } from '../core/operations.ts';
 import { Budget } from './budget.ts';
@@ -14,16 +14,14 @@ import { handleDelivery } from './handle-delivery.ts';
 import type { Stages } from './stages.ts';
 import { DEFAULT_LIMITS, type ReceiverLimits } from './limits.ts';
 import { hasUnreadBody, lingerOnClose } from './linger.ts';
-import type { DeliveryInfo, Receiver, ReceiverOptions, ReceiverState, Replaceable } from './options.ts';
+import type { DeliveryInfo, ReceiverOptions, Replaceable } from './options.ts';
 import { type Outcome, problem, type ProblemCode } from './outcome.ts';
 import { stopParsing } from './parser.ts';
 import { answerOf, write } from './respond.ts';
 import { createReceivingServer, listen, urlOf } from './server.ts';
 import { type Sender, UnverifiedWork } from './unverified.ts';
 
-export function createReceiver(options: ReceiverOptions): Receiver {
-  return new HttpReceiver(options);
-}
+type State = 'idle' | 'listening' | 'draining' | 'closed';
 
 /**
  * The open endpoint.
@@ -34,7 +32,7 @@ export function createReceiver(options: ReceiverOptions): Receiver {
  * - closed: nothing is connected.
  * Only `#enter` changes the mode.
  */
-class HttpReceiver implements Receiver {
+export class Receiver {
   readonly #options: ReceiverOptions;
   readonly #limits: ReceiverLimits;
   readonly #clock: Clock;
@@ -47,7 +45,7 @@ class HttpReceiver implements Receiver {
   readonly #server: Server;
   #stages: Stages;
   #quarantineStatus: 202 | 422;
-  #state: ReceiverState = 'idle';
+  #state: State = 'idle';
   #inFlight = 0;
   #hasForwarded = false;
   #whenIdle: (() => void)[] = [];
@@ -55,7 +53,7 @@ class HttpReceiver implements Receiver {
   constructor(options: ReceiverOptions) {
     this.#options = options;
     this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
-    this.#clock = options.clock ?? systemClock;
+    this.#clock = options.clock;
     this.#budget = new Budget(this.#limits.maxBufferedBytes);
     this.#unverified = new UnverifiedWork(this.#limits.unverifiedBytes, this.#clock);
     this.#connections = new Connections(this.#limits.maxConnections);
@@ -73,7 +71,6 @@ class HttpReceiver implements Receiver {
       validate: options.validate,
       ingest: options.ingest,
       receipts: options.receipts,
-      source: options.source ?? 'webhooks',
       limits: this.#limits,
       now: () => this.#clock.now(),
       onError: (error) => options.onError?.(error),
@@ -88,18 +85,21 @@ class HttpReceiver implements Receiver {
     });
   }
 
-  get state(): ReceiverState {
+  get state(): State {
     return this.#state;
   }
 
+  /** Whether new deliveries are welcome. */
   get ready(): boolean {
     return this.#state === 'listening';
   }
 
+  /** Deliveries that have begun and are not yet answered. */
   get inFlight(): number {
     return this.#inFlight;
   }
 
+  /** Bodies waiting to be decompressed. */
   get decompressing(): number {
     return this.#unverified.waiting;
   }
@@ -108,9 +108,10 @@ class HttpReceiver implements Receiver {
     return this.#connections;
   }
 
+  /** @throws MillraceError `address_unavailable` */
   async listen(): Promise<{ url: string; port: number }> {
     const { host, path } = this.#options;
-    const port = await listen(this.#server, host, this.#options.port, this.#options.reusePort ?? false);
+    const port = await listen(this.#server, host, this.#options.port, this.#options.reusePort);
     this.#server.on('error', (error) => this.#stages.onError(error));
     this.#enter('listening');
     return { url: urlOf(host, port, path), port };
@@ -127,6 +128,7 @@ class HttpReceiver implements Receiver {
     this.#quarantineStatus = parts.quarantineStatus ?? this.#quarantineStatus;
   }
 
+  /** Stops accepting; resolves when no delivery is running, or `signal` aborts. */
   async drain(signal: AbortSignal): Promise<void> {
     if (this.#state === 'listening') {
       this.#enter('draining');
@@ -139,6 +141,7 @@ class HttpReceiver implements Receiver {
     });
   }
 
+  /** Cuts whatever is still connected. */
   async close(): Promise<void> {
     const wasOpen = this.#server.listening || this.#state === 'draining';
     this.#enter('closed');
@@ -150,7 +153,7 @@ class HttpReceiver implements Receiver {
     });
   }
 
-  #enter(state: ReceiverState): void {
+  #enter(state: State): void {
     this.#state = state;
   }
 

@@ -26,7 +26,6 @@ export interface Stages {
   readonly verifier: Verifier;
   readonly validate: Validator;
   readonly ingest: Ingest;
-  readonly source: string;
   /** Makes receipts of what is accepted; left out where there are none. */
   readonly receipts?: Receipting | undefined;
   readonly limits: BodyLimits;

@@ -50,7 +50,6 @@ export class Scene {
   #config = '';
   #sinks: readonly string[] = [];
   #options: Readonly<Record<string, object>> = {};
-  readonly #workers: number;
   #table: Table = { routes: [] };
   #plain = false;
   readonly #sealed = new Set<string>();
@@ -64,7 +63,6 @@ export class Scene {
     this.random = random;
     this.load = load;
     this.broken = broken;
-    this.#workers = random() < 0.2 ? 2 : 1;
   }
 
   /** What has to be undone when the history is over, last first. */
@@ -118,7 +116,6 @@ export class Scene {
   configBelow(folder: string, journalRoot: string): string {
     mkdirSync(folder, { recursive: true });
     return writeConfig(folder, {
-      server: { workers: this.#workers },
       journal: { path: join(journalRoot, 'journal') },
       sinks: this.#options,
       routes: [...this.#table.routes] as unknown as object,

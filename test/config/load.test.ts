@@ -125,6 +125,15 @@ describe('problems', () => {
     ]);
   });
 
+  it('say what to use instead of a key that is gone, in the file and in a variable', () => {
+    expect(failure(`server: { workers: 2 }\n${BASE}`).lines).toEqual([
+      expect.stringMatching(/^c\.yaml:1:20: server\.workers: is no longer a key; start several receivers /),
+    ]);
+    expect(parse(BASE, { MILLRACE_SERVER_WORKERS: '2' }).warnings).toEqual([
+      expect.stringMatching(/^MILLRACE_SERVER_WORKERS is no longer a key; start several receivers /),
+    ]);
+  });
+
   it('say how large a body can be whose record is still read', () => {
     expect(failure(`server: { maxBodyBytes: 17MiB }\n${BASE}`).lines).toEqual([
       'c.yaml:1:25: server.maxBodyBytes: must be at most 16MiB',

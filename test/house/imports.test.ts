@@ -9,7 +9,7 @@ const SRC = join(import.meta.dirname, '../../src');
  * the folder of one command. Add one only with the picture.
  */
 const ARROWS: Readonly<Record<string, readonly string[]>> = {
-  'main.ts': ['cli', 'workers'],
+  'main.ts': ['cli'],
   'app.ts': ['admin', 'config', 'parts', 'plan.ts'],
   'drain.ts': ['config', 'deliver', 'parts', 'plan.ts'],
   parts: [
@@ -29,7 +29,6 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     'storage',
     'validate',
     'warehouse',
-    'workers',
   ],
   'plan.ts': ['config', 'deliver', 'route', 'validate', 'verify'],
   api: ['archive', 'sinks', 'verify'],
@@ -102,7 +101,6 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   delta: ['parquet'],
   parquet: ['warehouse'],
   receive: ['validate'],
-  workers: ['config', 'journal', 'metrics', 'receive', 'validate', 'verify'],
   deliver: ['route'],
   admin: ['config', 'metrics', 'validate'],
   sandbox: ['verify'],

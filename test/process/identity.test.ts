@@ -33,57 +33,53 @@ async function quarantined(config: string): Promise<{ id: string; code: string; 
   );
 }
 
-test.each([1, 2])(
-  'an id that comes again with other bytes is kept and named, never a duplicate, %i receiving',
-  async (workers) => {
-    const folder = await temporaryFolder();
-    const config = writeConfig(folder, {
-      server: { workers },
-      signing: { secrets: [SECRET, OTHER_SECRET] },
-    });
-    let receiver: Serving = await ReceiverProcess.start(config);
-    const post = async (id: string, body: Buffer, secret = SECRET): Promise<Answer> =>
-      postSigned(receiver.url, body, { id, secret });
-    const [genuine, burnt, third, fourth] = bodies;
-    // Whoever holds a second secret takes the id first; the genuine event is not lost to it.
-    expect(await post('msg_a', burnt, OTHER_SECRET)).toMatchObject({
-      status: 202,
-      json: { status: 'accepted' },
-    });
-    expect(await post('msg_a', genuine)).toMatchObject({ status: 202, json: { ...REUSED, id: 'msg_a' } });
-    // Each comes again, as a sender does that has missed the answer.
-    expect(await post('msg_a', genuine)).toMatchObject({ status: 200, json: { status: 'duplicate' } });
-    expect(await post('msg_a', burnt)).toMatchObject({ status: 200, json: { status: 'duplicate' } });
-    expect(await post('msg_a', third)).toMatchObject({ status: 202, json: REUSED });
-    // A fit event after an invalid one of its id.
-    expect(await post('msg_b', Buffer.from('{}'))).toMatchObject({ json: { status: 'quarantined' } });
-    expect(await post('msg_b', genuine)).toMatchObject({ status: 202, json: REUSED });
-    // The same after a restart.
-    await receiver.kill('SIGKILL');
-    receiver = await (workers === 1 ? Receiver : ReceiverProcess).start(config);
-    expect(await post('msg_a', genuine)).toMatchObject({ status: 200, json: { status: 'duplicate' } });
-    expect(await post('msg_a', fourth)).toMatchObject({ status: 202, json: REUSED });
-    const kept = await quarantined(config);
-    expect(kept.filter(({ code }) => code === 'id_reused')).toEqual([
-      { id: 'msg_a', code: 'id_reused', body: genuine },
-      { id: 'msg_a', code: 'id_reused', body: third },
-      { id: 'msg_b', code: 'id_reused', body: genuine },
-      { id: 'msg_a', code: 'id_reused', body: fourth },
-    ]);
-    const metrics = await (await request(`${receiver.adminUrl}/metrics`)).body.text();
-    expect(metrics).toMatch(/millrace_quarantined_total\{code="id_reused"\} 1\b/);
-    // Which of two events of one id is the right one, a person has to say: by its key, and not with all.
-    expect((await millrace(['quarantine', 'retry', '--all', '--config', config])).stdout).toMatch(
-      /^retried 0, kept 5 \(.*id_reused, which has to be named by its key\)/,
-    );
-    expect((await millrace(['quarantine', 'retry', '1', '--config', config])).stdout).toContain('retried 1');
-    await receiver.drained();
-    await receiver.kill('SIGTERM');
-    const copies = (await readBack(join(folder, 'archive'))).get('msg_a') ?? [];
-    expect(copies.map(({ body }) => body.toString())).toEqual([burnt.toString(), genuine.toString()]);
-    expect((await millrace(['reconcile', '--config', config])).code).toBe(0);
-  },
-);
+test('an id that comes again with other bytes is kept and named, never a duplicate', async () => {
+  const folder = await temporaryFolder();
+  const config = writeConfig(folder, {
+    signing: { secrets: [SECRET, OTHER_SECRET] },
+  });
+  let receiver: Serving = await ReceiverProcess.start(config);
+  const post = async (id: string, body: Buffer, secret = SECRET): Promise<Answer> =>
+    postSigned(receiver.url, body, { id, secret });
+  const [genuine, burnt, third, fourth] = bodies;
+  // Whoever holds a second secret takes the id first; the genuine event is not lost to it.
+  expect(await post('msg_a', burnt, OTHER_SECRET)).toMatchObject({
+    status: 202,
+    json: { status: 'accepted' },
+  });
+  expect(await post('msg_a', genuine)).toMatchObject({ status: 202, json: { ...REUSED, id: 'msg_a' } });
+  // Each comes again, as a sender does that has missed the answer.
+  expect(await post('msg_a', genuine)).toMatchObject({ status: 200, json: { status: 'duplicate' } });
+  expect(await post('msg_a', burnt)).toMatchObject({ status: 200, json: { status: 'duplicate' } });
+  expect(await post('msg_a', third)).toMatchObject({ status: 202, json: REUSED });
+  // A fit event after an invalid one of its id.
+  expect(await post('msg_b', Buffer.from('{}'))).toMatchObject({ json: { status: 'quarantined' } });
+  expect(await post('msg_b', genuine)).toMatchObject({ status: 202, json: REUSED });
+  // The same after a restart.
+  await receiver.kill('SIGKILL');
+  receiver = await Receiver.start(config);
+  expect(await post('msg_a', genuine)).toMatchObject({ status: 200, json: { status: 'duplicate' } });
+  expect(await post('msg_a', fourth)).toMatchObject({ status: 202, json: REUSED });
+  const kept = await quarantined(config);
+  expect(kept.filter(({ code }) => code === 'id_reused')).toEqual([
+    { id: 'msg_a', code: 'id_reused', body: genuine },
+    { id: 'msg_a', code: 'id_reused', body: third },
+    { id: 'msg_b', code: 'id_reused', body: genuine },
+    { id: 'msg_a', code: 'id_reused', body: fourth },
+  ]);
+  const metrics = await (await request(`${receiver.adminUrl}/metrics`)).body.text();
+  expect(metrics).toMatch(/millrace_quarantined_total\{code="id_reused"\} 1\b/);
+  // Which of two events of one id is the right one, a person has to say: by its key, and not with all.
+  expect((await millrace(['quarantine', 'retry', '--all', '--config', config])).stdout).toMatch(
+    /^retried 0, kept 5 \(.*id_reused, which has to be named by its key\)/,
+  );
+  expect((await millrace(['quarantine', 'retry', '1', '--config', config])).stdout).toContain('retried 1');
+  await receiver.drained();
+  await receiver.kill('SIGTERM');
+  const copies = (await readBack(join(folder, 'archive'))).get('msg_a') ?? [];
+  expect(copies.map(({ body }) => body.toString())).toEqual([burnt.toString(), genuine.toString()]);
+  expect((await millrace(['reconcile', '--config', config])).code).toBe(0);
+});
 
 test('a captured delivery cannot be sent again under the id of another: an id that is not signed is no id', async () => {
   const secret = 'made-up secret of the tests only';

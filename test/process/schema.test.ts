@@ -37,66 +37,60 @@ async function firstTold(receiver: Serving): Promise<void> {
   await until('a line about the type', () => receiver.logLines().some(({ type }) => type === TYPE));
 }
 
-test.each([1, 2])(
-  'with %i receiving, what is new is told once: through kill -9, a start, a reload that turns it off and one that turns it on',
-  async (workers) => {
-    const folder = await temporaryFolder();
-    const config = writeConfig(folder, { server: { workers }, schema: { alertTo: 'archive' } });
-    const reload = async (receiver: Serving, schema: unknown): Promise<void> => {
-      const written = JSON.parse(readFileSync(config, 'utf8')) as object;
-      writeFileSync(config, JSON.stringify({ ...written, schema }));
-      const count = () => receiver.logLines().filter(({ msg }) => msg === 'reloaded').length;
-      const before = count();
-      receiver.signal('SIGHUP');
-      await until('the reload', () => count() > before);
-    };
-    const one = await ReceiverProcess.start(config);
-    await post(one, { steps: 1 });
-    await firstTold(one);
-    await post(one, { steps: 1, glucose: 5.5 });
-    await told(one, '/data/glucose');
-    await one.kill('SIGKILL');
+test('what is new is told once: through kill -9, a start, a reload that turns it off and one that turns it on', async () => {
+  const folder = await temporaryFolder();
+  const config = writeConfig(folder, { schema: { alertTo: 'archive' } });
+  const reload = async (receiver: Serving, schema: unknown): Promise<void> => {
+    const written = JSON.parse(readFileSync(config, 'utf8')) as object;
+    writeFileSync(config, JSON.stringify({ ...written, schema }));
+    const count = () => receiver.logLines().filter(({ msg }) => msg === 'reloaded').length;
+    const before = count();
+    receiver.signal('SIGHUP');
+    await until('the reload', () => count() > before);
+  };
+  const one = await ReceiverProcess.start(config);
+  await post(one, { steps: 1 });
+  await firstTold(one);
+  await post(one, { steps: 1, glucose: 5.5 });
+  await told(one, '/data/glucose');
+  await one.kill('SIGKILL');
 
-    const two: Serving = await (workers === 1 ? Receiver : ReceiverProcess).start(config);
-    await post(two, { steps: 1, glucose: 5 });
-    await post(two, { steps: 1, vo2: 40 });
-    await told(two, '/data/vo2');
-    // Once more at most, where it was told and not yet kept.
-    expect(linesAbout(two, '/data/glucose').length).toBeLessThanOrEqual(1);
-    await reload(two, false);
-    await post(two, { steps: 1, unseen: 1 });
-    await reload(two, { alertTo: 'archive' });
-    await post(two, { steps: 1, glucose: 5, vo2: 40, hrv: 1 });
-    await told(two, '/data/hrv');
-    expect(linesAbout(two, '/data/unseen')).toEqual([]);
+  const two = await Receiver.start(config);
+  await post(two, { steps: 1, glucose: 5 });
+  await post(two, { steps: 1, vo2: 40 });
+  await told(two, '/data/vo2');
+  // Once more at most, where it was told and not yet kept.
+  expect(linesAbout(two, '/data/glucose').length).toBeLessThanOrEqual(1);
+  await reload(two, false);
+  await post(two, { steps: 1, unseen: 1 });
+  await reload(two, { alertTo: 'archive' });
+  await post(two, { steps: 1, glucose: 5, vo2: 40, hrv: 1 });
+  await told(two, '/data/hrv');
+  expect(linesAbout(two, '/data/unseen')).toEqual([]);
 
-    const seen = await millrace(['schema', TYPE, '--json', '--config', config]);
-    const { types } = JSON.parse(seen.stdout) as { types: { fields: { path: string }[] }[] };
-    const paths = types[0]?.fields.map(({ path }) => path) ?? [];
-    expect(paths.filter((path) => path.startsWith('/data/')).sort()).toEqual([
-      '/data/glucose',
-      '/data/hrv',
-      '/data/steps',
-      '/data/vo2',
-    ]);
-    const { body } = await request(`${two.adminUrl}/metrics`);
-    expect(await body.text()).toMatch(/^millrace_schema_first_seen_total\{what="field"\} [2-9]$/m);
-    await two.kill('SIGTERM');
+  const seen = await millrace(['schema', TYPE, '--json', '--config', config]);
+  const { types } = JSON.parse(seen.stdout) as { types: { fields: { path: string }[] }[] };
+  const paths = types[0]?.fields.map(({ path }) => path) ?? [];
+  expect(paths.filter((path) => path.startsWith('/data/')).sort()).toEqual([
+    '/data/glucose',
+    '/data/hrv',
+    '/data/steps',
+    '/data/vo2',
+  ]);
+  const { body } = await request(`${two.adminUrl}/metrics`);
+  expect(await body.text()).toMatch(/^millrace_schema_first_seen_total\{what="field"\} [2-9]$/m);
+  await two.kill('SIGTERM');
 
-    // Without a receiver the journal says the same.
-    expect(JSON.parse((await millrace(['schema', TYPE, '--json', '--config', config])).stdout)).toMatchObject(
-      {
-        types: [{ type: TYPE }],
-      },
-    );
-    const stored = [...(await readBack(join(folder, 'archive'))).values()].flat();
-    const alerts = stored.filter(({ record }) => record.event_type === 'millrace.schema.changed');
-    const news = alerts.map(
-      ({ body: text }) => JSON.parse(text.toString()) as { data: { new_fields: string[] } },
-    );
-    expect(news.flatMap(({ data }) => data.new_fields)).toEqual(
-      expect.arrayContaining(['/data/glucose', '/data/vo2', '/data/hrv']),
-    );
-  },
-  60_000,
-);
+  // Without a receiver the journal says the same.
+  expect(JSON.parse((await millrace(['schema', TYPE, '--json', '--config', config])).stdout)).toMatchObject({
+    types: [{ type: TYPE }],
+  });
+  const stored = [...(await readBack(join(folder, 'archive'))).values()].flat();
+  const alerts = stored.filter(({ record }) => record.event_type === 'millrace.schema.changed');
+  const news = alerts.map(
+    ({ body: text }) => JSON.parse(text.toString()) as { data: { new_fields: string[] } },
+  );
+  expect(news.flatMap(({ data }) => data.new_fields)).toEqual(
+    expect.arrayContaining(['/data/glucose', '/data/vo2', '/data/hrv']),
+  );
+}, 60_000);

@@ -4,9 +4,9 @@ import { expect, onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import type { Event } from '../../src/core/event.ts';
 import type { AppendResult, Ingest, InvalidReason } from '../../src/core/ingest.ts';
-import type { DeliveryInfo, Receiver, ReceiverOptions } from '../../src/receive/options.ts';
+import type { DeliveryInfo, ReceiverOptions } from '../../src/receive/options.ts';
 import type { Outcome } from '../../src/receive/outcome.ts';
-import { createReceiver } from '../../src/receive/receiver.ts';
+import { Receiver } from '../../src/receive/receiver.ts';
 import { createValidator, DEFAULT_ENVELOPE } from '../../src/validate/envelope.ts';
 import { createVerifier } from '../../src/verify/registry.ts';
 import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
@@ -48,10 +48,12 @@ export async function start(overrides: Partial<ReceiverOptions> = {}): Promise<S
     const known = accepted.concat(quarantined.map((entry) => entry.event)).some(({ id }) => id === event.id);
     return known ? { status: 'duplicate' } : { status: 'accepted', seq: accepted.length + 1 };
   };
-  const receiver = createReceiver({
+  const receiver = new Receiver({
     host: '127.0.0.1',
     port: 0,
     path: '/webhooks',
+    reusePort: false,
+    clock: systemClock,
     verifier: verifierOf(SECRET),
     validate: createValidator(DEFAULT_ENVELOPE),
     quarantineStatus: 202,

@@ -2,7 +2,6 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { postSigned } from './signed-events.ts';
-import { until } from './until.ts';
 
 const CONNECTIONS = 8;
 /** Milliseconds by which an answer that comes too early is ahead of its event. */
@@ -27,26 +26,6 @@ export class LoadSender {
   /** @param early stands for a receiver that answers before it has the event on disk: it is passed on a little later */
   constructor(early = false) {
     this.#early = early;
-  }
-
-  /** Keeps the load up until so many more have been answered and `then` is over. */
-  async during(url: string, answers: number, then: () => Promise<void>): Promise<void> {
-    const stop = new AbortController();
-    const load = (async (): Promise<void> => {
-      while (!stop.signal.aborted) {
-        await this.load(url, stop.signal);
-        // All connections can have been those of one worker that was killed; another takes new ones.
-        if (!stop.signal.aborted) await wait(20);
-      }
-    })();
-    const goal = this.answers + answers;
-    try {
-      await Promise.race([until(`${answers} answers`, () => this.answers >= goal), load]);
-      await then();
-    } finally {
-      stop.abort();
-      await load;
-    }
   }
 
   /** Posts over several connections, each event after the answer to the one before, until `signal` aborts. */

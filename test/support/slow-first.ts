@@ -11,7 +11,6 @@ const SLOW = [
   'fleet/sealed',
   'console/console',
   'export/store',
-  'process/workers',
   'process/config-changes',
   'archive/compact-places',
   'warehouse/ten-thousand',
