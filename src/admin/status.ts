@@ -73,8 +73,7 @@ export class Status {
   health(): Health {
     const { receiver, dispatcher, plan, store, admission } = this.#options;
     const admitted = admission();
-    const withheld = store.troubles?.() ?? [];
-    const isClosed = withheld.some(({ code }) => CLOSED.has(code));
+    const full = store.troubles?.() ?? [];
     const { acknowledge, sinks: configured } = plan.value.config;
     const sinks = dispatcher.status().map(({ sink, mode, troubles }) => ({
       name: `sink ${sink}`,
@@ -85,7 +84,7 @@ export class Status {
     }));
     const opening = sinks.some(({ required, state }) => required && state === 'opening');
     return {
-      ready: receiver.ready && admitted.ok && !opening && !isClosed,
+      ready: receiver.ready && admitted.ok && !opening && full.length === 0,
       checks: [
         {
           name: 'receiver',
@@ -96,10 +95,10 @@ export class Status {
         // What could not be opened, or can no longer be written, has ended the process.
         {
           name: 'journal',
-          ok: withheld.length === 0,
+          ok: full.length === 0,
           required: true,
-          state: journalStateOf(withheld),
-          ...codesOf(withheld),
+          state: full.length === 0 ? 'open' : 'full',
+          ...codesOf(full),
         },
         ...this.#receipts(),
         ...sinks,
@@ -236,17 +235,6 @@ export class Status {
       }),
     };
   }
-}
-
-/**
- * Nothing is accepted while the journal has one of these. `keys_…`: its config is not the fleet's; what it takes in would
- * not be sealed, and it delivers less than it should.
- */
-const CLOSED: ReadonlySet<string> = new Set(['keys_elsewhere', 'keys_stale', 'journal_full']);
-
-function journalStateOf(troubles: readonly SinkTrouble[]): string {
-  if (troubles.some(({ code }) => code === 'journal_full')) return 'full';
-  return troubles.length === 0 ? 'open' : 'withheld';
 }
 
 /** Codes only: the rest is for those who have a token. */

@@ -13,7 +13,6 @@ import { parseTarget } from '../core/route.ts';
 import { SILENT } from '../core/sink.ts';
 import { ErasedUsers } from '../erase/erased-users.ts';
 import { openKafkaJournal } from '../journal/kafka/open.ts';
-import { openStore } from '../storage/open.ts';
 import type { KafkaJournal } from '../journal/kafka/store.ts';
 import { ownerFolder } from '../journal/owner.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
@@ -151,7 +150,6 @@ export function openTopics(config: Config): Promise<KafkaJournal> {
     handOver: () => Promise.resolve(),
     flushSink: () => undefined,
     isErased: ErasedUsers.open(config.erasure.path).isErased,
-    openStore: (place) => openStore(place, config.storage),
     log: SILENT,
   });
 }

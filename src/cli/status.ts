@@ -81,8 +81,8 @@ function report(io: Io, { pid, journal, sinks, receiving, earlier }: SystemStatu
     `receiver     ${pid === null ? 'not running' : `running, process ${pid}`}`,
     ...(receiving === null ? [] : renderReceiving(receiving)),
     `journal      ${journal.path}: ${journal.events} events, ${formatBytes(journal.bytes)} of ${formatBytes(journal.maxBytes)}`,
-    `quarantine   ${journal.quarantined ?? 'unknown'}`,
-    `dead letters ${journal.deadLetters ?? 'unknown'}`,
+    `quarantine   ${journal.quarantined}`,
+    `dead letters ${journal.deadLetters}`,
     ...(journal.damaged === 0 ? [] : [`damaged      ${journal.damaged} records in the journal`]),
     '',
   ];

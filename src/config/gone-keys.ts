@@ -4,6 +4,10 @@ const GONE: readonly (readonly [key: RegExp, instead: string])[] = [
     /^server\.workers$/,
     'start several receivers behind a load balancer instead, each with its own journal, or with journal.type: kafka',
   ],
+  [
+    /^journal\.encrypt\b/,
+    'the topics are not sealed: deliverers drop events of erased users, and the receipt of an erasure says until when a topic keeps them',
+  ],
 ];
 
 /** Null for a key that there never was. @param key dotted, such as `sinks.archive.format` */

@@ -79,7 +79,6 @@ export const CATALOGUE = {
   keys_in_use: end('failed', 'Key store is in use', AGAIN),
   master_key_wrong: end('usage', 'Master key is wrong'),
   keys_stale: end('difference', 'Key store was changed or replaced by an older copy'),
-  keys_elsewhere: end('usage', 'Events are sealed with keys of another place'),
   ledger_forged: end('difference', 'Erasure ledger was changed after it was signed'),
   proof_unusable: end('failed', 'Signing key or ledger cannot be used'),
   archive_sealed: end('usage', 'Archive is sealed'),

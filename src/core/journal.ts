@@ -50,18 +50,14 @@ export interface JournalStatus {
   /** Bytes in use on disk, free pages not counted. */
   readonly bytes: number;
   readonly maxBytes: number;
-  /** Null where nobody can say: they are sealed, and their keys cannot be had. */
-  readonly quarantined: number | null;
-  readonly deadLetters: number | null;
+  readonly quarantined: number;
+  readonly deadLetters: number;
   /** Records found not to be what was written. */
   readonly damaged: number;
   readonly cursors: readonly CursorStatus[];
-  /** Why something of it is withheld from sinks, or cannot be taken; left out where that cannot be. */
+  /** Why nothing can be accepted; left out where that cannot be. */
   readonly troubles?: readonly SinkTrouble[];
 }
-
-/** Of a journal that needs nobody to count. */
-export type CountedStatus = JournalStatus & Readonly<Record<'quarantined' | 'deadLetters', number>>;
 
 /** What a reconciliation needs of an event: whose it is, it does not say. */
 export interface EventHead {

@@ -7,7 +7,7 @@ import type {
   DeadLetter,
   Journal,
   JournalAccount,
-  CountedStatus,
+  JournalStatus,
   QuarantinedEvent,
   Selection,
   SetAsideSelection,
@@ -193,7 +193,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     return this.#store.cursors.leave(sink);
   }
 
-  async status(): Promise<CountedStatus> {
+  async status(): Promise<JournalStatus> {
     await this.#tryFlush();
     return { ...(await this.#store.status(this.#options.clock.now())), ...this.#upkeep.told() };
   }

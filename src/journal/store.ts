@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type Database from 'better-sqlite3';
 import { MillraceError } from '../core/errors.ts';
-import type { DeadLetterBatch, JournalAccount, CountedStatus, Selection } from '../core/journal.ts';
+import type { DeadLetterBatch, JournalAccount, JournalStatus, Selection } from '../core/journal.ts';
 import { LOG_OFFSET } from '../core/receipt.ts';
 import type { Route } from '../core/route.ts';
 import type { RouteRecord } from '../core/route-record.ts';
@@ -253,7 +253,7 @@ export class Store {
     return this.#progress.retain(now, this.#options.retention) || isMore;
   }
 
-  status(now: number): CountedStatus {
+  status(now: number): JournalStatus {
     const count = (table: string): number =>
       Number(this.#db.prepare(`SELECT count(*) FROM ${table}`).pluck().get());
     const { firstSeq, lastSeq, log } = this.#events;

@@ -130,7 +130,7 @@ const DEFINITIONS: Readonly<Record<string, Unnamed>> = {
     ({ status }) => status.journal.damaged,
   ),
   millrace_journal_trouble_since_timestamp_seconds: gauge(
-    'Since when the journal accepts nothing, or withholds events from sinks, by code: `journal_full` (its limit, or the disk), and of a journal in topics `keys_elsewhere` (journal.encrypt is missing or names another place), `keys_stale`, `keys_unusable`, `keys_unreachable`. `millrace status` says which. No series without a problem.',
+    'Since when the journal accepts nothing, by code: `journal_full` (its limit, or the disk). `millrace status` says which. No series without a problem.',
     ['code'],
     ({ status }) => [...earliest({}, status.journal.troubles ?? [])],
   ),
@@ -240,14 +240,8 @@ const DEFINITIONS: Readonly<Record<string, Unnamed>> = {
     ['code'],
     (state) => flat(state.meter.invalid, 'code'),
   ),
-  millrace_quarantine_events: gauge(
-    'Events in quarantine now; absent while their keys cannot be had.',
-    ({ status }) => status.journal.quarantined ?? [],
-  ),
-  millrace_dead_letter_events: gauge(
-    'Dead letters now; absent while their keys cannot be had.',
-    ({ status }) => status.journal.deadLetters ?? [],
-  ),
+  millrace_quarantine_events: gauge('Events in quarantine now.', ({ status }) => status.journal.quarantined),
+  millrace_dead_letter_events: gauge('Dead letters now.', ({ status }) => status.journal.deadLetters),
 
   millrace_reloads_total: counter('Reloads of the config by result.', ['result'], ({ meter }) => [
     { labels: { result: 'succeeded' }, value: meter.reloads.succeeded },

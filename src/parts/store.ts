@@ -14,7 +14,6 @@ import type { Stop } from '../lib/parts.ts';
 import type { Plan } from '../plan.ts';
 import { SchemaWatch } from '../schema/watch.ts';
 import { createTake } from '../sources/take.ts';
-import { openStore as openPlace } from '../storage/open.ts';
 import { checkEarlierJournals } from './earlier-journals.ts';
 import type { System } from './system.ts';
 
@@ -83,7 +82,6 @@ function openShared(system: System): Promise<KafkaJournal> {
     handOver: (sink, signal) => handOver(system, sink, signal),
     flushSink: (sink) => void system.sinks.flush(sink).catch(() => undefined),
     isErased: users.isErased,
-    openStore: (place) => openPlace(place, config.storage),
     log,
   });
 }

@@ -23,13 +23,12 @@ export interface TopicPage {
   readonly upTo: number;
   /** Records that the brokers had deleted before they could be read. */
   readonly removed: number;
-  /** `erased`: nobody can open it any more. */
   readonly found: readonly TopicEvent[];
 }
 
 export interface TopicEvent {
   readonly at: number;
-  readonly event: Event | 'erased';
+  readonly event: Event;
   /** What it was to go without to each of its targets, when it came. */
   readonly without?: Handling['without'];
 }
@@ -63,8 +62,7 @@ export async function* readTopic(
     if (page.removed > 0)
       step.problem(where, `the brokers have deleted ${page.removed} records before they could be read`);
     for (const { at, event, without } of page.found) {
-      const taken = event === 'erased' ? event : take(event, event.receivedAt);
-      step.take(at, `${where}/${at - 1}`, taken, letterOf(without, sinks));
+      step.take(at, `${where}/${at - 1}`, take(event, event.receivedAt), letterOf(without, sinks));
     }
     step.reach(page.upTo);
     yield step.made();

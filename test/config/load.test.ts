@@ -225,6 +225,13 @@ describe('problems', () => {
     expect(failure('log: { level: info }').lines).toEqual(['c.yaml: sinks: must name at least one sink']);
   });
 
+  it.each([['journal: { type: kafka, encrypt: { store: keys } }', 'the topics are not sealed']])(
+    'say of a key that is gone what to use instead: %s',
+    (text, instead) => {
+      expect(failure(`${text}\n${BASE}`).lines.join('\n')).toContain(`is no longer a key; ${instead}`);
+    },
+  );
+
   it('never quote a secret', () => {
     const text = `admin: { token: "two words" }\nserver: { port: "\${PORT}" }\n${BASE}`;
     expect(failure(text, { PORT: 'hunter2' }).lines.join('\n')).not.toMatch(/hunter2|two words/);

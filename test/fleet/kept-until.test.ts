@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { keptUntilBy } from '../../src/journal/kafka/erasure.ts';
+import type { ErasureRun, LeftItem } from '../../src/core/erasure.ts';
+import type { Cluster } from '../../src/journal/kafka/cluster.ts';
+import { eraseFromTopics, keptUntilBy } from '../../src/journal/kafka/erasure.ts';
+import { recordOf } from '../../src/journal/kafka/record.ts';
+import { contractEvent } from '../../src/sinks/contract-events.ts';
+import { asRead } from './as-read.ts';
 
 const NOW = Date.UTC(2026, 10, 22);
 const DAY = String(86_400_000);
@@ -24,4 +29,36 @@ test.each([
   ],
 ])('of %j the receipt says: %s', (settings, text) => {
   expect(keptUntilBy(new Map(Object.entries(settings)), NOW)).toBe(text);
+});
+
+test('the receipt names the topic that keeps events of the user, and until when', async () => {
+  const records = ['gone', 'stays', 'gone'].map((user, offset) => {
+    const event = contractEvent(offset, { user });
+    return { ...asRead(recordOf(event, null, {})), offset, time: event.receivedAt };
+  });
+  const cluster = {
+    topic: async (id: string) => ({ id, leaders: [1] }),
+    offsets: async (_: string, __: unknown, time: unknown) =>
+      new Map([[0, time === 'latest' ? records.length : 0]]),
+    fetch: async () => [{ partition: 0, error: 'NONE', records, next: records.length }],
+    settings: async () => new Map([['retention.ms', DAY]]),
+  } as unknown as Cluster;
+  const left: LeftItem[] = [];
+  const run = {
+    subjects: [{ request: 'req_1', by: 'user', id: 'gone', team: null }],
+    signal: new AbortController().signal,
+    leave: (item: LeftItem) => left.push(item),
+    onStep: () => undefined,
+  } as unknown as ErasureRun;
+  await eraseFromTopics({ events: 'events', setAside: new Map(), connect: async () => cluster }, run);
+  expect(left).toEqual([
+    {
+      store: 'journal',
+      item: expect.stringMatching(
+        /^topic events: the brokers keep what it had until .*Z at the latest$/,
+      ) as string,
+      requests: [],
+      reason: '2 of its records are of the user; brokers delete whole segments, by their age',
+    },
+  ]);
 });

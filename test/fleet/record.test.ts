@@ -23,6 +23,11 @@ const headers = (value: unknown) => [
 
 const good = { source: 'webhooks', at: 1, headers: {}, handling: { only: ['a'] } };
 
+test('a sealed record of an earlier version is refused by name, and not passed over', () => {
+  const sealed = { value: Buffer.from('sealed'), headers: [header('millrace-sealed', '{}')] };
+  expect(() => keptOf(sealed)).toThrow(expect.objectContaining({ code: 'journal_unreadable' }));
+});
+
 test.each([
   null,
   [],

@@ -2,7 +2,6 @@ import { mkdirSync, mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
-import { newMasterKey } from '../../src/seal/master-key.ts';
 import { CuttingProxy } from '../support/cutting-proxy.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { describeOnKafka, type KafkaCluster } from '../support/kafka/cluster.ts';
@@ -37,8 +36,6 @@ export interface SceneOptions {
   /** A sink that hangs while a file is there, by its name in the fleet's folder. */
   readonly stalls?: string;
   readonly only?: string;
-  /** What lies in the topics is sealed. */
-  readonly isSealed?: boolean;
 }
 
 /** A fleet of two receivers and three deliverers, and what may be done to it. */
@@ -71,14 +68,12 @@ export type MakeScene = (options?: SceneOptions) => Promise<Scene>;
 async function makeScene(
   cluster: KafkaCluster,
   proxies: readonly CuttingProxy[],
-  { main, ms = 20, partitions = 6, session = '3s', stalls, only, isSealed = false }: SceneOptions = {},
+  { main, ms = 20, partitions = 6, session = '3s', stalls, only }: SceneOptions = {},
 ): Promise<Scene> {
   const { addresses, oracle } = cluster;
   const folder = await historyFolder();
   const sink = { ms, batch: 5, ...(stalls === undefined ? {} : { stalls: join(folder, stalls), only }) };
-  const encrypt = { store: join(folder, 'keys'), masterKey: newMasterKey() };
-  const journal = isSealed ? { encrypt } : {};
-  const fleet = new Fleet({ folder, addresses, oracle, partitions, replicas: 3, sink, session, journal });
+  const fleet = new Fleet({ folder, addresses, oracle, partitions, replicas: 3, sink, session });
   await fleet.createTopics();
   onTestFinished(() => fleet.stop());
   const random = seededRandom(SEED);

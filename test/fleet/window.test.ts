@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Cluster, Read } from '../../src/journal/kafka/cluster.ts';
-import { recordOf } from '../../src/journal/kafka/record.ts';
+import { keptOf, recordOf } from '../../src/journal/kafka/record.ts';
 import { outlineOf, PartitionWindow } from '../../src/journal/kafka/window.ts';
 import { asRead } from './as-read.ts';
 
@@ -54,8 +54,9 @@ test('a window whose reading is ended again and again is read in the end, and no
   // Of a stretch of 4096 that was not read to its end, all again.
   expect(fetched).toBeLessThan(RECORDS + (ended + 1) * 4096 + PAGE);
   for (const offset of [0, 4095, 4096, 12_345, RECORDS - 1]) {
-    const outline = outlineOf(recordAt(offset));
-    const again = outline?.ids.map((id) => ({ ...id, offset: RECORDS })) ?? [];
+    const record = recordAt(offset);
+    const { ids } = outlineOf(keptOf(record)!, record);
+    const again = ids.map((id) => ({ ...id, offset: RECORDS }));
     expect(window.note({ ids: again, isAgain: false })).toBe('duplicate');
   }
 });

@@ -39,22 +39,6 @@ describe('millrace keys', () => {
     expect(rotate.stdout + rotate.stderr + old.stderr).not.toContain(MASTER.toString('base64'));
   });
 
-  it('rotate refuses the keys of a fleet before it touches any, and says what can be rewrapped', async () => {
-    const folder = await temporaryFolder();
-    const encrypt = { store: join(folder, 'keys'), masterKey: MASTER_TEXT };
-    const config = writeConfig(folder, {
-      journal: { type: 'kafka', brokers: ['127.0.0.1:9'], tls: { enabled: false }, encrypt },
-      sinks: { archive: { type: 'files', path: join(folder, 'archive') } },
-    });
-    const env = { NEW: OTHER.toString('hex') };
-    const args = ['keys', 'rotate', '--config', config, '--new-master-key-env', 'NEW'];
-    const { code, stderr } = await millrace(args, { env });
-    expect([code, stderr]).toEqual([
-      2,
-      expect.stringMatching(/keys of journal\.encrypt cannot be rewrapped.*--keys FOLDER/s),
-    ]);
-  });
-
   it('check shows the store and hides the master key; a wrong one is named by its key', async () => {
     const folder = await temporaryFolder();
     const sink = { type: 'files', path: join(folder, 'archive') };

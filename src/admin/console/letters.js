@@ -75,7 +75,7 @@ export class Letters {
     this.#payloads = state.payloads;
     const count = this.#kind.count(state);
     const badge = byId(`tab-${this.#kind.tab}`).querySelector('.count');
-    setText(badge, count === null ? '?' : format.shortCount(count));
+    setText(badge, format.shortCount(count));
     setHidden(badge, count === 0);
     if (count === this.#count || this.#panel.hidden) return;
     this.#count = count;

@@ -66,7 +66,7 @@ export function showReceiving({ connections, refused, refusedSince }) {
 }
 
 function count(id, value) {
-  setText(byId(id), value === null ? 'unknown' : format.count(value));
+  setText(byId(id), format.count(value));
   setClass(byId(id), 'attention', value !== 0);
 }
 

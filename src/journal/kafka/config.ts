@@ -1,8 +1,5 @@
 import { z } from 'zod';
 import { bytes, choice, duration, NOT_EMPTY, optionalText, text } from '../../lib/fields.ts';
-import { detailOf } from '../../core/errors.ts';
-import { parsePlace } from '../../core/place.ts';
-import { parseMasterKey } from '../../seal/master-key.ts';
 import { connectionFields, readConnection, type Connection } from '../../sinks/kafka/connection.ts';
 import { isTopic } from '../../sinks/kafka/topic.ts';
 import type { Waiting } from '../owner.ts';
@@ -46,21 +43,6 @@ export const kafkaJournal = {
     'With `type: kafka`: the topic with the ids of `topic`, from which a deliverer learns quickly what came before; with as many partitions, and a retention of journal.dedupWindow at least.',
     TOPIC,
   ),
-  encrypt: z
-    .strictObject({
-      store: optionalText(
-        "With `type: kafka`: seals every event in the topics with a key of its user's own, so that destroying the key erases the user. Where the keys lie: a place in an object store (`s3://bucket/prefix`, `azblob://container/prefix`, `gs://bucket/prefix`) that all of the fleet reach, or a folder that they share.",
-        NOT_EMPTY,
-      ),
-      masterKey: optionalText(
-        '32 bytes in base64 that wrap the keys, as `millrace keys generate` prints them.',
-        {
-          ...NOT_EMPTY,
-          sensitive: true,
-        },
-      ),
-    })
-    .prefault({}),
   group: text(
     'millrace',
     'With `type: kafka`: beginning of the names of the consumer groups: `<group>.<sink>` for each sink, and `<group>._window`.',
@@ -130,10 +112,8 @@ interface Around extends Waiting {
 export function checkKafkaJournal({ journal, acknowledge, sources, sinks }: Around, wrong: Say): void {
   if (journal.type === 'local') {
     if (journal.brokers.length > 0) wrong(['journal', 'brokers'], 'needs journal.type: kafka');
-    if (journal.encrypt.store !== null) wrong(['journal', 'encrypt', 'store'], 'needs journal.type: kafka');
     return;
   }
-  checkEncrypt(journal.encrypt, wrong);
   const { eventHubs } = connect(journal, (path, message) => wrong(['journal', ...path], message));
   if (eventHubs)
     wrong(['journal', 'brokers'], 'must not be Event Hubs, which does not promise an idempotent producer');
@@ -148,22 +128,6 @@ export function checkKafkaJournal({ journal, acknowledge, sources, sinks }: Arou
   for (const [name, { continues }] of Object.entries(sinks))
     if (continues !== null)
       wrong(['sinks', name, 'continues'], 'needs journal.type: local; keep the name of the sink');
-}
-
-function checkEncrypt({ store, masterKey }: KafkaJournal['encrypt'], wrong: Say): void {
-  if (store === null && masterKey === null) return;
-  if (store === null) return wrong(['journal', 'encrypt', 'store'], 'must say where the keys lie');
-  if (masterKey === null)
-    return wrong(['journal', 'encrypt', 'masterKey'], 'must be set with journal.encrypt.store');
-  for (const [key, parse] of [
-    ['store', () => parsePlace(store)],
-    ['masterKey', () => parseMasterKey(masterKey)],
-  ] as const)
-    try {
-      parse();
-    } catch (error) {
-      wrong(['journal', 'encrypt', key], detailOf(error));
-    }
 }
 
 const TOPICS = ['topic', 'quarantineTopic', 'deadLetterTopic', 'windowTopic'] as const;

@@ -1,5 +1,4 @@
 import type { JournalEvent } from '../../core/event.ts';
-import type { KeyRef } from '../../seal/shared-keys.ts';
 import type { Claim } from './claim.ts';
 import { nothingAt, type SharedEvent } from './record.ts';
 import type { Destination, Settled } from './settled.ts';
@@ -13,8 +12,6 @@ interface Entry {
   /** Null once it was handed out. */
   event: JournalEvent | null;
   readonly bytes: number;
-  /** The key that it was sealed with. */
-  readonly use: KeyRef | null;
   /** It was not sent, for others may have its partition. */
   withheld: boolean;
 }
@@ -24,12 +21,6 @@ export class Entries {
   #all: Entry[] = [];
   #firstSeq = 1;
   #bytes = 0;
-  readonly #stateOf: (use: KeyRef) => 'good' | 'gone' | 'unsure';
-
-  /** @param stateOf whether what a key sealed may be sent */
-  constructor(stateOf: (use: KeyRef) => 'good' | 'gone' | 'unsure') {
-    this.#stateOf = stateOf;
-  }
 
   get lastSeq(): number {
     return this.#firstSeq + this.#all.length - 1;
@@ -53,8 +44,7 @@ export class Entries {
     const bytes = event?.body.length ?? 0;
     this.#bytes += bytes;
     const placed = event === null ? nothingAt(seq) : { ...event, seq };
-    const use = event?.use ?? null;
-    this.#all.push({ ...place, event: placed, bytes, use, withheld: false });
+    this.#all.push({ ...place, event: placed, bytes, withheld: false });
   }
 
   /**
@@ -81,11 +71,6 @@ export class Entries {
   maySend(seq: number): boolean {
     const entry = this.#all[seq - this.#firstSeq];
     if (entry === undefined) return false;
-    const state = entry.use === null ? 'good' : this.#stateOf(entry.use);
-    // Its user was erased, wherever that was: the sink passes it.
-    if (state === 'gone') return false;
-    // Nobody knows whether: it is read again once that can be asked.
-    if (state === 'unsure') entry.claim.end();
     if (!entry.claim.isHeld) entry.withheld = true;
     return !entry.withheld;
   }

@@ -1,7 +1,6 @@
 import { Owners, type ErasureRun } from '../../core/erasure.ts';
 import { USER_MALFORMED } from '../../core/ingest.ts';
 import type { Cluster } from './cluster.ts';
-import type { Records } from './records.ts';
 import { searchTopic } from './search.ts';
 import type { SetAsideTopic } from './set-aside.ts';
 
@@ -10,7 +9,6 @@ export interface ErasedTopics {
   readonly events: string;
   /** By the name of the topic. */
   readonly setAside: ReadonlyMap<string, SetAsideTopic>;
-  readonly records: Records;
   readonly connect: () => Promise<Cluster>;
 }
 
@@ -22,26 +20,15 @@ const WEEK = 604_800_000;
 const [BROKERS_DELAY, FILE_DELAY] = [300_000, 60_000];
 
 /**
- * Destroys the keys of users, which nothing of theirs in a topic can be opened without, and takes out what can be taken out:
- * what is set aside, by tombstones. Then the topics are looked through for what neither reaches; the receipt says until when
- * the brokers keep that, and nothing of topics where there is none.
+ * Takes out what can be taken out, by tombstones: what is set aside. Then the topics are looked through for what that does not
+ * reach. The receipt says until when the brokers keep it, and nothing of topics where there is none; deliverers pass it over.
  */
 export async function eraseFromTopics(topics: ErasedTopics, run: ErasureRun): Promise<void> {
-  const { events, setAside, records, connect } = topics;
-  const { keys } = records;
+  const { events, setAside, connect } = topics;
   const { subjects, signal, record, leave, onStep } = run;
-  // First: a crash after them leaves nothing to read.
-  if (keys !== null) await destroyKeys(keys, run);
-  const ownedBy = keys?.owned(subjects);
   const owners = new Owners(subjects);
   for (const [topic, aside] of setAside) {
     const removed: Record<string, number> = {};
-    for (const { place, name } of await aside.sealed()) {
-      signal.throwIfAborted();
-      const requests = ownedBy?.(name) ?? [];
-      if (requests.length > 0) await aside.remove(place);
-      for (const request of requests) removed[request] = (removed[request] ?? 0) + 1;
-    }
     for (let after = 0; ;) {
       signal.throwIfAborted();
       const page = await aside.list({ after, limit: PAGE }, true);
@@ -59,51 +46,26 @@ export async function eraseFromTopics(topics: ErasedTopics, run: ErasureRun): Pr
       await record({ store: STORE, item: topic, removed, sha256_before: null, sha256_after: null });
     onStep(`topic ${topic}`);
   }
-  await keys?.settled(signal);
-  onStep('keys settled');
   const cluster = await connect();
   const end = performance.now() + SEARCH;
   for (const topic of [events, ...setAside.keys()]) {
-    const isSetAside = topic !== events;
-    const found = await searchTopic({ cluster, topic, isSetAside, records, owners }, end, signal);
+    const found = await searchTopic({ cluster, topic, owners }, end, signal);
     onStep(`searched ${topic}`);
     if (found.isWhole && found.records === 0) continue;
     const until = await keptUntil(cluster, topic);
-    const what = keys === null ? 'what it had' : 'what it had that names no user, or was not sealed,';
     const reason = found.isWhole
-      ? `${found.records} of its records are of the user and not sealed with a key of theirs; brokers delete whole segments, by their age`
+      ? `${found.records} of its records are of the user; brokers delete whole segments, by their age`
       : `it could not be looked through in ${SEARCH / 1000} s; brokers delete whole segments, by their age`;
-    leave({ store: STORE, item: `topic ${topic}: the brokers keep ${what} ${until}`, requests: [], reason });
+    leave({
+      store: STORE,
+      item: `topic ${topic}: the brokers keep what it had ${until}`,
+      requests: [],
+      reason,
+    });
   }
 }
 
 const PAGE = 200;
-const KEYS = 'keys of its topics';
-
-async function destroyKeys(
-  keys: NonNullable<Records['keys']>,
-  { subjects, signal, recorded, record, leave, onStep }: ErasureRun,
-): Promise<void> {
-  for (const subject of subjects) {
-    const { request } = subject;
-    const isRecorded = recorded.some(
-      (one) => one.store === STORE && one.item === KEYS && request in one.removed,
-    );
-    const before = async (count: number): Promise<void> => {
-      if (isRecorded) return;
-      const removed = { [request]: count };
-      await record({ store: STORE, item: KEYS, removed, sha256_before: null, sha256_after: null });
-      onStep('recorded');
-    };
-    for (const kept of await keys.destroy(subject, signal, before, onStep))
-      leave({
-        store: STORE,
-        item: `${KEYS} (${kept})`,
-        requests: [],
-        reason: 'the store still keeps it; it goes with the store’s own rule',
-      });
-  }
-}
 
 async function keptUntil(cluster: Cluster, topic: string): Promise<string> {
   const settings = await cluster.settings(topic).catch(() => null);

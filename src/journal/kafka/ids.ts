@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { bodyHashOf, knownBy } from '../identity.ts';
 import { identityOf } from '../segments/records.ts';
 
@@ -18,13 +17,6 @@ export const FINGERPRINT_BYTES = 20;
 export function fingerprintOf(source: string, key: string, body: Buffer): Fingerprint {
   const known = knownBy(identityOf(source, key), bodyHashOf(body));
   return Buffer.from(known.key + known.digest, 'latin1');
-}
-
-/** The same of an event whose user was erased before, under the key of now: what was erased must not make it a repetition. */
-export function anew(print: Fingerprint, keyId: string): Fingerprint {
-  const other = Buffer.from(print);
-  hash('sha256', Buffer.concat([print.subarray(0, 12), Buffer.from(keyId)]), 'buffer').copy(other, 0, 0, 12);
-  return other;
 }
 
 /** What is to be kept of a record's id: what the log has, and nothing that was decided about it. */

@@ -1,7 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { MillraceError, messageOf } from '../../core/errors.ts';
-import type { SinkLog, SinkTrouble } from '../../core/sink.ts';
-import type { KeyRef } from '../../seal/shared-keys.ts';
+import type { SinkLog } from '../../core/sink.ts';
 import type { Message } from '../../sinks/kafka/message.ts';
 import type { Kept } from './record.ts';
 import type { Seen } from './reading.ts';
@@ -11,19 +10,11 @@ import { CHUNK, chunkKey, encodeChunk } from './window.ts';
 
 export interface KeeperOptions extends Pick<
   ShareOptions,
-  | 'group'
-  | 'topic'
-  | 'windowTopic'
-  | 'deadLetterTopic'
-  | 'session'
-  | 'window'
-  | 'maxBytes'
-  | 'connect'
-  | 'records'
+  'group' | 'topic' | 'windowTopic' | 'deadLetterTopic' | 'session' | 'window' | 'maxBytes' | 'connect'
 > {
   /** Writes to the window's topic, to the partition of the same number. */
   readonly append: (partition: number, message: Message) => Promise<void>;
-  readonly quarantineReused: (kept: Kept, use: KeyRef | null) => Promise<void>;
+  readonly quarantineReused: (kept: Kept) => Promise<void>;
   readonly log: SinkLog;
 }
 
@@ -67,23 +58,18 @@ export class Keeper {
     await this.#share.openCursor();
   }
 
-  get troubles(): readonly SinkTrouble[] {
-    return this.#share.troubles;
-  }
-
   async stop(signal: AbortSignal): Promise<void> {
     this.#abort.abort();
     await this.#share.stop(signal);
   }
 
-  #see({ partition, offset, kept, looked, ids, verdict }: Seen): void {
-    if (looked.outline === null)
+  #see({ partition, offset, kept, ids, verdict }: Seen): void {
+    if (kept === null)
       this.#options.log.warn(
         { topic: this.#options.topic, partition, offset },
         'a record that no millrace has written is passed over',
       );
-    else if (verdict === 'reused' && kept !== null)
-      this.#tasks.push(() => this.#options.quarantineReused(kept, looked.use));
+    else if (verdict === 'reused') this.#tasks.push(() => this.#options.quarantineReused(kept));
     const first = offset - (offset % CHUNK);
     let chunk = this.#chunks.get(partition);
     // One that was begun in its middle is left out: whoever needs it reads the log itself.

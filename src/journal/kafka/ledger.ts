@@ -6,15 +6,13 @@ import { NO_ROUTES } from '../../core/route-record.ts';
 import type { Cluster, Read } from './cluster.ts';
 import { decodeAhead } from './commit-text.ts';
 import { readRange, recordAt } from './read-range.ts';
-import type { Kept } from './record.ts';
-import type { Records } from './records.ts';
+import { keptOf, type Kept } from './record.ts';
 import { isSettledIn, type HandedOver } from './settled.ts';
-import { PartitionWindow, RELEASED, type Outline, type WindowOptions } from './window.ts';
+import { outlineOf, PartitionWindow, RELEASED, type WindowOptions } from './window.ts';
 
 export interface LedgerOptions extends Omit<WindowOptions, 'now'> {
   readonly group: string;
   readonly isErased: IsErased;
-  readonly records: Records;
 }
 
 /** Offsets that a page is made of. */
@@ -112,19 +110,11 @@ export class Ledger {
       const window = new PartitionWindow(partition, { ...this.#options, now: Date.now });
       for (let from = first; from < end; from += PAGE) {
         const to = Math.min(end, from + PAGE);
-        const read: Read[] = [];
-        await readRange(this.#cluster, topic, partition, { from, to }, NEVER, (record) => read.push(record));
         const records: [Read, Kept][] = [];
-        for (const [index, { outline, kept }] of (await this.#options.records.open(read)).entries()) {
-          const record = read[index];
-          if (
-            record !== undefined &&
-            outline !== null &&
-            this.#isEvent(window, outline, kept) &&
-            kept !== null
-          )
-            records.push([record, kept]);
-        }
+        await readRange(this.#cluster, topic, partition, { from, to }, NEVER, (record) => {
+          const kept = keptOf(record);
+          if (kept !== null && this.#isEvent(window, record, kept)) records.push([record, kept]);
+        });
         const all = this.#spans.map((each) => each.partition);
         for (const sink of new Set(records.flatMap(([, { handling }]) => sinksOf(handling.only))))
           await this.#progressOf(sink, all);
@@ -145,20 +135,19 @@ export class Ledger {
     const heads: EventHead[] = [];
     for (const { partition, end } of this.#spans) {
       const range = { from: end, to: ends.get(partition) ?? end };
-      const read: Read[] = [];
-      await readRange(this.#cluster, topic, partition, range, NEVER, (record) => read.push(record));
-      for (const { kept } of await this.#options.records.open(read))
+      await readRange(this.#cluster, topic, partition, range, NEVER, (record) => {
+        const kept = keptOf(record);
         if (kept !== null) heads.push(headOf(kept, this.#lastSeq + heads.length + 1));
+      });
     }
     return (async function* () {
       if (heads.length > 0) yield heads;
     })();
   }
 
-  /** Notes and counts a record; one that nobody can open any more is only noted. @returns whether it is no repetition of one */
-  #isEvent(window: PartitionWindow, outline: Outline, kept: Kept | null): boolean {
-    const verdict = window.note(outline);
-    if (kept === null) return false;
+  /** Notes and counts a record. @returns whether it is no repetition of one */
+  #isEvent(window: PartitionWindow, record: Read, kept: Kept): boolean {
+    const verdict = window.note(outlineOf(kept, record));
     const { since, until } = this.#window;
     const { receivedAt: at } = kept.event;
     // What has a known id and other bytes is in quarantine, and counted there.

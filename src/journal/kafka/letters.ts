@@ -1,15 +1,12 @@
 import type { ErasureRun } from '../../core/erasure.ts';
-import { MillraceError } from '../../core/errors.ts';
 import type { Event } from '../../core/event.ts';
-import type { KeyRef } from '../../seal/shared-keys.ts';
 import type { InvalidReason } from '../../core/ingest.ts';
 import type { DeadLetter, JournalStatus, QuarantinedEvent, Selection } from '../../core/journal.ts';
 import { formatTarget } from '../../core/route.ts';
 import { letterKey, printOf } from './died.ts';
 import { eraseFromTopics } from './erasure.ts';
 import { fingerprintOf } from './ids.ts';
-import type { Extra, SharedEvent } from './record.ts';
-import type { Appended, Records } from './records.ts';
+import { recordOf, type Extra, type SharedEvent } from './record.ts';
 import { SetAsideTopic, type Aside } from './set-aside.ts';
 import type { Topics, TopicsOptions } from './topics.ts';
 import { RELEASED, RETRIED } from './window.ts';
@@ -19,37 +16,33 @@ const LONGEST_REASON = 1000;
 
 /**
  * Sends what was set aside on its way again.
- * @param use the key that it was sealed with
  * @returns false where it is of who was erased, and goes nowhere
  */
-export type SendAgain = (event: Event, extra: Extra, use: KeyRef | null) => Promise<boolean>;
+export type SendAgain = (event: Event, extra: Extra) => Promise<boolean>;
 
 /** What is kept until a person decides: the quarantine and the dead letters of a fleet, each in a topic. */
 export class Letters {
   readonly #options: TopicsOptions;
   readonly #topics: Topics;
-  readonly #records: Records;
   readonly #sendAgain: SendAgain;
   readonly #quarantine: SetAsideTopic;
   readonly #deadLetters: SetAsideTopic;
   /** Records on their way into either. */
   readonly #underWay = new Set<Promise<unknown>>();
 
-  constructor(options: TopicsOptions, topics: Topics, records: Records, sendAgain: SendAgain) {
+  constructor(options: TopicsOptions, topics: Topics, sendAgain: SendAgain) {
     this.#options = options;
     this.#topics = topics;
-    this.#records = records;
     this.#sendAgain = sendAgain;
     const connect = () => topics.look();
-    this.#quarantine = new SetAsideTopic(options.quarantineTopic, topics.quarantine, records, connect);
-    this.#deadLetters = new SetAsideTopic(options.deadLetterTopic, topics.deadLetters, records, connect);
+    this.#quarantine = new SetAsideTopic(options.quarantineTopic, topics.quarantine, connect);
+    this.#deadLetters = new SetAsideTopic(options.deadLetterTopic, topics.deadLetters, connect);
   }
 
-  /** How far the sinks are is to be said all the same when these cannot be opened. */
   async counts(): Promise<Pick<JournalStatus, 'quarantined' | 'deadLetters'>> {
     return {
-      quarantined: await this.#quarantine.count().catch(unlessSealed),
-      deadLetters: await this.#deadLetters.count().catch(unlessSealed),
+      quarantined: await this.#quarantine.count(),
+      deadLetters: await this.#deadLetters.count(),
     };
   }
 
@@ -74,7 +67,7 @@ export class Letters {
     const { dedupKey } = found.kept;
     // Not its number: it may come again, and be in quarantine under another one.
     const print = fingerprintOf(event.source, dedupKey, event.body).toString('hex');
-    const isSent = await this.#sendAgain(event, { dedupKey, again: `${RELEASED} ${print}` }, found.use);
+    const isSent = await this.#sendAgain(event, { dedupKey, again: `${RELEASED} ${print}` });
     await this.#quarantine.remove(found.place);
     return isSent;
   }
@@ -90,11 +83,11 @@ export class Letters {
   async retryDeadLetters(selection: Selection): Promise<number> {
     const found = await this.#deadLetters.list(selection, true);
     const letters = found.flatMap((aside) =>
-      letterOf(aside).map((letter) => ({ ...letter, use: aside.use, at: aside.place })),
+      letterOf(aside).map((letter) => ({ ...letter, at: aside.place })),
     );
-    for (const { key, sink, destination, diedAt, event, use, at } of letters) {
+    for (const { key, sink, destination, diedAt, event, at } of letters) {
       const handling = { ...event.handling, only: [formatTarget({ sink, destination })] };
-      await this.#sendAgain(event, { handling, again: `${RETRIED} ${key} of ${diedAt}` }, use);
+      await this.#sendAgain(event, { handling, again: `${RETRIED} ${key} of ${diedAt}` });
       await this.#deadLetters.remove(at);
     }
     return letters.length;
@@ -102,31 +95,27 @@ export class Letters {
 
   async addDeadLetter({ event, ...letter }: Omit<DeadLetter, 'key'>): Promise<void> {
     // One that is retried and refused once more is another one: the earlier is about to be taken out.
-    const { again = null, use = null, place }: SharedEvent = event;
+    const { again = null, place }: SharedEvent = event;
     const key = letterKey(letter, printOf(event), again, place ?? null);
     const { sink, destination, code, reason, attempts, diedAt } = letter;
     const extra: Extra = {
       handling: event.handling,
       letter: { sink, destination, code, reason: shortened(reason), attempts, diedAt },
     };
-    const to = { appender: this.#topics.deadLetters, place: key, key };
-    await this.#noted(this.#records.append(to, event, extra, use));
+    await this.#noted(this.#topics.deadLetters.append(key, recordOf(event, key, extra)));
   }
 
-  /**
-   * @param room bytes that its batch must have left
-   * @param use the key that it was sealed with, where it was
-   */
+  /** @param room bytes that its batch must have left */
   async addQuarantined(
     event: Event,
     reasons: readonly InvalidReason[],
     dedupKey: string,
-    { room = null, use = null }: { readonly room?: number | null; readonly use?: KeyRef | null } = {},
-  ): Promise<Appended> {
+    room: number | null,
+  ): Promise<void> {
     const print = fingerprintOf(event.source, dedupKey, event.body);
     const key = Buffer.from(print.toString('hex'));
-    const to = { appender: this.#topics.quarantine, place: key, key, room };
-    return this.#noted(this.#records.append(to, event, { reasons, dedupKey }, use));
+    const record = recordOf(event, key, { reasons, dedupKey });
+    await this.#noted(this.#topics.quarantine.append(key, record, room));
   }
 
   /** Resolves when all that is on its way there now has come to its end. */
@@ -150,14 +139,8 @@ export class Letters {
       [deadLetterTopic, this.#deadLetters],
     ]);
     const connect = () => this.#topics.look();
-    await eraseFromTopics({ events, setAside, records: this.#records, connect }, run);
+    await eraseFromTopics({ events, setAside, connect }, run);
   }
-}
-
-/** For what cannot be opened. */
-function unlessSealed(error: unknown): null {
-  if (error instanceof MillraceError) return null;
-  throw error;
 }
 
 /** What a sink said may be as long as a page. */

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { Handling } from '../../core/event.ts';
 import { formatTarget, parseTarget } from '../../core/route.ts';
-import type { SinkLog, SinkTrouble } from '../../core/sink.ts';
+import type { SinkLog } from '../../core/sink.ts';
 import type { Bell } from '../../lib/bell.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import type { Claim } from './claim.ts';
@@ -12,10 +12,9 @@ import { Died, diedSince } from './died.ts';
 import type { Entries } from './entries.ts';
 import type { Committed } from './groups.ts';
 import type { IdAt, Verdict } from './ids.ts';
-import type { Kept } from './record.ts';
-import type { Looked, Records } from './records.ts';
+import { keptOf, type Kept } from './record.ts';
 import { Settled, type Destination } from './settled.ts';
-import { PartitionWindow } from './window.ts';
+import { outlineOf, PartitionWindow } from './window.ts';
 
 export interface ReadingOptions {
   /** Of the sink; what else reads here has a name that no sink can have. */
@@ -30,7 +29,6 @@ export interface ReadingOptions {
   readonly maxBytes: number;
   /** Asks the sink to confirm what it holds. */
   readonly flushSink: () => void;
-  readonly records: Records;
   /** What became of each record; for whoever keeps the window. */
   readonly onRecord?: (record: Seen) => void;
   readonly log: SinkLog;
@@ -40,9 +38,8 @@ export interface ReadingOptions {
 export interface Seen {
   readonly partition: number;
   readonly offset: number;
-  /** Null for one that nobody here has written, or that nobody can open any more. */
+  /** Null for one that nobody here has written. */
   readonly kept: Kept | null;
-  readonly looked: Looked;
   readonly ids: readonly IdAt[];
   readonly verdict: Verdict;
 }
@@ -72,17 +69,10 @@ export class Reading {
   readonly #around: Around;
   /** By partition: kept while it is this process's, for it is the same again. */
   readonly #windows = new Map<number, PartitionWindow>();
-  /** By partition. */
-  readonly #withheld = new Map<number, SinkTrouble>();
 
   constructor(options: ReadingOptions, around: Around) {
     this.#options = options;
     this.#around = around;
-  }
-
-  /** What it may not pass over and cannot open. */
-  get troubles(): readonly SinkTrouble[] {
-    return [...this.#withheld.values()];
   }
 
   /** Of which it knows what came before. */
@@ -101,11 +91,10 @@ export class Reading {
     committed: ReadonlyMap<number, Committed>,
     reading: Cluster,
   ): Promise<void> {
-    const { topic } = this.#options;
+    const { group, topic, log } = this.#options;
     const { partitions } = claim;
     for (const partition of this.#windows.keys())
       if (!partitions.includes(partition)) this.#windows.delete(partition);
-    this.#withheld.clear();
     const unknown = partitions.filter((partition) => !committed.has(partition));
     // All that is for the sink says so: what came before it was thought of is not.
     const earliest = unknown.length === 0 ? NONE : await reading.offsets(topic, unknown, 'earliest');
@@ -133,7 +122,7 @@ export class Reading {
       const { id, leaders } = await reading.topic(topic, true);
       const byLeader = Map.groupBy(partitions, (partition) => leaders[partition] ?? -1);
       const again = new AbortController();
-      let isSealed = false;
+      let isRefused = false;
       const stop = AbortSignal.any([claim.over, again.signal]);
       const loops = Array.from(byLeader, ([leader, own]) =>
         this.#follow(
@@ -141,10 +130,10 @@ export class Reading {
           stop,
         )
           .catch((error: unknown) => {
-            const { group, log } = this.#options;
             if (stop.aborted) return;
-            isSealed = error instanceof Withheld;
-            if (!isSealed) log.warn({ group, leader, error: messageOf(error) }, 'a broker cannot be read');
+            isRefused = error instanceof MillraceError;
+            if (isRefused) log.error({ group, topic, error: messageOf(error) }, 'the topic cannot be read');
+            else log.warn({ group, leader, error: messageOf(error) }, 'a broker cannot be read');
           })
           .finally(() => again.abort()),
       );
@@ -152,7 +141,7 @@ export class Reading {
         loops.push(new Promise((resolve) => stop.addEventListener('abort', () => resolve(), { once: true })));
       await Promise.all(loops);
       // That takes a person.
-      const pause = isSealed ? LONG_PAUSE : PAUSE;
+      const pause = isRefused ? LONG_PAUSE : PAUSE;
       await wait(pause, undefined, { signal: claim.over }).catch(() => undefined);
     }
   }
@@ -169,38 +158,17 @@ export class Reading {
       const all = await reading.fetch(leader, topic, from, { bytes: FETCH_BYTES, wait: FETCH_WAIT });
       if (!claim.isHeld) return;
       let isMoved = false;
-      let isWithheld = false;
       for (const fetched of all) {
         if (fetched.error === 'OFFSET_OUT_OF_RANGE') await this.#passDeleted(fetched, what);
         else if (fetched.error !== 'NONE') isMoved = true;
         else {
-          const { partition, records } = fetched;
-          const { looked, failure } = await this.#options.records.openUpTo(records);
-          if (!claim.isHeld) return;
-          this.#take(what, fetched, looked);
-          const at = records[looked.length]?.offset ?? fetched.next;
-          positions.set(partition, failure === null ? fetched.next : at);
-          // Those behind it in the answer are of other partitions.
-          if (failure === null) this.#withheld.delete(partition);
-          else this.#withhold(partition, at, failure);
-          isWithheld ||= failure !== null;
+          this.#take(what, fetched);
+          positions.set(fetched.partition, fetched.next);
         }
       }
       this.#around.wake();
-      if (isWithheld) throw new Withheld();
       if (isMoved) return;
     }
-  }
-
-  /** Says it once. */
-  #withhold(partition: number, offset: number, error: Error): void {
-    const { group, topic, log } = this.#options;
-    const code = error instanceof MillraceError ? error.code : 'keys_unreachable';
-    const detail = `topic ${topic}, partition ${partition}: from offset ${offset} on nothing is delivered: ${messageOf(error)}`;
-    const known = this.#withheld.get(partition);
-    if (known?.detail === detail) return;
-    this.#withheld.set(partition, { code, detail, since: Date.now() });
-    log.error({ group, partition, offset, error: messageOf(error) }, 'sealed events cannot be opened');
   }
 
   get #hasRoom(): boolean {
@@ -232,21 +200,18 @@ export class Reading {
     return new PartitionWindow(partition, { ...this.#options, now: Date.now });
   }
 
-  #take(
-    { claim, settled: each, died }: Following,
-    { partition, records }: Fetched,
-    all: readonly Looked[],
-  ): void {
-    const settled = each.get(partition);
+  #take({ claim, settled: all, died }: Following, { partition, records }: Fetched): void {
+    const settled = all.get(partition);
     if (settled === undefined) return;
     const { onRecord } = this.#options;
     const window = this.#windows.get(partition);
-    for (const [index, looked] of all.entries()) {
-      const offset = records[index]?.offset ?? 0;
+    // All of them before the first is taken: a page that is refused is read again.
+    for (const [record, kept] of records.map((each) => [each, keptOf(each)] as const)) {
+      const { offset } = record;
       const place = { partition, offset };
-      const { outline, kept, use } = looked;
+      const outline = kept === null ? null : outlineOf(kept, record);
       const verdict = outline === null ? 'first' : (window?.note(outline) ?? 'first');
-      onRecord?.({ ...place, kept, looked, ids: outline?.ids ?? [], verdict });
+      onRecord?.({ ...place, kept, ids: outline?.ids ?? [], verdict });
       const due = kept === null || verdict !== 'first' ? NOBODY : this.#destinationsOf(kept);
       // Whoever looks at each record settles each.
       const dead = kept === null ? NOBODY : died.of(place, kept.event);
@@ -254,13 +219,7 @@ export class Reading {
       const event =
         kept === null || onRecord !== undefined || open.length === 0
           ? null
-          : {
-              ...kept.event,
-              handling: this.#handlingOf(kept, due, open),
-              again: kept.again,
-              place,
-              use,
-            };
+          : { ...kept.event, handling: this.#handlingOf(kept, due, open), again: kept.again, place };
       this.#around.entries.add({ claim, settled, offset, event });
     }
   }
@@ -278,9 +237,6 @@ export class Reading {
     return { ...handling, only: open.map((destination) => formatTarget({ sink, destination })) };
   }
 }
-
-/** Something lies there that cannot be opened. */
-class Withheld extends Error {}
 
 const NONE: ReadonlyMap<number, number> = new Map();
 const NOBODY: readonly Destination[] = [];

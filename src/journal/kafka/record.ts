@@ -1,8 +1,8 @@
+import { MillraceError } from '../../core/errors.ts';
 import type { Event, Handling, JournalEvent } from '../../core/event.ts';
 import type { InvalidReason } from '../../core/ingest.ts';
 import { isRecord } from '../../lib/is-record.ts';
 import { jsonIn } from '../../lib/parsed.ts';
-import type { KeyRef } from '../../seal/shared-keys.ts';
 import type { Message } from '../../sinks/kafka/message.ts';
 
 /** What a record says of its event beside what every consumer finds: one header, for each header has its price. */
@@ -92,9 +92,17 @@ export interface RawRecord {
   readonly headers: readonly (readonly [Buffer | null, Buffer | null])[];
 }
 
-/** The event of a record; null for one that nobody here has written. */
+/**
+ * The event of a record; null for one that nobody here has written.
+ * @throws MillraceError journal_unreadable for a sealed record of an earlier version: to pass over it would lose its event
+ */
 export function keptOf({ value, headers }: RawRecord): Kept | null {
   const found = new Map(headers.map(([name, text]) => [String(name ?? ''), text]));
+  if (found.has('millrace-sealed'))
+    throw new MillraceError(
+      'journal_unreadable',
+      'a topic has sealed records, which only an earlier version reads: deliver them with it, and begin new topics',
+    );
   const text = (name: string): string | null => found.get(name)?.toString() ?? null;
   const rest = restOf(text('millrace'));
   const id = text('idempotency-key');
@@ -153,8 +161,6 @@ export interface SharedEvent extends JournalEvent {
   readonly again?: string | null;
   /** Where it lies. */
   readonly place?: Place;
-  /** The key that it was sealed with. */
-  readonly use?: KeyRef | null;
 }
 
 /** A place in a sink's log for what the sink does not get: a repetition, or a record of somebody else's. */

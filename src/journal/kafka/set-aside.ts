@@ -1,11 +1,9 @@
 import type { Selection } from '../../core/journal.ts';
 import { Serial } from '../../lib/serial.ts';
 import type { Appender } from './appender.ts';
-import type { KeyRef } from '../../seal/shared-keys.ts';
 import type { Cluster, Read } from './cluster.ts';
 import { readRange } from './read-range.ts';
-import type { Kept } from './record.ts';
-import type { Looked, Records } from './records.ts';
+import { keptOf, type Kept } from './record.ts';
 
 /** What is kept in a topic of its own until a person decides. */
 export interface Aside {
@@ -15,15 +13,9 @@ export interface Aside {
   readonly place: string;
   readonly kept: Kept;
   readonly bodyBytes: number;
-  /** The key that it was sealed with. */
-  readonly use: KeyRef | null;
 }
 
-interface Entry extends Omit<Aside, 'kept'> {
-  /** Null for what nobody can open any more. */
-  readonly kept: Kept | null;
-  /** Name of that key. */
-  readonly name: string | null;
+interface Entry extends Aside {
   readonly partition: number;
   readonly offset: number;
   /** Key of the record, under which a tombstone takes it out. */
@@ -46,21 +38,19 @@ export class SetAsideTopic {
   readonly #topic: string;
   readonly #appender: Appender;
   readonly #connect: () => Promise<Cluster>;
-  readonly #records: Records;
   readonly #serial = new Serial();
   readonly #entries = new Map<string, Entry>();
   readonly #positions = new Map<number, number>();
 
-  constructor(topic: string, appender: Appender, records: Records, connect: () => Promise<Cluster>) {
+  constructor(topic: string, appender: Appender, connect: () => Promise<Cluster>) {
     this.#topic = topic;
     this.#appender = appender;
-    this.#records = records;
     this.#connect = connect;
   }
 
   async count(): Promise<number> {
     await this.#update();
-    return this.#open.length;
+    return this.#entries.size;
   }
 
   /** In the order of their keys. @param bodies false leaves them out */
@@ -70,7 +60,7 @@ export class SetAsideTopic {
   ): Promise<readonly Aside[]> {
     await this.#update();
     const wanted = keys === undefined ? null : new Set(keys);
-    const found = this.#open
+    const found = [...this.#entries.values()]
       .filter(
         ({ key, kept }) =>
           key > after &&
@@ -84,28 +74,13 @@ export class SetAsideTopic {
     const cluster = await this.#connect();
     const whole: Aside[] = [];
     for (const { partition, offset, key, place, bodyBytes } of found) {
-      const read: Read[] = [];
       const range = { from: offset, to: offset + 1 };
-      await readRange(cluster, this.#topic, partition, range, NEVER, (record) => read.push(record));
-      for (const { kept, use } of await this.#records.open(read))
-        if (kept !== null) whole.push({ key, place, kept, bodyBytes, use });
+      await readRange(cluster, this.#topic, partition, range, NEVER, (record) => {
+        const kept = keptOf(record);
+        if (kept !== null) whole.push({ key, place, kept, bodyBytes });
+      });
     }
     return whole;
-  }
-
-  /** What is sealed, whether it can be opened or not. */
-  async sealed(): Promise<readonly { readonly place: string; readonly name: string }[]> {
-    await this.#update();
-    return [...this.#entries.values()].flatMap(({ place, name }) => (name === null ? [] : [{ place, name }]));
-  }
-
-  get #open(): (Aside & Pick<Entry, 'partition' | 'offset'>)[] {
-    return [...this.#entries.values()].flatMap((entry) => {
-      const { kept, use } = entry;
-      return kept === null || (use !== null && this.#records.stateOf(use) === 'gone')
-        ? []
-        : [{ ...entry, kept }];
-    });
   }
 
   /** Takes them out. @returns how many */
@@ -134,33 +109,31 @@ export class SetAsideTopic {
         const from = this.#positions.get(partition) ?? 0;
         const to = ends.get(partition) ?? 0;
         if (from >= to) continue;
-        const read: Read[] = [];
-        await readRange(cluster, this.#topic, partition, { from, to }, NEVER, (record) => read.push(record));
-        const looked = await this.#records.open(read);
-        for (const [index, record] of read.entries()) this.#note(partition, record, looked[index]);
+        await readRange(cluster, this.#topic, partition, { from, to }, NEVER, (record) =>
+          this.#note(partition, record),
+        );
         this.#positions.set(partition, to);
       }
     });
   }
 
-  #note(partition: number, { key: recordKey, offset, value }: Read, looked: Looked | undefined): void {
+  #note(partition: number, record: Read): void {
+    const { key: recordKey, offset } = record;
     if (recordKey === null) return;
     // With more partitions the same key goes to another one, and what takes it out of the first says nothing of the second.
     const place = `${partition} ${recordKey.toString('latin1')}`;
     this.#entries.delete(place);
+    const kept = keptOf(record);
     // A tombstone, or a stranger's.
-    if (value === null || looked === undefined || looked.outline === null) return;
-    const { kept, use, name } = looked;
+    if (kept === null) return;
     this.#entries.set(place, {
       key: offset * MOST_PARTITIONS + partition + 1,
       place,
-      kept: kept === null ? null : { ...kept, event: { ...kept.event, body: EMPTY } },
-      bodyBytes: kept?.event.body.length ?? 0,
+      kept: { ...kept, event: { ...kept.event, body: EMPTY } },
+      bodyBytes: kept.event.body.length,
       partition,
       offset,
       recordKey: Buffer.from(recordKey),
-      use,
-      name,
     });
   }
 }

@@ -1,7 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { JournalEvent } from '../../core/event.ts';
 import type { DeadLetter, EventLog } from '../../core/journal.ts';
-import type { SinkTrouble } from '../../core/sink.ts';
 import { orAborted } from '../../lib/abort.ts';
 import { Bell } from '../../lib/bell.ts';
 import { toFailure } from '../../sinks/kafka/failure.ts';
@@ -44,7 +43,7 @@ interface Held {
  */
 export class Share implements EventLog {
   readonly #options: ShareOptions;
-  readonly #entries: Entries;
+  readonly #entries = new Entries();
   readonly #listeners = new Set<(lastSeq: number) => void>();
   readonly #room = new Bell();
   readonly #abort = new AbortController();
@@ -55,7 +54,6 @@ export class Share implements EventLog {
 
   constructor(options: ShareOptions) {
     this.#options = options;
-    this.#entries = new Entries((use) => options.records.stateOf(use));
     this.#reading = new Reading(options, {
       entries: this.#entries,
       room: this.#room,
@@ -64,10 +62,6 @@ export class Share implements EventLog {
   }
 
   readonly readsOnce = true;
-
-  get troubles(): readonly SinkTrouble[] {
-    return this.#reading.troubles;
-  }
 
   get lastSeq(): number {
     return this.#entries.lastSeq;

@@ -2,12 +2,12 @@ import type { Event, Handling } from '../../core/event.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import type { Cluster } from './cluster.ts';
 import { pagesOf } from './read-range.ts';
-import type { Records } from './records.ts';
-import { PartitionWindow, RETRIED } from './window.ts';
+import { keptOf } from './record.ts';
+import { outlineOf, PartitionWindow, RETRIED } from './window.ts';
 
 interface Found {
   readonly at: number;
-  readonly event: Event | 'erased';
+  readonly event: Event;
   readonly without?: Handling['without'];
 }
 
@@ -16,7 +16,6 @@ export interface SharedLogOptions {
   readonly windowTopic: string;
   /** Milliseconds that an id is remembered. */
   readonly window: number;
-  readonly records: Records;
   readonly log: SinkLog;
 }
 
@@ -59,21 +58,21 @@ export class SharedLog {
     readonly removed: number;
     readonly found: readonly Found[];
   }> {
-    const { topic, records } = this.#options;
+    const { topic } = this.#options;
     const window = new PartitionWindow(partition, { ...this.#options, now: Date.now });
     // What came before says what of it are repetitions, wherever the reading begins.
     await window.cover(this.#cluster, after, signal);
     let from = after;
     for await (const page of pagesOf(this.#cluster, topic, partition, { from, to: upTo }, signal)) {
-      const looked = await records.open(page.records);
       const found: Found[] = [];
-      for (const [index, { outline, kept }] of looked.entries()) {
-        if (outline === null || window.note(outline) !== 'first') continue;
+      for (const record of page.records) {
+        const kept = keptOf(record);
+        if (kept === null || window.note(outlineOf(kept, record)) !== 'first') continue;
         // A dead letter that is sent once more stands behind the event that it was made of.
-        if (kept?.again?.startsWith(RETRIED) === true) continue;
-        const { event = 'erased', handling: { without } = {} } = kept ?? {};
-        const at = (page.records[index]?.offset ?? 0) + 1;
-        found.push({ at, event, ...(without === undefined ? {} : { without }) });
+        if (kept.again?.startsWith(RETRIED) === true) continue;
+        const { event, handling } = kept;
+        const { without } = handling;
+        found.push({ at: record.offset + 1, event, ...(without === undefined ? {} : { without }) });
       }
       const end = Math.min(page.next, upTo);
       yield { upTo: end, removed: page.from - from, found };

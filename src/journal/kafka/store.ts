@@ -17,18 +17,15 @@ import type {
   Selection,
 } from '../../core/journal.ts';
 import type { Route, Target } from '../../core/route.ts';
-import type { SinkTrouble } from '../../core/sink.ts';
 import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
-import type { KeyRef } from '../../seal/shared-keys.ts';
 import { ROOM } from './appender.ts';
 import { Cluster } from './cluster.ts';
 import { Keeper } from './keeper.ts';
 import { Ledger } from './ledger.ts';
 import { Letters } from './letters.ts';
-import type { Extra } from './record.ts';
+import { recordOf, type Extra } from './record.ts';
 import { Recent, recentName } from './recent.ts';
 import { addressed } from './address.ts';
-import type { Appended, Records } from './records.ts';
 import { SharedLog } from './shared-log.ts';
 import { Share, type ShareOptions } from './share.ts';
 import { TopicStatus } from './status.ts';
@@ -50,7 +47,6 @@ export interface KafkaJournalOptions extends TopicsOptions {
   /** Whether an event is of a user who was erased: nothing of it is set aside. */
   readonly isErased: IsErased;
   readonly topics: Topics;
-  readonly records: Records;
 }
 
 /** Ids of what this process had confirmed that are remembered at least, so that it can say that one is a repetition. */
@@ -79,10 +75,10 @@ export class KafkaJournal implements EventStore, ErasableStore {
   constructor(options: KafkaJournalOptions) {
     this.#options = options;
     this.#topics = options.topics;
-    this.#letters = new Letters(options, this.#topics, options.records, async (event, extra, use) => {
+    this.#letters = new Letters(options, this.#topics, async (event, extra) => {
       // Looked at anew, it may turn out to be of a user who has been erased since.
       if (options.isErased(event)) return false;
-      await this.#append(event, extra, null, use);
+      await this.#append(event, extra);
       return true;
     });
     this.#status = new TopicStatus(options, () => this.#topics.look(), this.#letters);
@@ -93,9 +89,9 @@ export class KafkaJournal implements EventStore, ErasableStore {
     this.#keeper = new Keeper({
       ...this.#shareOptions('_window'),
       append: (partition, message) => this.#topics.window.append(partition, message),
-      quarantineReused: async ({ event, dedupKey }, use) => {
+      quarantineReused: async ({ event, dedupKey }) => {
         if (this.#options.isErased(event)) return;
-        await this.#letters.addQuarantined(event, [ID_REUSED], dedupKey, { use });
+        await this.#letters.addQuarantined(event, [ID_REUSED], dedupKey, null);
       },
     });
     await this.#keeper.start();
@@ -116,7 +112,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
     { dedupKey = event.id }: IngestOptions = {},
   ): Promise<AppendResult> {
     return this.#unlessRecent('quarantined', event, dedupKey, () =>
-      this.#letters.addQuarantined(event, reasons, dedupKey, { room: ROOM }),
+      this.#letters.addQuarantined(event, reasons, dedupKey, ROOM),
     );
   }
 
@@ -147,19 +143,10 @@ export class KafkaJournal implements EventStore, ErasableStore {
       ...Array.from(this.#shares.values(), (share) => share.stop(signal)),
     ]);
     await this.#topics.close();
-    await this.#options.records.keys?.close();
   }
 
-  async status(): Promise<JournalStatus> {
-    return { ...(await this.#status.status()), troubles: this.troubles() };
-  }
-
-  /** What cannot be opened here, and what cannot be sealed: the same for all sinks. */
-  troubles(): readonly SinkTrouble[] {
-    const { trouble = null } = this.#options.records.keys ?? {};
-    const readers = [...(this.#keeper === null ? [] : [this.#keeper]), ...this.#shares.values()];
-    const all = [...(trouble === null ? [] : [trouble]), ...readers.flatMap(({ troubles }) => troubles)];
-    return [...new Map(all.map((each) => [each.detail, each])).values()];
+  status(): Promise<JournalStatus> {
+    return this.#status.status();
   }
 
   listQuarantine(selection: Selection, bodies = true): Promise<readonly QuarantinedEvent[]> {
@@ -245,45 +232,32 @@ export class KafkaJournal implements EventStore, ErasableStore {
     if (!this.#options.isErased(letter.event)) await this.#letters.addDeadLetter(letter);
   }
 
-  #append(
-    event: Event,
-    { handling = {}, ...extra }: Extra,
-    room: number | null = null,
-    use: KeyRef | null = null,
-  ): Promise<Appended> {
-    const { targetsOf, records } = this.#options;
-    const handled = addressed(handling, targetsOf({ type: event.type, handling }));
+  #append(event: Event, { handling = {}, ...extra }: Extra, room: number | null = null): Promise<void> {
+    const handled = addressed(handling, this.#options.targetsOf({ type: event.type, handling }));
     const user = event.user === null || event.user === '' ? null : Buffer.from(event.user.toWellFormed());
-    // What is of no user is found again by its id; and a sealed record says nothing of whose it is.
-    const to = { appender: this.#topics.events, place: user ?? Buffer.from(event.id), room };
-    const key = records.keys === null ? user : null;
-    return records.append({ ...to, key }, event, { ...extra, handling: handled }, use);
+    const record = recordOf(event, user, { ...extra, handling: handled });
+    return this.#topics.events.append(user ?? Buffer.from(event.id), record, room);
   }
 
   /** @param kind what it becomes: what was quarantined may be accepted later, and the other way round */
-  #unlessRecent(
+  async #unlessRecent(
     kind: 'accepted' | 'quarantined',
     event: Event,
     dedupKey: string,
-    append: () => Promise<Appended>,
+    append: () => Promise<void>,
   ): Promise<AppendResult> {
     const name = recentName(kind, event.source, dedupKey, event.body);
-    const work = (): Promise<AppendResult> =>
-      append().then((result) => {
-        if (result === 'erased') return ERASED;
-        this.#recent.add(name);
-        this.#accepted += 1;
-        for (const listener of this.#received) listener();
-        return { status: 'accepted', seq: this.#accepted };
-      });
-    if (!this.#recent.has(name)) return work();
-    // Of who was erased meanwhile the log says it.
-    return this.#options.records.isAnew(event).then((isAnew) => (isAnew ? work() : DUPLICATE));
+    if (this.#recent.has(name)) return DUPLICATE;
+    await append();
+    this.#recent.add(name);
+    this.#accepted += 1;
+    for (const listener of this.#received) listener();
+    return { status: 'accepted', seq: this.#accepted };
   }
 
   #shareOptions(sink: string): ShareOptions {
     const { group, dedupWindow, maxWaiting, handOver, flushSink, ...options } = this.#options;
-    const { topic, windowTopic, deadLetterTopic, session, connection, timeout, log, records } = options;
+    const { topic, windowTopic, deadLetterTopic, session, connection, timeout, log } = options;
     return {
       name: sink,
       group: `${group}.${sink}`,
@@ -301,7 +275,6 @@ export class KafkaJournal implements EventStore, ErasableStore {
         return () => this.#received.delete(listener);
       },
       addDeadLetter: (letter) => this.addDeadLetter(letter),
-      records,
       log,
     };
   }

@@ -4,7 +4,6 @@ import type { Cluster, Read } from './cluster.ts';
 import { FINGERPRINT_BYTES, fingerprintOf, Ids, type IdAt, type Verdict } from './ids.ts';
 import { readRange, recordAt } from './read-range.ts';
 import { keptOf, type Extra, type Kept } from './record.ts';
-import { outsideOf, sealedIds } from './sealed.ts';
 
 /** Records of `topic` whose ids lie together in one record of `windowTopic`. */
 export const CHUNK = 4096;
@@ -26,7 +25,7 @@ export interface WindowOptions {
   readonly log: SinkLog;
 }
 
-/** What the window has to know of a record, whoever can open it. */
+/** What the window has to know of a record. */
 export interface Outline {
   readonly ids: readonly IdAt[];
   /** A person has sent it on its way again. */
@@ -65,13 +64,9 @@ export function idsAt(kept: Kept, { offset, time }: Pick<Read, 'offset' | 'time'
   return idsOf(kept).map(({ print, second }) => ({ print, second: second ?? secondOf(time), offset }));
 }
 
-/** Null for a record that nobody here has written. */
-export function outlineOf(record: Read): Outline | null {
-  const outside = outsideOf(record);
-  if (outside === 'damaged') return null;
-  if (outside !== null) return { ids: sealedIds(outside, record), isAgain: outside.again };
-  const kept = keptOf(record);
-  return kept === null ? null : { ids: idsAt(kept, record), isAgain: kept.again !== null };
+/** @param place of its record */
+export function outlineOf(kept: Kept, place: Pick<Read, 'offset' | 'time'>): Outline {
+  return { ids: idsAt(kept, place), isAgain: kept.again !== null };
 }
 
 /** Beginning of what a record is retried as. */
@@ -213,7 +208,8 @@ export class PartitionWindow {
 
   async #readLog(cluster: Cluster, from: number, to: number, signal: AbortSignal): Promise<number> {
     await readRange(cluster, this.#options.topic, this.partition, { from, to }, signal, (record) => {
-      for (const { print, second, offset } of outlineOf(record)?.ids ?? [])
+      const kept = keptOf(record);
+      for (const { print, second, offset } of kept === null ? [] : idsAt(kept, record))
         this.#ids.note(print, second, offset);
     });
     return to;
