@@ -37,7 +37,7 @@ export async function shapeMeals(
   { onMeals, ...options }: ShapeMealsOptions,
 ): Promise<ShapeProgress> {
   const range = { start, end, ...(provider === null ? {} : { provider }) };
-  const answer = await service.meals.stream(user, range, { signal: options.signal });
+  const answer = await service.users.meals(user, range, { signal: options.signal });
   const document = someBytes(answer, user);
   let hasList = false;
   const beside: Record<string, unknown> = Object.create(null) as Record<string, unknown>;

@@ -25,7 +25,7 @@ export async function pullParsingJob(
     fetch: () =>
       async function* () {
         let text = '';
-        await service.parsingJobs.get(job, { signal, onText: (written) => (text = written) });
+        await service.labs.parsingJob(job, { signal, onText: (written) => (text = written) });
         yield { text: `[${text}]`, given };
       },
   };

@@ -107,16 +107,15 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
   orders: {
     table: 'orders',
     takes: ['interpretation'],
-    fetch: ({ orders }, { interpretation }) => {
+    fetch: ({ labs }, { interpretation }) => {
       const filter = given({ interpretation });
-      return pages('orders', ({ page, size }, options) => orders.list({ page, size, ...filter }, options));
+      return pages('orders', ({ page, size }, options) => labs.orders({ page, size, ...filter }, options));
     },
   },
   'parsing-jobs': {
     table: 'parsing_jobs',
     needs: 'jobs',
-    fetch: ({ parsingJobs }, { jobs }) =>
-      each('parsing job', jobs, (job, options) => parsingJobs.get(job, options)),
+    fetch: ({ labs }, { jobs }) => each('parsing job', jobs, (job, options) => labs.parsingJob(job, options)),
   },
   'bulk-ops': {
     table: 'bulk_ops',

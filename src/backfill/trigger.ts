@@ -60,7 +60,7 @@ async function trigger(options: TriggerOptions, provider: string, users: readonl
     checkpoint.state.triggered[provider]?.ended ?? (await endedPulls(service, provider, users, signal));
   const intended = { at: clock.now(), before: await opsBefore(options, provider), ended };
   await checkpoint.triggered(provider, { ...intended, outcome: 'intended' });
-  const { outcome } = await service.bulk.trigger({ userIds: users, provider }, { signal });
+  const outcome = await service.bulk.trigger({ userIds: users, provider }, { signal });
   await checkpoint.triggered(provider, { ...intended, outcome });
 }
 

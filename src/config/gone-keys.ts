@@ -8,6 +8,10 @@ const GONE: readonly (readonly [key: RegExp, instead: string])[] = [
     /^journal\.encrypt\b/,
     'the topics are not sealed: deliverers drop events of erased users, and the receipt of an erasure says until when a topic keeps them',
   ],
+  [
+    /^service\.(idempotencyHeader|paths\.(createOrder|importOrder|createParsingJob|createUser|appointmentAvailability|team|brand|apiKeys?|managementKeys?|webhookHeaders))$/,
+    'no command uses that operation: leave it out',
+  ],
 ];
 
 /** Null for a key that there never was. @param key dotted, such as `sinks.archive.format` */

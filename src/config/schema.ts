@@ -267,7 +267,6 @@ export const CONFIG = section({
     apiKeyHeader: text('x-service-api-key', 'Header that carries the key.', HEADER),
     managementKey: optionalText('Org or Team Management Key, for `millrace webhooks`.', { sensitive: true }),
     managementKeyHeader: text('X-Management-Key', 'Header that carries the management key.', HEADER),
-    idempotencyHeader: text('x-idempotency-key', 'Header that makes a new order safe to repeat.', HEADER),
     paths: section(PATH_FIELDS),
   }),
   tables: texts(

@@ -3,7 +3,6 @@ import { MillraceError } from '../core/errors.ts';
 /** What went wrong, as far as a caller has to tell cases apart; `rejected` is any other 4xx or a redirect. */
 export type ServiceErrorCode =
   | 'bad_request'
-  | 'user_exists'
   | 'unauthorised'
   | 'forbidden'
   | 'not_found'
@@ -33,15 +32,6 @@ export interface ServiceErrorFields {
   readonly retryAfterMs?: number | null;
   /** The service may have acted on the request although no answer says so. */
   readonly maybeApplied?: boolean;
-  /** Create User only: the user that has the client_user_id already. */
-  readonly existing?: ExistingUser | null;
-}
-
-/** What a Create User conflict tells about the user that is already there. */
-export interface ExistingUser {
-  readonly userId: string;
-  /** As the service wrote it; null when it did not. */
-  readonly createdOn: string | null;
 }
 
 /** The one error of every operation: the service refused, or its answer did not come. */
@@ -54,7 +44,6 @@ export class ServiceError extends Error {
   readonly retryable: boolean;
   readonly retryAfterMs: number | null;
   readonly maybeApplied: boolean;
-  readonly existing: ExistingUser | null;
 
   constructor(fields: ServiceErrorFields, options?: ErrorOptions) {
     const status = fields.status === null ? '' : ` (${fields.status})`;
@@ -69,7 +58,6 @@ export class ServiceError extends Error {
     this.retryable = fields.retryable;
     this.retryAfterMs = fields.retryAfterMs ?? null;
     this.maybeApplied = fields.maybeApplied ?? false;
-    this.existing = fields.existing ?? null;
   }
 }
 

@@ -12,13 +12,8 @@ export function uuid<T extends Optional<string>>(parameter: string, value: T): T
   return need(parameter, value, isUuid, 'a UUID');
 }
 
-/** @throws ServiceInputError unless it is a calendar day `YYYY-MM-DD` */
-export function day(parameter: string, value: string): string {
-  return need(parameter, value, isCalendarDay, 'a date YYYY-MM-DD');
-}
-
 /** @throws ServiceInputError unless it is `YYYY-MM-DD`, an ISO 8601 date-time, or missing */
-export function dayOrTime<T extends Optional<string>>(parameter: string, value: T): T {
+function dayOrTime<T extends Optional<string>>(parameter: string, value: T): T {
   return need(parameter, value, isDayOrTime, 'YYYY-MM-DD or an ISO 8601 date-time');
 }
 
@@ -43,14 +38,9 @@ export function wholeNumber<T extends Optional<number>>(
   throw new ServiceInputError(parameter, `must be a whole number ${range}, not ${value}`);
 }
 
-/** @throws ServiceInputError when it is empty or has more than `most` characters */
-export function text<T extends Optional<string>>(parameter: string, value: T, most = Infinity): T {
-  if (value === undefined) return value;
+/** @throws ServiceInputError when it is empty */
+export function text<T extends Optional<string>>(parameter: string, value: T): T {
   if (value === '') throw new ServiceInputError(parameter, 'must not be empty');
-  // Characters, not UTF-16 units: an emoji counts once.
-  const length = value.length <= most ? value.length : Array.from(value).length;
-  if (length > most)
-    throw new ServiceInputError(parameter, `must have at most ${most} characters, has ${length}`);
   return value;
 }
 

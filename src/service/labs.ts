@@ -3,50 +3,19 @@ import { oneOf, text, uuid, wholeNumber } from './inputs.ts';
 import { ServiceInputError } from './errors.ts';
 import { Group, type List, type Open, type Unknown } from './shape.ts';
 
-export interface Marker extends Unknown {
-  readonly id: number;
-  readonly name: string;
-  readonly slug: string;
-  readonly description?: string;
-  readonly lab_id: number;
-  readonly provider_id: string;
-  readonly type: Open<'biomarker'>;
-  readonly unit?: string | null;
-  /** Text: it can be something else than a number. */
-  readonly price?: string;
-}
+type MarkerPage = Unknown & { readonly markers: readonly Unknown[] };
 
-export interface MarkerPage extends Unknown {
-  readonly markers: readonly Marker[];
-  readonly total: number | null;
-  readonly page: number;
-  readonly size: number;
-}
+/** Of an order only the interpretation is documented for sure. */
+type OrderPage = Unknown & { readonly orders: readonly Unknown[] };
 
-/** A test (an order set) that can be ordered. */
-export interface LabTest extends Unknown {
-  readonly id: string;
-  readonly slug?: string;
-  readonly name?: string;
-  readonly markers?: readonly Marker[] | null;
-}
+type Interpretation = Open<'normal' | 'abnormal' | 'critical'>;
 
-export interface LabAccount extends Unknown {
-  readonly id: string;
-  readonly lab: string;
-  readonly status: Open<'active' | 'pending' | 'suspended'>;
-  /** Goes into every order placed under the account. */
-  readonly default_clinical_notes?: string | null;
-  readonly team_id_allowlist?: readonly string[];
-  readonly org_id?: string;
-}
+type AccountStatus = Open<'active' | 'pending' | 'suspended'>;
 
-export interface AreaInfo extends Unknown {
-  readonly zip_code: string;
-  readonly phlebotomy: Unknown & { readonly is_served: boolean };
+type AreaInfo = Unknown & {
   /** Centers near by, by the identifier of the lab. */
   readonly central_labs: Unknown;
-}
+};
 
 /** Miles that the service knows; this set is closed. */
 export const RADII = [10, 20, 25, 50, 100] as const;
@@ -58,25 +27,23 @@ export interface AreaQuery {
   readonly radius?: (typeof RADII)[number];
   /** Lab identifiers to look for service centers of. */
   readonly labs?: readonly string[];
-  /** @deprecated use `labs` */
-  readonly lab?: string;
   readonly labAccountId?: string;
 }
 
-export interface OrderSet {
+interface OrderSet {
   readonly labTestIds?: readonly string[];
   /** Identifiers at the lab that are added to the order set. */
   readonly addOnProviderIds?: readonly string[];
 }
 
-export interface Paging {
+interface Paging {
   /** From 1, default 1. */
   readonly page?: number;
   /** 1–100, default 50. */
   readonly size?: number;
 }
 
-/** Markers, lab accounts and coverage of an area. */
+/** Lab tests: markers, accounts, coverage of an area, orders and reports that are read. */
 export class Labs extends Group {
   /** Markers of order sets; a reading operation although it is a POST. */
   async orderSetMarkers(set: OrderSet, paging: Paging = {}, options: ReadOptions = {}): Promise<MarkerPage> {
@@ -98,20 +65,20 @@ export class Labs extends Group {
   }
 
   /** The tests that the team can order. */
-  async tests(options: ReadOptions = {}): Promise<List<LabTest>> {
-    return this.readData<LabTest>({ method: 'GET', path: 'labTests', ...options });
+  async tests(options: ReadOptions = {}): Promise<List<Unknown>> {
+    return this.readData<Unknown>({ method: 'GET', path: 'labTests', ...options });
   }
 
   /** A team without accounts can be answered without a list. */
   async accounts(
-    filter: { readonly labAccountId?: string; readonly status?: LabAccount['status'] } = {},
+    filter: { readonly labAccountId?: string; readonly status?: AccountStatus } = {},
     options: ReadOptions = {},
-  ): Promise<List<LabAccount>> {
+  ): Promise<List<Unknown>> {
     const query = {
       lab_account_id: uuid('labAccountId', filter.labAccountId),
       status: text('status', filter.status),
     };
-    return this.readData<LabAccount>({ method: 'GET', path: 'labAccounts', query, ...options });
+    return this.readData<Unknown>({ method: 'GET', path: 'labAccounts', query, ...options });
   }
 
   /** Phlebotomy and patient service centers near a zip code. */
@@ -121,15 +88,28 @@ export class Labs extends Group {
       zip_code: area.zipCode,
       radius: oneOf('radius', area.radius, RADII),
       labs: texts('labs', area.labs),
-      lab: text('lab', area.lab),
       lab_account_id: uuid('labAccountId', area.labAccountId),
     };
     return this.readObject<AreaInfo>({ method: 'GET', path: 'areaInfo', query, ...options });
   }
+
+  async orders(
+    { interpretation, ...paging }: Paging & { readonly interpretation?: Interpretation } = {},
+    options: ReadOptions = {},
+  ): Promise<OrderPage> {
+    const query = { ...pagingQuery(paging), interpretation };
+    return this.readList<OrderPage>({ method: 'GET', path: 'orders', query, ...options }, 'orders');
+  }
+
+  /** How far a report is that somebody has uploaded. */
+  async parsingJob(job: string, options: ReadOptions = {}): Promise<Unknown> {
+    const parameters = { job_id: text('job', job) };
+    return this.readObject<Unknown>({ method: 'GET', path: 'parsingJob', parameters, ...options });
+  }
 }
 
 /** Query fields of a page. @throws ServiceInputError */
-export function pagingQuery({ page, size }: Paging): Record<'page' | 'size', number | undefined> {
+function pagingQuery({ page, size }: Paging): Record<'page' | 'size', number | undefined> {
   return { page: wholeNumber('page', page, 1), size: wholeNumber('size', size, 1, 100) };
 }
 

@@ -12,12 +12,10 @@ export interface ServiceOptions {
   readonly apiKey?: string;
   /** Default `x-service-api-key`. */
   readonly apiKeyHeader?: string;
-  /** An Org or Team Management Key, for the `management` and `webhooks` groups. */
+  /** An Org or Team Management Key, for the `webhooks` group. */
   readonly managementKey?: string;
   /** Default `X-Management-Key`. The deprecated `X-Service-Org-Key` works, with a warning. */
   readonly managementKeyHeader?: string;
-  /** Makes a create-order call safe to repeat. Default `x-idempotency-key`. */
-  readonly idempotencyHeader?: string;
   readonly paths?: Partial<Paths>;
   readonly timeouts?: Partial<Timeouts>;
   readonly retries?: Partial<Retries>;
@@ -84,7 +82,6 @@ export function resolveOptions(options: ServiceOptions) {
     apiKeyHeader: headerName('apiKeyHeader', options.apiKeyHeader ?? 'x-service-api-key'),
     managementKey: key('managementKey', options.managementKey),
     managementKeyHeader: headerName('managementKeyHeader', managementKeyHeader),
-    idempotencyHeader: headerName('idempotencyHeader', options.idempotencyHeader ?? 'x-idempotency-key'),
     paths: resolvePaths(options.paths ?? {}),
     timeouts: { connect: 10_000, headers: 60_000, body: 60_000, ...options.timeouts },
     retries: { attempts: 6, baseMs: 500, maxMs: 30_000, maxRetryAfterMs: 300_000, ...options.retries },

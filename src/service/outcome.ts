@@ -1,9 +1,9 @@
-import { detailOf, existingUserOf } from './detail.ts';
+import { isRecord } from '../lib/is-record.ts';
 import { ServiceError, type ServiceErrorCode } from './errors.ts';
 import { jsonOrSame } from '../lib/parsed.ts';
 import { parseRetryAfter } from '../lib/retry-after.ts';
 
-export interface Headers {
+interface Headers {
   readonly [name: string]: string | string[] | undefined;
 }
 
@@ -30,11 +30,9 @@ export function errorOfAnswer(
   const { status, headers, text } = answer;
   // Formerly some errors were plain text, and proxies still send pages.
   const body = jsonOrSame(text);
-  const known = BY_STATUS[status] ?? (status >= 500 ? 'server_error' : 'rejected');
-  const existing = status === 400 || status === 409 ? existingUserOf(body) : null;
   const header = headers['retry-after'];
   return new ServiceError({
-    code: existing === null ? known : 'user_exists',
+    code: BY_STATUS[status] ?? (status >= 500 ? 'server_error' : 'rejected'),
     operation,
     status,
     detail: detailOf(body),
@@ -43,11 +41,10 @@ export function errorOfAnswer(
     retryAfterMs: parseRetryAfter(Array.isArray(header) ? header[0] : header, nowMs),
     // 429 is answered before any work; a 503 that says when to come back is too.
     maybeApplied: status >= 500 && !(status === 503 && header !== undefined),
-    existing,
   });
 }
 
-/** Nothing reached the service under these codes, so that even an order may be sent again. */
+/** Nothing reached the service under these codes, so that even a trigger may be sent again. */
 const NOT_SENT = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -82,4 +79,36 @@ export function errorOfFailure(operation: string, cause: unknown): ServiceError 
   const isLost = LOST.has(name) || name.startsWith('HPE_') || message === 'terminated';
   const fields = { operation, status: null, detail, ...failureCode(name, isLost) };
   return new ServiceError({ ...fields, maybeApplied: !NOT_SENT.has(name) }, { cause });
+}
+
+/** Enough to understand an error, too little to carry a record into a log. */
+const LONGEST = 500;
+
+/**
+ * One line from the body of an error. `detail` may be a string, an object, a list of validation problems or missing;
+ * an answer that is not JSON is its own detail.
+ */
+function detailOf(body: unknown): string {
+  const text = describe(isRecord(body) && 'detail' in body ? body['detail'] : body);
+  const line = text.replaceAll(/[\p{Cc}\s]+/gu, ' ').trim();
+  if (line === '') return 'no detail was given';
+  return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
+}
+
+function describe(detail: unknown): string {
+  if (typeof detail === 'string') return detail;
+  if (detail === undefined || detail === null) return '';
+  if (Array.isArray(detail)) return detail.map(problem).join('; ');
+  if (isRecord(detail)) {
+    for (const key of ['message', 'msg', 'error_message', 'error', 'detail', 'title']) {
+      if (typeof detail[key] === 'string' && detail[key] !== '') return detail[key];
+    }
+  }
+  return JSON.stringify(detail);
+}
+
+/** `{"loc": ["body", "user_ids", 0], "msg": "not a UUID"}` reads `body.user_ids.0: not a UUID`. */
+function problem(item: unknown): string {
+  if (!isRecord(item) || !Array.isArray(item['loc'])) return describe(item);
+  return `${item['loc'].map(String).join('.')}: ${describe(item['msg'] ?? item['type'])}`;
 }

@@ -30,7 +30,7 @@ export interface UserPulls extends Unknown {
   >;
 }
 
-export interface PullQuery {
+interface PullQuery {
   readonly userId?: string;
   readonly provider?: string;
   /** Users a page, 1–50. Default 50. */

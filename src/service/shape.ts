@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 import { isRecord } from '../lib/is-record.ts';
-import type { CallOptions } from './options.ts';
 import { malformed, type Call, type Transport } from './transport.ts';
 
 /** A value of a non-exhaustive enum: the known ones complete in an editor, every other passes. */
@@ -134,17 +133,6 @@ export class CursorList<P extends CursorPage<unknown>> {
       followed.add(next);
       cursor = next;
     }
-  }
-}
-
-/** Operations for the bearer of a Management Key. Their paths and payloads are not documented: see DEFAULT_PATHS. */
-export abstract class ManagementGroup extends Group {
-  protected managed<T = Unknown>(call: Call, options: CallOptions): Promise<T> {
-    return this.readObject<T>({ ...call, auth: 'management', ...options });
-  }
-
-  protected managedList<T>(call: Call, options: CallOptions): Promise<List<T>> {
-    return this.readList<List<T>>({ ...call, auth: 'management', ...options }, 'data');
   }
 }
 

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
-import { Pool, type Dispatcher, type FormData } from 'undici';
+import { Pool, type Dispatcher } from 'undici';
 import { ServiceError, ServiceInputError } from './errors.ts';
 import { resolveOptions, type ResolvedOptions, type ServiceOptions } from './options.ts';
-import { errorOfAnswer, errorOfFailure, type Headers } from './outcome.ts';
+import { errorOfAnswer, errorOfFailure } from './outcome.ts';
 import { fillPath, type PathName } from './paths.ts';
 import { retryDelay } from './retry.ts';
 import { RequestPace } from './request-pace.ts';
@@ -12,31 +12,20 @@ type QueryValue = string | number | readonly string[] | null | undefined;
 
 /** One operation about to be sent. */
 export interface Call {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: PathName;
   readonly parameters?: Readonly<Record<string, string>>;
   /** Missing and null values are left out; lists repeat their name. */
   readonly query?: Readonly<Record<string, QueryValue>>;
   /** Sent as JSON. */
   readonly json?: object;
-  /** Sent as multipart/form-data; made anew for each attempt. */
-  readonly form?: () => FormData;
-  readonly headers?: Readonly<Record<string, string>>;
   /** Default team. */
   readonly auth?: 'team' | 'management';
   /** Safe to repeat when nobody knows whether it was done. Default: everything but a POST. */
   readonly idempotent?: boolean;
-  /** At least this long until the answer begins, milliseconds. */
-  readonly patienceMs?: number;
   readonly signal?: AbortSignal | undefined;
   /** Told the text of an answer that is JSON. */
   readonly onText?: ((text: string) => void) | undefined;
-}
-
-export interface Answer {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly text: string;
 }
 
 type Response = Dispatcher.ResponseData;
@@ -55,9 +44,9 @@ export class Transport {
   }
 
   /** @returns a 2xx answer, body read. @throws ServiceError; the signal's reason when it aborts */
-  answer(call: Call): Promise<Answer> {
-    return this.#attempts(call, async ({ statusCode, headers, body }) => {
-      return { status: statusCode, headers, text: await body.text() };
+  answer(call: Call): Promise<{ readonly status: number; readonly text: string }> {
+    return this.#attempts(call, async ({ statusCode, body }) => {
+      return { status: statusCode, text: await body.text() };
     });
   }
 
@@ -136,7 +125,6 @@ export class Transport {
 
   async #send(call: Call, signal: AbortSignal | undefined): Promise<Response> {
     const { base, paths, timeouts, clock } = this.options;
-    const body = call.json === undefined ? call.form?.() : JSON.stringify(call.json);
     const response = await this.#pool.request({
       origin: base.origin,
       path: base.path + fillPath(paths[call.path], call.parameters ?? {}) + queryOf(call.query ?? {}),
@@ -144,11 +132,10 @@ export class Transport {
       headers: {
         accept: 'application/json',
         ...(call.json === undefined ? {} : { 'content-type': 'application/json' }),
-        ...call.headers,
         ...this.#key(call.auth ?? 'team'),
       },
-      body: body ?? null,
-      headersTimeout: Math.max(timeouts.headers, call.patienceMs ?? 0),
+      body: call.json === undefined ? null : JSON.stringify(call.json),
+      headersTimeout: timeouts.headers,
       bodyTimeout: timeouts.body,
       signal: signal ?? null,
     });

@@ -1,43 +1,40 @@
+import type { Readable } from 'node:stream';
 import type { CallOptions, ReadOptions } from './options.ts';
-import { text, uuid, wholeNumber } from './inputs.ts';
+import { dateRange, text, uuid, wholeNumber } from './inputs.ts';
 import { Group, saysMore, type Unknown } from './shape.ts';
 import { malformed, type Call } from './transport.ts';
 import { WholeList } from './whole-list.ts';
 
 export interface User extends Unknown {
   readonly user_id: string;
-  /** Free text chosen by the team. */
-  readonly client_user_id?: string | null;
-  /** ISO 8601. */
-  readonly created_on?: string;
   /** The providers that are connected now. */
   readonly connected_sources?: readonly { readonly source?: { readonly slug?: string } | null }[] | null;
 }
 
-export interface UserPage extends Unknown {
+interface UserPage extends Unknown {
   readonly users: readonly User[];
   readonly total?: number | null;
   /** Users of a full page. */
   readonly limit?: number;
 }
 
-export interface UserQuery {
+interface UserQuery {
   readonly offset?: number;
   /** 1–500. Default: the service's. */
   readonly limit?: number;
 }
 
-/** Users: create, list, delete with a grace period of 7 days, undo. */
-export class Users extends Group {
-  /**
-   * @throws ServiceError `user_exists`, whose `existing` names the user that has the client user id already. An attempt
-   * that is repeated after a lost connection can meet the user it made itself.
-   */
-  create(clientUserId: string, fields: Unknown = {}, options: CallOptions = {}): Promise<User> {
-    const json = { ...fields, client_user_id: text('clientUserId', clientUserId) };
-    return this.readObject<User>({ method: 'POST', path: 'createUser', json, idempotent: true, ...options });
-  }
+/** A bare end day is read as 23:59:59, a bare start day as 00:00:00. */
+interface MealRange {
+  /** `YYYY-MM-DD` or an ISO 8601 date-time. */
+  readonly start: string;
+  readonly end?: string;
+  /** Provider identifier; without it, all. */
+  readonly provider?: string;
+}
 
+/** Users, deleted with a grace period of 7 days, and what the service has of one. */
+export class Users extends Group {
   async list({ offset, limit }: UserQuery = {}, options: ReadOptions = {}): Promise<UserPage> {
     const query = { offset: wholeNumber('offset', offset, 0), limit: wholeNumber('limit', limit, 1, 500) };
     return this.readList<UserPage>({ method: 'GET', path: 'listUsers', query, ...options }, 'users');
@@ -69,27 +66,39 @@ export class Users extends Group {
   }
 
   /** Deregisters every provider connection at once; the data is erased after 7 days. */
-  async delete(user: string, options: CallOptions = {}): Promise<Success> {
-    const parameters = parametersOf(user);
-    return this.#success({ method: 'DELETE', path: 'deleteUser', parameters, ...options });
+  delete(user: string): Promise<Success> {
+    return this.#success({ method: 'DELETE', path: 'deleteUser', parameters: parametersOf(user) });
   }
 
   /** Within the grace period. Provider connections are not restored. */
-  async undoDeletion(
-    user: { readonly userId: string } | { readonly clientUserId: string },
-    options: CallOptions = {},
-  ): Promise<Success> {
+  undoDeletion(user: { readonly userId: string } | { readonly clientUserId: string }): Promise<Success> {
     const query =
       'userId' in user
         ? { user_id: uuid('userId', user.userId) }
         : { client_user_id: text('clientUserId', user.clientUserId) };
-    return this.#success({ method: 'POST', path: 'undoDeletion', query, idempotent: true, ...options });
+    return this.#success({ method: 'POST', path: 'undoDeletion', query, idempotent: true });
   }
 
   /** Which fields are always there is not documented. */
   async latestInsurance(user: string, options: ReadOptions = {}): Promise<Unknown> {
     const parameters = parametersOf(user);
     return this.readObject<Unknown>({ method: 'GET', path: 'latestInsurance', parameters, ...options });
+  }
+
+  /**
+   * The bytes of a user's meals as they arrive, `{"meals":[…]}`, in constant memory: there is no paging, and a long range is
+   * one very large document. A failure after the first byte ends the stream with a ServiceError; start over with a new call
+   * then, and throw away what came.
+   */
+  async meals(
+    user: string,
+    { start, end, provider }: MealRange,
+    options: CallOptions = {},
+  ): Promise<Readable> {
+    dateRange(start, end);
+    const parameters = parametersOf(user);
+    const query = { start_date: start, end_date: end, provider: text('provider', provider) };
+    return this.transport.stream({ method: 'GET', path: 'mealSummary', parameters, query, ...options });
   }
 
   async #success(call: Call): Promise<Success> {

@@ -1,7 +1,11 @@
-import type { CallOptions } from './options.ts';
 import { text, uuid } from './inputs.ts';
 import { ServiceInputError } from './errors.ts';
-import { ManagementGroup, type List, type Unknown } from './shape.ts';
+import { Group, type List, type Unknown } from './shape.ts';
+import type { Call } from './transport.ts';
+
+interface Team extends Unknown {
+  readonly id: string;
+}
 
 export interface Webhook extends Unknown {
   readonly id: string;
@@ -13,81 +17,57 @@ export interface Webhook extends Unknown {
   readonly secret?: string;
 }
 
-export interface WebhookFields {
+interface NewWebhook {
   readonly url: string;
-  readonly eventTypes?: readonly string[];
-  readonly disabled?: boolean;
+  readonly eventTypes: readonly string[];
+  /** One of the caller's own is known before the endpoint exists; the service may still answer with another. */
+  readonly secret: string;
 }
 
-/** A secret of the caller's own is known before the endpoint exists; the service may still answer with another. */
-export interface NewWebhook extends WebhookFields {
-  readonly secret?: string;
-}
+/**
+ * The teams that a Management Key reaches, and their webhooks. Paths and payloads are not documented: see DEFAULT_PATHS.
+ */
+export class Webhooks extends Group {
+  teams(): Promise<List<Team>> {
+    return this.#list<Team>({ method: 'GET', path: 'teams' });
+  }
 
-/** Webhooks of one team. */
-export class Webhooks extends ManagementGroup {
-  list(team: string, options: CallOptions = {}): Promise<List<Webhook>> {
-    return this.managedList<Webhook>({ method: 'GET', path: 'webhooks', parameters: placeOf(team) }, options);
+  list(team: string): Promise<List<Webhook>> {
+    return this.#list<Webhook>({ method: 'GET', path: 'webhooks', parameters: placeOf(team) });
   }
 
   /** The answer carries the signing secret. */
-  create(team: string, { secret, ...fields }: NewWebhook, options: CallOptions = {}): Promise<Webhook> {
-    const call = { method: 'POST', path: 'webhooks', parameters: placeOf(team) } as const;
-    return this.managed({ ...call, json: { ...bodyOf(fields), secret: text('secret', secret) } }, options);
+  create(team: string, { url, eventTypes, secret }: NewWebhook): Promise<Webhook> {
+    if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
+      throw new ServiceInputError('url', 'must be an http(s) URL');
+    const json = { url, event_types: eventTypes, secret: text('secret', secret) };
+    return this.#ask({ method: 'POST', path: 'webhooks', parameters: placeOf(team), json });
   }
 
-  get(team: string, id: string, options: CallOptions = {}): Promise<Webhook> {
-    return this.managed({ method: 'GET', path: 'webhook', parameters: placeOf(team, id) }, options);
+  delete(team: string, id: string): Promise<Unknown> {
+    return this.#ask({ method: 'DELETE', path: 'webhook', parameters: placeOf(team, id) });
   }
 
-  update(
-    team: string,
-    id: string,
-    fields: Partial<WebhookFields>,
-    options: CallOptions = {},
-  ): Promise<Webhook> {
-    const call = { method: 'PATCH', path: 'webhook', parameters: placeOf(team, id) } as const;
-    return this.managed({ ...call, json: bodyOf(fields) }, options);
+  secret(team: string, id: string): Promise<Unknown> {
+    return this.#ask({ method: 'GET', path: 'webhookSecret', parameters: placeOf(team, id) });
   }
 
-  delete(team: string, id: string, options: CallOptions = {}): Promise<Unknown> {
-    return this.managed({ method: 'DELETE', path: 'webhook', parameters: placeOf(team, id) }, options);
+  /** The old one continues signing beside it for a day. */
+  updateSecret(team: string, id: string, secret: string): Promise<Unknown> {
+    const json = { secret: text('secret', secret) };
+    return this.#ask({ method: 'POST', path: 'webhookSecret', parameters: placeOf(team, id), json });
   }
 
-  /** Replaces the headers that are sent along with each event. */
-  setHeaders(
-    team: string,
-    id: string,
-    headers: Readonly<Record<string, string>>,
-    options: CallOptions = {},
-  ): Promise<Unknown> {
-    const call = { method: 'PUT', path: 'webhookHeaders', parameters: placeOf(team, id) } as const;
-    return this.managed({ ...call, json: { headers } }, options);
+  #ask<T = Unknown>(call: Call): Promise<T> {
+    return this.readObject<T>({ ...call, auth: 'management' });
   }
 
-  headers(team: string, id: string, options: CallOptions = {}): Promise<Unknown> {
-    return this.managed({ method: 'GET', path: 'webhookHeaders', parameters: placeOf(team, id) }, options);
-  }
-
-  secret(team: string, id: string, options: CallOptions = {}): Promise<Unknown> {
-    return this.managed({ method: 'GET', path: 'webhookSecret', parameters: placeOf(team, id) }, options);
-  }
-
-  /** Without a secret of your own the service makes one. The old one continues signing beside it for a day. */
-  updateSecret(team: string, id: string, secret?: string, options: CallOptions = {}): Promise<Unknown> {
-    const call = { method: 'POST', path: 'webhookSecret', parameters: placeOf(team, id) } as const;
-    return this.managed({ ...call, json: { secret: text('secret', secret) } }, options);
+  #list<T>(call: Call): Promise<List<T>> {
+    return this.readList<List<T>>({ ...call, auth: 'management' }, 'data');
   }
 }
 
 function placeOf(team: string, id?: string): Record<string, string> {
   const team_id = uuid('team', team);
   return id === undefined ? { team_id } : { team_id, webhook_id: text('id', id) };
-}
-
-function bodyOf({ url, eventTypes, disabled }: Partial<WebhookFields>): object {
-  if (url !== undefined && !/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : '')) {
-    throw new ServiceInputError('url', 'must be an http(s) URL');
-  }
-  return { url, event_types: eventTypes, disabled };
 }

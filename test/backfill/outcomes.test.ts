@@ -139,8 +139,8 @@ describe('a bulk operation that does not succeed ends the backfill, which can be
   test('is not shown, and neither are pulls: an error, for nobody knows whether the trigger was taken', async () => {
     const { url, apiKey, ...rest } = await sandbox({ users: 2, faults: { leftOutUsers: 2 } });
     const client = new ServiceClient({ baseUrl: url, apiKey });
-    const bulk = { trigger: () => Promise.resolve({ outcome: 'accepted' }), ops: noOps };
-    const service = { users: client.users, pulls: client.pulls, meals: client.meals, bulk };
+    const bulk = { trigger: () => Promise.resolve('accepted'), ops: noOps };
+    const service = { users: client.users, pulls: client.pulls, bulk };
     const output = await temporaryFolder();
     const users = rest.state.users.list(rest.teamId).map(({ id }) => id);
     const run = runBackfill({

@@ -150,6 +150,10 @@ describe('problems', () => {
     ['server: { prot: 1 }', 'server.prot: is not a known key; did you mean server.port?'],
     ['sever: { port: 1 }', 'sever: is not a known key; did you mean server?'],
     ['port: 1', 'port: is not a known key; did you mean server.port?'],
+    [
+      'service: { paths: { createOrder: /x } }',
+      'service.paths.createOrder: is no longer a key; no command uses',
+    ],
     ['signing: { secret: x }', 'signing.secret: is not a known key; did you mean signing.secrets?'],
     [
       'signing: { hmac: { heador: x } }',

@@ -8,6 +8,7 @@ import { millrace, writeConfig } from '../support/millrace.ts';
 import { readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { Receiver } from '../support/receiver.ts';
+import { mealsOf } from '../service/support.ts';
 import { postSigned } from '../support/signed-events.ts';
 
 test('a completion becomes exactly that pull, once however often it is repeated, also after a restart', async () => {
@@ -158,7 +159,7 @@ async function madeUpDocument(
 ): Promise<{ readonly meals: readonly unknown[] }> {
   const client = new ServiceClient({ baseUrl: service.url, apiKey: service.apiKey });
   try {
-    return await client.meals.summary(user, { start, end });
+    return { meals: await mealsOf(client, user, { start, end }) };
   } finally {
     await client.close();
   }

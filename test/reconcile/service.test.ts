@@ -5,6 +5,7 @@ import { startSandbox } from '../../src/sandbox/start.ts';
 import { ServiceClient } from '../../src/service/client.ts';
 import type { ServiceReport } from '../../src/reconcile/service-side.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
+import { mealsOf } from '../service/support.ts';
 import { filesSink, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
@@ -33,8 +34,7 @@ test('meals the service has and the archive has not are named, and fetched, and 
   const missing: string[] = [];
   let n = 0;
   for (const user of users) {
-    const { meals } = await client.meals.summary(user, { start: '2026-01-01', end: '2026-01-10' });
-    for (const meal of meals) {
+    for (const meal of await mealsOf(client, user, { start: '2026-01-01', end: '2026-01-10' })) {
       n += 1;
       if (n % 5 === 0) {
         missing.push(meal.id);

@@ -12,19 +12,18 @@ const client = new ServiceClient({ baseUrl: 'http://127.0.0.1:9', apiKey: 'made-
 type Case = readonly [parameter: string, call: () => Promise<unknown>];
 
 const CASES: readonly Case[] = [
-  ['user', () => client.meals.summary('me', { start: '2026-01-01' })],
-  ['start', () => client.meals.summary(USER, { start: '2026-02-30' })],
-  ['start', () => client.meals.stream(USER, { start: '1 Jan 2026' })],
-  ['end', () => client.meals.stream(USER, { start: '2026-01-02', end: '2026-01-01' })],
+  ['user', () => client.users.meals('me', { start: '2026-01-01' })],
+  ['start', () => client.users.meals(USER, { start: '2026-02-30' })],
+  ['start', () => client.users.meals(USER, { start: '1 Jan 2026' })],
+  ['end', () => client.users.meals(USER, { start: '2026-01-02', end: '2026-01-01' })],
   [
     'end',
-    () => client.meals.stream(USER, { start: '2026-01-02T10:00:00Z', end: '2026-01-02T12:30:00+03:00' }),
+    () => client.users.meals(USER, { start: '2026-01-02T10:00:00Z', end: '2026-01-02T12:30:00+03:00' }),
   ],
-  ['provider', () => client.meals.stream(USER, { start: '2026-01-02', provider: '' })],
+  ['provider', () => client.users.meals(USER, { start: '2026-01-02', provider: '' })],
   ['userIds', () => client.bulk.trigger({ userIds: [], provider: 'made_up' })],
   ['userIds[1]', () => client.bulk.trigger({ userIds: [USER, 'me'], provider: 'made_up' })],
   ['provider', () => client.bulk.trigger({ userIds: [USER], provider: '' })],
-  ['teamId', () => client.bulk.trigger({ userIds: [USER], provider: 'made_up', teamId: 'ours' })],
   ['pageSize', () => client.bulk.listOps({ pageSize: 51 })],
   ['pageSize', () => client.bulk.listOps({ pageSize: 0 })],
   ['userLimit', () => client.pulls.status({ userLimit: 51 })],
@@ -36,18 +35,11 @@ const CASES: readonly Case[] = [
   ['radius', () => client.labs.areaInfo({ zipCode: '12345', radius: 30 as 25 })],
   ['labs[0]', () => client.labs.areaInfo({ zipCode: '12345', labs: [''] })],
   ['labAccountId', () => client.labs.accounts({ labAccountId: 'ours' })],
-  ['clientUserId', () => client.users.create('')],
   ['limit', () => client.users.list({ limit: 501 })],
   ['offset', () => client.users.list({ offset: -1 })],
   ['user', () => client.users.delete('../team')],
-  ['clinicalNotes', () => client.orders.create({ userId: USER, clinicalNotes: 'x'.repeat(1001) })],
-  ['idempotencyKey', () => client.orders.create({ userId: USER, idempotencyKey: 'a\nb' })],
-  ['startDate', () => client.orders.appointmentAvailability('2026-1-1')],
-  ['file', () => client.parsingJobs.create({ userId: USER, file: Buffer.alloc(10_000_001, '%PDF-') })],
-  ['file', () => client.parsingJobs.create({ userId: USER, file: Buffer.from('GIF89a') })],
-  ['teamIds', () => client.management.createManagementKey({ kind: 'team' })],
-  ['url', () => client.webhooks.create(USER, { url: 'file:///made/up' })],
-  ['managementKey', () => client.management.teams()],
+  ['url', () => client.webhooks.create(USER, { url: 'file:///made/up', eventTypes: [], secret: 'made-up' })],
+  ['managementKey', () => client.webhooks.teams()],
 ];
 
 describe('nothing is sent when a parameter is wrong', () => {
@@ -81,18 +73,15 @@ describe('options', () => {
   });
 });
 
-test('limits count characters, and non-exhaustive enums stay open', async () => {
-  const notes = '💧'.repeat(1000);
-  const order = { userId: USER, clinicalNotes: notes, updateReason: 'SOMETHING_NEW' };
+test('non-exhaustive enums stay open', async () => {
   const once = new ServiceClient({
     baseUrl: 'http://127.0.0.1:9',
     apiKey: 'made-up',
     retries: { attempts: 1 },
   });
   const sent = [
-    once.orders.create(order),
     once.labs.accounts({ status: 'something new' }),
-    once.orders.list({ interpretation: 'something new' }),
+    once.labs.orders({ interpretation: 'something new' }),
   ];
   for (const call of sent)
     expect(await rejection(call)).toMatchObject({ name: 'ServiceError', code: 'unreachable' });

@@ -1,3 +1,4 @@
+import { json } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import type { SandboxOptions } from '../../src/sandbox/options.ts';
@@ -73,4 +74,14 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
     },
     (error: unknown) => error,
   );
+}
+
+/** The meals of a user, parsed. */
+export async function mealsOf(
+  client: ServiceClient,
+  user: string,
+  range: Parameters<ServiceClient['users']['meals']>[1],
+): Promise<readonly { readonly id: string }[]> {
+  const { meals } = (await json(await client.users.meals(user, range))) as { meals: { id: string }[] };
+  return meals;
 }

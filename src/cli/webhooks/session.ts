@@ -74,7 +74,7 @@ export async function withSession<T>(
 async function teamOf(service: ServiceClient, loaded: LoadedConfig | null): Promise<string> {
   const allowed = loaded?.config.envelope.teams ?? [];
   if (allowed.length === 1) return allowed[0] ?? '';
-  const { data } = await service.management.teams();
+  const { data } = await service.webhooks.teams();
   const [only] = data;
   if (only !== undefined && data.length === 1) return only.id;
   throw usageError(`name the team with --team: the key reaches ${data.length} teams`);
