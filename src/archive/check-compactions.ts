@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { formOf } from '../core/archive.ts';
 import { isCompaction, type ManifestLine } from '../core/archive-manifest.ts';
 import { messageOf } from '../core/errors.ts';
 import { Compactions } from './compactions.ts';
@@ -20,9 +19,7 @@ export function checkCompactions({ compactions, entries, superseded }: Manifest,
     }
     const sum = (of: 'records' | 'bytes'): number => replaces.reduce((all, piece) => all + piece[of], 0);
     if (sum('records') !== records) differ(`made of ${sum('records')} records, listed with ${records}`);
-    // A Parquet file has a footer behind them.
-    const isWhole = formOf(file) === 'parquet' ? sum('bytes') < bytes : sum('bytes') === bytes;
-    if (!isWhole) differ(`made of ${sum('bytes')} bytes, listed with ${bytes}`);
+    if (sum('bytes') !== bytes) differ(`made of ${sum('bytes')} bytes, listed with ${bytes}`);
   }
 }
 

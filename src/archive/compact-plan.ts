@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { CompactionLine, ErasureLine, FileLine, ManifestLine } from '../core/archive-manifest.ts';
-import { DATA_EXTENSIONS, formOf, isCompacted, type FileForm } from '../core/archive.ts';
+import { compressionOf, DATA_EXTENSIONS, isCompacted } from '../core/archive.ts';
+import type { Compression } from '../core/compression.ts';
 import type { Manifest } from './manifest.ts';
 import type { ArchiveListing } from './place.ts';
 import { finishedNames } from './read.ts';
@@ -9,7 +10,7 @@ import { finishedNames } from './read.ts';
 const MOST_FILES = 1000;
 
 /** Node reads one zstd frame of a file, so that a second one cannot follow it. */
-const JOINED: ReadonlySet<FileForm | null> = new Set(['none', 'gzip', 'parquet']);
+const JOINED: ReadonlySet<Compression | null> = new Set(['none', 'gzip']);
 
 /** A file that may become part of another. */
 export type Candidate = (FileLine | ErasureLine) & { readonly sha256: string };
@@ -36,7 +37,7 @@ export async function candidatesOf(
   for (const file of files) {
     if (open.has(file)) continue;
     const line = entries.get(file);
-    if (line !== undefined && (!isJoinable(line) || !JOINED.has(formOf(file)))) continue;
+    if (line !== undefined && (!isJoinable(line) || !JOINED.has(compressionOf(file)))) continue;
     if (line !== undefined && line.bytes >= targetBytes / 2) continue;
     const state = await place.stat(file);
     if (state === null || !(isCompacted(file) || state.modified <= before)) continue;
@@ -70,7 +71,7 @@ export function groupsOf(candidates: readonly Candidate[], targetBytes: number):
   return groups.filter(({ length }) => length > 1);
 }
 
-/** The partition, and the file's form: bytes of two kinds cannot follow each other. */
+/** The partition, and how the file is compressed: bytes of two kinds cannot follow each other. */
 function kindOf(file: string): string {
   const at = file.lastIndexOf('/') + 1;
   return `${file.slice(0, at)} ${extensionOf(file)}`;
@@ -124,5 +125,5 @@ function nameOf(group: readonly Candidate[], first: string): string {
 }
 
 function extensionOf(file: string): string {
-  return DATA_EXTENSIONS[formOf(file) ?? 'none'];
+  return DATA_EXTENSIONS[compressionOf(file) ?? 'none'];
 }

@@ -1,4 +1,4 @@
-import { CLAIMS_FOLDER, MANIFEST, OPEN_FOLDER, PARQUET_EXTENSION, PART_EXTENSION } from '../core/archive.ts';
+import { CLAIMS_FOLDER, isOldParquet, MANIFEST, OPEN_FOLDER, PART_EXTENSION } from '../core/archive.ts';
 import { parseSegmentKey } from '../core/archive-segments.ts';
 import { TEMPORARY_EXTENSION } from './place.ts';
 
@@ -14,7 +14,7 @@ export function kindOf(file: string): FileKind | null {
     return name.endsWith(TEMPORARY_EXTENSION) ? 'temporary' : null;
   }
   // Whatever a query of the folder would read, whoever put it there.
-  if (name.includes('.ndjson') || name.endsWith(PARQUET_EXTENSION)) return 'file';
+  if (name.includes('.ndjson') || isOldParquet(name)) return 'file';
   if (!file.startsWith(`${CLAIMS_FOLDER}/`)) return null;
   if (name.endsWith(TEMPORARY_EXTENSION)) return 'temporary';
   return /\.json(\.gz)?$/.test(name) ? 'claim' : null;

@@ -1,14 +1,13 @@
-import { tmpdir } from 'node:os';
 import { extname } from 'node:path';
-import { LONGEST_LINE, PARQUET_EXTENSION } from '../core/archive.ts';
-import type { Compression } from '../core/compression.ts';
-import { folderError } from '../core/errors.ts';
+import { isOldParquet, LONGEST_LINE } from '../core/archive.ts';
 import { decompress, type Format } from '../lib/compressed.ts';
 import { cutLines, type CutOptions, type Line } from '../lib/lines.ts';
-import { SpooledBytes, SpoolError } from '../lib/spooled-bytes.ts';
 import type { Bytes } from './place.ts';
 
 const CHUNK = 512 * 1024;
+
+const OLD_PARQUET =
+  'archives of Parquet files are no longer read; with the version before, replay the archive into a files sink of NDJSON';
 
 const FORMATS: Readonly<Record<string, Format>> = { '.gz': 'gzip', '.zst': 'zstd' };
 
@@ -16,8 +15,6 @@ const FORMATS: Readonly<Record<string, Format>> = { '.gz': 'gzip', '.zst': 'zstd
 export interface WhileReading {
   /** Sees every byte as it lies on disk, in order. */
   readonly onBytes?: ((chunk: Buffer) => void) | undefined;
-  /** Told how the pages of a Parquet file are compressed, before its first line. */
-  readonly onPages?: (compress: Compression) => void;
 }
 
 interface LinesWanted extends WhileReading, Pick<CutOptions, 'passesOver'> {
@@ -28,8 +25,7 @@ interface LinesWanted extends WhileReading, Pick<CutOptions, 'passesOver'> {
 /**
  * The lines of a file, decompressed by its extension, in constant memory. Yields those of one chunk at a time.
  * @param wanted `passesOver` as `cutLines` has it
- * @throws an error of zlib or of the reader of Parquet when the file is damaged or cut short; what the place throws; MillraceError
- *   folder_unwritable when the temporary folder cannot take a Parquet file
+ * @throws an error of zlib when the file is damaged or cut short, an Error for old Parquet files, or what the place throws
  */
 export async function* fileLines(
   place: Bytes,
@@ -56,13 +52,10 @@ export async function wholeEvent(place: Bytes, file: string): Promise<Buffer> {
 export async function* fileChunks(
   place: Bytes,
   file: string,
-  { onBytes, onPages }: WhileReading = {},
+  { onBytes }: WhileReading = {},
 ): AsyncGenerator<Buffer> {
+  if (isOldParquet(file)) throw new Error(OLD_PARQUET);
   const source = tap(place.chunks(file), (chunk) => onBytes?.(chunk));
-  if (file.endsWith(PARQUET_EXTENSION)) {
-    yield* recordsIn(source, onPages);
-    return;
-  }
   const format = formatOf(file);
   yield* format === undefined ? source : decompress(format, source, CHUNK);
 }
@@ -80,24 +73,6 @@ export function freeChunk(file: string, { buffer, byteOffset, length }: Buffer):
 
 function formatOf(file: string): Format | undefined {
   return FORMATS[extname(file)];
-}
-
-/** What a Parquet file is, it says at its end: all of it has to come first. */
-async function* recordsIn(
-  source: AsyncIterable<Buffer>,
-  onPages: WhileReading['onPages'],
-): AsyncGenerator<Buffer> {
-  const { fromParquet } = await import('./from-parquet.ts');
-  let bytes: SpooledBytes | null = null;
-  try {
-    bytes = await SpooledBytes.of(source);
-    yield* fromParquet(bytes, onPages);
-  } catch (error) {
-    // A machine without room there must not look like a damaged file.
-    throw error instanceof SpoolError ? folderError(`temporary folder (TMPDIR) ${tmpdir()}`, error) : error;
-  } finally {
-    await bytes?.close();
-  }
 }
 
 async function* tap(chunks: AsyncIterable<Buffer>, see: (chunk: Buffer) => void): AsyncGenerator<Buffer> {

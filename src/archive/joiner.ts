@@ -6,7 +6,6 @@ import { StorageError, WHAT_TO_DO } from '../core/storage.ts';
 import { lineOf, type Candidate } from './compact-plan.ts';
 import { AT_ONCE, type CompactPlace, type Remark } from './compact-place.ts';
 import { mapAtMost } from '../lib/map-at-most.ts';
-import { formOf } from '../core/archive.ts';
 import { fileChunks } from './file-lines.ts';
 
 const LINE_FEED = 10;
@@ -23,7 +22,7 @@ export interface JoinerOptions {
   readonly onStep: (step: 'read' | 'put' | 'listed' | 'removed') => void;
 }
 
-/** Makes one file of several: their bytes one after another, which is a file of their kind; Parquet has a footer behind them. */
+/** Makes one file of several: their bytes one after another, which is a file of their kind. */
 export class Joiner {
   readonly #place: CompactPlace;
   readonly #options: JoinerOptions;
@@ -44,24 +43,23 @@ export class Joiner {
     const versions = new Map(read.flatMap((one) => ('version' in one ? [[one.file, one.version]] : [])));
     if (bad.length > 0) return { bad };
     onStep('read');
-    const made = formOf(group[0]?.file ?? '') === 'parquet' ? await withFooter(bytes, places) : bytes;
-    const line = lineOf(group, { bytes: made.length, sha256: hash('sha256', made, 'hex') });
+    const line = lineOf(group, { bytes: bytes.length, sha256: hash('sha256', bytes, 'hex') });
     const changed = await this.#changed(versions);
     if (changed.length > 0) return { bad: changed };
     await this.#place.check();
     signal.throwIfAborted();
-    const version = await this.#place.put(line.file, made, group[0]?.file ?? '');
+    const version = await this.#place.put(line.file, bytes, group[0]?.file ?? '');
     onStep('put');
     // An erasure may have been in one of them since it was read, and found nothing in a file that was not there yet.
     const since = await this.#changed(new Map([...versions, [line.file, version]]));
     try {
       await this.#place.check();
     } catch (error) {
-      await this.#withdraw(line.file, made, group);
+      await this.#withdraw(line.file, bytes, group);
       throw error;
     }
     if (since.length > 0) {
-      await this.#withdraw(line.file, made, group);
+      await this.#withdraw(line.file, bytes, group);
       return {
         bad: since.map(({ file, reason }) => ({
           file: file === line.file ? (group[0]?.file ?? '') : file,
@@ -137,11 +135,6 @@ export class Joiner {
       onRemoved: () => this.#options.onStep('removed'),
     });
   }
-}
-
-async function withFooter(bytes: Buffer, files: readonly Buffer[]): Promise<Buffer> {
-  const { joiningFooter } = await import('./join-parquet.ts');
-  return Buffer.concat([bytes, await joiningFooter(files)]);
 }
 
 /** Bytes behind it must begin a line of their own, and be read. */

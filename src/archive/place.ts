@@ -56,7 +56,7 @@ export interface ArchiveListing {
   readonly place: ArchivePlace;
   /** The root of the place; the folder of a single file. */
   readonly root: string;
-  /** Finished files that count: every name with `.ndjson` in it, as `*.ndjson*` finds them, and `.parquet` at its end, but for `aside`. */
+  /** Finished files that count: every name with `.ndjson` in it, as `*.ndjson*` finds them, but for `aside`. */
   readonly files: readonly string[];
   /** Finished files that do not count: a compaction has replaced them, or made them and was ended before it listed them. */
   readonly aside: readonly string[];

@@ -1,3 +1,4 @@
+import { isOldParquet } from '../core/archive.ts';
 import { MillraceError } from '../core/errors.ts';
 import { isStoreUrl, parsePlace } from '../core/place.ts';
 import type { ObjectStore } from '../core/storage.ts';
@@ -70,13 +71,15 @@ export function urlOf(text: string): string {
   return `${scheme}://${bucket}${prefix === '' ? '' : `/${prefix}`}`;
 }
 
-/** The names of files with events. */
-export const HOLDS_EVENTS = /\.(?:(?:ndjson|jsonl|json)(?:\.gz|\.zst)?|records\.parquet)$/;
+/** Whether a file has events in it, by its name. */
+export function holdsEvents(file: string): boolean {
+  return /\.(?:ndjson|jsonl|json)(?:\.gz|\.zst)?$/.test(file) || isOldParquet(file);
+}
 
 function fileIn(text: string): [folder: string, file: string | null] {
   const url = urlOf(text);
   const place = parsePlace(url);
-  if (place.scheme === 'folder' || !HOLDS_EVENTS.test(place.prefix)) return [url, null];
+  if (place.scheme === 'folder' || !holdsEvents(place.prefix)) return [url, null];
   const at = url.lastIndexOf('/');
   return [url.slice(0, at), url.slice(at + 1)];
 }

@@ -197,6 +197,6 @@ function refuseUnlessArchive(path: string, listing: ArchiveListing): void {
   if (manifest.length + files.length + aside.length + parts.length + claims.length > 0) return;
   throw new MillraceError(
     'archive_unreadable',
-    `${path} holds no archive: neither ${MANIFEST} nor *.ndjson* nor *.parquet`,
+    `${path} holds no archive: neither ${MANIFEST} nor *.ndjson*`,
   );
 }

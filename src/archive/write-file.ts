@@ -2,7 +2,7 @@ import { PassThrough, type Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { createGzip, createZstdCompress, gzip, zstdCompress } from 'node:zlib';
-import type { FileForm, FileFormat } from '../core/archive.ts';
+import type { Compression } from '../core/compression.ts';
 import { fillNew, HashedFile } from '../lib/new-file.ts';
 
 const CHUNK = 256 * 1024;
@@ -13,7 +13,7 @@ const COMPRESSORS = {
   gzip: () => createGzip({ chunkSize: CHUNK, level: GZIP_LEVEL }),
   zstd: () => createZstdCompress({ chunkSize: CHUNK }),
   none: () => new PassThrough(),
-} as const satisfies Record<Exclude<FileForm, 'parquet'>, () => Duplex>;
+} as const satisfies Record<Compression, () => Duplex>;
 
 /** Whose a file is, and who may read it. */
 export interface FileOwner {
@@ -25,14 +25,13 @@ export interface FileOwner {
 /**
  * Writes a file of an archive under a temporary name. It is on disk once it resolves, and not there when it rejects.
  * @param lines whole records, each with its line feed, in pieces of any size
- * @param format looked at when the first lines have come
  * @param like whose it is to be and who may read it
  * @returns size and hash of what is in the file
  */
 export async function writeArchiveFile(
   path: string,
   lines: () => AsyncIterable<Buffer>,
-  format: FileFormat,
+  compression: Compression,
   signal: AbortSignal,
   like?: FileOwner,
 ): Promise<{ bytes: number; sha256: string }> {
@@ -45,28 +44,21 @@ export async function writeArchiveFile(
     const write = async (written: AsyncIterable<Buffer>): Promise<void> => {
       for await (const chunk of written) await target.write(chunk);
     };
-    const { form } = format;
-    if (form !== 'parquet') return pipeline(lines, COMPRESSORS[form](), write, { signal });
-    const { toParquet } = await import('./to-parquet.ts');
-    return pipeline(lines, (all) => toParquet(all, format), write, { signal });
+    return pipeline(lines, COMPRESSORS[compression](), write, { signal });
   });
   return file.facts();
 }
 
 /** The same, of lines that are in memory and become a file that is. */
-export async function archiveBytes(lines: Buffer, { form, compress }: FileFormat): Promise<Buffer> {
-  switch (form) {
+export async function archiveBytes(lines: Buffer, compression: Compression): Promise<Buffer> {
+  switch (compression) {
     case 'gzip':
       return promisify(gzip)(lines, { level: GZIP_LEVEL });
     case 'zstd':
       return promisify(zstdCompress)(lines);
     case 'none':
       return lines;
-    case 'parquet': {
-      const { toParquet } = await import('./to-parquet.ts');
-      return Buffer.concat(await Array.fromAsync(toParquet([lines], { compress })));
-    }
     default:
-      return form satisfies never;
+      return compression satisfies never;
   }
 }

@@ -20,8 +20,8 @@ Examples:
   millrace archive compact gs://acme/archive --target-size 256MiB
 
 In each folder of the archive, small closed files become one: their bytes one after another, which is a valid file of the same
-kind; Parquet files get one footer behind them. Files of half the target size or more stay as they are, and so do .zst files, files that the manifest does not list, which are named, and
-files written less than --min-age ago. The manifest gets a line that names the old files with their hashes, so archive verify
+kind. Files of half the target size or more stay as they are, and so do .zst files, files that the manifest does not list, which
+are named, and files written less than --min-age ago. The manifest gets a line that names the old files with their hashes, so archive verify
 can still check each of them inside the new one. --config finds the key that signs the line; a signed manifest needs it.
 
 The receiver may run meanwhile, and other commands of millrace read each event once at any moment. Programs that read the files

@@ -35,8 +35,7 @@ export const ENVIRONMENT = {
   OTEL_SDK_DISABLED: '`true`: no traces.',
   OTEL_TRACES_EXPORTER: '`none`: no traces.',
   KAFKA_HOME: 'Folder of an Apache Kafka that `demo --fleet` starts a broker of.',
-  TMPDIR:
-    'Folder for temporary files: each Parquet file above 16 MiB of an archive, while it is read or erased; the ids of `reconcile`; the folder of `demo`.',
+  TMPDIR: 'Folder for temporary files: the ids of `reconcile`; the folder of `demo`.',
   NO_COLOR: 'Output is not coloured; without it, it is on a terminal.',
   FORCE_COLOR:
     'Output is coloured even where it goes to a file or a pipe; `0` is never. Stronger than NO_COLOR.',

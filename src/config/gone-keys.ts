@@ -12,6 +12,10 @@ const GONE: readonly (readonly [key: RegExp, instead: string])[] = [
     /^service\.(idempotencyHeader|paths\.(createOrder|importOrder|createParsingJob|createUser|appointmentAvailability|team|brand|apiKeys?|managementKeys?|webhookHeaders))$/,
     'no command uses that operation: leave it out',
   ],
+  [
+    /^sinks\.[^.]+\.format$/,
+    'the archive is NDJSON: before the update, replay an archive of Parquet files into one of NDJSON; `millrace export --follow --every 1h` makes Parquet or Delta tables',
+  ],
 ];
 
 /** Null for a key that there never was. @param key dotted, such as `sinks.archive.format` */

@@ -11,8 +11,8 @@ import { signJson, type Signer } from './signature.ts';
  *
  * - a file was finished: `{"file","records","bytes","sha256","first_received_at","last_received_at","types","previous"}`;
  * - a compaction made one file of others: as a file line, with `"replaces":[{"file","records","bytes","sha256"},…]` before
- *   `"previous"`. The file is those files' bytes one after another, in this order, and of Parquet files a
- *   footer, so that what earlier lines say of them can still be checked in it. From this line on they do not count, whether they are still there or not;
+ *   `"previous"`. The file is those files' bytes one after another, in this order, so that what earlier lines say of them can
+ *   still be checked in it. From this line on they do not count, whether they are still there or not;
  * - a large event was kept whole in a file of its own: `{"claim_check","file","event_type","bytes","sha256","body_sha256","previous"}`;
  * - an erasure rewrote a file or removed it, or an unfinished one, which no other line lists:
  *   `{"erasure","at","file","removed","records","bytes","sha256",…as a file line…,"previous"}`.

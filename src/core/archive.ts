@@ -1,4 +1,4 @@
-import type { Compression } from './compression.ts';
+import { COMPRESSIONS, type Compression } from './compression.ts';
 
 /**
  * The archive's format, shared by the sink that writes it and the commands that read it.
@@ -35,37 +35,25 @@ export const CLAIMS_FOLDER = 'claim-checks';
  */
 export const MANIFEST = '_manifest.jsonl';
 
-/**
- * Names of the files that hold records: lines as they are, in gzip or in zstd, and columns. The first word of `.records.parquet`
- * tells them from Parquet files of tables.
- */
-export const DATA_EXTENSIONS = {
+/** Ends of the names of the files that hold records, by how their lines are compressed. */
+export const DATA_EXTENSIONS: Readonly<Record<Compression, string>> = {
   none: '.ndjson',
   gzip: '.ndjson.gz',
   zstd: '.ndjson.zst',
-  parquet: '.records.parquet',
-} as const;
-
-/** Ends the name of every Parquet file, so that `*.parquet` reads it with those of the archive. */
-export const PARQUET_EXTENSION = '.parquet';
-
-export type FileForm = keyof typeof DATA_EXTENSIONS;
-
-export const FILE_FORMS = Object.keys(DATA_EXTENSIONS) as readonly FileForm[];
-
-/** How a file is written: its form, and of a Parquet file how its pages are compressed. */
-export interface FileFormat {
-  readonly form: FileForm;
-  readonly compress: Compression;
-}
+};
 
 /** Null for a file that has another name than those with records. */
-export function formOf(file: string): FileForm | null {
-  return FILE_FORMS.find((form) => file.endsWith(DATA_EXTENSIONS[form])) ?? null;
+export function compressionOf(file: string): Compression | null {
+  return COMPRESSIONS.find((compression) => file.endsWith(DATA_EXTENSIONS[compression])) ?? null;
+}
+
+/** Whether a file holds records in Parquet, as archives did before they were NDJSON only. It still counts, and cannot be read. */
+export function isOldParquet(file: string): boolean {
+  return file.endsWith('.records.parquet');
 }
 
 /** A file made of others by a compaction: `{time of its first record}-compacted-{hash of what it is made of}`. */
-const COMPACTED = /(?:^|\/)(?:\d{8}T\d{9}Z-)?compacted-[0-9a-f]{16}\.(?:ndjson(?:\.gz)?|records\.parquet)$/;
+const COMPACTED = /(?:^|\/)(?:\d{8}T\d{9}Z-)?compacted-[0-9a-f]{16}\.ndjson(?:\.gz)?$/;
 
 /** Whether a file is one that a compaction made. Until its line is in the manifest it does not count. */
 export function isCompacted(file: string): boolean {

@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { parseHead, parseRecord } from '../core/archive-record.ts';
-import { CLAIMS_FOLDER, formOf, PART_EXTENSION, SENT_EXTENSION } from '../core/archive.ts';
+import { CLAIMS_FOLDER, isOldParquet, PART_EXTENSION, SENT_EXTENSION } from '../core/archive.ts';
 import type { Ownership, Owners } from '../core/erasure.ts';
 import { membersIn } from '../lib/parsed.ts';
 import { HIDES_CONTENT } from './not-searched.ts';
@@ -9,7 +9,7 @@ import type { Bytes } from '../archive/place.ts';
 
 /**
  * What can be done about a file that holds an id:
- * - `lines`: NDJSON, archive records or rows of tables, and records in Parquet, also unfinished or sent on: the subjects' lines are taken out;
+ * - `lines`: NDJSON, archive records or rows of tables, also unfinished or sent on: the subjects' lines are taken out;
  * - `blob`: one event whole: removed;
  * - `plan`: the state of an unfinished backfill: the subjects' ids are taken out of it;
  * - `other`: nothing but to say so;
@@ -23,7 +23,8 @@ export type FileKind = 'lines' | 'blob' | 'plan' | 'other' | 'unreadable' | 'loc
 export function kindOf(file: string): FileKind {
   const name = basename(file);
   if (/\.ndjson(\.gz|\.zst)?(\.part)?$/.test(name)) return 'lines';
-  if (formOf(name) !== null) return 'lines';
+  // Reading it fails, so who is to be erased waits for it.
+  if (isOldParquet(name)) return 'lines';
   if (name.endsWith(PART_EXTENSION) || name.endsWith(SENT_EXTENSION)) return 'lines';
   if (file.startsWith(`${CLAIMS_FOLDER}/`) && /\.json(\.gz)?$/.test(name)) return 'blob';
   if (file.endsWith('_backfill/state.json')) return 'plan';

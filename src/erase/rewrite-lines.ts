@@ -5,8 +5,7 @@ import { hashFile } from '../archive/facts.ts';
 import { fileLines, wholeEvent } from '../archive/file-lines.ts';
 import type { Bytes } from '../archive/place.ts';
 import { writeArchiveFile, type FileOwner } from '../archive/write-file.ts';
-import { formOf, type FileForm } from '../core/archive.ts';
-import type { Compression } from '../core/compression.ts';
+import { compressionOf } from '../core/archive.ts';
 import { parseRecord, takenOut } from '../core/archive-record.ts';
 import type { TakenOut } from '../core/erasure.ts';
 import { entryOfRecord } from '../core/receipt.ts';
@@ -62,14 +61,8 @@ export async function rewriteLines(
   const before = createHash('sha256');
   let lines = 0;
   let kept = 0;
-  // Written as it was; a Parquet file says how its pages are compressed before its first line is there to be written.
-  const format: { form: FileForm; compress: Compression } = {
-    form: formOf(file) ?? 'none',
-    compress: 'gzip',
-  };
-  const onPages = (compress: Compression): void => void (format.compress = compress);
   const keep = async function* (): AsyncGenerator<Buffer> {
-    for await (const batch of fileLines(place, file, { onBytes: (chunk) => before.update(chunk), onPages })) {
+    for await (const batch of fileLines(place, file, { onBytes: (chunk) => before.update(chunk) })) {
       const pieces: Buffer[] = [];
       for (const { number, bytes: line, ended } of batch) {
         if (line === null) throw new Error(`line ${number} is too long to search`);
@@ -92,7 +85,7 @@ export async function rewriteLines(
       if (pieces.length > 0) yield Buffer.concat(pieces);
     }
   };
-  const after = await writeArchiveFile(temporary, keep, format, signal, like);
+  const after = await writeArchiveFile(temporary, keep, compressionOf(file) ?? 'none', signal, like);
   if (lines === 0 || kept === 0) {
     await unlink(temporary);
     // Before the file itself goes: then nobody would look for this one again.

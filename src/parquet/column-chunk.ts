@@ -3,10 +3,9 @@ import { ByteWriter } from 'hyparquet-writer';
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
 import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js';
 import { asBuffer } from '../lib/byte-writer.ts';
-import type { Column, ColumnType } from '../warehouse/definition.ts';
+import type { ColumnType } from '../warehouse/definition.ts';
 import { boundsOf } from './bounds.ts';
 import { type GatheredValues, WIDTHS } from './column-values.ts';
-import { hasStatistics } from './footer.ts';
 
 const TINY = 128;
 
@@ -25,22 +24,25 @@ interface Page {
   readonly body: Uint8Array;
 }
 
-/** Work that asks for pages to be compressed: it yields one, and is given it compressed. */
-export type Packing<T> = Generator<Uint8Array, T, Uint8Array>;
+/** How pages are compressed. */
+export interface Codec {
+  readonly name: 'GZIP' | 'ZSTD' | 'UNCOMPRESSED';
+  readonly compress: (page: Uint8Array) => Uint8Array;
+}
 
 /**
  * Encodes a column's values to pages. Nothing of it is a view of the values' buffers but `pieces`.
  * @param known the pages of a column with the same values
  */
-export function* encodeChunk(
+export function encodeChunk(
   { name, type: physical = 'BYTE_ARRAY', repetition_type: repetition }: SchemaElement,
-  column: Column,
+  type: ColumnType,
   values: GatheredValues,
-  codec: 'GZIP' | 'ZSTD' | 'UNCOMPRESSED',
+  codec: Codec,
   known?: readonly Uint8Array[],
-): Packing<EncodedChunk> {
-  const pages = [...pagesOf(column.type, values, repetition === 'REQUIRED')];
-  const statistics = statisticsOf(column, values);
+): EncodedChunk {
+  const pages = [...pagesOf(type, values, repetition === 'REQUIRED')];
+  const statistics = statisticsOf(type, values);
   // Too little to be worth compressing, as one value for all rows is.
   const isTiny = pages.reduce((sum, { body }) => sum + body.length, 0) <= TINY;
   const pieces: Uint8Array[] = [];
@@ -49,7 +51,7 @@ export function* encodeChunk(
   let offset = 0;
   let data = 0;
   for (const { header, levels, body } of pages) {
-    const page = known?.[packed.length] ?? (isTiny || body.length === 0 ? body : yield body);
+    const page = known?.[packed.length] ?? (isTiny || body.length === 0 ? body : codec.compress(body));
     packed.push(page);
     const head = new ByteWriter(64);
     writePageHeader(head, {
@@ -70,7 +72,7 @@ export function* encodeChunk(
       type: physical,
       encodings: [...new Set(pages.map(({ header }) => encodingOf(header)))],
       path_in_schema: [name],
-      codec: isTiny ? 'UNCOMPRESSED' : codec,
+      codec: isTiny ? 'UNCOMPRESSED' : codec.name,
       num_values: BigInt(values.present.length),
       total_compressed_size: BigInt(offset),
       total_uncompressed_size: BigInt(uncompressed),
@@ -151,12 +153,12 @@ function booleans(values: Uint8Array): Uint8Array {
   return runs.getBytes();
 }
 
+/** Null for columns whose least and greatest value are not looked for (decimals), or would say nothing. */
 function statisticsOf(
-  column: Column,
+  type: ColumnType,
   { plain, entries, count, indexes, present }: GatheredValues,
 ): Statistics | null {
-  const { type } = column;
-  if (!hasStatistics(column)) return null;
+  if (type === 'decimal' || type === 'json') return null;
   const bounds = boundsOf(type, WIDTHS[type] ?? null, asBuffer(plain), indexes === null ? count : entries);
   return { null_count: BigInt(present.length - count), ...bounds };
 }

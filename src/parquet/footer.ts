@@ -52,11 +52,6 @@ const ELEMENTS: Readonly<Record<ColumnType, Omit<SchemaElement, 'name'>>> = {
   json: { type: 'BYTE_ARRAY', converted_type: 'JSON', logical_type: { type: 'JSON' } },
 };
 
-/** False for columns whose least and greatest value are not looked for (decimals), or would say nothing. */
-export function hasStatistics({ type, bounds }: Column): boolean {
-  return type !== 'decimal' && type !== 'json' && bounds !== false;
-}
-
 /** A file's schema: a flat row of the columns. */
 export function schemaOf(columns: readonly Column[]): SchemaElement[] {
   const elements = columns.map(({ name, type, required }): SchemaElement => ({

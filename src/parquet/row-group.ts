@@ -1,17 +1,9 @@
-import { promisify } from 'node:util';
-import {
-  gzip,
-  gzipSync,
-  zstdCompress,
-  zstdCompressSync,
-  type ZlibOptions,
-  type ZstdOptions,
-} from 'node:zlib';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
 import type { RowGroup, SchemaElement } from 'hyparquet';
 import { joined } from '../lib/byte-writer.ts';
 import type { Column } from '../warehouse/definition.ts';
 import { GZIP_LEVEL, type Compression } from '../core/compression.ts';
-import { encodeChunk, type EncodedChunk, type Packing } from './column-chunk.ts';
+import { encodeChunk, type Codec, type EncodedChunk } from './column-chunk.ts';
 import type { GatheredValues } from './column-values.ts';
 import { schemaOf } from './footer.ts';
 
@@ -21,34 +13,21 @@ export interface EncodedGroup {
   readonly meta: RowGroup;
 }
 
-const CODECS = { gzip: 'GZIP', zstd: 'ZSTD', none: 'UNCOMPRESSED' } as const satisfies Record<
-  Compression,
-  string
->;
-
 /** A compressed page comes in pieces of this size. Each is allocated whole, however little of the page is left for the last one. */
 const pieceOf = ({ length }: Uint8Array): number => Math.max(256, Math.ceil(length / 8));
 
-const COMPRESS: Readonly<Record<Compression, (bytes: Uint8Array) => Uint8Array>> = {
-  gzip: (bytes) => gzipSync(bytes, gzipOptions(bytes)),
-  zstd: (bytes) => zstdCompressSync(bytes, zstdOptions(bytes)),
-  none: (bytes) => bytes,
+const CODECS: Readonly<Record<Compression, Codec>> = {
+  gzip: {
+    name: 'GZIP',
+    compress: (page) => gzipSync(page, { level: GZIP_LEVEL, chunkSize: pieceOf(page) }),
+  },
+  zstd: {
+    name: 'ZSTD',
+    // Told the size, it takes no more memory than that needs: megabytes for each of many small pages otherwise.
+    compress: (page) => zstdCompressSync(page, { pledgedSrcSize: page.length, chunkSize: pieceOf(page) }),
+  },
+  none: { name: 'UNCOMPRESSED', compress: (page) => page },
 };
-
-const COMPRESS_ASIDE: Readonly<Record<Compression, (bytes: Uint8Array) => Promise<Uint8Array>>> = {
-  gzip: (bytes) => promisify(gzip)(bytes, gzipOptions(bytes)),
-  zstd: (bytes) => promisify(zstdCompress)(bytes, zstdOptions(bytes)),
-  none: (bytes) => Promise.resolve(bytes),
-};
-
-function gzipOptions(bytes: Uint8Array): ZlibOptions {
-  return { level: GZIP_LEVEL, chunkSize: pieceOf(bytes) };
-}
-
-/** Told the size, it takes no more memory than that needs: megabytes for each of many small pages otherwise. */
-function zstdOptions(bytes: Uint8Array): ZstdOptions {
-  return { pledgedSrcSize: bytes.length, chunkSize: pieceOf(bytes) };
-}
 
 /** Encodes and compresses columns, in the calling thread. */
 export function encodeGroup(
@@ -56,36 +35,13 @@ export function encodeGroup(
   gathered: readonly GatheredValues[],
   compression: Compression,
 ): EncodedGroup {
-  const work = groupOf(columns, gathered, compression);
-  let step = work.next();
-  while (step.done !== true) step = work.next(COMPRESS[compression](step.value));
-  return step.value;
-}
-
-/** The same, compressed where nobody waits for it. */
-export async function encodeGroupAside(
-  columns: readonly Column[],
-  gathered: readonly GatheredValues[],
-  compression: Compression,
-): Promise<EncodedGroup> {
-  const work = groupOf(columns, gathered, compression);
-  let step = work.next();
-  while (step.done !== true) step = work.next(await COMPRESS_ASIDE[compression](step.value));
-  return step.value;
-}
-
-function* groupOf(
-  columns: readonly Column[],
-  gathered: readonly GatheredValues[],
-  compression: Compression,
-): Packing<EncodedGroup> {
   const [, ...elements] = schemaOf(columns);
   const chunks: EncodedChunk[] = [];
   for (const [at, column] of columns.entries()) {
     const values = gathered[at] as GatheredValues;
     const twin = chunks[gathered.indexOf(values)];
     chunks.push(
-      yield* encodeChunk(elements[at] as SchemaElement, column, values, CODECS[compression], twin?.packed),
+      encodeChunk(elements[at] as SchemaElement, column.type, values, CODECS[compression], twin?.packed),
     );
   }
   const bytes = joined(chunks.flatMap(({ pieces }) => pieces));

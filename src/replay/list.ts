@@ -3,7 +3,7 @@ import { lstat, readdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { nameOf, type ArchiveListing, type ArchivePlace, type FileState } from '../archive/place.ts';
 import { readManifest } from '../archive/manifest.ts';
-import { HOLDS_EVENTS, listArchive, type Places } from '../archive/places.ts';
+import { holdsEvents, listArchive, type Places } from '../archive/places.ts';
 import { finishedNames } from '../archive/read.ts';
 import { MANIFEST, OPEN_FOLDER, PART_EXTENSION } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
@@ -50,7 +50,7 @@ async function* listFolder(root: string, listing: Listing): AsyncGenerator<Unit>
   for (const entry of entries.toSorted((one, other) => (one.name < other.name ? -1 : 1))) {
     const path = join(root, entry.name);
     if (entry.isDirectory()) yield* listFolder(path, listing);
-    else if (!HOLDS_EVENTS.test(entry.name)) continue;
+    else if (!holdsEvents(entry.name)) continue;
     else if (entry.isFile()) yield await unitOf(listing.places.at(root), entry.name);
     else yield { kind: 'unreadable', where: path, reason: NOT_FOLLOWED };
   }
@@ -65,7 +65,7 @@ async function* listObjects(url: string, about: Listing): AsyncGenerator<Unit> {
   }
   const { place, files, parts, claims, others } = listing;
   const data = listing.isFolder
-    ? [files, parts, claims, others].flat().filter((name) => HOLDS_EVENTS.test(name))
+    ? [files, parts, claims, others].flat().filter((name) => holdsEvents(name))
     : files;
   for (const file of data.toSorted()) yield await unitOf(place, file);
 }

@@ -43,8 +43,6 @@ export interface Column {
   readonly older?: string;
   /** A row without it is rejected. */
   readonly required?: true;
-  /** False where the least and the greatest value of many would say nothing. */
-  readonly bounds?: false;
   readonly description: string;
   readonly unit?: string;
   /** Share of the rows that had a value when it was learned, from 0 to 1. */

@@ -22,7 +22,7 @@ test('part of an archive is given out as Parquet, noted before, and only where b
     erasure: { path: join(folder, 'erasure') },
     sinks: {
       archive: { type: 'files', path: join(folder, 'archive') },
-      columns: { type: 'files', path: join(folder, 'columns'), format: 'parquet' },
+      columns: { type: 'files', path: join(folder, 'columns'), compress: 'zstd' },
       sealed: {
         type: 'files',
         path: join(folder, 'sealed'),

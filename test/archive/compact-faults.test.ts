@@ -20,7 +20,7 @@ describeOnStores(
       const url = `${await emulator.bucket('faults')}/archive`;
       const settings = storageSettings(emulator.settings());
       const store = await openStore(url, settings);
-      await makeErasable(store, tempFolder(), { formats: ['ndjson', 'parquet'] });
+      await makeErasable(store, tempFolder(), { compressions: ['gzip', 'none'] });
       const expectSound = async (): Promise<void> => {
         const places = new Places(settings);
         const ids: string[] = [];
@@ -55,7 +55,7 @@ describeOnStores(
       expect(await compactIt()).toBe(true);
       await expectSound();
       const keys: string[] = [];
-      for await (const { key } of store.list('')) if (/\.ndjson|\.parquet/.test(key)) keys.push(key);
+      for await (const { key } of store.list('')) if (key.includes('.ndjson')) keys.push(key);
       expect(keys).toHaveLength(2);
       expect(proxy.injected.size).toBeGreaterThan(2);
       await proxy.stop();

@@ -208,7 +208,7 @@ test('with an older manifest, or without one, what was joined is read, and no co
   expect(repaired.code).toBe(0);
   expect(await idsRead(root, 'folder')).toEqual(ALL_IDS);
   expect(await compacted(root, 'folder')).toMatchObject({ cleared: 0, problems: 0 });
-  expect(await idsInFiles(root, 'folder')).toEqual(ALL_IDS);
+  expect(idsInFiles(root, 'folder')).toEqual(ALL_IDS);
 });
 
 test('lines that somebody writes without the key take no file away', async () => {
@@ -335,7 +335,7 @@ test.each(KINDS)('of two at once, in a place of kind %s, one compacts', async (k
   // One may begin when the other is done.
   for (const reason of refused) expect(reason).toMatch(/is being (?:written|compacted) by|another process/);
   expect(refused.length).toBeLessThan(2);
-  expect(await idsInFiles(root, kind)).toEqual(ALL_IDS);
+  expect(idsInFiles(root, kind)).toEqual(ALL_IDS);
   expect(await verified(root, kind)).toEqual([]);
 });
 
@@ -389,7 +389,7 @@ test.each([
     expect(await idsRead(root, 's3')).toEqual(ALL_IDS);
     expect(await verified(root, 's3')).toEqual([]);
     await compacted(root, 's3');
-    expect(await idsInFiles(root, 's3')).toEqual(ALL_IDS);
+    expect(idsInFiles(root, 's3')).toEqual(ALL_IDS);
   },
 );
 

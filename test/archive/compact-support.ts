@@ -5,9 +5,9 @@ import { compactArchive, type CompactOptions, type CompactReport } from '../../s
 import { Places } from '../../src/archive/places.ts';
 import { readArchive } from '../../src/archive/read.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
+import type { Compression } from '../../src/core/compression.ts';
 import { openStore } from '../../src/storage/open.ts';
-import { makeErasable, type Format } from '../erase/objects-support.ts';
-import { queryDuckdb } from '../support/duckdb.ts';
+import { makeErasable } from '../erase/objects-support.ts';
 
 export const KINDS = ['folder', 's3'] as const;
 export type Kind = (typeof KINDS)[number];
@@ -35,8 +35,10 @@ export function placesOf(root: string): Places {
 }
 
 /** An archive of several files in a folder, and the same as two receivers leave it in a store. */
-export async function makeTemplate(root: string, format: Format = 'ndjson'): Promise<void> {
-  await makeErasable(await openStore(join(root, 'store')), join(root, 'archive'), { formats: [format] });
+export async function makeTemplate(root: string, compression: Compression = 'gzip'): Promise<void> {
+  await makeErasable(await openStore(join(root, 'store')), join(root, 'archive'), {
+    compressions: [compression],
+  });
 }
 
 export function copyOf(template: string, base: string): string {
@@ -103,12 +105,12 @@ export async function verified(root: string, kind: Kind): Promise<string[]> {
   return differences.map(({ code, file, detail }) => `${code} ${file}: ${detail}`);
 }
 
-/** Finished files, as whoever looks for every name with `.ndjson` or `.parquet` in it finds them. */
+/** Finished files, as whoever looks for every name with `.ndjson` in it finds them. */
 export function filesOf(root: string, kind: Kind): string[] {
   const path = pathOf(root, kind);
   return (
     readdirSync(path, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() && /\.ndjson|\.parquet$/.test(entry.name))
+      .filter((entry) => entry.isFile() && entry.name.includes('.ndjson'))
       .map((entry) => join(entry.parentPath, entry.name).slice(path.length + 1))
       // Locks of the folder that stands for a store are none of its objects.
       .filter((file) => !file.startsWith('_open/') && !(kind === 's3' && file.endsWith('.lock.tmp')))
@@ -117,22 +119,12 @@ export function filesOf(root: string, kind: Kind): string[] {
 }
 
 /** The ids that whoever reads all files, and knows nothing of a manifest, finds in them. */
-export async function idsInFiles(root: string, kind: Kind): Promise<string[]> {
+export function idsInFiles(root: string, kind: Kind): string[] {
   const ids: string[] = [];
   for (const file of filesOf(root, kind)) {
-    const path = join(pathOf(root, kind), file);
-    if (file.endsWith('.parquet')) ids.push(...(await idsInParquet(path)));
-    else {
-      const bytes = readFileSync(path);
-      const lines = String(file.endsWith('.gz') ? gunzipSync(bytes) : bytes).trimEnd();
-      ids.push(...lines.split('\n').map((line) => (JSON.parse(line) as { readonly id: string }).id));
-    }
+    const bytes = readFileSync(join(pathOf(root, kind), file));
+    const lines = String(file.endsWith('.gz') ? gunzipSync(bytes) : bytes).trimEnd();
+    ids.push(...lines.split('\n').map((line) => (JSON.parse(line) as { readonly id: string }).id));
   }
   return ids.toSorted();
-}
-
-/** DuckDB asks the footer which row groups can have such a time, and reads those. */
-async function idsInParquet(path: string): Promise<string[]> {
-  const all = `SELECT id FROM read_parquet('${path}') WHERE received_at > '2000-01-01' AND id >= 'msg_'`;
-  return (await queryDuckdb(all)).map(([id]) => id as string);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { requireSecrets } from '../../src/config/config.ts';
-import { loadConfig } from '../../src/config/load.ts';
+import { loadConfig, resolveConfig } from '../../src/config/load.ts';
 import { configKeys } from '../../src/config/keys.ts';
 import { BASE, failure, parse, temporaryFile } from './helpers.ts';
 
@@ -167,6 +167,13 @@ describe('problems', () => {
     ['__proto__: { a: 1 }', '__proto__: is not a known key'],
   ])('%s: %s', (line, expected) => {
     expect(failure(`${line}\n${BASE}`).lines.join('\n')).toContain(expected);
+  });
+
+  it('say what to use instead of an option of a sink that is gone', async () => {
+    const file = temporaryFile('c.yaml', 'sinks: { a: { type: files, path: a, format: parquet } }');
+    await expect(resolveConfig({ file, env: {} })).rejects.toThrow(
+      'sinks.a.format: is no longer a key; the archive is NDJSON: before the update, replay',
+    );
   });
 
   it.each([

@@ -1,4 +1,4 @@
-"""Answers questions about Delta tables and Parquet files, one JSON line each, with a reader that shares no code with millrace."""
+"""Answers questions about Delta tables, one JSON line each, with a reader that shares no code with millrace."""
 
 import json
 import sys
@@ -7,7 +7,6 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
@@ -93,10 +92,6 @@ def ask(question):
         properties = WriterProperties(compression=question.get("compression", "SNAPPY"))
         write_deltalake(path, made, partition_by=question.get("partition_by"), writer_properties=properties)
         return {}
-    if kind == "parquet":
-        found = pq.ParquetFile(path).read()
-        types = {f.name: str(f.type) for f in found.schema}
-        return {"types": types, "rows": [{k: plain(v) for k, v in row.items()} for row in found.to_pylist()]}
     table = DeltaTable(path, version=question.get("version"))
     if kind == "rows":
         filters = [tuple(condition) for condition in question.get("filters", [])] or None

@@ -40,8 +40,8 @@ beforeAll(async () => {
   template = join(base, 'template');
   await acceptAndClear();
   const journal = await openJournal(template);
-  for (const [nth, format] of ['ndjson', 'parquet'].entries()) {
-    const { sink } = filesSink(join(template, 'archive'), { format, rotate: { bytes: 1500 } });
+  for (const [nth, compress] of ['gzip', 'zstd'].entries()) {
+    const { sink } = filesSink(join(template, 'archive'), { compress, rotate: { bytes: 1500 } });
     await sink.open();
     for (let n = nth; n < 4; n += 2) {
       for (const user of USERS) {

@@ -40,7 +40,7 @@ async function prepare(emulator: Emulator) {
   const erased = async (name: string) => {
     const url = `${bucket}/${name}`;
     const store = await openStore(url, storageSettings(emulator.settings()));
-    await makeErasable(store, tempFolder(), { compress: 'none' });
+    await makeErasable(store, tempFolder(), { compressions: ['none'] });
     const proxied = storageSettings({ ...emulator.settings(proxy.url), tries: 3 });
     const erasures = erasing(tempFolder(), () => openStore(url, proxied));
     await erasures.request({ by: 'user', id: userId(GONE), team: null }, true);

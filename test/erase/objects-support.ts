@@ -23,18 +23,17 @@ export async function makeErasable(
   folder: string,
   {
     signer,
-    formats = ['ndjson'],
-    compress = 'gzip',
+    compressions = ['gzip'],
   }: {
     readonly signer?: Signer;
-    readonly formats?: readonly Format[];
-    readonly compress?: Compression;
+    /** Of its files, in turn. */
+    readonly compressions?: readonly Compression[];
   } = {},
 ): Promise<void> {
-  for (const [nth, format] of formats.entries()) {
-    const { sink } = filesSink(folder, { format, compress, rotate: { bytes: 1500 } });
+  for (const [nth, compress] of compressions.entries()) {
+    const { sink } = filesSink(folder, { compress, rotate: { bytes: 1500 } });
     await sink.open();
-    for (let n = nth; n < 4; n += formats.length)
+    for (let n = nth; n < 4; n += compressions.length)
       await sink.send(
         USERS.map((user) => ({ event: eventOf(user, n, { headers: {} }), destination: null })),
         signal,
@@ -46,8 +45,6 @@ export async function makeErasable(
   const files = lines.map((line) => (JSON.parse(line) as { file: string }).file);
   await layOut(store, { path: folder, lines, files }, signer);
 }
-
-export type Format = 'ndjson' | 'parquet';
 
 /** Erasures of one installation over a store: a folder, or what opens one. */
 export function erasing(

@@ -30,8 +30,8 @@ let making: Promise<string> | null = null;
 async function copy(): Promise<string> {
   const template = await (making ??= (async () => {
     const root = join(base, 'template');
-    const formats = ['ndjson', 'parquet'] as const;
-    await makeErasable(await openStore(join(root, 'store')), join(base, 'made'), { formats });
+    const compressions = ['gzip', 'zstd'] as const;
+    await makeErasable(await openStore(join(root, 'store')), join(base, 'made'), { compressions });
     return root;
   })());
   const root = mkdtempSync(join(base, 'copy-'));

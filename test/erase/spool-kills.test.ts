@@ -120,8 +120,6 @@ test.each([
   [{ compress: 'gzip' }, STARTED],
   [{ compress: 'gzip' }, STOPPED],
   [{ compress: 'none' }, STARTED],
-  [{ format: 'parquet' }, STARTED],
-  [{ format: 'parquet' }, STOPPED],
   [{ compress: 'none' }, STOPPED],
 ])(
   'kill -9 at any step of a file on its way to a store, %j: an erasure ends when %s, and nothing of the user is left',

@@ -97,7 +97,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'cli/webhooks': ['config', 'sandbox', 'service', 'verify'],
   config: ['journal', 'service', 'sinks', 'sources', 'storage'],
   journal: ['seal', 'sinks'],
-  archive: ['parquet', 'storage', 'warehouse'],
+  archive: ['storage'],
   delta: ['parquet'],
   parquet: ['warehouse'],
   receive: ['validate'],

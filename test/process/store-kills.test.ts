@@ -83,14 +83,6 @@ const SCENES: readonly Scene[] = [
     sink: { partitionBy: [], compress: 'none', rotate: { bytes: '6MiB', every: '1h' } },
     storage: { timeout: TIMEOUT, partBytes: '5MiB' },
   },
-  {
-    of: 'small Parquet objects',
-    moments: SMALL,
-    eventBytes: 0,
-    lanes: 4,
-    sink: { format: 'parquet', partitionBy: ['type'], rotate: { bytes: '16KiB', every: '1s' } },
-    storage: { timeout: TIMEOUT },
-  },
 ];
 
 function kindOf(incoming: IncomingMessage, body: Buffer): Kind {

@@ -13,7 +13,7 @@ const quiet = (): void => undefined;
 const context = { name: 'archive', clock: systemClock, log: { info: quiet, warn: quiet, error: quiet } };
 const options = parseOptions({
   path,
-  ...(form === 'parquet' ? { format: form } : { compress: form }),
+  compress: form,
   rotate: { bytes: 1024 },
 });
 const sink = new FilesSink(options, context, { onStep: (now) => now === step && die() });

@@ -5,7 +5,6 @@ it('fills in defaults and reads units', () => {
   expect(parseOptions({ path: 'a' })).toEqual({
     path: 'a',
     spool: null,
-    format: 'ndjson',
     compress: 'gzip',
     rotate: { bytes: 134_217_728, every: 3_600_000 },
     partitionBy: ['date'],
@@ -21,11 +20,6 @@ it.each([
   [{ path: 'gcs://acme/archive' }, 'path: gcs:// is not known here'],
   [{ path: 'a', compres: 'gzip' }, 'compres'],
   [{ path: 'a', compress: 'brotli' }, 'compress: '],
-  [{ path: 'a', format: 'parket' }, 'format: '],
-  [
-    { path: 'a', format: 'parquet', encrypt: { store: 'k', masterKey: Buffer.alloc(32).toString('base64') } },
-    'format: parquet cannot be combined with encrypt',
-  ],
   [{ path: 'a', rotate: { bytes: 'much' } }, 'rotate.bytes: must be a size such as'],
   [{ path: 'a', rotate: { every: '0s' } }, 'rotate.every: '],
   [{ path: 'a', partitionBy: ['date', 'day'] }, 'partitionBy[1]: '],

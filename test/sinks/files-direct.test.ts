@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Places } from '../../src/archive/places.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
-import { awkwardBodies } from '../../src/sinks/contract-events.ts';
 import { parseOptions } from '../../src/sinks/files/config.ts';
 import { createSink } from '../../src/sinks/files/sink.ts';
 import { openStore } from '../../src/storage/open.ts';
@@ -60,21 +59,6 @@ describe('files sink to a store without a spool', () => {
       );
     },
   );
-
-  it('writes a Parquet object for each batch, and what another reader finds in it is what was sent', async () => {
-    const store = await FaultyStore.in(tempFolder());
-    const { sink } = directSink(store, { format: 'parquet', compress: 'zstd', partitionBy: [] });
-    await sink.open(signal);
-    const sent = [...deliver(1, 20), ...awkwardBodies().flatMap((body, n) => deliver(21 + n, 1, { body }))];
-    await sink.send(sent.slice(0, 15), signal);
-    await sink.send(sent.slice(15), signal);
-    await sink.close(signal);
-    expect(await checkChains(store)).toHaveLength(2);
-    const found = (await recordsIn(store)).map(({ id, body }) => [id, body.toString('base64')]);
-    expect(new Map(found as [string, string][])).toEqual(
-      new Map(sent.map(({ event: { id, body } }) => [id, body.toString('base64')])),
-    );
-  });
 
   it('says what is wrong while the store is away, and not when it is back', async () => {
     const store = await FaultyStore.in(tempFolder());

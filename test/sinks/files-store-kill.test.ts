@@ -29,7 +29,7 @@ async function killedAt(step: FinishStep, form: object) {
   return { store: await FaultyStore.in(join(left, 'store')), spool: join(left, 'spool') };
 }
 
-const FORMS = [{ compress: 'none' }, { compress: 'gzip' }, { format: 'parquet' }];
+const FORMS = [{ compress: 'none' }, { compress: 'gzip' }];
 
 it.each(STEPS.flatMap((step) => FORMS.map((form) => [step, form] as const)))(
   'fault 5: killed when a file is %s, %j: what the journal sends again is there once, and all is listed',

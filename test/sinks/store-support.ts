@@ -1,15 +1,11 @@
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { hash } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { chainOf, parseSegmentKey } from '../../src/core/archive-segments.ts';
 import { StorageError, type ObjectStore, type StorageFault } from '../../src/core/storage.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { parseOptions } from '../../src/sinks/files/config.ts';
 import { FilesSink, type FilesHooks } from '../../src/sinks/files/sink.ts';
 import { makeContext, type TestContext } from './support.ts';
-import { queryDuckdb } from '../support/duckdb.ts';
 
 export const URL = 's3://made-up/archive';
 
@@ -100,7 +96,6 @@ export interface Found {
 export async function recordsIn(store: ObjectStore): Promise<Found[]> {
   const found: Found[] = [];
   for await (const { key } of store.list('')) {
-    if (key.endsWith('.parquet')) found.push(...(await recordsInParquet(key, await bytesOf(store, key))));
     if (!key.includes('.ndjson')) continue;
     for (const line of unpacked(key, await bytesOf(store, key))
       .toString()
@@ -115,22 +110,6 @@ export async function recordsIn(store: ObjectStore): Promise<Found[]> {
     }
   }
   return found;
-}
-
-async function recordsInParquet(key: string, bytes: Buffer): Promise<Found[]> {
-  const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'));
-  const path = join(folder, 'records.parquet');
-  writeFileSync(path, bytes);
-  try {
-    const body = 'coalesce(body_base64, to_base64(encode(event)))';
-    const sql = `SELECT id, strftime(received_at AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%gZ'), ${body} FROM '${path}'`;
-    return (await queryDuckdb(sql)).map((row) => {
-      const [id, receivedAt, base64] = row as string[];
-      return { id: id!, file: key, receivedAt: receivedAt!, body: Buffer.from(base64!, 'base64') };
-    });
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
 }
 
 /**

@@ -119,7 +119,6 @@ const SLOW_AT_LENGTH = [
   'backfill/backfill',
   'process/brokers',
   'archive/compact-places',
-  'process/parquet-archive',
   'sinks/kafka',
   'simulation/simulation',
   'life/life',

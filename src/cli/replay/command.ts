@@ -27,10 +27,9 @@ Examples:
   millrace replay ./from-elsewhere --routes --pseudonymise --config test-system.yaml
 
 An input is an archive (including its unfinished files), a file, or a folder of other files: one JSON event a line (.ndjson,
-.jsonl, .json), Parquet files of a files sink (.records.parquet), or {team}/{user}/{time}#{type}#{key}.json with one event
-each; gzip and zstd by file name. Only events that were there when the replay began are replayed. Messages to brokers and
-endpoints carry \`replay-id\` and their original \`idempotency-key\`; an event without one gets the hash of its bytes. The inputs
-are never changed.
+.jsonl, .json), or {team}/{user}/{time}#{type}#{key}.json with one event each; gzip and zstd by file name. Only events that were
+there when the replay began are replayed. Messages to brokers and endpoints carry \`replay-id\` and their original
+\`idempotency-key\`; an event without one gets the hash of its bytes. The inputs are never changed.
 
 A replay opens its own sink connections beside a running receiver. While more than 1,000 live events wait for one of its
 sinks, the replay waits too (--no-yield turns that off). The progress of every sink is on disk: after an interruption, kill -9

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { writeArchiveFile } from '../../archive/write-file.ts';
-import type { FileFormat } from '../../core/archive.ts';
+import type { Compression } from '../../core/compression.ts';
 import { onAbort } from '../../lib/abort.ts';
 import { readPlain } from '../../lib/durable.ts';
 import type { Part } from './part.ts';
@@ -13,7 +13,7 @@ export interface Written {
 
 /** The part of a file that a thread compresses. */
 export interface CompressJob extends Pick<Part, 'path' | 'length' | 'temporaryPath'> {
-  readonly format: FileFormat;
+  readonly compression: Compression;
 }
 
 export type CompressAnswer =
@@ -32,10 +32,10 @@ const YOUNG_MB = 16;
  */
 export async function compress(
   { path, length, temporaryPath }: Part,
-  format: FileFormat,
+  compression: Compression,
   signal: AbortSignal,
 ): Promise<Written> {
-  const job: CompressJob = { path, length, temporaryPath, format };
+  const job: CompressJob = { path, length, temporaryPath, compression };
   if (length < LARGE) return writeFinished(job, signal);
   signal.throwIfAborted();
   const thread = idle.pop() ?? new CompressThread();
@@ -100,7 +100,7 @@ class CompressThread {
 }
 
 export function writeFinished(job: CompressJob, signal: AbortSignal): Promise<Written> {
-  return writeArchiveFile(job.temporaryPath, () => recordsOf(job), job.format, signal);
+  return writeArchiveFile(job.temporaryPath, () => recordsOf(job), job.compression, signal);
 }
 
 /** What lies beyond the part's length was never acknowledged. */

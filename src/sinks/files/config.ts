@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { ConfigAround, SinkDescription, SinkFolder } from '../../core/sink.ts';
-import type { FileFormat } from '../../core/archive.ts';
 import { COMPRESSIONS } from '../../core/compression.ts';
 import { isStoreUrl, parsePlace } from '../../core/place.ts';
 import { detailOf } from '../../core/errors.ts';
@@ -42,16 +41,7 @@ const schema = z.strictObject({
     'Only for a store. Folder in which files are open until they are uploaded; default: `spool` beside the journal. `none` uploads each batch as a small object before it counts, without a disk.',
     NOT_EMPTY,
   ),
-  format: choice(
-    ['ndjson', 'parquet'],
-    'ndjson',
-    'What closed files are: lines of JSON, or Parquet with a column for each field of a record and the body as JSON text. Open files are lines of JSON in both. `parquet` cannot be sealed with `encrypt`.',
-  ),
-  compress: choice(
-    COMPRESSIONS,
-    'gzip',
-    'How closed files are compressed; of Parquet files, the pages in them.',
-  ),
+  compress: choice(COMPRESSIONS, 'gzip', 'How closed files are compressed.'),
   rotate: z
     .strictObject({
       bytes: bytes('128MiB', 'A file with this many bytes (uncompressed) is closed and compressed.', {
@@ -95,11 +85,7 @@ export type FilesOptions = z.output<typeof schema>;
 /** @throws OptionsError, or an Error that names the key */
 export function parseOptions(written: unknown, around?: ConfigAround): FilesOptions {
   const parsed = options.parseOptions(written);
-  const { path, spool, rotate, format, encrypt } = parsed;
-  if (format === 'parquet' && encrypt !== undefined)
-    throw new Error(
-      'format: parquet cannot be combined with encrypt: a sealed record has no columns; use format: ndjson',
-    );
+  const { path, spool, rotate } = parsed;
   if (!isStoreUrl(path)) {
     if (spool === null) return parsed;
     throw new Error('spool: is only for a path in an object store, such as s3://bucket/prefix');
@@ -128,11 +114,6 @@ function isStore(path: string): boolean {
 
 const NO_SPOOL = 'none';
 const STORE_AGE = 300_000;
-
-/** How its closed files are written. */
-export function formatOf({ format, compress }: Pick<FilesOptions, 'format' | 'compress'>): FileFormat {
-  return { form: format === 'parquet' ? 'parquet' : compress, compress };
-}
 
 export type PartitionKey = FilesOptions['partitionBy'][number];
 

@@ -24,7 +24,7 @@ import { Serial } from '../../lib/serial.ts';
 import { KeyErasure } from '../../seal/key-erasure.ts';
 import { sealedTypes, type Sealer } from '../../seal/sealer.ts';
 import { ABORTED, newStem } from './append.ts';
-import { formatOf, type FilesOptions } from './config.ts';
+import type { FilesOptions } from './config.ts';
 import { erasedFiles } from './erased-files.ts';
 import { keepInStore } from './keep.ts';
 import { openSealer } from './open-sealer.ts';
@@ -199,15 +199,15 @@ export class DirectSink implements Sink {
   }
 
   async #pieceOf(folder: string, group: readonly Delivery[], lines: Buffer): Promise<Piece> {
-    const format = formatOf(this.#options);
+    const { compress } = this.#options;
     const events = group.map(({ event }) => event);
     const counted: readonly Pick<Event, 'type' | 'receivedAt'>[] =
       this.#sealer === null ? events : sealedTypes(events);
     const stats = new PartStats();
     for (const { type, receivedAt } of counted) stats.add(type, receivedAt);
-    const name = `${newStem(events)}${DATA_EXTENSIONS[format.form]}`;
+    const name = `${newStem(events)}${DATA_EXTENSIONS[compress]}`;
     const file = folder === '' ? name : `${folder}/${name}`;
-    const bytes = await archiveBytes(lines, format);
+    const bytes = await archiveBytes(lines, compress);
     const line = {
       file,
       records: stats.records,

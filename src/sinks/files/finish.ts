@@ -1,8 +1,8 @@
 import { rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ManifestWriter } from '../../archive/manifest-writer.ts';
-import type { FileFormat } from '../../core/archive.ts';
 import type { FileLine } from '../../core/archive-manifest.ts';
+import type { Compression } from '../../core/compression.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { ensureFolder, isMissing, syncFolder } from '../../lib/durable.ts';
@@ -15,7 +15,7 @@ export interface Finish extends Finishing {
   /** The archive's folder, absolute. */
   readonly root: string;
   readonly manifest: ManifestWriter;
-  readonly format: FileFormat;
+  readonly compression: Compression;
   readonly log: SinkLog;
   /** Called after each step; tests kill the process in it. */
   readonly onStep: (step: FinishStep) => void;
@@ -28,10 +28,10 @@ export interface Finish extends Finishing {
  */
 export async function finishPart(part: Part, finish: Finish): Promise<string> {
   const { root, manifest, signal, onStep, log } = finish;
-  const format = formatFor(part, finish.format);
-  const name = part.finishedName(format.form);
+  const compression = part.compression ?? finish.compression;
+  const name = part.finishedName(compression);
   onStep('sealed');
-  const written = await compress(part, format, signal);
+  const written = await compress(part, compression, signal);
   onStep('written');
   signal.throwIfAborted();
   const folder = await ensureFolder(root, part.place.folder);
@@ -47,11 +47,6 @@ export async function finishPart(part: Part, finish: Finish): Promise<string> {
   });
   onStep('removed');
   return name;
-}
-
-/** How a part's finished file is written, which may have been begun under another config. */
-export function formatFor({ form }: Pick<Part, 'form'>, configured: FileFormat): FileFormat {
-  return { ...configured, form: form ?? configured.form };
 }
 
 /** The manifest's line of a part's finished file. */

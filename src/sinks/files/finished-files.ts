@@ -2,7 +2,8 @@ import { link, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileChunks } from '../../archive/file-lines.ts';
 import { DISK, type Bytes } from '../../archive/place.ts';
-import { DATA_EXTENSIONS, FILE_FORMS, formOf, type FileForm, type FileFormat } from '../../core/archive.ts';
+import { compressionOf, DATA_EXTENSIONS } from '../../core/archive.ts';
+import { COMPRESSIONS, type Compression } from '../../core/compression.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { type ObjectStore, StorageError } from '../../core/storage.ts';
 import { isMissing, readPlain, syncFolder } from '../../lib/durable.ts';
@@ -29,10 +30,10 @@ export class FinishedFiles {
   /** The same at each call until it is removed. @returns its absolute path, and what is in it */
   async make(
     part: Part,
-    format: FileFormat,
+    compression: Compression,
     signal: AbortSignal,
   ): Promise<Facts & { readonly file: string }> {
-    const file = finishedPlace(part.place, format.form).path;
+    const file = finishedPlace(part.place, compression).path;
     if (await isThere(file)) {
       const facts = await hashChunks(readPlain(file));
       if (facts.sha256 === this.#known.get(part) || (await holdsRecords(DISK, file, part))) {
@@ -42,12 +43,12 @@ export class FinishedFiles {
       const said = 'the compressed file does not hold the records of its part; it is made anew';
       this.#log.error({ path: file }, said);
     }
-    const same = format.form === 'none' ? await linked(part, file) : null;
+    const same = compression === 'none' ? await linked(part, file) : null;
     if (same !== null) {
       this.#known.set(part, same.sha256);
       return { file, ...same };
     }
-    const written = await compress(part, format, signal);
+    const written = await compress(part, compression, signal);
     signal.throwIfAborted();
     await rename(part.temporaryPath, file);
     await syncFolder(dirname(file));
@@ -66,7 +67,7 @@ export class FinishedFiles {
 
   /** Of a part that ends. Not synced. */
   async remove(place: PartPlace): Promise<void> {
-    for (const form of FILE_FORMS) await rm(finishedPlace(place, form).path, { force: true });
+    for (const compression of COMPRESSIONS) await rm(finishedPlace(place, compression).path, { force: true });
   }
 }
 
@@ -123,9 +124,9 @@ export async function factsIfOf(
 /** What the file is called in the archive, and where it lies until it is there. */
 export function finishedPlace(
   { openFolder, folder, stem }: PartPlace,
-  form: FileForm,
+  compression: Compression,
 ): { readonly name: string; readonly path: string } {
-  const file = `${stem}${DATA_EXTENSIONS[form]}`;
+  const file = `${stem}${DATA_EXTENSIONS[compression]}`;
   return { name: folder === '' ? file : `${folder}/${file}`, path: join(openFolder, folder, file) };
 }
 
@@ -134,8 +135,8 @@ const STEM = /^\d{8}T\d{9}Z-[0-9a-f]{12}$/;
 
 /** The stem of the part that a finished file was made of; null when the name is none of ours. */
 export function stemOf(name: string): string | null {
-  const form = formOf(name);
-  const stem = form === null ? '' : name.slice(0, -DATA_EXTENSIONS[form].length);
+  const compression = compressionOf(name);
+  const stem = compression === null ? '' : name.slice(0, -DATA_EXTENSIONS[compression].length);
   return STEM.test(stem) ? stem : null;
 }
 

@@ -1,7 +1,7 @@
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ManifestWriter } from '../../archive/manifest-writer.ts';
-import { FILE_FORMS, type FileForm, type FileFormat } from '../../core/archive.ts';
+import { COMPRESSIONS, type Compression } from '../../core/compression.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import {
   DELIVERED,
@@ -26,7 +26,7 @@ interface Place {
 /** The archive is the folder in which its parts are open: what is in one of these counts as delivered. */
 export class FolderTarget implements Target {
   readonly #context: SinkContext;
-  readonly #format: FileFormat;
+  readonly #compression: Compression;
   readonly #onStep: (step: FinishStep) => void;
   readonly #losses: Losses;
   #place: Place | null = null;
@@ -34,9 +34,14 @@ export class FolderTarget implements Target {
   /** What is in a part counts as delivered. */
   readonly care = CAREFUL;
 
-  constructor(path: string, format: FileFormat, context: SinkContext, onStep: (step: FinishStep) => void) {
+  constructor(
+    path: string,
+    compression: Compression,
+    context: SinkContext,
+    onStep: (step: FinishStep) => void,
+  ) {
     this.name = path;
-    this.#format = format;
+    this.#compression = compression;
     this.#context = context;
     this.#onStep = onStep;
     this.#losses = new Losses(context);
@@ -70,8 +75,8 @@ export class FolderTarget implements Target {
 
   finish(part: Part, finishing: Finishing): Promise<string> {
     const { log } = this.#context;
-    const [format, onStep] = [this.#format, this.#onStep];
-    return finishPart(part, { ...this.#opened, ...finishing, format, log, onStep });
+    const [compression, onStep] = [this.#compression, this.#onStep];
+    return finishPart(part, { ...this.#opened, ...finishing, compression, log, onStep });
   }
 
   finished(): void {}
@@ -90,7 +95,7 @@ export class FolderTarget implements Target {
 
   keep(event: JournalEvent): Promise<ClaimCheck> {
     const { root, manifest } = this.#opened;
-    return keepInFolder(root, event, this.#format.compress !== 'none', manifest);
+    return keepInFolder(root, event, this.#compression !== 'none', manifest);
   }
 
   look(): Promise<void> {
@@ -111,11 +116,11 @@ export class FolderTarget implements Target {
   }
 }
 
-async function finishedAs(root: string, place: PartPlace): Promise<FileForm | null> {
-  for (const form of FILE_FORMS) {
+async function finishedAs(root: string, place: PartPlace): Promise<Compression | null> {
+  for (const compression of COMPRESSIONS) {
     try {
-      await lstat(join(root, new Part(place).finishedName(form)));
-      return form;
+      await lstat(join(root, new Part(place).finishedName(compression)));
+      return compression;
     } catch (error) {
       if (errorCode(error) !== 'ENOENT') throw error;
     }

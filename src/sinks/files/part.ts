@@ -1,7 +1,8 @@
 import { createHash, type Hash } from 'node:crypto';
 import { unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DATA_EXTENSIONS, PART_EXTENSION, type FileForm } from '../../core/archive.ts';
+import { DATA_EXTENSIONS, PART_EXTENSION } from '../../core/archive.ts';
+import type { Compression } from '../../core/compression.ts';
 import type { Event } from '../../core/event.ts';
 import { AppendFile } from '../../lib/append-file.ts';
 import { isMissing } from '../../lib/durable.ts';
@@ -46,15 +47,15 @@ export const CAREFUL: PartCare = { syncs: true, hashes: false };
 export interface PartState {
   readonly stats?: PartStats;
   readonly length?: number;
-  readonly form?: FileForm | null;
+  readonly compression?: Compression | null;
 }
 
 /** The unfinished file of one partition: a plain log of complete records. Once it is closed it waits to be finished. */
 export class Part extends AppendFile {
   readonly place: PartPlace;
   readonly stats: PartStats;
-  /** Set where the finished file exists already under another form than the configured one. */
-  readonly form: FileForm | null;
+  /** Set where the finished file exists already: it may be compressed in another way than the configured one. */
+  readonly compression: Compression | null;
   /** Seqs of the events in it, but for those from before a restart. */
   readonly seqs = new NumberRuns();
   /** Of those events. */
@@ -63,11 +64,11 @@ export class Part extends AppendFile {
   /** Null too when it may hold what is not in the file. */
   #hash: Hash | null;
 
-  constructor(place: PartPlace, { stats, length = 0, form }: PartState = {}, care = CAREFUL) {
+  constructor(place: PartPlace, { stats, length = 0, compression }: PartState = {}, care = CAREFUL) {
     super(pathIn(place, PART_EXTENSION), length, care.syncs);
     this.place = place;
     this.stats = stats ?? new PartStats();
-    this.form = form ?? null;
+    this.compression = compression ?? null;
     this.care = care;
     this.#hash = care.hashes ? createHash('sha256') : null;
   }
@@ -83,8 +84,8 @@ export class Part extends AppendFile {
   }
 
   /** Path of the finished file inside the archive, `/`-separated. */
-  finishedName(form: FileForm): string {
-    const name = `${this.place.stem}${DATA_EXTENSIONS[form]}`;
+  finishedName(compression: Compression): string {
+    const name = `${this.place.stem}${DATA_EXTENSIONS[compression]}`;
     return this.place.folder === '' ? name : `${this.place.folder}/${name}`;
   }
 

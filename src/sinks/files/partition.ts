@@ -15,15 +15,14 @@ const DEVICE = /^(?:con|prn|aux|nul|com\d|lpt\d)(?=\.|$)/;
 /**
  * A name for one folder level that holds any text: inside its parent whatever the text is, the same on case-insensitive
  * file systems, and different for different (well-formed) texts. Bytes outside `a-z 0-9 . _ -` are percent-encoded, upper case too;
- * so are a leading `.` or `_`, a trailing `.`, the first letter of a device name, and the dot of `.ndjson` and `.parquet`, lest
- * `*.ndjson*` or `*.parquet` find the folder. What is too long is cut and ends in
+ * so are a leading `.` or `_`, a trailing `.`, the first letter of a device name, and the dot of `.ndjson`, lest `*.ndjson*` find the folder. What is too long is cut and ends in
  * `~` and a hash; `~` never stands in the others. The empty text and null share Hive's name for an absent value.
  */
 export function safeLevel(text: string | null): string {
   if (text === null || text === '') return ABSENT;
   const encoded = Buffer.from(text.slice(0, LONGEST + 1))
     .toString('latin1')
-    .replaceAll(/[^a-z0-9._-]|^[._]|\.$|\.(?=ndjson|parquet)/g, percent)
+    .replaceAll(/[^a-z0-9._-]|^[._]|\.$|\.(?=ndjson)/g, percent)
     .replace(DEVICE, (name) => percent(name.charAt(0)) + name.slice(1));
   if (encoded.length <= LONGEST && text.length <= LONGEST) return encoded;
   const hash = createHash('sha256').update(text).digest('hex').slice(0, 32);

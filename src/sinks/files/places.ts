@@ -3,7 +3,7 @@ import { MANIFEST } from '../../core/archive.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import type { SinkContext } from '../../core/sink.ts';
 import type { ObjectStore } from '../../core/storage.ts';
-import { formatOf, type FilesOptions } from './config.ts';
+import type { FilesOptions } from './config.ts';
 import { ArchiveFolder } from './folder.ts';
 import { FolderTarget } from './folder-target.ts';
 import { StoreTarget } from './store-target.ts';
@@ -18,13 +18,12 @@ export function placesOf(
   context: SinkContext,
   onStep: (step: FinishStep) => void,
 ): { readonly folder: ArchiveFolder; readonly target: Target } {
-  const { path, rotate, spool } = options;
-  const format = formatOf(options);
+  const { path, rotate, spool, compress: compression } = options;
   const { openStore } = context;
   if (spool === null || !isStoreUrl(path))
     return {
       folder: new ArchiveFolder(resolve(path), context.log, [MANIFEST]),
-      target: new FolderTarget(path, format, context, onStep),
+      target: new FolderTarget(path, compression, context, onStep),
     };
   const open = async (): Promise<ObjectStore> => {
     if (openStore === undefined) throw new Error(`${path}: no object store can be used here`);
@@ -33,6 +32,6 @@ export function placesOf(
   const mostWaiting = MOST_WAITING * rotate.bytes;
   return {
     folder: new ArchiveFolder(resolve(spool), context.log),
-    target: new StoreTarget({ url: path, open, format, context, mostWaiting, onStep }),
+    target: new StoreTarget({ url: path, open, compression, context, mostWaiting, onStep }),
   };
 }

@@ -1,8 +1,9 @@
 import { readdir, rename, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { writeArchiveFile } from '../../archive/write-file.ts';
-import { PART_EXTENSION, SENT_EXTENSION, type FileForm } from '../../core/archive.ts';
+import { PART_EXTENSION, SENT_EXTENSION } from '../../core/archive.ts';
 import { eventOfRecord, parseHead, parseRecord } from '../../core/archive-record.ts';
+import type { Compression } from '../../core/compression.ts';
 import { isSealed, parseSealed, SEALED_TYPE, type RecordOpener } from '../../core/sealed-record.ts';
 import type { SinkContext } from '../../core/sink.ts';
 import { readPlain, syncFolder } from '../../lib/durable.ts';
@@ -34,18 +35,20 @@ export async function recoverFolder(
   const sent: PartPlace[] = [];
   const made: PartPlace[] = [];
   await walk(openFolder, '', { places, sent, made, log: reading.log, recovery });
-  const finished = new Map<PartPlace, FileForm>();
+  const finished = new Map<PartPlace, Compression>();
   for (const place of places) {
-    const form = await recovery.finishedAs(place);
-    if (form !== null) finished.set(place, form);
+    const compression = await recovery.finishedAs(place);
+    if (compression !== null) finished.set(place, compression);
   }
-  const names = new Set([...finished].map(([place, form]) => new Part(place).finishedName(form)));
+  const names = new Set(
+    [...finished].map(([place, compression]) => new Part(place).finishedName(compression)),
+  );
   const listed = await recovery.listed(names);
   const recovered: RecoveredPart[] = [];
   const there = new Set<string>();
   for (const place of places) {
-    const form = finished.get(place) ?? null;
-    const { part, ids } = await mendPart(place, form, reading);
+    const compression = finished.get(place) ?? null;
+    const { part, ids } = await mendPart(place, compression, reading);
     const state = stateOf(part, listed);
     if (part.length === 0) await removePart(part);
     else if (state === 'listed') await recovery.dispose(part);
@@ -62,8 +65,8 @@ export async function recoverFolder(
 }
 
 function stateOf(part: Part, listed: ReadonlySet<string>): RecoveredPart['state'] {
-  if (part.form === null) return 'unfinished';
-  return listed.has(part.finishedName(part.form)) ? 'listed' : 'renamed';
+  if (part.compression === null) return 'unfinished';
+  return listed.has(part.finishedName(part.compression)) ? 'listed' : 'renamed';
 }
 
 interface Found {
@@ -109,7 +112,7 @@ async function walk(openFolder: string, folder: string, found: Found): Promise<v
 /** Reads a part, cuts off what was not written whole, and makes the rest durable, so that it may count as delivered. */
 async function mendPart(
   place: PartPlace,
-  form: FileForm | null,
+  compression: Compression | null,
   reading: Reading,
 ): Promise<Pick<RecoveredPart, 'part' | 'ids'>> {
   const { log } = reading;
@@ -121,7 +124,7 @@ async function mendPart(
     scanned = await scan(path, reading);
   }
   const { stats, ids, length } = scanned;
-  const part = new Part(place, { stats, length, form });
+  const part = new Part(place, { stats, length, compression });
   const cut = await part.mend();
   if (cut > 0) log.warn({ path, bytes: cut }, 'removed an incomplete end from an unfinished file');
   await part.release();
@@ -137,8 +140,7 @@ async function leaveOutErased(place: PartPlace, length: number, reading: Reading
         if (bytes !== null && readLine(bytes, reading)?.isErased !== true)
           yield Buffer.concat([bytes, LINE_BREAK]);
   };
-  const plain = { form: 'none', compress: 'none' } as const;
-  await writeArchiveFile(temporaryPath, kept, plain, new AbortController().signal, await stat(path));
+  await writeArchiveFile(temporaryPath, kept, 'none', new AbortController().signal, await stat(path));
   await rename(temporaryPath, path);
   await syncFolder(dirname(path));
 }

@@ -3,7 +3,7 @@ import { rename } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { isOfSegments } from '../../archive/kept-segments.ts';
 import { ManifestChain } from '../../archive/manifest-chain.ts';
-import { FILE_FORMS, type FileForm, type FileFormat } from '../../core/archive.ts';
+import { COMPRESSIONS, type Compression } from '../../core/compression.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import {
@@ -16,7 +16,7 @@ import {
 import type { ObjectStore } from '../../core/storage.ts';
 import { syncFolder } from '../../lib/durable.ts';
 import { formatBytes } from '../../lib/units.ts';
-import { formatFor, lineOf } from './finish.ts';
+import { lineOf } from './finish.ts';
 import { type Facts, factsIfOf, FinishedFiles, finishedPlace, isThere, stemOf } from './finished-files.ts';
 import type { ArchiveFolder } from './folder.ts';
 import { keepInStore } from './keep.ts';
@@ -29,7 +29,7 @@ import { FolderTroubles } from './troubles.ts';
 export interface StoreTargetOptions {
   readonly url: string;
   readonly open: () => Promise<ObjectStore>;
-  readonly format: FileFormat;
+  readonly compression: Compression;
   readonly context: SinkContext;
   /** Bytes of sealed parts, not compressed, above which nothing more is taken. */
   readonly mostWaiting: number;
@@ -73,7 +73,7 @@ export class StoreTarget implements Target {
   constructor(options: StoreTargetOptions) {
     this.#options = options;
     this.name = options.url;
-    this.care = { syncs: false, hashes: options.format.form === 'none' };
+    this.care = { syncs: false, hashes: options.compression === 'none' };
     const { clock, log } = options.context;
     this.#troubles = new FolderTroubles(clock);
     this.#sent = new SentParts(clock, log);
@@ -134,11 +134,11 @@ export class StoreTarget implements Target {
   async finish(part: Part, { signal, onLeft }: Finishing): Promise<string> {
     const { onStep, context } = this.#options;
     const { chain } = this.#get();
-    const format = formatFor(part, this.#options.format);
+    const compression = part.compression ?? this.#options.compression;
     onStep('sealed');
-    const { file, ...written } = await this.#files.make(part, format, signal);
+    const { file, ...written } = await this.#files.make(part, compression, signal);
     onStep('written');
-    const { name, ...there } = await this.#put(part, format.form, { file, ...written }, signal);
+    const { name, ...there } = await this.#put(part, compression, { file, ...written }, signal);
     onStep('put');
     await chain.append([lineOf(part, name, there)]);
     onStep('listed');
@@ -202,7 +202,7 @@ export class StoreTarget implements Target {
   keep(event: JournalEvent): Promise<ClaimCheck> {
     const { store, chain } = this.#get();
     const { signal } = this.#abort;
-    return keepInStore(store, event, this.#options.format.compress !== 'none', { chain, signal });
+    return keepInStore(store, event, this.#options.compression !== 'none', { chain, signal });
   }
 
   look(): Promise<void> {
@@ -224,13 +224,13 @@ export class StoreTarget implements Target {
   /** @returns the name that it has now, and what is there */
   async #put(
     part: Part,
-    form: FileForm,
+    compression: Compression,
     { file, bytes, sha256 }: Facts & { readonly file: string },
     signal: AbortSignal,
   ): Promise<Facts & { readonly name: string }> {
     const { store } = this.#get();
     const either = AbortSignal.any([signal, this.#abort.signal]);
-    let name = part.finishedName(form);
+    let name = part.finishedName(compression);
     while ((await store.putIfAbsent(name, { file, size: bytes, sha256 }, either)).status === 'taken') {
       const own = await factsIfOf(part, store, name, either);
       if (own !== null) return { name, ...own };
@@ -240,7 +240,7 @@ export class StoreTarget implements Target {
         'another file has this name in the store; using another name',
       );
       const stem = `${part.place.stem}-${randomBytes(6).toString('hex')}`;
-      name = finishedPlace({ ...part.place, stem }, form).name;
+      name = finishedPlace({ ...part.place, stem }, compression).name;
     }
     return { name, bytes, sha256 };
   }
@@ -257,10 +257,10 @@ export class StoreTarget implements Target {
   }
 
   /** Its compressed file lies beside it, or it is listed and that is gone already. */
-  async #finishedAs(place: PartPlace, listed: ReadonlySet<string>): Promise<FileForm | null> {
-    for (const form of FILE_FORMS) {
-      const { name, path } = finishedPlace(place, form);
-      if (listed.has(name) || (await isThere(path))) return form;
+  async #finishedAs(place: PartPlace, listed: ReadonlySet<string>): Promise<Compression | null> {
+    for (const compression of COMPRESSIONS) {
+      const { name, path } = finishedPlace(place, compression);
+      if (listed.has(name) || (await isThere(path))) return compression;
     }
     return null;
   }

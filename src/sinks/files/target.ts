@@ -1,6 +1,6 @@
 import type { JournalEvent } from '../../core/event.ts';
 import type { ClaimCheck, SendResult, SinkTrouble } from '../../core/sink.ts';
-import type { FileForm } from '../../core/archive.ts';
+import type { Compression } from '../../core/compression.ts';
 import type { ArchiveFolder } from './folder.ts';
 import type { Part, PartCare, PartPlace } from './part.ts';
 
@@ -32,8 +32,8 @@ export interface RecoveredPart {
 
 /** What became of a part before a crash. */
 export interface Recovery {
-  /** The form under which the part's finished file exists, somewhere; null when there is none. */
-  finishedAs(place: PartPlace): Promise<FileForm | null>;
+  /** How the part's finished file is compressed, which exists somewhere; null when there is none. */
+  finishedAs(place: PartPlace): Promise<Compression | null>;
   /** Of these names of finished files, those that are in the manifest. */
   listed(names: ReadonlySet<string>): Promise<ReadonlySet<string>>;
   /** Does away with a part whose file is finished and listed. */
