@@ -11,15 +11,6 @@ export interface OpenErasure {
   readonly entries: number;
 }
 
-/** How much of the log witnesses have signed. */
-export interface WitnessedReport {
-  readonly entries: number;
-  /** Who and when, or why not. */
-  readonly detail: readonly string[];
-  /** What they have signed is another log, or more than there is of this one. */
-  readonly other: boolean;
-}
-
 export interface ProveReport {
   readonly size: number;
   readonly events: number;
@@ -38,20 +29,17 @@ export interface ProveReport {
   readonly false_receipts: readonly { readonly id: string; readonly detail: string }[];
   /** Of the log, as lines of a manifest have it. */
   readonly false_heads: readonly { readonly file: string; readonly size: number }[];
-  readonly witnessed: WitnessedReport | null;
 }
 
 /** How the proof ends, for a process and for a person. */
 export function verdictOf(report: ProveReport): { readonly exit: number; readonly text: string } {
-  const { size, missing, false_receipts: receipts, false_heads: heads, witnessed } = report;
+  const { size, missing, false_receipts: receipts, false_heads: heads } = report;
   const { open, unclear, unconfirmed } = report;
   if (missing.length + receipts.length + heads.length > 0)
     return {
       exit: EXIT.difference,
       text: `${missing.length} events are missing, ${receipts.length} receipts are not as the log has it`,
     };
-  if (witnessed?.other === true)
-    return { exit: EXIT.difference, text: 'the log is not the one that the witness has signed' };
   if (open.length > 0) return { exit: EXIT.partial, text: 'an erasure is not done' };
   if (unconfirmed.length > 0)
     return {
@@ -60,12 +48,11 @@ export function verdictOf(report: ProveReport): { readonly exit: number; readonl
     };
   if (unclear.length > 0) return { exit: EXIT.partial, text: `${unclear.length} events are unclear` };
   if (size === 0) return { exit: EXIT.done, text: 'the log is empty: there is nothing to prove' };
-  const isSigned = witnessed === null || witnessed.entries >= size;
-  return { exit: isSigned ? EXIT.done : EXIT.partial, text: 'every event is accounted for' };
+  return { exit: EXIT.done, text: 'every event is accounted for' };
 }
 
 export function showProof(io: Io, report: ProveReport): void {
-  const { size, quarantined, dead, dropped, closed, witnessed } = report;
+  const { size, quarantined, dead, dropped, closed } = report;
   print(io, `log        ${size} entries, ${report.events} of them events`);
   print(io, `found      ${report.archived} in the archive, ${report.erased} on receipts of erasures`);
   if (quarantined + dead > 0) print(io, `waiting    ${quarantined} in quarantine, ${dead} dead letters`);
@@ -94,11 +81,6 @@ export function showProof(io: Io, report: ProveReport): void {
       io,
       visible(`log        had ${had} entries when ${file} was listed, and other ones: it was made again`),
     );
-  if (witnessed !== null) {
-    const { entries, detail, other } = witnessed;
-    const what = other ? 'another log than this one' : `${entries} of ${size} entries`;
-    print(io, visible(`witnessed  ${[what, ...detail].join(', ')}`));
-  }
   print(io, verdictOf(report).text);
 }
 

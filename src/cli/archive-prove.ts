@@ -15,9 +15,8 @@ import type { NoteVerifier, TreeHead } from '../receipts/note.ts';
 import { receiptsPlace } from '../receipts/place.ts';
 import { LogEntries } from '../receipts/prove.ts';
 import { parseProof, verifyProof } from '../receipts/proof-text.ts';
-import { witnessedHead, type WitnessedHead } from '../receipts/witnessed.ts';
 import { findAside, NOTHING_ASIDE, writersOf } from './archive-prove-aside.ts';
-import { showProof, verdictOf, type ProveReport, type WitnessedReport } from './archive-prove-report.ts';
+import { showProof, verdictOf, type ProveReport } from './archive-prove-report.ts';
 import { configOf } from './config-options.ts';
 import { print, usageError, type Io } from './io.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
@@ -44,10 +43,9 @@ when they were written. Whoever has the
 key that signs receipts of erasures (proof.key, or manifest.key in erasure.path) can make one for an event that was removed: keep the key on another
 disk. With --receipts an event of the sender that only an erasure accounts for is named, until --erasure says that this one was asked for.
 An entry stands for an event's id, its time and its body: what else a line of the
-archive says is checked by \`archive verify\`. With --witness that witness must have signed the log, whole: whoever has the log's key could
-show each reader another log, or an older one, and a witness signs but one.
+archive says is checked by \`archive verify\`.
 
-Exit codes: 0 every event is accounted for, or the log is empty, 1 not readable, or there is no log, 2 usage or config, 3 an erasure is not done, or is to be confirmed, events are unclear, or the witness has not signed all of the log, 4 events are missing, named by their entries.`;
+Exit codes: 0 every event is accounted for, or the log is empty, 1 not readable, or there is no log, 2 usage or config, 3 an erasure is not done, or is to be confirmed, or events are unclear, 4 events are missing, named by their entries.`;
 
 interface Options extends KeyOptions, LogOptions {
   readonly receipts?: string;
@@ -68,7 +66,7 @@ export function proveCommand(io: Io): Command {
     )
     .option(
       '--json',
-      'print one JSON object: {size, events, archived, erased, closed, quarantined, dead, dropped, unclear, missing, open, unconfirmed, false_receipts, false_heads, witnessed}',
+      'print one JSON object: {size, events, archived, erased, closed, quarantined, dead, dropped, unclear, missing, open, unconfirmed, false_receipts, false_heads}',
     )
     .addHelpText('after', PROVE_HELP)
     .action(async (paths: readonly string[], options: Options) => {
@@ -94,9 +92,7 @@ async function prove(paths: readonly string[], options: Options, io: Io): Promis
   );
   const erasures = config === null ? [] : [...erasedEntries(config.erasure.path, readProof(config).trusted)];
   for (const { file, head } of erasures) if (head?.origin === verifier.name) said.push({ file, head });
-  // Before the log is read, which may grow meanwhile.
-  const signed = options.witness === undefined ? null : await witnessedHead(log, verifier, options.witness);
-  const heads = [...kept.map(({ head }) => head), signed?.head, ...said.map(({ head }) => head)];
+  const heads = [...kept.map(({ head }) => head), ...said.map(({ head }) => head)];
   const entries = await LogEntries.read(log, verifier, new Set(heads.flatMap((head) => head?.size ?? [])));
   const found = await findArchived(paths, entries, options, io);
   const asked = { kept, erasures: new Set(options.erasure ?? []) };
@@ -128,7 +124,6 @@ async function prove(paths: readonly string[], options: Options, io: Io): Promis
     false_heads: said
       .filter(({ head: { size, root } }) => size > 0 && entries.roots.get(size)?.toString('base64') !== root)
       .map(({ file, head: { size } }) => ({ file, size })),
-    witnessed: signed === null ? null : witnessedOf(signed, entries),
   };
 }
 
@@ -261,10 +256,4 @@ function falseErasure(
     .find((place) => place !== null && place >= head.size);
   if (late === undefined) return [];
   return [{ id: file, detail: `names entry ${late} of a log that had ${head.size} entries` }];
-}
-
-function witnessedOf({ head, by, reason }: WitnessedHead, entries: LogEntries): WitnessedReport {
-  if (head === null) return { entries: 0, detail: reason === null ? [] : [reason], other: false };
-  const isSame = head.size === 0 || entries.roots.get(head.size)?.equals(head.root) === true;
-  return { entries: isSame ? head.size : 0, detail: by, other: !isSame };
 }

@@ -3,7 +3,6 @@ import { Command } from 'commander';
 import { EXIT } from '../core/errors.ts';
 import type { ReceiptsStatus, ReceivingStatus, SinkStatus, SystemStatus } from '../core/operations.ts';
 import type { SinkTrouble } from '../core/sink.ts';
-import { visible } from '../lib/visible.ts';
 import { formatBytes, formatDuration, parseDuration } from '../lib/units.ts';
 import { asOwner } from './as-owner.ts';
 import { note, print, type Io } from './io.ts';
@@ -114,23 +113,16 @@ function renderReceiving(receiving: ReceivingStatus): string[] {
     `connections  ${open} of ${max}; ${evicted} idle ones closed to make room, ${dropped} rejected`,
     `refused      ${span}: ${reasons.length === 0 ? 'none' : reasons.join(', ')}`,
     ...renderSecrets(signing),
-    ...(receipts === null ? [] : renderReceipts(receipts)),
+    ...(receipts === null ? [] : [renderReceipts(receipts)]),
   ];
 }
 
-function renderReceipts(receipts: ReceiptsStatus): string[] {
-  const { origin, entries, waiting: unsigned, behindSince, witnesses } = receipts;
+function renderReceipts({ origin, entries, waiting: unsigned, behindSince }: ReceiptsStatus): string {
   const state =
     behindSince === null
       ? ''
       : `; CANNOT BE WRITTEN since ${new Date(behindSince).toISOString()}: no receipts are given`;
-  return [
-    `receipts     ${origin}: ${entries} entries signed, ${unsigned} waiting${state}`,
-    ...witnesses.map(({ name, entries: signed, trouble, refuses }) => {
-      const why = refuses ? `; REFUSES, and no receipts are given: ${trouble}` : `; ${trouble}`;
-      return visible(`witness      ${name}: ${signed} entries signed${trouble === null ? '' : why}`);
-    }),
-  ];
+  return `receipts     ${origin}: ${entries} entries signed, ${unsigned} waiting${state}`;
 }
 
 /** Of one secret there is nothing to tell; of several, which can be retired. */

@@ -16,6 +16,10 @@ const GONE: readonly (readonly [key: RegExp, instead: string])[] = [
     /^sinks\.[^.]+\.format$/,
     'the archive is NDJSON: before the update, replay an archive of Parquet files into one of NDJSON; `millrace export --follow --every 1h` makes Parquet or Delta tables',
   ],
+  [
+    /^receipts\.witnesses\b/,
+    'the signed log stands for itself: compare it with receipts that senders kept (millrace receipt verify, archive prove --receipts)',
+  ],
 ];
 
 /** Null for a key that there never was. @param key dotted, such as `sinks.archive.format` */

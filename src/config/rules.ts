@@ -11,9 +11,6 @@ import { configKeys } from './keys.ts';
 import { isMapping, type Problem } from './paths.ts';
 import { checkStorage } from './storage-rules.ts';
 
-/** Its address and its key, of the kind that signs with the time. */
-const WITNESS = /^https?:\/\/\S+ [^\s+]+\+[0-9a-f]{8}\+B[A-Za-z0-9+/]{43}$/;
-
 /** Milliseconds; less cannot be meant as time in which a request is cancelled. */
 const SHORTEST_GRACE = 60_000;
 const NEEDS_LOCAL = 'needs a journal on this machine: acknowledge: journaled, and journal.type: local';
@@ -63,12 +60,6 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
     if (receipts.origin === null)
       wrong(['receipts', 'origin'], 'must name the log, such as acme.example/events');
     if (!isLocal(config)) wrong(['receipts', 'path'], NEEDS_LOCAL);
-    for (const [index, witness] of receipts.witnesses.entries())
-      if (!WITNESS.test(witness))
-        wrong(
-          ['receipts', 'witnesses', index],
-          'must be the address and the key of a witness, such as https://witness.example/prefix witness.example/w1+1a2b3c4d+BAbC…',
-        );
   }
 
   checkSchema(config, wrong);

@@ -246,9 +246,6 @@ export const CONFIG = section({
       'File of the private key that signs the log; made at the first start. Without it `receipts.key` in erasure.path. Keep it, apart from the log.',
     ),
     interval: duration('1s', 'How often the log is signed, while it grows.', TIMER),
-    witnesses: texts(
-      'Others that sign the log (C2SP tlog-witness): the address and the key of each, such as `https://witness.example/prefix witness.example/w1+1a2b3c4d+BAbC…`. A sender is never kept waiting for them; a start waits for their first answer, 5 seconds at most. While one says that it has signed another log than this, no receipts are given.',
-    ),
   }),
   schema: section({
     enabled: optionalFlag(

@@ -45,17 +45,6 @@ export interface SecretStatus {
   readonly lastUsed: number | null;
 }
 
-/** Somebody else who signs the log of receipts. */
-export interface WitnessStatus {
-  readonly name: string;
-  /** Signed by it, as far as this process knows. */
-  readonly entries: number;
-  /** Why it did not sign when it was asked last; null when it did. */
-  readonly trouble: string | null;
-  /** What it has signed is another log, or more of this one than there is: this is an older copy, or one that was made again. */
-  readonly refuses: boolean;
-}
-
 /** How the log of receipts is doing. */
 export interface ReceiptsStatus {
   readonly origin: string;
@@ -65,7 +54,6 @@ export interface ReceiptsStatus {
   readonly waiting: number;
   /** Since when it cannot be written, milliseconds since the epoch; null while it can. */
   readonly behindSince: number | null;
-  readonly witnesses: readonly WitnessStatus[];
 }
 
 /** How the open endpoint is doing. */

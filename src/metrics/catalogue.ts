@@ -1,4 +1,4 @@
-import type { ReceiptsStatus, SystemStatus } from '../core/operations.ts';
+import type { SystemStatus } from '../core/operations.ts';
 import type { SinkTrouble } from '../core/sink.ts';
 import {
   define,
@@ -211,16 +211,6 @@ const DEFINITIONS: Readonly<Record<string, Unnamed>> = {
     '1 while the log of receipts cannot be written: deliveries are answered without receipts.',
     ({ behindSince }) => +(behindSince !== null),
   ),
-  millrace_receipts_witnessed_entries: gauge(
-    'Entries of the log of receipts that a witness has signed, as far as this process knows.',
-    ['witness'],
-    (state) => byWitness(state, ({ entries }) => entries),
-  ),
-  millrace_receipts_refused: gauge(
-    '1 while a witness says that it has signed another log than this one: deliveries are answered without receipts.',
-    ['witness'],
-    (state) => byWitness(state, ({ refuses }) => +refuses),
-  ),
 
   millrace_archive_head: archiveGauge(
     'Hash of the last line of the manifest, its first 12 digits as a number: written in hexadecimal again, it is what `archive verify --head` takes.',
@@ -266,14 +256,6 @@ function bySecret({ meter, secrets }: MetricState, read: (use: SecretUse | undef
     labels: { index: String(index) },
     value: read(meter.secrets.get(index)),
   }));
-}
-
-function byWitness(
-  { status }: MetricState,
-  read: (witness: ReceiptsStatus['witnesses'][number]) => number,
-): Sample[] {
-  const witnesses = status.receiving?.receipts?.witnesses ?? [];
-  return witnesses.map((witness) => ({ labels: { witness: witness.name }, value: read(witness) }));
 }
 
 /** One sample a code. */

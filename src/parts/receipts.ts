@@ -12,8 +12,8 @@ export async function startReceipts(system: System): Promise<Stop | void> {
   if (journal === null) return;
   const place = await receiptsPlace(config);
   if (place === null) return forgoReceipts(journal, log);
-  const { interval, witnesses } = config.receipts;
-  const receipts = await Receipts.open({ ...place, journal, clock, log, interval, witnesses });
+  const { interval } = config.receipts;
+  const receipts = await Receipts.open({ ...place, journal, clock, log, interval });
   system.receipts = receipts;
   journal.coverReceipts = () => receipts.cover();
   return () => receipts.stop();

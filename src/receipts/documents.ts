@@ -10,8 +10,8 @@ const BYTES = 'application/octet-stream';
 const TILE = /^tile\/(entries|[0-5])\/((?:x\d{3}\/){0,4}\d{3})(?:\.p\/(\d{1,3}))?$/;
 
 /**
- * The log as its readers see it (C2SP tlog-tiles): `checkpoint`, `cosigned` (the newest one that witnesses have signed), `tile/…`,
- * `key`, and `N`, which proves entry N (c2sp.org/tlog-proof@v1). Anybody may read all of it: it says nothing to who does not have the salts.
+ * The log as its readers see it (C2SP tlog-tiles): `checkpoint`, `tile/…`, `key`, and `N`, which proves entry N
+ * (c2sp.org/tlog-proof@v1). Anybody may read all of it: it says nothing to who does not have the salts.
  * @returns null when there is none of that name, or none yet
  */
 export async function findDocument(
@@ -20,7 +20,6 @@ export async function findDocument(
   verifier: NoteVerifier,
 ): Promise<LogDocument | null> {
   if (path === 'key') return text(`${verifierText(verifier)}\n`);
-  if (path === 'cosigned') return textOrNothing(reader.cosigned());
   const checkpoint = reader.checkpoint();
   if (checkpoint === null) return null;
   if (path === 'checkpoint') return text(checkpoint);

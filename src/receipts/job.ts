@@ -21,10 +21,6 @@ export interface Job {
   readonly sign: boolean;
   /** The log as it was before: when another one, or one with fewer entries, lies there, it is not opened. */
   readonly before?: LogBefore;
-  /** Two sizes of the log: to prove that the one goes on from the other. */
-  readonly between?: readonly [old: number, size: number];
-  /** A checkpoint with the signatures of witnesses. */
-  readonly cosigned?: string;
   /** A document that somebody wants to read. */
   readonly find?: string;
 }
@@ -39,12 +35,8 @@ export interface LogDocument {
 
 export interface Done {
   readonly size: number;
-  /** The signed note, where one was asked for. */
-  readonly checkpoint: string | null;
   /** Whether the log was opened with hashes made again from its entries. */
   readonly hasMadeHashes?: boolean;
-  /** Hashes, base64; where it was asked for. */
-  readonly consistency?: readonly string[];
   /** Null when there is none of that name, or none yet. */
   readonly found?: LogDocument | null;
 }

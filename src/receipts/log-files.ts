@@ -17,7 +17,7 @@ import { Frontier, LEVELS } from './frontier.ts';
 import { EMPTY_ROOT, HASH_BYTES, writeLeafHash } from './hashing.ts';
 import type { LogBefore } from './job.ts';
 import { checkpointText, openCheckpoint, signNote, type NoteSigner, type TreeHead } from './note.ts';
-import { consistencyProof, inclusionProof } from './proofs.ts';
+import { inclusionProof } from './proofs.ts';
 import { formatProof } from './proof-text.ts';
 import { TILE_WIDTH, TreeReader, widthOf, type TilePlace } from './tiles.ts';
 
@@ -29,8 +29,6 @@ import { TILE_WIDTH, TreeReader, widthOf, type TilePlace } from './tiles.ts';
  * A tile of C2SP tlog-tiles is a part of one of these files.
  */
 export const CHECKPOINT = 'checkpoint';
-/** The newest one that witnesses have signed too. */
-const COSIGNED = 'cosigned';
 const ENTRIES = 'entries';
 /** Names the log, so that another one in its place is noticed. */
 export const IDENTITY = 'log.json';
@@ -54,29 +52,6 @@ export class LogReader {
     return text === null ? null : (JSON.parse(text) as { readonly id: string }).id;
   }
 
-  /** The newest one that witnesses have signed; null when there is none. */
-  cosigned(): string | null {
-    return readIfThere(join(this.#folder, COSIGNED));
-  }
-
-  /** The signed note that an entry is proven by: one with witnesses where it is in that; null when it is in none. */
-  checkpointFor(index: number): { readonly note: string; readonly size: number } | null {
-    const note = this.checkpoint();
-    const cosigned = this.cosigned();
-    if (note === null) return null;
-    const [size, signed] = [sizeIn(note), sizeIn(cosigned ?? '')];
-    if (cosigned !== null && index < signed && signed <= size) return { note: cosigned, size: signed };
-    return index < size ? { note, size } : null;
-  }
-
-  /** Proves that a log of `size` entries goes on from one of `old`: hashes, base64. */
-  async consistency(old: number, size: number): Promise<string[]> {
-    if (old === 0 || old === size) return [];
-    const tree = this.tree(size);
-    const hashes = await consistencyProof(old, size, (from, to) => tree.range(from, to));
-    return hashes.map((hash) => hash.toString('base64'));
-  }
-
   /** Entries from one on, as many of `count` as there are. */
   entries(from: number, count: number): Buffer {
     return this.#read(ENTRIES, from, count);
@@ -93,9 +68,9 @@ export class LogReader {
 
   /** Proves an entry: c2sp.org/tlog-proof@v1. Null when the log does not have it yet. */
   async proof(index: number): Promise<string | null> {
-    const found = this.checkpointFor(index);
-    if (found === null) return null;
-    const { note: checkpoint, size } = found;
+    const checkpoint = this.checkpoint();
+    const size = sizeIn(checkpoint ?? '');
+    if (checkpoint === null || index >= size) return null;
     const tree = this.tree(size);
     const hashes = await inclusionProof(index, size, (from, to) => tree.range(from, to));
     return formatProof({ extra: Buffer.alloc(0), index, hashes, checkpoint });
@@ -123,13 +98,6 @@ export class LogReader {
       closeSync(fd);
     }
   }
-}
-
-/** It is made anew whenever witnesses sign, so it is not synced. */
-export function keepCosigned(folder: string, note: string): void {
-  const path = join(folder, COSIGNED);
-  writeFileSync(`${path}.new`, note, { mode: 0o640 });
-  renameSync(`${path}.new`, path);
 }
 
 /** What a checkpoint says, whoever signed it: a proof by it is verified as a whole. */

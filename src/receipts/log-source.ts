@@ -14,8 +14,6 @@ export interface LogSource {
   key(): Promise<NoteVerifier | null>;
   /** The signed note; null when there is none. */
   checkpoint(): Promise<string | null>;
-  /** The newest one that witnesses have signed; null when there is none. */
-  cosigned(): Promise<string | null>;
   /** So many entries from one on, a multiple of 256; fewer where the log ends. */
   entries(from: number, count: number): Promise<Buffer>;
   /** Proves an entry by the checkpoint of now; null when the log does not have it yet. */
@@ -57,10 +55,6 @@ class LocalLog implements LogSource {
     return Promise.resolve(this.#reader.checkpoint());
   }
 
-  cosigned(): Promise<string | null> {
-    return Promise.resolve(this.#reader.cosigned());
-  }
-
   async entries(from: number, count: number): Promise<Buffer> {
     try {
       return this.#reader.entries(from, count);
@@ -99,10 +93,6 @@ class RemoteLog implements LogSource {
 
   async checkpoint(): Promise<string | null> {
     return (await this.#get('checkpoint'))?.toString() ?? null;
-  }
-
-  async cosigned(): Promise<string | null> {
-    return (await this.#get('cosigned'))?.toString() ?? null;
   }
 
   async entries(from: number, count: number): Promise<Buffer> {

@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { Answer } from '../lib/thread-pool.ts';
 import type { Done, Job, Opening } from './job.ts';
 import { findDocument } from './documents.ts';
-import { keepCosigned, LogReader, LogWriter } from './log-files.ts';
+import { LogReader, LogWriter } from './log-files.ts';
 import { readSigner } from './note.ts';
 
 /** The thread of the log: hashing and syncing it there costs nobody who receives or writes. */
@@ -16,34 +16,25 @@ let opened: Promise<LogWriter> | null = null;
 const reader = new LogReader(folder);
 
 /** What leaves the log as it is. */
-async function look({ find, between, cosigned = '' }: Job): Promise<Done> {
-  if (find !== undefined) {
-    const found = await findDocument(find, reader, signer);
-    return { size: 0, checkpoint: null, found };
-  }
-  if (between !== undefined) {
-    const consistency = await reader.consistency(...between);
-    return { size: 0, checkpoint: null, consistency };
-  }
-  keepCosigned(folder, cosigned);
-  return { size: 0, checkpoint: null };
+async function look(path: string): Promise<Done> {
+  return { size: 0, found: await findDocument(path, reader, signer) };
 }
 
 async function perform({ entries, sign, before }: Job): Promise<Done> {
   opened ??= LogWriter.open(folder, signer, before);
   const log = await opened;
   if (entries !== null) log.append(Buffer.from(entries.buffer, entries.byteOffset, entries.length));
-  const checkpoint = sign ? await log.checkpoint() : null;
-  return { size: log.size, checkpoint, hasMadeHashes: log.hasMadeHashes };
+  if (sign) await log.checkpoint();
+  return { size: log.size, hasMadeHashes: log.hasMadeHashes };
 }
 
 port.on('message', (job: Job) => {
-  const isLook = job.find !== undefined || job.between !== undefined || job.cosigned !== undefined;
-  const work = isLook ? look(job) : perform(job);
+  const { find } = job;
+  const work = find === undefined ? perform(job) : look(find);
   work.then(
     (value) => port.postMessage({ ok: true, value } satisfies Answer<Done>),
     (error: unknown) => {
-      if (isLook) return port.postMessage({ ok: false, error } satisfies Answer<Done>);
+      if (find !== undefined) return port.postMessage({ ok: false, error } satisfies Answer<Done>);
       // The next one begins with what the last checkpoint is of.
       void opened?.then((log) => log.close()).catch(() => undefined);
       opened = null;

@@ -16,9 +16,6 @@ export interface NoteSigner extends NoteVerifier {
 }
 
 const ED25519 = 1;
-/** Of a witness, which signs with the time (C2SP tlog-cosignature). */
-const COSIGNATURE = 4;
-const SIGNATURE_BYTES = 64;
 /** What stands in front of a raw key in its DER form. */
 const SPKI = Buffer.from('302a300506032b6570032100', 'hex');
 
@@ -34,8 +31,8 @@ export function readSigner(name: string, pem: string): NoteSigner {
   return noteSigner(name, key);
 }
 
-function verifierOf(name: string, key: KeyObject, type = ED25519): NoteVerifier {
-  return { name, key, id: idOf(name, type, rawOf(key)) };
+function verifierOf(name: string, key: KeyObject): NoteVerifier {
+  return { name, key, id: idOf(name, rawOf(key)) };
 }
 
 /** As it is handed out: `name+id+base64`, as Go's sumdb/note and C2SP write it. */
@@ -46,22 +43,13 @@ export function verifierText({ name, id, key }: NoteVerifier): string {
 
 /** @throws RangeError that says what is wrong with it */
 export function parseVerifier(text: string): NoteVerifier {
-  return parseKey(text, ED25519, 'a log, such as acme.example/events+1a2b3c4d+AbCd…');
-}
-
-/** The key of a witness. @throws RangeError that says what is wrong with it */
-export function parseCosigner(text: string): NoteVerifier {
-  return parseKey(text, COSIGNATURE, 'a witness (Ed25519), such as witness.example/w1+1a2b3c4d+BAbC…');
-}
-
-function parseKey(text: string, type: number, what: string): NoteVerifier {
   const [, name = '', id = '', encoded = ''] =
     /^([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+=*)$/.exec(text.trim()) ?? [];
   const typed = Buffer.from(encoded, 'base64');
-  if (typed.length !== HASH_BYTES + 1 || typed[0] !== type)
-    throw new RangeError(`must be the key of ${what}`);
+  if (typed.length !== HASH_BYTES + 1 || typed[0] !== ED25519)
+    throw new RangeError('must be the key of a log, such as acme.example/events+1a2b3c4d+AbCd…');
   const key = createPublicKey({ key: Buffer.concat([SPKI, typed.subarray(1)]), format: 'der', type: 'spki' });
-  const verifier = verifierOf(name, key, type);
+  const verifier = verifierOf(name, key);
   if (verifier.id.toString('hex') !== id) throw new RangeError('its id is not that of its key and name');
   return verifier;
 }
@@ -70,8 +58,8 @@ function rawOf(key: KeyObject): Buffer {
   return key.export({ format: 'der', type: 'spki' }).subarray(SPKI.length);
 }
 
-function idOf(name: string, type: number, raw: Buffer): Buffer {
-  return sha256(Buffer.concat([Buffer.from(`${name}\n`), Buffer.of(type), raw])).subarray(0, 4);
+function idOf(name: string, raw: Buffer): Buffer {
+  return sha256(Buffer.concat([Buffer.from(`${name}\n`), Buffer.of(ED25519), raw])).subarray(0, 4);
 }
 
 /** @param text ends with a line feed */
@@ -81,46 +69,20 @@ export function signNote(text: string, { name, id, privateKey }: NoteSigner): st
 }
 
 /** The text of a note, if this key has signed it; else null. */
-export function openNote(note: string, verifier: NoteVerifier): string | null {
-  const { text, signatures } = signaturesIn(note, verifier);
-  const isSigned = signatures.some(({ bytes }) => verify(null, Buffer.from(text), verifier.key, bytes));
-  return isSigned ? text : null;
-}
-
-/** A signature of a witness, and when it made it: from then on it signs no log that does not go on from this one. */
-export interface Cosignature {
-  readonly line: string;
-  /** Seconds since the epoch. */
-  readonly time: number;
-}
-
-/** What a witness has signed of a note; nothing when it has not. */
-export function cosignaturesIn(note: string, witness: NoteVerifier): Cosignature[] {
-  const { text, signatures } = signaturesIn(note, witness);
-  return signatures.flatMap(({ line, bytes }) => {
-    if (bytes.length !== 8 + SIGNATURE_BYTES) return [];
-    const time = Number(bytes.readBigUInt64BE());
-    const message = Buffer.from(`cosignature/v1\ntime ${time}\n${text}`);
-    return verify(null, message, witness.key, bytes.subarray(8)) ? [{ line, time }] : [];
-  });
-}
-
-/** The text of a note, and what may be signatures of one key. */
-function signaturesIn(
-  note: string,
-  { name, id }: NoteVerifier,
-): { readonly text: string; readonly signatures: { readonly line: string; readonly bytes: Buffer }[] } {
+export function openNote(note: string, { name, id, key }: NoteVerifier): string | null {
   const end = note.lastIndexOf('\n\n');
-  if (end === -1) return { text: '', signatures: [] };
-  const signatures = note
+  if (end === -1) return null;
+  const text = note.slice(0, end + 1);
+  const isSigned = note
     .slice(end + 2)
     .split('\n')
-    .flatMap((line) => {
+    .some((line) => {
       const [, who, encoded = ''] = /^— (\S+) (\S+)$/.exec(line) ?? [];
       const bytes = Buffer.from(encoded, 'base64');
-      return who === name && bytes.subarray(0, 4).equals(id) ? [{ line, bytes: bytes.subarray(4) }] : [];
+      if (who !== name || !bytes.subarray(0, 4).equals(id)) return false;
+      return verify(null, Buffer.from(text), key, bytes.subarray(4));
     });
-  return { text: note.slice(0, end + 1), signatures };
+  return isSigned ? text : null;
 }
 
 /** How far a log is: what its checkpoint says. */

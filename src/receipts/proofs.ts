@@ -40,28 +40,6 @@ function sidesOf(index: number, size: number): ('left' | 'right')[] {
 /** Hash of the leaves from `from` up to `to` (excluded), as a subtree has them. */
 export type RangeHash = (from: number, to: number) => Promise<Buffer>;
 
-/**
- * Proves that a tree of `size` leaves goes on from one of `old`, which is not 0 (RFC 6962, 2.1.2).
- */
-export async function consistencyProof(old: number, size: number, range: RangeHash): Promise<Buffer[]> {
-  const hashes: Promise<Buffer>[] = [];
-  let [from, to] = [0, size];
-  // The subtrees on the right of the way to where the old tree ends, or on its left.
-  while (old < to) {
-    const middle = from + splitOf(to - from);
-    if (old <= middle) {
-      hashes.push(range(middle, to));
-      to = middle;
-    } else {
-      hashes.push(range(from, middle));
-      from = middle;
-    }
-  }
-  // Who asks knows the old root, where the way ends with it.
-  if (from > 0) hashes.push(range(from, to));
-  return (await Promise.all(hashes)).toReversed();
-}
-
 /** The siblings on the way from a leaf to the root of a tree of `size` leaves, from the leaf up. */
 export async function inclusionProof(index: number, size: number, range: RangeHash): Promise<Buffer[]> {
   const siblings: Promise<Buffer>[] = [];

@@ -12,7 +12,6 @@ import { Serial } from '../lib/serial.ts';
 import { ThreadPool } from '../lib/thread-pool.ts';
 import { IDENTITY, LogReader } from './log-files.ts';
 import type { Done, Job, LogDocument, Opening } from './job.ts';
-import { Witnesses, type Checkpoint } from './witnesses.ts';
 
 /** The journal, as far as the log needs it. */
 export interface ReceiptSource {
@@ -37,8 +36,6 @@ export interface ReceiptsOptions extends Opening {
   readonly log: SinkLog;
   /** Milliseconds between two checkpoints. */
   readonly interval: number;
-  /** Who else signs the checkpoints: an address and a key each. */
-  readonly witnesses: readonly string[];
 }
 
 /** Entries asked of the journal at once, at most: it gives fewer when it has to read them. */
@@ -57,9 +54,6 @@ export class Receipts {
   readonly #options: ReceiptsOptions;
   readonly #thread: ThreadPool<Job, Done>;
   readonly #turns = new Serial();
-  readonly #witnesses: Witnesses;
-  /** What was signed last; null before that. */
-  #head: Checkpoint | null = null;
   readonly #salts = Buffer.alloc(SALTS * SALT_BYTES);
   #saltsLeft = 0;
   /** What every header begins with. */
@@ -94,16 +88,6 @@ export class Receipts {
     const program = import.meta.url.endsWith('.ts') ? './log-thread.ts' : './log-thread.js';
     const url = new URL(program, import.meta.url);
     this.#thread = new ThreadPool(url, { folder, origin, pem } satisfies Opening, 1);
-    const look = { entries: null, sign: false } as const;
-    this.#witnesses = new Witnesses({
-      witnesses: options.witnesses,
-      prove: async (old, size) =>
-        (await this.#thread.run({ ...look, between: [old, size] })).consistency ?? [],
-      kept: new LogReader(folder).cosigned(),
-      keep: async (cosigned) => void (await this.#thread.run({ ...look, cosigned })),
-      log: options.log,
-      now: () => options.clock.monotonic(),
-    });
   }
 
   /** The salt of an event that comes in: 22 digits of base64url. */
@@ -119,11 +103,10 @@ export class Receipts {
 
   /**
    * What a delivery is answered with: a dictionary of structured fields (RFC 9651). Nothing while the log cannot be written: the
-   * event gets its entry once it can, and who repairs it may have to begin a new log. Nor while a witness says that it is another log:
-   * the entry was promised to another event before.
+   * event gets its entry once it can, and who repairs it may have to begin a new log.
    */
   header(seq: number, salt: string, receivedAt: number): string | undefined {
-    if (this.#behindSince !== null || this.#witnesses.isRefused) return undefined;
+    if (this.#behindSince !== null) return undefined;
     return `${this.#begin}${seq + this.#offset}, salt="${salt}", received=${receivedAt}`;
   }
 
@@ -153,8 +136,7 @@ export class Receipts {
   status(): ReceiptsStatus {
     const { journal, origin } = this.#options;
     const waiting = Math.max(0, journal.lastSeq - (this.#signed - this.#offset - 1));
-    const witnesses = this.#witnesses.status();
-    return { origin, entries: this.#signed, waiting, behindSince: this.#behindSince, witnesses };
+    return { origin, entries: this.#signed, waiting, behindSince: this.#behindSince };
   }
 
   /** @param error why it could not be written; null: it could */
@@ -175,7 +157,6 @@ export class Receipts {
     this.#isStopped = true;
     this.#stopTimer();
     await this.cover().catch(() => undefined);
-    await this.#witnesses.stop();
     await this.#end();
   }
 
@@ -220,21 +201,12 @@ export class Receipts {
     // Entries and seqs go together from here on, whatever was there before.
     await this.#tell();
     this.#signed = size;
-    const note = new LogReader(folder).checkpoint();
-    this.#head = note === null ? null : { note, size };
-    // All of a disk may have been put back. What does not answer is asked again beside.
-    if (this.#head !== null) this.#witnesses.ask(this.#head);
-    await this.#witnesses.answered();
     const again = (): void => {
       if (this.#isStopped) return;
       this.#stopTimer = clock.after(interval, () => {
         void this.cover()
           .catch(() => undefined)
-          .finally(() => {
-            // Nobody waits for them.
-            if (this.#head !== null) this.#witnesses.ask(this.#head);
-            again();
-          });
+          .finally(again);
       });
     };
     again();
@@ -269,9 +241,8 @@ export class Receipts {
       this.#size = done.size;
     }
     if (this.#signed === this.#size) return;
-    const { checkpoint: note } = await this.#thread.run({ entries: null, sign: true });
+    await this.#thread.run({ entries: null, sign: true });
     this.#signed = this.#size;
-    this.#head = note === null ? null : { note, size: this.#size };
     await this.#tell();
   }
 }

@@ -236,12 +236,12 @@ describe('problems', () => {
     expect(failure('log: { level: info }').lines).toEqual(['c.yaml: sinks: must name at least one sink']);
   });
 
-  it.each([['journal: { type: kafka, encrypt: { store: keys } }', 'the topics are not sealed']])(
-    'say of a key that is gone what to use instead: %s',
-    (text, instead) => {
-      expect(failure(`${text}\n${BASE}`).lines.join('\n')).toContain(`is no longer a key; ${instead}`);
-    },
-  );
+  it.each([
+    ['journal: { type: kafka, encrypt: { store: keys } }', 'the topics are not sealed'],
+    ['receipts: { witnesses: [w] }', 'the signed log stands for itself'],
+  ])('say of a key that is gone what to use instead: %s', (text, instead) => {
+    expect(failure(`${text}\n${BASE}`).lines.join('\n')).toContain(`is no longer a key; ${instead}`);
+  });
 
   it('never quote a secret', () => {
     const text = `admin: { token: "two words" }\nserver: { port: "\${PORT}" }\n${BASE}`;

@@ -1,4 +1,4 @@
-import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
+import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -93,89 +93,6 @@ function confirms(folder: string, { id, body, received, leaf }: Sent): boolean {
       for (let at = 0; at + 22 <= run.length; at += 1) tried.add(run.slice(at, at + 22));
   return [...tried].some((text) => fits(Buffer.from(text, 'base64url')));
 }
-
-/** A witness as C2SP tlog-cosignature has it, in code of its own. */
-function witnessNamed(name: string) {
-  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
-  const raw = publicKey.export({ type: 'spki', format: 'der' }).subarray(-32);
-  const typed = Buffer.concat([Buffer.of(4), raw]);
-  const id = createHash('sha256').update(`${name}\n`).update(typed).digest().subarray(0, 4);
-  const cosign = (note: string): string => {
-    const time = Buffer.alloc(8);
-    time.writeBigUInt64BE(1_700_000_000n);
-    const text = `cosignature/v1\ntime 1700000000\n${note.slice(0, note.indexOf('\n\n') + 1)}`;
-    const signature = sign(null, Buffer.from(text), privateKey);
-    return `${note}— ${name} ${Buffer.concat([id, time, signature]).toString('base64')}\n`;
-  };
-  return { key: `${name}+${id.toString('hex')}+${typed.toString('base64')}`, cosign };
-}
-
-const askFor = (...who: { key: string }[]) => who.flatMap(({ key }) => ['--witness', key]);
-
-test('with --witness log and proofs count as far as the witness has signed them', async () => {
-  const { folder, archive, config, theirs, victim } = await prepared();
-  const receipt = await erase(config, victim, folder);
-  const log = join(folder, 'receipts');
-  const signer = readSigner(ORIGIN, readFileSync(join(folder, 'erasure', 'receipts.key'), 'utf8'));
-  const witness = witnessNamed('witness.made-up.example/w1');
-  const other = witnessNamed('witness.made-up.example/w2');
-  const prove = async (place: string, ...args: string[]) => {
-    const { code, said } = await proveArchive(archive, ['--config', config, '--log', place, ...args], env);
-    const { witnessed } = said as { witnessed: { entries: number; other: boolean } | null };
-    return [code, witnessed?.entries, witnessed?.other];
-  };
-  const count = theirs.length;
-  expect(await prove(log, ...askFor(witness))).toEqual([3, 0, false]);
-  const unsigned = join(folder, 'unsigned.json');
-  expect(await verify(receipt, '--config', config, '--out', unsigned)).toMatchObject({ code: 0 });
-  expect(await verify(receipt, '--config', config, ...askFor(witness))).toMatchObject({ code: 3, proven: 0 });
-
-  const checkpoint = readFileSync(join(log, 'checkpoint'), 'utf8');
-  const cosigned = witness.cosign(checkpoint);
-  writeFileSync(join(log, 'cosigned'), cosigned);
-  expect(await prove(log)).toEqual([0, undefined, undefined]);
-  expect(await prove(log, ...askFor(witness))).toEqual([0, COUNT, false]);
-  expect(await prove(log, ...askFor(witness, other))).toEqual([3, 0, false]);
-  const complete = join(folder, 'complete.json');
-  const proven = { code: 0, proven: count, unwitnessed: [] };
-  expect(await verify(receipt, '--config', config, ...askFor(witness), '--out', complete)).toMatchObject(
-    proven,
-  );
-  const keys = await millrace(['keys', 'public', '--config', config], { env });
-  const offline = ['--public-key', keys.stdout.trim(), '--key', verifierText(signer)];
-  expect(await verify(complete, ...offline, ...askFor(witness))).toMatchObject(proven);
-  const open = { code: 3, proven: 0, differences: [] };
-  expect(await verify(complete, ...offline, ...askFor(other))).toMatchObject(open);
-  expect(await verify(unsigned, ...offline, ...askFor(witness))).toMatchObject(open);
-  const usage = await millrace(['erase', 'verify', receipt, ...offline, ...askFor(witness)], { env });
-  expect([usage.code, usage.stderr]).toEqual([2, expect.stringContaining('--witness needs proofs')]);
-
-  // What the witness has signed is not the log that is shown: it was made again, with the same entries and one more in front, or cut.
-  for (const [name, entries] of [
-    ['again', Buffer.concat([Buffer.alloc(32), readFileSync(join(log, 'entries'))])],
-    ['cut', readFileSync(join(log, 'entries')).subarray(0, -32)],
-  ] as const) {
-    const place = join(folder, name);
-    const writer = await LogWriter.open(place, signer);
-    writer.append(entries);
-    await writer.checkpoint();
-    writer.close();
-    writeFileSync(join(place, 'cosigned'), cosigned);
-    expect(await prove(place, ...askFor(witness))).toEqual([4, 0, true]);
-  }
-  // It has signed the beginning only; and a signature that is not under what the log has signed says nothing.
-  const longer = join(folder, 'longer');
-  const writer = await LogWriter.open(longer, signer);
-  writer.append(readFileSync(join(log, 'entries')));
-  await writer.checkpoint();
-  writer.append(Buffer.alloc(32));
-  await writer.checkpoint();
-  writer.close();
-  writeFileSync(join(longer, 'cosigned'), cosigned);
-  expect(await prove(longer, ...askFor(witness))).toEqual([3, COUNT, false]);
-  writeFileSync(join(log, 'cosigned'), witness.cosign(checkpoint.replace(`\n${COUNT}\n`, '\n9\n')));
-  expect(await prove(log, ...askFor(witness))).toEqual([3, 0, false]);
-});
 
 test('an auditor verifies an erasure, with the log or without, and nobody confirms a guess any more', async () => {
   const { folder, archive, config, theirs, victim } = await prepared();

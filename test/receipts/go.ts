@@ -1,5 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { buildGo } from './build-go.ts';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { kept } from '../support/kept.ts';
+import { lacksProgram, type Lack } from '../support/requirements.ts';
 
 /** What a proof is of, as the other program takes it. */
 export interface Claim {
@@ -8,7 +11,7 @@ export interface Claim {
   readonly proof: string;
 }
 
-const { lack, program } = buildGo('.');
+const { lack, program } = build();
 
 /** Why Go cannot verify here, or null. */
 export const LACKS_GO = lack;
@@ -21,4 +24,16 @@ export function verifyInGo(claims: readonly Claim[]): string[] {
   );
   const { stdout } = spawnSync(program, { input: lines.join(''), encoding: 'utf8' });
   return stdout.trim().split('\n');
+}
+
+/** Builds the program in `verifier/`, once in a run of the tests. */
+function build(): { readonly lack: Lack; readonly program: string } {
+  const missing = lacksProgram('go');
+  if (missing !== null) return { lack: missing, program: '' };
+  const cwd = join(import.meta.dirname, 'verifier');
+  const made = kept('verifier', (empty) => {
+    spawnSync('go', ['build', '-o', join(empty, 'program'), '.'], { cwd, stdio: 'ignore' });
+  });
+  const built = join(made, 'program');
+  return { lack: existsSync(built) ? null : 'needs golang.org/x/mod', program: built };
 }

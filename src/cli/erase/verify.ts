@@ -34,14 +34,14 @@ Examples:
 For who checks an erasure, and is not to learn whose it was. RECEIPT is a file of erasure.path/receipts. It must be as it was signed, and say
 nothing but what receipts say. With --log, each entry that it names must be in the signed log of receipts; one that is not,
 while the log is as the receipt says it was, may be of an earlier log: ask that with --log and --key. --out keeps the proofs beside the
-receipt, and such a file is verified without the log. With --witness a proof counts only when that witness has signed its checkpoint. With --archive no record there may be one of these entries, no file may be as it was before
+receipt, and such a file is verified without the log. With --archive no record there may be one of these entries, no file may be as it was before
 the erasure, and everything must be as the manifest says. Records that are sealed without a key are counted: nobody can tell what they are.
 
 --public-key is the key of receipts, from \`millrace keys public\`; --key that of the log. Have both from a place you trust: without them the
 receipt and the log vouch for themselves. Who is meant cannot be told from a receipt: entries are salted, and the salts went with the
 events; subject_hash is keyed.
 
-Exit codes: 0 verified, 1 not readable, 2 usage or config, 3 entries are not proven, or the witness has not signed some proofs, 4 a difference.`;
+Exit codes: 0 verified, 1 not readable, 2 usage or config, 3 entries are not proven, 4 a difference.`;
 
 interface Options extends KeyOptions, LogOptions {
   readonly publicKey?: readonly string[];
@@ -60,7 +60,7 @@ export function eraseVerifyCommand(io: Io): Command {
     .option('--out <file>', 'write the receipt with its proofs to this file')
     .option(
       '--json',
-      'print one JSON object: {receipt, signed_by, records_removed, not_searched, not_reached, entries, proven, unproven, unwitnessed, archives, differences}',
+      'print one JSON object: {receipt, signed_by, records_removed, not_searched, not_reached, entries, proven, unproven, archives, differences}',
     )
     .addHelpText('after', HELP)
     .action(async (file: string, given: Options, command: Command) => {
@@ -70,7 +70,7 @@ export function eraseVerifyCommand(io: Io): Command {
       if (options.json === true) print(io, JSON.stringify(report));
       else show(io, report);
       if (report.differences.length > 0) io.setExit(EXIT.difference);
-      else if (report.unproven.length + report.unwitnessed.length > 0) io.setExit(EXIT.partial);
+      else if (report.unproven.length > 0) io.setExit(EXIT.partial);
     });
 }
 
@@ -111,14 +111,11 @@ async function verify(file: string, options: Options, io: Io): Promise<Report> {
   const place = options.log ?? own?.folder;
   const log = place === undefined ? null : openLog(place);
   const entries = entriesOf(checked);
-  const { witness: witnesses = [] } = options;
-  if (witnesses.length > 0 && entries.length > 0 && log === null && given.proofs.size === 0)
-    throw usageError('--witness needs proofs: use --log, or a receipt that --out wrote');
-  const findings: Findings = { differences, unproven: [], unwitnessed: [] };
+  const findings: Findings = { differences, unproven: [] };
   const proofs = await proofsOf(
     entries,
     given.proofs,
-    { log, io, key: options.key ?? own?.verifier, head: receipt.log ?? null, witnesses },
+    { log, io, key: options.key ?? own?.verifier, head: receipt.log ?? null },
     findings,
   );
   const trust = {
@@ -197,7 +194,7 @@ async function look(
 
 function show(io: Io, report: Report): void {
   const { receipt, signed_by: by, records_removed: records, entries, proven } = report;
-  const { unproven, unwitnessed, archives, differences } = report;
+  const { unproven, archives, differences } = report;
   print(io, `receipt    ${receipt}: ${records} records removed, signed by ${by ?? 'nobody'}`);
   for (const item of report.not_searched) print(io, visible(`not searched by the erasure: ${item}`));
   for (const sink of report.not_reached) print(io, visible(`not reached by the erasure: sink ${sink}`));
@@ -207,12 +204,9 @@ function show(io: Io, report: Report): void {
     const sealed = closed === 0 ? '' : `, ${closed} sealed without a key: what they are cannot be told`;
     print(io, visible(`archive    ${archive}: ${files} files, ${read} records${sealed}`));
   }
-  for (const one of [...unproven, ...unwitnessed]) print(io, visible(`open       ${one}`));
+  for (const one of unproven) print(io, visible(`open       ${one}`));
   for (const one of differences) print(io, visible(`difference ${one}`));
-  const open =
-    unproven.length === 0
-      ? 'a witness has not signed all proofs'
-      : `${unproven.length} entries are not proven`;
-  const verdict = unproven.length + unwitnessed.length === 0 ? 'the receipt is verified' : open;
+  const verdict =
+    unproven.length === 0 ? 'the receipt is verified' : `${unproven.length} entries are not proven`;
   print(io, differences.length === 0 ? verdict : `${differences.length} differences`);
 }

@@ -7,7 +7,6 @@ import { openExistingLog } from '../../receipts/log-source.ts';
 import { openCheckpoint, type NoteVerifier } from '../../receipts/note.ts';
 import { ProvingLog } from '../../receipts/proving-log.ts';
 import { parseProof, verifyProof } from '../../receipts/proof-text.ts';
-import { witnessed } from '../../receipts/witnessed.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { addLogOptions, type LogOptions } from '../log-options.ts';
 import { readAs } from '../options.ts';
@@ -22,8 +21,7 @@ Examples:
 FILE is what a sender keeps, a line of JSON for each delivery: {"id","receipt","body_sha256"}; receipt is the header Millrace-Receipt as it
 was answered, and body_base64 may stand for the hash. --log completes each receipt with the proof that it is in the log, and --out keeps
 it: from then on it is verified without the receiver. A receipt that was completed before is held against --log as well: a log that was made
-again is not the one it is of. With --witness a proof counts only when that witness has signed its checkpoint: whoever has the log's key
-could show each reader another log, and a witness signs but one. --key is the key of the log, from a place you trust; without it, --log is asked.
+again is not the one it is of. --key is the key of the log, from a place you trust; without it, --log is asked.
 
 Exit codes: 0 every receipt is proven, 1 not readable, or there is no log, 2 usage, 3 some are not in the log yet, 4 a receipt is not what the log has.`;
 
@@ -61,7 +59,7 @@ export function receiptCommand(io: Io): Command {
         .filter((line) => line.trim() !== '');
       if (lines.length === 0) throw usageError(`${file} holds no receipt`);
       const proving = log === null ? null : new ProvingLog(log, verifier, new Set(sizesIn(lines, verifier)));
-      const against = { log: proving, verifier, witnesses: options.witness ?? [] };
+      const against = { log: proving, verifier };
       const judged: Judged[] = [];
       for (const [index, line] of lines.entries()) judged.push(await judge(line, index, against));
       if (options.out !== undefined)
@@ -74,10 +72,9 @@ export function receiptCommand(io: Io): Command {
 interface Against {
   readonly log: ProvingLog | null;
   readonly verifier: NoteVerifier;
-  readonly witnesses: readonly NoteVerifier[];
 }
 
-async function judge(line: string, index: number, { log, verifier, witnesses }: Against): Promise<Judged> {
+async function judge(line: string, index: number, { log, verifier }: Against): Promise<Judged> {
   let kept: KeptReceipt;
   try {
     kept = parseKept(line);
@@ -100,10 +97,8 @@ async function judge(line: string, index: number, { log, verifier, witnesses }: 
       return wrong(
         `the log is not the one that its proof is of: it had ${verdict.head.size} entries, and other ones`,
       );
-    const signed = witnessed(parsed.checkpoint, witnesses);
-    if (!signed.ok) return { line, id, state: 'open', detail: `its proof is ${signed.reason}` };
     const complete = JSON.stringify({ ...(JSON.parse(line) as object), proof });
-    const detail = [`entry ${kept.index} of ${verdict.head.size}`, ...signed.by].join(', ');
+    const detail = `entry ${kept.index} of ${verdict.head.size}`;
     return { line: complete, id, state: 'proven', detail };
   } catch (error) {
     if (error instanceof MillraceError) throw error;
