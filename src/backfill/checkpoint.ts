@@ -3,17 +3,16 @@ import { mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { folderError, MillraceError } from '../core/errors.ts';
 import { errorCode, syncFolder } from '../lib/durable.ts';
+import { FolderRefused } from '../lib/folder-refused.ts';
 import { goesOn, readState, writeState } from '../lib/work-folder.ts';
 import { planId, type BackfillPlan } from './plan.ts';
 
 /** What is known of the trigger of one provider. */
 export interface Triggered {
-  /** Wall clock, milliseconds: written before the trigger is sent, so that its bulk op is known again after a crash. */
-  readonly at: number;
-  /** What was there just before it; a state of an earlier version does not say. */
-  readonly before?: OpsBefore;
-  /** Pulls that had ended before it, as `endedPulls` marks them, by user; a state of an earlier version does not say. */
-  readonly ended?: Readonly<Record<string, string>>;
+  /** What was there just before it: written before the trigger is sent, so that its bulk op is known again after a crash. */
+  readonly before: OpsBefore;
+  /** Pulls that had ended before it, as `endedPulls` marks them, by user. */
+  readonly ended: Readonly<Record<string, string>>;
   readonly outcome: 'intended' | 'accepted' | 'completed';
 }
 
@@ -39,8 +38,8 @@ interface State {
   readonly run: string;
   /** Whether the run began with `trigger`, which one that resumes it does not say again. */
   readonly triggers: boolean;
-  /** Whether rows that are in the files count for nothing; a state of an earlier version does not say. */
-  readonly replaces?: boolean;
+  /** Whether rows that are in the files count for nothing. */
+  readonly replaces: boolean;
   readonly triggered: Readonly<Record<string, Triggered>>;
   /** By `user provider`. */
   readonly without: Readonly<Record<string, Without>>;
@@ -61,11 +60,6 @@ interface Begin {
   readonly replaces?: boolean;
 }
 
-/** The state as a version wrote it that knew failed pulls only. */
-interface OldState extends Partial<State> {
-  readonly failed?: Readonly<Record<string, string>>;
-}
-
 const BEGAN_WITHOUT =
   'the run in --out began without --trigger, and what it has fetched would not be fetched again after the pull; ' +
   'leave out --trigger to resume it, or use another --out';
@@ -73,8 +67,6 @@ const BEGAN_WITHOUT =
 /** In the output folder. */
 export const FOLDER = '_backfill';
 const STATE = 'state.json';
-/** Folder of the tasks in a state that names none. */
-const OLD_RUN = 'tasks';
 
 /**
  * How far a backfill has come, in `_backfill` inside its output folder. Every change is on disk, under the file's own
@@ -112,18 +104,15 @@ export class Checkpoint {
         resume,
         otherwise: '--resume needs the same users, providers and dates',
       });
-      if (triggers && before?.triggers === false && Object.keys(before.triggered).length === 0)
-        throw new MillraceError('usage', BEGAN_WITHOUT);
+      if (triggers && before?.triggers === false) throw new MillraceError('usage', BEGAN_WITHOUT);
       // Without a state, what lies there is of a run that was ended while it removed it.
       if (before === null) await rm(folder, { recursive: true, force: true });
       const state = { ...newState(plan, loadedAt), ...before };
       const checkpoint = new Checkpoint(folder, state.written === true ? againFrom(state) : state);
       await mkdir(checkpoint.runFolder, { recursive: true });
-      // An earlier version noted no more than what it had triggered.
-      const began = state.triggers || Object.keys(state.triggered).length > 0;
       await checkpoint.#change({
-        triggers: triggers || began,
-        replaces: replaces || state.replaces === true,
+        triggers: triggers || state.triggers,
+        replaces: replaces || state.replaces,
       });
       return checkpoint;
     } catch (error) {
@@ -230,8 +219,15 @@ function taskFolderOf(runFolder: string, index: number): string {
 }
 
 function newState(plan: BackfillPlan, loadedAt: string): State {
-  const nothing = { triggers: false, triggered: {}, without: {}, checked: false, followed: false };
-  return { plan, loadedAt, run: randomBytes(6).toString('hex'), ...nothing };
+  const nothing = { triggered: {}, without: {}, checked: false, followed: false };
+  return {
+    plan,
+    loadedAt,
+    run: randomBytes(6).toString('hex'),
+    triggers: false,
+    replaces: false,
+    ...nothing,
+  };
 }
 
 /** For another try of those who failed: what the service has to say of them may be another thing now. */
@@ -247,7 +243,7 @@ function withoutPull({ without }: State): [connection: string, why: Without][] {
   return Object.entries(without).filter(([, { status }]) => status !== 'not_connected');
 }
 
-function leftIn(output: string): ReturnType<typeof stateIn> {
+function leftIn(output: string): State | null {
   const folder = join(output, FOLDER);
   try {
     return stateIn(folder);
@@ -256,14 +252,13 @@ function leftIn(output: string): ReturnType<typeof stateIn> {
   }
 }
 
-/** A state of an earlier version does not say when its rows are of. */
-function stateIn(folder: string): (Omit<State, 'loadedAt'> & Partial<Pick<State, 'loadedAt'>>) | null {
-  const state = readState(folder, STATE) as OldState | null;
-  if (state === null) return null;
-  const { failed = {}, ...known } = state;
-  const without = Object.entries(failed).map(([key, reason]): [string, Without] => [
-    key,
-    { status: 'failed', reason },
-  ]);
-  return { run: OLD_RUN, checked: false, without: Object.fromEntries(without), ...known } as State;
+function stateIn(folder: string): State | null {
+  const state = readState(folder, STATE) as Partial<State> | null;
+  // The member that was added last.
+  if (state !== null && state.replaces === undefined)
+    throw new FolderRefused(
+      'not_ours',
+      `${join(folder, STATE)} is of another format: remove ${folder} to start over`,
+    );
+  return state as State | null;
 }

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { ERASED_USER } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
 import { readIfThere } from '../lib/durable.ts';
+import { isRecord } from '../lib/is-record.ts';
 import { OUTCOMES, type Outcome } from './outcomes.ts';
 import type { BackfillPlan } from './plan.ts';
 
@@ -29,7 +30,7 @@ export function refuseLoss(output: string, fetches: Fetches): void {
 
 /** Whether the files are complete, nobody has failed, and they are of the days and users that are named. */
 export function isFinished(
-  outcomes: readonly Partial<Outcome>[],
+  outcomes: readonly Outcome[],
   named: { readonly since?: string; readonly until?: string; readonly user?: readonly string[] },
 ): boolean {
   const { since, until } = outcomes[0] ?? {};
@@ -42,30 +43,29 @@ export function isFinished(
   );
 }
 
-/** A day that is not named may be any, and one of an earlier version is not known. */
+/** A day that is not named may be any, and a backfill of nobody is of any day. */
 function isSame(named: string | undefined, was: string | undefined): boolean {
   return named === undefined || was === undefined || named === was;
 }
 
-function lossIn(outcomes: readonly Partial<Outcome>[], { plan, isOfAll, isErased }: Fetches): string | null {
+function lossIn(outcomes: readonly Outcome[], { plan, isOfAll, isErased }: Fetches): string | null {
   const [users, providers] = [new Set(plan.users), new Set(plan.providers)];
   const held = outcomes.filter(
-    ({ user_id: user = '', meals = 0 }) => meals > 0 && user !== ERASED_USER && !isErased(user),
+    ({ user_id: user, meals }) => meals > 0 && user !== ERASED_USER && !isErased(user),
   );
-  const others = isOfAll ? 0 : new Set(held.map((one) => one.user_id ?? '')).difference(users).size;
+  const others = isOfAll ? 0 : new Set(held.map((one) => one.user_id)).difference(users).size;
   if (others > 0) return `of ${others} other ${others === 1 ? 'user' : 'users'}`;
-  for (const { provider = null, since, until } of held) {
+  for (const { provider, since, until } of held) {
     if (providers.size > 0 && provider === null) return 'of all providers';
     if (providers.size > 0 && !providers.has(provider ?? '')) return `of other providers (${provider})`;
-    // One of an earlier version does not say of which days it is.
-    if (since !== undefined && since < plan.since) return `from ${since}`;
-    if (until !== undefined && until > plan.until) return `until ${until}`;
+    if (since < plan.since) return `from ${since}`;
+    if (until > plan.until) return `until ${until}`;
   }
   return null;
 }
 
 /** What became of each user; null where no backfill has ended. */
-export function outcomesIn(output: string): Partial<Outcome>[] | null {
+export function outcomesIn(output: string): Outcome[] | null {
   const path = join(output, OUTCOMES);
   const text = readIfThere(path);
   if (text === null) return null;
@@ -78,8 +78,14 @@ export function outcomesIn(output: string): Partial<Outcome>[] | null {
   }
 }
 
-/** Lines of `_backfill.ndjson`; those of an earlier version say less. @throws SyntaxError */
-export function parseOutcomes(text: string): Partial<Outcome>[] {
+/** Lines of `_backfill.ndjson`. @throws SyntaxError */
+export function parseOutcomes(text: string): Outcome[] {
   const lines = text.split('\n').filter(Boolean);
-  return lines.map((line) => JSON.parse(line) as Partial<Outcome>);
+  return lines.map((line) => {
+    const value: unknown = JSON.parse(line);
+    // The members that were added last.
+    if (!isRecord(value) || typeof value['since'] !== 'string' || typeof value['until'] !== 'string')
+      throw new SyntaxError('not a line of a backfill, or of another format');
+    return value as unknown as Outcome;
+  });
 }

@@ -54,7 +54,7 @@ export async function haveHistoryPulled(
 }
 
 function endedOf({ state }: Checkpoint): ReadonlyMap<string, string> {
-  const marks = Object.entries(state.triggered).flatMap(([provider, { ended = {} }]) =>
+  const marks = Object.entries(state.triggered).flatMap(([provider, { ended }]) =>
     Object.entries(ended).map(([user, mark]) => [connectionKey({ user, provider }), mark] as const),
   );
   return new Map(marks);

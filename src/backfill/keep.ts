@@ -27,7 +27,7 @@ export async function keepRows(
   const folder = checkpoint.runFolder;
   const known = readState(folder, KEPT) as Readonly<Record<string, Rows>> | null;
   if (known !== null) return new Map(Object.entries(known).map(([index, rows]) => [Number(index), rows]));
-  const before = (outcomesIn(output) ?? []).map((line) => ({ ...NONE, ...line }));
+  const before = outcomesIn(output) ?? [];
   const { kept, owners } = chosen(before, fetchedOf(plan, results));
   if (kept.size > 0)
     for (const { name, column } of FILES) {
@@ -67,7 +67,7 @@ function fetchedOf(plan: BackfillPlan, results: ReadonlyMap<number, Result>): Ma
 
 /** Whose rows are kept: `owners` names for each line of `before` the task that they are kept for. */
 function chosen(
-  before: readonly (Rows & Partial<Outcome>)[],
+  before: readonly Outcome[],
   fetched: ReadonlyMap<string, Fetched>,
 ): { readonly kept: Map<number, Rows>; readonly owners: readonly (number | null)[] } {
   const kept = new Map<number, Rows>();
@@ -75,7 +75,7 @@ function chosen(
     [...fetched.values()].filter(({ isWhole }) => !isWhole).map((one) => [one.index, one]),
   );
   const owners = before.map((line) => {
-    const { user_id: user = '', provider = null } = line;
+    const { user_id: user, provider } = line;
     // What was fetched of each provider is now asked for of all of them.
     const owner = (fetched.get(keyOf({ user, provider })) ?? fetched.get(keyOf({ user, provider: null })))
       ?.index;

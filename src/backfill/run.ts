@@ -95,8 +95,7 @@ export async function runBackfill(options: BackfillOptions): Promise<BackfillSum
     throw new MillraceError('service_lost', `${error.message}; --resume continues`, { cause: error });
   }
   onProgress({ phase: 'write' });
-  const kept =
-    checkpoint.state.replaces === true ? new Map() : await keepRows(output, plan, checkpoint, results);
+  const kept = checkpoint.state.replaces ? new Map() : await keepRows(output, plan, checkpoint, results);
   const { outcomes, files } = await assemble(output, plan, checkpoint, { results, kept });
   const toTrigger = checkpoint.withoutPull.length;
   const summary = { ...summarise(plan, results, outcomes, files), to_trigger: toTrigger };

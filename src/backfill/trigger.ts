@@ -16,8 +16,6 @@ export interface TriggerOptions extends WatchOptions {
 }
 
 const TYPE = 'link_bulk_historical_trigger';
-/** Clocks differ: an op that began this much before our trigger may still be ours. */
-const CLOCK_SKEW = 120_000;
 /** Looks in vain for a bulk op before continuing without it: the pulls themselves tell the end. */
 const LOOKS = 3;
 
@@ -54,11 +52,11 @@ export async function triggerPulls(
 }
 
 async function trigger(options: TriggerOptions, provider: string, users: readonly string[]): Promise<void> {
-  const { service, checkpoint, clock, signal } = options;
+  const { service, checkpoint, signal } = options;
   // Those that an earlier try has seen, if there was one: it may have been taken.
   const ended =
     checkpoint.state.triggered[provider]?.ended ?? (await endedPulls(service, provider, users, signal));
-  const intended = { at: clock.now(), before: await opsBefore(options, provider), ended };
+  const intended = { before: await opsBefore(options, provider), ended };
   await checkpoint.triggered(provider, { ...intended, outcome: 'intended' });
   const outcome = await service.bulk.trigger({ userIds: users, provider }, { signal });
   await checkpoint.triggered(provider, { ...intended, outcome });
@@ -109,15 +107,15 @@ async function opsBefore({ service, signal }: TriggerOptions, provider: string):
 async function findOp(
   { service, signal }: TriggerOptions,
   provider: string,
-  { at, before }: Triggered,
+  { before }: Triggered,
 ): Promise<BulkOp | null> {
-  const first = before === undefined ? at - CLOCK_SKEW : Date.parse(before.since ?? '1970-01-01');
+  const first = Date.parse(before.since ?? '1970-01-01');
   const found: BulkOp[] = [];
   for await (const op of service.bulk.ops({ pageSize: 50 }, { signal })) {
     if (Date.parse(op.started_at) < first) break;
     if (isOurKind(op, provider)) found.push(op);
   }
-  return found.at(-1 - (before?.known ?? 0)) ?? null;
+  return found.at(-1 - before.known) ?? null;
 }
 
 function isOurKind(op: BulkOp, provider: string): boolean {

@@ -7,9 +7,8 @@ import { type Rewrite, temporaryPath } from './rewrite-lines.ts';
 /** The part of a backfill's state that names users. */
 interface State {
   readonly plan?: { readonly users?: readonly string[] };
-  /** By `user provider`; `failed` in a state of an earlier version. */
+  /** By `user provider`. */
   readonly without?: Readonly<Record<string, unknown>>;
-  readonly failed?: Readonly<Record<string, unknown>>;
   readonly again?: readonly string[];
   /** By provider; what had ended is by user. */
   readonly triggered?: Readonly<Record<string, { readonly ended?: Readonly<Record<string, unknown>> }>>;
@@ -54,7 +53,6 @@ export function stateWithout(state: State, isGone: (user: string) => boolean) {
     ...state,
     plan: { ...state.plan, users },
     without: left(state.without),
-    ...(state.failed && { failed: left(state.failed) }),
     ...(state.again && { again: state.again.filter(isLeft) }),
     ...(state.triggered && { triggered: Object.fromEntries(triggers) as State['triggered'] }),
   };

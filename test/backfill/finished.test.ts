@@ -1,6 +1,7 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { Checkpoint } from '../../src/backfill/checkpoint.ts';
 import { refuseLoss } from '../../src/backfill/finished.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { backfill, lines, sandbox } from './support.ts';
@@ -44,6 +45,18 @@ test('whom an erasure has taken is none that is lost', async () => {
     refuseLoss(folder, { plan, isOfAll: false, isErased: (user) => user === erased });
   expect(() => refused('user-3')).toThrow('of 1 other user');
   expect(() => refused('user-1')).not.toThrow();
+});
+
+test('files of another format are refused', async () => {
+  const folder = await temporaryFolder();
+  const plan = { users: ['user-2'], providers: [], since: '2026-01-02', until: '2026-01-09', windowDays: 0 };
+  mkdirSync(join(folder, '_backfill'));
+  writeFileSync(join(folder, '_backfill', 'state.json'), JSON.stringify({ plan, run: 'a1', triggered: {} }));
+  expect(() => Checkpoint.planOf(folder)).toThrow('state.json is of another format');
+  const line = { user_id: 'user-1', provider: null, meals: 3 };
+  writeFileSync(join(folder, '_backfill.ndjson'), `${JSON.stringify(line)}\n`);
+  const fetches = { plan, isOfAll: false, isErased: () => false };
+  expect(() => refuseLoss(folder, fetches)).toThrow('_backfill.ndjson is not of a backfill');
 });
 
 test('a resume does not pass over what it is told', async () => {

@@ -72,7 +72,7 @@ beforeAll(async () => {
     until: '2026-01-02',
     windowDays: 0,
   };
-  const state = { plan, triggered: {}, failed: { [`${userId(1)} made_up`]: 'x' }, followed: false };
+  const state = { plan, triggered: {}, without: { [`${userId(1)} made_up`]: 'x' }, followed: false };
   writeFileSync(join(tables, '_backfill', 'state.json'), JSON.stringify(state));
   const undisturbed = copy();
   expected = await outcome(undisturbed, await finish(undisturbed));

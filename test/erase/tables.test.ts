@@ -76,22 +76,22 @@ test('an unfinished backfill keeps the numbers of its other tasks, and passes ov
     until: '2026-01-02',
     windowDays: 0,
   };
-  const failed = { [`${userId(2)} made_up`]: 'x', [`${userId(3)} made_up`]: 'y' };
+  const without = { [`${userId(2)} made_up`]: 'x', [`${userId(3)} made_up`]: 'y' };
   const root = await tables({
-    '_backfill/state.json': JSON.stringify({ plan, triggered: {}, failed, followed: true }),
+    '_backfill/state.json': JSON.stringify({ plan, triggered: {}, without, followed: true }),
   });
   const { receipts } = await erase(root, userId(2));
   expect(receipts).toMatchObject([{ records_removed: 1 }]);
   const state = JSON.parse(readFileSync(join(root, 'tables/_backfill/state.json'), 'utf8')) as {
     plan: BackfillPlan;
-    failed: object;
+    without: object;
   };
   expect(Array.from(tasksOf(state.plan), ({ index, user }) => [index, user])).toEqual([
     [0, userId(1)],
     [2, userId(3)],
   ]);
   expect(state).toMatchObject({ plan: { ...plan, users: expect.anything() as unknown }, followed: true });
-  expect(Object.keys(state.failed)).toEqual([`${userId(3)} made_up`]);
+  expect(Object.keys(state.without)).toEqual([`${userId(3)} made_up`]);
   expect(find([root], [userId(2)])).toEqual([]);
 });
 

@@ -183,10 +183,12 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
 
 /** A Job that repeats its command with --resume does not fetch again what a run before has finished. */
 async function isComplete({ out, ...named }: BackfillFlags, place: OutputPlace): Promise<boolean> {
-  if (!isStoreUrl(out))
-    return Checkpoint.planOf(out) === null && isFinished(outcomesIn(out) ?? NO_RUN, named);
-  const text = await textPut(place, OUTCOMES);
-  return text !== null && isFinished(parseOutcomes(text), named);
+  if (isStoreUrl(out)) {
+    const text = await textPut(place, OUTCOMES);
+    return text !== null && isFinished(parseOutcomes(text), named);
+  }
+  const outcomes = Checkpoint.planOf(out) === null ? outcomesIn(out) : null;
+  return outcomes !== null && isFinished(outcomes, named);
 }
 
 /** What is left of a run that was killed while it removed it. */
@@ -197,9 +199,6 @@ async function removeLeft(out: string): Promise<void> {
     if (Checkpoint.planOf(out) === null) await rm(left, { recursive: true, force: true });
   });
 }
-
-/** Of what was never begun nothing is finished. */
-const NO_RUN = [{ status: 'failed' }] as const;
 
 /** For whoever watches: how much, and nobody's id. */
 function titleOf({ users, since, until }: BackfillPlan): string {

@@ -53,7 +53,7 @@ export async function summariseShards(
   const rows = { meals: 0, meal_items: 0, rejects: 0 };
   const outcomes = { done: 0, failed: 0, not_connected: 0, not_pulled: 0 };
   for (const folder of folders) {
-    for (const outcome of parseOutcomes(texts.get(folder) ?? '') as Outcome[]) {
+    for (const outcome of parseOutcomes(texts.get(folder) ?? '')) {
       const before = shardOfUser.get(outcome.user_id) ?? folder;
       if (before !== folder)
         throw usageError(`${outcome.user_id} is in ${before} and in ${folder}: these are of two backfills`);
