@@ -17,9 +17,9 @@ export const exportStep = z.object({
       root: z.string(),
       file: z.string(),
       sha256: z.string(),
-      /** What of it could not be read: it is read again until all of it can. Records that could. Earlier versions noted neither. */
-      problems: count.default(0),
-      records: count.optional(),
+      /** What of it could not be read: it is read again until all of it can. Records that could. */
+      problems: count,
+      records: count,
     }),
   ),
   files: z.array(
@@ -29,11 +29,11 @@ export const exportStep = z.object({
   removes: z.array(inside),
   records: count,
   rejects: count,
-  without_table: z.record(z.string(), count).default({}),
+  without_table: z.record(z.string(), count),
   /** Rows in which each column had a value, by table: what later steps no longer have is told by it. */
-  filled: z.record(z.string(), z.record(z.string(), count)).default({}),
-  /** Types of the columns in its files, by table. Steps of earlier versions did not note them. */
-  types: z.record(z.string(), z.record(z.string(), z.string())).default({}),
+  filled: z.record(z.string(), z.record(z.string(), count)),
+  /** Types of the columns in its files, by table. */
+  types: z.record(z.string(), z.record(z.string(), z.string())),
   problems: count,
   erased: count,
   /** Sealed records that were opened, and how many keys had been destroyed by then. */
@@ -52,7 +52,7 @@ export type ExportStep = z.output<typeof exportStep>;
 export function isBetter(step: ExportStep, made: ExportStep, passedOver: ExportStep | null): boolean {
   if (passedOver?.step === step.step) return true;
   const isWorse = made.sources.some(
-    ({ problems, records = 0 }, nth) => problems > 0 && records < (step.sources[nth]?.records ?? 0),
+    ({ problems, records }, nth) => problems > 0 && records < (step.sources[nth]?.records ?? 0),
   );
   return !isWorse && contentOf(step) !== contentOf(made);
 }

@@ -11,7 +11,7 @@ import { type ExportStep, exportStep } from './export-step.ts';
 import type { WrittenFile } from './outputs.ts';
 import { type ExportPlace, notIn } from './place.ts';
 
-const first = z.object({ export: z.record(z.string(), z.unknown()), id: z.uuid().optional() });
+const first = z.object({ export: z.record(z.string(), z.unknown()), id: z.uuid() });
 
 /** Makes the Delta tables of an export, where it has some. */
 export type TablesOf = (id: string) => DeltaTables | null;
@@ -200,7 +200,8 @@ export async function readLedger(lines: AsyncIterable<string>): Promise<Found> {
       else steps.push(exportStep.parse(value));
     }
   } catch (error) {
-    const detail = error instanceof z.ZodError ? 'not a line of an export' : messageOf(error);
+    const detail =
+      error instanceof z.ZodError ? 'not a line of an export, or of another format' : messageOf(error);
     throw new Error(`_export.jsonl: ${detail}`, { cause: error });
   }
   return { steps, found: begun?.export ?? null, id: begun?.id };

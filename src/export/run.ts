@@ -162,7 +162,7 @@ async function finishStep(ledger: Ledger, list: SourceList, options: StepOptions
   await ledger.settle();
 }
 
-/** What the rows of steps had, by table. Steps of earlier versions did not note it. */
+/** What the rows of steps had, by table. */
 function earlierOf(steps: readonly ExportStep[]): Map<string, Earlier> {
   const all = new Map<string, { rows: number; filled: Map<string, number> }>();
   for (const { files, filled } of steps) {

@@ -164,17 +164,6 @@ export async function moveEvents(
   return new Set(rows.map(([event]) => String(event).replaceAll('-', '')));
 }
 
-export async function noteShape(database: Database, load: number, shape: string): Promise<void> {
-  const { loads } = ledgerIn(database);
-  await database.query(`UPDATE ${loads} SET shape = $2 WHERE load = $1`, [load, shape]);
-}
-
-/** The tables that are kept, by name. */
-export async function keptTables(database: Database): Promise<string[]> {
-  const rows = await database.query(`SELECT name FROM ${ledgerIn(database).tables}`);
-  return rows.map(([name]) => String(name));
-}
-
 /** Removes all that came with some loads, for good. */
 export async function removeLoads(
   database: Database,

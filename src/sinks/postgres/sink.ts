@@ -1,17 +1,7 @@
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
 import { onAbort, orAborted } from '../../lib/abort.ts';
 import { inTransaction } from '../../load/database.ts';
-import {
-  claimEvents,
-  createLedger,
-  keptTables,
-  moveEvents,
-  nextLoad,
-  noteShape,
-  readLoads,
-  type Load,
-  writeLoad,
-} from '../../load/ledger.ts';
+import { claimEvents, createLedger, moveEvents, nextLoad, readLoads, writeLoad } from '../../load/ledger.ts';
 import { keyOf, type LoadedRecord, Shapes } from '../../load/shapes.ts';
 import { ensureTables, type LoadedTables } from '../../load/tables.ts';
 import { type TableEntry, TABLES } from '../../warehouse/tables.ts';
@@ -76,7 +66,6 @@ export class PostgresSink implements Sink {
       forget = onAbort(signal, () => opened.destroy());
       await inTransaction(opened, async () => {
         await createLedger(opened);
-        await this.#noteShapes(opened);
         this.#tables = await ensureTables(opened, TABLES.with(this.#options.learned), this.#options.tables);
         await this.#number(opened);
       });
@@ -174,19 +163,6 @@ export class PostgresSink implements Sink {
       await database.append(definition, lines.view(), this.#load);
   }
 
-  /** A number that an earlier version noted without tables has had those that there are, as long as there are no others. */
-  async #noteShapes(database: PostgresDatabase): Promise<void> {
-    // The tables first: where a number is still without, no other process had come to make more of them by then.
-    const tables = (await keptTables(database)).join(' ');
-    for (const { load, shape } of await this.#ownLoads(database))
-      if (shape === '') await noteShape(database, load, tables);
-  }
-
-  async #ownLoads(database: PostgresDatabase): Promise<readonly Load[]> {
-    const archive = archiveOf(this.#context);
-    return (await readLoads(database)).filter((load) => load.archive === archive);
-  }
-
   /** Takes the number that this sink has had with these tables, or a new one. `shape` of a sink names its tables. */
   async #number(database: PostgresDatabase): Promise<void> {
     const { entries } = this.#tables;
@@ -194,7 +170,12 @@ export class PostgresSink implements Sink {
       .map(({ definition }) => definition.name)
       .toSorted()
       .join(' ');
-    const own = (await this.#ownLoads(database)).map((load) => ({ ...load, tables: load.shape.split(' ') }));
+    const archive = archiveOf(this.#context);
+    const loads = (await readLoads(database)).filter((load) => load.archive === archive);
+    const unnamed = loads.find((load) => load.shape === '');
+    if (unnamed !== undefined)
+      throw new Error(`load ${unnamed.load} of _millrace_loads names no tables: it is of another format`);
+    const own = loads.map((load) => ({ ...load, tables: load.shape.split(' ') }));
     const same = own.findLast(({ tables }) => tables.toSorted().join(' ') === shape);
     this.#load = same?.load ?? (await nextLoad(database));
     this.#earlier = own.flatMap(({ load, tables }) => {
@@ -203,7 +184,7 @@ export class PostgresSink implements Sink {
     });
     if (same !== undefined) return;
     const empty = { file: '', sha256: '', records: 0, sealed: 0, destroyed: 0 };
-    await writeLoad(database, { load: this.#load, archive: archiveOf(this.#context), shape, ...empty });
+    await writeLoad(database, { load: this.#load, archive, shape, ...empty });
   }
 }
 
