@@ -27,8 +27,8 @@ export interface StatusOptions {
     readonly state: string;
     readonly inFlight: number;
   };
-  /** Whether the backlog lets deliveries in. */
-  readonly admission: () => { readonly ok: true } | { readonly ok: false; readonly code: string };
+  /** True while deliveries are refused because of the backlog. */
+  readonly isBacklogFull: () => boolean;
   readonly operations: Operations;
   readonly schema: { readonly figures: SchemaFigures } | null;
   /** Erasures, replays and backfills that are known of. */
@@ -71,8 +71,8 @@ export class Status {
    * journal, a delivery is answered by the required sinks, and each has to have been open once.
    */
   health(): Health {
-    const { receiver, dispatcher, plan, store, admission } = this.#options;
-    const admitted = admission();
+    const { receiver, dispatcher, plan, store, isBacklogFull } = this.#options;
+    const isFull = isBacklogFull();
     const full = store.troubles?.() ?? [];
     const { acknowledge, sinks: configured } = plan.value.config;
     const sinks = dispatcher.status().map(({ sink, mode, troubles }) => ({
@@ -84,13 +84,13 @@ export class Status {
     }));
     const opening = sinks.some(({ required, state }) => required && state === 'opening');
     return {
-      ready: receiver.ready && admitted.ok && !opening && full.length === 0,
+      ready: receiver.ready && !isFull && !opening && full.length === 0,
       checks: [
         {
           name: 'receiver',
-          ok: receiver.ready && admitted.ok,
+          ok: receiver.ready && !isFull,
           required: true,
-          state: admitted.ok ? receiver.state : admitted.code,
+          state: isFull ? 'backlog_full' : receiver.state,
         },
         // What could not be opened, or can no longer be written, has ended the process.
         {

@@ -6,7 +6,6 @@ import { RefusalLog } from '../metrics/refusal-log.ts';
 import type { Replaceable } from '../receive/options.ts';
 import type { Outcome } from '../receive/outcome.ts';
 import { Receiver } from '../receive/receiver.ts';
-import type { Admission } from '../receive/stages.ts';
 import { mostConnections, warnOfFewFiles } from './open-files.ts';
 import type { System } from './system.ts';
 
@@ -20,7 +19,7 @@ export function makeReceiver(system: System): Stop {
     ...replaceable(plan.value),
     limits: { ...server, maxConnections: mostConnections(config) },
     clock,
-    admission: () => admit(system),
+    isBacklogFull: () => isBacklogFull(system),
     ingest,
     receipts: receipts ?? undefined,
     documents: receipts === null ? undefined : { prefix: '/receipts/', find: (path) => receipts.find(path) },
@@ -46,14 +45,11 @@ function replaceable({ verifier, validate, config }: Plan): Replaceable {
   return { verifier, validate, quarantineStatus: config.quarantine.respond };
 }
 
-/** Whether a delivery may come in now, as far as it is known before it is read. */
-export function admit({ config, store, dispatcher }: System): Admission {
+/** True while the slowest sink is `journal.maxBacklog` events or more behind: nothing comes in then. */
+export function isBacklogFull({ config, store, dispatcher }: System): boolean {
   const { maxBacklog } = config.journal;
-  if (maxBacklog === 0 || store.lastSeq - dispatcher.slowestCursor() < maxBacklog) return ADMITTED;
-  return { ok: false, code: 'backlog_full', retryAfterMs: config.server.retryAfter };
+  return maxBacklog > 0 && store.lastSeq - dispatcher.slowestCursor() >= maxBacklog;
 }
-
-export const ADMITTED: Admission = { ok: true };
 
 /** Every delivery at debug; only what nobody expects is worth a line of its own above that. */
 function logOutcome(log: Logger, outcome: Outcome, type: string | null): void {

@@ -4,9 +4,8 @@ import { Status } from '../admin/status.ts';
 import { archiveKeyOf } from '../config/folders.ts';
 import type { ReceivingStatus } from '../core/operations.ts';
 import type { Stop } from '../lib/parts.ts';
-import type { Admission } from '../receive/stages.ts';
 import { droppedBy } from '../proof/dropped.ts';
-import { admit, ADMITTED } from './receiver.ts';
+import { isBacklogFull } from './receiver.ts';
 import { mostConnections } from './open-files.ts';
 import type { System } from './system.ts';
 
@@ -38,11 +37,10 @@ export function makeStatus(system: System): Stop {
         });
   const activities = () => [...erasures.activities(), ...board.list()];
   const receiver = system.receiver ?? NOT_RECEIVING;
-  const admission = (): Admission => (system.receiver === null ? ADMITTED : admit(system));
   const status = new Status({
     ...system,
     receiver,
-    admission,
+    isBacklogFull: () => system.receiver !== null && isBacklogFull(system),
     activities,
     canReplay: system.file !== undefined,
   });

@@ -21,8 +21,7 @@ const SMALL_BODY = 64 * 1024;
 
 /** Looks at all that can be said of a delivery before its body is read. @returns the outcome when that is a refusal */
 export function examine({ headers }: IncomingMessage, stages: Stages): Examined | Outcome {
-  const admission = stages.admission();
-  if (!admission.ok) return problem(admission.code, 'try again later', admission.retryAfterMs);
+  if (stages.isBacklogFull()) return problem('backlog_full', 'try again later');
   if (!isJson(headers)) return problem('media_type_unsupported', 'Content-Type must be application/json');
   const encoding = encodingOf(headers);
   if (encoding === null) {

@@ -23,7 +23,7 @@ export interface Replaceable extends Pick<Stages, 'verifier' | 'validate'> {
   readonly quarantineStatus: 202 | 422;
 }
 
-export interface ReceiverOptions extends Replaceable, Pick<Stages, 'admission' | 'ingest' | 'receipts'> {
+export interface ReceiverOptions extends Replaceable, Pick<Stages, 'isBacklogFull' | 'ingest' | 'receipts'> {
   /** What can be read at this address, by anybody; left out for nothing. */
   readonly documents?: Documents | undefined;
   readonly host: string;

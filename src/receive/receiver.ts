@@ -66,7 +66,7 @@ export class Receiver {
     );
     this.#quarantineStatus = options.quarantineStatus;
     this.#stages = {
-      admission: () => options.admission(),
+      isBacklogFull: () => options.isBacklogFull(),
       verifier: options.verifier,
       validate: options.validate,
       ingest: options.ingest,

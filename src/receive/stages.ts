@@ -3,15 +3,6 @@ import type { Verifier } from '../core/verifier.ts';
 import type { Validator } from '../validate/envelope.ts';
 import type { BodyLimits } from './body.ts';
 
-/** Whether a delivery may come in at all; asked before its body is read. */
-export type Admission =
-  | { readonly ok: true }
-  | {
-      readonly ok: false;
-      readonly code: 'backlog_full' | 'journal_full' | 'journal_failed' | 'shutting_down';
-      readonly retryAfterMs: number;
-    };
-
 /** A receipt says which entry of a signed log a delivery has become, and what opens that entry. */
 export interface Receipting {
   /** For one event: what makes its entry say nothing to others. */
@@ -22,7 +13,8 @@ export interface Receipting {
 
 /** The parts a delivery passes through, in this order. */
 export interface Stages {
-  admission(): Admission;
+  /** True while the backlog is above its mark; asked before a body is read. */
+  isBacklogFull(): boolean;
   readonly verifier: Verifier;
   readonly validate: Validator;
   readonly ingest: Ingest;

@@ -177,13 +177,11 @@ describe('a refusal', () => {
     expect(client.status).toBe(202);
   });
 
-  it('is 503 with Retry-After while the system takes nothing in, before a body is read', async () => {
-    for (const code of ['backlog_full', 'journal_full', 'journal_failed', 'shutting_down'] as const) {
-      const { url, outcomes } = await start({ admission: () => ({ ok: false, code, retryAfterMs: 2500 }) });
-      const { status, json, headers } = await deliver(url);
-      expect([status, json['code'], headers.get('retry-after')]).toEqual([503, code, '3']);
-      expect(outcomes[0]?.info.bodyBytes).toBe(0);
-    }
+  it('is 503 with Retry-After while the backlog is full, before a body is read', async () => {
+    const { url, outcomes } = await start({ isBacklogFull: () => true, limits: { retryAfter: 2500 } });
+    const { status, json, headers } = await deliver(url);
+    expect([status, json['code'], headers.get('retry-after')]).toEqual([503, 'backlog_full', '3']);
+    expect(outcomes[0]?.info.bodyBytes).toBe(0);
   });
 
   it('fault 6: is 503 with Retry-After when the journal is full or fails, and 500 for a surprise', async () => {

@@ -57,7 +57,7 @@ export async function start(overrides: Partial<ReceiverOptions> = {}): Promise<S
     verifier: verifierOf(SECRET),
     validate: createValidator(DEFAULT_ENVELOPE),
     quarantineStatus: 202,
-    admission: () => ({ ok: true }),
+    isBacklogFull: () => false,
     ingest: {
       accept: async (event) => {
         const result = await store(event);

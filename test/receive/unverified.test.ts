@@ -112,7 +112,7 @@ describe('work for deliveries that nobody has verified', () => {
     let full = true;
     const { url, outcomes } = await start({
       limits: { unverifiedBytes: 2 * MIB, lingerTimeout: 50 },
-      admission: () => (full ? { ok: false, code: 'journal_full', retryAfterMs: 1000 } : { ok: true }),
+      isBacklogFull: () => full,
     });
     const large = Buffer.concat([EVENT, Buffer.alloc(200_000, 0x20)]);
     for (let n = 0; n < 10; n += 1) expect((await deliver(url, large)).status).toBe(503);
