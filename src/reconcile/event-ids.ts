@@ -1,9 +1,9 @@
-import { tmpdir } from 'node:os';
+import { setImmediate } from 'node:timers/promises';
+import Database from 'better-sqlite3';
 import { folderError } from '../core/errors.ts';
 import { hashedId } from '../core/hashed-id.ts';
 import type { JournalAccount } from '../core/journal.ts';
 import { getOrMake } from '../lib/get-or-make.ts';
-import { TextGroups } from '../lib/text-groups.ts';
 import {
   IdCounter,
   SLOTS,
@@ -14,12 +14,22 @@ import {
   type Statement,
 } from './id-counter.ts';
 
+/** SQLite's: in /var/tmp where TMPDIR names none. */
+const TEMPORARY = 'temporary folder (TMPDIR)';
+/** Statements that are written together: a call of SQLite costs more than a row. */
+const ROWS = 200;
+/** Ids between two looks at the signal: some milliseconds. */
+const AT_A_TIME = 16 * 1024;
+
 /**
- * What journal and files say of millions of events, compared id by id: each statement is a number beside an id, and ids are
- * brought together on disk.
+ * What journal and files say of millions of events, compared id by id: each statement is a number beside an id, and SQLite
+ * sorts them in a temporary file, which has no name and goes with the process.
  */
 export class EventIds {
-  readonly #ids = new TextGroups();
+  readonly #db = new Database('');
+  readonly #insert;
+  /** Ids and numbers in turn. */
+  #rows: (string | number)[] = [];
   readonly #sinks = new Map<string, number>();
   /** Few: what differs from event to event is the id. */
   readonly #statements: Statement[] = [];
@@ -33,6 +43,9 @@ export class EventIds {
 
   /** @param dropped what a person dropped; the ids are hashed where there is a key */
   constructor({ dropped, droppedKey }: Pick<JournalAccount, 'dropped' | 'droppedKey'>) {
+    this.#db.exec(`PRAGMA journal_mode = OFF; PRAGMA cache_size = -8192;
+      CREATE TABLE said (id TEXT NOT NULL, number INTEGER NOT NULL); BEGIN`);
+    this.#insert = this.#insertOf(ROWS);
     this.#droppedKey = droppedKey ?? null;
     for (const row of dropped) {
       const sink = row.sink === '' ? null : row.sink;
@@ -102,10 +115,21 @@ export class EventIds {
       this.#statements,
     );
     try {
-      await this.#ids.visit(counter, signal);
+      if (this.#rows.length > 0) this.#insertOf(this.#rows.length / 2).run(this.#rows);
+      const said = this.#db
+        .prepare('SELECT group_concat(number ORDER BY rowid), id FROM said GROUP BY id ORDER BY id')
+        .raw();
+      let seen = 0;
+      for (const [numbers, id] of said.iterate() as Iterable<[numbers: string, id: string]>) {
+        counter.count(id, numbers.split(',').map(Number));
+        seen += 1;
+        if (seen % AT_A_TIME !== 0) continue;
+        await setImmediate();
+        signal.throwIfAborted();
+      }
     } catch (error) {
       signal.throwIfAborted();
-      throw folderError(tmpdir(), error);
+      throw folderError(TEMPORARY, error);
     }
     return counter.counts();
   }
@@ -121,7 +145,7 @@ export class EventIds {
   }
 
   close(): void {
-    this.#ids.close();
+    this.#db.close();
   }
 
   #sink(name: string): number {
@@ -133,11 +157,18 @@ export class EventIds {
   }
 
   #add(id: string, number: number): void {
+    this.#rows.push(id, number);
+    if (this.#rows.length < 2 * ROWS) return;
     try {
-      this.#ids.add(id, number);
+      this.#insert.run(this.#rows);
     } catch (error) {
-      throw folderError(tmpdir(), error);
+      throw folderError(TEMPORARY, error);
     }
+    this.#rows = [];
+  }
+
+  #insertOf(rows: number): Database.Statement {
+    return this.#db.prepare(`INSERT INTO said VALUES ${Array(rows).fill('(?, ?)').join(', ')}`);
   }
 }
 

@@ -1,4 +1,3 @@
-import type { GroupVisitor } from '../lib/text-groups.ts';
 import { NAMED } from './report.ts';
 
 /** What the journal says became of one event at one sink; a later one of these stands above an earlier one. */
@@ -73,6 +72,8 @@ interface Place {
   mark: Mark | null;
 }
 
+const NOTHING_SAID: Readonly<Place> = { state: -1, records: 0, slots: 0, due: 0, mark: null };
+
 type Counted = Exclude<keyof SinkIds, 'missing' | 'alone'>;
 const NONE: Readonly<Record<Counted, number>> = {
   found: 0,
@@ -88,18 +89,13 @@ const NONE: Readonly<Record<Counted, number>> = {
   droppedAlone: 0,
 };
 
-/** Counts events id by id: it is told all that was said of one, and then the id. */
-export class IdCounter implements GroupVisitor {
+/** Counts events id by id, in the order of their ids. */
+export class IdCounter {
   #events = 0;
   #droppedForAll = 0;
   readonly #statements: readonly Statement[];
   readonly #places: readonly Place[];
   readonly #sinks: readonly SinkCounter[];
-  // Of the id at hand.
-  #held = 0;
-  #isLate = false;
-  #mark: Mark | null = null;
-  #drops = 0;
 
   constructor(
     sinks: readonly (readonly [name: string, number: number])[],
@@ -107,64 +103,51 @@ export class IdCounter implements GroupVisitor {
     statements: readonly Statement[],
   ) {
     this.#statements = statements;
-    this.#places = Array.from({ length: places }, () => ({
-      state: -1,
-      records: 0,
-      slots: 0,
-      due: 0,
-      mark: null,
-    }));
+    this.#places = Array.from({ length: places }, () => ({ ...NOTHING_SAID }));
     this.#sinks = sinks.flatMap(([name, number]) => {
       const place = this.#places[number];
       return place === undefined ? [] : [new SinkCounter(name, place)];
     });
   }
 
-  add(number: number): void {
-    const said = this.#statements[number];
-    if (said === undefined) return;
-    if (said.kind === 'event') {
-      const isAnother = this.#held === 0 || !said.isPutBack;
-      if (isAnother) this.#held += 1;
-      // One that was retried stands in the journal twice; while one of the two waits, it waits.
-      for (const [sink, state] of said.due) {
-        const place = this.#places[sink];
-        if (place === undefined) continue;
-        place.state = Math.max(place.state, STATES.indexOf(state));
-        if (isAnother && state === 'settled') place.due |= 1 << said.slot;
-      }
-    } else if (said.kind === 'late') this.#isLate = true;
-    else {
-      const place = said.sink === null ? undefined : this.#places[said.sink];
-      if (said.kind === 'mark') {
-        if (place !== undefined) place.mark ??= said.mark;
-        else {
-          this.#mark ??= said.mark;
-          if (said.mark === 'dropped') this.#drops += 1;
+  /** @param numbers of all that was said of this id, in the order in which it was */
+  count(id: string, numbers: readonly number[]): void {
+    let held = 0;
+    let isLate = false;
+    let every: Mark | null = null;
+    let drops = 0;
+    for (const place of this.#places) Object.assign(place, NOTHING_SAID);
+    for (const number of numbers) {
+      const said = this.#statements[number];
+      if (said === undefined) continue;
+      if (said.kind === 'event') {
+        const isAnother = held === 0 || !said.isPutBack;
+        if (isAnother) held += 1;
+        // One that was retried stands in the journal twice; while one of the two waits, it waits.
+        for (const [sink, state] of said.due) {
+          const place = this.#places[sink];
+          if (place === undefined) continue;
+          place.state = Math.max(place.state, STATES.indexOf(state));
+          if (isAnother && state === 'settled') place.due |= 1 << said.slot;
         }
-      } else if (place !== undefined) {
-        place.records += 1;
-        place.slots |= 1 << said.slot;
+      } else if (said.kind === 'late') isLate = true;
+      else {
+        const place = said.sink === null ? undefined : this.#places[said.sink];
+        if (said.kind === 'mark') {
+          if (place !== undefined) place.mark ??= said.mark;
+          else {
+            every ??= said.mark;
+            if (said.mark === 'dropped') drops += 1;
+          }
+        } else if (place !== undefined) {
+          place.records += 1;
+          place.slots |= 1 << said.slot;
+        }
       }
     }
-  }
-
-  end(id: Buffer): void {
-    const held = this.#held;
     this.#events += held;
-    if (held === 0) this.#droppedForAll += this.#drops;
-    for (const sink of this.#sinks) sink.count(id, held, this.#isLate, this.#mark);
-    for (const place of this.#places) {
-      place.state = -1;
-      place.records = 0;
-      place.slots = 0;
-      place.due = 0;
-      place.mark = null;
-    }
-    this.#held = 0;
-    this.#isLate = false;
-    this.#mark = null;
-    this.#drops = 0;
+    if (held === 0) this.#droppedForAll += drops;
+    for (const sink of this.#sinks) sink.count(id, held, isLate, every);
   }
 
   counts(): IdCounts {
@@ -177,8 +160,8 @@ class SinkCounter {
   readonly name: string;
   readonly #place: Place;
   readonly #n: Record<Counted, number> = { ...NONE };
-  readonly #missing = new FirstIds();
-  readonly #alone = new FirstIds();
+  readonly #missing: string[] = [];
+  readonly #alone: string[] = [];
 
   constructor(name: string, place: Place) {
     this.name = name;
@@ -186,7 +169,7 @@ class SinkCounter {
   }
 
   /** @param held how many events of this id the journal holds; @param every what is so for every sink */
-  count(id: Buffer, held: number, isLate: boolean, every: Mark | null): void {
+  count(id: string, held: number, isLate: boolean, every: Mark | null): void {
     const { state, records, slots, due, mark } = this.#place;
     const n = this.#n;
     // What came again after the dedup window was accepted again; a copy of a record has the time of the first.
@@ -198,7 +181,7 @@ class SinkCounter {
     if (held === 0) {
       if (records > 0) {
         if (isLate) return;
-        this.#alone.add(id);
+        nameIn(this.#alone, id);
       } else if (mark === 'dead') n.deadAlone += 1;
       else if (mark === 'dropped') n.droppedAlone += 1;
       return;
@@ -206,35 +189,21 @@ class SinkCounter {
     n.found += held - absent;
     const what = state === -1 || absent === 0 ? 'perhaps' : (mark ?? every ?? STATES[state] ?? 'perhaps');
     if (what !== 'perhaps') n[what] += absent;
-    if (what === 'settled') this.#missing.add(id);
+    if (what === 'settled') nameIn(this.#missing, id);
     if (what === 'perhaps' && state <= 0 && records === 0) n.elsewhere += held;
   }
 
   ids(): SinkIds {
-    return { ...this.#n, missing: this.#missing.texts(), alone: this.#alone.texts() };
+    return { ...this.#n, missing: this.#missing, alone: this.#alone };
   }
+}
+
+function nameIn(ids: string[], id: string): void {
+  if (ids.length < NAMED) ids.push(id);
 }
 
 function bitsIn(bits: number): number {
   let count = 0;
   for (let left = bits; left !== 0; left &= left - 1) count += 1;
   return count;
-}
-
-/** The first of many ids in the order of their bytes, as many as are named. */
-class FirstIds {
-  readonly #ids: Buffer[] = [];
-
-  add(id: Buffer): void {
-    const ids = this.#ids;
-    const last = ids.at(-1);
-    if (ids.length === NAMED && last !== undefined && Buffer.compare(id, last) >= 0) return;
-    const at = ids.findIndex((other) => Buffer.compare(id, other) < 0);
-    ids.splice(at === -1 ? ids.length : at, 0, Buffer.from(id));
-    if (ids.length > NAMED) ids.pop();
-  }
-
-  texts(): string[] {
-    return this.#ids.map((id) => id.toString());
-  }
 }

@@ -46,7 +46,7 @@ they were received, so the window is widened to whole hours. For a files sink th
 sinks, what they have confirmed. \`elsewhere\` was meant for other sinks, or for none; \`untold\` is past the journal's retention.
 Ids of missing events are listed. With receipts it names the signed head of their log (entries, root) that it went by, and the log must have
 an entry for each event up to there that the journal has numbered, and no more. Asks the running receiver if there is one, otherwise reads the journal itself. Many ids
-are compared in a temporary file in TMPDIR: about 50 bytes for each event, and as many for each record. With journal.type: kafka the
+are compared in a temporary file (in TMPDIR, else /var/tmp): about 100 bytes for each event, and as many for each record. With journal.type: kafka the
 topic is read, as far back as the brokers have it: --since must not be before that.
 
 --service also asks the service: the meals of the users in the archives, or of --user, for the days from --since to --until
