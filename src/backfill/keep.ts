@@ -6,8 +6,7 @@ import { cutLines } from '../lib/lines.ts';
 import { NewFile } from '../lib/new-file.ts';
 import { readState, writeState } from '../lib/work-folder.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import { outcomesIn } from './finished.ts';
-import { FILES, keyOf, type Kept, type Outcome, type Result, type Rows } from './outcomes.ts';
+import { outcomesIn, FILES, keyOf, type Kept, type Outcome, type Result, type Rows } from './outcomes.ts';
 import { tasksOf, type BackfillPlan } from './plan.ts';
 
 /** Says what is kept: once it is there, the files of the earlier run are not read any more. */

@@ -5,7 +5,7 @@ import type { AreaQuery } from '../service/labs.ts';
 import type { ReadOptions } from '../service/options.ts';
 import { CursorList, saysMore, type CursorPage } from '../service/shape.ts';
 import { WholeList, type ListPage, type PagePlace } from '../service/whole-list.ts';
-import { elementsOf } from './written-elements.ts';
+import { ElementScanner } from '../ndjson/elements.ts';
 
 /** What a resource is asked for. Lists may be empty; what is undefined is not asked about. */
 export interface ReferenceQuery {
@@ -223,4 +223,18 @@ async function exactly<T>(
 function given<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   const entries = Object.entries(options).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> };
+}
+
+/** The elements of a document's list, each as it was written. */
+export function elementsOf(document: string, list: string): string[] {
+  const elements: string[] = [];
+  const scanner = new ElementScanner({
+    containers: [list],
+    longest: Infinity,
+    onElement: (bytes) => elements.push(bytes.toString()),
+    onFault: () => undefined,
+  });
+  scanner.push(Buffer.from(document));
+  scanner.end();
+  return elements;
 }

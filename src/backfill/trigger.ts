@@ -1,6 +1,6 @@
 import { MillraceError } from '../core/errors.ts';
 import { formatDuration } from '../lib/units.ts';
-import type { BulkOp } from '../service/bulk.ts';
+import type { BulkOp } from '../service/pulls.ts';
 import { wait } from '../service/wait.ts';
 import type { Checkpoint, OpsBefore, Triggered } from './checkpoint.ts';
 import type { Connection } from './connections.ts';

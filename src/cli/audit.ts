@@ -4,10 +4,9 @@ import { hashedId } from '../core/hashed-id.ts';
 import { EXIT } from '../core/errors.ts';
 import { ownerFolder } from '../journal/owner.ts';
 import { verifyChain, type ChainedLine, type ChainReport } from '../lib/verify-chain.ts';
-import { note, print, type Io } from './io.ts';
+import { note, print, type Io, printList } from './io.ts';
 import { configOf, configOption, type CommonFlags } from './config-options.ts';
 import { option, wholeNumber } from './options.ts';
-import { printList } from './table.ts';
 
 const HELP = `
 Examples:

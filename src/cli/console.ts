@@ -1,8 +1,7 @@
 import { Command } from 'commander';
 import { consoleLink } from '../admin/console-access.ts';
 import { note, print, usageError, type Io } from './io.ts';
-import { configOption, type CommonFlags } from './config-options.ts';
-import { receiverConfigOf } from './receiver-config.ts';
+import { configOption, type CommonFlags, receiverConfigOf } from './config-options.ts';
 import { AdminClient } from './admin-client.ts';
 
 const HELP = `

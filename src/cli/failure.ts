@@ -5,8 +5,7 @@ import { errorCode, isSystemError, NotFollowed } from '../lib/durable.ts';
 import { formatAbout } from '../lib/units.ts';
 import { visible, visibleLines } from '../lib/visible.ts';
 import { ServiceError } from '../service/errors.ts';
-import { hasColours, styled } from './colour.ts';
-import type { Io } from './io.ts';
+import { hasColours, styled, type Io } from './io.ts';
 
 /** Whether a command line asks for JSON; what stands behind `--` is a name, whatever it looks like. */
 export function wantsJson(args: readonly string[]): boolean {

@@ -2,9 +2,8 @@ import { Command } from 'commander';
 import { EXIT } from '../core/errors.ts';
 import type { FlushedSink } from '../core/operations.ts';
 import { AdminClient } from './admin-client.ts';
-import { configOption, type CommonFlags } from './config-options.ts';
+import { configOption, type CommonFlags, receiverConfigOf } from './config-options.ts';
 import { note, print, type Io } from './io.ts';
-import { receiverConfigOf } from './receiver-config.ts';
 
 const HELP = `
 Examples:

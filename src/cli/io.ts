@@ -1,6 +1,8 @@
 import type { Readable, Writable } from 'node:stream';
 import { MillraceError } from '../core/errors.ts';
 import { visible, visibleLines } from '../lib/visible.ts';
+import { styleText } from 'node:util';
+import { inColumns } from '../lib/columns.ts';
 
 /** What a command may touch of the process. `main.ts` hands it in, so that commands can run inside tests. */
 export interface Io {
@@ -48,4 +50,38 @@ export function note(io: Io, line: string): void {
 /** What a command throws at a command line that it cannot work by. */
 export function usageError(detail: string, options?: ErrorOptions): MillraceError {
   return new MillraceError('usage', detail, options);
+}
+
+export type Style = Parameters<typeof styleText>[0];
+
+/**
+ * Whether a stream is written in colours: a terminal that can show them, unless NO_COLOR says not to; with FORCE_COLOR
+ * always, whatever NO_COLOR says, as Node itself has it.
+ */
+export function hasColours(stream: Writable & { isTTY?: boolean }, env: Io['env']): boolean {
+  const forced = env['FORCE_COLOR'] ?? '';
+  if (forced !== '') return forced !== '0' && forced !== 'false';
+  return stream.isTTY === true && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
+}
+
+export function styled(style: Style, text: string, isColoured: boolean): string {
+  return isColoured ? styleText(style, text, { validateStream: false }) : text;
+}
+
+export function printList<T>(
+  io: Io,
+  { json }: { readonly json?: boolean },
+  found: readonly T[],
+  header: readonly string[],
+  row: (one: T) => readonly string[],
+): void {
+  if (json === true) for (const one of found) print(io, JSON.stringify(one));
+  else if (found.length === 0) note(io, 'none');
+  else printTable(io, header, found.map(row));
+}
+
+/** A table on stdout; on a terminal its heading stands out. */
+export function printTable(io: Io, header: readonly string[], rows: readonly (readonly string[])[]): void {
+  const [heading = '', ...lines] = inColumns([header, ...rows]).split('\n');
+  io.stdout.write([styled('bold', heading, hasColours(io.stdout, io.env)), ...lines, ''].join('\n'));
 }

@@ -7,12 +7,10 @@ import type { TailLine } from '../core/tail.ts';
 import { visible, visibleLines } from '../lib/visible.ts';
 import { signWith } from '../verify/sign-standard-webhooks.ts';
 import { parseStandardSecret, type StandardSecret } from '../verify/standard-secret.ts';
-import { configOption, type CommonFlags } from './config-options.ts';
-import { hasColours, styled } from './colour.ts';
-import { note, usageError, type Io } from './io.ts';
+import { configOption, type CommonFlags, receiverConfigOf, receiverUrlOf } from './config-options.ts';
+import { hasColours, styled, note, usageError, type Io } from './io.ts';
 import { collect, httpUrl, option, wholeNumber } from './options.ts';
-import { receiverConfigOf, receiverUrlOf } from './receiver-config.ts';
-import { follow } from './tail/follow.ts';
+import { follow } from './tail/command.ts';
 import { writeLine } from './tail/render.ts';
 
 const HELP = `

@@ -1,8 +1,7 @@
 import { pino, type Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { visible, visibleLines } from '../lib/visible.ts';
-import { hasColours, type Style, styled } from './colour.ts';
-import type { Io } from './io.ts';
+import { hasColours, type Style, styled, type Io } from './io.ts';
 
 type LogOptions = Pick<Config['log'], 'level'> & Partial<Config['log']>;
 

@@ -17,8 +17,8 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     flush: async () => (await import('./flush.ts')).flushCommand,
     drain: async () => (await import('./drain/command.ts')).drainCommand,
     check: async () => (await import('./check/command.ts')).checkCommand,
-    quarantine: async () => (await import('./set-aside/boxes.ts')).quarantineCommand,
-    'dead-letters': async () => (await import('./set-aside/boxes.ts')).deadLettersCommand,
+    quarantine: async () => (await import('./set-aside.ts')).quarantineCommand,
+    'dead-letters': async () => (await import('./set-aside.ts')).deadLettersCommand,
     sink: async () => (await import('./sink.ts')).sinkCommand,
     journal: async () => (await import('./journal.ts')).journalCommand,
     keys: async () => (await import('./keys.ts')).keysCommand,
@@ -54,7 +54,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     fixture: async () => (await import('./fixture/command.ts')).fixtureCommand,
     send: async () => (await import('./send.ts')).sendCommand,
     sandbox: async () => (await import('./sandbox/command.ts')).sandboxCommand,
-    completion: async () => (await import('./completion/command.ts')).completionCommand,
+    completion: async () => (await import('./completion.ts')).completionCommand,
   },
 };
 /** Asks for no command. */

@@ -5,8 +5,7 @@ import { changesSince, compareReports, type TypeDrift } from '../schema/compare.
 import { inColumns } from '../lib/columns.ts';
 import { visible } from '../lib/visible.ts';
 import { changesToDocumented } from '../schema/documented.ts';
-import { hasColours, styled, type Style } from './colour.ts';
-import { note, print, usageError, type Io } from './io.ts';
+import { hasColours, styled, type Style, note, print, usageError, type Io } from './io.ts';
 import { addKeyOptions } from './key-options.ts';
 import { onlyTypes, readReport, seenOf, type SeenOptions } from './seen.ts';
 

@@ -12,7 +12,7 @@ import { note, usageError, type Io } from './io.ts';
 import { openerOf, type KeyOptions } from './key-options.ts';
 import { withOperations } from './operations.ts';
 import { storageOf, withPlaces } from './places.ts';
-import { receiverConfigOf } from './receiver-config.ts';
+import { receiverConfigOf } from './config-options.ts';
 import { StatusLine } from './status-line.ts';
 
 export interface SeenOptions extends KeyOptions {

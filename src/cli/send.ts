@@ -10,12 +10,10 @@ import { parseDuration } from '../lib/units.ts';
 import { visible } from '../lib/visible.ts';
 import { madeUpEvent, newDeliveryId } from '../sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
-import { hasColours, styled } from './colour.ts';
-import { configOption, type ConfigFlags } from './config-options.ts';
+import { hasColours, styled, note, print, usageError, type Io } from './io.ts';
+import { configOption, type ConfigFlags, DEV, receiverConfigIfAny, receiverUrlOf } from './config-options.ts';
 import { readFixture } from './fixture/file.ts';
-import { note, print, usageError, type Io } from './io.ts';
 import { httpUrl, option, readAs, wholeNumber } from './options.ts';
-import { DEV, receiverConfigIfAny, receiverUrlOf } from './receiver-config.ts';
 import { Sender, type Answer } from './sender.ts';
 
 const HELP = `

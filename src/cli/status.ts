@@ -5,12 +5,10 @@ import type { ReceiptsStatus, ReceivingStatus, SinkStatus, SystemStatus } from '
 import type { SinkTrouble } from '../core/sink.ts';
 import { formatBytes, formatDuration, parseDuration } from '../lib/units.ts';
 import { asOwner } from './as-owner.ts';
-import { note, print, type Io } from './io.ts';
+import { note, print, type Io, printTable } from './io.ts';
 import { withOperations } from './operations.ts';
 import { option } from './options.ts';
-import { configOption, type CommonFlags } from './config-options.ts';
-import { receiverConfigOf } from './receiver-config.ts';
-import { printTable } from './table.ts';
+import { configOption, type CommonFlags, receiverConfigOf } from './config-options.ts';
 
 const HELP = `
 Examples:

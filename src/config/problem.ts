@@ -1,9 +1,9 @@
 import { MillraceError } from '../core/errors.ts';
-import type { Document } from './document.ts';
 import { keyOf, type Problem } from './paths.ts';
+import { parseYamlText, YamlFault, type YamlText } from '../lib/yaml.ts';
 
 /** One thing that is wrong with a config, and where it stands. */
-export interface ConfigProblem {
+interface ConfigProblem {
   /** `sinks.archive.rotate.every`; empty for the file as a whole. */
   readonly key: string;
   /** What is wrong, in words that follow the key. */
@@ -42,4 +42,25 @@ export function lineOf({ key, message, file, line, column, env }: ConfigProblem)
   if (env !== null) return `${env} (${key}): ${message}`;
   const place = line === null ? file : `${file}:${line}:${column}`;
   return `${place}: ${key === '' ? '' : `${key}: `}${message}`;
+}
+
+/** A parsed file that still knows where each value stood. */
+export interface Document extends YamlText {
+  /** Its name in messages. */
+  readonly file: string;
+}
+
+/**
+ * Parses YAML 1.2; aliases and anchors work, duplicate keys are errors.
+ * @param file only for messages.
+ * @throws MillraceError config_invalid with every syntax error, a line each.
+ */
+export function parseYaml(text: string, file: string): Document {
+  try {
+    return { ...parseYamlText(text), file };
+  } catch (error) {
+    if (!(error instanceof YamlFault)) throw error;
+    const lines = error.faults.map((fault) => `${file}:${/^\d/.test(fault) ? '' : ' '}${fault}`);
+    throw new MillraceError('config_invalid', lines.join('\n'), { cause: error });
+  }
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { splitSecrets } from '../core/secrets.ts';
-import { parseYaml } from './document.ts';
+import { parseYaml } from './problem.ts';
 import type { WrittenSecret } from './lists.ts';
 import { isMapping } from './paths.ts';
 

@@ -4,9 +4,8 @@ import { readWhole } from '../core/objects.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import { isRecord } from '../lib/is-record.ts';
 import type { Action } from './actions.ts';
-import { checkpointName } from './names.ts';
+import { checkpointName, type Snapshot } from './snapshot.ts';
 import { bufferOf, DECOMPRESS } from '../parquet/stored-pages.ts';
-import type { Snapshot } from './snapshot.ts';
 
 /** What a checkpoint needs of the log it belongs to. */
 interface LogFolder {

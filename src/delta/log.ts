@@ -3,8 +3,7 @@ import { isMissing, nullIfMissing, readWhole, removeForGood } from '../core/obje
 import type { ObjectStore } from '../core/storage.ts';
 import { type Action, ENGINE, parseCommit } from './actions.ts';
 import { readCheckpoint, writeCheckpoint } from './checkpoint.ts';
-import { commitName, LOG_FOLDER } from './names.ts';
-import { Snapshot } from './snapshot.ts';
+import { commitName, LOG_FOLDER, Snapshot } from './snapshot.ts';
 
 /** Commits between two checkpoints, unless the table says otherwise. */
 const INTERVAL = 10;

@@ -6,8 +6,7 @@ import { type AddFile, keyOf, pathOf, removalOf, type RemoveFile, statsOf } from
 import { type DeltaLog, forgetBefore } from '../delta/log.ts';
 import { hashChunks } from '../lib/hash-chunks.ts';
 import { bufferOf } from '../parquet/stored-pages.ts';
-import { rewriteName } from '../delta/names.ts';
-import { type Snapshot, unsupported } from '../delta/snapshot.ts';
+import { rewriteName, type Snapshot, unsupported } from '../delta/snapshot.ts';
 import { storedFile } from '../delta/stored-file.ts';
 import { type Judged, NotFlat, withoutRows } from '../delta/without-rows.ts';
 import { isNamedIn, itemOf, type Partition, partitionIn, partitionOf } from './delta-partition.ts';

@@ -1,7 +1,7 @@
 import { BACKSLASH, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../lib/json-text.ts';
 import type { RejectCode } from '../warehouse/shape/reject.ts';
 import { Brackets, closes, opens } from './brackets.ts';
-import type { Damage } from './damage.ts';
+import type { Damage } from './input.ts';
 import { Holder, withoutSpace } from './holder.ts';
 
 const LINE_FEED = 10;

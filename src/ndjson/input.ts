@@ -3,7 +3,6 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { messageOf } from '../core/errors.ts';
 import { decompress, formatIn, type Format } from '../lib/compressed.ts';
-import { DamagedText } from './damage.ts';
 
 const CHUNK = 256 * 1024;
 /** Bytes that tell how a text is compressed. */
@@ -127,5 +126,24 @@ async function* through(format: Format, source: AsyncIterable<Buffer>): AsyncGen
     if (sources !== null) throw sources.error;
     const reason = `the compressed data is damaged or truncated: ${messageOf(error)}`;
     throw new DamagedText('cut', reason, { cause: error });
+  }
+}
+
+/** Why a text ends before its time. */
+export interface Damage {
+  readonly code: 'cut' | 'broken';
+  readonly reason: string;
+}
+
+/** The text ends before its time, for its bytes make no sense any more. What came before was good. */
+export class DamagedText extends Error implements Damage {
+  readonly code: Damage['code'];
+  readonly reason: string;
+
+  constructor(code: Damage['code'], reason: string, options?: ErrorOptions) {
+    super(reason, options);
+    this.name = 'DamagedText';
+    this.code = code;
+    this.reason = reason;
   }
 }

@@ -1,6 +1,6 @@
 import { messageOf } from '../core/errors.ts';
 import { CLOSE_BRACE } from '../lib/json-text.ts';
-import { DamagedText } from './damage.ts';
+import { DamagedText } from './input.ts';
 
 const CHUNK = 64 * 1024;
 

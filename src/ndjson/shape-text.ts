@@ -4,7 +4,7 @@ import type { TableFields } from '../warehouse/learned/field-sums.ts';
 import type { RowReject } from '../warehouse/shape/reject.ts';
 import { Shaper } from '../warehouse/shape/shape.ts';
 import { TABLES, type TableEntry, type Tables } from '../warehouse/tables.ts';
-import { DamagedText } from './damage.ts';
+import { DamagedText } from './input.ts';
 import { ElementScanner } from './elements.ts';
 import { QuickItems, TEXT } from './quick/quick-items.ts';
 

@@ -2,9 +2,16 @@ import type { Operation } from './operation.ts';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import { messageOf } from '../core/errors.ts';
 import type { Fault } from './faults.ts';
-import { OPERATIONS } from './operations.ts';
-import { Refusal } from './refusal.ts';
+import { Refusal } from './check.ts';
 import type { World } from './world.ts';
+import { bulkOperations, pullOperations } from './routes/pulls.ts';
+import { labOperations } from './routes/labs.ts';
+import { managementOperations } from './routes/management.ts';
+import { mealOperations } from './routes/meals.ts';
+import { orderOperations } from './routes/orders.ts';
+import { parsingJobOperations } from './routes/parsing-jobs.ts';
+import { userOperations } from './routes/users.ts';
+import { webhookOperations } from './routes/webhooks.ts';
 
 /** Any number of connections can be submitted at once: a million UUIDs are 39 MB. */
 const LARGEST_BODY = '64mb';
@@ -107,3 +114,16 @@ function indexPage(operations: readonly Operation[], { users, team, options }: W
   const escaped = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
   return `<!doctype html><html lang="en"><meta charset="utf-8"><title>millrace sandbox</title><pre>${escaped}</pre>`;
 }
+
+/** The registry: every operation of the service, in the order in which its page lists them. */
+export const OPERATIONS: readonly Operation[] = [
+  ...mealOperations,
+  ...bulkOperations,
+  ...pullOperations,
+  ...userOperations,
+  ...labOperations,
+  ...orderOperations,
+  ...parsingJobOperations,
+  ...managementOperations,
+  ...webhookOperations,
+];

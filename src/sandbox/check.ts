@@ -1,7 +1,6 @@
 import { z, type ZodType } from 'zod';
 import { isCalendarDay } from '../lib/calendar-day.ts';
 import { UUID } from '../lib/uuid.ts';
-import { Refusal } from './refusal.ts';
 
 /** A UUID of any version. */
 export const uuid = z
@@ -73,4 +72,16 @@ export function bound(edge: 'start' | 'end') {
     context.addIssue({ code: 'custom', message: 'Input should be a valid date or datetime' });
     return z.NEVER;
   });
+}
+
+/** An answer other than success: `{"detail": …}`. */
+export class Refusal extends Error {
+  readonly status: number;
+  readonly detail: unknown;
+
+  constructor(status: number, detail: unknown) {
+    super(typeof detail === 'string' ? detail : JSON.stringify(detail));
+    this.status = status;
+    this.detail = detail;
+  }
 }

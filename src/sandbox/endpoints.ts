@@ -1,7 +1,7 @@
 import { MillraceError } from '../core/errors.ts';
 import { newSecret } from '../core/secrets.ts';
 import { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
-import { Refusal } from './refusal.ts';
+import { Refusal } from './check.ts';
 import { uuidOf, type Name } from './seeded.ts';
 import type { Shelf, State } from './state.ts';
 import type { Timers } from './timers.ts';

@@ -1,9 +1,7 @@
 import type { Request, Response } from 'express';
 import { z, type ZodType } from 'zod';
-import { check, uuid } from './check.ts';
-import { needOrg, needTeam, type Key } from './keys.ts';
-import { Refusal } from './refusal.ts';
-import type { Team } from './teams.ts';
+import { check, uuid, Refusal } from './check.ts';
+import { needOrg, needTeam, type Key, type Team } from './teams.ts';
 import type { World } from './world.ts';
 
 /** Reads one part of the request. @throws Refusal 422 */

@@ -7,7 +7,6 @@ import type { FaultOptions } from './faults.ts';
 import { MADE_UP_TEAM } from './made-up-events.ts';
 import { PROVIDERS } from './providers.ts';
 import type { Name } from './seeded.ts';
-import { speedClock } from './speed-clock.ts';
 
 /** What stand-in to start. Every option has a default; the same seed gives the same data. */
 export interface SandboxOptions {
@@ -105,4 +104,30 @@ export function resolveSandbox(options: SandboxOptions, resumedAt: number | null
 function whole(name: string, value: number, most: number): void {
   if (Number.isSafeInteger(value) && value >= 0 && value <= most) return;
   throw new MillraceError('usage', `${name} must be a whole number from 0 to ${most}`);
+}
+
+/**
+ * A clock that runs `speed` times as fast as another from now on: at 1000, an hour takes 3.6 seconds.
+ * @param earliest its wall begins there when the other's is not so far yet
+ */
+export function speedClock(speed: number, base: Clock = systemClock, earliest = 0): Clock {
+  const wall = Math.max(base.now(), earliest);
+  const start = base.monotonic();
+  const elapsed = (): number => (base.monotonic() - start) * speed;
+  return {
+    now: () => wall + elapsed(),
+    monotonic: () => start + elapsed(),
+    after: (ms, callback) => longAfter(base, ms / speed, callback),
+  };
+}
+
+/** Timers of Node overflow after 24.8 days. */
+const LONGEST = 2 ** 31 - 1;
+
+function longAfter(clock: Clock, ms: number, callback: () => void): () => void {
+  if (ms <= LONGEST) return clock.after(ms, callback);
+  let cancel = clock.after(LONGEST, () => {
+    cancel = longAfter(clock, ms - LONGEST, callback);
+  });
+  return () => cancel();
 }

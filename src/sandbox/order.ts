@@ -1,5 +1,6 @@
-import type { LabAccount, LabTest } from './made-up-labs.ts';
-import type { User } from './users.ts';
+import { type LabAccount, type LabTest, labTestJson, type Labs } from './made-up-labs.ts';
+import { type User, hasInsurance, personOf } from './users.ts';
+import { uuidOf } from './seeded.ts';
 
 export const INTERPRETATIONS = ['normal', 'abnormal', 'critical'] as const;
 
@@ -24,4 +25,89 @@ export interface Order {
   /** Its place in the course, and since when, in sandbox time. */
   step: number;
   since: number;
+}
+
+const DAY = 86_400_000;
+
+/** An order as the service shows it, in answers and in events. */
+export function orderJson(order: Order, labs: Labs): object {
+  const { id, number, user, test, account, notes, status, interpretation, origin, createdAt } = order;
+  const person = personOf(user);
+  const events = order.events.map(({ status: passed, at }, n) => {
+    return { id: number * 100 + n, created_at: at, status: passed, status_detail: detailOf(passed) };
+  });
+  const last = events.at(-1);
+  const updatedAt = last?.created_at ?? createdAt;
+  const address = {
+    receiver_name: `${person.first_name} ${person.last_name}`,
+    first_line: person.address.first_line,
+    second_line: null,
+    city: person.address.city,
+    state: person.address.state,
+    zip: person.address.zip_code,
+    country: 'US',
+    phone_number: person.phone_number,
+  };
+  const low = status.split('.').at(-1);
+  const isOver = status.startsWith('completed.');
+  return {
+    id,
+    team_id: user.teamId,
+    user_id: user.id,
+    patient_details: {
+      first_name: person.first_name,
+      last_name: person.last_name,
+      dob: `${person.dob}T00:00:00+00:00`,
+      gender: person.gender,
+      phone_number: person.phone_number,
+      email: person.email,
+    },
+    patient_address: { ...address, access_notes: null },
+    lab_test: labTestJson(test, labs, SHOWN_MARKERS),
+    lab_account_id: account.id,
+    details: {
+      type: 'testkit',
+      data: { id: uuidOf('order details', id), shipment: null, created_at: createdAt, updated_at: updatedAt },
+    },
+    sample_id: order.step === 0 ? null : `made-up-sample-${number}`,
+    notes: order.way === 'imported' ? 'Imported.' : null,
+    clinical_notes: notes,
+    created_at: createdAt,
+    updated_at: updatedAt,
+    events,
+    status,
+    low_level_status: low,
+    last_event: last ?? null,
+    physician: { first_name: 'Made', last_name: 'Up', npi: '0000000000' },
+    health_insurance_id: hasInsurance(user) ? uuidOf('insurance', user.id) : null,
+    requisition_form_url: order.step === 0 ? null : `https://made-up.invalid/requisitions/${id}.pdf`,
+    priority: false,
+    shipping_details: address,
+    activate_by: dayAfter(createdAt, 180),
+    passthrough: number % 2 === 0 ? `made-up-${number}` : null,
+    billing_type: 'client_bill',
+    icd_codes: ['Z00.00'],
+    has_abn: false,
+    interpretation,
+    has_missing_results: isOver ? false : low === 'partial_results' ? true : null,
+    expected_result_by_date: dayAfter(createdAt, test.usualDays),
+    worst_case_result_by_date: dayAfter(createdAt, test.longestDays),
+    origin,
+    order_transaction: {
+      id: uuidOf('order transaction', id),
+      status: isOver ? 'completed' : 'active',
+      orders: [{ id, low_level_status: low, low_level_status_created_at: updatedAt, origin }],
+    },
+  };
+}
+
+/** An order shows the first markers of its test only: whole panels would fill every event. */
+const SHOWN_MARKERS = 3;
+
+function detailOf(status: string): string | null {
+  return status.includes('.problem_') ? 'fulfillment_error' : null;
+}
+
+function dayAfter(time: string, days: number): string {
+  return new Date(Date.parse(time) + days * DAY).toISOString().slice(0, 10);
 }

@@ -1,8 +1,7 @@
 import type { Events } from './events.ts';
-import { INTERPRETATIONS, type Order } from './order.ts';
-import { orderJson } from './order-json.ts';
+import { INTERPRETATIONS, type Order, orderJson } from './order.ts';
 import type { LabAccount, Labs, LabTest } from './made-up-labs.ts';
-import { Refusal } from './refusal.ts';
+import { Refusal } from './check.ts';
 import { pick, randomOf, uuidOf, type Name } from './seeded.ts';
 import type { Shelf, State } from './state.ts';
 import type { Team, Teams } from './teams.ts';

@@ -1,5 +1,5 @@
 import type { Events } from './events.ts';
-import { Refusal } from './refusal.ts';
+import { Refusal } from './check.ts';
 import { uuidOf, type Name } from './seeded.ts';
 import type { Shelf, State } from './state.ts';
 import type { Timers } from './timers.ts';

@@ -1,6 +1,7 @@
-import { Refusal } from './refusal.ts';
+import { Refusal } from './check.ts';
 import { uuidOf, type Name } from './seeded.ts';
 import type { Shelf, State } from './state.ts';
+import type { IncomingHttpHeaders } from 'node:http';
 
 /** A customer of the service. */
 export interface Team {
@@ -59,5 +60,87 @@ export class Teams {
 
   all(): Team[] {
     return this.#teams.all();
+  }
+}
+
+export interface Key {
+  /** What its bearer may do: use the operations of one team (`api`), or manage the organization or some of its teams. */
+  readonly kind: 'api' | 'org' | 'team';
+  readonly id: string;
+  readonly value: string;
+  readonly teamIds: readonly string[];
+  readonly label: string;
+}
+
+const PREFIX = { api: 'sk_sandbox', org: 'mk_org', team: 'mk_team' } as const;
+
+/** All keys, and what each may do. */
+export class Keys {
+  readonly #seed: Name;
+  readonly #state: State;
+  readonly #keys: Shelf<Key>;
+
+  constructor(seed: Name, state: State) {
+    this.#seed = seed;
+    this.#state = state;
+    this.#keys = state.shelf('keys');
+  }
+
+  create(kind: Key['kind'], teamIds: readonly string[], label: string, value?: string): Key {
+    const number = this.#state.next('key');
+    const id = uuidOf(this.#seed, 'key', number);
+    const secret = uuidOf(this.#seed, 'key value', number).replaceAll('-', '');
+    const key = { kind, id, teamIds, label, value: value ?? `${PREFIX[kind]}_${secret}` };
+    this.#keys.put(id, key);
+    return key;
+  }
+
+  ofTeam(teamId: string): Key[] {
+    return this.#keys.all().filter(({ kind, teamIds }) => kind === 'api' && teamIds[0] === teamId);
+  }
+
+  ofManagement(): Key[] {
+    return this.#keys.all().filter(({ kind }) => kind !== 'api');
+  }
+
+  delete(key: Key): void {
+    this.#keys.delete(key.id);
+  }
+
+  /** The team of a request. @throws Refusal 401 */
+  teamOf(headers: IncomingHttpHeaders, header: string): string {
+    const key = this.#keyIn(headers, header);
+    if (key === undefined) throw new Refusal(401, `Missing API key: send it as ${header}`);
+    if (key === null) throw new Refusal(401, 'Invalid API key');
+    if (key.kind !== 'api') throw new Refusal(401, 'A Management Key cannot be used as a team API key');
+    return key.teamIds[0] ?? '';
+  }
+
+  /** The Management Key of a request; the deprecated header is read too. @throws Refusal 401 */
+  managementOf(headers: IncomingHttpHeaders): Key {
+    const key = this.#keyIn(headers, 'x-management-key') ?? this.#keyIn(headers, 'x-service-org-key');
+    if (key === undefined) throw new Refusal(401, 'Missing Management Key: send it as X-Management-Key');
+    if (key === null || key.kind === 'api') throw new Refusal(401, 'Invalid Management Key');
+    return key;
+  }
+
+  /** undefined: the header is missing; null: it holds no key of ours. */
+  #keyIn(headers: IncomingHttpHeaders, header: string): Key | null | undefined {
+    const value = headers[header.toLowerCase()];
+    if (typeof value !== 'string') return undefined;
+    return this.#keys.all().find((key) => key.value === value) ?? null;
+  }
+}
+
+/** @throws Refusal 403 for a Team Management Key */
+export function needOrg(key: Key): void {
+  if (key.kind !== 'org')
+    throw new Refusal(403, 'A Team Management Key cannot reach org-level resources or actions');
+}
+
+/** @throws Refusal 403 for a Team Management Key of other teams */
+export function needTeam(key: Key, teamId: string): void {
+  if (key.kind === 'team' && !key.teamIds.includes(teamId)) {
+    throw new Refusal(403, 'This Team Management Key is not bound to the team');
   }
 }

@@ -1,6 +1,6 @@
 import type { Timers } from './timers.ts';
 import { PROVIDERS } from './providers.ts';
-import { Refusal } from './refusal.ts';
+import { Refusal } from './check.ts';
 import { uuidOf, type Name } from './seeded.ts';
 import type { Shelf, State } from './state.ts';
 

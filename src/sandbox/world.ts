@@ -2,7 +2,7 @@ import { BulkOps } from './bulk-ops.ts';
 import { Endpoints } from './endpoints.ts';
 import { Events } from './events.ts';
 import { Faults } from './faults.ts';
-import { Keys } from './keys.ts';
+import { Keys, Teams } from './teams.ts';
 import { Labs } from './made-up-labs.ts';
 import type { ResolvedSandbox } from './options.ts';
 import { Orders } from './orders.ts';
@@ -10,7 +10,6 @@ import { ParsingJobs } from './parsing-jobs.ts';
 import { Pulls } from './pulls.ts';
 import { WebhookSender } from './sender.ts';
 import type { State } from './state.ts';
-import { Teams } from './teams.ts';
 import { Timers } from './timers.ts';
 import { Users } from './users.ts';
 

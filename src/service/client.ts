@@ -1,7 +1,6 @@
-import { Bulk } from './bulk.ts';
+import { Bulk, Pulls } from './pulls.ts';
 import { Labs } from './labs.ts';
 import type { ServiceOptions } from './options.ts';
-import { Pulls } from './pulls.ts';
 import { Transport } from './transport.ts';
 import { Users } from './users.ts';
 import { Webhooks } from './webhooks.ts';

@@ -1,7 +1,7 @@
 import { systemClock, type Clock } from '../core/clock.ts';
 import { ServiceInputError, type ServiceErrorCode } from './errors.ts';
 import { resolvePaths, type Paths } from './paths.ts';
-import type { Retries } from './retry.ts';
+import type { Retries } from './outcome.ts';
 import type { RateLimit } from './request-pace.ts';
 
 /** How to reach the service. Only `baseUrl` and a key are needed. */

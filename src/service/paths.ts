@@ -1,4 +1,5 @@
 import { ServiceInputError } from './errors.ts';
+import { text, type Field } from '../lib/fields.ts';
 
 /**
  * Where each operation lives. The first group is shown by the service's interface; the second is not, and holds what
@@ -53,4 +54,20 @@ export function fillPath(path: string, values: Readonly<Record<string, string>>)
 /** The path parameters, `{name}` each, sorted. */
 export function parametersOf(path: string): string[] {
   return [...path.matchAll(/\{\w+\}/g)].map(([parameter]) => parameter).sort();
+}
+
+/** The paths of the service's operations, as keys of a config. */
+export const PATH_FIELDS = Object.fromEntries(
+  Object.entries(DEFAULT_PATHS).map(([name, path]) => {
+    const parameters = parametersOf(path);
+    const hint = ['must start with /, have no query', ...parameters].join(' and contain ');
+    return [name, text(path, `Path of the operation \`${name}\`.`, { pattern: patternOf(parameters), hint })];
+  }),
+) as Record<PathName, Field<string>>;
+
+/** Each of the parameters, and no other. */
+function patternOf(parameters: readonly string[]): string {
+  const escaped = parameters.map((parameter) => parameter.replace('{', '\\{').replace('}', '\\}'));
+  const each = escaped.map((parameter) => `(?=.*${parameter})`).join('');
+  return `^${each}/(?:${['[^?#\\s{}]', ...escaped].join('|')})*$`;
 }

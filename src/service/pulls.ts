@@ -1,7 +1,8 @@
 import type { CallOptions, ReadOptions } from './options.ts';
 import { text, uuid, wholeNumber } from './inputs.ts';
 import { Group, type CursorPage, type Open, type Unknown } from './shape.ts';
-import type { Call } from './transport.ts';
+import { type Call, refusePage } from './transport.ts';
+import { ServiceInputError } from './errors.ts';
 
 /** How far the pull of one resource is. `retrying` is a temporary failure, `failure` a permanent one. */
 export interface PullStatus extends Unknown {
@@ -59,4 +60,63 @@ function callOf({ userId, provider, userLimit, cursor }: PullQuery, options: Cal
     next_cursor: cursor,
   };
   return { method: 'GET', path: 'historicalPulls', query, ...options };
+}
+
+/** Progress of one background operation. It has no id: ours is known by type, provider and start. */
+export interface BulkOp extends Unknown {
+  readonly type: Open<'link_bulk_historical_trigger' | 'link_bulk_import'>;
+  readonly status: Open<'in_progress' | 'success' | 'failure' | 'aborted'>;
+  readonly provider: string;
+  /** Connections that wait, and that were handled. */
+  readonly pending: number;
+  readonly processed: number;
+  /** ISO 8601. */
+  readonly started_at: string;
+  readonly ended_at?: string | null;
+}
+
+interface BulkOpQuery {
+  /** 1–50, default 10. */
+  readonly pageSize?: number;
+  readonly cursor?: string;
+}
+
+/** Bulk triggers of historical pulls, and the background operations they become. */
+export class Bulk extends Group {
+  /**
+   * Enqueues a historical pull for each user's connection to the provider. Not repeated after a time-out or a lost
+   * connection, since the triggers may be queued already: see `maybeApplied` of the error, and the list of bulk ops.
+   * @param trigger any number of users, each a UUID, and a provider identifier: a non-exhaustive enum
+   * @returns `completed` where the answer is that all triggers were processed; else they are queued: follow the bulk op.
+   *   Neither says that data has landed.
+   * @throws ServiceError, ServiceInputError
+   */
+  async trigger(
+    { userIds, provider }: { readonly userIds: readonly string[]; readonly provider: string },
+    options: CallOptions = {},
+  ): Promise<'completed' | 'accepted'> {
+    if (userIds.length === 0) throw new ServiceInputError('userIds', 'must not be empty');
+    for (const [index, user] of userIds.entries()) uuid(`userIds[${index}]`, user);
+    const call = { method: 'POST', path: 'bulkTrigger' } as const;
+    const json = { user_ids: userIds, provider: text('provider', provider), wait_for_completion: false };
+    // The body may be empty, or anything but a page.
+    const { status, text: body } = await this.transport.answer({ ...call, json, ...options });
+    refusePage(this.transport.operation(call), status, body);
+    return status === 200 ? 'completed' : 'accepted';
+  }
+
+  /** One page, newest first. @throws ServiceError, ServiceInputError */
+  async listOps(query: BulkOpQuery = {}, options: ReadOptions = {}): Promise<CursorPage<BulkOp>> {
+    return this.readPage<BulkOp>(listCall(query, options));
+  }
+
+  /** Every bulk op, page after page, newest first. Stop when you have seen enough. */
+  ops(query: Omit<BulkOpQuery, 'cursor'> = {}, options: CallOptions = {}): AsyncGenerator<BulkOp> {
+    return this.everyItem(listCall(query, options));
+  }
+}
+
+function listCall({ pageSize, cursor }: BulkOpQuery, options: CallOptions): Call {
+  const query = { page_size: wholeNumber('pageSize', pageSize, 1, 50), next_cursor: cursor };
+  return { method: 'GET', path: 'bulkOps', query, ...options };
 }

@@ -2,9 +2,8 @@ import { Readable } from 'node:stream';
 import { Pool, type Dispatcher } from 'undici';
 import { ServiceError, ServiceInputError } from './errors.ts';
 import { resolveOptions, type ResolvedOptions, type ServiceOptions } from './options.ts';
-import { errorOfAnswer, errorOfFailure } from './outcome.ts';
+import { errorOfAnswer, errorOfFailure, retryDelay } from './outcome.ts';
 import { fillPath, type PathName } from './paths.ts';
-import { retryDelay } from './retry.ts';
 import { RequestPace } from './request-pace.ts';
 import { wait } from './wait.ts';
 

@@ -12,8 +12,8 @@ import {
 } from '../core/storage.ts';
 import { messageOf } from '../core/errors.ts';
 import { hashChunks } from '../lib/hash-chunks.ts';
-import { attempt, type Patience } from './attempts.ts';
-import { BodyReader, factsOf } from './body.ts';
+import { attempt, type Patience, readObject } from './attempts.ts';
+import { BodyReader, factsOf, writeParts } from './body.ts';
 import {
   type Condition,
   type Driver,
@@ -24,8 +24,6 @@ import {
   type Upload,
   UploadGone,
 } from './driver.ts';
-import { readObject } from './reading.ts';
-import { writeParts } from './write-parts.ts';
 
 export interface RemoteOptions extends Patience {
   readonly url: string;

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Checkpoint } from '../../src/backfill/checkpoint.ts';
-import { refuseLoss } from '../../src/backfill/finished.ts';
+import { refuseLoss } from '../../src/backfill/outcomes.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { backfill, lines, sandbox } from './support.ts';
 

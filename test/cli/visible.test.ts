@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { archiveCommand } from '../../src/cli/archive.ts';
 import { checkCommand } from '../../src/cli/check/command.ts';
-import { deadLettersCommand, quarantineCommand } from '../../src/cli/set-aside/boxes.ts';
+import { deadLettersCommand, quarantineCommand } from '../../src/cli/set-aside.ts';
 import { reconcileCommand } from '../../src/cli/reconcile/command.ts';
 import { replayCommand } from '../../src/cli/replay/command.ts';
 import { routeCommand } from '../../src/cli/route.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { OPERATIONS } from '../../src/sandbox/operations.ts';
+import { OPERATIONS } from '../../src/sandbox/app.ts';
 import { Bench } from './support.ts';
 import { DAY, HOUR, MINUTE } from './manual-clock.ts';
 import { startReceiver } from './receiver.ts';

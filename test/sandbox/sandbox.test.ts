@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { speedClock } from '../../src/sandbox/speed-clock.ts';
+import { speedClock } from '../../src/sandbox/options.ts';
 import { startSandbox } from '../../src/sandbox/start.ts';
 import { sandboxCommand } from '../../src/cli/sandbox/command.ts';
 import { run } from '../cli/run.ts';

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
-import { signIn } from '../../src/storage/gs/sign-in.ts';
+import { signIn } from '../../src/storage/gs/client.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { listen } from '../support/listen.ts';
 

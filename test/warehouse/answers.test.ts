@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { shapeText } from '../../src/ndjson/shape-text.ts';
-import { OPERATIONS } from '../../src/sandbox/operations.ts';
+import { OPERATIONS } from '../../src/sandbox/app.ts';
 import { schemaOf } from '../../src/warehouse/sql/schema.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { readService, type Json, type Reading } from './service-readings.ts';

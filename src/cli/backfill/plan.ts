@@ -1,11 +1,9 @@
 import { Checkpoint } from '../../backfill/checkpoint.ts';
-import { countTasks, makePlan, planId, tasksOf, type BackfillPlan } from '../../backfill/plan.ts';
-import type { Shard } from '../../backfill/shard.ts';
-import { parseRate, triggerTime, USUAL_RATE, type TriggerRate } from '../../backfill/throttle.ts';
+import { countTasks, makePlan, planId, tasksOf, type BackfillPlan, type Shard } from '../../backfill/plan.ts';
 import { ERASED_USER } from '../../core/erasure.ts';
 import { ErasedUsers } from '../../erase/erased-users.ts';
 import { stateWithout } from '../../erase/plan-file.ts';
-import { formatDuration } from '../../lib/units.ts';
+import { formatDuration, parseDuration } from '../../lib/units.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { configIfAny } from '../config-options.ts';
 import { note, print, usageError, type Io } from '../io.ts';
@@ -149,4 +147,26 @@ function withoutErased(io: Io, users: readonly string[], isErased: (user: string
   const count = users.length - left.length;
   if (count > 0) note(io, `left out: ${count} erased ${count === 1 ? 'user' : 'users'}`);
   return left;
+}
+
+/** How fast the service works triggers off: so many connections in so many milliseconds; 0 is at once. */
+interface TriggerRate {
+  readonly connections: number;
+  readonly everyMs: number;
+}
+
+/** The service's rate for every provider it does not name: 8 connections a minute. */
+const USUAL_RATE: TriggerRate = { connections: 8, everyMs: 60_000 };
+
+/** Milliseconds the service needs for so many triggers; an honest estimate, since it says its rates. */
+function triggerTime(connections: number, { connections: batch, everyMs }: TriggerRate): number {
+  return Math.ceil(connections / batch) * everyMs;
+}
+
+/** Reads `provider=150/5m` or `provider=250` (so many at a time, no pause). @throws RangeError when it is neither */
+function parseRate(text: string): [provider: string, rate: TriggerRate] {
+  const [, provider, connections = '0', every = '0'] = /^([a-z0-9_-]+)=(\d+)(?:\/(\w+))?$/.exec(text) ?? [];
+  if (provider === undefined || Number(connections) < 1)
+    throw new RangeError('must be like provider=150/5m or provider=250');
+  return [provider, { connections: Number(connections), everyMs: parseDuration(every) }];
 }

@@ -9,7 +9,7 @@ import { startDev, type DevApp } from './app.ts';
 import { note, print, type Io } from '../io.ts';
 import { option, wholeNumber } from '../options.ts';
 import { programName } from '../program-name.ts';
-import { DEV } from '../receiver-config.ts';
+import { DEV } from '../config-options.ts';
 
 const HELP = `
 Examples:

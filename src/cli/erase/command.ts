@@ -5,10 +5,9 @@ import { EXIT } from '../../core/errors.ts';
 import { withErasures } from './erasures.ts';
 import { eraseVerifyCommand } from './verify.ts';
 import { asOwner } from '../as-owner.ts';
-import { note, print, usageError, type Io } from '../io.ts';
+import { note, print, usageError, type Io, printTable } from '../io.ts';
 import { resolvedConfigOf, configOption } from '../config-options.ts';
 import { serviceOptions, withService, type ServiceFlags } from '../service.ts';
-import { printTable } from '../table.ts';
 
 const HELP = `
 Examples:

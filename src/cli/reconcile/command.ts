@@ -21,7 +21,7 @@ import { compareWithService } from '../../reconcile/service-side.ts';
 import { windowOf, type Window } from '../../reconcile/window.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { asOwner } from '../as-owner.ts';
-import { noteOutput } from '../note-output.ts';
+import { noteOutput, owningFolder } from '../own-folder.ts';
 import { print, usageError, type Io } from '../io.ts';
 import { withPlaces } from '../places.ts';
 import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
@@ -29,7 +29,6 @@ import { withLedger } from '../operations.ts';
 import { resolvedConfigOf, configOption } from '../config-options.ts';
 import { collect, endInstant, instant, readAs } from '../options.ts';
 import { renderComparison, renderReconciliation } from './report.ts';
-import { owningFolder } from '../own-folder.ts';
 import { serviceOptions, withService, type ServiceFlags } from '../service.ts';
 import { StatusLine } from '../status-line.ts';
 

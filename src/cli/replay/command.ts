@@ -5,7 +5,7 @@ import { Checkpoint } from '../../replay/checkpoint.ts';
 import { dryRun, type DryRun } from '../../replay/dry-run.ts';
 import { finishedBefore, type Finished } from '../../replay/finished.ts';
 import { asOwner } from '../as-owner.ts';
-import { note, print, type Io } from '../io.ts';
+import { note, print, type Io, printTable } from '../io.ts';
 import { withPlaces } from '../places.ts';
 import { addKeyOptions, openerOf } from '../key-options.ts';
 import { resolvedConfigOf, configOption } from '../config-options.ts';
@@ -15,7 +15,6 @@ import { ReplayProgress } from './progress.ts';
 import { runReplay, type ReplaySummary } from './run.ts';
 import { ReplayStore } from './store.ts';
 import { replayWork, type ReplayWork } from './work.ts';
-import { printTable } from '../table.ts';
 
 const HELP = `
 Examples:

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
-import { parseYaml } from '../../config/document.ts';
+import { parseYaml, ConfigError, locate } from '../../config/problem.ts';
 import { problemsOf } from '../../config/issues.ts';
-import { ConfigError, locate } from '../../config/problem.ts';
 import { substitute } from '../../config/substitute.ts';
 import { writtenSchema } from '../../lib/parse-options.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';

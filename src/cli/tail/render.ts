@@ -2,8 +2,7 @@ import { once } from 'node:events';
 import type { TailLine, TailOutcome } from '../../core/tail.ts';
 import { formatBytes } from '../../lib/units.ts';
 import { visible, visibleLines } from '../../lib/visible.ts';
-import { type Style, styled } from '../colour.ts';
-import type { Io } from '../io.ts';
+import { type Style, styled, type Io } from '../io.ts';
 
 const STYLES: Readonly<Record<TailOutcome, Style>> = {
   accepted: 'green',

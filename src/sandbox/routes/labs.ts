@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { pageOf, PAGING, repeated, uuid } from '../check.ts';
+import { pageOf, PAGING, repeated, uuid, Refusal } from '../check.ts';
 import { areaInfo, LABS, labAccountJson, labTestJson, RADII } from '../made-up-labs.ts';
 import { team, type Operation } from '../operation.ts';
-import { Refusal } from '../refusal.ts';
 
 const ORDER_SET = z.object({
   lab_test_ids: z.array(z.string()).default([]),

@@ -1,9 +1,7 @@
 import { z } from 'zod';
-import { uuid } from '../check.ts';
-import type { Key } from '../keys.ts';
+import { uuid, Refusal } from '../check.ts';
+import type { Key, Team } from '../teams.ts';
 import { management, ofTeam, org, teamOf, type Call, type Operation } from '../operation.ts';
-import { Refusal } from '../refusal.ts';
-import type { Team } from '../teams.ts';
 
 const label = z.string().default('made up');
 const NEW_KEY = z.object({ kind: z.enum(['org', 'team']), team_ids: z.array(uuid).default([]), label });

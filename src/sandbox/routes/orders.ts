@@ -1,9 +1,7 @@
 import { z } from 'zod';
-import { pageOf, PAGING, uuid } from '../check.ts';
+import { pageOf, PAGING, uuid, Refusal } from '../check.ts';
 import { team, type Call, type Operation } from '../operation.ts';
-import { orderJson } from '../order-json.ts';
-import { INTERPRETATIONS, type Order } from '../order.ts';
-import { Refusal } from '../refusal.ts';
+import { orderJson, INTERPRETATIONS, type Order } from '../order.ts';
 import { randomOf } from '../seeded.ts';
 import type { Team } from '../teams.ts';
 

@@ -1,9 +1,8 @@
 import express, { type Request, type Response as Answer } from 'express';
 import { z } from 'zod';
-import { check, uuid } from '../check.ts';
+import { check, uuid, Refusal } from '../check.ts';
 import { team, type Operation } from '../operation.ts';
 import { jobJson } from '../parsing-jobs.ts';
-import { Refusal } from '../refusal.ts';
 import type { Team } from '../teams.ts';
 
 const LARGEST = 10_000_000;

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { count, uuid } from '../check.ts';
+import { count, uuid, Refusal } from '../check.ts';
 import { team, type Call, type Operation } from '../operation.ts';
-import { Refusal } from '../refusal.ts';
 import { uuidOf } from '../seeded.ts';
 import type { Team } from '../teams.ts';
 import { hasInsurance, personOf, userJson, type User } from '../users.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Endpoint } from '../endpoints.ts';
-import type { Key } from '../keys.ts';
+import type { Key } from '../teams.ts';
 import { ofTeam, type Define, type Handle, type Operation } from '../operation.ts';
 
 const url = z.url({ protocol: /^https?$/ });

@@ -2,7 +2,7 @@ import type { RestError } from '@azure/storage-blob';
 import { messageOf } from '../../core/errors.ts';
 import { StorageError, type StorageFault } from '../../core/storage.ts';
 import { parseRetryAfter } from '../../lib/retry-after.ts';
-import { faultByStatus, sayOf } from '../fault.ts';
+import { faultByStatus, sayOf } from '../driver.ts';
 
 /** Codes of the service that say more than their status does. */
 const FAULTS: Readonly<Record<string, StorageFault>> = {

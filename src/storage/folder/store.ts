@@ -25,9 +25,15 @@ import { hashChunks } from '../../lib/hash-chunks.ts';
 import { factsOf } from '../body.ts';
 import type { Facts } from '../driver.ts';
 import { faultOf } from './fault.ts';
-import { listFolder } from './list.ts';
-import { isRemains, lockOf, objectOf, refuseLinks, temporaryFor } from './names.ts';
-import { writeTemporary } from './write.ts';
+import {
+  listFolder,
+  isRemains,
+  lockOf,
+  objectOf,
+  refuseLinks,
+  temporaryFor,
+  writeTemporary,
+} from './files.ts';
 
 /** Milliseconds to wait while another process replaces the same file. */
 const PATIENCE = 30_000;

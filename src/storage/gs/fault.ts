@@ -1,7 +1,7 @@
 import { messageOf } from '../../core/errors.ts';
 import { StorageError, type StorageFault } from '../../core/storage.ts';
 import { parseRetryAfter } from '../../lib/retry-after.ts';
-import { faultByStatus } from '../fault.ts';
+import { faultByStatus } from '../driver.ts';
 
 /** An answer that says what is wrong. */
 export class AnswerError extends Error {

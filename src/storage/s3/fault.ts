@@ -2,7 +2,7 @@ import { S3ServiceException } from '@aws-sdk/client-s3';
 import { messageOf } from '../../core/errors.ts';
 import { type StorageFault, StorageError } from '../../core/storage.ts';
 import { parseRetryAfter } from '../../lib/retry-after.ts';
-import { faultByStatus, sayOf } from '../fault.ts';
+import { faultByStatus, sayOf } from '../driver.ts';
 
 /** Codes of the store that say more than their status does. */
 const FAULTS: Readonly<Record<string, StorageFault>> = {
@@ -70,4 +70,22 @@ function messageFor(name: string, error: unknown): string {
   if (name === 'RequestTimeTooSkewed')
     return `${name}: this machine's clock differs too much from the store's`;
   return line.includes(name) || name === 'Error' ? line : `${name}: ${line}`;
+}
+
+interface Part {
+  /** Each list of S3 says it. */
+  readonly IsTruncated?: boolean | undefined;
+}
+
+/**
+ * Whether a list goes on behind this part of it. What is no list, such as a page of a proxy, reads as an empty one.
+ * @param next where it goes on
+ * @throws StorageError
+ */
+export function goesOn({ IsTruncated }: Part, next: string | undefined): boolean {
+  if (IsTruncated === undefined)
+    throw new StorageError('unreachable', 'the answer to a request for a list is none');
+  if (IsTruncated && (next === undefined || next === ''))
+    throw new StorageError('invalid', 'the list goes on, and the store does not say where');
+  return IsTruncated;
 }

@@ -6,8 +6,7 @@ import {
   type S3Client,
 } from '@aws-sdk/client-s3';
 import type { Remains } from '../driver.ts';
-import { faultOf } from './fault.ts';
-import { goesOn } from './more.ts';
+import { faultOf, goesOn } from './fault.ts';
 
 interface Target {
   readonly Bucket: string;
