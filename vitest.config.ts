@@ -1,10 +1,14 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
-import { SlowFirst } from './test/support/slow-first.ts';
+
+/** The long lane, `npm run test:long`: files of its own, and properties again, with many runs (test/support/run-count.ts). */
+const isLong = process.env['MILLRACE_LONG'] !== undefined;
+const LONG = 'test/**/*.long.test.ts';
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
+    include: isLong ? [LONG, 'test/**/*.property.test.ts'] : ['test/**/*.test.ts'],
+    exclude: isLong ? [] : [LONG],
     globalSetup: ['build', 'in-memory', 'of-the-run'].map((name) => `test/support/${name}.ts`),
     pool: 'forks',
     // Files of one worker share the modules they load; most of a short file's time was loading them again.
@@ -13,7 +17,6 @@ export default defineConfig({
     execArgv: ['--initial-old-space-size=512', '--max-semi-space-size=32'],
     // Tests of processes wait about as long as they compute.
     maxWorkers: Math.ceil(availableParallelism() * 2),
-    sequence: { sequencer: SlowFirst },
     // For what hangs; on a machine with ten processes a core, what takes five seconds takes fifty.
     testTimeout: 600_000,
     hookTimeout: 600_000,

@@ -2,19 +2,19 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { runCount, SEED } from '../support/run-count.ts';
 import { History } from './compact-history.ts';
 import { KINDS } from './compact-support.ts';
 
-/** `MILLRACE_COMPACT_HISTORIES=500` tries as many of each kind; `MILLRACE_COMPACT_SEED` begins with another. */
-const HISTORIES = Number(process.env['MILLRACE_COMPACT_HISTORIES'] ?? 1);
-const FIRST = Number(process.env['MILLRACE_COMPACT_SEED'] ?? 1);
+/** Of each kind. */
+const HISTORIES = runCount({ long: 5 });
 const LENGTH = 14;
 
 const base = mkdtempSync(join(tmpdir(), 'millrace-test-'));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
 test.each(
-  KINDS.flatMap((kind) => Array.from({ length: HISTORIES }, (_, nth) => [kind, FIRST + nth] as const)),
+  KINDS.flatMap((kind) => Array.from({ length: HISTORIES }, (_, nth) => [kind, SEED + nth] as const)),
 )(
   'in a place of kind %s, history %i: every reader sees each event once, whatever was begun and ended',
   async (kind, seed) => {

@@ -195,7 +195,7 @@ it('whatever fails, is lost on the way back, or is killed: each line that was as
         rmSync(folder, { recursive: true, force: true });
       }
     }),
-    { numRuns: runCount(25) },
+    { numRuns: runCount({ quick: 25, long: 125 }) },
   );
 });
 

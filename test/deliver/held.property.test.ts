@@ -205,7 +205,7 @@ test('whatever is held, confirmed, lost and started anew: the cursor passes only
       expect(world.dispatcher.status()).toMatchObject([{ held: 0, pending: 0 }]);
       await world.dispatcher.stop(LIVE);
     }),
-    { numRuns: runCount(60) },
+    { numRuns: runCount({ quick: 60, long: 300 }) },
   );
 });
 

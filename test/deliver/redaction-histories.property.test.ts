@@ -11,6 +11,7 @@ import { Cell } from '../../src/lib/live.ts';
 import { DEFAULT_FIELDS } from '../../src/validate/envelope.ts';
 import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { runCount } from '../support/run-count.ts';
 import { until } from '../support/until.ts';
 import {
   type Mode,
@@ -49,8 +50,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 const isErased = (): boolean => false;
 
-/** Each takes a journal on disk, some of them several times; a tenth of what the histories of `test/histories` are. */
-const RUNS = Math.ceil(Number(process.env['MILLRACE_HISTORIES'] ?? 100) / 10);
+/** Each takes a journal on disk, some of them several times. */
+const RUNS = runCount({ quick: 10, long: 200 });
 
 const routesOf = (routing: Routing): readonly Route[] =>
   TYPES.map((type) => ({

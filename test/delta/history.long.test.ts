@@ -6,9 +6,10 @@ import { archive, exported, mealEvent, mealOf } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { seededRandom } from '../support/random.ts';
 import { skipped } from '../support/requirements.ts';
+import { runCount } from '../support/run-count.ts';
 import { deltalake, lacksDeltalake } from './deltalake.ts';
 
-const RUNS = Number(process.env['MILLRACE_DELTA_HISTORIES'] ?? 1);
+const RUNS = runCount({ long: 2 });
 const STEPS = 12;
 const lacks = lacksDeltalake();
 

@@ -1,4 +1,4 @@
-// Erases the users named and kills itself at one step; run by crash.test.ts.
+// Erases the users named and kills itself at one step; run by crash.long.test.ts.
 // Arguments: root folder, step, at which occurrence of it, users…
 import { join } from 'node:path';
 import { systemClock } from '../../src/core/clock.ts';

@@ -11,7 +11,6 @@ import type { JournalEvent } from '../../src/core/event.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
 import { filesSink, records, signal, TestClock } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { runCount } from '../support/run-count.ts';
 import { until } from '../support/until.ts';
 import { toldByBody, toldById } from './guesses.ts';
 import { erasuresOver, eventOf, find, folderStore, JOURNAL_LIMITS, secretOf, userId } from './support.ts';
@@ -183,17 +182,13 @@ test('undisturbed: four events and one that the journal has cleared, a kept one,
   expect(expected.totals).toEqual(GONE.map(() => 4 + 4 + 1 + 1 + 1 + 3 + 1));
 });
 
-/** By number: a kept event, a file of the archive, a plan. One for each step, and all of them with MILLRACE_RUNS. */
+/** By number: a kept event, a file of the archive, a plan. */
 const KILLS = [1, 4, 8];
 
 test.concurrent.each([
   ...RUN_STEPS.filter((step) => step !== 'receipted' && step !== 'closed').map((step) => [step, 1] as const),
   ...JOURNAL_STEPS.map((step) => [step, 1] as const),
-  ...REWRITE_STEPS.flatMap((step, nth) =>
-    KILLS.filter((_, place) => runCount(1) > 1 || place === nth % KILLS.length).map(
-      (occurrence) => [step, occurrence] as const,
-    ),
-  ),
+  ...REWRITE_STEPS.flatMap((step) => KILLS.map((occurrence) => [step, occurrence] as const)),
 ])(
   'kill -9 at %s, the %i. time: the next run finishes it, and the receipts say the same',
   async (step, occurrence) => {

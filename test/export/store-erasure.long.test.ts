@@ -12,13 +12,11 @@ import { describeOnStores, storageSettings } from '../support/object-stores/emul
 import { startFaultProxy, writtenBy } from '../support/object-stores/fault-proxy.ts';
 import { archive, duckdb, exported, mealEvent } from './support.ts';
 
-/** Every format on every store takes half a minute; otherwise the store that is everywhere has the form with the most to go wrong. */
-const ALL = process.env['MILLRACE_EXPORT_KILLS'] !== undefined;
 const FORMATS = ['ndjson', 'parquet', 'delta'] as const;
 const meals = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, n) => mealEvent(from + n));
 
-describeOnStores(' as the place of an export that is erased from', async (emulator, scheme) => {
+describeOnStores(' as the place of an export that is erased from', async (emulator) => {
   const proxy = await startFaultProxy(emulator.url);
   afterAll(() => proxy.stop());
   const bucket = await emulator.bucket('erased');
@@ -71,7 +69,7 @@ describeOnStores(' as the place of an export that is erased from', async (emulat
     return { path, work, run, erase, rows };
   }
 
-  for (const format of ALL ? FORMATS : scheme === 'azblob' ? (['delta'] as const) : []) {
+  for (const format of FORMATS) {
     it(`${format}: goes on after erasures, with new events and without, here and on another machine`, async () => {
       const { path, run, erase, rows } = await place(format);
       const isAsTheArchive = async (own?: string) => {

@@ -1,8 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { describeUnderFaults, verdictOn, SEED, underLoad } from './under-faults.ts';
+import { runCount, SEED } from '../support/run-count.ts';
+import { describeUnderFaults, verdictOn, underLoad } from './under-faults.ts';
 
-const FAULTS = Number(process.env['MILLRACE_FLEET_FAULTS'] ?? 12);
+const FAULTS = runCount({ long: 4 });
 
 describeUnderFaults('a fleet under faults', (makeScene) => {
   test(

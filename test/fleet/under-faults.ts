@@ -6,15 +6,15 @@ import { CuttingProxy } from '../support/cutting-proxy.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { describeOnKafka, type KafkaCluster } from '../support/kafka/cluster.ts';
 import { seededRandom } from '../support/random.ts';
+import { SEED } from '../support/run-count.ts';
 import { until } from '../support/until.ts';
 import { Faults } from './faults.ts';
 import { Fleet } from './fleet.ts';
 import { makeMutant } from '../support/mutant.ts';
 import { MUTANTS } from './mutants.ts';
 
-export const SEED = Number(process.env['MILLRACE_FLEET_SEED'] ?? 1);
 /** A folder where histories and logs are kept; without it they are gone with their test. */
-const KEPT = process.env['MILLRACE_FLEET_KEEP'] ?? null;
+const KEPT = process.env['MILLRACE_TEST_KEEP'] ?? null;
 const USERS = 24;
 /** Milliseconds without a delivery after which none comes any more: what is missing by then is lost. */
 const QUIET = 60_000;
@@ -58,7 +58,7 @@ export function describeUnderFaults(
     proxies.push(started.proxy);
     return started.port;
   };
-  describeOnKafka(title, { longRun: true, brokers: 3, advertised }, (cluster) =>
+  describeOnKafka(title, { brokers: 3, advertised }, (cluster) =>
     body((options) => makeScene(cluster, proxies, options), cluster),
   );
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
+import { runCount, SEED } from '../support/run-count.ts';
 import { within } from '../support/until.ts';
 import { anyCommands, type Model, type Real, settle, start } from './commands.ts';
 import { type Defects, Process } from './process.ts';
@@ -11,9 +12,7 @@ import { World } from './world.ts';
 
 vi.setConfig({ testTimeout: 24 * 3_600_000 });
 
-/** Histories of a run of the tests; set MILLRACE_HISTORIES and MILLRACE_SEED for more, or others. */
-const HISTORIES = Number(process.env['MILLRACE_HISTORIES'] ?? 100);
-const SEED = Number(process.env['MILLRACE_SEED'] ?? 1);
+const HISTORIES = runCount({ quick: 100, long: 2000 });
 
 const FIRST: Settings = {
   sinks: ['a', 'b'],

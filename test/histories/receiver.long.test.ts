@@ -4,11 +4,10 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { makeMutant, type Mutation } from '../support/mutant.ts';
-import { runCount } from '../support/run-count.ts';
+import { runCount, SEED } from '../support/run-count.ts';
 import { faultsOf, type Settings, type Step, STEPS } from './receiver-history.ts';
 
 const BASE = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
-const SEED = Number(process.env['MILLRACE_SEED'] ?? 1);
 
 const anySettings: fc.Arbitrary<Settings> = fc.record({
   sealed: fc.boolean(),
@@ -110,5 +109,5 @@ test('histories of accepting, killing, erasing and killing that, restarting and 
   const property = fc.asyncProperty(anySettings, anySteps, async (settings, steps) => {
     expect(await faultsAfter(settings, steps)).toEqual([]);
   });
-  await fc.assert(property, { numRuns: runCount(3), seed: SEED, endOnFailure: true });
+  await fc.assert(property, { numRuns: runCount({ quick: 3, long: 15 }), seed: SEED, endOnFailure: true });
 });

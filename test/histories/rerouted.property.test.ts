@@ -126,6 +126,6 @@ test('whatever routes, names and targets become while events wait, each event co
         }
       },
     ),
-    { numRuns: runCount(8) },
+    { numRuns: runCount({ quick: 8, long: 40 }) },
   );
 });

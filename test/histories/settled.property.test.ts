@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
-import { runCount } from '../support/run-count.ts';
+import { runCount, SEED } from '../support/run-count.ts';
 import { FarSide, PLACES, Run, TO } from './settled-side.ts';
 
 vi.setConfig({ testTimeout: 24 * 3_600_000 });
@@ -146,6 +146,6 @@ test('what is settled stays settled over reloads, restarts and kills, whatever e
         rmSync(far.folder, { recursive: true, force: true });
       }
     }),
-    { numRuns: runCount(60), seed: Number(process.env['MILLRACE_SEED'] ?? 1) },
+    { numRuns: runCount({ quick: 60, long: 300 }), seed: SEED },
   );
 });

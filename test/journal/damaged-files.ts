@@ -140,7 +140,7 @@ export function put(folder: string, files: Files): void {
 }
 
 const PAGE = 8192;
-/** Of a long run, one byte in so many of the largest files. */
+/** Of the largest files one byte in so many is tried, another one in each run. */
 export const SHARDS = 50;
 
 /** Bytes of a database that are in use, and one of each page that is not. */

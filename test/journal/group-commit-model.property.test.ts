@@ -193,5 +193,5 @@ test('whatever comes, in whatever order: each event is committed once, in its tu
     for (const step of [pass(LONGEST), end('accepted')]) await step.run(model, real);
     expect(model.all.filter(({ answer }) => answer === 'nothing')).toEqual([]);
   });
-  await fc.assert(property, { numRuns: runCount(60) });
+  await fc.assert(property, { numRuns: runCount({ quick: 60, long: 300 }) });
 });

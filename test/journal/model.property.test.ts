@@ -199,6 +199,6 @@ test('whatever is done to it, and killed wherever, a journal has what plain list
         real.store.close();
       }
     }),
-    { numRuns: runCount(15) },
+    { numRuns: runCount({ quick: 15, long: 75 }) },
   );
 });

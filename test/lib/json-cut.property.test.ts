@@ -217,7 +217,7 @@ function left(value: Json, given: Written, place: readonly string[], outer: bool
 }
 
 describe('for any document and any paths', () => {
-  const options = { numRuns: runCount(300) };
+  const options = { numRuns: runCount({ quick: 300, long: 1500 }) };
 
   test('what is left is what the definition says, and applying it again changes nothing', () => {
     fc.assert(

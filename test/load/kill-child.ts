@@ -1,4 +1,4 @@
-// Fills a database until it is killed, or done; run by kill.test.ts.
+// Fills a database until it is killed, or done; run by kill.long.test.ts.
 // Arguments: load, address, schema, folder; or sink, address, schema, first and last number of the events to be sent.
 // Prints `begun` once it is connected. The sink's child also prints the number of the last event of each batch once it is delivered, as a journal would note it.
 import { writeSync } from 'node:fs';

@@ -7,11 +7,12 @@ import { archive, mealEvent, mealOf } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { lacksPostgres, Postgres } from '../support/postgres.ts';
 import { skipped } from '../support/requirements.ts';
+import { runCount } from '../support/run-count.ts';
 import { inDuckDB, inPostgres, type LoadedDatabase } from './support.ts';
 
 const CHILD = fileURLToPath(new URL('kill-child.ts', import.meta.url));
-/** `MILLRACE_KILLS=200 npx vitest run test/load/kill.test.ts` for the long run. */
-const KILLS = Number(process.env['MILLRACE_KILLS'] ?? 2);
+/** `MILLRACE_RUNS=20 npm run test:long -- test/load/kill` has 200. */
+const KILLS = runCount({ long: 10 });
 /** A test may take this long for each kill. */
 const PATIENCE = 60_000;
 /** Events that come between two runs, and files that they are in. */

@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ROOT } from '../support/millrace.ts';
+import { runCount } from '../support/run-count.ts';
 import { Model } from './quint.ts';
 
-/** Walks through each sound model, in place of the few that come by all that matters. */
-const RUNS = process.env['MILLRACE_MODEL_RUNS'];
+/** Walks through each sound model; a few hundred come by all that matters. */
+const RUNS = runCount({ long: 3000 });
 /** A broken one is found long before. */
 const PATIENCE = 20_000;
 const SEED = 1;
@@ -14,18 +15,16 @@ const SEED = 1;
 const MODELS = [
   {
     name: 'journal',
-    few: 120,
     main: 'sound',
     witnesses: ['deliveredAfterCrash', 'repeatedAfterCrash', 'erasedAndReloaded', 'clearedAndRepeated'],
   },
-  { name: 'fleet', few: 400, main: 'soundFleet', witnesses: ['sentTwice', 'skippedByHeir'] },
+  { name: 'fleet', main: 'soundFleet', witnesses: ['sentTwice', 'skippedByHeir'] },
 ];
 
-describe.each(MODELS)('the model of the $name', ({ name, few, main, witnesses }) => {
+describe.each(MODELS)('the model of the $name', ({ name, main, witnesses }) => {
   const source = readFileSync(join(ROOT, `src/journal/model/${name}.qnt`), 'utf8');
   const invariants = promisesOf(source);
   const defects = defectsOf(source);
-  const runs = Number(RUNS ?? few);
   let model: Model;
   beforeAll(async () => {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-model-'));
@@ -36,9 +35,9 @@ describe.each(MODELS)('the model of the $name', ({ name, few, main, witnesses })
     rmSync(folder, { recursive: true, force: true });
   });
 
-  test(`keeps every invariant in ${runs} walks, and they come by what matters`, async () => {
+  test(`keeps every invariant in ${RUNS} walks, and they come by what matters`, async () => {
     expect(invariants.length).toBeGreaterThan(4);
-    const found = await model.simulate({ main, invariants, witnesses, runs, seed: SEED });
+    const found = await model.simulate({ main, invariants, witnesses, runs: RUNS, seed: SEED });
     expect(found.broken, found.text).toEqual([]);
     expect(found.held).toBe(true);
     for (const witness of witnesses) expect(found.witnessed.get(witness), witness).toBeGreaterThan(0);

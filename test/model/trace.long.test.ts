@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 import { ROOT } from '../support/millrace.ts';
+import { runCount, SEED } from '../support/run-count.ts';
 import { History, SINKS, type Table } from './history.ts';
 import { Model } from './quint.ts';
 
-/** Histories that are handed to the model; set MILLRACE_MODEL_TRACES and MILLRACE_SEED for more, or others. */
-const TRACES = Number(process.env['MILLRACE_MODEL_TRACES'] ?? 8);
-const SEED = Number(process.env['MILLRACE_SEED'] ?? 1);
+/** Histories that are handed to the model. */
+const TRACES = runCount({ long: 30 });
 const BASE = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 const anyId = fc.integer({ min: 1, max: 12 });

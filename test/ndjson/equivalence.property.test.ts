@@ -21,7 +21,7 @@ describe('the quick way gives the rows of the plain way, byte for byte', () => {
       fc.asyncProperty(bulkDocument, chunkSizes, async ({ text }, sizes) => {
         expect(await quickRows(chunked(text, sizes))).toEqual(await referenceRows(text));
       }),
-      { numRuns: runCount(100) },
+      { numRuns: runCount({ quick: 100, long: 500 }) },
     );
   });
 
@@ -39,7 +39,7 @@ describe('the quick way gives the rows of the plain way, byte for byte', () => {
         const anything = items.map((item) => item.replaceAll(/[\r\n]/g, ' ')).join('\r\n');
         expect(await quickRows(chunked(anything, sizes), true)).toEqual(await referenceRows(anything, true));
       }),
-      { numRuns: runCount(40) },
+      { numRuns: runCount({ quick: 40, long: 200 }) },
     );
   });
 
@@ -55,7 +55,7 @@ describe('the quick way gives the rows of the plain way, byte for byte', () => {
         const packed = chunked(compress(text), sizes);
         expect(await quickRows(decompressed(packed))).toEqual(await referenceRows(text));
       }),
-      { numRuns: runCount(30) },
+      { numRuns: runCount({ quick: 30, long: 150 }) },
     );
   });
 
@@ -80,7 +80,7 @@ describe('--at, where stream-json finds the elements', () => {
         expect(codesOf(picked)).toEqual(codesOf(quick));
         expect(new Set(picked.unknown)).toEqual(new Set(quick.unknown));
       }),
-      { numRuns: runCount(40) },
+      { numRuns: runCount({ quick: 40, long: 200 }) },
     );
   });
 
@@ -96,7 +96,7 @@ describe('--at, where stream-json finds the elements', () => {
         // Of the picked text the parser says that it is broken; of all else both say the same.
         expect(codesOf(picked)).toEqual(codesOf(quick).map((code) => code.replace(/ cut$/, ' broken')));
       }),
-      { numRuns: runCount(40) },
+      { numRuns: runCount({ quick: 40, long: 200 }) },
     );
   });
 

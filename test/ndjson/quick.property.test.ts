@@ -156,7 +156,7 @@ describe('the quick way shapes', () => {
         const quick = shapeQuick(items, Buffer.from(`[${meals.join(' ,\n')} ]`));
         expect({ elements: quick.elements, rows: quick.rows }).toEqual({ elements: meals.length, rows });
       }),
-      { numRuns: runCount(60) },
+      { numRuns: runCount({ quick: 60, long: 300 }) },
     );
   });
 
@@ -175,7 +175,7 @@ describe('the quick way shapes', () => {
         const { rows, rejects } = await referenceRows(text);
         expect({ rows: quick.rows, rejects: [] }).toEqual({ rows, rejects });
       }),
-      { numRuns: runCount(300) },
+      { numRuns: runCount({ quick: 300, long: 1500 }) },
     );
     expect(taken).toBeGreaterThan(15);
   });

@@ -12,6 +12,7 @@ import { lacksPubSubEmulator, startPubSubEmulator } from '../support/pubsub-emul
 import { startPubSubPeer } from '../support/pubsub-peer/peer.ts';
 import { expectConserved, expectOnce, readBack } from '../support/read-back.ts';
 import { Receiver } from '../support/receiver.ts';
+import { runCount } from '../support/run-count.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
@@ -137,7 +138,7 @@ async function startPubSub(): Promise<{ endpoint: string; client: PubSub }> {
 }
 
 // MILLRACE_BROKER_EVENTS=10000 for the long run.
-const EVENTS = Number(process.env['MILLRACE_BROKER_EVENTS'] ?? 1000);
+const EVENTS = runCount({ long: 10_000 });
 
 test(`${EVENTS} events of 6 types are each exactly where \`millrace route\` says, with their metadata and their bytes`, async () => {
   const folder = await temporaryFolder();
@@ -203,7 +204,7 @@ test(`${EVENTS} events of 6 types are each exactly where \`millrace route\` says
 });
 
 // MILLRACE_OUTAGE_SECONDS=60 for the long run, which also holds the receiver's p99 to twice the usual one.
-const OUTAGE = Number(process.env['MILLRACE_OUTAGE_SECONDS'] ?? 1);
+const OUTAGE = runCount({ long: 5 });
 
 test(
   'a broker stopped under load and back: conservation, order per user, receiver and archive unaffected',

@@ -16,7 +16,7 @@ const NAMES = ['one', 'two'];
 
 const took = async (process: ReceiverProcess): Promise<number> => (await process.status()).journal.lastSeq;
 
-describeOnKafka('a fleet over Kafka', { longRun: true }, ({ addresses, oracle }) => {
+describeOnKafka('a fleet over Kafka', {}, ({ addresses, oracle }) => {
   /** Two receivers without state in front of a topic, two behind it that deliver. */
   const fleet = async () => {
     const folder = await temporaryFolder();

@@ -12,8 +12,6 @@ import { ReceiverProcess } from '../support/receiver-process.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
-/** The rest is asked for by `MILLRACE_OUTPUTS=all`: all go the same way. */
-const isAll = process.env['MILLRACE_OUTPUTS'] === 'all';
 const EVENTS = 40;
 
 /** A folder with an archive of some events, the journal they were in, and a config that names both. */
@@ -56,31 +54,29 @@ async function lose(
   return { code: child.exitCode, said };
 }
 
-/** Commands that print; `always`, or where all are asked for. */
-const COMMANDS: readonly (readonly [always: boolean, args: readonly string[]])[] = [
-  [true, ['archive', 'excerpt', 'archive', '--table', 'events']],
-  [true, ['archive', 'verify', 'archive']],
-  [true, ['ndjson', 'meals.json', '--table', 'meals']],
-  [true, ['schema', 'infer', 'archive', '--all']],
-  [true, ['route', 'daily.data.meal.created', '--json']],
-  [false, ['check']],
-  [false, ['status']],
-  [false, ['schema']],
-  [false, ['schema', '--dialect', 'duckdb']],
-  [false, ['types', 'ts']],
-  [false, ['audit', 'verify']],
-  [false, ['reconcile', '--since', '2020-01-01']],
-  [false, ['completion', 'bash']],
-  [false, ['erase', '--list', '--json']],
-  [false, ['--help']],
-  [false, ['--version']],
+const COMMANDS: readonly (readonly string[])[] = [
+  ['archive', 'excerpt', 'archive', '--table', 'events'],
+  ['archive', 'verify', 'archive'],
+  ['ndjson', 'meals.json', '--table', 'meals'],
+  ['schema', 'infer', 'archive', '--all'],
+  ['route', 'daily.data.meal.created', '--json'],
+  ['check'],
+  ['status'],
+  ['schema'],
+  ['schema', '--dialect', 'duckdb'],
+  ['types', 'ts'],
+  ['audit', 'verify'],
+  ['reconcile', '--since', '2020-01-01'],
+  ['completion', 'bash'],
+  ['erase', '--list', '--json'],
+  ['--help'],
+  ['--version'],
 ];
 
 describe.skipIf(process.platform !== 'linux')('output that nobody takes', () => {
   test('a reader that closes the pipe early ends a command in silence, with its exit code', async () => {
     const at = await prepared();
-    for (const [always, args] of COMMANDS) {
-      if (!always && !isAll) continue;
+    for (const args of COMMANDS) {
       const { code, said } = await lose(args, 'closed pipe', at);
       expect([args, code, said]).toEqual([args, 0, expect.not.stringContaining('millrace:')]);
     }
@@ -91,7 +87,7 @@ describe.skipIf(process.platform !== 'linux')('output that nobody takes', () => 
 
   test('a command that prints to a full device has failed, and says so in one line, or in one document', async () => {
     const at = await prepared();
-    const look = async ([, args]: (typeof COMMANDS)[number]): Promise<void> => {
+    for (const args of COMMANDS) {
       const { code, said } = await lose(args, 'full device', at);
       expect([args, code, said]).toEqual([args, 1, expect.stringContaining('no space left')]);
       expect(said).not.toMatch(/^ +at /m);
@@ -99,12 +95,7 @@ describe.skipIf(process.platform !== 'linux')('output that nobody takes', () => 
       if (args.includes('--json'))
         expect(JSON.parse(last)).toMatchObject({ error: { code: 'output_unwritable', exit: 1 } });
       else expect(last).toMatch(/^millrace: Output cannot be written: standard output: /);
-    };
-    const commands = COMMANDS.filter(([always]) => always || isAll);
-    // Some of the others open the journal, each for itself.
-    const atOnce = isAll ? 1 : 3;
-    for (let n = 0; n < commands.length; n += atOnce)
-      await Promise.all(commands.slice(n, n + atOnce).map(look));
+    }
   });
 
   test('who follows until nobody looks is done; a receiver goes on', async () => {

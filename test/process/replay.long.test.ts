@@ -12,11 +12,12 @@ import type { PeerMessage } from '../support/amqp-peer/hub.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { childEnvironment, MAIN, millrace, writeConfig } from '../support/millrace.ts';
 import { Receiver } from '../support/receiver.ts';
+import { runCount } from '../support/run-count.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until, within } from '../support/until.ts';
 
 // MILLRACE_REPLAY_EVENTS=200000 for the long run.
-const EVENTS = Number(process.env['MILLRACE_REPLAY_EVENTS'] ?? 2000);
+const EVENTS = runCount({ long: 20_000 });
 const FILES = 10;
 const TIMEOUT = 600_000 + EVENTS * 2;
 

@@ -2,16 +2,16 @@ import type { IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
 import { checkChains, recordsIn } from '../sinks/store-support.ts';
 import { millraceProcess } from '../support/millrace.ts';
-import { ALL_STORES, describeOnStores, type Emulator } from '../support/object-stores/emulators.ts';
+import { describeOnStores, type Emulator } from '../support/object-stores/emulators.ts';
 import { writtenBy, type Fault } from '../support/object-stores/fault-proxy.ts';
 import { seededRandom } from '../support/random.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
+import { runCount, SEED } from '../support/run-count.ts';
 import { until } from '../support/until.ts';
 import { expectVerified, scene, Sender } from './store-scene.ts';
 
-/** Kills of one run; 200 and more take minutes, and the figures are printed. */
-const KILLS = process.env['MILLRACE_STORE_KILLS'];
-const SEED = Number(process.env['MILLRACE_STORE_SEED'] ?? 1);
+/** Kills of one run; 200 and more take minutes. */
+const KILLS = runCount({ long: 1 });
 
 /** What a request writes. An upload in parts is begun, has parts, and is ended by what makes the object of them. */
 type Kind = 'begin' | 'part' | 'end' | 'object' | 'manifest' | 'other';
@@ -212,24 +212,16 @@ async function killAgainAndAgain(emulator: Emulator, kills: number, number: numb
   };
 }
 
-// The others when it is asked for: what they do differently is held to the port's own tests.
-describeOnStores(
-  ' under kills',
-  (emulator, scheme) => {
-    for (const [number, { of, sink }] of SCENES.entries()) {
-      // What is told apart here is how a file is made, and that has tests of its own.
-      if (KILLS === undefined && 'format' in sink) continue;
-      const kills = Number(KILLS ?? 1);
-      test(
-        `fault 46: ${kills} kills around each step of ${of}, and a bad line: what was acknowledged is there once, and all verifies`,
-        async () => {
-          const told = await killAgainAndAgain(emulator, kills, number);
-          expect(told).toMatchObject({ twice: 0, lost: [] });
-          if (KILLS !== undefined) console.info(JSON.stringify({ store: scheme, of, seed: SEED, ...told }));
-        },
-        60_000 + kills * 60_000,
-      );
-    }
-  },
-  KILLS === undefined ? ['azblob'] : ALL_STORES,
-);
+describeOnStores(' under kills', (emulator, scheme) => {
+  for (const [number, { of }] of SCENES.entries()) {
+    test(
+      `fault 46: ${KILLS} kills around each step of ${of}, and a bad line: what was acknowledged is there once, and all verifies`,
+      async () => {
+        const told = await killAgainAndAgain(emulator, KILLS, number);
+        expect(told).toMatchObject({ twice: 0, lost: [] });
+        console.info(JSON.stringify({ store: scheme, of, seed: SEED, ...told }));
+      },
+      60_000 + KILLS * 60_000,
+    );
+  }
+});

@@ -32,7 +32,7 @@ describe('decompression', () => {
         if (body.length < 2) return;
         expect(decompressSmall(packed, 'br', body.length - 1)).toEqual({ ok: false, tooLarge: true });
       }),
-      { numRuns: runCount(20) },
+      { numRuns: runCount({ quick: 20, long: 100 }) },
     );
     for (const [encoding, compress] of Object.entries(COMPRESS)) {
       fc.assert(
@@ -40,7 +40,7 @@ describe('decompression', () => {
           const kind = encoding as keyof typeof COMPRESS;
           expect(decompressSmall(compress(body), kind, body.length + 1)).toEqual({ ok: true, body });
         }),
-        { numRuns: runCount(10) },
+        { numRuns: runCount({ quick: 10, long: 50 }) },
       );
     }
   });

@@ -285,5 +285,5 @@ test('accounts and names are those of a count by hand, whatever became of the ev
     );
     await rm(place, { recursive: true });
   };
-  await fc.assert(fc.asyncProperty(worlds, check), { numRuns: runCount(40) });
+  await fc.assert(fc.asyncProperty(worlds, check), { numRuns: runCount({ quick: 40, long: 200 }) });
 });

@@ -203,7 +203,7 @@ test('whatever lies in the files, what is found and what is not readable is what
       expect(seen?.read ?? 0).toBe(files.reduce((sum, [, lines]) => sum + lines.length, 0));
       found += expected['found']?.length ?? 0;
     }),
-    { numRuns: runCount(100) },
+    { numRuns: runCount({ quick: 100, long: 500 }) },
   );
   expect(found).toBeGreaterThan(5);
 });

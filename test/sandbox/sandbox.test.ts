@@ -1,11 +1,8 @@
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { speedClock } from '../../src/sandbox/options.ts';
 import { startSandbox } from '../../src/sandbox/start.ts';
 import { sandboxCommand } from '../../src/cli/sandbox/command.ts';
 import { run } from '../cli/run.ts';
-import { millraceProcess } from '../support/millrace.ts';
-import { runCount } from '../support/run-count.ts';
 import { DAY, HOUR, ManualClock } from './manual-clock.ts';
 import { Bench } from './support.ts';
 
@@ -55,21 +52,6 @@ describe('faults', () => {
     bench.sandbox.state.faults.next({ kind: 'drop-before' });
     await expect(bench.post('/v2/user', { client_user_id: 'never' })).rejects.toThrow('fetch failed');
     expect((await bench.post('/v2/user', { client_user_id: 'never' })).status).toBe(200);
-  });
-});
-
-describe('one very large document', () => {
-  test('streams in far less memory than it has bytes', async () => {
-    const child = join(import.meta.dirname, 'large-document.ts');
-    // As many as there may be, in CI.
-    const days = Math.min(36_500, runCount(15_000));
-    const ended = await millraceProcess([String(days)], {
-      program: [process.execPath, '--expose-gc', child],
-    });
-    expect(ended, ended.stderr).toMatchObject({ code: 0 });
-    const { bytes, grown } = JSON.parse(ended.stdout) as { bytes: number; grown: number };
-    expect(bytes).toBeGreaterThan(days * 10_000);
-    expect(grown).toBeLessThan(bytes / 8);
   });
 });
 

@@ -1,10 +1,9 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type Ended, millraceProcess } from '../support/millrace.ts';
+import { runCount, SEED } from '../support/run-count.ts';
 
-/** Histories of a run of the tests; set MILLRACE_SIMULATIONS and MILLRACE_SEED for more, or others. */
-const HISTORIES = process.env['MILLRACE_SIMULATIONS'] ?? '12';
-const SEED = process.env['MILLRACE_SEED'] ?? '1';
+const HISTORIES = runCount({ long: 200 });
 
 /** Seeds that have found something wrong with the receiver; a change of the program can make other histories of them. */
 const FOUND = [2600, 3487, 11_314, 11_386, 11_461, 29_556];
@@ -30,12 +29,12 @@ test(`${HISTORIES} simulated histories: every acknowledged event has its place, 
     '--first',
     FOUND.join(),
     '--seed',
-    SEED,
+    String(SEED),
     '--histories',
-    HISTORIES,
+    String(HISTORIES),
   );
   expect(code, stdout + stderr).toBe(0);
-  expect(JSON.parse(stdout)).toMatchObject({ histories: Number(HISTORIES), failed: [] });
+  expect(JSON.parse(stdout)).toMatchObject({ histories: HISTORIES, failed: [] });
 });
 
 /** Histories in which a defect has to show; it does in the first of these seeds. */

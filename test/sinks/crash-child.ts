@@ -1,4 +1,4 @@
-// Writes to an archive and kills itself at one step of finishing a file; run by files-crash.test.ts.
+// Writes to an archive and kills itself at one step of finishing a file; run by files-crash.long.test.ts.
 // Arguments: folder, step or `open` (right after the last send), form of the files, number of the first event of each batch.
 // Prints that number for each batch delivered, before it sends the next: then at the latest would a journal note it.
 import { writeSync } from 'node:fs';

@@ -92,5 +92,5 @@ test('each event arrives in the order of its user or is a dead letter, whatever 
   const property = fc.asyncProperty(histories(subject), async (steps) => {
     expect(await wrongIn(subject, steps)).toEqual([]);
   });
-  await fc.assert(property, { numRuns: runCount(20) });
+  await fc.assert(property, { numRuns: runCount({ quick: 20, long: 100 }) });
 });

@@ -25,7 +25,7 @@ const token = (): string => {
   return `${parts.map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')}.`;
 };
 
-describeOnKafka('kafka sink', { ...ACCESS, longRun: true }, ({ addresses, oracle }) => {
+describeOnKafka('kafka sink', ACCESS, ({ addresses, oracle }) => {
   const tls = { enabled: true, ca, cert: client, key: clientKey };
   const make = (options: object) => {
     const sink = makeSink(addresses, { tls, ...options });

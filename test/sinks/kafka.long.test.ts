@@ -9,14 +9,12 @@ import { bodyOf, idsOf, makeSink, put } from './kafka-support.ts';
 import { runContract } from './run-contract.ts';
 import { signal } from './support.ts';
 
-/** All cases instead of the one that is used most. */
-const ALL = process.env['MILLRACE_KAFKA'] === 'all';
 /** Milliseconds that twenty faults may take. */
 const LONG = 900_000;
 const CASES = [
   { idempotent: true, compression: 'auto', codec: 'none' },
   { idempotent: false, compression: 'never', codec: 'zstd' },
-].slice(0, ALL ? undefined : 1);
+];
 
 const proxies: CuttingProxy[] = [];
 afterAll(() => Promise.all(proxies.map((proxy) => proxy.stop())));
@@ -259,7 +257,7 @@ describeOnKafka('kafka sink', { advertised }, ({ addresses, brokers, oracle }) =
 /** An event whose body has that many bytes. */
 const sized = (n: number, bytes: number) => contractEvent(n, { user: 'one', body: Buffer.alloc(bytes, 32) });
 
-/** What goes wrong, one after another. A broker takes seconds to come back, so the common run cuts connections only. */
+/** What goes wrong, one after another, twice. */
 function faults({
   proxies: between,
   brokers: [broker],
@@ -268,7 +266,7 @@ function faults({
   readonly proxies: readonly CuttingProxy[];
   readonly noticed: () => Promise<unknown>;
 }): (() => Promise<unknown>)[] {
-  const few = [
+  const each = [
     async () => between[0]?.cut(),
     async () => between[0]?.swallow(3),
     async () => {
@@ -281,5 +279,5 @@ function faults({
       await broker?.start();
     },
   ];
-  return ALL ? Array.from({ length: 2 }, () => few).flat() : few.slice(0, 2);
+  return Array.from({ length: 2 }, () => each).flat();
 }

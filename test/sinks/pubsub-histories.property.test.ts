@@ -66,5 +66,5 @@ test.each([
   const property = fc.asyncProperty(histories(subject), async (steps) => {
     expect(await wrongIn(subject, steps)).toEqual([]);
   });
-  await fc.assert(property, { numRuns: runCount(5) });
+  await fc.assert(property, { numRuns: runCount({ quick: 5, long: 25 }) });
 });

@@ -166,5 +166,5 @@ test('every message is taken in the order of its partition, and no checkpoint st
       await world.end();
     }
   });
-  await fc.assert(property, { numRuns: runCount(4) });
+  await fc.assert(property, { numRuns: runCount({ quick: 4, long: 20 }) });
 });

@@ -9,15 +9,11 @@ import {
   startFaultProxy,
 } from '../support/object-stores/fault-proxy.ts';
 import { seededRandom } from '../support/random.ts';
+import { runCount, SEED } from '../support/run-count.ts';
 import { bytes, fileOf, keysOf, noise, textOf, versionOf } from './contract.ts';
 import { patiently, writeAlone, writeTogether } from './history.ts';
 
-const SEED = Number(process.env['MILLRACE_STORAGE_SEED'] ?? 1);
-/** How many; a longer run prints what was injected. */
-const LONG = process.env['MILLRACE_STORAGE_FAULTS'];
-const WANTED = Number(LONG ?? 50);
-/** Alone and one after the other only in longer runs; the random ones are of all kinds. */
-const ALONE: readonly Fault[] = LONG === undefined ? ['lost', 'mute'] : FAULTS;
+const WANTED = runCount({ long: 500 });
 /** Short, because it is waited for often; on a busy machine some requests need more than one attempt then. */
 const TIMEOUT = '200ms';
 
@@ -36,7 +32,7 @@ describeOnStores(' behind a bad line', async (emulator, scheme) => {
     return store;
   };
 
-  test.each(ALONE)('one %s goes unnoticed, whatever it hits', async (fault) => {
+  test.each(FAULTS)('one %s goes unnoticed, whatever it hits', async (fault) => {
     const store = await open();
     const once = (): void => inject(proxy, [fault]);
     once();
@@ -106,8 +102,7 @@ describeOnStores(' behind a bad line', async (emulator, scheme) => {
     ]);
     expect(total(proxy)).toBeGreaterThanOrEqual(WANTED);
     const { requests, injected } = proxy;
-    if (LONG !== undefined)
-      console.info(JSON.stringify({ scheme, requests, ...Object.fromEntries(injected) }));
+    console.info(JSON.stringify({ scheme, requests, ...Object.fromEntries(injected) }));
   });
 });
 

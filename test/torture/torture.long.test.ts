@@ -2,7 +2,6 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { runCount } from '../support/run-count.ts';
 import { skipped } from '../support/requirements.ts';
 import type { Step } from './history.ts';
 import { MUTANTS, type Mutant } from './mutants.ts';
@@ -15,9 +14,8 @@ const SEED = 1;
 /** Some of everything, and no more: each operation of it is a crash point. */
 const STEPS: readonly Step[] = ['burst', 'invalid', 'pause', 'reload', 'burst', 'erase', 'stop'];
 
-/** With all of it lost at each operation (at every third one, unless properties are tried often), and in other ways at some. */
-const perPoint = (point: number): number =>
-  point % 24 === 0 ? 3 : runCount(1) > 1 || point % 3 === 1 ? 1 : 0;
+/** With all of it lost at each operation, and in other ways at some. */
+const perPoint = (point: number): number => (point % 24 === 0 ? 3 : 1);
 
 const lack = lacksRecorder();
 

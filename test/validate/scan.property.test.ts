@@ -117,7 +117,7 @@ describe.each([
         const text = `${before}${json}${after}`;
         expect(scanned(text, quick)).toEqual(parsed(text));
       }),
-      { numRuns: runCount(1000) },
+      { numRuns: runCount({ quick: 1000, long: 5000 }) },
     );
   });
 
@@ -134,7 +134,7 @@ describe.each([
           expect({ verdict, members }).toEqual(expected);
         if (verdict === 'not_json') broken += 1;
       }),
-      { numRuns: runCount(10_000) },
+      { numRuns: runCount({ quick: 10_000, long: 50_000 }) },
     );
     expect(broken).toBeGreaterThan(1000);
   });

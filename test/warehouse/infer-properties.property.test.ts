@@ -80,7 +80,7 @@ test('what is inferred takes all that it was inferred from, and nothing is lost'
       }
       expect([...left.values()].flat()).toEqual([]);
     }),
-    { numRuns: runCount(40) },
+    { numRuns: runCount({ quick: 40, long: 200 }) },
   );
 });
 
@@ -89,7 +89,7 @@ test('the file holds no value, and no name that is data', () => {
     fc.property(documents, (all) => {
       expect(fileOf(all)).not.toContain(SECRET);
     }),
-    { numRuns: runCount(40) },
+    { numRuns: runCount({ quick: 40, long: 200 }) },
   );
 });
 

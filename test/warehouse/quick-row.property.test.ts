@@ -91,7 +91,7 @@ it('whatever is in a record, both ways make the same row of it', () => {
       if (whole.rejects.length > 0) expect(whole.rows).toBe('');
       else expect(whole).toEqual(rowsOf(text, 'item'));
     }),
-    { numRuns: runCount(300) },
+    { numRuns: runCount({ quick: 300, long: 1500 }) },
   );
 });
 

@@ -27,8 +27,6 @@ export interface ClusterOptions extends Access {
   readonly brokers?: number;
   /** Where clients are told to connect, by the broker's own port; a proxy, say. Absent: to the broker itself. */
   readonly advertised?: (port: number) => Promise<number>;
-  /** Starts only with MILLRACE_KAFKA=all. */
-  readonly longRun?: boolean;
   /** More lines of the broker's properties. */
   readonly properties?: Readonly<Record<string, string>>;
   /** More flags of Java for each broker. */
@@ -41,9 +39,7 @@ export function describeOnKafka(
   options: ClusterOptions,
   body: (cluster: KafkaCluster) => void | Promise<void>,
 ): void {
-  const isLong = options.longRun === true && process.env['MILLRACE_KAFKA'] !== 'all';
-  const lack = isLong ? 'needs MILLRACE_KAFKA=all' : lacksKafka();
-  describeUnless(lack, title, async () => {
+  describeUnless(lacksKafka(), title, async () => {
     const cluster = await KafkaCluster.start(options);
     afterAll(() => cluster.stop());
     await body(cluster);

@@ -1,0 +1,57 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../support/folders.ts';
+import { millrace } from '../support/millrace.ts';
+import { backfill, environment, lastLine, lines, sandbox } from './support.ts';
+
+const RANGE = ['--since', '2026-01-01', '--until', '2026-01-10'];
+
+// With many users, faults and kills: backfill.long.test.ts.
+test('the history of all users is fetched, each meal once, and the files are as the summary says', async () => {
+  const service = await sandbox({ users: 6, speed: 100_000, data: 'after_pull' });
+  const out = await temporaryFolder();
+  const pull = ['--all-users', '--provider', 'made_up', '--trigger', '--poll', '100ms'];
+  const ended = await backfill(service, out, ...pull, ...RANGE);
+  expect(ended.code, ended.stderr).toBe(0);
+  const summary = lastLine(ended);
+  expect(summary).toMatchObject({ ok: true, users: 6, failed_users: [] });
+  const meals = lines(join(out, 'meals.ndjson'));
+  expect(meals).toHaveLength(Number(summary['meals']));
+  expect(new Set(meals.map(({ id }) => id)).size).toBe(meals.length);
+  expect(new Set(meals.map(({ user_id: user }) => user)).size).toBe(6);
+  expect(lines(join(out, 'meal_items.ndjson'))).toHaveLength(Number(summary['meal_items']));
+});
+
+test('a dry run says what it would do, with an estimate from the throttle, and writes nothing', async () => {
+  const service = await sandbox({ users: 100 });
+  const out = await temporaryFolder();
+  const ended = await backfill(
+    service,
+    out,
+    '--all-users',
+    '--provider',
+    'made_up',
+    '--trigger',
+    '--dry-run',
+    ...RANGE,
+  );
+  expect(lastLine(ended)).toMatchObject({
+    users: 100,
+    tasks: 100,
+    triggers: [{ provider: 'made_up', connections: 100, estimate_ms: 13 * 60_000 }],
+  });
+  expect(readdirSync(out)).toEqual([]);
+});
+
+test('what is wrong is said in one line, with the right exit code', async () => {
+  const service = await sandbox({ users: 1 });
+  const out = await temporaryFolder();
+  const wrong = await backfill(service, out, '--user', 'not-a-uuid', ...RANGE);
+  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('not-a-uuid')]);
+  const key = await millrace(['backfill', '--out', out, '--all-users', ...RANGE], {
+    env: { ...environment(service), MILLRACE_SERVICE_API_KEY: 'wrong' },
+    cwd: out,
+  });
+  expect([key.code, key.stderr.trim().split('\n').length]).toEqual([1, 1]);
+});
