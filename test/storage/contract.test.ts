@@ -1,21 +1,9 @@
 import { join } from 'node:path';
-import { describe, onTestFinished } from 'vitest';
+import { describe } from 'vitest';
 import { openStore } from '../../src/storage/open.ts';
-import { describeOnStores, storageSettings } from '../support/object-stores/emulators.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { storageContract } from './contract.ts';
 
 describe('a folder', () => {
   storageContract(async () => openStore(join(await temporaryFolder(), 'store')));
-});
-
-describeOnStores('', async (emulator) => {
-  const bucket = await emulator.bucket('contract');
-  const settings = storageSettings({ ...emulator.settings(), partBytes: '5MiB' });
-  let stores = 0;
-  storageContract(async () => {
-    const store = await openStore(`${bucket}/some prefix/${(stores += 1)}`, settings);
-    onTestFinished(() => store.close());
-    return store;
-  });
 });
