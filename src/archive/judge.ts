@@ -92,8 +92,7 @@ export class LineJudge {
           'receipt_missing',
           `erasure ${id} has no receipt: ${where}; copy it from the receiver that erased`,
         ];
-      if (receipt.state === 'forged')
-        return ['receipt_forged', `${where} was changed after it was signed`];
+      if (receipt.state === 'forged') return ['receipt_forged', `${where} was changed after it was signed`];
       const says = receipt.items.some(
         ({ item, sha256_after: after }) => after === line.sha256 && isNameOf(line.file, item),
       );

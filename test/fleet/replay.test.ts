@@ -34,7 +34,10 @@ describeOnSharedKafka('the journal of a fleet', ({ addresses, oracle }) => {
     for (let n = 0; n < 10; n += 1)
       await Promise.all(users.map((user) => fleet.send(user, () => both.map(({ url }) => url), 1)));
     await until('all to be delivered', () => fleet.isDelivered);
-    await until('the dead letters', async () => (await oracle.read(`${fleet.name}.dead-letters`)).length === 2);
+    await until(
+      'the dead letters',
+      async () => (await oracle.read(`${fleet.name}.dead-letters`)).length === 2,
+    );
     await millrace(['dead-letters', 'retry', '--all', '--config', config]);
     await until('them again', () => fleet.given('two').filter((id) => id === 'msg_refused').length === 2);
     for (const each of both) await each.kill('SIGTERM');
