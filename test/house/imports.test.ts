@@ -96,7 +96,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'cli/serve': ['app.ts', 'config'],
   'cli/webhooks': ['config', 'sandbox', 'service', 'verify'],
   config: ['journal', 'service', 'sinks', 'sources', 'storage'],
-  journal: ['seal', 'sinks'],
+  journal: ['sinks'],
   archive: ['storage'],
   delta: ['parquet'],
   parquet: ['warehouse'],

@@ -1,7 +1,8 @@
 import { Owners, type ErasureRun } from '../../core/erasure.ts';
 import { USER_MALFORMED } from '../../core/ingest.ts';
 import type { Cluster } from './cluster.ts';
-import { searchTopic } from './search.ts';
+import { pagesOf } from './read-range.ts';
+import { keptOf, type Kept } from './record.ts';
 import type { SetAsideTopic } from './set-aside.ts';
 
 export interface ErasedTopics {
@@ -36,8 +37,7 @@ export async function eraseFromTopics(topics: ErasedTopics, run: ErasureRun): Pr
       if (last === undefined) break;
       after = last.key;
       for (const { place, kept } of page) {
-        const isMalformed = kept.reasons.some(({ code }) => code === USER_MALFORMED);
-        const requests = owners.ofEvent(kept.event, isMalformed);
+        const requests = requestsOf(kept, owners);
         if (requests.length > 0) await aside.remove(place);
         for (const request of requests) removed[request] = (removed[request] ?? 0) + 1;
       }
@@ -49,7 +49,7 @@ export async function eraseFromTopics(topics: ErasedTopics, run: ErasureRun): Pr
   const cluster = await connect();
   const end = performance.now() + SEARCH;
   for (const topic of [events, ...setAside.keys()]) {
-    const found = await searchTopic({ cluster, topic, owners }, end, signal);
+    const found = await searchTopic(cluster, topic, owners, end, signal);
     onStep(`searched ${topic}`);
     if (found.isWhole && found.records === 0) continue;
     const until = await keptUntil(cluster, topic);
@@ -66,6 +66,42 @@ export async function eraseFromTopics(topics: ErasedTopics, run: ErasureRun): Pr
 }
 
 const PAGE = 200;
+
+function requestsOf({ event, reasons }: Kept, owners: Owners): readonly string[] {
+  const isMalformed = reasons.some(({ code }) => code === USER_MALFORMED);
+  return owners.ofEvent(event, isMalformed);
+}
+
+/** How many of its records are of the owners, and whether it was looked through to its end. */
+interface Found {
+  readonly records: number;
+  readonly isWhole: boolean;
+}
+
+/** @param end monotonic time at which it is given up */
+async function searchTopic(
+  cluster: Cluster,
+  topic: string,
+  owners: Owners,
+  end: number,
+  signal: AbortSignal,
+): Promise<Found> {
+  const all = [...(await cluster.topic(topic, true)).leaders.keys()];
+  const first = await cluster.offsets(topic, all, 'earliest');
+  const last = await cluster.offsets(topic, all, 'latest');
+  let found = 0;
+  for (const partition of all) {
+    const range = { from: first.get(partition) ?? 0, to: last.get(partition) ?? 0 };
+    for await (const page of pagesOf(cluster, topic, partition, range, signal)) {
+      if (performance.now() > end) return { records: found, isWhole: false };
+      for (const record of page.records) {
+        const kept = keptOf(record);
+        if (kept !== null && requestsOf(kept, owners).length > 0) found += 1;
+      }
+    }
+  }
+  return { records: found, isWhole: true };
+}
 
 async function keptUntil(cluster: Cluster, topic: string): Promise<string> {
   const settings = await cluster.settings(topic).catch(() => null);

@@ -1,6 +1,7 @@
 import { MillraceError } from '../../core/errors.ts';
 import type { Event, Handling, JournalEvent } from '../../core/event.ts';
 import type { InvalidReason } from '../../core/ingest.ts';
+import { formatTarget, type Target } from '../../core/route.ts';
 import { isRecord } from '../../lib/is-record.ts';
 import { jsonIn } from '../../lib/parsed.ts';
 import type { Message } from '../../sinks/kafka/message.ts';
@@ -84,6 +85,18 @@ export function recordOf(event: Event, key: Buffer | null, extra: Extra): Messag
   if (user !== null) named.push([USER, user]);
   if (clientUser !== null) named.push([CLIENT_USER, clientUser]);
   return { key, value: body, headers: named };
+}
+
+/** What travels with an event in a topic, where no journal remembers the routes of its time: its targets, and what they go without. */
+export function addressed(handling: Handling, targets: readonly Target[]): Handling {
+  const without = targets.flatMap((target) =>
+    target.redactions === undefined ? [] : [[formatTarget(target), target.redactions] as const],
+  );
+  return {
+    ...handling,
+    only: targets.map(formatTarget),
+    ...(without.length === 0 ? {} : { without: Object.fromEntries(without) }),
+  };
 }
 
 /** A record as it was read. */

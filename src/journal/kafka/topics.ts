@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { MillraceError } from '../../core/errors.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { Client } from '../../sinks/kafka/client.ts';
@@ -5,9 +6,11 @@ import type { Connection } from '../../sinks/kafka/connection.ts';
 import { toFailure } from '../../sinks/kafka/failure.ts';
 import { Appender } from './appender.ts';
 import { Cluster } from './cluster.ts';
-import { patiently } from './patience.ts';
 import { dangersOf, type TopicUse } from './settings.ts';
 import { MOST_CHUNK_BYTES } from './window.ts';
+
+/** Milliseconds: brokers choose another leader within that, and between two tries. */
+const [PATIENCE, PAUSE] = [30_000, 200];
 
 export interface TopicsOptions {
   readonly connection: Connection;
@@ -105,4 +108,21 @@ export class Topics {
     });
     return this.#client;
   }
+}
+
+/**
+ * Tries until it works: a process can start while a broker that leads is gone, and another one is chosen. Waiting does not help
+ * where a topic is missing, or access is denied.
+ * @throws MillraceError journal_unreadable naming the topic
+ */
+async function patiently<T>(topic: string, work: () => Promise<T>): Promise<T> {
+  for (const end = performance.now() + PATIENCE; ;)
+    try {
+      return await work();
+    } catch (error) {
+      const { kind, reason } = toFailure(error);
+      if (kind === 'missing' || kind === 'denied' || performance.now() > end)
+        throw new MillraceError('journal_unreadable', `topic ${topic}: ${reason}`, { cause: error });
+      await wait(PAUSE);
+    }
 }

@@ -60,7 +60,7 @@ export function idsOf({
 }
 
 /** The same of what was read. */
-export function idsAt(kept: Kept, { offset, time }: Pick<Read, 'offset' | 'time'>): readonly IdAt[] {
+function idsAt(kept: Kept, { offset, time }: Pick<Read, 'offset' | 'time'>): readonly IdAt[] {
   return idsOf(kept).map(({ print, second }) => ({ print, second: second ?? secondOf(time), offset }));
 }
 
