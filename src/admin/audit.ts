@@ -33,12 +33,11 @@ export type Asker = TokenName | 'command' | 'receiver';
 const HASHED: ReadonlySet<AuditEntry['what']> = new Set(['events', 'quarantine', 'dead-letters']);
 
 /** A line of the log. Ids are of events hashes of their ids (`hashedId`), of sinks their names, of erasures their requests and receipts, of replays
- * their ids and from where to where, of archives the sink and the part that was shown, of queries their hash; never bodies, never ids of users. */
+ * their ids and from where to where; never bodies, never ids of users. */
 export interface AuditEntry {
   readonly who: Asker;
-  readonly action:
-    'show' | 'retry' | 'drop' | 'request' | 'cancel' | 'erase' | 'replay' | 'query' | 'recover';
-  readonly what: 'events' | 'quarantine' | 'dead-letters' | 'sinks' | 'erasures' | 'replays' | 'archives';
+  readonly action: 'show' | 'retry' | 'drop' | 'request' | 'cancel' | 'erase' | 'replay' | 'recover';
+  readonly what: 'events' | 'quarantine' | 'dead-letters' | 'sinks' | 'erasures' | 'replays';
   readonly ids: readonly string[];
 }
 

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import express, { type Router } from 'express';
 import { MillraceError } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
@@ -24,7 +25,9 @@ export function filesApi(archives: () => readonly SinkArchive[]): Router {
         'usage',
         `${archive.sink} writes to an object store: only archives in folders are listed`,
       );
-    response.json(await newestFiles(archive.path, before === undefined ? null : wholeNumber(before)));
+    const page = await newestFiles(archive.path, before === undefined ? null : wholeNumber(before));
+    // Null where nothing outside of millrace can read the records.
+    response.json({ ...page, path: archive.isSealed ? null : resolve(archive.path) });
   });
   return api;
 }

@@ -18,8 +18,6 @@ import { searchApi } from './search-api.ts';
 import { tailApi, type TailSource } from './tail.ts';
 import { replayApi } from './replay-api.ts';
 import type { Replays } from './replays.ts';
-import { sqlApi, type SqlSource } from './sql-api.ts';
-import { sqlFiles } from './sql-files.ts';
 import type { Tokens } from './tokens.ts';
 
 export interface AdminOptions {
@@ -44,8 +42,6 @@ export interface AdminOptions {
   readonly replays: Replays | null;
   /** Those whose files the console lists. */
   readonly archives: () => readonly SinkArchive[];
-  /** Null where no data can be read for the SQL page. */
-  readonly sql: SqlSource | null;
   /** Has sinks close their open files; null names all of them. */
   readonly flush: (sinks: readonly string[] | null) => Promise<readonly FlushedSink[]>;
   /** What happens, for those who watch it. */
@@ -79,7 +75,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 }
 
 function createAdminApp(options: AdminOptions): Express {
-  const { tokens, audit, operations, erasures, search, replays, sql, console: source } = options;
+  const { tokens, audit, operations, erasures, search, replays, console: source } = options;
   const app = express();
   app.disable('x-powered-by');
   app.use(setHeaders);
@@ -91,10 +87,8 @@ function createAdminApp(options: AdminOptions): Express {
   });
   app.use('/api/activities', guard(tokens), express.json(), activityApi(options.board));
   if (source !== null) {
-    app.use('/console', requireLoopback(tokens), consolePages(), sqlFiles());
+    app.use('/console', requireLoopback(tokens), consolePages());
     app.use('/api/console', consoleAccess(tokens));
-    if (sql !== null)
-      app.use('/api/console/sql', guard(tokens), express.json({ limit: '1mb' }), sqlApi(sql, audit));
     app.use('/api/console/files', guard(tokens), filesApi(options.archives));
     app.use('/api/console', guard(tokens), consoleApi(source, audit));
   }

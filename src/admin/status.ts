@@ -170,7 +170,6 @@ export class Status {
       acknowledge: config.acknowledge,
       payloads: config.console.payloads && config.acknowledge === 'journaled',
       canReplay: this.#options.canReplay,
-      canQuery: this.#options.canReplay && config.console.payloads,
       ready: this.health().ready,
       state: receiver.state,
       reloads: meter.reloads,

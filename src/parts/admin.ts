@@ -8,7 +8,6 @@ import { announceOwner } from '../journal/owner.ts';
 import { JournalSearch } from '../journal/search/search.ts';
 import type { Stop } from '../lib/parts.ts';
 import type { Plan } from '../plan.ts';
-import { tablesWith } from '../warehouse/learned/tables-with.ts';
 import type { System } from './system.ts';
 
 /** Its thread begins with the first search. */
@@ -33,7 +32,6 @@ export function makeSearch(system: System): Stop | void {
 export function makeReplays(system: System): Stop | void {
   const { config, plan, file } = system;
   system.replays = null;
-  system.sql = null;
   if (!config.admin.enabled || !config.console.enabled || file === undefined) return;
   const replays = new Replays({
     config: file,
@@ -47,15 +45,6 @@ export function makeReplays(system: System): Stop | void {
       ),
   });
   system.replays = replays;
-  system.sql = {
-    config: file,
-    tables: async () => {
-      const tables = await tablesWith(plan.value.config.tables);
-      return tables.ofEvents().map(({ definition }) => definition.name);
-    },
-    isAllowed: () => plan.value.config.console.payloads,
-    archives: () => archivesOf(plan.value),
-  };
   return (signal) => replays.close(signal);
 }
 

@@ -3,7 +3,6 @@ import { ActivityBoard } from '../admin/activities.ts';
 import { Audit } from '../admin/audit.ts';
 import { EventSearch } from '../admin/event-search.ts';
 import { Replays } from '../admin/replays.ts';
-import type { SqlSource } from '../admin/sql-api.ts';
 import { Status } from '../admin/status.ts';
 import { newToken, Tokens } from '../admin/tokens.ts';
 import { systemClock } from '../core/clock.ts';
@@ -105,7 +104,6 @@ export type System = ReturnType<typeof foundation> & {
   search: EventSearch | null;
   /** Null without a console. */
   replays: Replays | null;
-  sql: SqlSource | null;
   /** Null without an admin listener. */
   adminUrl: string | null;
   url: string;

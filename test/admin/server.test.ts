@@ -51,7 +51,6 @@ async function start({
     search: null,
     replays: null,
     archives: () => [],
-    sql: null,
     meter: { tail: new Tail(clock), recent: new RecentEvents() },
     health: () => ({ ready: true, checks: [], archives: [] }),
     metrics: () => Promise.resolve({ contentType: 'text/plain', text: 'made_up 1\n' }),

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,6 +7,7 @@ import type { Browser } from 'playwright-core';
 import { request } from 'undici';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { queryDuckdb } from '../support/duckdb.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { skipped } from '../support/requirements.ts';
 import { ServeProcess } from '../support/serve-process.ts';
@@ -16,6 +18,9 @@ import { lacksBrowser, launchBrowser, openPage, says } from './browser.ts';
 import { faintTexts } from './contrast.ts';
 
 const LACK = lacksBrowser();
+
+const sum = (numbers: readonly unknown[]): number =>
+  numbers.reduce<number>((total, n) => total + Number(n), 0);
 
 /** Events as a search gives them. */
 function found(newest: number, count: number): { readonly id: string }[] {
@@ -38,7 +43,7 @@ describe.skipIf(LACK !== null)(`events and files in the console${skipped(LACK)}`
     config = writeConfig(folder, {
       sinks: {
         archive: { type: 'files', path: join(folder, 'archive') },
-        later: { type: 'files', path: join(folder, 'later') },
+        later: { type: 'files', path: join(folder, `later's "$HOME"`) },
       },
       routes: [{ match: '*', to: ['archive', 'later:a-place'] }],
     });
@@ -158,6 +163,25 @@ describe.skipIf(LACK !== null)(`events and files in the console${skipped(LACK)}`
     await says(page, '#files tbody td[data-label=State]', 'closed');
     await page.getByLabel('Written by sink').selectOption('later');
     await says(page, '#files tbody td[data-label=Records]', '1');
+
+    // What a shell makes of the command, DuckDB can run.
+    const recordsInAnswer = async (): Promise<number> => {
+      const command = (await page.locator('#files .toolbar code').textContent()) ?? '';
+      const sql = execFileSync('sh', ['-c', `duckdb() { printf %s "$2"; }; ${command}`], {
+        encoding: 'utf8',
+      });
+      return sum((await queryDuckdb(sql)).map(([, records]) => records));
+    };
+    const shown = await page.locator('#files tbody td[data-label=Records]').allTextContents();
+    expect(await recordsInAnswer()).toBe(sum(shown));
+    await page.locator('#files tbody .link').first().press('Enter');
+    expect(await recordsInAnswer()).toBe(1);
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.getByRole('button', { name: 'Copy' }).press('Enter');
+    await says(page, '#toast', 'The command was copied.');
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(
+      await page.locator('#files .toolbar code').textContent(),
+    );
     for (const [width, colorScheme] of SIZES) {
       await page.setViewportSize({ width, height: 800 });
       await page.emulateMedia({ colorScheme });

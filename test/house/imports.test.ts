@@ -28,7 +28,6 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     'sources',
     'storage',
     'validate',
-    'warehouse',
   ],
   'plan.ts': ['config', 'deliver', 'route', 'validate', 'verify'],
   api: ['archive', 'sinks', 'verify'],

@@ -39,29 +39,6 @@ function post(path, body) {
   return call(path, { method: 'POST', headers, body: JSON.stringify(body) });
 }
 
-/** A Parquet file; null when there is no row. @param told how many bytes have come */
-async function sqlData(order, told) {
-  const response = await fetch('../api/console/sql/data', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${session.token}` },
-    body: JSON.stringify(order),
-    credentials: 'omit',
-    cache: 'no-store',
-  });
-  if (response.status === 401) throw new Unauthorised();
-  if (response.status === 204) return null;
-  if (!response.ok) throw new Error((await response.json()).detail ?? `status ${response.status}`);
-  const pieces = [];
-  let bytes = 0;
-  const reader = response.body.getReader();
-  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
-    pieces.push(piece.value);
-    bytes += piece.value.length;
-    told(bytes);
-  }
-  return new Blob(pieces).arrayBuffer();
-}
-
 /** Turns the code of a link into this tab's token. */
 async function open(code) {
   session.token = (await post('/console/sessions', { code })).token;
@@ -90,9 +67,6 @@ export const api = {
   startReplay: (id) => post(`/replays/${id}/start`, {}),
   stopReplay: (id) => post(`/replays/${id}/stop`, {}),
   forgetReplay: (id) => post(`/replays/${id}/forget`, {}),
-  sqlChoices: () => call('/console/sql'),
-  sqlQuery: (query) => post('/console/sql/queries', { query }),
-  sqlData,
   erasures: () => call('/erasures'),
   requestErasure: (subject) => post('/erasures', subject),
   cancelErasure: (subject) => post('/erasures/cancel', subject),

@@ -1,4 +1,5 @@
 import { api } from './api.js';
+import { toast } from './dialog.js';
 import { byId, cell, emptyRow, form, h, setHidden, setText, table } from './dom.js';
 import * as format from './format.js';
 
@@ -13,6 +14,9 @@ export class Files {
   #panel = byId('files');
   #sink = h('select', {});
   #note = h('p', { class: 'muted small', role: 'status' });
+  #path = null;
+  #command = h('code', { class: 'wrap' });
+  #copying = h('p', { class: 'toolbar', hidden: true });
   #body = h('tbody', {});
   #more = h('button', { type: 'button', text: 'Show older', hidden: true });
   #names = '';
@@ -31,9 +35,12 @@ export class Files {
     );
     this.#sink.addEventListener('change', () => void this.#ask());
     this.#more.addEventListener('click', () => void this.#ask(this.#next));
+    const copy = h('button', { type: 'button', text: 'Copy', onclick: () => void this.#copy() });
+    this.#copying.append(this.#command, copy);
     this.#panel.append(
       asking,
       this.#note,
+      this.#copying,
       table({ class: 'stack', 'aria-label': 'Files of the archive' }, COLUMNS, this.#body, {
         number: NUMBERS,
       }),
@@ -71,7 +78,7 @@ export class Files {
       for (let n = 0; n < MOST_ASKED && (n === 0 || (rows.length === 0 && page.next !== null)); n += 1) {
         page = await api.files(sink, page === undefined ? before : page.next);
         if (asked !== this.#asked) return;
-        rows.push(...page.files.filter((file) => counts(file, known)).map(rowOf));
+        rows.push(...page.files.filter((file) => counts(file, known)).map((file) => this.#rowOf(file)));
       }
     } catch (error) {
       if (asked === this.#asked) this.#fail(error, before);
@@ -79,7 +86,12 @@ export class Files {
     }
     this.#known = known;
     this.#next = page.next;
-    if (before === null) this.#body.replaceChildren();
+    this.#path = page.path;
+    setHidden(this.#copying, page.path === null);
+    if (before === null) {
+      this.#showCommand('**/*.ndjson*');
+      this.#body.replaceChildren();
+    }
     this.#body.append(...rows);
     const shown = this.#body.querySelectorAll('tr:not(.empty)').length;
     if (shown === 0) this.#body.replaceChildren(emptyRow(COLUMNS.length, 'No file was closed yet.'));
@@ -94,6 +106,45 @@ export class Files {
     if (before !== null) return;
     this.#body.replaceChildren();
     setHidden(this.#more, true);
+    setHidden(this.#copying, true);
+  }
+
+  /** @param file its name in the archive, or a pattern */
+  #showCommand(file) {
+    const name = `${this.#path}/${file}`.replaceAll("'", "''");
+    const sql = `SELECT json->>'event_type' AS type, count(*) AS records FROM read_ndjson_objects('${name}') GROUP BY ALL`;
+    setText(this.#command, `duckdb -c "${sql.replaceAll(/["$`\\]/g, String.raw`\$&`)}"`);
+  }
+
+  async #copy() {
+    try {
+      await navigator.clipboard.writeText(this.#command.textContent);
+      toast('The command was copied.');
+    } catch {
+      // Browsers have no clipboard for pages without TLS.
+      getSelection().selectAllChildren(this.#command);
+      toast('The command is selected: copy it with the keyboard.');
+    }
+  }
+
+  #rowOf({ file, state, records, bytes, first_received_at: first, last_received_at: last }) {
+    const texts = [
+      ['State', STATES[state]],
+      ['Records', records === null ? '–' : format.count(records)],
+      ['Bytes', format.bytes(bytes)],
+      ['Received', first === null ? '–' : `${format.moment(first)} – ${format.moment(last)}`],
+    ];
+    const name = cell('File', { className: 'wrap half' });
+    const text = h('code', { text: file });
+    const onclick = () => this.#showCommand(file);
+    // A kept event is its bytes, which need not be a line of JSON.
+    name.append(state === 'kept' ? text : h('button', { type: 'button', class: 'link wrap', onclick }, text));
+    const others = texts.map(([label, value]) => {
+      const made = cell(label, { number: NUMBERS.includes(label) });
+      setText(made, value);
+      return made;
+    });
+    return h('tr', {}, name, ...others);
   }
 }
 
@@ -102,21 +153,4 @@ function counts({ file, state, replaces }, known) {
   const isNew = !known.has(file);
   if (isNew) for (const name of [file, ...replaces]) known.add(name);
   return isNew && state !== 'removed';
-}
-
-function rowOf({ file, state, records, bytes, first_received_at: first, last_received_at: last }) {
-  const texts = [
-    ['State', STATES[state]],
-    ['Records', records === null ? '–' : format.count(records)],
-    ['Bytes', format.bytes(bytes)],
-    ['Received', first === null ? '–' : `${format.moment(first)} – ${format.moment(last)}`],
-  ];
-  const name = cell('File', { className: 'wrap half' });
-  name.append(h('code', { text: file }));
-  const others = texts.map(([label, text]) => {
-    const made = cell(label, { number: NUMBERS.includes(label) });
-    setText(made, text);
-    return made;
-  });
-  return h('tr', {}, name, ...others);
 }

@@ -90,7 +90,6 @@ function show(state) {
   showActivities(state);
   setHidden(byId('tab-search'), state.acknowledge !== 'journaled');
   setHidden(byId('tab-replay'), !state.canReplay);
-  setHidden(byId('sql'), !state.canQuery);
   recent.add(state, last?.accepted ?? 0);
   for (const list of Object.values(lists)) list.update(state);
 }
@@ -175,7 +174,6 @@ function showLogin(why = session.token === null ? '' : 'That token was not accep
   history = [];
   setHidden(byId('console'), true);
   setHidden(byId('pause'), true);
-  setHidden(byId('sql'), true);
   setHidden(byId('sign-out'), true);
   if (!byId('login').hidden && why === '') return;
   setText(byId('login-error'), why);
