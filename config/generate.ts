@@ -1,6 +1,6 @@
 /**
  * Writes what is generated from the code: schema.json for editors, and the parts of pages between markers: the
- * config's keys and errors here, the commands in commands.md, the manual page, the metrics in metrics.md, the tables in src/warehouse.
+ * config's keys and errors here, the commands in commands.md, the metrics in metrics.md, the tables in src/warehouse.
  * `node config/generate.ts` writes; with `--check` it writes nothing and exits 1 when a file is stale, naming it.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -8,7 +8,6 @@ import { join, relative } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { format, resolveConfig } from 'prettier';
 import { createProgram } from '../src/cli/program.ts';
-import { manualPage } from '../src/cli/man.ts';
 import { commandReference, environmentReference } from '../src/cli/reference.ts';
 import { jsonSchema } from '../src/config/json-schema.ts';
 import {
@@ -61,7 +60,6 @@ async function generated(): Promise<{ path: string; text: string }[]> {
     { path: schema, text: await pretty(JSON.stringify(jsonSchema(options)), schema) },
     { path: readme, text: await pretty(replaceSections(readme, sections), readme) },
     { path: commands, text: await pretty(replaceSections(commands, commandSections), commands) },
-    { path: join(import.meta.dirname, 'millrace.1'), text: manualPage(program) },
     { path: metrics, text: await pretty(replaceSections(metrics, METRIC_SECTIONS), metrics) },
     { path: tables, text: await pretty(replaceSections(tables, WAREHOUSE_SECTIONS), tables) },
   ];

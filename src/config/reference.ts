@@ -23,7 +23,7 @@ const LIST_ROWS: Readonly<Record<string, readonly [string, string]>> = {
 };
 
 /** What the codes mean that commands end with. */
-export const EXIT_ROWS = {
+const EXIT_ROWS = {
   done: [EXIT.done, 'done'],
   failed: [EXIT.failed, 'failed'],
   usage: [EXIT.usage, 'the command line or the config is invalid'],

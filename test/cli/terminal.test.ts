@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { Command } from 'commander';
@@ -6,13 +5,11 @@ import { describe, expect, test } from 'vitest';
 import { hasColours, type Io } from '../../src/cli/io.ts';
 import { fitHelp } from '../../src/cli/fit-help.ts';
 import { createLog } from '../../src/cli/log.ts';
-import { manualPage } from '../../src/cli/man.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { StatusLine } from '../../src/cli/status-line.ts';
 import { commandTree, walk } from '../../src/cli/tree.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { millrace, ROOT, writeConfig } from '../support/millrace.ts';
-import { lacksProgram, skipped } from '../support/requirements.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
 import { run } from './run.ts';
 
 async function programOf(): Promise<Command> {
@@ -160,32 +157,4 @@ test('a pace is counted from the first look, and says what is left', async () =>
   expect(Number(left)).toBeGreaterThanOrEqual(2);
   expect(status.pace(100, 100)).toMatch(/\/s$/);
   expect(status.pace(100, null, 3000)).toMatch(/^, [\d.]+\/s$/);
-});
-
-describe('the manual page', () => {
-  test('has every command and option', async () => {
-    const program = await programOf();
-    const page = manualPage(program);
-    for (const { path, options } of walk(commandTree(program))) {
-      if (path.length === 0 || path.at(-1) === 'help') continue;
-      for (const { flags, long } of options.filter((one) => one.long !== '--help'))
-        expect(page, `${path.join(' ')} ${long}`).toContain(`.B ${flags.replaceAll('-', String.raw`\-`)}`);
-    }
-    // Nothing in a text begins a request.
-    expect(page.split('\n').filter((line) => line.startsWith("'"))).toEqual([]);
-  });
-
-  const lack = lacksProgram('groff');
-  test.skipIf(lack !== null)(`groff has nothing to say against it${skipped(lack)}`, () => {
-    const file = join(ROOT, 'config/millrace.1');
-    const { status, stdout, stderr } = spawnSync(
-      'groff',
-      ['-man', '-ww', '-Tutf8', '-P-cbou', '-K', 'utf8', file],
-      {
-        encoding: 'utf8',
-      },
-    );
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    expect(stdout).toContain('millrace archive verify');
-  });
 });
