@@ -6,30 +6,16 @@ import { writeDurably } from '../lib/new-file.ts';
 
 const time = z.iso.datetime({ offset: true }).optional();
 
-/** Which events of an archive are meant. */
-export const SELECTION = {
-  /** Beginnings of event types; none for all. */
-  types: z.array(z.string().min(1).max(500)).max(20).default([]),
-  since: time,
-  until: time,
-};
-
-/** The same on the command line of `replay` and `archive excerpt`. */
-export function selectionArgs({ types, since, until }: Pick<ReplayOrder, keyof typeof SELECTION>): string[] {
-  return [
-    ...types.map((type) => `--type=${type}`),
-    ...(since === undefined ? [] : [`--since=${since}`]),
-    ...(until === undefined ? [] : [`--until=${until}`]),
-  ];
-}
-
 /** What is played again, and where to. Names no user: what stands on a command line, every user of the machine can read. */
 export const replayOrderSchema = z.strictObject({
   /** `journal`, or the name of a sink with an archive. */
   from: z.string().min(1).max(200),
   /** `sink` or `sink:destination`; null for where the routes lead. */
   to: z.string().min(1).max(500).nullable(),
-  ...SELECTION,
+  /** Beginnings of event types; none for all. */
+  types: z.array(z.string().min(1).max(500)).max(20).default([]),
+  since: time,
+  until: time,
 });
 
 export type ReplayOrder = z.output<typeof replayOrderSchema>;

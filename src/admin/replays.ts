@@ -7,7 +7,7 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import { parseTarget } from '../core/route.ts';
 import { exitOf, lastLineOf, ownCommand, reasonIn } from '../lib/own-command.ts';
 import { jsonIn } from '../lib/parsed.ts';
-import { selectionArgs, type ReplayOrder, type ReplayOrders } from './replay-orders.ts';
+import type { ReplayOrder, ReplayOrders } from './replay-orders.ts';
 
 /** What would go, or has gone. */
 const countsSchema = z.object({
@@ -189,7 +189,7 @@ export class Replays {
   }
 
   #argsOf(order: ReplayOrder, more: readonly string[]): string[] {
-    const { from, to } = order;
+    const { from, to, types, since, until } = order;
     const sinks = this.#options.sinks();
     const input = from === 'journal' ? 'journal' : (sinks.get(from)?.archive ?? null);
     if (input === null) throw new MillraceError('usage', `${from} has no archive to replay from`);
@@ -202,7 +202,9 @@ export class Replays {
       `--config=${this.#options.config}`,
       '--json',
       ...(to === null ? ['--routes', ...others] : [`--to=${to}`]),
-      ...selectionArgs(order),
+      ...types.map((type) => `--type=${type}`),
+      ...(since === undefined ? [] : [`--since=${since}`]),
+      ...(until === undefined ? [] : [`--until=${until}`]),
       ...more,
       // A place on disk may begin with a dash.
       '--',

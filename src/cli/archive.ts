@@ -19,7 +19,6 @@ import { openProof, readProof } from '../proof/open.ts';
 import { createEnvelopeCheck } from '../validate/kept-envelope.ts';
 import { createVerifier, type SigningOptions } from '../verify/registry.ts';
 import { compactCommand } from './archive-compact.ts';
-import { excerptCommand } from './archive-excerpt.ts';
 import { proveCommand } from './archive-prove.ts';
 import { actAsOwnerOf } from './as-owner.ts';
 import { placed } from './file-reports.ts';
@@ -70,8 +69,7 @@ export function archiveCommand(io: Io): Command {
   const archive = new Command('archive')
     .description('inspect and compact what the files sink wrote')
     .addHelpText('after', HELP)
-    .addCommand(compactCommand(io))
-    .addCommand(excerptCommand(io));
+    .addCommand(compactCommand(io));
   addKeyOptions(archive.command('verify'))
     .description('compare every file with the manifest: counts, sizes, hashes, chain and signatures')
     .argument('<path>', 'the folder of the archive, or its URL: s3://, azblob:// or gs://')

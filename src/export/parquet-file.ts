@@ -25,24 +25,14 @@ export class ParquetFile extends RowFile {
   readonly #create: () => Promise<ParquetOutput>;
   readonly #definition: TableDefinition;
   readonly #join: JoinColumns;
-  readonly #notes: () => Readonly<Record<string, string>>;
   readonly #groups: RowGroup[] = [];
   #out: ParquetOutput | null = null;
   #parts: (readonly GatheredValues[])[] = [];
   #heldRows = 0;
 
-  /**
-   * @param create makes the empty file, once there are rows
-   * @param notes what the footer says beside the schema, asked for at the end
-   */
-  constructor(
-    create: () => Promise<ParquetOutput>,
-    definition: TableDefinition,
-    join: JoinColumns,
-    notes: () => Readonly<Record<string, string>> = () => ({}),
-  ) {
+  /** @param create makes the empty file, once there are rows */
+  constructor(create: () => Promise<ParquetOutput>, definition: TableDefinition, join: JoinColumns) {
     super();
-    this.#notes = notes;
     this.#create = create;
     this.#definition = definition;
     this.#join = join;
@@ -76,8 +66,7 @@ export class ParquetFile extends RowFile {
     await this.settled();
     const out = this.#out;
     if (out === null) return null;
-    const notes = Object.entries(this.#notes()).map(([key, value]) => ({ key, value }));
-    await out.write(footerOf(columnsOf(this.#definition), this.#groups, notes));
+    await out.write(footerOf(columnsOf(this.#definition), this.#groups));
     await out.finish();
     return out.facts();
   }

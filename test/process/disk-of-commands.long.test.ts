@@ -36,7 +36,6 @@ const WRITING = [
 ];
 const READING = [
   ['archive', 'verify', 'archive', ...CONFIG],
-  ['archive', 'excerpt', 'archive', '--table', 'events'],
   ['keys', 'status', ...CONFIG],
   ['keys', 'public', ...CONFIG],
 ];

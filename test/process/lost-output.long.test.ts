@@ -55,7 +55,6 @@ async function lose(
 }
 
 const COMMANDS: readonly (readonly string[])[] = [
-  ['archive', 'excerpt', 'archive', '--table', 'events'],
   ['archive', 'verify', 'archive'],
   ['ndjson', 'meals.json', '--table', 'meals'],
   ['schema', 'infer', 'archive', '--all'],
