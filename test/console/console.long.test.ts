@@ -108,7 +108,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     for (let n = 0; n < 2; n += 1) await (await request(receiver.url, unsigned)).body.dump();
     const { page, complaints } = await openPage(browser, receiver);
     await says(page, '#tile-refused', '2');
-    await says(page, '#tile-refused-note', /^2\ssignature_missing$/);
+    await says(page, '#tile-refused-note', /^2\ssignature_missing; since /);
     await says(page, '#tile-connections-note', /^of [\d,]+$/);
     const row = '#sinks tbody tr:first-child';
     await says(page, `${row} td[data-label=State]`, 'Running');
