@@ -34,7 +34,6 @@ export const ENVIRONMENT = {
     'Spans that may wait to be exported; what comes beyond is dropped, and the log says so.',
   OTEL_SDK_DISABLED: '`true`: no traces.',
   OTEL_TRACES_EXPORTER: '`none`: no traces.',
-  KAFKA_HOME: 'Folder of an Apache Kafka that `demo --fleet` starts a broker of.',
   TMPDIR: 'Folder for temporary files: the ids of `reconcile`; the folder of `demo`.',
   NO_COLOR: 'Output is not coloured; without it, it is on a terminal.',
   FORCE_COLOR:

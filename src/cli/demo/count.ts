@@ -3,7 +3,6 @@ import type { Places } from '../../archive/places.ts';
 import { readArchive } from '../../archive/read.ts';
 import { verifyArchive } from '../../archive/verify.ts';
 import type { DemoHistory } from './history.ts';
-import type { Onward } from './onward.ts';
 import type { Tally } from './requests.ts';
 
 export interface DemoCounts {
@@ -20,8 +19,6 @@ export interface DemoCounts {
   readonly files: number;
   /** Of the service's stand-in: its own events in the archive, and the rows of its meals in the tables. */
   readonly history: Omit<DemoHistory, 'events' | 'problems'> & { readonly events: number };
-  /** With `--store`: what became of its objects. */
-  readonly onward?: Omit<Onward, 'problems'>;
   /** What does not add up; empty when `ok`. */
   readonly problems: readonly string[];
 }
