@@ -1,12 +1,14 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { Command, Option } from 'commander';
-import { EXIT } from '../core/errors.ts';
+import { EXIT, messageOf, MillraceError } from '../core/errors.ts';
+import { StorageError } from '../core/storage.ts';
 import { changesAfter } from '../export/new-files.ts';
 import { COMPRESSIONS, type Compression } from '../core/compression.ts';
 import type { ExportOptions, ExportSummary } from '../export/options.ts';
 import type { OutputFormat } from '../export/rows.ts';
 import { runExport } from '../export/run.ts';
 import { formatAmount } from '../lib/amount.ts';
-import { parseBytes } from '../lib/units.ts';
+import { formatDuration, parseBytes, parseDuration } from '../lib/units.ts';
 import { describeDrift, describeLeft } from '../warehouse/learned/drift.ts';
 import { TABLES, type Tables } from '../warehouse/tables.ts';
 import { note, print, usageError, type Io } from './io.ts';
@@ -22,7 +24,7 @@ const HELP = `
 Examples:
   millrace export ./data/archive --out ./export/events
   millrace export ./data/archive --out ./export/meals --table meals --format ndjson
-  millrace export ./data/archive --out s3://acme/lake/meals --table meals --format delta
+  millrace export ./data/archive --out s3://acme/lake/meals --table meals --format delta --follow --every 1h
   millrace export ./data/archive --out ./export/labs --type labtest. --since 2026-11-01 --until 2026-11-30 --json
 
 Writes <out>/<table>/dt=<day>/part-….parquet (or .ndjson.gz), and each nested table beside it. Rows have the columns and types
@@ -40,6 +42,10 @@ an erasure or a compaction has noted in the manifest goes.
 --format delta makes each table a Delta Lake table, <out>/<table>, that Spark, Databricks, DuckDB and others read and append to.
 A run that is killed and started again adds each row once. A table gains the columns that its definition gains. Rows that an
 erasure changes are replaced, and older versions of the table go with them.
+
+--follow makes a step every hour (--every) until it is stopped. A day that is over, UTC, becomes one file a table (one add in Delta):
+what came in later steps is joined. It holds --out only during a step, so erasures can run between two steps; the step after one
+exports again what it has changed.
 
 --out takes a URL (s3://bucket/prefix, azblob://container/prefix, gs://bucket/prefix): files are made in --work and put under their names when they are complete; none is ever
 overwritten. A killed run continues with the same --work, or with another one where the archive is the same. Of two runs at once
@@ -70,6 +76,8 @@ interface Options extends KeyOptions, TablesFlags {
   readonly user: readonly string[];
   readonly fileSize: number;
   readonly again?: boolean;
+  readonly follow?: boolean;
+  readonly every: number;
   readonly listNew?: List | true;
   readonly after: number;
 }
@@ -114,6 +122,15 @@ export function exportCommand(io: Io): Command {
       option('--file-size <size>', 'start a new file after this many bytes of records', parseBytes, '256MiB'),
     )
     .option('--again', 'export everything again and remove the earlier export')
+    .addOption(
+      new Option('--follow', 'export what is new again and again, until it is stopped').conflicts([
+        'again',
+        'listNew',
+      ]),
+    )
+    .addOption(
+      option('--every <duration>', 'with --follow: time between two steps, at least 1m', pause, '1h'),
+    )
     .addOption(new Option('--list-new [what]', 'print what is new since --after: files').choices(LISTS))
     .addOption(option('--after <step>', 'the last step that was loaded', wholeNumber(), '0'))
     .option(
@@ -132,6 +149,13 @@ export function exportCommand(io: Io): Command {
   return addKeyOptions(addTablesOption(command));
 }
 
+/** Between two steps an erasure has the folder for itself. */
+function pause(text: string): number {
+  const ms = parseDuration(text);
+  if (ms >= 60_000) return ms;
+  throw new RangeError('must be at least 1m');
+}
+
 function madeOfEvents(tables: Tables): string[] {
   return tables.ofEvents().map(({ definition }) => definition.name);
 }
@@ -141,24 +165,41 @@ async function exportTo(paths: readonly string[], options: Options, io: Io): Pro
   if (!madeOfEvents(tables).includes(options.table))
     throw usageError(`--table ${options.table}: the tables are ${madeOfEvents(tables).join(', ')}`);
   const storage = storageOf(options, io, [...paths, options.out]) ?? undefined;
-  const summary = await withPlaces(storage ?? null, (places) =>
-    runExport({
-      ...prepare(paths, options),
-      ...(storage === undefined ? {} : { storage }),
-      places,
-      tables,
-      ...reporting(io),
-      opener: () => openerOf(options, io),
-      signal: io.signal,
-    }),
-  );
+  const step = (changes: Pick<ExportOptions, 'today'> = {}): Promise<ExportSummary> =>
+    withPlaces(storage ?? null, (places) =>
+      runExport({
+        ...prepare(paths, options),
+        ...(storage === undefined ? {} : { storage }),
+        places,
+        tables,
+        ...reporting(io),
+        opener: () => openerOf(options, io),
+        signal: io.signal,
+        ...changes,
+      }),
+    );
+  if (options.follow !== true) return report(await step(), options, io);
+  while (!io.signal.aborted) {
+    try {
+      report(await step({ today: new Date().toISOString().slice(0, '2026-11-21'.length) }), options, io);
+    } catch (error) {
+      // Another command has the folder, or a store does not answer for now: the next step does it.
+      if (!(error instanceof MillraceError && error.retryable) && !(error instanceof StorageError))
+        throw error;
+      note(io, `${messageOf(error)}; trying again in ${formatDuration(options.every)}`);
+    }
+    await wait(options.every, undefined, { signal: io.signal }).catch(() => undefined);
+  }
+}
+
+function report(summary: ExportSummary, options: Options, io: Io): void {
   const { complete, rejects, problems, missing, lost } = summary;
   const ok = complete && rejects + problems + missing + lost === 0;
   // What is listed goes to stdout alone.
   if (options.listNew !== undefined) render(summary, options.out, (line) => note(io, line));
   else if (options.json === true) print(io, JSON.stringify({ ok, ...summary }));
   else render(summary, options.out, (line) => print(io, line));
-  if (!ok) io.setExit(EXIT.partial);
+  io.setExit(ok ? EXIT.done : EXIT.partial);
 }
 
 async function listNew(options: Options, io: Io): Promise<void> {

@@ -27,6 +27,8 @@ export const exportStep = z.object({
   ),
   /** Files of the steps replaced. */
   removes: z.array(inside),
+  /** Files of the steps replaced whose rows another program has written into files of its own: they stay in the table. */
+  keeps: z.array(inside).default([]),
   records: count,
   rejects: count,
   without_table: z.record(z.string(), count),

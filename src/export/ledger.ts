@@ -95,6 +95,15 @@ export class Ledger {
     return this.#missing.length === 0 ? null : (this.#steps.at(-1) ?? null);
   }
 
+  /** Steps that stand, and whose rows another program has written into files of its own. */
+  async rewritten(): Promise<ExportStep[]> {
+    const files = this.standing.flatMap((step) => step.files.map(({ file }) => file));
+    const found = (await this.#tables?.rewritten(files)) ?? new Set();
+    return this.standing.filter(
+      (step) => step.keeps.length > 0 || step.files.some(({ file }) => found.has(file)),
+    );
+  }
+
   /** Files of the steps that stand, or logs of their tables, that are not there. */
   async lost(): Promise<string[]> {
     const files = this.standing.flatMap((step) => step.files);

@@ -29,6 +29,8 @@ export interface ExportOptions {
   readonly stepBytes: number;
   /** Exports everything anew, and removes what was exported before. */
   readonly again: boolean;
+  /** The running day, UTC, such as `2026-11-21`: days before it become one step each. Absent: nothing is known of days. */
+  readonly today?: string;
   /** Asked for once, after the files are listed: so the keys of all that is in them are there. */
   readonly opener?: () => Promise<RecordOpener | undefined>;
   readonly signal: AbortSignal;

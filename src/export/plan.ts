@@ -2,6 +2,7 @@ import { basename } from 'node:path';
 import { nameOf } from '../archive/place.ts';
 import type { Places } from '../archive/places.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
+import { inDays, sharingDays } from './days.ts';
 import type { ExportStep } from './export-step.ts';
 import type { Source, SourceList } from './sources.ts';
 
@@ -28,6 +29,9 @@ interface Fault {
 export interface PlanOptions {
   /** Everything anew. */
   readonly again: boolean;
+  readonly today?: string | undefined;
+  /** Steps whose files another program has rewritten: nothing tells where their rows are. */
+  readonly unreplaceable: readonly ExportStep[];
   readonly opener: RecordOpener | undefined;
   readonly places: Places;
 }
@@ -42,7 +46,7 @@ type StepSource = ExportStep['sources'][number];
 export async function planExport(
   standing: readonly ExportStep[],
   list: SourceList,
-  { again, opener, places }: PlanOptions,
+  { again, today, unreplaceable, opener, places }: PlanOptions,
 ): Promise<ExportPlan> {
   const here = identitiesIn(list);
   const missing = missingIn(standing, list, here);
@@ -51,8 +55,12 @@ export async function planExport(
   const hasFault = ({ sources }: ExportStep): boolean =>
     sources.some((source) => missing.has(source) || short.has(identityOf(source)));
   const must = new Set(standing.filter((step) => isStale(step, list, opener)));
+  const find = (source: StepSource): Source | undefined => here.get(identityOf(source));
+  const own = standing.filter((step) => !must.has(step) && !unreplaceable.includes(step));
+  const due = onceEach(list.sources, new Set(standing.filter((step) => !must.has(step)).flatMap(identities)));
+  const sharing = new Set(today === undefined ? [] : sharingDays(own, { due, find, today }));
   const stale = standing.filter(
-    (step) => must.has(step) || ((again || doubled.has(step)) && !hasFault(step)),
+    (step) => must.has(step) || ((again || doubled.has(step) || sharing.has(step)) && !hasFault(step)),
   );
   const staying = standing.filter((step) => !stale.includes(step));
   const partly = staying.flatMap((step) => {
@@ -64,8 +72,9 @@ export async function planExport(
   const whole = new Set(
     staying.flatMap(({ sources }) => sources.filter(({ problems }) => problems === 0).map(identityOf)),
   );
+  const sources = onceEach(list.sources, exported);
   return {
-    sources: onceEach(list.sources, exported),
+    sources: today === undefined ? sources : inDays(sources, today),
     stale,
     staying,
     partly,

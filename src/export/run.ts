@@ -1,11 +1,13 @@
 import { MillraceError } from '../core/errors.ts';
 import { Drift, type Earlier } from '../warehouse/learned/drift.ts';
+import { adoption } from './adopted.ts';
+import { isEndOfToday, isWithinDay } from './days.ts';
 import { type ExportStep, isBetter } from './export-step.ts';
 import { Ledger, type LedgerOptions } from './ledger.ts';
 import type { ExportOptions, ExportSummary } from './options.ts';
 import { Shaping } from './shaping.ts';
 import { identitiesIn, identityOf, isStale, planExport, type ExportPlan } from './plan.ts';
-import { listSources, type SourceList } from './sources.ts';
+import { listSources, type Source, type SourceList } from './sources.ts';
 import { openPlace } from './open-place.ts';
 import { StepRun, type StepOptions } from './step.ts';
 import { checkTypes } from './types.ts';
@@ -34,8 +36,13 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
   const ledger = await openLedger(options, (step) => isStale(step, list, opener));
   try {
     await finishStep(ledger, list, steps);
-    const { again, places, onProblem } = options;
-    const plan = await planExport(ledger.standing, list, { again, opener, places });
+    const { again, today, places, onProblem } = options;
+    const rewritten = await ledger.rewritten();
+    const adopted = again ? null : adoption(ledger.nextStep, rewritten, list, opener);
+    if (adopted !== null) await ledger.commit(adopted);
+    for (const { keeps } of ledger.standing) if (keeps[0] !== undefined) onProblem(keeps[0], null, REWRITTEN);
+    const unreplaceable = adopted === null ? rewritten : [...rewritten, adopted];
+    const plan = await planExport(ledger.standing, list, { again, today, unreplaceable, opener, places });
     for (const { file, reason } of plan.faults) onProblem(file, null, reason);
     const { stale, staying, sources } = plan;
     // Delta tables know the types of their columns themselves.
@@ -51,7 +58,7 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
     while (!complete && !signal.aborted) {
       const so = { done: at, total: sources.length, records };
       const run = new StepRun(steps, ledger, so);
-      const made = await run.run(sources.slice(at, at + STEP_SOURCES));
+      const made = await run.run(sources.slice(at, endOfStep(sources, at, today)));
       if (made === null) break;
       at += made.sources.length;
       records += made.records;
@@ -65,7 +72,7 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
       done.push(step);
       for (const fields of run.met()) drift.add(fields);
     }
-    let problems = 0;
+    let problems = adopted === null ? 0 : 1;
     for (const one of complete ? plan.partly : []) {
       const run = new StepRun({ ...steps, stepBytes: Number.POSITIVE_INFINITY }, ledger, NOTHING_YET);
       const made = signal.aborted ? null : await run.run(one.sources);
@@ -95,12 +102,26 @@ export async function runExport(options: ExportOptions): Promise<ExportSummary> 
   }
 }
 
+/** Where the sources of a step end that begins at one. */
+function endOfStep(sources: readonly Source[], from: number, today: string | undefined): number {
+  if (today === undefined) return from + STEP_SOURCES;
+  const ends = sources.findIndex((next, at) => {
+    const one = sources[at - 1];
+    if (at <= from || one === undefined) return false;
+    return isEndOfToday(one, next, today) || (at >= from + STEP_SOURCES && !isWithinDay(one, next, today));
+  });
+  return ends === -1 ? sources.length : ends;
+}
+
+const REWRITTEN =
+  'another program has rewritten it: only an erasure that searches this folder takes users out of its rows (erasure.folders)';
+
 const NOTHING_YET = { done: 0, total: 0, records: 0 };
 
 function replacementOf(steps: readonly ExportStep[]): Pick<ExportStep, 'replaces' | 'removes'> {
   return {
     replaces: steps.map(({ step }) => step),
-    removes: steps.flatMap(({ files }) => files.map(({ file }) => file)),
+    removes: steps.flatMap(({ files, keeps }) => [...keeps, ...files.map(({ file }) => file)]),
   };
 }
 

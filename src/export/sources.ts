@@ -4,6 +4,7 @@ import { readManifest } from '../archive/manifest.ts';
 import { readPieces } from '../archive/pieces.ts';
 import { nameOf } from '../archive/place.ts';
 import { listArchive, type Places } from '../archive/places.ts';
+import type { ManifestLine } from '../core/archive-manifest.ts';
 import { canHoldWanted, type Selection, type TakesType } from './select.ts';
 
 /** A finished file of an archive, as it is now. */
@@ -16,6 +17,8 @@ export interface Source {
   readonly sha256: string;
   /** Its size as the manifest says it; absent where none does. */
   readonly bytes?: number;
+  /** Of its first record, UTC, as the manifest says it; null where none does. */
+  readonly day: string | null;
   /** What a compaction made it of, as far as it is wanted: its bytes are theirs, which can be read by their old names. */
   readonly pieces?: readonly Source[];
 }
@@ -28,7 +31,7 @@ export interface SourceList {
   /** Folders that were listed whole: what is not present below them is gone or missing. */
   readonly roots: ReadonlySet<string>;
   /** By `root` and `file` joined: what is not there, nor is to be, as an erasure removed it or what was wanted of it, or a compaction replaced it. */
-  readonly gone: ReadonlySet<string>;
+  readonly gone: ReadonlyMap<string, 'empty' | 'joined'>;
   /** Wanted files that the manifest still lists as they were, and that are not there; the same way. */
   readonly missing: ReadonlyMap<string, Source>;
   /** Unfinished files: their records come with the next export. */
@@ -51,7 +54,7 @@ export async function listSources(
   const found = new Map<string, Source>();
   const present = new Map<string, string>();
   const roots = new Set<string>();
-  const gone = new Set<string>();
+  const gone = new Map<string, 'empty' | 'joined'>();
   const missing = new Map<string, Source>();
   const problems: { file: string; reason: string }[] = [];
   let unfinished = 0;
@@ -72,7 +75,7 @@ export async function listSources(
     const withPieces = (source: Source): Source => {
       const pieces = piecesOf(source.file)?.map(({ file, sha256, bytes }) => {
         present.set(nameOf(root, file), sha256);
-        return withPieces({ root, file, sha256, bytes });
+        return withPieces({ root, file, sha256, bytes, day: dayOf(entries.get(file)) });
       });
       return pieces === undefined
         ? source
@@ -84,7 +87,8 @@ export async function listSources(
       const listed = entry !== undefined && 'types' in entry ? entry : null;
       const sha256 = listed?.sha256 ?? (await hashFile(place, file)).sha256;
       present.set(at, sha256);
-      const source = withPieces({ root, file, sha256, ...(listed === null ? {} : { bytes: listed.bytes }) });
+      const bytes = listed === null ? {} : { bytes: listed.bytes };
+      const source = withPieces({ root, file, sha256, day: dayOf(entry), ...bytes });
       if (isPassedOver(file)) passedOver += 1;
       else found.set(at, source);
     }
@@ -95,10 +99,19 @@ export async function listSources(
     for (const [file, entry] of entries) {
       if (there.has(file) || !('types' in entry)) continue;
       const { sha256 } = entry;
-      const isGone = sha256 === null || compactions.isReplaced(file, stands) || isPassedOver(file);
-      if (isGone) gone.add(nameOf(root, file));
-      else missing.set(nameOf(root, file), { root, file, sha256 });
+      const isJoined = compactions.isReplaced(file, stands);
+      if (isJoined || sha256 === null || isPassedOver(file))
+        gone.set(nameOf(root, file), isJoined ? 'joined' : 'empty');
+      else missing.set(nameOf(root, file), { root, file, sha256, day: dayOf(entry) });
     }
   }
   return { sources: [...found.values()], present, roots, gone, missing, unfinished, passedOver, problems };
 }
+
+function dayOf(line: ManifestLine | undefined): string | null {
+  return line !== undefined && 'types' in line
+    ? (line.first_received_at?.slice(0, DAY_LENGTH) ?? null)
+    : null;
+}
+
+const DAY_LENGTH = '2026-11-21'.length;

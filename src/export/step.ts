@@ -2,6 +2,7 @@ import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { readAhead } from '../lib/read-ahead.ts';
 import { FieldSums, type TableFields } from '../warehouse/learned/field-sums.ts';
+import { isWithinDay } from './days.ts';
 import type { ExportStep } from './export-step.ts';
 import type { Ledger } from './ledger.ts';
 import type { ExportOptions, ExportProgress } from './options.ts';
@@ -86,7 +87,7 @@ export class StepRun {
 
   /** Reads as many of the sources as a step takes; null when it was interrupted. */
   async run(sources: readonly Source[]): Promise<ExportStep | null> {
-    const { keys, signal, stepBytes, shaping, places } = this.#options;
+    const { keys, signal, stepBytes, today, shaping, places } = this.#options;
     const read: { readonly source: Source; readonly lines: number }[] = [];
     const sizes = new Map<Source, number>();
     try {
@@ -99,7 +100,9 @@ export class StepRun {
         return sourceBytes(places.at(source.root), source.file, { signal, opener: keys, onBytes });
       };
       for await (const [source, pieces] of readAhead(inTurn(sources), { ...AHEAD, open })) {
-        if (this.#bytes >= stepBytes) break;
+        const before = read.at(-1)?.source;
+        const isWhole = before !== undefined && today !== undefined && isWithinDay(before, source, today);
+        if (this.#bytes >= stepBytes && !isWhole) break;
         const count = await this.#read(source.file, pieces, read.length);
         const short = this.#checkSize(source, sizes.get(source) ?? 0);
         read.push({ source, lines: count + short });
@@ -118,6 +121,7 @@ export class StepRun {
         }),
         files,
         removes: [],
+        keeps: [],
         ...this.#counts,
         without_table: Object.fromEntries(this.#withoutTable),
         filled: Object.fromEntries(this.#met.all().map(({ table, filled }) => [table, counted(filled)])),

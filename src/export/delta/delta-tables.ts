@@ -79,6 +79,18 @@ export class DeltaTables {
     }
   }
 
+  /** Which of these files are not in their tables any more: another program has written their rows into its own. */
+  async rewritten(files: readonly string[]): Promise<Set<string>> {
+    const found = new Set<string>();
+    for (const [name, log] of this.#logs) {
+      const snapshot = await log.snapshot(this.#terms.signal);
+      const there = new Set([...snapshot.files.values()].map(({ path }) => originOf(keyOf(path) ?? '')));
+      for (const file of this.#had(within(name, files), snapshot))
+        if (!there.has(file) && this.#has(stepOf(file), snapshot)) found.add(`${name}/${file}`);
+    }
+    return found;
+  }
+
   /** Files that the tables consist of, whoever wrote them, and that are not there. */
   async lost(): Promise<string[]> {
     const lost: string[] = [];

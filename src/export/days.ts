@@ -1,0 +1,57 @@
+import type { ExportStep } from './export-step.ts';
+import type { Source } from './sources.ts';
+
+/**
+ * How a followed export keeps a day that is over in one step, and so in one file a table: what is new of the running day is a step
+ * of its own, a step never ends inside of a day that is over, and steps that share one are made again as one.
+ * @param today the running day, such as `2026-11-21`
+ */
+export function inDays(sources: readonly Source[], today: string): Source[] {
+  // What is running first: the last step replaces the earlier ones of a day that is over.
+  const groups = Map.groupBy(sources, ({ day }) => (isOver(day, today) ? day : ''));
+  return [...groups.keys()].toSorted().flatMap((day) => groups.get(day) ?? []);
+}
+
+/** Whether a step must not end between two sources. */
+export function isWithinDay(one: Source, next: Source, today: string): boolean {
+  return isOver(one.day, today) && one.day === next.day;
+}
+
+/** Whether a step has to end between two sources. */
+export function isEndOfToday(one: Source, next: Source, today: string): boolean {
+  return !isOver(one.day, today) && isOver(next.day, today);
+}
+
+/**
+ * Steps that share a day that is over with another one, or with what is to be exported.
+ * @param about.find a source that can be read, as it is now
+ */
+export function sharingDays(steps: readonly ExportStep[], { due, find, today }: About): ExportStep[] {
+  const whole = steps.filter(({ sources }) =>
+    sources.every((source) => source.problems === 0 && find(source) !== undefined),
+  );
+  const overIn = (sources: readonly (Source | undefined)[]): string[] => [
+    ...new Set(sources.map((source) => source?.day ?? null).filter((day) => isOver(day, today))),
+  ];
+  const daysOf = new Map(whole.map((step) => [step, overIn(step.sources.map(find))]));
+  const seen = new Set<string>();
+  const shared = new Set<string>();
+  for (const day of [overIn(due), ...daysOf.values()].flat()) {
+    if (seen.has(day)) shared.add(day);
+    seen.add(day);
+  }
+  return whole.filter((step) => daysOf.get(step)?.some((day) => shared.has(day)));
+}
+
+interface About {
+  /** What is to be exported anyway. */
+  readonly due: readonly Source[];
+  readonly find: (source: StepSource) => Source | undefined;
+  readonly today: string;
+}
+
+type StepSource = ExportStep['sources'][number];
+
+function isOver(day: string | null, today: string): day is string {
+  return day !== null && day < today;
+}
