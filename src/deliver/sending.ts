@@ -1,11 +1,11 @@
+import type { Clock } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
-import { Ages } from './age.ts';
 import type { DeadLetters } from './dead-letters.ts';
 import type { DownTracker } from './down-tracker.ts';
 import type { FeedOptions } from './feed-options.ts';
 import type { InFlightWindow } from './in-flight-window.ts';
-import type { Item, Pending } from './pending.ts';
-import { sendBatch, type Outcome } from './send.ts';
+import { Item, type Pending } from './pending.ts';
+import { type Outcome, sendBatch } from './send.ts';
 import type { SinkCalls } from './sink-calls.ts';
 import { judge, retryGroups, type Verdict } from './verdict.ts';
 
@@ -122,5 +122,29 @@ export class Sending {
         this.#events.onPending();
       });
     }
+  }
+}
+
+/** How old deliveries are, for who gives up on them. */
+class Ages {
+  readonly #clock: Clock;
+  /** What a clock that nobody sets would add to the monotonic time. */
+  readonly #begin: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#begin = clock.now() - clock.monotonic();
+  }
+
+  /**
+   * Milliseconds since the event was received; a restart begins nothing anew. Of one that was put back, released or is replayed: since it
+   * was tried first, for it is wanted however old it is. A clock that is set makes nothing older.
+   */
+  of(item: Item): number {
+    const now = this.#clock.monotonic();
+    const tried = item.firstTry === null ? 0 : now - item.firstTry;
+    const { receivedAt, handling, again = handling.only ?? null } = Item.originalOf(item);
+    if (again !== null || handling.replayId !== undefined || handling.released === true) return tried;
+    return Math.max(tried, Math.min(this.#clock.now(), this.#begin + now) - receivedAt);
   }
 }

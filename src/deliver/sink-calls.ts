@@ -10,7 +10,7 @@ import type {
   SinkLog,
   SinkTrouble,
 } from '../core/sink.ts';
-import { TimedOut, withTimeLimit } from '../lib/time-limit.ts';
+import { onAbort } from '../lib/abort.ts';
 import { formatDuration } from '../lib/units.ts';
 import { readAnswer } from './answer.ts';
 import type { Keep } from './claim-check.ts';
@@ -118,9 +118,8 @@ export class SinkCalls {
     const ms = this.#timeout;
     if (ms === null) return await tracked(outer);
     try {
-      const after: Clock['after'] = (wait, callback) => this.#clock.after(wait, callback);
       const message = `${what} has not answered within ${formatDuration(ms)}`;
-      return await withTimeLimit(tracked, { outer, ms, grace: GRACE, after, message });
+      return await withTimeLimit(tracked, outer, ms, this.#clock, message);
     } catch (error) {
       const since = this.#clock.now();
       if (error instanceof TimedOut)
@@ -138,5 +137,42 @@ export class SinkCalls {
       this.#overdue.delete(call);
     };
     settled.then(forget, forget);
+  }
+}
+
+/** Work did not answer in time, although its signal told it to. */
+class TimedOut extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'TimedOut';
+  }
+}
+
+/**
+ * The answer of work that might never answer. What it does after its time is its own affair: a late answer is ignored, and so
+ * is a late rejection.
+ * @param outer ends the work early
+ * @param ms until its signal aborts
+ * @throws TimedOut
+ */
+async function withTimeLimit<T>(
+  work: (signal: AbortSignal) => Promise<T>,
+  outer: AbortSignal,
+  ms: number,
+  clock: Clock,
+  message: string,
+): Promise<T> {
+  const own = new AbortController();
+  const forget = onAbort(outer, () => own.abort(outer.reason));
+  const late = Promise.withResolvers<never>();
+  let cancel = clock.after(ms, () => {
+    own.abort(new TimedOut(message));
+    cancel = clock.after(GRACE, () => late.reject(new TimedOut(message)));
+  });
+  try {
+    return await Promise.race([work(own.signal), late.promise]);
+  } finally {
+    cancel();
+    forget();
   }
 }

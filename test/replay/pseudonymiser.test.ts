@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Pseudonymiser } from '../../src/replay/pseudonymiser.ts';
-import { rewriteBody } from '../../src/replay/rewrite-body.ts';
+import { Pseudonymiser, rewriteBody } from '../../src/replay/pseudonymiser.ts';
 import { makeEvent, TEAM, USER } from '../support/events.ts';
 
 const FIELDS = { team: 'team_id', user: 'user_id', clientUser: 'client_user_id' };
