@@ -19,13 +19,9 @@ export interface Database {
   /** @param values stand for `$1`, `$2`, … */
   query(sql: string, values?: readonly (string | number | null)[]): Promise<readonly (readonly unknown[])[]>;
   /**
-   * Adds rows to a table.
+   * Adds rows to a table, or nothing where the database does not take one of them.
    * @param lines as the shaper writes them; the caller's again once the promise resolves
    * @param load number of the load, which each row carries as `_load`
-   */
-  append(table: TableDefinition, lines: Buffer, load: number): Promise<void>;
-  /**
-   * The same, or nothing where the database does not take one of the rows.
    * @returns why it does not, without values; null when they are added
    * @throws RowsRefused where this has ended the transaction
    */

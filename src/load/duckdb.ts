@@ -62,8 +62,8 @@ export class DuckDBDatabase implements Database {
       // It keeps bytes of files by their names, and the file that rows come in by is written again and again.
       await connection.run('SET enable_external_file_cache = false');
       const rows = `${file}.loading.parquet`;
-      // Of a run that was killed: they are people's rows, in plain text. Earlier versions had them as NDJSON.
-      for (const left of [rows, `${file}.loading.ndjson`]) await rm(left, { force: true });
+      // Of a run that was killed: they are people's rows, in plain text.
+      await rm(rows, { force: true });
       return new DuckDBDatabase(instance, connection, rows);
     } catch (error) {
       const code = /lock/i.test(messageOf(error)) ? 'database_in_use' : 'database_refused';
@@ -87,11 +87,6 @@ export class DuckDBDatabase implements Database {
   async query(sql: string, values: readonly (string | number | null)[] = []): Promise<unknown[][]> {
     const result = await this.#connection.runAndReadAll(sql, [...values]);
     return result.getRows();
-  }
-
-  /** By way of Parquet: DuckDB's reader of JSON makes doubles of numbers, and writes JSON anew with them. */
-  async append(table: TableDefinition, lines: Buffer, load: number): Promise<void> {
-    await this.run(await this.#insertion(table, lines, load));
   }
 
   async tryAppend(table: TableDefinition, lines: Buffer, load: number): Promise<string | null> {
@@ -121,7 +116,10 @@ export class DuckDBDatabase implements Database {
     return null;
   }
 
-  /** Writes the rows beside the database. @returns the statement that takes them in */
+  /**
+   * Writes the rows beside the database, as Parquet: DuckDB's reader of JSON makes doubles of numbers, and writes JSON anew with them.
+   * @returns the statement that takes them in
+   */
   async #insertion(table: TableDefinition, lines: Buffer, load: number): Promise<string> {
     const rows = getOrMake(this.#made, table.name, () => new ParquetRows(table));
     await using file = await open(this.#rows, 'w', 0o600);
