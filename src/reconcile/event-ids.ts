@@ -4,15 +4,7 @@ import { folderError } from '../core/errors.ts';
 import { hashedId } from '../core/hashed-id.ts';
 import type { JournalAccount } from '../core/journal.ts';
 import { getOrMake } from '../lib/get-or-make.ts';
-import {
-  IdCounter,
-  SLOTS,
-  STATES,
-  type IdCounts,
-  type Mark,
-  type State,
-  type Statement,
-} from './id-counter.ts';
+import { IdCounter, SLOTS, type IdCounts, type Mark, type State, type Statement } from './id-counter.ts';
 
 /** SQLite's: in /var/tmp where TMPDIR names none. */
 const TEMPORARY = 'temporary folder (TMPDIR)';
@@ -34,9 +26,7 @@ export class EventIds {
   /** Few: what differs from event to event is the id. */
   readonly #statements: Statement[] = [];
   readonly #numbers = new Map<string, number>();
-  /** Numbers of statements on events, by what they are due: strings made of that would cost more than sorting the ids. */
-  readonly #first = newStep();
-  readonly #putBack = newStep();
+  readonly #dues = new Map<string, Due>();
   /** By the hash of their ids, the sinks of what was dropped and has not been met yet; null for all. */
   readonly #dropped = new Map<string, (string | null)[]>();
   readonly #droppedKey: string | null;
@@ -59,15 +49,11 @@ export class EventIds {
    * @param isPutBack whether it may be one that is known
    */
   due(isPutBack: boolean, due: readonly (readonly [sink: string, state: State])[]): Due {
-    let step = isPutBack ? this.#putBack : this.#first;
-    for (const [sink, state] of due)
-      step = getOrMake(step.next, this.#sink(sink) * STATES.length + STATES.indexOf(state), newStep);
-    step.due ??= {
+    return getOrMake(this.#dues, JSON.stringify([isPutBack, due]), () => ({
       isPutBack,
       due: due.map(([sink, state]) => [this.#sink(sink), state]),
       numbers: [],
-    };
-    return step.due;
+    }));
   }
 
   /**
@@ -180,12 +166,6 @@ export interface Due {
   readonly numbers: number[];
 }
 
-/** On the way from one sink and state to the next. */
-interface Step {
-  due: Due | null;
-  readonly next: Map<number, Step>;
-}
-
 /** The slot of a time as records have it. A hash: it is made for each record there is. */
 function slotOf(time: string): number {
   return (hashOf(time) >>> 0) % SLOTS;
@@ -216,8 +196,4 @@ function hashOf(text: string): number {
 
 function hashed(hash: number, code: number): number {
   return (Math.imul(hash, 31) + code) | 0;
-}
-
-function newStep(): Step {
-  return { due: null, next: new Map() };
 }

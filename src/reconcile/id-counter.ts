@@ -1,7 +1,7 @@
 import { NAMED } from './report.ts';
 
 /** What the journal says became of one event at one sink; a later one of these stands above an earlier one. */
-export const STATES = ['perhaps', 'settled', 'waiting'] as const;
+const STATES = ['perhaps', 'settled', 'waiting'] as const;
 export type State = (typeof STATES)[number];
 
 /** Why an event is not with a sink, and is not lost. */
