@@ -6,8 +6,14 @@ import type { Validator } from '../validate/envelope.ts';
 import { parseBlobName } from './blob-name.ts';
 import { foreignEvent, isRewrittenRecord } from './foreign-event.ts';
 import { HeadFilter, isRecord } from './head-filter.ts';
-import { compileSelection, type Matcher, type Selection } from './selection.ts';
-import { takerOf, type Take, type Taken } from './take.ts';
+import {
+  compileSelection,
+  takerOf,
+  type Matcher,
+  type Selection,
+  type Take,
+  type Taken,
+} from './selection.ts';
 
 export interface Reading {
   readonly selection: Selection;
@@ -32,7 +38,7 @@ export class LineReader {
   constructor({ selection, validate, opener, isErased }: Reading) {
     this.#filter = new HeadFilter(selection);
     this.#matches = compileSelection(selection);
-    this.#select = takerOf(this.#matches, isErased);
+    this.#select = takerOf(selection, isErased);
     this.#validate = validate;
     this.#opener = opener;
   }

@@ -2,8 +2,7 @@ import type { Event } from '../core/event.ts';
 import type { IsErased } from '../core/ingest.ts';
 import type { Selection as Letters } from '../core/journal.ts';
 import type { DeadLetterSummary, EventSummary, Operations } from '../core/operations.ts';
-import { compileSelection, type Selection } from './selection.ts';
-import { takerOf, type Take } from './take.ts';
+import { takerOf, type Selection, type Take } from './selection.ts';
 import { StepMaker, type Letter, type Step, type Unit } from './unit.ts';
 
 /**
@@ -44,10 +43,7 @@ export class StoreReader {
   constructor(options: StoreReading) {
     this.#options = options;
     const { selection, isErased } = options;
-    this.#select = takerOf(
-      compileSelection(selection),
-      (event) => event.id === '' || isErased?.(event) === true,
-    );
+    this.#select = takerOf(selection, (event) => event.id === '' || isErased?.(event) === true);
   }
 
   /** @param from the seq or key that everything has been read up to */

@@ -1,7 +1,6 @@
 import type { Event, Handling } from '../core/event.ts';
 import type { IsErased } from '../core/ingest.ts';
-import { compileSelection, type Selection } from './selection.ts';
-import { takerOf } from './take.ts';
+import { takerOf, type Selection } from './selection.ts';
 import { parseTarget } from '../core/route.ts';
 import { type Letter, StepMaker, type Step, type Unit } from './unit.ts';
 
@@ -54,7 +53,7 @@ export async function* readTopic(
   from: number,
   { selection, isErased, sinks, signal }: TopicReading,
 ): AsyncGenerator<Step> {
-  const take = takerOf(compileSelection(selection), isErased);
+  const take = takerOf(selection, isErased);
   const range = { after: Math.max(from, after), upTo };
   for await (const page of log.pages(partition, range, signal)) {
     const step = new StepMaker(range.after);

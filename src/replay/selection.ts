@@ -1,5 +1,7 @@
-import type { Envelope } from '../core/event.ts';
+import type { Envelope, Event } from '../core/event.ts';
+import type { IsErased } from '../core/ingest.ts';
 import { isUuid } from '../lib/uuid.ts';
+import type { ForeignResult } from './foreign-event.ts';
 
 /** Which events a replay takes. Empty lists take all; times are milliseconds since the epoch. */
 export interface Selection {
@@ -40,4 +42,24 @@ export function compileSelection(selection: Selection): Matcher {
 
 function idSet(ids: readonly string[]): ReadonlySet<string> | null {
   return ids.length === 0 ? null : new Set(ids.map(lowerUuid));
+}
+
+/**
+ * The event; why there is none; `passed` for one the selection does not take, and `erased` for one whose key an erasure
+ * has destroyed, or whose user was erased.
+ */
+export type Taken = ForeignResult | 'passed' | 'erased';
+
+/** @param receivedAt null when nobody knows it */
+export type Take = (event: Event, receivedAt: number | null) => Taken;
+
+/** @param isErased events of erased users are not sent again */
+export function takerOf(selection: Selection, isErased: IsErased = () => false): Take {
+  const matches = compileSelection(selection);
+  return (event, receivedAt) => {
+    const match = matches(event, receivedAt);
+    if (match === 'no') return 'passed';
+    if (match === 'undated') return { ok: false, reason: 'nothing says when it was received' };
+    return isErased(event) ? 'erased' : { ok: true, event };
+  };
 }

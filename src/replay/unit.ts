@@ -1,6 +1,6 @@
 import type { Event } from '../core/event.ts';
 import type { Redaction } from '../core/redaction.ts';
-import type { Taken } from './take.ts';
+import type { Taken } from './selection.ts';
 
 /**
  * One thing that is read from its beginning to its end. The list of them is made once, when a replay starts, so that
