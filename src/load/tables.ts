@@ -45,7 +45,6 @@ export async function ensureTables(
     const changes = columnChanges(definition, columns ?? [], database, isNoted);
     return isNoted && columns !== undefined && changes.length === 0 ? [] : [{ entry, changes, isNoted }];
   });
-  await renewIndexes(database, loaded.entries);
   if (due.length > 0) {
     // A view's columns cannot change, and those of nested tables read that of their document.
     for (const { definition } of parentsFirst(loaded.entries).toReversed())
@@ -59,18 +58,6 @@ export async function ensureTables(
     for (const view of viewsOf(loaded.entries, sql)) await database.run(view);
   }
   return loaded;
-}
-
-/** Replaces those of an earlier version, which refuse rows with a long text. Inside a transaction. */
-async function renewIndexes(database: Database, entries: readonly TableEntry[]): Promise<void> {
-  if (database.dialect !== 'postgres') return;
-  const rows = await database.query(
-    `SELECT DISTINCT tablename FROM pg_indexes
-     WHERE schemaname = current_schema() AND indexname IN (tablename || '_by_event', tablename || '_by_key')`,
-  );
-  const old = new Set(rows.map(([table]) => String(table)));
-  for (const entry of entries.filter(({ definition }) => old.has(definition.name)))
-    await database.run(schemaOf(entry, database.sql).createIndexes ?? '');
 }
 
 /**

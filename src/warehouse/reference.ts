@@ -1,3 +1,4 @@
+import { markdownTable } from '../lib/markdown.ts';
 import { type Column, columnsOf, type TableDefinition } from './definition.ts';
 import { DIALECTS } from './sql/dialects/registry.ts';
 import { DECIMAL_SCALE, DECIMAL_WHOLE } from './shape/fit.ts';
@@ -65,12 +66,4 @@ function originOf({ from, older }: Column): string {
 
 function code(text: string): string {
   return `\`${text}\``;
-}
-
-function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  return [markdownLine(header), markdownLine(header.map(() => '---')), ...rows.map(markdownLine)].join('\n');
-}
-
-function markdownLine(cells: readonly string[]): string {
-  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
 }

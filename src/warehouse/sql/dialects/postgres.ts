@@ -46,18 +46,13 @@ export const postgres: Dialect = {
       ...(event === undefined ? [] : [['event', [event]] as const]),
       ['key', sortedBy(table).filter((name) => types.get(name) !== 'json')] as const,
     ];
-    // In the schema of its table.
-    const inSchema = on.slice(0, on.length - doubleQuoted(table.name).length);
     return sets.flatMap(([name, columns]) => {
       if (columns.length === 0) return [];
       const values = columns.map((column) =>
         types.get(column) === 'text' ? hashed(doubleQuoted(column)) : doubleQuoted(column),
       );
-      const index = (made: string): string => doubleQuoted(`${table.name}_${made}_${name}`);
       return [
-        // Of an earlier version, with the texts themselves.
-        `DROP INDEX IF EXISTS ${inSchema}${index('by')}`,
-        `CREATE INDEX IF NOT EXISTS ${index('on')} ON ${on} (${values.join(', ')})`,
+        `CREATE INDEX IF NOT EXISTS ${doubleQuoted(`${table.name}_on_${name}`)} ON ${on} (${values.join(', ')})`,
       ];
     });
   },
