@@ -13,8 +13,7 @@ import { keepRows } from './keep.ts';
 import type { Outcome, Result } from './outcomes.ts';
 import { countTasks, tasksOf, usersLeft, type BackfillPlan, type Task } from './plan.ts';
 import { finishedTask, pullMeals } from './pull-meals.ts';
-import { Silence } from './silence.ts';
-import { withTries } from './tries.ts';
+import { Silence, withTries } from './tries.ts';
 
 export interface BackfillOptions {
   readonly service: ServiceClient;

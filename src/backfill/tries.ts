@@ -2,6 +2,7 @@ import type { Clock } from '../core/clock.ts';
 import { ServiceError } from '../service/errors.ts';
 import type { Retry } from '../service/options.ts';
 import { wait } from '../service/wait.ts';
+import type { ServiceClient } from '../service/client.ts';
 
 /** Tries at one task, beside the client's own at one request: for answers that break off midway. */
 const TRIES = 6;
@@ -30,4 +31,41 @@ export async function withTries<T>(
       await wait(clock, delayMs, signal);
     }
   }
+}
+
+/** Tells a service that is gone from users whose answers cannot be had. */
+export class Silence {
+  readonly #service: ServiceClient;
+  readonly #most: number;
+  #inRow = 0;
+
+  /** @param most users in a row without an answer, after whom the service is asked for something else */
+  constructor(service: ServiceClient, most: number) {
+    this.#service = service;
+    this.#most = most;
+  }
+
+  /**
+   * Told what came of each user: an error, or null where something came.
+   * @throws ServiceError when the service answers nothing at all; the signal's reason when it aborts
+   */
+  async told(error: ServiceError | null, signal: AbortSignal): Promise<void> {
+    this.#inRow = isSilent(error) ? this.#inRow + 1 : 0;
+    if (this.#inRow >= this.#most) await this.ended(signal);
+  }
+
+  /** No more users: the last of them may have met a service that is gone. @throws as `told` */
+  async ended(signal: AbortSignal): Promise<void> {
+    if (this.#inRow === 0) return;
+    this.#inRow = 0;
+    try {
+      await this.#service.users.list({ limit: 1 }, { signal });
+    } catch (cause) {
+      if (!(cause instanceof ServiceError) || isSilent(cause)) throw cause;
+    }
+  }
+}
+
+function isSilent(error: ServiceError | null): boolean {
+  return error !== null && error.retryable && (error.status === null || error.status >= 500);
 }

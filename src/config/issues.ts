@@ -4,7 +4,7 @@ import type { Written } from '../lib/parse-options.ts';
 import { insteadOf } from './gone-keys.ts';
 import { SINK_KEYS, SOURCE_KEYS } from './lists.ts';
 import { keyOf, type Path, type Problem } from './paths.ts';
-import { keysAt } from './written.ts';
+import { keysAt } from './keys.ts';
 
 /** Issues as zod reports them; told by shape, since a user's own module may bring its own zod. */
 interface Issues {

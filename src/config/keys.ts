@@ -1,5 +1,5 @@
 import { writtenSchema, type Written } from '../lib/parse-options.ts';
-import { keyOf, type Path } from './paths.ts';
+import { keyOf, type Path, isMapping, type Mapping } from './paths.ts';
 import { CONFIG } from './schema.ts';
 
 export interface Key {
@@ -51,4 +51,38 @@ function envName(path: readonly string[]): string {
 function collect(schema: Written, path: readonly string[]): Key[] {
   if (schema.properties === undefined) return [{ path, key: keyOf(path), env: envName(path), schema }];
   return Object.entries(schema.properties).flatMap(([key, child]) => collect(child, [...path, key]));
+}
+
+/** The keys that an object at `path` may have, by the schema; none when it is not described. */
+export function keysAt(schema: Written, path: Path): string[] {
+  const found = path.reduce<readonly Written[]>(
+    (schemas, step) => schemas.flatMap((one) => childrenOf(one, step)),
+    alternatives(schema),
+  );
+  return [...new Set(found.flatMap(({ properties = {} }) => Object.keys(properties)))];
+}
+
+function childrenOf({ properties, items, additionalProperties }: Written, step: string | number) {
+  const named = properties?.[step];
+  const rest = typeof additionalProperties === 'object' ? additionalProperties : undefined;
+  const child = named ?? (typeof step === 'number' ? items : rest);
+  return child === undefined ? [] : alternatives(child);
+}
+
+function alternatives(schema: Written): readonly Written[] {
+  return [schema, ...[...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].flatMap(alternatives)];
+}
+
+/** Options as written, with the defaults of what was left out. */
+export function withDefaults(
+  written: Mapping,
+  { properties = {} }: Written,
+  show: (schema: Written, value: unknown) => unknown,
+): Mapping {
+  const filled = Object.entries(properties).flatMap(([key, schema]) => {
+    const value = written[key] ?? schema.default;
+    if (value === undefined || value === null) return [];
+    return [[key, isMapping(value) ? withDefaults(value, schema, show) : show(schema, value)]];
+  });
+  return { ...written, ...Object.fromEntries(filled) };
 }

@@ -3,8 +3,7 @@ import type { LoadedConfig, ResolvedConfig } from './config.ts';
 import { isMapping, type Mapping, type Path } from './paths.ts';
 import { redact } from './redact.ts';
 import { formatTarget, type Target } from '../core/route.ts';
-import { withDefaults } from './written.ts';
-import { scalarAt } from './keys.ts';
+import { withDefaults, scalarAt } from './keys.ts';
 
 /**
  * The resolved config in the shape of a config file, redacted.

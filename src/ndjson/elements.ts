@@ -1,8 +1,7 @@
 import { BACKSLASH, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../lib/json-text.ts';
 import type { RejectCode } from '../warehouse/shape/reject.ts';
-import { Brackets, closes, opens } from './brackets.ts';
+import { Brackets, closes, opens, Holder, withoutSpace } from './holder.ts';
 import type { Damage } from './input.ts';
-import { Holder, withoutSpace } from './holder.ts';
 
 const LINE_FEED = 10;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];

@@ -1,7 +1,7 @@
 import type { ByteWriter } from '../lib/byte-writer.ts';
 import { canonicalString, copy, copyJson } from '../lib/json-compact.ts';
 import type { ColumnType } from '../warehouse/definition.ts';
-import { dayOf, instantOf } from '../warehouse/shape/instant.ts';
+import { dayOf, instantOf } from '../warehouse/shape/time.ts';
 import { appendDecimal } from './decimal.ts';
 
 const MINUS = 0x2d;

@@ -1,5 +1,5 @@
 import { columnsOf } from './definition.ts';
-import { readColumn } from './shape/read-column.ts';
+import { readColumn } from './shape/fit.ts';
 import type { Tables } from './tables.ts';
 
 /**

@@ -1,22 +1,21 @@
 import { ACTIVITY, WORKOUTS, WORKOUT_STREAMS } from './tables/activity.ts';
 import { APPOINTMENTS, LAB_RESULTS, MATCH_REVIEWS } from './tables/appointments.ts';
-import { AREAS } from './tables/areas.ts';
-import { BODY, ELECTROCARDIOGRAMS, MENSTRUAL_CYCLES, PROFILES } from './tables/body.ts';
+import { AREAS, MARKERS, LAB_ACCOUNTS, PARSING_JOBS } from './tables/labs.ts';
+import { BODY, ELECTROCARDIOGRAMS, MENSTRUAL_CYCLES, PROFILES, SLEEP, SLEEP_CYCLES } from './tables/body.ts';
 import { LAB_TESTS } from './tables/lab-tests.ts';
-import { MARKERS, LAB_ACCOUNTS, PARSING_JOBS } from './tables/labs.ts';
 import { MEALS } from './tables/meals.ts';
 import type { TableDefinition } from './definition.ts';
 import { EVENTS } from './tables/events.ts';
-import { BULK_OPS, HISTORICAL_PULLS } from './tables/operations.ts';
-import { ORDERS } from './tables/orders.ts';
 import {
+  BULK_OPS,
+  HISTORICAL_PULLS,
   CONTINUOUS_QUERY_RESULTS,
   HISTORICAL_COMPLETIONS,
   PROVIDER_CONNECTION_ERRORS,
   PROVIDER_CONNECTIONS,
   PROVIDER_DEVICES,
 } from './tables/providers.ts';
-import { SLEEP, SLEEP_CYCLES } from './tables/sleep.ts';
+import { ORDERS } from './tables/orders.ts';
 import { SAMPLES } from './tables/timeseries.ts';
 import { INSURANCE, USERS } from './tables/users.ts';
 

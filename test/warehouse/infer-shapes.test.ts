@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { LearnedTable } from '../../src/warehouse/learned/learned.ts';
+import { type LearnedTable, writeTables } from '../../src/warehouse/learned/infer/write.ts';
 import { parseTables } from '../../src/warehouse/learned/read-tables.ts';
-import { writeTables } from '../../src/warehouse/learned/infer/write.ts';
 import { type Field, MadeUpData, readShapes } from './event-shapes.ts';
 import { inferred, type Json, shaped } from './infer-support.ts';
 

@@ -1,8 +1,7 @@
 import { ByteWriter } from '../../src/lib/byte-writer.ts';
 import type { TableDefinition } from '../../src/warehouse/definition.ts';
 import { Inference, type Inferred } from '../../src/warehouse/learned/infer/infer.ts';
-import { writeTables } from '../../src/warehouse/learned/infer/write.ts';
-import type { LearnedTable } from '../../src/warehouse/learned/learned.ts';
+import { writeTables, type LearnedTable } from '../../src/warehouse/learned/infer/write.ts';
 import { parseTables } from '../../src/warehouse/learned/read-tables.ts';
 import { Shaper } from '../../src/warehouse/shape/shape.ts';
 

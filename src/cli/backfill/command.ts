@@ -19,9 +19,8 @@ import { makeInPlace, textPut, type OutputPlace } from '../output-place.ts';
 import { storageOf } from '../places.ts';
 import { retryNotes, serviceOptions, withService } from '../service.ts';
 import { erasedUsers, isOfAll, planOf, showPlan, type BackfillFlags } from './plan.ts';
-import { backfillProgress, backfillReport, newsOf } from './progress.ts';
+import { backfillProgress, backfillReport, newsOf, showPulled, showShards, showSummary } from './report.ts';
 import { summariseShards } from './shards.ts';
-import { showPulled, showShards, showSummary } from './summary.ts';
 
 const HELP = `
 Examples:

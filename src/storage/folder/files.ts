@@ -2,9 +2,10 @@ import { randomBytes } from 'node:crypto';
 import type { BigIntStats, Dirent } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { type StoredObject, type ObjectBody, StorageError } from '../../core/storage.ts';
-import { isMissing, NotFollowed, readPlain } from '../../lib/durable.ts';
+import { type StoredObject, type ObjectBody, StorageError, type StorageFault } from '../../core/storage.ts';
+import { isMissing, NotFollowed, readPlain, errorCode } from '../../lib/durable.ts';
 import { fillNew, HashedFile, NewFile } from '../../lib/new-file.ts';
+import { messageOf } from '../../core/errors.ts';
 
 /** Ends the names of what is no object: files in the making, and locks. */
 const OWN = /\.(?:[0-9a-f]{12}|lock)\.tmp$/;
@@ -119,4 +120,22 @@ async function stamp(file: NewFile): Promise<void> {
   const now = (performance.timeOrigin + performance.now()) / 1000;
   latest = Math.max(now, latest + TICK);
   await file.handle.utimes(latest, latest);
+}
+
+const FAULTS: Readonly<Record<string, StorageFault>> = {
+  ENOENT: 'missing',
+  ENOTDIR: 'invalid',
+  EISDIR: 'invalid',
+  ENAMETOOLONG: 'invalid',
+  EINVAL: 'invalid',
+  EFBIG: 'invalid',
+  EACCES: 'denied',
+  EPERM: 'denied',
+  EROFS: 'denied',
+};
+
+/** A full or failing disk is a matter of time, or of somebody's doing; the same call can succeed later. */
+export function faultOf(error: unknown, path: string): StorageError {
+  const fault = error instanceof NotFollowed ? 'invalid' : (FAULTS[errorCode(error)] ?? 'unreachable');
+  return new StorageError(fault, `${path}: ${messageOf(error)}`, { cause: error });
 }

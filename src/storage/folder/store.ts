@@ -24,8 +24,8 @@ import { lockInTurn } from '../../lib/file-lock.ts';
 import { hashChunks } from '../../lib/hash-chunks.ts';
 import { factsOf } from '../body.ts';
 import type { Facts } from '../driver.ts';
-import { faultOf } from './fault.ts';
 import {
+  faultOf,
   listFolder,
   isRemains,
   lockOf,

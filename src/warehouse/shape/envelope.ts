@@ -1,6 +1,6 @@
 import { BACKSLASH, QUOTE } from '../../lib/json-text.ts';
 import type { EnvelopeField } from '../definition.ts';
-import { usualTime } from './usual-time.ts';
+import { usualTime } from './time.ts';
 import { fitsTimestamp } from './fit.ts';
 
 /** What an event says around its document. */

@@ -1,4 +1,7 @@
-import { instantOf } from './instant.ts';
+import { instantOf } from './time.ts';
+import { canonicalString } from '../../lib/json-compact.ts';
+import { MINUS, QUOTE, skipJson, skipNumber, skipScalar, skipString } from '../../lib/json-text.ts';
+import type { ColumnType } from '../definition.ts';
 
 /**
  * Whether a value's text fits its column in every dialect. A row that a warehouse refuses can hold up its whole file,
@@ -20,7 +23,7 @@ const TOO_LARGE = 10 ** DECIMAL_WHOLE;
 const LONGEST_INTEGER = 20;
 
 /** True for whole numbers of 64 bits, signed, written as such: no point, no exponent. */
-export function fitsInteger(bytes: Uint8Array, from: number, to: number): boolean {
+function fitsInteger(bytes: Uint8Array, from: number, to: number): boolean {
   for (let i = from; i < to; i += 1) {
     const c = bytes[i] as number;
     if (c !== 0x2d && (c < 0x30 || c > 0x39)) return false;
@@ -35,7 +38,7 @@ export function fitsInteger(bytes: Uint8Array, from: number, to: number): boolea
  * True unless the number is too large for a decimal column, or so small that it would become 0 there. Digits beyond the
  * column's scale are in the row; the warehouse rounds them away.
  */
-export function fitsDecimal(bytes: Uint8Array, from: number, to: number): boolean {
+function fitsDecimal(bytes: Uint8Array, from: number, to: number): boolean {
   let plain = to - from <= SURELY_FITS;
   for (let i = from; i < to && plain; i += 1) plain = ((bytes[i] as number) | 0x20) !== 0x65;
   return plain || fitsLongDecimal(latin1(bytes, from, to));
@@ -54,7 +57,7 @@ function fitsLongDecimal(text: string): boolean {
 }
 
 /** True for `"YYYY-MM-DD"`, quotes included, of a day that exists. */
-export function fitsDate(bytes: Uint8Array, from: number, to: number): boolean {
+function fitsDate(bytes: Uint8Array, from: number, to: number): boolean {
   return to - from === 12 && isDay(bytes, from + 1);
 }
 
@@ -133,4 +136,38 @@ function isDigit(c: number): boolean {
 
 function latin1(bytes: Uint8Array, from: number, to: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString('latin1');
+}
+
+/**
+ * Steps over the value at `at` if a column of this type takes it. Returns the index after it, negated for a text with
+ * escapes and JSON that is not canonical; 0 when the column does not take it, and then nothing is known of the value.
+ * @throws JsonFault
+ */
+export function readColumn(type: ColumnType, bytes: Uint8Array, at: number, depth: number): number {
+  switch (type) {
+    case 'text':
+      return bytes[at] === QUOTE ? skipString(bytes, at) : 0;
+    case 'integer':
+    case 'decimal': {
+      const c = bytes[at] as number;
+      if (c !== MINUS && !(c >= 0x30 && c <= 0x39)) return 0;
+      const end = skipNumber(bytes, at);
+      return (type === 'decimal' ? fitsDecimal : fitsInteger)(bytes, at, end) ? end : 0;
+    }
+    case 'timestamp':
+    case 'date': {
+      if (bytes[at] !== QUOTE) return 0;
+      const end = skipString(bytes, at);
+      const fits = type === 'date' ? fitsDate : fitsTimestamp;
+      if (end > 0) return fits(bytes, at, end) ? end : 0;
+      const text = canonicalString(bytes, at, -end);
+      return fits(text, 0, text.length) ? end : 0;
+    }
+    case 'boolean':
+      return bytes[at] === 0x74 || bytes[at] === 0x66 ? skipScalar(bytes, at) : 0;
+    case 'json':
+      return skipJson(bytes, at, depth);
+    default:
+      return type satisfies never;
+  }
 }

@@ -10,7 +10,7 @@ import {
   ROW_ID,
   type TableDefinition,
 } from '../definition.ts';
-import { usualTime } from './usual-time.ts';
+import { usualTime } from './time.ts';
 
 /** A definition made ready for the shaper: paths as trees of fields, columns as slots, everything written as bytes. */
 export interface RowPlan {

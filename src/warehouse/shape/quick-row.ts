@@ -1,7 +1,7 @@
 import { CLOSE_BRACE, DEEPEST } from '../../lib/json-text.ts';
 import { QuickScan } from '../../lib/quick-scan.ts';
 import type { RowPlan } from './plan.ts';
-import { readColumn } from './read-column.ts';
+import { readColumn } from './fit.ts';
 import type { RowState } from './row-state.ts';
 
 const LETTER_N = 0x6e;

@@ -16,7 +16,7 @@ import {
   unexpected,
 } from '../../lib/json-text.ts';
 import { type Field, type Fields, hashByte, type NestedPlan, pathOf, type RowPlan } from './plan.ts';
-import { readColumn } from './read-column.ts';
+import { readColumn } from './fit.ts';
 import { InvalidRow } from './reject.ts';
 import { INVALID } from './row-id.ts';
 import type { RowState } from './row-state.ts';

@@ -3,8 +3,9 @@ import { BACKSLASH } from '../../lib/json-text.ts';
 import { ByteWriter } from '../../lib/byte-writer.ts';
 import type { EnvelopeValues } from './envelope.ts';
 import { ExtraWriter } from './extra.ts';
-import { instantOf } from './instant.ts';
+import { instantOf } from './time.ts';
 import type { RowPlan } from './plan.ts';
+import { InvalidRow } from './reject.ts';
 
 /** The row that is being gathered: where in the document each column's value stands, and what no column took. */
 export class RowState {
@@ -127,4 +128,30 @@ export class RowState {
 function endOf(text: Uint8Array): number {
   for (let i = 0; i < text.length; i += 1) if (text[i] === BACKSLASH) return -text.length;
   return text.length;
+}
+
+/**
+ * Settles where older documents have something else, and sees that the row has its identity.
+ * @throws InvalidRow
+ */
+export function completeRow(row: RowState, bytes: Buffer): void {
+  const { from, to, plan } = row;
+  for (const { slot, from: other, path } of plan.older) {
+    const start = from[other] as number;
+    if (start < 0) continue;
+    if ((from[slot] as number) < 0) {
+      from[slot] = start;
+      to[slot] = to[other] as number;
+    } else if (path !== null) {
+      row.extra.named(path, bytes, start, Math.abs(to[other] as number));
+    }
+  }
+  for (const slot of plan.required) {
+    const start = from[slot] as number;
+    // A text of nothing is no identity either.
+    if (start >= 0 && Math.abs(to[slot] as number) - start > 2) continue;
+    if (start >= 0 && plan.columns[slot]?.type !== 'text') continue;
+    if (start < 0 && (row.given[slot] as Uint8Array).length > 2) continue;
+    throw new InvalidRow('no_identity', `${plan.columns[slot]?.name ?? ''} is missing`);
+  }
 }

@@ -13,7 +13,7 @@ import {
 } from '../../lib/json-text.ts';
 import type { TableFields } from '../learned/field-sums.ts';
 import type { TableEntry } from '../tables.ts';
-import { completeRow } from './complete-row.ts';
+import { completeRow, RowState } from './row-state.ts';
 import { EnvelopeValues, type RowEnvelope } from './envelope.ts';
 import { LeftFields } from './left-fields.ts';
 import { planRow, type RowPlan } from './plan.ts';
@@ -22,7 +22,6 @@ import { RowReader } from './read-row.ts';
 import { InvalidRow, notAnObject, rejectOf, type RowReject } from './reject.ts';
 import { RowOutputs } from './row-outputs.ts';
 import { RowIds } from './row-id.ts';
-import { RowState } from './row-state.ts';
 import type { ReadyRows, ShaperOptions } from './shaper-options.ts';
 import { unfold } from './unfold.ts';
 

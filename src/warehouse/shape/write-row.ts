@@ -1,7 +1,7 @@
 import type { ByteWriter } from '../../lib/byte-writer.ts';
 import { copy, copyJson, copyText } from '../../lib/json-compact.ts';
 import { CLOSE_BRACE, COMMA, OPEN_BRACE } from '../../lib/json-text.ts';
-import { copyTime } from './usual-time.ts';
+import { copyTime } from './time.ts';
 import { ROW_ID } from '../definition.ts';
 import type { RowPlan } from './plan.ts';
 import type { RowState } from './row-state.ts';

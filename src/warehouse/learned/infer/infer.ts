@@ -1,4 +1,4 @@
-import type { LearnedTable } from '../learned.ts';
+import type { LearnedTable } from './write.ts';
 import { takeName, snakeCase } from './names.ts';
 import { type Budget, Observer } from './observe.ts';
 import { propose } from './propose.ts';

@@ -14,7 +14,7 @@ import {
   skipWhite,
 } from '../../../lib/json-text.ts';
 import type { ColumnType } from '../../definition.ts';
-import { readColumn } from '../../shape/read-column.ts';
+import { readColumn } from '../../shape/fit.ts';
 import { seemsMap } from './maps.ts';
 import { type Kind, Place } from './place.ts';
 

@@ -1,5 +1,5 @@
 import type { Column } from '../../definition.ts';
-import type { LearnedColumn, LearnedNesting, LearnedTable } from '../learned.ts';
+import type { LearnedColumn, LearnedNesting, LearnedTable } from './write.ts';
 import { isFieldName, isMap } from './maps.ts';
 import { SYSTEM_COLUMNS } from '../learned-schema.ts';
 import { snakeCase, takeName } from './names.ts';
