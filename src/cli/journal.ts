@@ -7,7 +7,7 @@ import { SqliteJournal, type SqliteJournalOptions } from '../journal/sqlite-jour
 import { asOwner } from './as-owner.ts';
 import { configOf, configOption, type CommonFlags } from './config-options.ts';
 import { note, print, usageError, type Io } from './io.ts';
-import { instant, option } from './options.ts';
+import { collect, instant, option } from './options.ts';
 
 const HELP = `
 Examples:
@@ -48,8 +48,6 @@ export function journalCommand(io: Io): Command {
     .action((options: Options) => recover(options, io));
   return command.addHelpText('after', HELP);
 }
-
-const collect = (sink: string, before: readonly string[]): readonly string[] => [...before, sink];
 
 async function recover(options: Options, io: Io): Promise<void> {
   const { config } = asOwner(configOf(options, io));

@@ -7,6 +7,7 @@ import { visible } from '../lib/visible.ts';
 import { changesToDocumented } from '../schema/documented.ts';
 import { hasColours, styled, type Style, note, print, usageError, type Io } from './io.ts';
 import { addKeyOptions } from './key-options.ts';
+import { instant, option } from './options.ts';
 import { onlyTypes, readReport, seenOf, type SeenOptions } from './seen.ts';
 
 const DOCUMENTED = 'service-spec';
@@ -24,7 +25,7 @@ types of the built-in tables: + is not documented, - documented and not seen, wh
 Exit codes: 0 no drift, 1 failed, 2 usage, 4 drift.`;
 
 interface Options extends SeenOptions {
-  readonly since?: string;
+  readonly since?: number;
   readonly against?: string;
 }
 
@@ -71,7 +72,9 @@ export function schemaDiffCommand(io: Io): Command {
   const command = new Command('diff')
     .description('show how events have changed: new fields, fields that are gone, other kinds of values')
     .argument('[type]', 'only event types that begin so')
-    .option('--since <date>', 'compare with the time before: a day or time, ISO 8601, UTC')
+    .addOption(
+      option('--since <date>', 'compare with the time before: a day or time, ISO 8601, UTC', instant),
+    )
     .option('--against <what>', `a file of \`millrace schema --json\`, or ${DOCUMENTED}`)
     .option('--from <place>', 'instead of the receiver: an archive, or a file of `millrace schema --json`')
     .option('--config <file>', 'the config of the receiver')
@@ -97,20 +100,10 @@ async function driftOf(options: Options, io: Io): Promise<TypeDrift[]> {
   const { since, against } = options;
   if ((since === undefined) === (against === undefined))
     throw usageError(`say --since DATE, or --against with a file or ${DOCUMENTED}`);
-  const from = since === undefined ? '' : isoOf(since);
   const before = against === undefined || against === DOCUMENTED ? null : readReport(against);
   const report = await seenOf(options, io);
-  if (since !== undefined) return changesSince(report, from);
+  if (since !== undefined) return changesSince(report, new Date(since).toISOString());
   return before === null ? changesToDocumented(report) : compareReports(before, report);
-}
-
-function isoOf(text: string): string {
-  const at = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : NaN;
-  if (Number.isNaN(at))
-    throw usageError(
-      `--since ${text}: must be a day such as 2026-11-21, or a time such as 2026-11-21T08:00:00Z`,
-    );
-  return new Date(at).toISOString();
 }
 
 function render(drift: readonly TypeDrift[], isDocumented: boolean, isColoured: boolean): string {

@@ -7,11 +7,6 @@ import { ServiceInputError } from './errors.ts';
 /** How far the pull of one resource is. `retrying` is a temporary failure, `failure` a permanent one. */
 export interface PullStatus extends Unknown {
   readonly status: Open<'scheduled' | 'in_progress' | 'retrying' | 'success' | 'failure'>;
-  /** ISO 8601. */
-  readonly range_start?: string | null;
-  readonly range_end?: string | null;
-  /** 0 with `success` is a success: there was nothing. */
-  readonly days_with_data?: number | null;
   /** What went wrong, in any shape; null unless it failed or retries. */
   readonly error_details?: unknown;
 }
