@@ -1,4 +1,3 @@
-import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { makePlan } from '../../src/backfill/plan.ts';
@@ -7,7 +6,7 @@ import { withTries } from '../../src/backfill/tries.ts';
 import { systemClock, type Clock } from '../../src/core/clock.ts';
 import { ServiceClient } from '../../src/service/client.ts';
 import { ServiceError } from '../../src/service/errors.ts';
-import { listen } from '../support/listen.ts';
+import { serve } from '../support/listen.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
 import { standIn } from './stand-in.ts';
@@ -25,16 +24,11 @@ const AT_ONCE: Clock = {
 /** A service that answers 429 so many times, and asks for a pause. */
 async function busy(times: number, retryAfter: () => string): Promise<Record<string, string>> {
   let left = times;
-  const server = createServer((_, response) => {
+  const url = await serve((_, response) => {
     left -= 1;
     if (left < 0) response.writeHead(200).end('{"orders":[{"id":"made-up"}],"total":1}');
     else response.writeHead(429, { 'retry-after': retryAfter() }).end('{"detail":"made up"}');
   });
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${await listen(server)}`;
   return { MILLRACE_SERVICE_BASE_URL: url, MILLRACE_SERVICE_API_KEY: 'made-up' };
 }
 

@@ -1,8 +1,7 @@
-import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { WholeList } from '../../src/service/whole-list.ts';
-import { listen } from '../support/listen.ts';
+import { serve } from '../support/listen.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, type Ended } from '../support/millrace.ts';
 import { lastLine, lines } from './support.ts';
@@ -16,7 +15,7 @@ type Answer = readonly [status: number, body: object];
 /** A service of plain answers that is given up after so many requests. */
 async function answering(answer: (url: URL) => Answer, most = 1000): Promise<Record<string, string>> {
   let requests = 0;
-  const server = createServer((request, response) => {
+  const url = await serve((request, response) => {
     if ((requests += 1) > most) {
       response.destroy();
       return;
@@ -24,11 +23,6 @@ async function answering(answer: (url: URL) => Answer, most = 1000): Promise<Rec
     const [status, body] = answer(new URL(request.url ?? '', 'http://localhost'));
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   });
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${await listen(server)}`;
   return { MILLRACE_SERVICE_BASE_URL: url, MILLRACE_SERVICE_API_KEY: 'made-up' };
 }
 

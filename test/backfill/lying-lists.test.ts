@@ -1,9 +1,8 @@
-import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { pullMeals } from '../../src/backfill/pull-meals.ts';
 import { ServiceClient } from '../../src/service/client.ts';
-import { listen } from '../support/listen.ts';
+import { serve } from '../support/listen.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, type Ended } from '../support/millrace.ts';
 import { lastLine, lines } from './support.ts';
@@ -14,15 +13,10 @@ const idsOf = (from: number, to: number): string[] =>
 
 /** A service of a few answers; null is 404. */
 async function answering(answer: (url: URL) => string | null): Promise<Record<string, string>> {
-  const server = createServer((request, response) => {
+  const url = await serve((request, response) => {
     const body = answer(new URL(request.url ?? '', 'http://localhost'));
     response.writeHead(body === null ? 404 : 200, { 'content-type': 'application/json' }).end(body ?? '{}');
   });
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${await listen(server)}`;
   return { MILLRACE_SERVICE_BASE_URL: url, MILLRACE_SERVICE_API_KEY: 'made-up' };
 }
 

@@ -1,7 +1,6 @@
-import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
-import { listen } from '../support/listen.ts';
+import { expect, test } from 'vitest';
+import { serve } from '../support/listen.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, type Ended } from '../support/millrace.ts';
 import { seededRandom } from '../support/random.ts';
@@ -32,7 +31,7 @@ const markerOf = (one: string): object => {
 /** A service with one list, in pages of five at most, that changes when a test says so. */
 async function listing(lists: Lists): Promise<Record<string, string>> {
   let pages = 0;
-  const server = createServer((request, response) => {
+  const url = await serve((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://localhost');
     const numberOf = (name: string): number => Number(searchParams.get(name) ?? 0);
     const answer = (): object => {
@@ -51,11 +50,6 @@ async function listing(lists: Lists): Promise<Record<string, string>> {
     if (!/(size|limit)=1(&|$)/.test(request.url ?? '')) lists.onPage((pages += 1));
     response.writeHead(200, { 'content-type': 'application/json' }).end(body);
   });
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${await listen(server)}`;
   return { MILLRACE_SERVICE_BASE_URL: url, MILLRACE_SERVICE_API_KEY: 'made-up' };
 }
 

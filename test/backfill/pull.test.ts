@@ -1,6 +1,5 @@
 import { DuckDBInstance } from '@duckdb/node-api';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.ts';
@@ -8,7 +7,7 @@ import { schemaOf } from '../../src/warehouse/sql/schema.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { DAY, ManualClock } from '../sandbox/manual-clock.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { listen } from '../support/listen.ts';
+import { serve } from '../support/listen.ts';
 import { millrace, type Ended } from '../support/millrace.ts';
 
 interface Scene {
@@ -260,13 +259,9 @@ async function answering(
   body: (path: string) => string,
 ): Promise<{ url: string; requests: [string | undefined, unknown][] }> {
   const requests: [string | undefined, unknown][] = [];
-  const server = createServer((request, response) => {
+  const url = await serve((request, response) => {
     requests.push([request.url?.replace(/\?.*/, ''), request.headers['x-other-key']]);
     response.writeHead(200, { 'content-type': 'application/json' }).end(body(request.url ?? ''));
   });
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${await listen(server)}`, requests };
+  return { url, requests };
 }

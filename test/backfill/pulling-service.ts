@@ -1,7 +1,5 @@
-import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { onTestFinished } from 'vitest';
-import { listen } from '../support/listen.ts';
+import { serve } from '../support/listen.ts';
 
 /** What the list of pulls says of one; any fields. */
 export type Pull = Readonly<Record<string, unknown>> & { readonly status: string };
@@ -90,7 +88,7 @@ export async function pullingService(users: number): Promise<PullingService> {
         return 404;
     }
   };
-  const server = createServer((request, response) => {
+  const url = await serve((request, response) => {
     void text(request).then((body) => {
       const said = answer(new URL(request.url ?? '', 'http://localhost'), body);
       const done = request.method === 'POST' ? 202 : 200;
@@ -99,14 +97,10 @@ export async function pullingService(users: number): Promise<PullingService> {
         .end(JSON.stringify(said));
     });
   });
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
   const ids = Array.from({ length: users }, (_, n) => id(n + 1));
   const service: PullingService = {
     env: {
-      MILLRACE_SERVICE_BASE_URL: `http://127.0.0.1:${await listen(server)}`,
+      MILLRACE_SERVICE_BASE_URL: url,
       MILLRACE_SERVICE_API_KEY: 'made-up',
     },
     users: ids,

@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/start.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
-import { listen } from '../support/listen.ts';
+import { serve } from '../support/listen.ts';
 
 test('every kind of reference data lands in its tables', async () => {
   const service = await startSandbox({ host: '127.0.0.1', seed: 'made-up', users: 3 });
@@ -74,14 +73,9 @@ const marker = (n: number, odd: string): string =>
 const UUID = '00000000-0000-4000-8000-000000000042';
 
 /** A service that has one answer for each path. */
-async function answering(answers: Readonly<Record<string, string>>): Promise<string> {
-  const server = createServer((request, response) => {
+function answering(answers: Readonly<Record<string, string>>): Promise<string> {
+  return serve((request, response) => {
     const body = answers[new URL(request.url ?? '', 'http://localhost').pathname];
     response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' }).end(body);
   });
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${await listen(server)}`;
 }

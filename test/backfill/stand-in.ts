@@ -1,6 +1,5 @@
-import { createServer } from 'node:http';
-import { onTestFinished } from 'vitest';
-import { listen } from '../support/listen.ts';
+import {} from 'vitest';
+import { serve } from '../support/listen.ts';
 
 /** Instead of what a request would be answered with: a body with status 200, or a status. */
 type Instead = string | number | null;
@@ -55,18 +54,13 @@ export async function standIn(options: {
     );
     return users.includes(user) ? documentOf(user, from ?? '', to ?? '') : 404;
   };
-  const server = createServer((request, response) => {
+  const url = await serve((request, response) => {
     void answer(new URL(request.url ?? '', 'http://localhost')).then((body) => {
       const status = typeof body === 'number' ? body : 200;
       response.writeHead(status, { 'content-type': 'application/json' });
       response.end(typeof body === 'number' ? '{"detail":"made up"}' : body);
     });
   });
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${await listen(server)}`;
   const service: StandIn = {
     url,
     env: { MILLRACE_SERVICE_BASE_URL: url, MILLRACE_SERVICE_API_KEY: 'made-up' },

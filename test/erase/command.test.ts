@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { eraseCommand } from '../../src/cli/erase/command.ts';
@@ -12,20 +11,16 @@ import { filesSink, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { eventOf, find, JOURNAL_LIMITS, userId } from './support.ts';
-import { listen } from '../support/listen.ts';
+import { serve } from '../support/listen.ts';
 
 /** A service that notes what it is asked, and says that it succeeded. */
 async function startService(): Promise<{ url: string; asked: string[] }> {
   const asked: string[] = [];
-  const server = createServer((request, response) => {
+  const url = await serve((request, response) => {
     asked.push(`${request.method} ${request.url}`);
     response.setHeader('content-type', 'application/json').end('{"success":true}');
   });
-  onTestFinished(() => {
-    server.closeAllConnections();
-    return new Promise((resolve) => void server.close(() => resolve()));
-  });
-  return { url: `http://127.0.0.1:${await listen(server)}`, asked };
+  return { url, asked };
 }
 
 async function configured(): Promise<{ config: string; folder: string }> {

@@ -1,13 +1,13 @@
 import { buffer } from 'node:stream/consumers';
 import { inspect } from 'node:util';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { newSecret } from '../../src/core/secrets.ts';
-import { createServer, startListening } from '../../src/lib/listen.ts';
 import type { ServiceClient } from '../../src/service/client.ts';
 import { ServiceError } from '../../src/service/errors.ts';
 import { parseRetryAfter } from '../../src/lib/retry-after.ts';
 import type { Fault } from '../../src/sandbox/faults.ts';
 import { ManualClock } from '../sandbox/manual-clock.ts';
+import { serve } from '../support/listen.ts';
 import { until } from '../support/until.ts';
 import { mealsOf, rejection, setUp } from './support.ts';
 
@@ -182,15 +182,13 @@ describe('retries', () => {
   test('an answer that is cut midway is asked for again, whole', async () => {
     const page = JSON.stringify({ users: [], total: 0 });
     let asked = 0;
-    const server = createServer((_, response) => {
+    const baseUrl = await serve((_, response) => {
       asked += 1;
       response.writeHead(200, { 'content-length': page.length });
       if (asked > 1) response.end(page);
       else response.write(page.slice(0, 5), () => response.destroy());
     });
-    const port = await startListening(server, { host: '127.0.0.1', port: 0 });
-    onTestFinished(() => void server.close());
-    const { client, waits } = await setUp({ baseUrl: `http://127.0.0.1:${port}` });
+    const { client, waits } = await setUp({ baseUrl });
     expect((await client.users.list()).users).toEqual([]);
     expect(waits).toHaveLength(1);
   });

@@ -1,8 +1,9 @@
-import { createServer } from 'node:http';
+import type { RequestListener } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
+import type { ObjectStore } from '../../src/core/storage.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { connectionStringOf } from '../support/azurite.ts';
-import { listen } from '../support/listen.ts';
+import { serve } from '../support/listen.ts';
 import { storageSettings } from '../support/object-stores/emulators.ts';
 
 const KEYS = { region: 'us-east-1', forcePathStyle: true, accessKeyId: 'made', secretAccessKey: 'up' };
@@ -35,26 +36,49 @@ test.each([
   ['gs', ...NOTHING],
   ['gs', ...JSON_PAGE],
 ] as const)('%s: a list that is answered with %s is no empty one', async (scheme, _, type, body) => {
-  const server = createServer((request, response) => {
+  const store = await storeThat(scheme, (request, response) => {
     request.resume();
     response.writeHead(200, { 'content-type': type }).end(body);
   });
-  const endpoint = `http://127.0.0.1:${await listen(server)}`;
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const settings = storageSettings({ ...SETTINGS[scheme](endpoint), tries: 1 });
-  const store = await openStore(`${scheme}://bucket/place`, settings);
-  onTestFinished(() => store.close());
-  const list = async (): Promise<string[]> => {
-    const keys: string[] = [];
-    for await (const { key } of store.list('')) keys.push(key);
-    return keys;
-  };
-  await expect(list()).rejects.toMatchObject({ name: 'StorageError' });
+  await expect(keysOf(store)).rejects.toMatchObject({ name: 'StorageError' });
   // Nor is it one of what is kept beside the object.
   await expect(store.purge('one', AbortSignal.timeout(10_000))).rejects.toMatchObject({
     name: 'StorageError',
   });
 });
+
+// As proxies and gateways answer: nothing in it says what is wrong.
+test.each([
+  ['s3', 401],
+  ['azblob', 401],
+  ['gs', 401],
+  ['azblob', 403],
+] as const)('%s: an answer %i without a word is called by its status', async (scheme, status) => {
+  const store = await storeThat(scheme, (request, response) => {
+    request.resume();
+    response.writeHead(status).end();
+  });
+  for (const asked of [
+    () => store.head('key'),
+    () => keysOf(store),
+    () => store.putIfAbsent('key', { bytes: Buffer.from('made up') }),
+  ])
+    await expect(asked()).rejects.toMatchObject({
+      fault: 'denied',
+      message: expect.stringContaining(String(status)) as string,
+    });
+});
+
+/** A store whose service answers so, in one try. */
+async function storeThat(scheme: keyof typeof SETTINGS, answer: RequestListener): Promise<ObjectStore> {
+  const settings = storageSettings({ ...SETTINGS[scheme](await serve(answer)), tries: 1 });
+  const store = await openStore(`${scheme}://bucket/place`, settings);
+  onTestFinished(() => store.close());
+  return store;
+}
+
+async function keysOf(store: ObjectStore): Promise<string[]> {
+  const keys: string[] = [];
+  for await (const { key } of store.list('')) keys.push(key);
+  return keys;
+}

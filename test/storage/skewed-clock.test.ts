@@ -1,7 +1,6 @@
-import { createServer } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../src/storage/open.ts';
-import { listen } from '../support/listen.ts';
+import { serve } from '../support/listen.ts';
 import { storageSettings } from '../support/object-stores/emulators.ts';
 
 const KEYS = { region: 'us-east-1', forcePathStyle: true, accessKeyId: 'made', secretAccessKey: 'up' };
@@ -12,7 +11,7 @@ const errorOf = (code: string): string => `<Error><Code>${code}</Code><Message>m
 // Each error then says that the SDK has corrected its clock, also those that have nothing to do with it.
 test.each([0, -2, 26])('s3: errors mean the same where the clocks are %i hours apart', async (hours) => {
   let denied = '';
-  const server = createServer((request, response) => {
+  const endpoint = await serve((request, response) => {
     request.resume();
     response.setHeader('date', new Date(Date.now() + hours * 3_600_000).toUTCString());
     response.setHeader('content-type', 'application/xml');
@@ -22,11 +21,6 @@ test.each([0, -2, 26])('s3: errors mean the same where the clocks are %i hours a
     else if (url.includes('list-type')) response.end(LIST);
     else if (url.includes('missing')) response.writeHead(404).end();
     else response.writeHead(200, { etag: '"e"', 'content-length': '9' }).end();
-  });
-  const endpoint = `http://127.0.0.1:${await listen(server)}`;
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
   });
   const store = await openStore(
     's3://bucket/place',

@@ -51,6 +51,10 @@ async function readings(): Promise<{ path: string; file: string; out: string }> 
   return { path, file, out: join(await temporaryFolder(), 'out') };
 }
 
+const exporting = (path: string, file: string, out: string): string[] => {
+  return ['export', path, '--tables', file, '--table', 'reading', '--out', out];
+};
+
 const DRIFT = [
   {
     table: 'reading',
@@ -74,25 +78,10 @@ test('an export says what has drifted since the table was learned', async () => 
   const { file, out } = await readings();
   const path = await temporaryFolder();
   await archive(path, events(100, 40, READING, after));
-  const { stdout } = await ran([
-    'export',
-    path,
-    '--tables',
-    file,
-    '--table',
-    'reading',
-    '--out',
-    out,
-    '--json',
-  ]);
-  expect(JSON.parse(stdout)).toMatchObject({ ok: true, drift: DRIFT });
-});
-
-test('it is a line for each table, for a reader', async () => {
-  const { file, out } = await readings();
-  const path = await temporaryFolder();
-  await archive(path, events(100, 40, READING, after));
-  const { stdout } = await ran(['export', path, '--tables', file, '--table', 'reading', '--out', out]);
+  const args = exporting(path, file, out);
+  expect(JSON.parse((await ran([...args, '--json'])).stdout)).toMatchObject({ ok: true, drift: DRIFT });
+  // And in a line for each table, for a reader.
+  const { stdout } = await ran([...args, '--again']);
   expect(stdout.split('\n').filter((line) => line.startsWith('drift'))).toEqual([
     'drift in reading, 40 rows: new fields, in extra: source (40); values of another type, in extra: ' +
       'score (10 text; the column is integer); no longer there: mood (was in 50 %)',
@@ -102,7 +91,7 @@ test('it is a line for each table, for a reader', async () => {
 
 test('documents as they were when the table was learned have not drifted, nor have too few to tell', async () => {
   const { path, file, out } = await readings();
-  const args = ['export', path, '--tables', file, '--table', 'reading', '--out', out, '--json'];
+  const args = [...exporting(path, file, out), '--json'];
   expect(JSON.parse((await ran(args)).stdout)).toMatchObject({ rows: { reading: 40 }, drift: [] });
   await archive(
     path,
@@ -194,17 +183,8 @@ test('ndjson says it too', async () => {
   const document = join(await temporaryFolder(), 'readings.json');
   writeFileSync(document, JSON.stringify(Array.from({ length: 40 }, (_, n) => after(n))));
   const out = join(await temporaryFolder(), 'rows');
-  const { stdout, stderr } = await ran([
-    'ndjson',
-    document,
-    '--tables',
-    file,
-    '--table',
-    'reading',
-    '--out',
-    out,
-    '--json',
-  ]);
+  const [, ...args] = exporting(document, file, out);
+  const { stdout, stderr } = await ran(['ndjson', ...args, '--json']);
   expect(JSON.parse(stdout)).toMatchObject({ drift: DRIFT });
   expect(stderr).toContain('drift in reading_parts, 40 rows');
 });
@@ -218,17 +198,7 @@ test('ever new fields are bounded in what is said', async () => {
       Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`f_${n}_${i}`, 1])),
     ),
   );
-  const ended = await millrace([
-    'export',
-    path,
-    '--tables',
-    file,
-    '--table',
-    'reading',
-    '--out',
-    out,
-    '--json',
-  ]);
+  const ended = await millrace([...exporting(path, file, out), '--json']);
   // Without an id they make no row.
   expect(ended.code).toBe(3);
   const { drift } = JSON.parse(ended.stdout) as { drift: { new: unknown[]; more: number }[] };

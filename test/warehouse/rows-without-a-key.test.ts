@@ -1,7 +1,6 @@
-import { createServer } from 'node:http';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { shapeText } from '../../src/ndjson/shape-text.ts';
 import { DIALECTS, type DialectName } from '../../src/warehouse/sql/dialects/registry.ts';
 import { schemaOf } from '../../src/warehouse/sql/schema.ts';
@@ -9,7 +8,7 @@ import { TABLES } from '../../src/warehouse/tables.ts';
 import { parseTables } from '../../src/warehouse/learned/read-tables.ts';
 import { archive, exported } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { listen } from '../support/listen.ts';
+import { serve } from '../support/listen.ts';
 import { millrace } from '../support/millrace.ts';
 import { skipped } from '../support/requirements.ts';
 import { eventOf } from './support.ts';
@@ -221,15 +220,10 @@ test('rows inside documents without a key are in the view of the nested table', 
 
 test('operations without a start that are pulled are all there', async () => {
   const operations = [op(0, null), op(7, null), op(9, '2026-01-01T99:00:00Z')];
-  const server = createServer((_, response) => {
+  const url = await serve((_, response) => {
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify({ data: operations, next_cursor: null }));
   });
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${await listen(server)}`;
   const env = { MILLRACE_SERVICE_BASE_URL: url, MILLRACE_SERVICE_API_KEY: 'made-up' };
   const out = await temporaryFolder();
   const ended = await millrace(['pull', 'bulk-ops', '--out', out], { env, cwd: out });
