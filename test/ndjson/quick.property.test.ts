@@ -1,6 +1,3 @@
-import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { QuickItems } from '../../src/ndjson/quick/quick-items.ts';
@@ -10,8 +7,6 @@ import { TABLES } from '../../src/warehouse/tables.ts';
 import { Shaper } from '../../src/warehouse/shape/shape.ts';
 import { ByteWriter } from '../../src/lib/byte-writer.ts';
 import { MEALS } from '../../src/warehouse/tables/meals.ts';
-import { ROOT } from '../support/millrace.ts';
-import { skipped } from '../support/requirements.ts';
 import { anyMeal } from './documents.ts';
 import { referenceRows } from './reference.ts';
 import { chunked, shapeAll } from './support.ts';
@@ -244,14 +239,4 @@ describe('the quick way shapes', () => {
     expect(QuickItems.of(plan, ['meals'])).not.toBeNull();
     expect(QuickItems.of(planRow(MEALS, { id: 'given' }), ['meals'])).toBeNull();
   });
-});
-
-const COMPILER = join(ROOT, 'node_modules/assemblyscript');
-const lack = existsSync(COMPILER) ? null : 'needs assemblyscript: npm ci';
-
-test.skipIf(lack !== null)(`quick-wasm.ts is what quick.as makes${skipped(lack)}`, () => {
-  const { status, stderr } = spawnSync(process.execPath, [join(ROOT, '.ci/wasm.mjs'), '--check'], {
-    encoding: 'utf8',
-  });
-  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
 });
