@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/support/longest-first.ts';
 
 /** The long lane, `npm run test:long`: files of its own, and properties again, with many runs (test/support/run-count.ts). */
 const isLong = process.env['MILLRACE_LONG'] !== undefined;
@@ -17,6 +18,7 @@ export default defineConfig({
     execArgv: ['--initial-old-space-size=512', '--max-semi-space-size=32'],
     // Tests of processes wait about as long as they compute.
     maxWorkers: Math.ceil(availableParallelism() * 2),
+    sequence: { sequencer: LongestFirst },
     // For what hangs; on a machine with ten processes a core, what takes five seconds takes fifty.
     testTimeout: 600_000,
     hookTimeout: 600_000,

@@ -1,5 +1,5 @@
-/** True in the long lane (`npm run test:long`). */
-export const isLong = process.env['MILLRACE_LONG'] !== undefined;
+/** Set by `npm run test:long`. */
+const isLong = process.env['MILLRACE_LONG'] !== undefined;
 
 /**
  * How often something is tried: few times in the quick lane, many times in the long one. A test of the long lane only has no
