@@ -1,26 +1,18 @@
 import { cp, mkdir, readdir, symlink } from 'node:fs/promises';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { expect, onTestFinished, test } from 'vitest';
-import { startAmqpPeer } from '../support/amqp-peer/peer.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { blocksOf } from '../support/markdown.ts';
 import { ROOT } from '../support/millrace.ts';
 import { packProject } from '../support/packed.ts';
-import { lacksPubSubEmulator, startPubSubEmulator } from '../support/pubsub-emulator.ts';
 import { firstLack, lacksProgram, skipped } from '../support/requirements.ts';
 import { shared } from '../support/server.ts';
 import { quoted, shellPlace, writeShim, type ShellPlace } from '../support/shell.ts';
+import { README, STOP, typed } from './readme.ts';
 
-const README = blocksOf('README.md');
 const commands = README.filter(({ info }) => info[0] === 'sh' && info[1] !== 'live').map(({ text }) => text);
 const lack = firstLack(...['bash', 'curl', 'openssl', 'npm', 'tar'].map(lacksProgram));
-const READY =
-  'until curl --silent --fail --output /dev/null http://127.0.0.1:9090/readyz; do sleep 0.2; done';
-/** Ends the receiver that runs in the background. */
-const STOP = 'kill -TERM $! && wait $!';
-
 /** A fresh clone: everything but what a clone does not have. */
 async function clone(): Promise<ShellPlace> {
   const folder = join(await temporaryFolder(), 'millrace');
@@ -69,13 +61,6 @@ async function linkPackages(prefix: string): Promise<void> {
       if (!(name in devDependencies)) await symlink(join(from, name), join(to, name));
     }
   }
-}
-
-/** The README's commands as somebody at a terminal would give them: a secret instead of `…`, `serve` in its own shell. */
-function typed(block: string): string {
-  return block
-    .replaceAll('whsec_…', '"whsec_$(openssl rand -base64 32)"')
-    .replaceAll(/^millrace serve.*$/gm, (line) => `${line.replace(/ *#.*/, '')} 2> millrace.log &\n${READY}`);
 }
 
 async function duckdb(sql: string, folder: string): Promise<unknown[][]> {
@@ -132,53 +117,3 @@ const STARTED =
 /** `flush` waits 5 seconds for the sink at most, and says so; somebody at a machine that is this busy asks again. */
 const untilRead = (line: string): string =>
   `until ${line} >> read.ndjson && grep --quiet --fixed-strings "$(grep -o 'msg_[[:alnum:]_-]*' shown.txt | head -n 1)" read.ndjson; do :; done\ncat read.ndjson`;
-
-const noBroker = firstLack(lack, lacksPubSubEmulator());
-
-test.skipIf(noBroker !== null)(
-  `the README’s config for the brokers brings events to both${skipped(noBroker)}`,
-  async () => {
-    const yaml =
-      README.find(({ info, text }) => info[0] === 'yaml' && text.includes('type: pubsub'))?.text ?? '';
-    const [peer, emulator] = await Promise.all([
-      startAmqpPeer({ hubs: ['events', 'labtest-events', 'wearable-events'] }),
-      startPubSubEmulator(),
-    ]);
-    onTestFinished(async () => {
-      await Promise.all([peer.stop(), emulator.stop()]);
-    });
-    const { folder, run } = await shellPlace(await temporaryFolder());
-    writeFileSync(join(folder, 'brokers.yaml'), yaml);
-    const script = [
-      `${quoted(process.execPath)} ${quoted(join(ROOT, 'deploy/compose/make-topics.js'))} "$PUBSUB_EMULATOR_HOST" acme events wearables`,
-      'export MILLRACE_SECRET=whsec_…\nmillrace serve --config brokers.yaml',
-      'millrace send --type daily.data.meal.created --count 3',
-    ];
-    await run(typed(script.join('\n')), {
-      PUBSUB_EMULATOR_HOST: emulator.endpoint,
-      EVENT_HUBS: peer.connectionString,
-    });
-    await peer.received('wearable-events', 3);
-    const ids = await pulled(emulator.endpoint, 'wearables', 3);
-    expect(ids.size).toBe(3);
-  },
-);
-
-/** Reads a subscription until it has given so many messages; their ids. */
-async function pulled(endpoint: string, subscription: string, count: number): Promise<Set<string>> {
-  const url = `http://${endpoint}/v1/projects/acme/subscriptions/${subscription}:pull`;
-  const ids = new Set<string>();
-  while (ids.size < count) {
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ maxMessages: 10 }),
-      signal: AbortSignal.timeout(120_000),
-    });
-    const { receivedMessages = [] } = (await response.json()) as {
-      receivedMessages?: { message: { attributes: Record<string, string> } }[];
-    };
-    for (const { message } of receivedMessages) ids.add(message.attributes['idempotency-key'] ?? '');
-  }
-  return ids;
-}
