@@ -17,10 +17,13 @@ interface Node extends Partial<Record<Child, Node | null>> {
   readonly value?: unknown;
 }
 
-const OPPOSITES: Readonly<Record<string, string>> = {
-  ...{ '===': '!==', '!==': '===', '&&': '||', '||': '&&' },
-  ...{ '<': '<=', '<=': '<', '>': '>=', '>=': '>' },
-};
+const PAIRS = ['=== !==', '&& ||', '< <=', '> >='].map((pair) => pair.split(' '));
+const OPPOSITES = Object.fromEntries(
+  PAIRS.flatMap(([one = '', other = '']) => [
+    [one, other],
+    [other, one],
+  ]),
+);
 /** Only before a number: `+` also joins texts. */
 const SIGNS: Readonly<Record<string, string>> = { '+': '-', '-': '+' };
 /** These have a value inside; every other node whose name begins with TS is a type. */
@@ -48,7 +51,7 @@ function isNode(value: unknown): value is Node {
 }
 
 function changesAt(node: Node, source: string): Change[] {
-  const { type, start, end, operator = '', value, left, right, argument } = node;
+  const { type, start, end, operator = '', value, left, right, argument, expression } = node;
   if (['BinaryExpression', 'LogicalExpression'].includes(type) && left && right) {
     const text = OPPOSITES[operator] ?? (typeof right.value === 'number' ? SIGNS[operator] : undefined);
     const at = source.indexOf(operator, left.end);
@@ -57,11 +60,7 @@ function changesAt(node: Node, source: string): Change[] {
   if (type === 'Literal' && typeof value === 'boolean') return [{ start, end, text: String(!value) }];
   if (type === 'ReturnStatement' && argument)
     return [{ start: argument.start, end: argument.end, text: 'undefined' }];
-  if (type === 'ExpressionStatement' && isCall(node.expression)) return [{ start, end, text: ';' }];
-  return [];
-}
-
-function isCall(node: Node | null | undefined): boolean {
-  if (node?.type === 'AwaitExpression') return isCall(node.argument);
-  return node?.type === 'CallExpression' && node.callee?.type !== 'Super';
+  const awaited = expression?.type === 'AwaitExpression' ? expression.argument : expression;
+  const isCall = awaited?.type === 'CallExpression' && awaited.callee?.type !== 'Super';
+  return type === 'ExpressionStatement' && isCall ? [{ start, end, text: ';' }] : [];
 }

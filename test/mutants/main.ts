@@ -24,17 +24,11 @@ interface Mutant extends Change {
   readonly source: string;
 }
 
-process.exitCode = await main(process.argv.slice(2));
-
-async function main(args: string[]): Promise<number> {
-  const text = { type: 'string' } as const;
-  const options = { seed: text, count: text, room: text, long: { type: 'boolean' } } as const;
-  const { seed = '1', count = '20', room = null, long = false } = parseArgs({ args, options }).values;
-  if (!/^\d+$/.test(seed) || !/^[1-9]\d*$/.test(count)) {
-    process.stderr.write(USAGE);
-    return 2;
-  }
-  const mutants = choose(Number(seed), Number(count), room);
+const string = { type: 'string' } as const;
+const options = { seed: string, count: string, room: string, long: { type: 'boolean' } } as const;
+const { seed = '1', count = '20', room = null, long = false } = parseArgs({ options }).values;
+if (/^\d+$/.test(seed) && /^[1-9]\d*$/.test(count)) {
+  const mutants = choose(Number(seed), Number(count));
   const tests = new Tests(long, room);
   await tests.begin();
   let killed = 0;
@@ -47,11 +41,13 @@ async function main(args: string[]): Promise<number> {
   }
   const rate = Math.round((100 * killed) / mutants.length);
   process.stdout.write(`seed ${seed}: ${killed} of ${mutants.length} killed, ${rate} %\n`);
-  return 0;
+} else {
+  process.stderr.write(USAGE);
+  process.exitCode = 2;
 }
 
-function choose(seed: number, count: number, room: string | null): Mutant[] {
-  const random = seededRandom(seed);
+function choose(first: number, howMany: number): Mutant[] {
+  const random = seededRandom(first);
   const all = globSync(`src/${room ?? '**'}/**/*.ts`, { cwd: ROOT, exclude: ['**/*.d.ts'] })
     .toSorted()
     .flatMap((file) => {
@@ -60,7 +56,7 @@ function choose(seed: number, count: number, room: string | null): Mutant[] {
     });
   const weighted = all.filter(({ file }) => WEIGHTED.test(file));
   const others = room === null ? all.filter(({ file }) => !WEIGHTED.test(file)) : all;
-  return Array.from({ length: count }, () => {
+  return Array.from({ length: howMany }, () => {
     const from = room === null && random() < WEIGHT ? weighted : others;
     return from.splice(Math.floor(random() * from.length), 1);
   }).flat();
