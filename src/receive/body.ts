@@ -48,7 +48,8 @@ export function readBody(
   fail: (error: unknown) => void,
   settle: (result: BodyResult) => void,
 ): void {
-  readBytes(request, length, limits.maxBodyBytes, share, (read) => {
+  const plainLength = encoding === 'identity' ? length : null;
+  readBytes(request, plainLength, limits.maxBodyBytes, share, (read) => {
     if (gate === null || !read.ok) return settle(read);
     gate.unverified.ask(gate.sender, (isAllowed) => {
       if (!isAllowed || gate.isEnded()) settle(isAllowed ? GONE : FORGERIES);

@@ -18,6 +18,8 @@ export class Share {
   #bytes = 0;
   /** What the request has cost so far, in bytes read, decompressed or hashed. */
   work = 0;
+  /** Pieces in which its body has come so far. */
+  pieces = 0;
 
   constructor(budget: Budget) {
     this.#budget = budget;

@@ -47,49 +47,79 @@ test('a body as large as the limit is taken; one byte more is refused at once, a
   const exact = reading([600, 400], { limit: 1000 });
   exact.end();
   expect(await exact.result).toMatchObject({ ok: true });
-  const over = reading([600, 401], { limit: 1000 });
+  const over = reading([600, 401], { limit: 1000, length: null });
   expect(await over.result).toMatchObject({ ok: false, code: 'body_too_large' });
   expect(over.request.isPaused()).toBe(true);
   expect(over.request.listenerCount('data')).toBe(0);
 });
 
-test('what is held is counted while it is read, and given back when it is released', async () => {
-  const { result, share, budget } = reading([1000], { max: 2000, length: 3000 });
-  expect(budget.used).toBe(1256);
-  share.release();
-  expect(budget.used).toBe(0);
-  const crowded = reading([1000, 1000], { max: 2000 });
-  expect(await crowded.result).toMatchObject({ ok: false, code: 'overloaded' });
-  // The piece that did not fit is not counted.
-  expect(crowded.budget.used).toBe(1256);
-  crowded.share.release();
-  crowded.share.release();
-  expect(crowded.budget.used).toBe(0);
-  expect(await Promise.race([result, Promise.resolve('open')])).toBe('open');
-});
+/** The length of a body is known, or not: two readers. */
+const READERS = [
+  ['declared', 3000],
+  ['unknown', null],
+] as const;
 
-test('a body may come in 64 pieces however small, and in more when they are of 256 bytes on average', async () => {
-  const few = reading(Array.from({ length: 64 }, () => 1));
+test.each(READERS)(
+  'what is held is counted and given back when it is released: length %s',
+  async (_, length) => {
+    const { result, share, budget } = reading([1000], { max: 2000, length });
+    expect(budget.used).toBe(1256);
+    share.release();
+    expect(budget.used).toBe(0);
+    const crowded = reading([1000, 1000], { max: 2000, length });
+    expect(await crowded.result).toMatchObject({ ok: false, code: 'overloaded' });
+    // The piece that did not fit is not counted.
+    expect(crowded.budget.used).toBe(1256);
+    crowded.share.release();
+    crowded.share.release();
+    expect(crowded.budget.used).toBe(0);
+    expect(await Promise.race([result, Promise.resolve('open')])).toBe('open');
+  },
+);
+
+test.each([
+  ['declared', {}],
+  ['unknown', { length: null }],
+])('64 pieces may be small, more must be of 256 bytes on average: length %s', async (_, options) => {
+  const few = reading(
+    Array.from({ length: 64 }, () => 1),
+    options,
+  );
   few.end();
   expect(await few.result).toMatchObject({ ok: true });
-  const many = reading(Array.from({ length: 65 }, () => 255));
+  const many = reading(
+    Array.from({ length: 65 }, () => 255),
+    options,
+  );
   expect(await many.result).toMatchObject({ ok: false, code: 'body_in_pieces' });
-  const larger = reading(Array.from({ length: 2000 }, () => 256));
+  expect(many.request.isPaused()).toBe(true);
+  const larger = reading(
+    Array.from({ length: 2000 }, () => 256),
+    options,
+  );
   larger.end();
   expect(await larger.result).toMatchObject({ ok: true });
 });
 
-test.each(['close', 'error'])('a sender that is gone before the end (%s) leaves nothing', async (event) => {
-  const { request, result } = reading([5], { length: 10 });
+test.each([
+  ['close', 10],
+  ['error', 10],
+  ['close', null],
+  ['error', null],
+])('a sender that is gone before the end (%s) leaves nothing, length %s', async (event, length) => {
+  const { request, result } = reading([5], { length });
   request.emit(event, new Error('made-up'));
   expect(await result).toEqual({ ok: false, code: 'gone' });
   // Later events of the same request are nobody's.
   expect(['data', 'end', 'close', 'error'].map((name) => request.listenerCount(name))).toEqual([0, 0, 0, 0]);
 });
 
-test('reading that is stopped lets the body go; one that is complete is left alone', async () => {
-  const { request, result } = reading([5], { length: 10 });
-  stopReading(request as unknown as IncomingMessage, 'too slow');
-  expect(await result).toEqual({ ok: false, code: 'gone' });
-  expect(() => stopReading(request as unknown as IncomingMessage, 'too slow')).not.toThrow();
-});
+test.each(READERS)(
+  'reading that is stopped lets the body go, and can be stopped twice: length %s',
+  async (_, length) => {
+    const { request, result } = reading([5], { length });
+    stopReading(request as unknown as IncomingMessage, 'too slow');
+    expect(await result).toEqual({ ok: false, code: 'gone' });
+    expect(() => stopReading(request as unknown as IncomingMessage, 'too slow')).not.toThrow();
+  },
+);
