@@ -19,7 +19,7 @@ export const COMPACT_STEPS = ['read', 'put', 'listed', 'removed'] as const;
 
 export interface CompactOptions {
   readonly places: Places;
-  /** No file becomes larger, but for the footer of a Parquet file; one of half of it is large enough. */
+  /** No file becomes larger; one of half of it is large enough. */
   readonly targetBytes: number;
   /** Milliseconds since a file was written. */
   readonly minAge: number;
