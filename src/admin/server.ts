@@ -10,7 +10,7 @@ import { consoleApi, consolePages, type ConsoleSource } from './console.ts';
 import { createErasureApi } from './erasure-api.ts';
 import { consoleAccess } from './console-access.ts';
 import type { EventSearch } from './event-search.ts';
-import { filesApi, type SinkArchive } from './files-api.ts';
+import { filesApi, type SinkArchive } from './archive-files.ts';
 import { guard, guardMetrics, requireLoopback, whoOf } from './guard.ts';
 import { addHealth, type Health } from './health.ts';
 import { sendProblem } from './problem.ts';

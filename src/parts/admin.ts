@@ -1,5 +1,5 @@
 import { EventSearch } from '../admin/event-search.ts';
-import type { SinkArchive } from '../admin/files-api.ts';
+import type { SinkArchive } from '../admin/archive-files.ts';
 import { ReplayOrders } from '../admin/replay-orders.ts';
 import { Replays } from '../admin/replays.ts';
 import { startAdmin } from '../admin/server.ts';
