@@ -13,7 +13,6 @@ import { RecentEvents } from './recent.ts';
 import { Refusals } from './refusals.ts';
 import { Tally } from '../lib/tally.ts';
 import { Tail } from './tail.ts';
-import { TAKEN } from './taken.ts';
 
 export interface MeterOptions {
   readonly clock: Clock;
@@ -36,6 +35,9 @@ export interface Reloads {
   /** Why the last reload failed; null when it did not. */
   readonly error: string | null;
 }
+
+/** Outcomes that are answered with 2xx. */
+export const TAKEN: ReadonlySet<string> = new Set(['accepted', 'duplicate', 'quarantined', 'erased']);
 
 /** Name under which events without a route are counted. */
 export const NO_ROUTE = 'none';

@@ -11,7 +11,7 @@ import {
 } from '@opentelemetry/api';
 import type { Attempt, AttemptResult, Tracing } from '../core/tracing.ts';
 import { traceOf, type TraceContext } from '../core/trace.ts';
-import { TAKEN } from './taken.ts';
+import { TAKEN } from './meter.ts';
 
 /** One trace from the request to each sink. Values say what happened, never to whom: traces leave this machine. */
 export function tracingWith(tracer: Tracer): Tracing {

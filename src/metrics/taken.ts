@@ -1,2 +1,0 @@
-/** Outcomes that are answered with 2xx. */
-export const TAKEN: ReadonlySet<string> = new Set(['accepted', 'duplicate', 'quarantined', 'erased']);
