@@ -37,3 +37,12 @@ export function toast(text) {
   clearTimeout(timer);
   timer = setTimeout(() => element.classList.remove('shown'), 6000);
 }
+
+/** Says what came of the work: the text that it resolves to, or why it failed. */
+export async function toastResult(work) {
+  try {
+    toast(await work());
+  } catch (error) {
+    toast(`Failed: ${error.message}`);
+  }
+}

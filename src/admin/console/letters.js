@@ -1,6 +1,6 @@
 import { api } from './api.js';
 import { detailsButton, showDetails } from './details.js';
-import { ask, toast } from './dialog.js';
+import { ask, toast, toastResult } from './dialog.js';
 import { byId, cell, h, keyed, setHidden, setText, table } from './dom.js';
 import * as format from './format.js';
 import { typesOf } from './replay.js';
@@ -214,11 +214,7 @@ export class Letters {
   }
 
   async #act(work) {
-    try {
-      toast(await work());
-    } catch (error) {
-      toast(`Failed: ${error.message}`);
-    }
+    await toastResult(work);
     this.#count = null;
     await this.#load(0);
     // The row that had the focus may be gone.

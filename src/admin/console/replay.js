@@ -1,5 +1,5 @@
 import { api } from './api.js';
-import { ask, toast } from './dialog.js';
+import { ask, toastResult } from './dialog.js';
 import { byId, cell, emptyRow, form, h, keyed, setHidden, setText, table } from './dom.js';
 import * as format from './format.js';
 
@@ -192,11 +192,7 @@ export class Replays {
   }
 
   async #act(work) {
-    try {
-      toast(await work());
-    } catch (error) {
-      toast(`Failed: ${error.message}`);
-    }
+    await toastResult(work);
     await this.#load();
   }
 }
