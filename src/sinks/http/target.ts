@@ -4,7 +4,6 @@ import type { JournalEvent } from '../../core/event.ts';
 import type { SendResult, SinkTrouble } from '../../core/sink.ts';
 import { onAbort, unlessAborted } from '../../lib/abort.ts';
 import { ABORTED } from '../failure.ts';
-import { type Asked, askedFor } from './asked.ts';
 import { checkedLookup, type Resolve } from './addresses.ts';
 import type { HttpOptions, TargetOptions } from './config.ts';
 import { failureOf, resultOf, THROTTLING, type Answer } from './failure.ts';
@@ -26,6 +25,16 @@ export interface TargetContext {
   readonly onChange: (name: string, trouble: string | null) => void;
   readonly resolve?: Resolve;
 }
+
+/** A target has asked to be left alone. */
+interface Asked {
+  /** Monotonic milliseconds. */
+  readonly until: number;
+  readonly trouble: SinkTrouble;
+}
+
+/** By clock, which is one in a process, and by url: a reload makes another sink, and what its targets have asked for still holds. */
+const ASKED = new WeakMap<Clock, Map<string, Asked>>();
 
 /**
  * One place that events are posted to, with its own connections, pace and troubles.
@@ -64,7 +73,8 @@ export class Target {
       connect: { ...target.tls, lookup, timeout },
     });
     this.#turns = new Turns(options, PATIENCE, context.clock);
-    this.#asked = askedFor(context.clock);
+    this.#asked = ASKED.get(context.clock) ?? new Map();
+    ASKED.set(context.clock, this.#asked);
     const asked = this.#asked.get(target.url.href);
     if (asked === undefined || asked.until <= context.clock.monotonic()) return;
     [this.#pauses, this.#pausedUntil, this.#trouble] = [1, asked.until, asked.trouble];
