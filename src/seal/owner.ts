@@ -23,18 +23,15 @@ export class OwnerHash {
     this.#lookup = lookup;
   }
 
-  of({ team, user, clientUser }: Ownership): Buffer {
-    return Buffer.concat([
-      this.#hash('team', team),
-      this.#hash('user', user),
-      this.#hash('client', clientUser),
-    ]);
-  }
-
-  /** The same as a text. */
+  /** The three, a character for each byte. */
   nameOf({ team, user, clientUser }: Ownership): string {
     const plain = JSON.stringify([team, user, clientUser]);
-    const make = (): string => this.of({ team, user, clientUser }).toString('latin1');
+    const make = (): string =>
+      Buffer.concat([
+        this.#hash('team', team),
+        this.#hash('user', user),
+        this.#hash('client', clientUser),
+      ]).toString('latin1');
     return getOrMakeAtMost(this.#names, plain, make, REMEMBERED);
   }
 
