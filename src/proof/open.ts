@@ -1,12 +1,14 @@
+import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { join } from 'node:path';
+import { MillraceError, messageOf } from '../core/errors.ts';
 import type { KeyLedger, NotedHead, OpenProof, Proof } from '../core/proof.ts';
 import type { LogHead } from '../core/receipt.ts';
 import type { Signer } from '../core/signature.ts';
 import { readIfThere } from '../lib/durable.ts';
+import { openKeyPem } from '../lib/key-pem.ts';
 import { DroppedFile } from './dropped.ts';
 import { HeadFiles } from './heads.ts';
 import { LedgerFile } from './ledger.ts';
-import { openSigner, readSigner } from './signing-key.ts';
 
 /** C2SP tlog-checkpoint: its first three lines. */
 const CHECKPOINT = /^([^\n]+)\n(\d{1,15})\n([A-Za-z0-9+/]{43}=)\n/;
@@ -102,4 +104,37 @@ function headsOf(place: ProofPlace, signer: Signer | null, known?: Map<string, N
 
 function trustedBy({ proof }: ProofPlace, signer: Signer | null): ReadonlySet<string> {
   return new Set(signer === null ? proof.trust : [...proof.trust, signer.publicKey]);
+}
+
+/**
+ * The key that signs, from its file: Ed25519, PKCS #8 in PEM.
+ * @returns null when there is no such file
+ * @throws MillraceError proof_unusable
+ */
+export function readSigner(path: string): Signer | null {
+  try {
+    const pem = readIfThere(path);
+    return pem === null ? null : signerOf(pem);
+  } catch (error) {
+    throw unusable(path, error);
+  }
+}
+
+/** The same; the key is made, for its owner only, where there is none. */
+export async function openSigner(path: string): Promise<Signer> {
+  try {
+    return signerOf(await openKeyPem(path));
+  } catch (error) {
+    throw unusable(path, error);
+  }
+}
+
+function signerOf(pem: string): Signer {
+  const key = createPrivateKey(pem);
+  if (key.asymmetricKeyType !== 'ed25519') throw new Error('is not an Ed25519 key');
+  return { key, publicKey: createPublicKey(key).export({ format: 'jwk' }).x ?? '' };
+}
+
+function unusable(path: string, error: unknown): MillraceError {
+  return new MillraceError('proof_unusable', `${path}: ${messageOf(error)}`, { cause: error });
 }

@@ -17,7 +17,7 @@ import {
   vi,
 } from 'vitest';
 import type { VerifyReport } from '../../src/archive/verify.ts';
-import { openSigner } from '../../src/proof/signing-key.ts';
+import { openSigner } from '../../src/proof/open.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { makeErasable } from '../erase/objects-support.ts';
 import { secretOf, userId } from '../erase/support.ts';

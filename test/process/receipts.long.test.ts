@@ -5,7 +5,7 @@ import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { LogWriter } from '../../src/receipts/log-files.ts';
 import { signJson } from '../../src/core/signature.ts';
-import { readSigner as readManifestSigner } from '../../src/proof/signing-key.ts';
+import { readSigner as readManifestSigner } from '../../src/proof/open.ts';
 import { readSigner, verifierText } from '../../src/receipts/note.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { entryByHand } from '../receipts/entry-by-hand.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { KeyStore } from '../../src/seal/key-store.ts';
-import { openSigner } from '../../src/proof/signing-key.ts';
+import { openSigner } from '../../src/proof/open.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { skipped } from '../support/requirements.ts';
 import { lacksSyncs, watchSyncs } from '../support/synced.ts';
