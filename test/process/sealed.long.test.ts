@@ -8,11 +8,9 @@ import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { KeyStore } from '../../src/seal/key-store.ts';
 import { parseMasterKey } from '../../src/seal/master-key.ts';
 import { fillJournal } from '../bench/ingest/fill.ts';
-import { forgedMark } from '../seal/support.ts';
 import { OpensSealed } from '../seal/open-sealed.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
-import { readBack } from '../support/read-back.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { Receiver } from '../support/receiver.ts';
 import type { Serving } from '../support/serving.ts';
@@ -79,36 +77,6 @@ function linesIn(archive: string): string[] {
 }
 
 describe('a receiver with a sealed archive', () => {
-  it('killed with -9 in the middle, it has sealed every event it acknowledged, once', async () => {
-    const where = await place();
-    const first = await ReceiverProcess.start(where.config, { env });
-    const sent = await send(first, 20);
-    await first.kill('SIGKILL');
-    const second = await Receiver.start(where.config, { env });
-    await second.drained();
-    await second.kill('SIGTERM');
-    expect(await opened(where)).toEqual([...sent.values()].toSorted());
-    expect(await verifyArchive(where.archive)).toMatchObject({ records: 20, differences: [] });
-    await expect(readBack(where.archive)).rejects.toThrow('the keys that open it were not given');
-  });
-
-  it.each(['running', 'stopped'])(
-    '%s: an erasure destroys the user’s keys, and the receipt says so',
-    async (how) => {
-      const where = await place();
-      const receiver = await Receiver.start(where.config, { env });
-      const sent = await send(receiver, 6);
-      const [user = '', id = ''] = [...sent][2] ?? [];
-      await receiver.drained();
-      if (how === 'stopped') await receiver.kill('SIGTERM');
-      const erase = await millrace(['erase', user, '--now', '--json', '--config', where.config], { env });
-      expect([erase.code, erase.stdout]).toEqual([0, expect.stringContaining('keys of archive')]);
-      if (how === 'running') await receiver.kill('SIGTERM');
-      const expected = [...sent.values()].map((each) => (each === id ? 'erased' : each)).toSorted();
-      expect(await opened(where)).toEqual(expected);
-    },
-  );
-
   it.skipIf(lacksStrace() !== null)(
     `may not lower the priority of its threads, as by a unit that filters the call: it seals all the same${skipped(lacksStrace())}`,
     async () => {
@@ -188,47 +156,5 @@ describe('a receiver with a sealed archive', () => {
     expect((await run('archive', 'verify', where.archive)).code).toBe(0);
     const expected = [...sent.values()].map((each) => (each === id ? 'erased' : each)).toSorted();
     expect(await opened(where)).toEqual(expected);
-    // One key restored over its mark; another marked as destroyed by somebody without the master key.
-    const file = join(where.store, 'keys.bin');
-    const sound = readFileSync(file);
-    const slots = Array.from({ length: 6 }, (_, n) => [(n + 1) * 128, (n + 2) * 128] as const);
-    const [from = 0, to = 0] =
-      slots.find(([a, b]) => !sound.subarray(a, b).equals(older.subarray(a, b))) ?? [];
-    const returned = Buffer.from(sound);
-    older.copy(returned, from, from, to);
-    const [other = 0] = slots.find(([a]) => a !== from) ?? [];
-    const forged = Buffer.from(sound);
-    forgedMark(sound.subarray(other + 4, other + 20)).copy(forged, other);
-    for (const [bytes, code] of [
-      [returned, 'keys_stale'],
-      [forged, 'tombstone_forged'],
-    ] as const) {
-      writeFileSync(file, bytes);
-      const ended = await run('archive', 'verify', where.archive);
-      expect([ended.code, ended.stdout]).toEqual([4, expect.stringContaining(code)]);
-    }
-  });
-
-  it('without its master key, or with another, it does not start, and says why', async () => {
-    const where = await place();
-    const unset = await millrace(['serve', '--config', where.config]);
-    expect([unset.code, unset.stderr]).toEqual([
-      2,
-      expect.stringContaining('MILLRACE_MASTER_KEY, which is not set'),
-    ]);
-    const receiver = await Receiver.start(where.config, { env });
-    await send(receiver, 1);
-    await receiver.kill('SIGTERM');
-    const other = { MILLRACE_MASTER_KEY: Buffer.alloc(32, 6).toString('base64') };
-    const wrong = await millrace(['serve', '--config', where.config], { env: other });
-    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('Master key is wrong')]);
-    const replayed = await millrace(
-      ['replay', where.archive, '--to', 'archive', '--dry-run', '--json', '--config', where.config],
-      { env },
-    );
-    expect([replayed.code, JSON.parse(replayed.stdout)]).toEqual([
-      0,
-      expect.objectContaining({ selected: 1, problems: 0 }),
-    ]);
   });
 });
