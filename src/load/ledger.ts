@@ -59,35 +59,20 @@ export interface Load {
   readonly destroyed: number;
 }
 
-const LOAD_COLUMNS = [
-  'load',
-  'archive',
-  'file',
-  'sha256',
-  'shape',
-  'records',
-  'sealed',
-  'destroyed',
-] as const;
+const LOAD_COLUMNS = 'load, archive, file, sha256, shape, records, sealed, destroyed';
 
 export async function readLoads(database: Database): Promise<Load[]> {
-  const { loads } = ledgerIn(database);
-  const rows = await database.query(`SELECT ${LOAD_COLUMNS.join(', ')} FROM ${loads} ORDER BY load`);
-  return rows.map((row) => loadOf(Object.fromEntries(LOAD_COLUMNS.map((name, at) => [name, row[at]]))));
-}
-
-/** A row of `_millrace_loads`, whatever its database makes of numbers. */
-function loadOf(row: Readonly<Record<string, unknown>>): Load {
-  return {
-    load: Number(row['load']),
-    archive: String(row['archive']),
-    file: String(row['file']),
-    sha256: String(row['sha256']),
-    shape: String(row['shape']),
-    records: Number(row['records']),
-    sealed: Number(row['sealed']),
-    destroyed: Number(row['destroyed']),
-  };
+  const rows = await database.query(`SELECT ${LOAD_COLUMNS} FROM ${ledgerIn(database).loads} ORDER BY load`);
+  return rows.map(([load, archive, file, sha256, shape, records, sealed, destroyed]) => ({
+    load: Number(load),
+    archive: String(archive),
+    file: String(file),
+    sha256: String(sha256),
+    shape: String(shape),
+    records: Number(records),
+    sealed: Number(sealed),
+    destroyed: Number(destroyed),
+  }));
 }
 
 /** The number of a new load; numbers are never used again. */
@@ -99,7 +84,7 @@ export async function nextLoad(database: Database): Promise<number> {
 export async function writeLoad(database: Database, done: Load): Promise<void> {
   const { load, archive, file, sha256, shape, records, sealed, destroyed } = done;
   await database.query(
-    `INSERT INTO ${ledgerIn(database).loads} (load, archive, file, sha256, shape, records, sealed, destroyed)
+    `INSERT INTO ${ledgerIn(database).loads} (${LOAD_COLUMNS})
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
     [load, archive, file, sha256, shape, records, sealed, destroyed],
   );

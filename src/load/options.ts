@@ -1,39 +1,20 @@
-import type { Places } from '../archive/places.ts';
-import type { RecordOpener } from '../core/sealed-record.ts';
-import type { OnLeft, TableDrift } from '../warehouse/learned/drift.ts';
-import type { RowReject } from '../warehouse/shape/reject.ts';
-import type { Tables } from '../warehouse/tables.ts';
+import type { ExportOptions } from '../export/options.ts';
+import type { TableDrift } from '../warehouse/learned/drift.ts';
 
-export interface LoadOptions {
+export interface LoadOptions extends Pick<
+  ExportOptions,
+  'places' | 'tables' | 'opener' | 'signal' | 'onProgress' | 'onProblem' | 'onReject' | 'onUnknown'
+> {
   /** Folders of archives. */
   readonly paths: readonly string[];
-  /** Where archives are opened. */
-  readonly places: Places;
-  readonly tables: Tables;
   /** Names of tables to be kept beside those that the database has already. */
   readonly wanted: readonly string[];
   /** A transaction ends after the file with which it has read so many bytes of records. */
   readonly stepBytes: number;
   /** Files of which the database has refused rows are loaded again. */
   readonly retriesRefused: boolean;
-  /** Asked for once, after the files are listed: so the keys of all that is in them are there. */
-  readonly opener?: () => Promise<RecordOpener | undefined>;
-  readonly signal: AbortSignal;
-  onProgress(progress: LoadProgress): void;
-  /** A record, or the rest of a file, that cannot be read. */
-  onProblem(file: string, line: number | null, reason: string): void;
-  onReject(reject: RowReject & { readonly file: string; readonly line: number }): void;
-  readonly onUnknown: OnLeft;
   /** An event of this type has no typed table, or a shape that its table does not know. */
   onWithoutTable(eventType: string): void;
-}
-
-export interface LoadProgress {
-  /** Files of the archives, loaded and to be loaded. */
-  readonly done: number;
-  readonly total: number;
-  readonly records: number;
-  readonly file: string;
 }
 
 /** What one round has done. */

@@ -4,12 +4,12 @@ import { documentsIn, originOf } from '../export/documents.ts';
 import { ByteWriter } from '../lib/byte-writer.ts';
 import { JsonFault } from '../lib/json-text.ts';
 import type { TableDefinition } from '../warehouse/definition.ts';
-import type { OnLeft } from '../warehouse/learned/drift.ts';
 import type { TableFields } from '../warehouse/learned/field-sums.ts';
 import type { RowReject } from '../warehouse/shape/reject.ts';
 import { Shaper } from '../warehouse/shape/shape.ts';
 import type { TableEntry, Tables } from '../warehouse/tables.ts';
 import type { Database } from './database.ts';
+import type { LoadOptions } from './options.ts';
 
 /** An event as an archive has it. */
 export interface LoadedRecord {
@@ -19,11 +19,7 @@ export interface LoadedRecord {
   readonly text: Buffer;
 }
 
-export interface ShapesOptions {
-  readonly onUnknown: OnLeft;
-  /** An event of this type has no typed table among all that there are, or a shape that its table does not know. */
-  onWithoutTable(eventType: string): void;
-}
+type ShapesOptions = Pick<LoadOptions, 'onUnknown' | 'onWithoutTable'>;
 
 /** Rows that were shaped and are in no database yet. */
 export interface ShapedRows {

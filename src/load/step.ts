@@ -18,10 +18,6 @@ const BATCH_RECORDS = 2000;
 const BATCH_BYTES = 2 * 1024 * 1024;
 
 type ArchiveRecordItem = ArchiveItem & { kind: 'record' };
-type Told = Pick<
-  LoadOptions,
-  'onProblem' | 'onReject' | 'onUnknown' | 'onWithoutTable' | 'signal' | 'places'
->;
 
 /** What loading some files has come to. */
 export interface StepCounts {
@@ -43,17 +39,22 @@ export class LoadStep {
   readonly #database: Database;
   readonly #tables: LoadedTables;
   readonly #opener: RecordOpener | undefined;
-  readonly #told: Told;
+  readonly #options: LoadOptions;
   readonly #shapes: Shapes;
   /** Rows that the database did not take. */
   #refused = 0;
 
-  constructor(database: Database, tables: LoadedTables, opener: RecordOpener | undefined, told: Told) {
+  constructor(
+    database: Database,
+    tables: LoadedTables,
+    opener: RecordOpener | undefined,
+    options: LoadOptions,
+  ) {
     this.#database = database;
     this.#tables = tables;
     this.#opener = opener;
-    this.#told = told;
-    this.#shapes = new Shapes(tables.known, tables.entries, told);
+    this.#options = options;
+    this.#shapes = new Shapes(tables.known, tables.entries, options);
   }
 
   /** What the rows had, by table. */
@@ -86,11 +87,11 @@ export class LoadStep {
       taken.catch(() => undefined);
     };
     try {
-      const { places, signal } = this.#told;
+      const { places, signal } = this.#options;
       for await (const item of readArchiveFile(places.at(root), file, { signal, opener: this.#opener })) {
         if (item.kind === 'problem') {
           isWhole &&= item.sealed?.why === 'erased';
-          noteProblem(item, this.counts, this.#told);
+          noteProblem(item, this.counts, this.#options);
           continue;
         }
         if (item.sealed) sealed += 1;
@@ -129,7 +130,7 @@ export class LoadStep {
     for (const { nth, ...reject } of own.rows.rejects) {
       const { file, line } = own.records[nth] as ArchiveRecordItem;
       this.counts.rejects += 1;
-      this.#told.onReject({ ...reject, file, line });
+      this.#options.onReject({ ...reject, file, line });
     }
     const rows = await appendRows(this.#database, own.rows, load, this.#setsAside(own.records));
     for (const [table, count] of Object.entries(rows))
@@ -142,7 +143,7 @@ export class LoadStep {
       const { file, line: number } = recordOf(records, table, line);
       this.#refused += 1;
       this.counts.rejects += 1;
-      this.#told.onReject({ table: table.name, code: 'refused', reason, file, line: number });
+      this.#options.onReject({ table: table.name, code: 'refused', reason, file, line: number });
     };
   }
 }
@@ -163,7 +164,7 @@ function recordOf(
 function noteProblem(
   { file, line, reason, sealed }: ArchiveItem & { kind: 'problem' },
   counts: StepCounts,
-  told: Pick<Told, 'onProblem'>,
+  { onProblem }: LoadOptions,
 ): void {
   if (sealed?.why === 'no_keys') throw new MillraceError('archive_sealed', `${file}: ${reason}`);
   if (sealed?.why === 'erased') {
@@ -171,5 +172,5 @@ function noteProblem(
     return;
   }
   counts.problems += 1;
-  told.onProblem(file, line, reason);
+  onProblem(file, line, reason);
 }

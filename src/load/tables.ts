@@ -36,42 +36,6 @@ export async function ensureTables(
   const before = new Map<string, string>();
   for (const [name, shape] of await database.query(`SELECT name, shape FROM ${ledger.tables}`))
     before.set(String(name), String(shape));
-  const { changed, loaded } = chooseTables(before, known, wanted, sql);
-  const present = await presentColumns(database);
-  const due = loaded.entries.flatMap((entry) => {
-    const { definition } = entry;
-    const columns = present.get(definition.name);
-    const isNoted = !changed.includes(entry);
-    const changes = columnChanges(definition, columns ?? [], database, isNoted);
-    return isNoted && columns !== undefined && changes.length === 0 ? [] : [{ entry, changes, isNoted }];
-  });
-  if (due.length > 0) {
-    // A view's columns cannot change, and those of nested tables read that of their document.
-    for (const { definition } of parentsFirst(loaded.entries).toReversed())
-      await database.run(`DROP VIEW IF EXISTS ${tableName(sql, latestOf(definition.name))}`);
-    for (const { entry, changes } of due) {
-      await changeColumns(database, changes);
-      await createTable(database, entry);
-    }
-    // Somebody has dropped the table, or its type was changed too late: the shape does not tell what has to be loaded.
-    if (due.some(({ isNoted }) => isNoted)) await database.run(`UPDATE ${ledger.loads} SET sha256 = ''`);
-    for (const view of viewsOf(loaded.entries, sql)) await database.run(view);
-  }
-  return loaded;
-}
-
-/**
- * The tables that are to be kept: those that were before, and those that are wanted.
- * @param before hash of the columns of each table that was made, by name
- * @returns them all, and those that have changed since
- * @throws MillraceError usage when a table was loaded whose definition is not known now
- */
-function chooseTables(
-  before: ReadonlyMap<string, string>,
-  known: Tables,
-  wanted: readonly string[],
-  dialect: Dialect,
-): { readonly loaded: LoadedTables; readonly changed: readonly TableEntry[] } {
   const entries = [...new Set([...before.keys(), ...wanted])].sort().map((name) => {
     const entry = known.get(name);
     if (entry !== undefined) return entry;
@@ -80,11 +44,28 @@ function chooseTables(
       `the database has the table ${name}, which has no definition here (--tables)`,
     );
   });
-  const names = entries.map(({ definition }) => tableName(dialect, definition.name));
-  return {
-    loaded: { known, entries, names, shape: sha(entries.map(shapeOf).join(' ')) },
-    changed: entries.filter((entry) => before.get(entry.definition.name) !== shapeOf(entry)),
-  };
+  const present = await presentColumns(database);
+  const due = entries.flatMap((entry) => {
+    const { definition } = entry;
+    const columns = present.get(definition.name);
+    const isNoted = before.get(definition.name) === shapeOf(entry);
+    const changes = columnChanges(definition, columns ?? [], database, isNoted);
+    return isNoted && columns !== undefined && changes.length === 0 ? [] : [{ entry, changes, isNoted }];
+  });
+  if (due.length > 0) {
+    // A view's columns cannot change, and those of nested tables read that of their document.
+    for (const { definition } of parentsFirst(entries).toReversed())
+      await database.run(`DROP VIEW IF EXISTS ${tableName(sql, latestOf(definition.name))}`);
+    for (const { entry, changes } of due) {
+      await changeColumns(database, changes);
+      await createTable(database, entry);
+    }
+    // Somebody has dropped the table, or its type was changed too late: the shape does not tell what has to be loaded.
+    if (due.some(({ isNoted }) => isNoted)) await database.run(`UPDATE ${ledger.loads} SET sha256 = ''`);
+    for (const view of viewsOf(entries, sql)) await database.run(view);
+  }
+  const names = entries.map(({ definition }) => tableName(sql, definition.name));
+  return { known, entries, names, shape: sha(entries.map(shapeOf).join(' ')) };
 }
 
 /** Statements that make the views of the newest versions, in an order in which each finds what it reads. */
