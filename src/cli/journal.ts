@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { Audit } from '../admin/audit.ts';
 import { systemClock } from '../core/clock.ts';
 import { EXIT, MillraceError } from '../core/errors.ts';
-import { NO_ROUTES } from '../core/route-record.ts';
+import { NO_ROUTES, type RouteRecord } from '../core/route-record.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../journal/sqlite-journal.ts';
 import { asOwner } from './as-owner.ts';
 import { configOf, configOption, type CommonFlags } from './config-options.ts';
@@ -74,7 +74,7 @@ async function recover(options: Options, io: Io): Promise<void> {
     return report(io, options, `${config.journal.path} needs no recovery: it says how far its sinks are`, {});
   }
   await new Audit(config.journal.path).note({ who: 'command', action: 'recover', what: 'sinks', ids: sinks });
-  const routes = { ...NO_ROUTES, eras: [{ after: 0, tables: [config.routes] }] };
+  const routes: RouteRecord = { ...NO_ROUTES, eras: [{ after: 0, tables: [config.routes] }] };
   const journal = await SqliteJournal.open({ ...opening, recovery: { sinks, routes } });
   try {
     const seq = from === undefined ? 0 : await lastBefore(journal, from);

@@ -1,13 +1,12 @@
 import type { Route } from './route.ts';
 
 /**
- * The routes in force while events were accepted: for those after seq `after`, up to the next era. One table; several only
- * in an older journal, where it cannot be told which of them an event went by, and it then goes by all. Of eras after the same seq only the
- * last has events.
+ * The routes in force while events were accepted: for those after seq `after`, up to the next era. Of eras after the same seq
+ * only the last has events.
  */
 export interface RouteEra {
   readonly after: number;
-  readonly tables: readonly (readonly Route[])[];
+  readonly tables: readonly [readonly Route[]];
 }
 
 /** One sink that continued for another: what was accepted up to seq `upTo` for `from` is for `to`. Oldest first. */

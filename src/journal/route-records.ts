@@ -1,3 +1,4 @@
+import { MillraceError } from '../core/errors.ts';
 import type { Route } from '../core/route.ts';
 import { NO_ROUTES, type RouteEra, type RouteRecord } from '../core/route-record.ts';
 import type { Checkpoints } from './checkpoints.ts';
@@ -16,7 +17,14 @@ export class RouteRecords {
 
   read(): RouteRecord {
     const text = this.#checkpoints.load(KEY);
-    return text === null ? NO_ROUTES : (JSON.parse(text) as RouteRecord);
+    if (text === null) return NO_ROUTES;
+    const record = JSON.parse(text) as RouteRecord;
+    if (record.eras.some(({ tables }) => (tables.length as number) !== 1))
+      throw new MillraceError(
+        'journal_unreadable',
+        'its routes are of another format: an era has several tables',
+      );
+    return record;
   }
 
   /** What comes after `lastSeq` is accepted under these routes. @param firstSeq the oldest event there is */
@@ -64,7 +72,7 @@ export class RouteRecords {
 }
 
 function isRedacting({ tables }: RouteEra): boolean {
-  return tables.flat().some(({ to }) => to.some(({ redactions }) => redactions !== undefined));
+  return tables[0].some(({ to }) => to.some(({ redactions }) => redactions !== undefined));
 }
 
 /** Without the oldest eras and successions, if no event of theirs is left. */

@@ -7,7 +7,7 @@ const SOME = 16;
 
 /** What is remembered under one key. */
 export interface Known {
-  /** Of the bytes; null in older journals, which knew ids only, and where the event was erased. */
+  /** Of the bytes; null where the event was erased. */
   readonly digest: string | null;
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -211,7 +211,7 @@ export class SealedIds {
 /** Above any digest. */
 const LAST = Buffer.alloc(DIGEST_BYTES + 1, 0xff);
 
-/** Of what is stored of an event; null in older journals. */
+/** Of what is stored of an event; null where the event was erased. */
 export function digestIn(entry: Buffer): string | null {
   return entry.length < KEY_BYTES + DIGEST_BYTES ? null : entry.toString('latin1', KEY_BYTES);
 }

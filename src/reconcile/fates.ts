@@ -72,12 +72,12 @@ export class Fates {
   #fateOf({ seq, only, waits, isPutBack = only !== null }: EventHead, of: Sinks): Fate {
     const states: [sink: string, state: State][] = [];
     const abandoned: string[] = [];
-    for (const [sink, certainty] of of) {
+    for (const sink of of) {
       // A sink that was added later begins at the journal's end of then.
       if (only === null && seq <= (this.#started.get(sink) ?? 0)) continue;
       const isWaiting = waits?.includes(sink) ?? seq > (this.#cursors.get(sink) ?? 0);
       if (isWaiting && !this.#configured.has(sink)) abandoned.push(sink);
-      states.push([sink, isWaiting ? 'waiting' : certainty === 'due' ? 'settled' : 'perhaps']);
+      states.push([sink, isWaiting ? 'waiting' : 'settled']);
     }
     const due = this.#ids.due(isPutBack, states);
     return { isNowhere: of.size === 0, sinks: states.map(([sink]) => sink), due, abandoned };

@@ -1,7 +1,7 @@
 import { NAMED } from './report.ts';
 
 /** What the journal says became of one event at one sink; a later one of these stands above an earlier one. */
-const STATES = ['perhaps', 'settled', 'waiting'] as const;
+const STATES = ['settled', 'waiting'] as const;
 export type State = (typeof STATES)[number];
 
 /** Why an event is not with a sink, and is not lost. */
@@ -187,10 +187,10 @@ class SinkCounter {
       return;
     }
     n.found += held - absent;
-    const what = state === -1 || absent === 0 ? 'perhaps' : (mark ?? every ?? STATES[state] ?? 'perhaps');
-    if (what !== 'perhaps') n[what] += absent;
+    const what = state === -1 || absent === 0 ? undefined : (mark ?? every ?? STATES[state]);
+    if (what !== undefined) n[what] += absent;
     if (what === 'settled') nameIn(this.#missing, id);
-    if (what === 'perhaps' && state <= 0 && records === 0) n.elsewhere += held;
+    if (state === -1 && records === 0) n.elsewhere += held;
   }
 
   ids(): SinkIds {

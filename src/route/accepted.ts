@@ -9,10 +9,8 @@ import { compileRoutes, type RouteTable } from './table.ts';
 
 interface Era {
   readonly after: number;
-  readonly tables: readonly RouteTable[];
+  readonly table: RouteTable;
 }
-
-type Due = ReadonlyMap<string, 'due' | 'perhaps'>;
 
 /** Senders choose types, so what is kept of them must have an end. */
 const MOST_TYPES = 1000;
@@ -42,7 +40,7 @@ export class AcceptedRoutes {
   readonly #record: RouteRecord;
   readonly #newest: Era;
   /** By type, what is said of events that no older table and no renaming concerns. */
-  readonly #usual = new Map<string, Due>();
+  readonly #usual = new Map<string, ReadonlySet<string>>();
   readonly #now: RouteTable;
   /** Routes of earlier eras, with the names that their sinks have now. */
   readonly #ever: readonly Route[];
@@ -53,15 +51,13 @@ export class AcceptedRoutes {
 
   constructor(record: RouteRecord) {
     this.#record = record;
-    this.#eras = record.eras.map(({ after, tables }) => ({ after, tables: tables.map(compileRoutes) }));
+    this.#eras = record.eras.map(({ after, tables: [routes] }) => ({ after, table: compileRoutes(routes) }));
     this.#heirs = record.heirs.map(({ upTo, ...heir }) => ({ ...heir, upTo: upTo ?? Infinity }));
     this.#lastHeir = Math.max(-1, ...this.#heirs.map(({ upTo }) => upTo));
-    this.#newest = this.#eras.at(-1) ?? { after: 0, tables: [compileRoutes([])] };
-    this.#now = this.#newest.tables.at(-1) ?? compileRoutes([]);
-    this.#ever = this.#eras.flatMap(({ after, tables }) =>
-      tables.flatMap(({ routes }) =>
-        routes.map((route) => ({ ...route, to: this.#renamed(route.to, after + 1) })),
-      ),
+    this.#newest = this.#eras.at(-1) ?? { after: 0, table: compileRoutes([]) };
+    this.#now = this.#newest.table;
+    this.#ever = this.#eras.flatMap(({ after, table: { routes } }) =>
+      routes.map((route) => ({ ...route, to: this.#renamed(route.to, after + 1) })),
     );
     this.#isAnyRedacted = this.#ever.some(({ to }) => to.some(({ redactions }) => redactions !== undefined));
   }
@@ -78,10 +74,10 @@ export class AcceptedRoutes {
       return explicitTargets(targets, type, this.#now, { ever: this.#ever, before: redactions });
     }
     const era = this.#eraOf(seq);
-    if (era === this.#newest) return this.#renamed(targetsIn(era, type), seq);
-    const then = this.#renamed(targetsIn(era, type), seq);
+    const then = this.#renamed(era.table.routesFor(type).targets, seq);
+    if (era === this.#newest) return then;
     // By the names of now, too: these may be the routes of an earlier time.
-    const now = this.#renamed(targetsIn(this.#newest, type), this.#newest.after + 1);
+    const now = this.#renamed(this.#now.routesFor(type).targets, this.#newest.after + 1);
     return [...new Set(then.map(({ sink }) => sink))].flatMap((name) => {
       const inSink = ({ sink }: Target): boolean => sink === name;
       if (now.some(inSink)) return now.filter(inSink);
@@ -98,7 +94,7 @@ export class AcceptedRoutes {
     if (!this.#isAnyRedacted) return [];
     const later = this.#eras.slice(this.#eras.indexOf(era));
     return [
-      ...later.flatMap((each) => this.#renamed(targetsIn(each, type), each.after + 1)),
+      ...later.flatMap(({ after, table }) => this.#renamed(table.routesFor(type).targets, after + 1)),
       ...this.#now.routes.flatMap(({ to }) => to),
     ].flatMap((target) => (inSink(target) ? (target.redactions ?? []) : []));
   }
@@ -137,8 +133,8 @@ export class AcceptedRoutes {
     return after < seq ? after : 0;
   }
 
-  /** The sinks an event is for. `perhaps`: the journal is an older one, and cannot tell. */
-  dueOf(event: Addressed): Due {
+  /** The sinks an event is for: the same set for events of one type, as long as nothing else decides. */
+  dueOf(event: Addressed): ReadonlySet<string> {
     const { seq, type, handling } = event;
     // For most it follows from the type alone, and it is asked for millions.
     const isUsual = handling.only === undefined && seq > this.#newest.after && seq > this.#lastHeir;
@@ -151,35 +147,25 @@ export class AcceptedRoutes {
     return due;
   }
 
-  #dueOf(event: Addressed): Due {
-    const { seq, type, handling } = event;
-    const { tables } = this.#eraOf(seq);
-    const due = new Map<string, 'due' | 'perhaps'>();
-    for (const { sink } of this.targetsOf(event)) {
-      const names = (table: RouteTable): boolean =>
-        this.#renamed(table.routesFor(type).targets, seq).some((target) => target.sink === sink);
-      due.set(sink, handling.only !== undefined || tables.every(names) ? 'due' : 'perhaps');
-    }
-    return due;
+  #dueOf(event: Addressed): ReadonlySet<string> {
+    return new Set(this.targetsOf(event).map(({ sink }) => sink));
   }
 
   /** True when every event there ever was is for this sink, whatever its type. */
   takesAll(sink: string): boolean {
     return (
       !this.#record.forgotten &&
-      this.#eras.every(({ after, tables }) =>
-        tables.every(
-          ({ routes }) =>
-            routes.some(({ match }) => match.includes('*')) &&
-            routes.every(({ to }) => this.#renamed(to, after + 1).some((target) => target.sink === sink)),
-        ),
+      this.#eras.every(
+        ({ after, table: { routes } }) =>
+          routes.some(({ match }) => match.includes('*')) &&
+          routes.every(({ to }) => this.#renamed(to, after + 1).some((target) => target.sink === sink)),
       )
     );
   }
 
   /** The routes of now, without those to this sink. */
   routesWithout(sink: string): readonly Route[] {
-    return (this.#newest.tables.at(-1)?.routes ?? []).map((route) => ({
+    return this.#now.routes.map((route) => ({
       ...route,
       to: this.#renamed(route.to, Infinity).filter((target) => target.sink !== sink),
     }));
@@ -208,20 +194,4 @@ function nameOf(era: RouteEra | undefined): string {
 
 function withRedactions(target: Target, redactions: readonly Redaction[] | undefined): Target {
   return redactions === undefined ? target : { ...target, redactions };
-}
-
-function targetsIn({ tables }: Era, type: string): readonly Target[] {
-  const [table, ...more] = tables;
-  if (table === undefined) return [];
-  const { targets } = table.routesFor(type);
-  if (more.length === 0) return targets;
-  const all = new Map<string, Target>();
-  for (const { routesFor } of tables)
-    for (const target of routesFor(type).targets) {
-      const key = `${target.sink}:${target.destination}`;
-      // Nobody can tell which of them counts.
-      const redactions = distinct([...(all.get(key)?.redactions ?? []), ...(target.redactions ?? [])]);
-      all.set(key, redactions.length === 0 ? target : { ...target, redactions });
-    }
-  return [...all.values()];
 }

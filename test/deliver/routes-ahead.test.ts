@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Route } from '../../src/core/route.ts';
+import type { RouteRecord } from '../../src/core/route-record.ts';
 import { byName, Recall, recallOf } from '../../src/deliver/recall.ts';
 import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
@@ -157,7 +158,7 @@ test('or by others, after a restart', async () => {
 test('a dead letter of an event that is behind the note says nothing of its other targets', () => {
   const R0 = [route('t.', ['a', 'x'])];
   const R1 = [route('t.', ['a', 'x'], ['a', 'y'])];
-  const record = {
+  const record: RouteRecord = {
     eras: [
       { after: 0, tables: [R0] },
       { after: 10, tables: [R1] },
@@ -206,7 +207,7 @@ test('nor when it was killed between the letter and the next note', async () => 
 
 test('two sinks that have exchanged their names have exchanged their notes', () => {
   const R0 = [route('t.', ['a', 'x'], ['b', 'y'])];
-  const record = {
+  const record: RouteRecord = {
     eras: [
       { after: 0, tables: [R0] },
       { after: 10, tables: [R0] },

@@ -2,9 +2,11 @@ import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
+import { NO_ROUTES, type RouteRecord } from '../../src/core/route-record.ts';
 import { Store } from '../../src/journal/store.ts';
 import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { editDatabase } from '../support/journal-files.ts';
 import {
   type Files,
   filesIn,
@@ -57,8 +59,7 @@ test('fault 48: without database and second note a start is refused, says what w
   expect(open).toThrow(/2 segments are there, with 12 events received from .*millrace journal recover/);
   // Refused again, not new.
   expect(judge(path).refused).toBe('journal_damaged');
-  const { eras } = { eras: [{ after: 0, tables: [[]] }] };
-  const routes = { eras, heirs: [], left: [], forgotten: false };
+  const routes: RouteRecord = { ...NO_ROUTES, eras: [{ after: 0, tables: [[]] }] };
   const store = new Store({ path, ...BOUNDS, recovery: { sinks: ['a', 'b'], routes } });
   expect(store.cursors.known()).toEqual([
     ['a', 0],
@@ -136,4 +137,20 @@ test('a journal of the format before is brought to this one at its first start',
   expect(store.checkpoints.load('source/partition-0')).toBe('17');
   store.close();
   expect(judge(path, (id) => makeEvent({ id }))).toMatchObject({ refused: null, silent: [] });
+});
+
+test('a journal of any other format is refused by its number', async () => {
+  const path = join(await temporaryFolder(), 'journal');
+  makeJournal(path);
+  editDatabase(path, (db) => db.exec('DROP TABLE sums; PRAGMA user_version = 3'));
+  expect(() => new Store({ path, ...BOUNDS })).toThrow('journal.db has format 3; this millrace reads 5');
+});
+
+test('routes of another format are refused', async () => {
+  const path = join(await temporaryFolder(), 'journal');
+  makeJournal(path);
+  const store = new Store({ path, ...BOUNDS });
+  store.checkpoints.save('routes', JSON.stringify({ ...NO_ROUTES, eras: [{ after: 0, tables: [[], []] }] }));
+  expect(() => store.routes.read()).toThrow('an era has several tables');
+  store.close();
 });

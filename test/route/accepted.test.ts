@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { formatTarget, parseTarget, type Route } from '../../src/core/route.ts';
-import { NO_ROUTES, type RouteRecord } from '../../src/core/route-record.ts';
+import { NO_ROUTES, type RouteEra, type RouteRecord } from '../../src/core/route-record.ts';
 import { AcceptedRoutes } from '../../src/route/accepted.ts';
 
 const to = (match: string, ...sinks: string[]): Route => ({ match: [match], to: sinks.map(parseTarget) });
-const era = (after: number, ...routes: Route[]) => ({ after, tables: [routes] });
+const era = (after: number, ...routes: Route[]): RouteEra => ({ after, tables: [routes] });
 
 const takesAll = (record: Partial<RouteRecord>): boolean =>
   new AcceptedRoutes({ ...NO_ROUTES, ...record }).takesAll('a');
@@ -71,18 +71,6 @@ test('it knows which sinks had everything', () => {
   expect(takesAll({ eras: [era(0, to('*', 'b')), era(3, to('*', 'a'))], heirs: [renamed] })).toBe(true);
 });
 
-test('in an older journal, what may have gone by two tables goes by both, and nothing is held against a sink', () => {
-  const accepted = new AcceptedRoutes({
-    ...NO_ROUTES,
-    eras: [{ after: 0, tables: [[to('*', 'a')], [to('*', 'a:x', 'b')]] }, era(10, to('*', 'b'))],
-  });
-  const event = { seq: 4, type: 't', handling: {} };
-  expect([...accepted.dueOf(event)]).toEqual([
-    ['a', 'due'],
-    ['b', 'perhaps'],
-  ]);
-});
-
 const fields = { type: 'event_type', team: 'team_id', user: 'user_id', clientUser: 'client_user_id' };
 const hiding = (path: string) => ({ redact: [path], fields });
 const target = (sink: string, ...redactions: ReturnType<typeof hiding>[]) => ({
@@ -90,11 +78,7 @@ const target = (sink: string, ...redactions: ReturnType<typeof hiding>[]) => ({
   destination: null,
   ...(redactions.length === 0 ? {} : { redactions }),
 });
-const eraOf = (after: number, ...routes: { match: string[]; to: ReturnType<typeof target>[] }[]) => ({
-  after,
-  tables: [routes],
-});
-const record = (...eras: ReturnType<typeof eraOf>[]) => ({ eras, heirs: [], left: [], forgotten: false });
+const record = (...eras: RouteEra[]) => ({ eras, heirs: [], left: [], forgotten: false });
 const leaves = (accepted: AcceptedRoutes, seq: number, type: string, handling = {}) =>
   accepted
     .targetsOf({ seq, type, handling })
@@ -108,7 +92,7 @@ describe('what leaves for a target', () => {
       { match: ['x.'], to: [target('a', hiding('/new'))] },
       { match: ['*'], to: [target('b', hiding('/b'))] },
     ];
-    const accepted = new AcceptedRoutes(record(eraOf(0, before), eraOf(10, ...now)));
+    const accepted = new AcceptedRoutes(record(era(0, before), era(10, ...now)));
     expect(leaves(accepted, 5, 'x.1')).toEqual([
       ['a', ['/new']],
       ['b', ['/b']],
@@ -122,9 +106,9 @@ describe('what leaves for a target', () => {
 
   test('is no more than any route has let out since, where none leads there any more', () => {
     const eras = [
-      eraOf(0, before),
-      eraOf(10, { match: ['x.'], to: [target('a', hiding('/since'))] }, { match: ['*'], to: [target('b')] }),
-      eraOf(20, { match: ['z.'], to: [target('a', hiding('/today'))] }),
+      era(0, before),
+      era(10, { match: ['x.'], to: [target('a', hiding('/since'))] }, { match: ['*'], to: [target('b')] }),
+      era(20, { match: ['z.'], to: [target('a', hiding('/today'))] }),
     ];
     const accepted = new AcceptedRoutes(record(...eras));
     expect(leaves(accepted, 5, 'x.1')).toEqual([
@@ -138,14 +122,14 @@ describe('what leaves for a target', () => {
   test('follows a sink to its new name', () => {
     const now = { match: ['*'], to: [target('c', hiding('/new')), target('b')] };
     const heirs = [{ upTo: 10, from: 'a', to: 'c' }];
-    const renamed = new AcceptedRoutes({ ...record(eraOf(0, before), eraOf(10, now)), heirs });
+    const renamed = new AcceptedRoutes({ ...record(era(0, before), era(10, now)), heirs });
     expect(leaves(renamed, 5, 'y')).toEqual([
       ['c', ['/new']],
       ['b', []],
     ]);
     // A dead letter of the old name, when no route leads there any more.
     const elsewhere = { match: ['*'], to: [target('b')] };
-    const gone = new AcceptedRoutes({ ...record(eraOf(0, before), eraOf(10, elsewhere)), heirs });
+    const gone = new AcceptedRoutes({ ...record(era(0, before), era(10, elsewhere)), heirs });
     expect(leaves(gone, 5, 'y', { only: ['a'] })).toEqual([['c', ['/old']]]);
   });
 
@@ -154,7 +138,7 @@ describe('what leaves for a target', () => {
       { match: ['x.'], to: [target('a', hiding('/new'))] },
       { match: ['*'], to: [target('b')] },
     ];
-    const accepted = new AcceptedRoutes(record(eraOf(0, before), eraOf(10, ...now)));
+    const accepted = new AcceptedRoutes(record(era(0, before), era(10, ...now)));
     expect(leaves(accepted, 11, 'x.1', { only: ['a'] })).toEqual([['a', ['/new']]]);
     expect(leaves(accepted, 11, 'y.1', { only: ['a:elsewhere', 'b'] })).toEqual([
       ['a', ['/new', '/old']],
