@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { lstat, readdir, realpath, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -5,9 +6,12 @@ import { OPEN_FOLDER, WRITER_LOCK } from '../core/archive.ts';
 import { folderError, MillraceError, messageOf } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
 import { SILENT } from '../core/sink.ts';
+import type { ObjectStore } from '../core/storage.ts';
 import { ensureFolder, errorCode, isMissing, isSystemError, syncFolder } from '../lib/durable.ts';
 import { own } from '../lib/file-lock.ts';
+import { ManifestChain } from './manifest-chain.ts';
 import { ManifestWriter } from './manifest-writer.ts';
+import { urlOf } from './places.ts';
 import {
   planRepair,
   type RepairAction,
@@ -16,11 +20,12 @@ import {
   type RepairReport,
   requireKey,
 } from './repair-plan.ts';
-import { repairStore } from './repair-store.ts';
 import { inspectArchive, verifyArchive } from './verify.ts';
 
 /** In the folder of what is not finished, while a repair runs. */
 const REPAIR_LOCK = 'repair.lock';
+/** A younger object may be one that its writer is about to list: nothing in a store says that a writer is at work. */
+const SETTLED_MS = 15 * 60_000;
 
 export type { RepairAction, RepairOptions, RepairReport } from './repair-plan.ts';
 
@@ -55,6 +60,48 @@ export async function repairArchive(path: string, options: RepairOptions): Promi
   } finally {
     release?.();
   }
+}
+
+/**
+ * Lists the whole objects that no writer has listed: one was killed between an object and its line, and without a disk nobody
+ * takes up what it left. The lines go into a chain of their own, for all others belong to writers. Nothing else is done, as no
+ * lock holds writers off; two repairs at once, or a writer that comes back, list an object twice, which says nothing new.
+ */
+async function repairStore(
+  url: string,
+  options: RepairOptions,
+  open: (url: string) => Promise<ObjectStore>,
+): Promise<RepairReport> {
+  const { now, dryRun, onAction, proof } = options;
+  const before = await inspectArchive(url, options);
+  const additions = [];
+  const young: string[] = [];
+  for (const line of planRepair(before, new Date(now).toISOString()).additions) {
+    const state = await before.listing.place.stat(line.file);
+    if (state === null) continue;
+    if (state.modified > now - SETTLED_MS) young.push(line.file);
+    else additions.push(line);
+  }
+  const actions = additions.map(({ file }) => ({
+    action: 'list_file' as const,
+    file,
+    detail: 'complete, and not in the manifest',
+  }));
+  if (additions.length > 0) requireKey(url, before, options);
+  for (const action of actions) onAction(action);
+  if (dryRun || additions.length === 0)
+    return { actions, young, before: before.report, after: before.report };
+  const chain = new ManifestChain({
+    store: await open(urlOf(url)),
+    writer: randomBytes(6).toString('hex'),
+    log: SILENT,
+    proof,
+    folder: null,
+    signal: options.signal ?? new AbortController().signal,
+  });
+  await chain.open();
+  await chain.append(additions);
+  return { actions, young, before: before.report, after: await verifyArchive(url, options) };
 }
 
 async function apply(root: string, plan: RepairPlan, { onAction, proof }: RepairOptions): Promise<void> {

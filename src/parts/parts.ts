@@ -1,12 +1,12 @@
 import { orAborted } from '../lib/abort.ts';
 import type { Part, Stop } from '../lib/parts.ts';
 import { openTraces } from '../metrics/otlp.ts';
+import { Consumer } from '../sources/consumer.ts';
 import { makeSearch, makeReplays, openAdmin } from './admin.ts';
 import { finishEarlier, makeDelivery, openSinks } from './delivery.ts';
 import { makeErasures, startErasures } from './erasures.ts';
 import { startReceipts } from './receipts.ts';
 import { makeReceiver, listen } from './receiver.ts';
-import { startConsumers } from './sources.ts';
 import { makeStatus } from './status.ts';
 import { openStore } from './store.ts';
 import type { Role, System } from './system.ts';
@@ -47,6 +47,20 @@ function startReloads({ reloads }: System): Stop {
       reloads.run(() => Promise.resolve()),
       signal,
     );
+}
+
+/** Starts reading every source; a source that cannot be reached is tried again in the background. */
+function startConsumers(system: System): Stop {
+  const { plan, clock, log, store, take } = system;
+  const parts = { clock, log, checkpoints: store.checkpoints };
+  const consumers = plan.value.sources.map(({ name, module, options }) => {
+    const source = module.createSource(options, { name, ...parts });
+    return new Consumer({ name, source, deliver: (batch) => take(name, batch), ...parts });
+  });
+  for (const consumer of consumers) consumer.start();
+  return async (signal) => {
+    for (const consumer of consumers.toReversed()) await consumer.stop(signal);
+  };
 }
 
 /** Parts that one half of a fleet does without. */
