@@ -35,8 +35,6 @@ export interface SandboxOptions {
   /** Milliseconds since the epoch, for signatures. Default: the wall. */
   readonly signingNow?: () => number;
   readonly teamId?: string;
-  /** The team API key. Default: made from the seed. */
-  readonly teamKey?: string;
   /** Default `x-service-api-key`. */
   readonly apiKeyHeader?: string;
   /** Management operations and pipelines are part of `scale` only. Default `scale`. */

@@ -98,12 +98,12 @@ async function startWith(options: SandboxOptions, state: State): Promise<Sandbox
 type FirstKeys = Pick<Sandbox, 'apiKey' | 'orgManagementKey' | 'teamManagementKey'>;
 
 /** The keys that are there from the start. Those of an earlier run are not made again, should they be deleted by now. */
-function firstKeys({ options, keys, team, kept }: World): FirstKeys {
+function firstKeys({ keys, team, kept }: World): FirstKeys {
   const shelf = kept.shelf<FirstKeys>('first keys');
   const known = shelf.get('');
   if (known !== undefined) return known;
   const first = {
-    apiKey: keys.create('api', [team.id], 'first key', options.teamKey).value,
+    apiKey: keys.create('api', [team.id], 'first key').value,
     orgManagementKey: keys.create('org', [], 'made up').value,
     teamManagementKey: keys.create('team', [team.id], 'made up').value,
   };

@@ -86,11 +86,11 @@ export class Keys {
     this.#keys = state.shelf('keys');
   }
 
-  create(kind: Key['kind'], teamIds: readonly string[], label: string, value?: string): Key {
+  create(kind: Key['kind'], teamIds: readonly string[], label: string): Key {
     const number = this.#state.next('key');
     const id = uuidOf(this.#seed, 'key', number);
     const secret = uuidOf(this.#seed, 'key value', number).replaceAll('-', '');
-    const key = { kind, id, teamIds, label, value: value ?? `${PREFIX[kind]}_${secret}` };
+    const key = { kind, id, teamIds, label, value: `${PREFIX[kind]}_${secret}` };
     this.#keys.put(id, key);
     return key;
   }

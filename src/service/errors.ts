@@ -24,8 +24,6 @@ export interface ServiceErrorFields {
   readonly status: number | null;
   /** One line, whatever shape the answer's `detail` had. */
   readonly detail: string;
-  /** The parsed body, its text when it is not JSON, or undefined. */
-  readonly body?: unknown;
   /** The same call may succeed later. */
   readonly retryable: boolean;
   /** From Retry-After, milliseconds from now; null when the answer had none. */
@@ -40,7 +38,6 @@ export class ServiceError extends Error {
   readonly operation: string;
   readonly status: number | null;
   readonly detail: string;
-  declare readonly body: unknown;
   readonly retryable: boolean;
   readonly retryAfterMs: number | null;
   readonly maybeApplied: boolean;
@@ -53,8 +50,6 @@ export class ServiceError extends Error {
     this.operation = fields.operation;
     this.status = fields.status;
     this.detail = fields.detail;
-    // Not enumerable, so that a logger which is handed the error never prints health data.
-    Object.defineProperty(this, 'body', { value: fields.body, enumerable: false });
     this.retryable = fields.retryable;
     this.retryAfterMs = fields.retryAfterMs ?? null;
     this.maybeApplied = fields.maybeApplied ?? false;
@@ -63,12 +58,9 @@ export class ServiceError extends Error {
 
 /** A parameter outside the documented limits; nothing was sent. */
 export class ServiceInputError extends MillraceError {
-  /** The parameter as the operation calls it, such as `userIds[3]`. */
-  readonly parameter: string;
-
+  /** @param parameter as the operation calls it, such as `userIds[3]` */
   constructor(parameter: string, problem: string) {
     super('usage', `${parameter} ${problem}`);
     this.name = 'ServiceInputError';
-    this.parameter = parameter;
   }
 }

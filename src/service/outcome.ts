@@ -28,15 +28,13 @@ export function errorOfAnswer(
   nowMs: number,
 ): ServiceError {
   const { status, headers, text } = answer;
-  // Formerly some errors were plain text, and proxies still send pages.
-  const body = jsonOrSame(text);
   const header = headers['retry-after'];
   return new ServiceError({
     code: BY_STATUS[status] ?? (status >= 500 ? 'server_error' : 'rejected'),
     operation,
     status,
-    detail: detailOf(body),
-    body,
+    // Some errors are plain text, and proxies send pages.
+    detail: detailOf(jsonOrSame(text)),
     retryable: status >= 500 || status === 429 || status === 408,
     retryAfterMs: parseRetryAfter(Array.isArray(header) ? header[0] : header, nowMs),
     // 429 is answered before any work; a 503 that says when to come back is too.

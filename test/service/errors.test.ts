@@ -1,5 +1,4 @@
 import { buffer } from 'node:stream/consumers';
-import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { newSecret } from '../../src/core/secrets.ts';
 import type { ServiceClient } from '../../src/service/client.ts';
@@ -46,18 +45,15 @@ describe('detail in all its shapes becomes one error', () => {
       code: 'forbidden',
       status: 403,
       detail,
-      body,
       retryable: false,
       retryAfterMs: null,
     });
   });
 
-  test('the body stays out of logs, and ids out of the operation', async () => {
+  test('ids stay out of the operation', async () => {
     const { client, user } = await setUp();
     const error = await rejection(client.users.latestInsurance(user(7)));
     expect(error).toMatchObject({ code: 'not_found', operation: 'GET /v2/user/{user_id}/insurance/latest' });
-    expect(JSON.stringify(error)).not.toContain('"body"');
-    expect(inspect(error)).not.toContain('body:');
   });
 
   test.each<[string, unknown]>([
