@@ -27,7 +27,7 @@ export interface EnvelopeOptions {
   readonly userIds: 'uuid' | 'text';
   readonly require: readonly RequireRule[];
   /** Deepest nesting of a body. */
-  readonly maxDepth?: number;
+  readonly maxDepth: number;
 }
 
 /** What a config says of the envelope, as far as it matters here. */
@@ -53,6 +53,7 @@ export const DEFAULT_ENVELOPE: EnvelopeOptions = {
   teams: [],
   userIds: 'uuid',
   require: DEFAULT_REQUIRE,
+  maxDepth: 128,
 };
 
 export type Validation =
@@ -80,7 +81,7 @@ const MAX_CLIENT_USER = 512;
 /** Makes the check whether an authentic body can be routed. The body is only looked at. */
 export function createValidator(options: EnvelopeOptions): Validator {
   const { fields, userIds, require } = options;
-  const scanner = new Scanner(Object.values(fields), options.maxDepth ?? 128);
+  const scanner = new Scanner(Object.values(fields), options.maxDepth);
   const isId = userIds === 'uuid' ? isUuid : isTextId;
   // A UUID is the same in either case; another id is not.
   const canonical = (id: string): string => (userIds === 'uuid' ? id.toLowerCase() : id);

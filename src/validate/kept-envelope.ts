@@ -16,13 +16,7 @@ import type { InvalidCode } from './invalid-reasons.ts';
 export function createKeptValidator({ envelope }: ConfiguredEnvelope): Validator {
   const { type, team, user, clientUser, maxDepth } = envelope;
   const fields = { type, team, user, clientUser };
-  return createValidator({
-    fields,
-    teams: [],
-    userIds: 'text',
-    require: [],
-    ...(maxDepth === undefined ? {} : { maxDepth }),
-  });
+  return createValidator({ fields, teams: [], userIds: 'text', require: [], maxDepth });
 }
 
 /** A kept event as the endpoint would take it in: whose it is, its body says, where it says it. */
