@@ -131,7 +131,7 @@ function stateOf(db: Database.Database, file: string, held: boolean): State {
     // Exclusive, and before WAL is entered: the lock is then held for good, and the WAL index lives on the heap
     // instead of in a mapped file, which on a full disk would end the process with SIGBUS.
     db.pragma('locking_mode = EXCLUSIVE');
-    // Deleted rows can be given back to the disk, page by page: heeded by a new file, and by the next VACUUM of an older one.
+    // Deleted rows can be given back to the disk, page by page: heeded by a new file.
     if (db.pragma('auto_vacuum', { simple: true }) !== 2) db.pragma('auto_vacuum = INCREMENTAL');
     db.pragma('journal_mode = WAL');
     db.exec('BEGIN IMMEDIATE; COMMIT');
