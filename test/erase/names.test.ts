@@ -5,7 +5,7 @@ import { verifyArchive } from '../../src/archive/verify.ts';
 import { IdSearch } from '../../src/core/id-search.ts';
 import { signJson } from '../../src/core/signature.ts';
 import { receiptsIn } from '../../src/erase/receipt.ts';
-import { openSigner } from '../../src/proof/signing-key.ts';
+import { openSigner } from '../../src/proof/open.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import type { FilesSink } from '../../src/sinks/files/sink.ts';
 import { filesSink, signal } from '../sinks/support.ts';
