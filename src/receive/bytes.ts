@@ -54,7 +54,7 @@ const FREE_PIECES = 64;
 
 /**
  * Reads the bytes of a request's body as they travel. Almost all bodies are plain and declare their length: reading those here
- * takes 5 % less of the receiving thread than raw-body does, which reads the others.
+ * takes less of the receiving thread than raw-body does, which reads the others.
  * @param length declared length of a plain body, at most `limit`; null for one that is compressed or comes in chunks
  * @param share counts what is held; the caller releases it.
  * @param done called once. By a callback, for a promise would have every body wait for another turn.
