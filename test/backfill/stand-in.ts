@@ -1,4 +1,3 @@
-import {} from 'vitest';
 import { serve } from '../support/listen.ts';
 
 /** Instead of what a request would be answered with: a body with status 200, or a status. */
