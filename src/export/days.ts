@@ -1,3 +1,5 @@
+import { hashFile } from '../archive/facts.ts';
+import type { Places } from '../archive/places.ts';
 import type { ExportStep } from './export-step.ts';
 import type { Source } from './sources.ts';
 
@@ -22,31 +24,52 @@ export function isEndOfToday(one: Source, next: Source, today: string): boolean 
   return !isOver(one.day, today) && isOver(next.day, today);
 }
 
-/**
- * Steps that share a day that is over with another one, or with what is to be exported.
- * @param about.find a source that can be read, as it is now
- */
-export function sharingDays(steps: readonly ExportStep[], { due, find, today }: About): ExportStep[] {
-  const whole = steps.filter(({ sources }) =>
+/** Steps that share a day that is over with another one, or with what is to be exported, and whose sources are as they were. */
+export async function sharingDays(steps: readonly ExportStep[], about: About): Promise<ExportStep[]> {
+  const { find } = about;
+  const readable = steps.filter(({ sources }) =>
     sources.every((source) => source.problems === 0 && find(source) !== undefined),
   );
+  const damaged = new Set<ExportStep>();
+  for (const step of sharing(readable, about))
+    for (const source of step.sources)
+      if (!damaged.has(step) && !(await isIntact(find(source), about.places))) damaged.add(step);
+  // Made again, they would lose rows that are right.
+  return sharing(
+    readable.filter((step) => !damaged.has(step)),
+    about,
+  );
+}
+
+function sharing(steps: readonly ExportStep[], { due, find, today }: About): ExportStep[] {
   const overIn = (sources: readonly (Source | undefined)[]): string[] => [
     ...new Set(sources.map((source) => source?.day ?? null).filter((day) => isOver(day, today))),
   ];
-  const daysOf = new Map(whole.map((step) => [step, overIn(step.sources.map(find))]));
+  const daysOf = new Map(steps.map((step) => [step, overIn(step.sources.map(find))]));
   const seen = new Set<string>();
   const shared = new Set<string>();
   for (const day of [overIn(due), ...daysOf.values()].flat()) {
     if (seen.has(day)) shared.add(day);
     seen.add(day);
   }
-  return whole.filter((step) => daysOf.get(step)?.some((day) => shared.has(day)));
+  return steps.filter((step) => daysOf.get(step)?.some((day) => shared.has(day)));
+}
+
+async function isIntact(source: Source | undefined, places: Places): Promise<boolean> {
+  if (source === undefined) return false;
+  const { root, file, sha256 } = source;
+  return hashFile(places.at(root), file).then(
+    (now) => now.sha256 === sha256,
+    () => false,
+  );
 }
 
 interface About {
   /** What is to be exported anyway. */
   readonly due: readonly Source[];
+  /** A source that can be read, as it is now. */
   readonly find: (source: StepSource) => Source | undefined;
+  readonly places: Places;
   readonly today: string;
 }
 

@@ -58,7 +58,7 @@ export async function planExport(
   const find = (source: StepSource): Source | undefined => here.get(identityOf(source));
   const own = standing.filter((step) => !must.has(step) && !unreplaceable.includes(step));
   const due = onceEach(list.sources, new Set(standing.filter((step) => !must.has(step)).flatMap(identities)));
-  const sharing = new Set(today === undefined ? [] : sharingDays(own, { due, find, today }));
+  const sharing = new Set(today === undefined ? [] : await sharingDays(own, { due, find, places, today }));
   const stale = standing.filter(
     (step) => must.has(step) || ((again || doubled.has(step) || sharing.has(step)) && !hasFault(step)),
   );
@@ -72,9 +72,9 @@ export async function planExport(
   const whole = new Set(
     staying.flatMap(({ sources }) => sources.filter(({ problems }) => problems === 0).map(identityOf)),
   );
-  const sources = onceEach(list.sources, exported);
+  const wanted = onceEach(list.sources, exported);
   return {
-    sources: today === undefined ? sources : inDays(sources, today),
+    sources: today === undefined ? wanted : inDays(wanted, today),
     stale,
     staying,
     partly,

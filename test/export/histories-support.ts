@@ -73,9 +73,10 @@ export class ExportHistory {
   }
 
   /** Exports, and says what is wrong with what has come of it; nothing when it is right. */
-  async export(again: boolean): Promise<string[]> {
+  /** @param today the running day of an export that follows */
+  async export(again: boolean, today?: string): Promise<string[]> {
     const before = this.exported();
-    const { complete, rejects, problems, missing, lost, told } = await this.#run(again);
+    const { complete, rejects, problems, missing, lost, told } = await this.#run(again, today);
     const isDone = complete && rejects + problems + missing + lost === 0;
     const after = this.exported();
     const whole = this.#archived();
@@ -124,8 +125,15 @@ export class ExportHistory {
       .flatMap((name) => idsIn(readFileSync(join(this.out, 'meals', name))));
   }
 
-  #run(again: boolean) {
-    return exported([this.path], this.out, { table: 'meals', format: 'ndjson', again, stepBytes: 4000 });
+  #run(again: boolean, today?: string) {
+    const more = today === undefined ? {} : { today };
+    return exported([this.path], this.out, {
+      table: 'meals',
+      format: 'ndjson',
+      again,
+      stepBytes: 4000,
+      ...more,
+    });
   }
 
   #steps(): { files: { file: string }[]; removes: string[] }[] {

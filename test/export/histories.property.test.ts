@@ -32,6 +32,9 @@ const isAgain = fc.integer({ min: 0, max: 5 }).map((n) => n === 0);
 const exporting = isAgain.map(
   (again) => new Command(again ? 'export --again' : 'export', (history) => history.export(again)),
 );
+const following = fc
+  .constantFrom('2026-11-21', '2026-11-22', '2026-11-23', '2026-11-24')
+  .map((today) => new Command(`follow, on ${today}`, (history) => history.export(false, today)));
 const commands = fc.commands(
   [
     fc.integer({ min: 1, max: 6 }).map((n) => new Command(`add ${n}`, (history) => history.add(n))),
@@ -50,7 +53,8 @@ const commands = fc.commands(
       ),
     exporting,
     exporting,
-    exporting,
+    following,
+    following,
   ],
   { maxCommands: 14 },
 );
