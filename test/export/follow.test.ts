@@ -140,6 +140,23 @@ it.skipIf(lack !== null)(
   },
 );
 
+it.skipIf(lack !== null)(
+  `after a compaction of both, an erasure ends a followed Delta table by name, and no row is there twice${skipped(lack)}`,
+  async () => {
+    const { path, table, add, step, erase, expectRows } = await following('delta');
+    await add(1, 9);
+    await step('2026-11-23');
+    await add(10, 18);
+    await step('2026-11-23');
+    await ask('optimize', table);
+    const { code } = await millrace(['archive', 'compact', path, '--min-age', '0s', '--json']);
+    expect(code).toBe(0);
+    await erase('user-3');
+    await expect(step('2026-11-23')).rejects.toMatchObject({ code: 'table_changed' });
+    await expectRows();
+  },
+);
+
 it('a signal between two steps ends it in order', async () => {
   const { path, out, add } = await following('parquet');
   await add(1, 9);
