@@ -81,7 +81,7 @@ export async function planExport(
     before: list.sources.filter((source) => missingOf(source, whole).length === 0).length,
     faults: [
       ...missingFaults(missing, stale, list, here),
-      ...staying.flatMap(({ sources }) => sources).flatMap((source) => heldBack(source, short)),
+      ...staying.flatMap((step) => step.sources).flatMap((source) => heldBack(source, short)),
       ...staying.flatMap((step) => notNamed(step, list, missing)),
     ],
   };

@@ -176,13 +176,13 @@ describe('retries', () => {
   });
 
   test('an answer that is cut midway is asked for again, whole', async () => {
-    const page = JSON.stringify({ users: [], total: 0 });
+    const whole = JSON.stringify({ users: [], total: 0 });
     let asked = 0;
     const baseUrl = await serve((_, response) => {
       asked += 1;
-      response.writeHead(200, { 'content-length': page.length });
-      if (asked > 1) response.end(page);
-      else response.write(page.slice(0, 5), () => response.destroy());
+      response.writeHead(200, { 'content-length': whole.length });
+      if (asked > 1) response.end(whole);
+      else response.write(whole.slice(0, 5), () => response.destroy());
     });
     const { client, waits } = await setUp({ baseUrl });
     expect((await client.users.list()).users).toEqual([]);

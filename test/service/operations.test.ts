@@ -134,10 +134,10 @@ describe('labs', () => {
   test('orders and parsing jobs', async () => {
     const { client, clock, sandbox, user } = await setUp();
     const { labs, orders, parsingJobs, team, users } = sandbox.state;
-    const test = labs.tests[0]!;
+    const labTest = labs.tests[0]!;
     const who = users.get(sandbox.teamId, user());
     const nothing = { accountId: null, clinicalNotes: null, updateReason: null };
-    orders.place(team, { user: who, test, way: 'created', ...nothing }, null, '');
+    orders.place(team, { user: who, test: labTest, way: 'created', ...nothing }, null, '');
     expect((await client.labs.orders({ size: 1 })).orders).toHaveLength(1);
     expect((await client.labs.orders({ interpretation: 'critical' })).orders).toEqual([]);
     const { id } = parsingJobs.create(who, 100, true);
