@@ -10,6 +10,7 @@ const MINUTES = [
   'export/store',
   'load/kill',
   'model/model',
+  'journal/damaged-bytes',
   'histories/histories',
 ];
 
