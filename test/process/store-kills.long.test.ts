@@ -221,7 +221,7 @@ describeOnStores(' under kills', (emulator, scheme) => {
         expect(told).toMatchObject({ twice: 0, lost: [] });
         console.info(JSON.stringify({ store: scheme, of, seed: SEED, ...told }));
       },
-      60_000 + KILLS * 60_000,
+      600_000 + KILLS * 60_000,
     );
   }
 });
