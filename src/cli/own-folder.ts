@@ -3,10 +3,8 @@ import { dirname, join, resolve } from 'node:path';
 import { MANIFEST } from '../core/archive.ts';
 import { folderError } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
-import { WorkFolder, workFolderFor } from '../lib/work-folder.ts';
-import { usageError, type Io } from './io.ts';
-import { noteOutputs } from '../erase/outputs.ts';
-import { configIfAny } from './config-options.ts';
+import { WorkFolder } from '../lib/work-folder.ts';
+import { usageError } from './io.ts';
 
 /**
  * Does `work` as the only command that writes the folder, which is made if there is none.
@@ -38,18 +36,4 @@ export function refuseArchives(path: string): void {
       throw usageError(`${path} belongs to the archive ${folder}: name a folder outside of it`);
     if (dirname(folder) === folder) return;
   }
-}
-
-/** Has erasures look where a command is about to write tables, and where it keeps them until they are complete. */
-export async function noteOutput(
-  io: Io,
-  config: string | undefined,
-  out: string,
-  work?: string,
-): Promise<void> {
-  const loaded = configIfAny({ config }, io);
-  // Without a config nothing says who erases.
-  if (loaded === null) return;
-  const places = isStoreUrl(out) ? [out, work ?? workFolderFor(out)] : [out];
-  await noteOutputs(loaded.config.erasure.path, places);
 }

@@ -5,7 +5,7 @@ import { EXIT } from '../core/errors.ts';
 import { RADII } from '../service/labs.ts';
 import { print, usageError, type Io } from './io.ts';
 import { collect, loadedAtOption, workOption } from './options.ts';
-import { noteOutput } from './own-folder.ts';
+import { noteOutput } from './note-output.ts';
 import { makeInPlace } from './output-place.ts';
 import { StatusLine } from './status-line.ts';
 import { storageOf } from './places.ts';
