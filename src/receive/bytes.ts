@@ -133,7 +133,9 @@ function count({ length }: Buffer, share: Share): Refusal | null {
   share.pieces += 1;
   share.work += length + PIECE_BYTES;
   if (!share.take(length + PIECE_BYTES)) return CROWDED;
-  return share.pieces > FREE_PIECES && share.work < 2 * PIECE_BYTES * share.pieces ? CRUMBLED : null;
+  const overhead = share.pieces * PIECE_BYTES;
+  const bytes = share.work - overhead;
+  return share.pieces > FREE_PIECES && bytes < overhead ? CRUMBLED : null;
 }
 
 /** Gives the pieces' memory back at once: to do it later, the garbage collector would go through everything there is. */
