@@ -77,7 +77,7 @@ interface Options extends KeyOptions, TablesFlags {
   readonly fileSize: number;
   readonly again?: boolean;
   readonly follow?: boolean;
-  readonly every: number;
+  readonly every?: number;
   readonly listNew?: List | true;
   readonly after: number;
 }
@@ -129,7 +129,7 @@ export function exportCommand(io: Io): Command {
       ]),
     )
     .addOption(
-      option('--every <duration>', 'with --follow: time between two steps, at least 1m', pause, '1h'),
+      option('--every <duration>', 'with --follow: time between two steps, at least 1m (default: 1h)', pause),
     )
     .addOption(new Option('--list-new [what]', 'print what is new since --after: files').choices(LISTS))
     .addOption(option('--after <step>', 'the last step that was loaded', wholeNumber(), '0'))
@@ -142,12 +142,16 @@ export function exportCommand(io: Io): Command {
     .action(async (paths: readonly string[], options: Options) => {
       if (paths.length === 0 && options.listNew === undefined)
         throw usageError('name an archive to export, or say --list-new');
+      if (options.every !== undefined && options.follow !== true) throw usageError('--every needs --follow');
       refuseArchives(options.out);
       if (paths.length > 0) await exportTo(paths, options, io);
       if (options.listNew !== undefined) await listNew(options, io);
     });
   return addKeyOptions(addTablesOption(command));
 }
+
+/** Milliseconds between two steps. */
+const EVERY = 3_600_000;
 
 /** Between two steps an erasure has the folder for itself. */
 function pause(text: string): number {
@@ -179,6 +183,7 @@ async function exportTo(paths: readonly string[], options: Options, io: Io): Pro
       }),
     );
   if (options.follow !== true) return report(await step(), options, io);
+  const { every = EVERY } = options;
   while (!io.signal.aborted) {
     try {
       report(await step({ today: new Date().toISOString().slice(0, '2026-11-21'.length) }), options, io);
@@ -186,9 +191,9 @@ async function exportTo(paths: readonly string[], options: Options, io: Io): Pro
       // Another command has the folder, or a store does not answer for now: the next step does it.
       if (!(error instanceof MillraceError && error.retryable) && !(error instanceof StorageError))
         throw error;
-      note(io, `${messageOf(error)}; trying again in ${formatDuration(options.every)}`);
+      note(io, `${messageOf(error)}; trying again in ${formatDuration(every)}`);
     }
-    await wait(options.every, undefined, { signal: io.signal }).catch(() => undefined);
+    await wait(every, undefined, { signal: io.signal }).catch(() => undefined);
   }
 }
 
@@ -223,6 +228,7 @@ async function listNew(options: Options, io: Io): Promise<void> {
   };
   for (const line of lists[what === true || what === undefined ? 'files' : what]()) print(io, line);
 }
+
 type Reporting = Pick<ExportOptions, 'onProgress' | 'onProblem' | 'onReject' | 'onUnknown'>;
 
 function prepare(

@@ -174,9 +174,10 @@ it('a signal between two steps ends it in order', async () => {
 });
 
 it.each([
-  [['--every', '30s'], 'must be at least 1m'],
-  [['--again'], "cannot be used with option '--again'"],
-])('--follow with %j is refused', async (more, reason) => {
-  const args = ['export', 'made-up', '--out', 'made-up', '--follow', ...more];
+  [['--follow', '--every', '30s'], 'must be at least 1m'],
+  [['--follow', '--again'], "cannot be used with option '--again'"],
+  [['--every', '2h'], '--every needs --follow'],
+])('%j is refused', async (flags, reason) => {
+  const args = ['export', 'made-up', '--out', 'made-up', ...flags];
   expect(await millrace(args)).toMatchObject({ code: 2, stderr: expect.stringContaining(reason) as string });
 });
