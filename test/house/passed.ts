@@ -1,0 +1,96 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { millraceProcess, ROOT, SOURCE, writeConfig } from '../support/millrace.ts';
+import { ServeProcess } from '../support/serve-process.ts';
+import { postSigned } from '../support/signed-events.ts';
+import { until } from '../support/until.ts';
+
+/** A file of src that was loaded, and the functions with a name that ran in it. */
+interface Script {
+  /** Below src. */
+  readonly file: string;
+  readonly ran: readonly string[];
+}
+
+/** What V8 writes of its precise coverage. */
+interface Coverage {
+  readonly result: readonly {
+    readonly url: string;
+    readonly functions: readonly {
+      readonly functionName: string;
+      readonly ranges: readonly { readonly count: number }[];
+    }[];
+  }[];
+}
+
+const SRC = `${pathToFileURL(join(ROOT, 'src')).href}/`;
+const PRELOAD = join(import.meta.dirname, 'take-coverage.ts');
+
+/** What one event runs from its POST to the file in the archive, in all threads of a receiver that has had some. */
+export async function passedByAnEvent(folder: string): Promise<Script[]> {
+  const [archive, coverage] = [join(folder, 'archive'), join(folder, 'coverage')];
+  const files = { type: 'files', path: archive, rotate: { every: '1s' } };
+  const receiver = new ServeProcess(writeConfig(folder, { sinks: { archive: files } }), {
+    program: [process.execPath, '--import', PRELOAD, SOURCE],
+    env: { NODE_V8_COVERAGE: coverage },
+  });
+  const archived = async (n: number): Promise<void> => {
+    const { id, body } = madeUpEvent(n, 'daily.data.meal.created');
+    await postSigned(receiver.url, body, { id });
+    await until('a file in the archive', () => below(archive, '.ndjson.gz').length === n);
+  };
+  const taken = async (): Promise<string[]> => {
+    const before = new Set(below(coverage, '.json'));
+    receiver.signal('SIGUSR2');
+    return until('the coverage of both threads', () => {
+      const written = below(coverage, '.json').filter((name) => !before.has(name));
+      return written.length >= 2 ? written : null;
+    });
+  };
+  try {
+    await receiver.listening();
+    await archived(1);
+    await archived(2);
+    await taken();
+    await archived(3);
+    return (await taken()).flatMap(scriptsIn).filter(({ ran }) => ran.length > 0);
+  } finally {
+    await receiver.kill('SIGKILL');
+  }
+}
+
+/** What `millrace check` of a short config loads and runs. */
+export async function loadedByCheck(folder: string): Promise<Script[]> {
+  const coverage = join(folder, 'coverage');
+  const { code, stderr } = await millraceProcess(['check', '--config', writeConfig(folder)], {
+    program: [process.execPath, SOURCE],
+    env: { NODE_V8_COVERAGE: coverage },
+  });
+  if (code !== 0) throw new Error(`millrace check ended with ${code}: ${stderr}`);
+  return below(coverage, '.json').flatMap(scriptsIn);
+}
+
+function scriptsIn(file: string): Script[] {
+  const { result } = JSON.parse(readFileSync(file, 'utf8')) as Coverage;
+  return result
+    .filter(({ url }) => url.startsWith(SRC))
+    .map(({ url, functions }) => ({
+      file: url.slice(SRC.length),
+      ran: functions
+        .filter(({ functionName, ranges }) => functionName !== '' && ranges.some(({ count }) => count > 0))
+        .map(({ functionName }) => functionName),
+    }));
+}
+
+function below(folder: string, ending: string): string[] {
+  try {
+    return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith(ending))
+      .map((name) => join(folder, name));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+}
