@@ -1,20 +1,21 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { messageOf } from '../../src/core/errors.ts';
-import type { Bench } from './bench.ts';
-import { consoleCost } from './console/console.ts';
-import { eventHubs } from './event-hubs/event-hubs.ts';
+import { type Bench, flagsOf, helpOf } from './bench.ts';
 import { exportRows } from './export/export.ts';
+import { isMet, jsonOf, tableOf } from './figures.ts';
 import { fleet } from './fleet.ts';
 import { hostile } from './hostile/hostile.ts';
 import { ingest } from './ingest/ingest.ts';
-import { load } from './load/load.ts';
+import { load } from './load.ts';
 import { ndjson } from './ndjson/ndjson.ts';
-import { reconcile } from './reconcile/reconcile.ts';
 import { receipts } from './receipts.ts';
-import { redaction } from './redaction/redaction.ts';
+import { reconcile } from './reconcile.ts';
+import { redaction } from './redaction.ts';
 import { replay } from './replay/replay.ts';
-import { renderResult } from './report.ts';
+import { sealed } from './sealed.ts';
 import { search } from './search.ts';
-import { sealed } from './sealed/sealed.ts';
 import { sinks } from './sinks/sinks.ts';
 import { storage } from './storage/storage.ts';
 
@@ -23,8 +24,6 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   ingest,
   fleet,
   hostile,
-  console: consoleCost,
-  'event-hubs': eventHubs,
   sinks,
   sealed,
   storage,
@@ -65,17 +64,26 @@ async function main([name = '', ...argv]: readonly string[]): Promise<number> {
     return asked ? 0 : 2;
   }
   if (argv.includes('--help') || argv.includes('-h')) {
-    process.stdout.write(`Usage: npm run bench -- ${name} [flags]\n\n${bench.summary}\n\n${bench.help}`);
+    process.stdout.write(`Usage: npm run bench -- ${name} [flags]\n\n${bench.summary}\n\n${helpOf(bench)}`);
     return 0;
   }
   try {
-    const result = await bench.run(argv, { note, signal: stopping.signal });
-    note(renderResult(result));
-    const met = result.targets.every((target) => target.met);
-    process.stdout.write(`${JSON.stringify({ bench: name, ok: met, ...result.figures })}\n`);
-    return met ? 0 : 1;
+    return await measure(name, bench, argv);
   } catch (error) {
     note(`bench ${name}: ${messageOf(error)}`);
     return error instanceof TypeError ? 2 : 1;
   }
+}
+
+async function measure(name: string, bench: Bench, argv: readonly string[]): Promise<number> {
+  const flags = flagsOf(bench, argv);
+  await using ends = new AsyncDisposableStack();
+  const folder = mkdtempSync(join(String(flags['folder'] ?? '') || tmpdir(), 'millrace-bench-'));
+  ends.defer(() => rmSync(folder, { recursive: true, force: true }));
+  const atEnd = (stop: () => unknown): void => ends.defer(async () => void (await stop()));
+  const figures = await bench.run(flags, { note, signal: stopping.signal, folder, atEnd });
+  note(tableOf(figures));
+  const met = figures.every(isMet);
+  process.stdout.write(`${JSON.stringify({ bench: name, ok: met, ...jsonOf(figures) })}\n`);
+  return met ? 0 : 1;
 }

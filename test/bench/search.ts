@@ -1,22 +1,14 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { Agent, request } from 'undici';
 import { systemClock } from '../../src/core/clock.ts';
 import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
-import type { Bench } from './bench.ts';
+import { bench, type BenchContext, FOLDER } from './bench.ts';
+import { type Figure, median, round } from './figures.ts';
 import { ReceiverProcess } from './ingest/children.ts';
 import { fillJournal } from './ingest/fill.ts';
-import { newSecret } from './ingest/requests.ts';
-import { median, rangeOf, round } from './report.ts';
+import { memoryOf } from './processes.ts';
 
-const HELP = `Flags:
-  --events N     events in the journal (default 10000000: 4 GB in the temporary folder, some minutes)
-  --rounds N     times each question is asked (default 20)
-  --folder DIR   make the temporary folder here
-`;
-const WANTED_MS = 300;
+const WANTED = '≤ 300';
 const USERS = 100_000;
 const DAY = 86_400_000;
 const DAYS = 6;
@@ -51,82 +43,50 @@ function queriesOf(count: number, from: number): Readonly<Record<string, (n: num
 }
 
 /** The console's search as a browser asks it: requests to the admin API of a receiver with a full journal. */
-export const search: Bench = {
-  summary: 'questions of the console to a receiver with ten million events, and what the index takes',
-  help: HELP,
-  run: async (argv, context) => {
-    const text = { type: 'string' } as const;
-    const { values } = parseArgs({ args: [...argv], options: { events: text, rounds: text, folder: text } });
-    const count = Number(values.events ?? 10_000_000);
-    const rounds = Number(values.rounds ?? 20);
-    if (!(count > 0) || !(rounds > 0)) throw new TypeError('--events and --rounds must be numbers above 0');
-    const folder = mkdtempSync(join(values.folder ?? tmpdir(), 'millrace-bench-'));
-    const remove = (): void => rmSync(folder, { recursive: true, force: true });
-    process.once('exit', remove);
-    const from = Date.now() - DAYS * DAY;
-    const progress = (done: number): void => {
-      if (done % 1_048_576 === 0) context.note(`filled ${done} of ${count}`);
-    };
-    const path = join(folder, 'journal');
-    await fillJournal(path, count, progress, context.signal, {
-      users: USERS,
-      body: Buffer.from('{}'),
-      as: (n) => ({
-        id: `msg_${n}`,
-        type: n % 2000 === 0 ? RARE : (TYPES[n % TYPES.length] ?? RARE),
-        receivedAt: Math.floor(from + (n / count) * DAYS * DAY),
-      }),
-    });
-    await setAside(path);
-
-    const receiver = await ReceiverProcess.start({ folder, secret: newSecret(), profile: null });
-    try {
-      const asker = new Asker(receiver);
-      const before = receiver.memory();
-      const build = await asker.untilWhole(context.signal);
-      context.note(`the index is whole after ${round(build.seconds, 1)} s`);
-      const mib = receiver.memory() - before;
-      const times: { readonly name: string; readonly taken: readonly number[] }[] = [];
-      for (const [name, query] of Object.entries(queriesOf(count, from))) {
-        const taken: number[] = [];
-        for (let n = 0; n < rounds; n += 1) taken.push((await asker.ask({ limit: 50, ...query(n) })).ms);
-        times.push({ name, taken });
-      }
-      await asker.close();
-      const slowest = Math.max(...times.map(({ taken }) => median(taken)));
-      const p95 = Math.max(...times.map(({ taken }) => p95Of(taken)));
-      const row = (taken: readonly number[]): string =>
-        `${round(median(taken), 1)} ms, p95 ${round(p95Of(taken), 1)} (${rangeOf(taken, 1)}, n ${taken.length})`;
-      return {
-        figures: {
-          events: count,
-          first_ms: round(build.first, 1),
-          whole_after_s: round(build.seconds, 1),
-          index_mib: round(mib),
-          ms: Object.fromEntries(times.map(({ name, taken }) => [name, taken.map((ms) => round(ms, 1))])),
-        },
-        rows: [
-          ['first answer, of the newest events', `${round(build.first, 1)} ms`],
-          ['all events in the index', `${round(build.seconds, 1)} s after that, ${round(mib)} MiB`],
-          ...times.map(({ name, taken }) => [name, row(taken)] as const),
-        ],
-        targets: [targetOf('slowest question, median', slowest), targetOf('slowest question, p95', p95)],
-      };
-    } finally {
-      await receiver.kill();
-      remove();
-    }
+export const search = bench(
+  'questions of the console to a receiver with ten million events, and what the index takes',
+  {
+    events: [10_000_000, 'events in the journal: 4 GB in the temporary folder, some minutes'],
+    rounds: [20, 'times each question is asked'],
+    folder: FOLDER,
   },
-};
+  async ({ events, rounds }, context) => {
+    const from = Date.now() - DAYS * DAY;
+    await fill(events, from, context);
+    const receiver = await ReceiverProcess.start(context.folder);
+    context.atEnd(() => receiver.kill('SIGKILL'));
+    const agent = new Agent({ connections: 1, headersTimeout: 120_000 });
+    context.atEnd(() => agent.close());
+    const ask = (query: object): Promise<Answer> => asked(receiver, agent, query);
 
-function targetOf(name: string, ms: number) {
-  return {
-    name: `${name}, ms`,
-    wanted: `≤ ${WANTED_MS}`,
-    measured: round(ms, 1).toFixed(1),
-    met: ms <= WANTED_MS,
-  };
-}
+    const [before, started] = [memoryOf(receiver.pid), performance.now()];
+    // The first search begins the index.
+    const first = await ask({ limit: 50 });
+    for (let { searched, of } = first; searched < of;) {
+      context.signal.throwIfAborted();
+      ({ searched, of } = await ask({ limit: 1 }));
+    }
+    const seconds = (performance.now() - started) / 1000;
+    context.note(`the index is whole after ${round(seconds, 1)} s`);
+    const mib = memoryOf(receiver.pid) - before;
+    const figures: Figure[] = [];
+    for (const [name, query] of Object.entries(queriesOf(events, from))) {
+      const values: number[] = [];
+      for (let n = 0; n < rounds; n += 1) values.push((await ask({ limit: 50, ...query(n) })).ms);
+      figures.push({ name, values, unit: ' ms', digits: 1 });
+    }
+    const slowest = Math.max(...figures.map(({ values }) => median(values)));
+    const p95 = Math.max(...figures.map(({ values }) => p95Of(values)));
+    return [
+      { name: 'first answer, of the newest events', values: [first.ms], unit: ' ms', digits: 1 },
+      { name: 'until all events are in the index', values: [seconds], unit: ' s', digits: 1 },
+      { name: 'memory of the index', values: [mib], unit: ' MiB', digits: 0 },
+      ...figures,
+      { name: 'slowest question, median', values: [slowest], unit: ' ms', digits: 1, wanted: WANTED },
+      { name: 'slowest question, p95', values: [p95], unit: ' ms', digits: 1, wanted: WANTED },
+    ];
+  },
+);
 
 /** As `fillJournal` numbers them. */
 function userOf(n: number): string {
@@ -137,8 +97,21 @@ function p95Of(taken: readonly number[]): number {
   return taken.toSorted((a, b) => a - b)[Math.ceil(taken.length * 0.95) - 1] ?? Number.NaN;
 }
 
-/** Some quarantined events, and as many dead letters. */
-async function setAside(path: string): Promise<void> {
+/** Events, of which some are dead letters too, and as many quarantined ones. */
+async function fill(count: number, from: number, { folder, note, signal }: BenchContext): Promise<void> {
+  const progress = (done: number): void => {
+    if (done % 1_048_576 === 0) note(`filled ${done} of ${count}`);
+  };
+  const path = join(folder, 'journal');
+  await fillJournal(path, count, progress, signal, {
+    users: USERS,
+    body: Buffer.from('{}'),
+    as: (n) => ({
+      id: `msg_${n}`,
+      type: n % 2000 === 0 ? RARE : (TYPES[n % TYPES.length] ?? RARE),
+      receivedAt: Math.floor(from + (n / count) * DAYS * DAY),
+    }),
+  });
   const journal = await SqliteJournal.open({
     path,
     retention: 7 * DAY,
@@ -155,9 +128,7 @@ async function setAside(path: string): Promise<void> {
     for (const [n, event] of events.entries()) {
       const letter = { code: 'made_up', reason: 'made up', attempts: 1, diedAt: Date.now() };
       await journal.addDeadLetter({ sink: 'archive', destination: null, ...letter, event });
-      const { type, team, user, clientUser, receivedAt, headers, body, source } = event;
-      const about = { type, team, user, clientUser, receivedAt, headers, body, source };
-      await journal.quarantine({ ...about, id: `msg_q${n}` }, [{ code: 'team_missing', detail: 'made up' }]);
+      await journal.quarantine({ ...event, id: `msg_q${n}` }, [{ code: 'team_missing', detail: 'made up' }]);
     }
   } finally {
     await journal.close();
@@ -170,39 +141,16 @@ interface Answer {
   readonly of: number;
 }
 
-/** A browser's requests, one after the other over one connection. */
-class Asker {
-  readonly #agent = new Agent({ connections: 1, headersTimeout: 120_000 });
-  readonly #url: string;
-  readonly #headers: Record<string, string>;
-
-  constructor({ adminUrl, authorization }: ReceiverProcess) {
-    this.#url = `${adminUrl}/api/search`;
-    this.#headers = { ...authorization, 'content-type': 'application/json' };
-  }
-
-  /** To the last byte of the answer. */
-  async ask(query: object): Promise<Answer> {
-    const started = performance.now();
-    const options = { method: 'POST', headers: this.#headers, dispatcher: this.#agent } as const;
-    const { statusCode, body } = await request(this.#url, { ...options, body: JSON.stringify(query) });
-    const { searched, of } = (await body.json()) as { searched: number; of: number };
-    if (statusCode !== 200) throw new Error(`the search was answered ${statusCode}`);
-    return { ms: performance.now() - started, searched, of };
-  }
-
-  /** The first search begins the index. @returns milliseconds of its answer, and seconds until all is in it */
-  async untilWhole(signal: AbortSignal): Promise<{ first: number; seconds: number }> {
-    const started = performance.now();
-    const first = await this.ask({ limit: 50 });
-    for (let { searched, of } = first; searched < of;) {
-      signal.throwIfAborted();
-      ({ searched, of } = await this.ask({ limit: 1 }));
-    }
-    return { first: first.ms, seconds: (performance.now() - started) / 1000 };
-  }
-
-  close(): Promise<void> {
-    return this.#agent.close();
-  }
+/** As a browser, one after the other over one connection, to the last byte of the answer. */
+async function asked(receiver: ReceiverProcess, dispatcher: Agent, query: object): Promise<Answer> {
+  const started = performance.now();
+  const { statusCode, body } = await request(`${receiver.adminUrl}/api/search`, {
+    method: 'POST',
+    headers: { ...receiver.authorization, 'content-type': 'application/json' },
+    dispatcher,
+    body: JSON.stringify(query),
+  });
+  const { searched, of } = (await body.json()) as { searched: number; of: number };
+  if (statusCode !== 200) throw new Error(`the search was answered ${statusCode}`);
+  return { ms: performance.now() - started, searched, of };
 }

@@ -1,61 +1,49 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { newDeliveryId } from '../../../src/sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../../../src/verify/sign-standard-webhooks.ts';
-import type { Bench, BenchContext, BenchResult, Target } from '../bench.ts';
+import { SECRET } from '../../support/signed-events.ts';
+import { bench, type BenchContext, ROUNDS } from '../bench.ts';
+import { type Figure, round } from '../figures.ts';
 import { Load, ReceiverProcess } from '../ingest/children.ts';
-import { mealBody, newSecret } from '../ingest/requests.ts';
-import { median, round } from '../report.ts';
-import { PATH } from '../rivals/announce.ts';
+import { mealBody } from '../ingest/requests.ts';
+import { cpuSecondsOf } from '../processes.ts';
 import { attack } from './attack.ts';
 import { type Kind, makeKinds, PLAIN, PLAIN_ALONE } from './kinds.ts';
 
-const HELP = `Flags:
-  --rounds N    rounds, each with every kind once (default 5)
-  --requests N  hostile requests of a kind in a round (default 1000)
-  --rate N      genuine deliveries a second, and hostile requests a second beside them (default 500)
-`;
-
-/** From one address, and from an address for each request. */
-const MOST_CPU = 3;
-const MOST_CPU_SPREAD = 5;
-const MOST_P99 = 50;
 const CONNECTIONS = 64;
 /** Genuine deliveries that are compressed: their size, and the pause after each, milliseconds. */
 const LARGE_BYTES = 200_000;
 const LARGE_EVERY = 20;
 /** So few that 1,000 idle connections are more than there is room for. */
 const MAX_CONNECTIONS = 800;
+/** What all strangers together may do is whole again then. */
+const PAUSE = 10_000;
 
 /** What a forged request costs the receiver, beside one without a signature, and what it costs genuine senders. */
-export const hostile: Bench = {
-  summary: 'CPU of hostile requests beside plain 401s, and p99 of genuine deliveries beside them',
-  help: HELP,
-  run: async (argv, context) => {
-    const options = parseOptions(argv);
-    const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
-    const cleanups = [(): Promise<void> => Promise.resolve(rmSync(folder, { recursive: true, force: true }))];
-    try {
-      return await measure(options, context, folder, cleanups);
-    } finally {
-      for (const cleanup of cleanups.toReversed()) await cleanup();
-    }
+export const hostile = bench(
+  'CPU of hostile requests beside plain 401s, and p99 of genuine deliveries beside them',
+  {
+    rounds: ROUNDS,
+    requests: [1000, 'hostile requests of a kind in a round'],
+    rate: [500, 'genuine deliveries a second, and hostile requests a second beside them'],
   },
-};
-
-interface Options {
-  readonly rounds: number;
-  readonly requests: number;
-  readonly rate: number;
-}
+  async ({ rounds, requests, rate }, context) => {
+    const receiver = await ReceiverProcess.start(context.folder, {
+      config: { server: { maxConnections: MAX_CONNECTIONS }, signing: { secrets: [SECRET, publicKey()] } },
+    });
+    context.atEnd(() => receiver.kill('SIGKILL'));
+    const arena = new Arena(receiver, new Load(context), requests, rate);
+    await arena.warmUp();
+    for (let at = 1; at <= rounds; at += 1) await arena.round(context, at);
+    return arena.figures();
+  },
+);
 
 /** What one kind has cost, by round. */
 interface Measured {
+  readonly name: string;
   readonly kind: Kind;
   /** Whether each request has an address, and so a connection, of its own. */
   readonly isSpread: boolean;
@@ -68,96 +56,129 @@ interface Measured {
   readonly statuses: Record<string, number>;
 }
 
-async function measure(
-  { rounds, requests, rate }: Options,
-  { note, signal }: BenchContext,
-  folder: string,
-  cleanups: (() => Promise<void>)[],
-): Promise<BenchResult> {
-  const secret = newSecret();
-  const receiver = await ReceiverProcess.start({
-    folder,
-    secret,
-    otherSecrets: [publicKey()],
-    maxConnections: MAX_CONNECTIONS,
-    profile: null,
-  });
-  cleanups.push(() => receiver.kill());
-  const load = new Load();
-  cleanups.push(() => load.stop());
-  const { port } = receiver;
-  const kinds = makeKinds();
-  const all: Measured[] = [false, true].flatMap((isSpread) =>
-    kinds
-      // Those that keep their connection from one address only, and idle ones cost the same from anywhere.
-      .filter(({ name, requests: made }) => !isSpread || (name !== PLAIN && made !== null))
-      .map((kind) => ({ kind, isSpread, cpu: [], ratios: [], p99: [], statuses: {} })),
-  );
+class Arena {
+  readonly #receiver: ReceiverProcess;
+  readonly #load: Load;
+  readonly #requests: number;
+  readonly #rate: number;
+  readonly #kinds = makeKinds();
+  readonly #all: readonly Measured[];
+  /** p99 of genuine deliveries alone, milliseconds. */
+  readonly #alone: number[] = [];
+  /** Answers to genuine deliveries that are compressed, by status. */
+  readonly #large: Record<string, number> = {};
+  #address = 0;
 
-  // Until code is compiled; counts for nothing.
-  await load.make(5000, secret);
-  await load.run({ op: 'flood', port, connections: CONNECTIONS });
-  for (const kind of kinds)
-    await attack(kind, { port, from: () => '127.2.0.1', count: requests, rate: null });
+  constructor(receiver: ReceiverProcess, load: Load, requests: number, rate: number) {
+    this.#receiver = receiver;
+    this.#load = load;
+    this.#requests = requests;
+    this.#rate = rate;
+    this.#all = [false, true].flatMap((isSpread) =>
+      this.#kinds
+        // Those that keep their connection from one address only, and idle ones cost the same from anywhere.
+        .filter(({ name, requests: made }) => !isSpread || (name !== PLAIN && made !== null))
+        .map((kind) => {
+          const name = isSpread ? `${kind.name}, an address each` : kind.name;
+          return { name, kind, isSpread, cpu: [], ratios: [], p99: [], statuses: {} };
+        }),
+    );
+  }
 
-  const alone: number[] = [];
-  const large: Record<string, number> = {};
-  const beside = async (measured: Measured | null): Promise<number> => {
-    await load.make(Math.ceil(requests * 1.1), secret);
+  /** Until code is compiled; counts for nothing. */
+  async warmUp(): Promise<void> {
+    const { port } = this.#receiver;
+    await this.#load.make(5000);
+    await this.#load.run({ op: 'flood', port, connections: CONNECTIONS });
+    for (const kind of this.#kinds)
+      await attack(kind, { port, from: () => '127.2.0.1', count: this.#requests, rate: null });
+  }
+
+  async round({ note, signal }: BenchContext, at: number): Promise<void> {
+    this.#alone.push(await this.#beside(null));
+    // The plain ones before and after the others, whose ratios are to the mean of the two.
+    const before = new Map<Measured, number>();
+    for (const measured of this.#all.filter(isPlain)) before.set(measured, await this.#cost(measured));
+    for (const measured of this.#all.filter((one) => !isPlain(one))) {
+      signal.throwIfAborted();
+      measured.cpu.push(await this.#cost(measured));
+    }
+    for (const [measured, first] of before) measured.cpu.push((first + (await this.#cost(measured))) / 2);
+    for (const { kind, isSpread, cpu, ratios } of this.#all) {
+      const name = !isSpread && (kind.keepsAlive || kind.requests === null) ? PLAIN : PLAIN_ALONE;
+      const plain = this.#all.find((one) => one.kind.name === name && one.isSpread === isSpread);
+      ratios.push((cpu.at(-1) ?? 0) / (plain?.cpu.at(-1) ?? Number.NaN));
+    }
+    for (const measured of this.#all) {
+      signal.throwIfAborted();
+      measured.p99.push(await this.#beside(measured));
+    }
+    note(`round ${at}: ${this.#all.map(({ cpu }) => round(cpu.at(-1) ?? 0)).join(' ')} ms of CPU`);
+  }
+
+  figures(): Figure[] {
+    const refused = Object.entries(this.#large).reduce(
+      (sum, [status, times]) => sum + (status === '202' ? 0 : times),
+      0,
+    );
+    return [
+      { name: 'genuine compressed deliveries that are refused', values: [refused], wanted: '= 0' },
+      { name: 'p99 of genuine ones alone', values: this.#alone, unit: ' ms', digits: 1 },
+      ...this.#all.flatMap((measured) => this.#figuresOf(measured)),
+    ];
+  }
+
+  #figuresOf(measured: Measured): Figure[] {
+    const { name, kind, isSpread, cpu, ratios, p99, statuses } = measured;
+    const told = JSON.stringify(statuses).replaceAll('"', '');
+    if (Object.keys(statuses).some((status) => status.startsWith('2')))
+      throw new Error(`${name} was answered ${told}`);
+    const figures: Figure[] = [
+      { name: `CPU of ${this.#requests}, ${name}: ${told}`, values: cpu, unit: ' ms', digits: 0 },
+      { name: `p99 of genuine ones beside ${name}`, values: p99, unit: ' ms', digits: 1, wanted: '< 50' },
+    ];
+    if (isPlain(measured)) return figures;
+    const wanted = kind.isCheap ? (isSpread ? '≤ 5' : '≤ 3') : undefined;
+    return [...figures, { name: `CPU, ${name}, times plain 401s`, values: ratios, wanted }];
+  }
+
+  /** @returns p99 of genuine deliveries beside so many hostile requests, milliseconds */
+  async #beside(measured: Measured | null): Promise<number> {
+    const { port, url } = this.#receiver;
+    const [count, rate] = [this.#requests, this.#rate];
+    await this.#load.make(Math.ceil(count * 1.1));
     // From the same address as the genuine ones: neither may be in the other's way.
-    const from = measured?.isSpread === true ? newAddress : () => '127.0.0.1';
+    const from = measured?.isSpread === true ? () => this.#newAddress() : () => '127.0.0.1';
     const over = new AbortController();
-    const compressed = deliverLarge(receiver.port, secret, over.signal, large);
+    const compressed = deliverLarge(url, over.signal, this.#large);
     const [{ p99 }] = await Promise.all([
-      load.run({ op: 'pace', port, connections: CONNECTIONS, rate }),
-      measured === null ? null : attack(measured.kind, { port, from, count: requests, rate }),
+      this.#load.run({ op: 'pace', port, connections: CONNECTIONS, rate }),
+      measured === null ? null : attack(measured.kind, { port, from, count, rate }),
     ]);
     over.abort();
     await compressed;
     return p99;
-  };
-  let address = 0;
-  const newAddress = (): string => {
-    address += 1;
-    return `127.${3 + (address >> 16)}.${(address >> 8) & 255}.${address & 255}`;
-  };
-  /** CPU milliseconds. From addresses that have done nothing yet: what they may do before they are stopped is part of it. */
-  const costOf = async ({ kind, isSpread, statuses }: Measured): Promise<number> => {
-    await receiver.untilDelivered();
-    // What all strangers together may do is whole again then.
-    await wait(10_000);
-    const own = newAddress();
-    const before = receiver.cpuSeconds();
-    const from = isSpread ? newAddress : () => own;
-    const answers = await attack(kind, { port, from, count: requests, rate: null });
+  }
+
+  /** From addresses that have done nothing yet: what they may do before they are stopped is part of it. @returns CPU milliseconds */
+  async #cost({ kind, isSpread, statuses }: Measured): Promise<number> {
+    const { pid, port } = this.#receiver;
+    await this.#receiver.untilDelivered();
+    await wait(PAUSE);
+    const own = this.#newAddress();
+    const before = cpuSecondsOf(pid);
+    const from = isSpread ? () => this.#newAddress() : () => own;
+    const answers = await attack(kind, { port, from, count: this.#requests, rate: null });
     await wait(100);
     for (const [status, times] of Object.entries(answers)) statuses[status] = (statuses[status] ?? 0) + times;
-    return (receiver.cpuSeconds() - before) * 1000;
-  };
-
-  for (let at = 1; at <= rounds; at += 1) {
-    alone.push(await beside(null));
-    // The plain ones before and after the others, whose ratios are to the mean of the two.
-    const before = new Map<Measured, number>();
-    for (const measured of all.filter(isPlain)) before.set(measured, await costOf(measured));
-    for (const measured of all.filter((one) => !isPlain(one))) {
-      signal.throwIfAborted();
-      measured.cpu.push(await costOf(measured));
-    }
-    for (const [measured, first] of before) measured.cpu.push((first + (await costOf(measured))) / 2);
-    for (const { kind, isSpread, cpu, ratios } of all) {
-      const name = !isSpread && (kind.keepsAlive || kind.requests === null) ? PLAIN : PLAIN_ALONE;
-      const plain =
-        all.find((one) => one.kind.name === name && one.isSpread === isSpread)?.cpu.at(-1) ?? Number.NaN;
-      ratios.push((cpu.at(-1) ?? 0) / plain);
-    }
-    for (const measured of all) {
-      signal.throwIfAborted();
-      measured.p99.push(await beside(measured));
-    }
-    note(`round ${at}: ${all.map(({ cpu }) => round(cpu.at(-1) ?? 0)).join(' ')} ms of CPU`);
+    return (cpuSecondsOf(pid) - before) * 1000;
   }
-  return resultOf(all, alone, large, requests);
+
+  #newAddress(): string {
+    this.#address += 1;
+    const address = this.#address;
+    return `127.${3 + (address >> 16)}.${(address >> 8) & 255}.${address & 255}`;
+  }
 }
 
 function isPlain({ kind }: Measured): boolean {
@@ -166,114 +187,24 @@ function isPlain({ kind }: Measured): boolean {
 
 /** Sends genuine deliveries that are costly, one after the other, from the address of the others. @param statuses counts answers */
 async function deliverLarge(
-  port: number,
-  secret: string,
+  url: string,
   signal: AbortSignal,
   statuses: Record<string, number>,
 ): Promise<void> {
   const body = mealBody(0, LARGE_BYTES);
-  const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
   const sent = gzipSync(body);
   while (!signal.aborted) {
-    const signed = signStandardWebhooks(secret, newDeliveryId(), Date.now(), body);
-    const options = { method: 'POST', headers: { ...headers, ...signed }, body: sent };
-    const response = await fetch(`http://127.0.0.1:${port}${PATH}`, options);
+    const signed = signStandardWebhooks(SECRET, newDeliveryId(), Date.now(), body);
+    const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip', ...signed };
+    const response = await fetch(url, { method: 'POST', headers, body: sent });
     await response.arrayBuffer();
     statuses[response.status] = (statuses[response.status] ?? 0) + 1;
     await wait(LARGE_EVERY);
   }
 }
 
-function resultOf(
-  all: readonly Measured[],
-  alone: readonly number[],
-  large: Readonly<Record<string, number>>,
-  requests: number,
-): BenchResult {
-  const refused = Object.entries(large).reduce(
-    (sum, [status, times]) => sum + (status === '202' ? 0 : times),
-    0,
-  );
-  const targets: Target[] = [
-    {
-      name: 'genuine compressed deliveries beside all of them',
-      wanted: 'none refused',
-      measured: JSON.stringify(large).replaceAll('"', ''),
-      met: refused === 0,
-    },
-  ];
-  for (const measured of all) {
-    const { kind, isSpread, ratios, p99, statuses } = measured;
-    const name = nameOf(measured);
-    const most = isSpread ? MOST_CPU_SPREAD : MOST_CPU;
-    const wrong = Object.keys(statuses).filter((status) => status.startsWith('2'));
-    if (wrong.length > 0) throw new Error(`${name} was answered ${JSON.stringify(statuses)}`);
-    const delayed = median(p99);
-    if (!isPlain(measured) && kind.isCheap) {
-      targets.push({
-        name: `CPU, ${name}`,
-        wanted: `≤ ${most} × plain 401s`,
-        measured: `${spread(ratios, 2)} ×`,
-        met: median(ratios) <= most,
-      });
-    }
-    targets.push({
-      name: `p99 of genuine ones beside ${name}`,
-      wanted: `< ${MOST_P99} ms`,
-      measured: `${spread(p99, 1)} ms`,
-      met: delayed < MOST_P99,
-    });
-  }
-  return {
-    figures: {
-      requests,
-      p99_alone_ms: round(median(alone), 1),
-      genuine_compressed: large,
-      kinds: all.map(({ kind, isSpread, cpu, ratios, p99, statuses }) => ({
-        kind: kind.name,
-        an_address_each: isSpread,
-        cpu_ms: round(median(cpu), 1),
-        ratio: round(median(ratios), 2),
-        ratio_range: [round(Math.min(...ratios), 2), round(Math.max(...ratios), 2)],
-        p99_ms: round(median(p99), 1),
-        p99_range_ms: [round(Math.min(...p99), 1), round(Math.max(...p99), 1)],
-        statuses,
-      })),
-    },
-    rows: [
-      ['p99 of genuine ones alone', `${spread(alone, 1)} ms`],
-      ...all.map((measured): [string, string] => [
-        nameOf(measured),
-        `${spread(measured.cpu, 0)} ms of CPU for ${requests}; ${JSON.stringify(measured.statuses).replaceAll('"', '')}`,
-      ]),
-    ],
-    targets,
-  };
-}
-
-function nameOf({ kind, isSpread }: Measured): string {
-  return isSpread ? `${kind.name}, an address each` : kind.name;
-}
-
-/** The median with the range, over rounds. */
-function spread(values: readonly number[], digits: number): string {
-  const [low, high] = [Math.min(...values), Math.max(...values)];
-  return `${round(median(values), digits)} (${round(low, digits)} to ${round(high, digits)})`;
-}
-
 /** So that the receiver has something to try v1a signatures with. */
 function publicKey(): string {
   const { x = '' } = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' });
   return `whpk_${Buffer.from(x, 'base64url').toString('base64')}`;
-}
-
-function parseOptions(argv: readonly string[]): Options {
-  const text = { type: 'string' } as const;
-  const { values } = parseArgs({ args: [...argv], options: { rounds: text, requests: text, rate: text } });
-  const number = (name: 'rounds' | 'requests' | 'rate', otherwise: number): number => {
-    const value = Number(values[name] ?? otherwise);
-    if (Number.isSafeInteger(value) && value > 0) return value;
-    throw new TypeError(`--${name} must be a whole number above 0`);
-  };
-  return { rounds: number('rounds', 5), requests: number('requests', 1000), rate: number('rate', 500) };
 }

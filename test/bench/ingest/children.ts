@@ -1,16 +1,15 @@
-import { fork, spawn, type ChildProcess } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
+import { readArchive } from '../../../src/archive/read.ts';
 import type { RecordOpener } from '../../../src/core/sealed-record.ts';
-import type { SystemStatus } from '../../../src/core/operations.ts';
-import { bytesToDiskOf, cpuSecondsOf } from '../processes.ts';
-import { PATH } from '../rivals/announce.ts';
+import { endChild } from '../../support/child-server.ts';
+import { MAIN, writeConfig } from '../../support/millrace.ts';
+import { ServeProcess } from '../../support/serve-process.ts';
+import type { BenchContext } from '../bench.ts';
 import type { Kept, Server } from './contestant.ts';
-import { countArchive } from './count-archive.ts';
 import type { LoadOrder, LoadResult } from './load-child.ts';
 
 const ROUTES = [
@@ -18,16 +17,20 @@ const ROUTES = [
   { match: ['daily.', 'historical.'], to: 'archive' },
   { match: '*', to: 'archive' },
 ];
-
-export const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
+/** Those of a receiver whose events stay in the journal. */
+export const NOWHERE = { routes: [{ match: '*', to: [] }] };
 
 /** The load generator, as a process. */
 export class Load {
   readonly #child = fork(new URL('load-child.ts', import.meta.url));
 
+  constructor({ atEnd }: Pick<BenchContext, 'atEnd'>) {
+    atEnd(() => endChild(this.#child, 'SIGTERM'));
+  }
+
   /** Makes the requests that the next runs send. @param size bytes of a body */
-  async make(count: number, secret: string, size = 1200): Promise<void> {
-    await this.#ask({ op: 'make', count, size, secret });
+  async make(count: number, size = 1200): Promise<void> {
+    await this.#ask({ op: 'make', count, size });
   }
 
   /** @throws Error when any answer is not a 202 */
@@ -36,10 +39,6 @@ export class Load {
     const others = Object.keys(result.statuses).filter((status) => status !== '202');
     if (others.length > 0) throw new Error(`not only 202: ${JSON.stringify(result.statuses)}`);
     return result;
-  }
-
-  stop(): Promise<void> {
-    return end(this.#child, 'SIGTERM');
   }
 
   async #ask(order: LoadOrder): Promise<unknown> {
@@ -63,90 +62,49 @@ export class Load {
 }
 
 export interface ReceiverOptions {
-  /** Holds its config, journal and archive. */
-  readonly folder: string;
-  readonly secret: string;
-  /** Further secrets, beside the one that the load is signed with. */
-  readonly otherSecrets?: readonly string[];
-  /** `server.maxConnections`; the default when left out. */
-  readonly maxConnections?: number;
-  /** Further options of the files sink. */
-  readonly sink?: Readonly<Record<string, unknown>>;
-  /** Beside `PATH`. */
+  /** Replaces whole sections of the config, except that `server` and `journal` keep what they do not name. */
+  readonly config?: Readonly<Record<string, object>>;
   readonly env?: Readonly<Record<string, string>>;
-  /** Another program than this tree's. */
+  /** More of the command line. */
+  readonly args?: readonly string[];
+  /** Another program than this tree's; empty for that. */
   readonly main?: string;
-  /** Node writes a CPU profile here when the receiver ends; null takes none. */
-  readonly profile: string | null;
-  /** Events that are not stay in the journal; they are when left out. */
-  readonly routed?: boolean;
-  /** Another journal than one in the folder, for a process that only receives. */
-  readonly journal?: object;
+  /** Node writes a CPU profile here when the receiver ends; empty for none. */
+  readonly profile?: string;
 }
 
 /** The whole receiver, as its operator would start it: `millrace serve`, with a files sink. */
-export class ReceiverProcess implements Server {
-  readonly #options: ReceiverOptions;
-  readonly archive: string;
-  #running: Running;
+export class ReceiverProcess extends ServeProcess implements Server {
+  readonly #folder: string;
 
-  private constructor(options: ReceiverOptions, running: Running) {
-    this.#options = options;
-    this.archive = archiveOf(options);
-    this.#running = running;
+  private constructor(folder: string, { config, env, args, main, profile }: ReceiverOptions) {
+    const flags = profile ? ['--cpu-prof', `--cpu-prof-dir=${profile}`] : [];
+    const file = writeConfig(folder, {
+      server: { maxConnections: 10_000, ...config?.['server'] },
+      routes: ROUTES,
+      shutdown: { deadline: '300s' },
+      ...config,
+    });
+    super(file, {
+      cwd: folder,
+      // Requests are signed before they are timed, and a run on a slow machine may take long.
+      env: { MILLRACE_SIGNING_TOLERANCE: '1h', ...env },
+      program: [process.execPath, ...flags, main || MAIN],
+      args: args ?? [],
+    });
+    this.#folder = folder;
   }
 
-  static async start(options: ReceiverOptions): Promise<ReceiverProcess> {
-    return new ReceiverProcess(options, await run(options));
-  }
-
-  /** Ends its process in order, and starts another on its folder. */
-  async renew(): Promise<void> {
-    await end(this.#child, 'SIGTERM');
-    this.#running = await run(this.#options);
+  /** @param folder holds its config, journal and archive; made where it is not there */
+  static async start(folder: string, options: ReceiverOptions = {}): Promise<ReceiverProcess> {
+    mkdirSync(folder, { recursive: true });
+    const receiver = new ReceiverProcess(folder, options);
+    await receiver.listening();
+    return receiver;
   }
 
   get port(): number {
-    return this.#running.port;
-  }
-
-  get adminUrl(): string {
-    return this.#running.adminUrl;
-  }
-
-  get #child(): ChildProcess {
-    return this.#running.child;
-  }
-
-  /** What the admin API asks for. */
-  get authorization(): Record<string, string> {
-    const owner = readFileSync(join(this.archive, '../journal/owner.json'), 'utf8');
-    return { authorization: `Bearer ${(JSON.parse(owner) as { token: string }).token}` };
-  }
-
-  get #pid(): number {
-    return this.#child.pid ?? 0;
-  }
-
-  /** Resident memory, MiB. */
-  memory(): number {
-    const status = readFileSync(`/proc/${this.#pid}/status`, 'utf8');
-    return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? Number.NaN) / 1024;
-  }
-
-  /** CPU time it has taken so far, all of its threads together, seconds. */
-  cpuSeconds(): number {
-    return cpuSecondsOf(this.#pid);
-  }
-
-  bytesToDisk(): number {
-    return bytesToDiskOf(this.#pid);
-  }
-
-  /** CPU time of the thread that receives, seconds. */
-  mainThreadSeconds(): number {
-    const pid = this.#pid;
-    return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e9;
+    return Number(new URL(this.url).port);
   }
 
   async untilDelivered(): Promise<void> {
@@ -156,10 +114,7 @@ export class ReceiverProcess implements Server {
   /** Resolves when no sink has a backlog above this. @returns what is left */
   async untilWaiting(most: number): Promise<number> {
     for (;;) {
-      const headers = this.authorization;
-      const { journal } = (await (
-        await fetch(`${this.adminUrl}/api/status`, { headers })
-      ).json()) as SystemStatus;
+      const { journal } = await this.status();
       if (journal.quarantined !== 0 || journal.deadLetters !== 0)
         throw new Error('events were not delivered');
       const left = Math.max(0, ...journal.cursors.map(({ backlog }) => backlog));
@@ -175,77 +130,20 @@ export class ReceiverProcess implements Server {
     if (!ok) throw new Error(`a flush was answered ${status}`);
   }
 
-  /** Ends it in order, and counts what is in its archive. */
-  async settle(opener?: RecordOpener): Promise<Kept> {
-    await end(this.#child, 'SIGTERM');
-    return countArchive(this.archive, opener);
+  async end(): Promise<void> {
+    this.signal('SIGTERM');
+    await this.exited;
   }
 
-  /** For a bench that failed: ends it at once. */
-  async kill(): Promise<void> {
-    await end(this.#child, 'SIGKILL');
+  /** @param opener of sealed records */
+  async kept(opener?: RecordOpener): Promise<Kept> {
+    const ids = new Set<string>();
+    let records = 0;
+    for await (const item of readArchive(join(this.#folder, 'archive'), { opener })) {
+      if (item.kind !== 'record') throw new Error(`${item.file}: ${item.reason}`);
+      records += 1;
+      ids.add(item.record.id);
+    }
+    return { records, ids: ids.size };
   }
-}
-
-interface Running {
-  readonly child: ChildProcess;
-  readonly port: number;
-  readonly adminUrl: string;
-}
-
-async function run(options: ReceiverOptions): Promise<Running> {
-  const {
-    folder,
-    secret,
-    otherSecrets = [],
-    maxConnections = 10_000,
-    profile,
-    routed = true,
-    sink = {},
-    env = {},
-    main = MAIN,
-    journal,
-  } = options;
-  const archive = archiveOf(options);
-  const config = join(folder, 'millrace.yaml');
-  writeFileSync(
-    config,
-    JSON.stringify({
-      server: { host: '127.0.0.1', port: 0, path: PATH, maxConnections },
-      admin: { port: 0 },
-      // Requests are signed before they are timed, and a run on a slow machine may take long.
-      signing: { secrets: [secret, ...otherSecrets], tolerance: '1h' },
-      journal: journal ?? { path: join(folder, 'journal') },
-      sinks: { archive: { type: 'files', path: archive, ...sink } },
-      routes: routed ? ROUTES : [{ match: '*', to: [] }],
-      shutdown: { deadline: '300s' },
-    }),
-  );
-  const flags = profile === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`];
-  const role = journal === undefined ? [] : ['--role', 'receive'];
-  const child = spawn(process.execPath, [...flags, main, 'serve', '--config', config, ...role], {
-    stdio: ['ignore', 'inherit', 'pipe'],
-    env: { PATH: process.env['PATH'], ...env },
-    cwd: folder,
-  });
-  const lines = createInterface({ input: child.stderr });
-  const listening = Promise.withResolvers<{ url: string; admin: string }>();
-  lines.on('line', (line) => {
-    if (line.includes('"msg":"listening"'))
-      listening.resolve(JSON.parse(line) as { url: string; admin: string });
-    else if (!line.startsWith('{"level":30')) process.stderr.write(`receiver: ${line}\n`);
-  });
-  child.once('exit', (code) => listening.reject(new Error(`the receiver ended with ${code}`)));
-  const { url, admin } = await listening.promise;
-  return { child, port: Number(new URL(url).port), adminUrl: admin };
-}
-
-function archiveOf({ folder }: ReceiverOptions): string {
-  return join(folder, 'archive');
-}
-
-async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill(signal);
-  await once(child, 'exit');
 }

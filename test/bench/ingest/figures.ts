@@ -1,230 +1,131 @@
-import type { BenchResult, Target } from '../bench.ts';
-import { median, rangeOf, round } from '../report.ts';
-import type { Contestant, Kept, Lap } from './contestant.ts';
+import { type Figure, thirdsOf } from '../figures.ts';
+import { ratios } from '../rounds.ts';
+import type { Lap, Turns } from './contestant.ts';
 import type { LoadResult } from './load-child.ts';
-import type { MemoryFigures } from './memory.ts';
-import type { IngestOptions } from './options.ts';
 
 /** Requests a second at which p99 is compared with a rival's. */
 export const FIXED_RATE = 2500;
 
-/** Runs at a given rate that were made next to each other. */
-export interface Latency {
-  /** At half of the receiver's median rate. */
-  readonly half: LoadResult;
-  /** The same of the receiver that gives receipts; null when there is none. */
-  readonly receipts: LoadResult | null;
-  /** At `FIXED_RATE`, and the rival there; null when it is not measured. */
-  readonly fixed: LoadResult | null;
-  readonly rival: LoadResult | null;
-}
+/** Runs at a given rate, by round: `half` of the receiver's median rate, with `receipts`; `fixed`, and the `rival` there. */
+export type Latencies = Readonly<Record<string, readonly LoadResult[]>>;
 
-export interface Measured {
-  readonly options: IngestOptions;
-  /** CPUs that this process may use. */
-  readonly cores: number;
-  /** The receiver first, then its rivals. */
-  readonly all: readonly Contestant[];
+interface Measured {
+  readonly body: string;
+  readonly connections: number;
+  /** Events over which memory was watched; 0 for the rounds. */
+  readonly memory: number;
+  /** By name: the receiver and its rivals. */
+  readonly laps: Readonly<Record<'receiver', readonly Lap[]>> & Readonly<Record<string, readonly Lap[]>>;
   /** Receivers that are set up otherwise. */
-  readonly variants: readonly Contestant[];
-  readonly latencies: readonly Latency[];
-  readonly memory: MemoryFigures;
+  readonly turns: Readonly<Record<string, readonly Turns[]>>;
+  readonly latencies: Latencies;
+  /** Resident memory, MiB. */
+  readonly samples: readonly number[];
   readonly journalBytes: number;
-  readonly kept: ReadonlyMap<Contestant, Kept | null>;
+  readonly kept: Readonly<Record<string, { accepted: number; records: number; ids: number }>>;
 }
 
 /** By `--body` and `--connections`: the share of each rival's rate that is wanted. */
-const WANTED: Readonly<Record<string, Readonly<Record<string, number>>>> = {
-  '1.2k 256': { express: 0.8, 'express-vf': 1.1, 'node-vf': 0.8 },
-  '1.2k 64': { express: 0.65 },
-  '10k 256': { 'go-vf': 0.6 },
-  '100k 64': { 'go-vf': 0.6 },
+const WANTED: Readonly<Record<string, Readonly<Record<string, Figure['wanted']>>>> = {
+  '1.2k 256': { express: '≥ 0.8', 'express-vf': '≥ 1.1', 'node-vf': '≥ 0.8' },
+  '1.2k 64': { express: '≥ 0.65' },
+  '10k 256': { 'go-vf': '≥ 0.6' },
+  '100k 64': { 'go-vf': '≥ 0.6' },
 };
 /** By variant: what its rate has to be as a share of the receiver's, or the receiver's of that of one that does less. */
-const WANTED_BESIDE: Readonly<Record<string, readonly [what: string, least: number, doesLess?: true]>> = {
-  filled: ['rate with a filled journal', 0.9],
-  traced: ['rate with traces', 0.98],
-  receipts: ['rate with receipts', 0.95],
-  'no schema': ['rate with the schema memory', 0.97, true],
+const BESIDE: Readonly<Record<string, { what: string; wanted?: Figure['wanted']; doesLess?: true }>> = {
+  before: { what: 'the program before / receiver' },
+  filled: { what: 'with a filled journal', wanted: '≥ 0.9' },
+  traced: { what: 'with traces', wanted: '≥ 0.98' },
+  receipts: { what: 'with receipts', wanted: '≥ 0.95' },
+  'no schema': { what: 'with the schema memory', wanted: '≥ 0.97', doesLess: true },
 };
-const JOURNAL_BYTES = 1900;
 /** Over fewer events a heap that still grows to its size cannot be told from one that leaks. */
 const MEMORY_EVENTS = 2_000_000;
 
-type Row = readonly [what: string, figure: string];
-
-export function resultOf(measured: Measured): BenchResult {
-  const { options, cores, all, variants, latencies, memory, journalBytes, kept } = measured;
-  const [receiver, ...others] = all as [Contestant, ...Contestant[]];
-  const wanted = WANTED[`${options.body} ${options.connections}`] ?? {};
-  const shares = others.map(({ name, laps, beside }) => ({ name, ...shareOf(beside, laps) }));
-  const turns = variants.map(({ name, laps, beside, turns: rates }) => {
-    const [what, least, doesLess = false] = WANTED_BESIDE[name] ?? [];
-    const [of, to] = doesLess ? [beside, laps] : [laps, beside];
-    return {
-      name: doesLess ? `receiver / ${name}` : `${name} / receiver`,
-      ...turnsOf(of, to, doesLess ? rates.map((rate) => 1 / rate) : rates),
-      what,
-      least,
-    };
-  });
-  const half = median(latencies.map((latency) => latency.half.p99));
-  const pairs = latencies.flatMap(({ fixed, rival }) =>
-    fixed === null || rival === null ? [] : [{ fixed, rival }],
-  );
-  const times = pairs.map(({ fixed, rival }) => fixed.p99 / rival.p99);
-  const more = latencies.flatMap((one) => (one.receipts === null ? [] : [one.receipts.p99 - one.half.p99]));
-  const growth = memory.lastMiB / memory.firstMiB - 1;
-
-  const rows: Row[] = [
-    [
-      'machine',
-      `${cores} cores, body ${options.body}, ${options.connections} connections, ${options.rounds} rounds`,
-    ],
-    ...[...all, ...variants].map(({ name, laps }): Row => [
-      name,
-      `${spread(laps, 'rate')}/s, ${spread(laps, 'cpu')} µs of CPU an event`,
+export function figuresOf(measured: Measured): Figure[] {
+  const { body, connections, memory, laps, turns, latencies, samples, journalBytes, kept } = measured;
+  const { receiver, ...rivals } = laps;
+  const isUsual = body === '1.2k';
+  const [first, , last] = thirdsOf(samples);
+  return [
+    ...Object.entries(laps).flatMap(([name, each]): Figure[] => [
+      { name: `${name}: answers`, values: each.map(({ rate }) => rate), unit: '/s', digits: 0 },
+      { name: `${name}: CPU an event`, values: each.map(({ cpu }) => cpu), unit: ' µs', digits: 0 },
     ]),
-    ['receiver until delivered', `${spread(receiver.laps, 'delivered')}/s`],
-    ...shares.map((share): Row => [
-      `receiver / ${share.name}`,
-      `rate ${share.rate} (${share.rates}), CPU an event ${share.cpu} (${share.cpus})`,
-    ]),
-    ...turns.map((turn): Row => [
-      turn.name,
-      `rate ${turn.rate} (${turn.rates}; of ${turn.count} times two turns ${turn.byTurn}, ${turn.byTurns}), CPU an event ${turn.cpu} (${turn.cpus}), of the receiving thread ${turn.thread} (${turn.threads})`,
-    ]),
-    [
-      'p99 at half the rate',
-      withRange(
-        latencies.map((latency) => latency.half.p99),
-        1,
-        ' ms',
-      ),
-    ],
-    ...(more.length === 0 ? [] : [['  more with receipts', withRange(more, 1, ' ms')] as const]),
-    ...(pairs.length === 0
-      ? []
-      : [
-          [
-            `p99 at ${FIXED_RATE}/s`,
-            withRange(
-              pairs.map(({ fixed }) => fixed.p99),
-              1,
-              ' ms',
-            ),
-          ] as const,
-          [
-            '  of node-vf',
-            withRange(
-              pairs.map(({ rival }) => rival.p99),
-              1,
-              ' ms',
-            ),
-          ] as const,
-        ]),
-    ['memory', `${memory.firstMiB} → ${memory.lastMiB} MiB, slope ${memory.slopeMiBPerMinute} MiB/min`],
-    ['bytes to disk an event, of the journal alone', String(round(journalBytes))],
-  ];
-  const targets: Target[] = [
-    ...shares.flatMap(({ name, rate }) => {
-      const least = wanted[name];
-      return least === undefined ? [] : [atLeast(`share of ${name}`, rate, least)];
-    }),
-    ...(options.body === '1.2k' ? [atMost('p99 at half the rate, ms', half, 30, 1)] : []),
-    ...(more.length === 0 ? [] : [atMost('p99 more with receipts, ms', median(more), 5, 1)]),
-    ...(times.length === 0 ? [] : [atMost(`p99 at ${FIXED_RATE}/s, times node-vf`, median(times), 2, 2)]),
-    ...(options.memory >= MEMORY_EVENTS
-      ? [atMost('memory, last third against first, %', growth * 100, 10, 1)]
-      : []),
-    ...(options.body === '1.2k'
-      ? [atMost('bytes of journal to disk an event', journalBytes, JOURNAL_BYTES, 0)]
-      : []),
-    ...turns.flatMap(({ what, least, rate }) =>
-      what === undefined || least === undefined ? [] : [atLeast(what, rate, least)],
-    ),
-    ...[...kept].flatMap(([contestant, counts]) => (counts === null ? [] : [conserved(contestant, counts)])),
-  ];
-  return {
-    figures: {
-      cores,
-      body: options.body,
-      connections: options.connections,
-      laps: Object.fromEntries([...all, ...variants].map(({ name, laps }) => [name, laps.map(rounded)])),
-      beside: Object.fromEntries(variants.map(({ name, beside }) => [name, beside.map(rounded)])),
-      shares: Object.fromEntries(shares.map((share) => [share.name, share])),
-      turns: Object.fromEntries(turns.map((turn) => [turn.name, turn])),
-      p99_at_half_ms: latencies.map((latency) => round(latency.half.p99, 2)),
-      p50_at_half_ms: latencies.map((latency) => round(latency.half.p50, 2)),
-      p99_at_2500_ms: pairs.map(({ fixed, rival }) => [round(fixed.p99, 2), round(rival.p99, 2)]),
-      p99_at_2500_times: times.map((ratio) => round(ratio, 2)),
-      memory,
-      journal_bytes_an_event: round(journalBytes),
+    {
+      name: 'receiver: events until the last is delivered',
+      values: receiver.map(({ delivered }) => delivered),
+      unit: '/s',
+      digits: 0,
     },
-    rows,
-    targets,
-  };
+    ...Object.entries(rivals).flatMap(([name, each]): Figure[] => [
+      {
+        name: `rate, as a share of ${name}`,
+        values: ratios(receiver, each, ({ rate }) => rate),
+        wanted: WANTED[`${body} ${connections}`]?.[name],
+      },
+      { name: `CPU an event, as a share of ${name}`, values: ratios(receiver, each, ({ cpu }) => cpu) },
+    ]),
+    ...Object.entries(turns).flatMap(([name, each]) => besideOf(name, each)),
+    ...latenciesOf(latencies, isUsual),
+    { name: 'memory, first third', values: [first], unit: ' MiB', digits: 1 },
+    { name: 'memory, last third', values: [last], unit: ' MiB', digits: 1 },
+    {
+      name: 'memory, last third against first',
+      values: [(last / first - 1) * 100],
+      unit: ' %',
+      digits: 1,
+      wanted: memory >= MEMORY_EVENTS ? '≤ 10' : undefined,
+    },
+    {
+      name: 'bytes of journal to disk an event',
+      values: [journalBytes],
+      digits: 0,
+      wanted: isUsual ? '≤ 1900' : undefined,
+    },
+    ...Object.entries(kept).flatMap(([name, { accepted, records, ids }]): Figure[] => [
+      { name: `records of ${name}`, values: [records], wanted: `= ${accepted}` },
+      { name: `ids of ${name}`, values: [ids], wanted: `= ${accepted}` },
+    ]),
+  ];
 }
 
-/** Rates and CPU as multiples of others, round by round. */
-function shareOf(laps: readonly Lap[], to: readonly Lap[]) {
-  const of = (what: keyof Lap): number[] =>
-    laps.map((lap, index) => lap[what] / (to[index]?.[what] ?? Number.NaN));
-  const [rates, cpus] = [of('rate'), of('cpu')];
-  return {
-    rate: round(median(rates), 3),
-    rates: rangeOf(rates),
-    cpu: round(median(cpus), 3),
-    cpus: rangeOf(cpus),
-  };
+/** Of two receivers that took turns, and of each two turns. */
+function besideOf(name: string, turns: readonly Turns[]): Figure[] {
+  const { what = name, wanted, doesLess = false } = BESIDE[name] ?? {};
+  const [own, others] = [turns.map(({ lap }) => lap), turns.map(({ beside }) => beside)];
+  const share = (of: (lap: Lap) => number): number[] =>
+    doesLess ? ratios(others, own, of) : ratios(own, others, of);
+  const byTurn = turns.flatMap(({ rates }) => rates).map((rate) => (doesLess ? 1 / rate : rate));
+  return [
+    { name: `rate ${what}`, values: share(({ rate }) => rate), digits: 3, wanted },
+    { name: `rate ${what}, of each two turns`, values: byTurn, digits: 3 },
+    { name: `CPU an event ${what}`, values: share(({ cpu }) => cpu), digits: 3 },
+    { name: `CPU of the receiving thread ${what}`, values: share(({ thread }) => thread), digits: 3 },
+  ];
 }
 
-/** The same of two receivers that took turns. */
-function turnsOf(laps: readonly Lap[], to: readonly Lap[], rates: readonly number[]) {
-  const threads = laps.map(({ thread }, index) => thread / (to[index]?.thread ?? Number.NaN));
-  return {
-    ...shareOf(laps, to),
-    byTurn: round(median(rates), 3),
-    byTurns: rangeOf(rates),
-    count: rates.length,
-    thread: round(median(threads), 3),
-    threads: rangeOf(threads),
-  };
-}
-
-function spread(laps: readonly Lap[], what: keyof Lap): string {
-  return withRange(
-    laps.map((lap) => lap[what]),
-    0,
-  );
-}
-
-function withRange(values: readonly number[], digits: number, unit = ''): string {
-  return `${round(median(values), digits)}${unit} (${rangeOf(values, digits)})`;
-}
-
-function rounded({ rate, delivered, cpu, thread }: Lap): Lap {
-  return { rate: round(rate), delivered: round(delivered), cpu: round(cpu, 1), thread: round(thread, 1) };
-}
-
-function conserved({ name, accepted }: Contestant, { records, ids }: Kept): Target {
-  return {
-    name: `records of ${name}`,
-    wanted: `${accepted}, each once`,
-    measured: `${records} with ${ids} ids`,
-    met: records === accepted && ids === accepted,
-  };
-}
-
-function atLeast(name: string, measured: number, wanted: number): Target {
-  return { name, wanted: `≥ ${wanted}`, measured: round(measured, 2).toFixed(2), met: measured >= wanted };
-}
-
-function atMost(name: string, measured: number, wanted: number, digits: number): Target {
-  return {
-    name,
-    wanted: `≤ ${wanted}`,
-    measured: round(measured, digits).toFixed(digits),
-    met: measured <= wanted,
-  };
+function latenciesOf({ half = [], receipts, fixed, rival }: Latencies, isUsual: boolean): Figure[] {
+  const ms = { unit: ' ms', digits: 1 };
+  const p99 = (results: Latencies[string]): number[] => results.map((result) => result.p99);
+  const figures: Figure[] = [
+    { name: 'p50 at half the rate', values: half.map(({ p50 }) => p50), ...ms },
+    { name: 'p99 at half the rate', values: p99(half), ...ms, wanted: isUsual ? '≤ 30' : undefined },
+  ];
+  if (receipts !== undefined) {
+    const more = receipts.map((result, at) => result.p99 - (half[at]?.p99 ?? Number.NaN));
+    figures.push({ name: 'p99 more with receipts', values: more, ...ms, wanted: '≤ 5' });
+  }
+  if (fixed !== undefined && rival !== undefined)
+    figures.push(
+      { name: `p99 at ${FIXED_RATE}/s`, values: p99(fixed), ...ms },
+      { name: `p99 at ${FIXED_RATE}/s of node-vf`, values: p99(rival), ...ms },
+      {
+        name: `p99 at ${FIXED_RATE}/s, times node-vf`,
+        values: ratios(fixed, rival, (result) => result.p99),
+        wanted: '≤ 2',
+      },
+    );
+  return figures;
 }

@@ -1,288 +1,299 @@
 import { spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Bench, BenchContext, BenchResult } from '../bench.ts';
-import { median, round } from '../report.ts';
-import { lackOf, Rival, RIVALS, type RivalName } from '../rivals/rivals.ts';
-import { Load, MAIN, type ReceiverOptions, ReceiverProcess } from './children.ts';
-import { Contestant, type Kept, lapOf } from './contestant.ts';
-import { FIXED_RATE, type Latency, resultOf } from './figures.ts';
+import { bench, type BenchContext, type Flags, FOLDER, MAIN_FLAG, ROUNDS } from '../bench.ts';
+import { type Figure, median, round } from '../figures.ts';
+import { bytesToDiskOf, memoryOf, MemoryWatch } from '../processes.ts';
+import { lackOf, Rival, RIVALS } from '../rivals/rivals.ts';
+import { inTurns } from '../rounds.ts';
+import { Load, NOWHERE, type ReceiverOptions, ReceiverProcess } from './children.ts';
+import { Contestant, type Lap, type Turns, twoInTurns } from './contestant.ts';
+import { FIXED_RATE, figuresOf, type Latencies } from './figures.ts';
 import { fillJournal } from './fill.ts';
-import { MemoryWatch } from './memory.ts';
-import { BODIES, HELP, parseOptions, type IngestOptions } from './options.ts';
-import { newSecret } from './requests.ts';
-import { inTurns } from './turns.ts';
+import type { LoadResult } from './load-child.ts';
+
+/**
+ * Bytes of a body, and what goes with it. Of bodies above 64 KiB that nobody has verified yet a receiver holds 128
+ * from one address at most, and the load has one.
+ */
+const BODIES = {
+  '1.2k': { bytes: 1200, perRound: 50_000, connections: 256 },
+  '10k': { bytes: 10_000, perRound: 20_000, connections: 256 },
+  '100k': { bytes: 100_000, perRound: 3000, connections: 64 },
+};
+
+const FLAGS = {
+  rivals: [
+    false,
+    `also measure the handlers of test/bench/rivals (go-vf needs go), and p99 at ${FIXED_RATE}/s against node-vf`,
+  ],
+  rounds: ROUNDS,
+  'per-round': [0, 'events of one round (0: 50000; 20000 of 10k, 3000 of 100k)'],
+  'per-turn': [0, 'events of one turn where two receivers are compared in turns (0: a tenth of a round)'],
+  connections: [0, 'keep-alive connections of the load generator (0: 256; 64 for 100k)'],
+  body: ['1.2k', 'bytes of an event', Object.keys(BODIES)],
+  'pace-seconds': [6, 'length of a latency run; there is one a round'],
+  memory: [
+    0,
+    'watch memory over so many events after the rounds, instead of over the rounds; its target counts from 2000000',
+  ],
+  long: [
+    false,
+    'also measure a receiver whose journal holds 2000000 events already (4 GB of disk, some minutes)',
+  ],
+  events: [0, 'so many events in that journal; implies --long'],
+  against: [
+    '',
+    'also measure another program, in turns, such as the src/main.ts of the tree before a change',
+  ],
+  traces: ['', 'also measure a receiver that exports traces of this share (0 to 1), in turns'],
+  schema: [false, 'also measure a receiver without the schema memory, in turns'],
+  receipts: [false, 'also measure a receiver that gives receipts, in turns'],
+  cores: ['', 'run everything on these CPUs, such as 0,1 (needs taskset)'],
+  folder: ['', `${FOLDER[1]}; put it on the disk that is to be measured`],
+  main: MAIN_FLAG,
+  profile: ['', 'write a CPU profile of the receiver to this folder'],
+} as const;
 
 /** The receiver, from a signed request to a synced archive, against handlers that do less. */
-export const ingest: Bench = {
-  summary: 'signed, journaled, fsynced, routed and delivered requests a second, as a share of other handlers',
-  help: HELP,
-  run: async (argv, context) => {
-    const options = parseOptions(argv);
-    pin(options.cores);
-    const folder = mkdtempSync(join(options.folder ?? tmpdir(), 'millrace-bench-'));
-    const remove = (): void => rmSync(folder, { recursive: true, force: true });
-    process.once('exit', remove);
-    try {
-      return await new Ingest(options, context, folder).run();
-    } finally {
-      process.off('exit', remove);
-      remove();
-    }
+export const ingest = bench(
+  'signed, journaled, fsynced, routed and delivered requests a second, as a share of other handlers',
+  FLAGS,
+  (flags, context) => {
+    const { traces } = flags;
+    if (traces !== '' && !(Number(traces) >= 0 && Number(traces) <= 1))
+      throw new TypeError('--traces must be a number from 0 to 1');
+    pin(flags.cores);
+    return new Ingest(flags, context).measure();
   },
-};
+);
 
 /** Rounds until caches are full and code is compiled; they count for nothing but the conservation of events. */
 const WARM_UP = 5;
 
 class Ingest {
-  readonly #options: IngestOptions;
+  readonly #flags: Flags<typeof FLAGS>;
   readonly #context: BenchContext;
-  readonly #folder: string;
-  readonly #secret = newSecret();
-  readonly #load = new Load();
-  /** Those of whole rounds, the receiver's own first. */
-  readonly #all: Contestant[] = [];
-  /** Receivers that are set up otherwise, each measured in turns with the receiver. */
-  readonly #variants: Contestant[] = [];
-  readonly #cleanups: (() => Promise<void>)[] = [() => this.#load.stop()];
+  readonly #load: Load;
+  readonly #bytes: number;
+  readonly #perRound: number;
+  readonly #connections: number;
 
-  constructor(options: IngestOptions, context: BenchContext, folder: string) {
-    this.#options = options;
+  constructor(flags: Flags<typeof FLAGS>, context: BenchContext) {
+    const { bytes, perRound, connections } = BODIES[flags.body as keyof typeof BODIES];
+    this.#flags = flags;
     this.#context = context;
-    this.#folder = folder;
+    this.#load = new Load(context);
+    this.#bytes = bytes;
+    this.#perRound = flags['per-round'] || perRound;
+    this.#connections = flags.connections || connections;
   }
 
-  async run(): Promise<BenchResult> {
-    try {
-      return await this.#measure();
-    } finally {
-      for (const cleanup of this.#cleanups) await cleanup();
-    }
-  }
-
-  async #measure(): Promise<BenchResult> {
-    const { filled, against, rivals, profile, traces } = this.#options;
-    if (filled > 0) await this.#fill();
+  async measure(): Promise<Figure[]> {
+    const { memory, body, profile, rounds } = this.#flags;
+    const variants = await this.#variants();
     const receiver = await this.#receiver('receiver', { profile });
-    if (filled > 0) await this.#receiver('filled');
-    if (against !== null) await this.#receiver('before', { main: against });
-    if (traces !== null) await this.#receiver('traced', { env: await this.#collector(traces) });
-    if (this.#options.receipts) await this.#receiver('receipts', { env: this.#receipts() });
-    if (this.#options.schema)
-      await this.#receiver('no schema', { env: { MILLRACE_SCHEMA_ENABLED: 'false' } });
-    for (const name of rivals ? RIVALS : (['express'] as const)) await this.#rival(name);
-
-    const memory = new MemoryWatch(() => receiver.memory());
-    await this.#rounds(memory);
-    const latencies = await this.#latencies();
-    const watched = this.#options.memory > 0 ? await this.#watched(receiver) : memory;
+    const all = { receiver, ...(await this.#rivals()) };
+    const { laps, turns, watch } = await this.#rounds(all, variants);
+    const latencies = await this.#latencies(all, variants['receipts'], laps.receiver);
+    const samples = memory > 0 ? await this.#watched(receiver) : watch.samples;
     const journalBytes = await this.#journalBytes();
-    const kept = new Map<Contestant, Kept | null>();
-    for (const contestant of [...this.#all, ...this.#variants])
-      kept.set(contestant, await contestant.server.settle());
-    return resultOf({
-      options: this.#options,
-      cores: availableParallelism(),
-      all: this.#all,
-      variants: this.#variants,
-      latencies,
-      memory: watched.figures(),
-      journalBytes,
-      kept,
-    });
-  }
-
-  /** Everyone is sent the same events, and begins a round in turn. Then variants of the receiver take shorter turns with it. */
-  async #rounds(memory: MemoryWatch): Promise<void> {
-    const { rounds } = this.#options;
-    for (let at = 1 - WARM_UP; at <= rounds; at += 1) {
-      const count = await this.#make();
-      const first = (at + WARM_UP) % this.#all.length;
-      const said: string[] = [];
-      for (const contestant of [...this.#all.slice(first), ...this.#all.slice(0, first)]) {
-        this.#context.signal.throwIfAborted();
-        const isWatched = at > 0 && contestant === this.#all[0];
-        if (isWatched) memory.start();
-        const before = contestant.cpu();
-        const lap = lapOf([await contestant.flood(count)], before, contestant.cpu());
-        if (isWatched) memory.pause();
-        if (at > 0) contestant.laps.push(lap);
-        said.push(`${contestant.name} ${round(lap.rate)}/s`);
-      }
-      if (at > 0) for (const variant of this.#variants) said.push(await this.#turns(variant));
-      this.#note(`${at <= 0 ? 'warm-up' : `round ${at}`}: ${said.sort().join(', ')}`);
+    const kept: Record<string, { accepted: number; records: number; ids: number }> = {};
+    for (const [name, { server, accepted }] of Object.entries({ ...all, ...variants })) {
+      await server.end();
+      const counts = await server.kept();
+      if (counts !== null) kept[name] = { accepted, ...counts };
     }
+    this.#context.note(`${this.#connections} connections, body ${body}, ${rounds} rounds`);
+    const setting = { body, connections: this.#connections, memory };
+    return figuresOf({ ...setting, laps, turns, latencies, samples, journalBytes, kept });
   }
 
-  /** @returns what is said of it */
-  async #turns(variant: Contestant): Promise<string> {
-    const { perRound, perTurn } = this.#options;
-    const [receiver] = this.#all as [Contestant];
-    const { lap, beside, rates } = await inTurns([variant, receiver], perRound, perTurn, (count) => {
-      this.#context.signal.throwIfAborted();
-      return this.#make(count);
-    });
-    variant.laps.push(lap);
-    variant.beside.push(beside);
-    variant.turns.push(...rates);
-    return `${variant.name} ${round(lap.rate / beside.rate, 3)} of the receiver`;
+  /** Receivers that are set up otherwise, each measured in turns with the receiver. */
+  async #variants(): Promise<Readonly<Record<string, Contestant>>> {
+    const { events, long, against, traces, receipts, schema } = this.#flags;
+    const options: Record<string, ReceiverOptions> = {};
+    if (long || events > 0) {
+      await this.#fill(events || 2_000_000);
+      options['filled'] = {};
+    }
+    if (against !== '') options['before'] = { main: against };
+    if (traces !== '') options['traced'] = { env: await this.#collector(traces) };
+    if (receipts) {
+      const path = join(this.#context.folder, 'log');
+      options['receipts'] = { config: { receipts: { path, origin: 'made-up.example/bench' } } };
+    }
+    if (schema) options['no schema'] = { config: { schema: { enabled: false } } };
+    const variants: Record<string, Contestant> = {};
+    for (const [name, each] of Object.entries(options)) variants[name] = await this.#receiver(name, each);
+    return variants;
   }
 
-  async #latencies(): Promise<Latency[]> {
-    const [receiver] = this.#all as [Contestant];
-    // A rate that events of other sizes may be too large for.
-    const beside =
-      (this.#options.body === '1.2k' && this.#all.find(({ name }) => name === 'node-vf')) || null;
-    const receipting = this.#variants.find(({ name }) => name === 'receipts');
-    const half = median(receiver.laps.map(({ rate }) => rate)) / 2;
-    const paced = async (contestant: Contestant, rate: number) => {
-      this.#context.signal.throwIfAborted();
-      await this.#make(Math.ceil(rate * this.#options.paceSeconds));
-      return contestant.pace(rate);
+  /** Everyone is sent the same events. Then variants of the receiver take shorter turns with it. */
+  async #rounds<Name extends string>(
+    all: Readonly<Record<Name | 'receiver', Contestant>>,
+    variants: Readonly<Record<string, Contestant>>,
+  ): Promise<{ laps: Record<Name | 'receiver', Lap[]>; turns: Record<string, Turns[]>; watch: MemoryWatch }> {
+    const { rounds, 'per-turn': perTurn } = this.#flags;
+    const { receiver } = all;
+    const watch = new MemoryWatch(() => receiver.server.pid);
+    const turns: Record<string, Turns[]> = {};
+    const lapOf = (contestant: Contestant) => async (at: number) => {
+      if (at <= 0 || contestant !== receiver) return contestant.lap(this.#perRound);
+      watch.start();
+      return contestant.lap(this.#perRound).finally(() => watch.pause());
     };
-    const found: Latency[] = [];
-    for (let at = 1; at <= this.#options.rounds; at += 1) {
-      const atHalf = await paced(receiver, half);
-      const rival = beside === null ? null : await paced(beside, FIXED_RATE);
-      const fixed = beside === null ? null : await paced(receiver, FIXED_RATE);
-      const receipts = receipting === undefined ? null : await paced(receipting, half);
-      found.push({ half: atHalf, receipts, fixed, rival });
-      const pair =
-        fixed === null
-          ? ''
-          : `, at ${FIXED_RATE}/s ${round(fixed.p99, 1)} and ${beside?.name} ${round(rival?.p99 ?? 0, 1)}`;
-      const more = receipts === null ? '' : `, with receipts ${round(receipts.p99, 1)} ms`;
-      this.#note(`p99 at ${round(half)}/s ${round(atHalf.p99, 1)} ms${more}${pair}`);
-    }
-    return found;
+    const take = async (name: string, variant: Contestant): Promise<string> => {
+      const make = (count: number): Promise<void> => this.#make(count);
+      const each = perTurn || Math.ceil(this.#perRound / 10);
+      const taken = await twoInTurns([variant, receiver], this.#perRound, each, make);
+      (turns[name] ??= []).push(taken);
+      return `${name} ${round(taken.lap.rate / taken.beside.rate, 3)} of the receiver`;
+    };
+    const laps = await inTurns(
+      mapped(all, lapOf),
+      {
+        rounds,
+        warmUp: WARM_UP,
+        begin: () => this.#make(this.#perRound),
+        end: async (at) => {
+          const told: string[] = [];
+          if (at > 0)
+            for (const [name, variant] of Object.entries(variants)) told.push(await take(name, variant));
+          return told;
+        },
+        tell: ({ rate }) => `${round(rate)}/s`,
+      },
+      this.#context,
+    );
+    return { laps, turns, watch };
   }
 
-  async #watched(process: ReceiverProcess): Promise<MemoryWatch> {
-    const [receiver] = this.#all as [Contestant];
-    const memory = new MemoryWatch(() => process.memory());
-    for (let done = 0; done < this.#options.memory; done += this.#options.perRound) {
-      this.#context.signal.throwIfAborted();
-      const count = await this.#make();
-      memory.start();
-      await receiver.flood(count);
-      memory.pause();
-      this.#note(`${done + count} events: ${round(process.memory())} MiB`);
+  async #latencies(
+    { receiver, 'node-vf': nodeVf }: Readonly<Record<string, Contestant>>,
+    receipts: Contestant | undefined,
+    laps: readonly Lap[],
+  ): Promise<Latencies> {
+    const { body, rounds, 'pace-seconds': seconds } = this.#flags;
+    const half = median(laps.map(({ rate }) => rate)) / 2;
+    const contenders: Record<string, () => Promise<LoadResult>> = {};
+    const add = (name: string, contestant: Contestant | undefined, rate: number): void => {
+      if (contestant === undefined) return;
+      contenders[name] = async () => {
+        await this.#make(Math.ceil(rate * seconds));
+        return contestant.pace(rate);
+      };
+    };
+    add('half', receiver, half);
+    add('receipts', receipts, half);
+    // A rate that events of other sizes may be too large for.
+    if (body === '1.2k' && nodeVf !== undefined) {
+      add('fixed', receiver, FIXED_RATE);
+      add('rival', nodeVf, FIXED_RATE);
     }
-    return memory;
+    this.#context.note(`p99 at ${round(half)}/s, which is half the rate, and at ${FIXED_RATE}/s`);
+    return inTurns(contenders, { rounds, tell: ({ p99 }) => `${round(p99, 1)} ms` }, this.#context);
+  }
+
+  /** @returns resident memory over many events */
+  async #watched(receiver: Contestant): Promise<readonly number[]> {
+    const { pid } = receiver.server;
+    const watch = new MemoryWatch(() => pid);
+    for (let done = 0; done < this.#flags.memory; done += this.#perRound) {
+      await this.#make(this.#perRound);
+      watch.start();
+      await receiver.flood(this.#perRound).finally(() => watch.pause());
+      this.#context.note(`${done + this.#perRound} events: ${round(memoryOf(pid))} MiB`);
+    }
+    return watch.samples;
   }
 
   /** Bytes to disk for an event that is routed nowhere; for the others the archive is written too. */
   async #journalBytes(): Promise<number> {
-    const folder = this.#made('journal');
-    const receiver = await ReceiverProcess.start({
-      folder,
-      secret: this.#secret,
-      profile: null,
-      routed: false,
-      main: this.#options.main ?? MAIN,
-    });
-    this.#cleanups.push(() => receiver.kill());
-    const contestant = new Contestant('journal', receiver, this.#load, this.#options.connections);
-    const before = receiver.bytesToDisk();
-    const count = await this.#make();
-    await contestant.flood(count);
-    const bytes = receiver.bytesToDisk() - before;
-    await receiver.kill();
-    return bytes / count;
+    const receiver = await this.#receiver('journal', { config: NOWHERE });
+    const { pid } = receiver.server;
+    const before = bytesToDiskOf(pid);
+    await this.#make(this.#perRound);
+    await receiver.flood(this.#perRound);
+    return (bytesToDiskOf(pid) - before) / this.#perRound;
   }
 
-  async #fill(): Promise<void> {
-    const { filled } = this.#options;
-    const started = performance.now();
+  async #fill(count: number): Promise<void> {
+    const { folder, note, signal } = this.#context;
     const progress = (done: number): void => {
-      if (done % 262_144 === 0) this.#note(`filled ${done} of ${filled}`);
+      if (done % 262_144 === 0) note(`filled ${done} of ${count}`);
     };
-    await fillJournal(join(this.#folder, 'filled', 'journal'), filled, progress, this.#context.signal);
-    this.#note(`filled ${filled} events in ${round((performance.now() - started) / 1000)} s`);
+    await fillJournal(join(folder, 'filled', 'journal'), count, progress, signal);
   }
 
-  async #receiver(
-    name: 'receiver' | 'filled' | 'before' | 'traced' | 'receipts' | 'no schema',
-    {
-      profile = null,
-      env = {},
-      main = this.#options.main ?? MAIN,
-    }: Partial<Pick<ReceiverOptions, 'main' | 'profile' | 'env'>> = {},
-  ): Promise<ReceiverProcess> {
-    const folder = this.#made(name);
-    const receiver = await ReceiverProcess.start({
-      folder,
-      secret: this.#secret,
-      profile,
-      env,
-      main,
-    });
-    this.#cleanups.push(() => receiver.kill());
-    const others = name === 'receiver' ? this.#all : this.#variants;
-    others.push(new Contestant(name, receiver, this.#load, this.#options.connections));
-    return receiver;
+  #receiver(name: string, options: ReceiverOptions): Promise<Contestant> {
+    const { folder, atEnd } = this.#context;
+    const start = async (): Promise<ReceiverProcess> => {
+      const { main } = this.#flags;
+      const receiver = await ReceiverProcess.start(join(folder, name), { main, ...options });
+      atEnd(() => receiver.kill('SIGKILL'));
+      return receiver;
+    };
+    return Contestant.start(start, this.#load, this.#connections);
   }
 
   /** Takes traces, and throws them away. @returns what a receiver exports its own by */
-  async #collector(share: number): Promise<Readonly<Record<string, string>>> {
+  async #collector(share: string): Promise<Readonly<Record<string, string>>> {
     const server = createServer((request, response) => {
       request.resume().once('end', () => void response.end());
     });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    // Once the receivers have stopped.
-    this.#cleanups.unshift(async () => {
+    const url = await new Promise<string>((resolve) => {
+      server.listen(0, '127.0.0.1', () =>
+        resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
+      );
+    });
+    this.#context.atEnd(() => {
       server.close();
       server.closeAllConnections();
     });
     return {
-      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      OTEL_EXPORTER_OTLP_ENDPOINT: url,
       OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
-      OTEL_TRACES_SAMPLER_ARG: String(share),
+      OTEL_TRACES_SAMPLER_ARG: share,
     };
   }
 
-  #receipts(): Readonly<Record<string, string>> {
-    return {
-      MILLRACE_RECEIPTS_PATH: this.#made('log'),
-      MILLRACE_RECEIPTS_ORIGIN: 'made-up.example/bench',
-    };
-  }
-
-  async #rival(name: RivalName): Promise<void> {
-    const lack = lackOf(name);
-    if (lack !== null) return this.#note(`${name} is left out: ${lack}`);
-    const rival = await Rival.start(name, this.#made(name), this.#secret);
-    this.#cleanups.push(() => rival.stop());
-    const [receiver] = this.#all as [Contestant];
-    this.#all.push(new Contestant(name, rival, this.#load, this.#options.connections, receiver.laps));
-  }
-
-  #made(name: string): string {
-    const folder = join(this.#folder, name);
-    mkdirSync(folder, { recursive: true });
-    return folder;
+  async #rivals(): Promise<Readonly<Record<string, Contestant>>> {
+    const rivals: Record<string, Contestant> = {};
+    for (const name of this.#flags.rivals ? RIVALS : (['express'] as const)) {
+      const lack = lackOf(name);
+      if (lack === null)
+        rivals[name] = await Contestant.start(
+          () => Rival.start(name, this.#context),
+          this.#load,
+          this.#connections,
+        );
+      else this.#context.note(`${name} is left out: ${lack}`);
+    }
+    return rivals;
   }
 
   /** Signs what is sent next. */
-  async #make(count = this.#options.perRound): Promise<number> {
-    await this.#load.make(count, this.#secret, BODIES[this.#options.body].bytes);
-    return count;
-  }
-
-  #note(line: string): void {
-    this.#context.note(line);
+  #make(count: number): Promise<void> {
+    this.#context.signal.throwIfAborted();
+    return this.#load.make(count, this.#bytes);
   }
 }
 
+function mapped<Name extends string, A, B>(
+  all: Readonly<Record<Name, A>>,
+  make: (one: A) => B,
+): Record<Name, B> {
+  return Object.fromEntries(Object.entries<A>(all).map(([name, one]) => [name, make(one)])) as Record<
+    Name,
+    B
+  >;
+}
+
 /** Processes that are started from here on run where this one does. */
-function pin(cores: string | null): void {
-  if (cores === null) return;
+function pin(cores: string): void {
+  if (cores === '') return;
   const { status } = spawnSync('taskset', ['-a', '-p', '-c', cores, String(process.pid)], {
     stdio: 'ignore',
   });

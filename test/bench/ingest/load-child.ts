@@ -4,7 +4,7 @@ import { makeRequests, type Requests } from './requests.ts';
 // The load generator, a process of its own: raw sockets, requests made beforehand, as little parsing as will do.
 
 export type LoadOrder =
-  | { readonly op: 'make'; readonly count: number; readonly size: number; readonly secret: string }
+  | { readonly op: 'make'; readonly count: number; readonly size: number }
   /** Closed loop: each connection sends its next request when it has the answer. */
   | { readonly op: 'flood'; readonly port: number; readonly connections: number }
   /** Open loop: requests a second at random times, whatever the answers do. */
@@ -17,7 +17,6 @@ export interface LoadResult {
   /** Milliseconds from when each request was due; 0 in a closed loop. */
   readonly p50: number;
   readonly p99: number;
-  readonly max: number;
 }
 
 /** What the next run sends. */
@@ -34,7 +33,7 @@ process.on('disconnect', () => process.exit());
 
 async function obey(order: LoadOrder): Promise<LoadResult | null> {
   if (order.op === 'make') {
-    made = makeRequests(order.count, order.size, order.secret);
+    made = makeRequests(order.count, order.size);
     return null;
   }
   if (made === null) throw new Error('no requests were made');
@@ -82,7 +81,7 @@ class Run {
     for (const { socket } of lines) socket.destroy();
     const sorted = this.#latencies.sort();
     const at = (share: number): number => sorted[Math.ceil(sorted.length * share) - 1] ?? 0;
-    return { elapsedMs, statuses: this.#statuses, p50: at(0.5), p99: at(0.99), max: at(1) };
+    return { elapsedMs, statuses: this.#statuses, p50: at(0.5), p99: at(0.99) };
   }
 
   #open(port: number): Promise<Line> {

@@ -1,16 +1,13 @@
-import { createHmac, randomBytes, randomUUID } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 import { getOrMake } from '../../../src/lib/get-or-make.ts';
 import { newDeliveryId } from '../../../src/sandbox/made-up-events.ts';
+import { SECRET } from '../../support/signed-events.ts';
 import { PATH } from '../rivals/announce.ts';
 
 /** Bytes of a body: the size of the service's meal events. */
 const MEAL_BYTES = 1200;
 const USERS = 10_000;
 const TEAM = '00000000-0000-4000-8000-000000000001';
-
-export function newSecret(): string {
-  return `whsec_${randomBytes(24).toString('base64')}`;
-}
 
 /** Whole HTTP requests, signed and serialised, one after the other. */
 export class Requests {
@@ -34,8 +31,8 @@ export class Requests {
  * Signs `count` meal events with ids nobody has seen. Signed here, once, so that the load itself costs little.
  * @param size bytes of a body
  */
-export function makeRequests(count: number, size: number, secret: string): Requests {
-  const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
+export function makeRequests(count: number, size: number): Requests {
+  const key = Buffer.from(SECRET.slice('whsec_'.length), 'base64');
   const starts = new Uint32Array(count + 1);
   const bytes = Buffer.allocUnsafe(count * (size + 512));
   const timestamp = String(Math.floor(Date.now() / 1000));

@@ -1,106 +1,101 @@
-import { createReadStream } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, createReadStream, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { ROOT } from '../../support/millrace.ts';
 import { lacksProgram } from '../../support/requirements.ts';
-import type { Bench, BenchContext } from '../bench.ts';
-import { round } from '../report.ts';
-import { buildAsShipped } from './as-shipped.ts';
-import { makeDocument } from './make-document.ts';
-import { type Measured, reportOf, type Run, type Size } from './report-sizes.ts';
-import { timed, type Timed } from './timed.ts';
+import { everyMeal } from '../archives.ts';
+import { bench, type BenchContext, FOLDER, MAIN_FLAG, ROUNDS } from '../bench.ts';
+import type { Figure } from '../figures.ts';
+import { figuresOfRuns, multiplesOf, tellTime, type Timed, timed } from '../processes.ts';
+import { inTurns } from '../rounds.ts';
 
 const DUCKDB = join(import.meta.dirname, 'duckdb-child.ts');
-
-type Command = readonly [string, ...string[]];
-
-interface Options {
-  readonly sizes: readonly { readonly mb: number; readonly rounds: number }[];
-  /** Another program; empty for this tree's. */
-  readonly main: string;
-  readonly folder: string;
-}
-
-/** `millrace ndjson` against jq and DuckDB on the same documents in the same run, and its memory. */
-export const ndjson: Bench = {
-  summary: 'meals and foods to files from bulk documents, as a multiple of jq and DuckDB; memory',
-  help: `Flags:
-  --mb LIST    sizes of the documents, MB; 1000:3 is one with 3 rounds (50,100,250,1000)
-  --rounds N   rounds for each of the others, each round with every program once (5)
-  --main FILE  measure another program: a main.js or a src/main.ts
-  --folder DIR make the temporary folder here; needs about 4 times the largest document
-`,
-  run: async (argv, context) => {
-    const options = parseOptions(argv);
-    const place = await mkdtemp(join(options.folder, 'millrace-bench-'));
-    const shipped = options.main === '' ? buildAsShipped() : null;
-    try {
-      const main = shipped?.main ?? options.main;
-      const lack = lacksProgram('jq');
-      if (lack !== null) context.note(`jq: left out, ${lack}`);
-      const sizes: Size[] = [];
-      for (const size of options.sizes) sizes.push(await measure(size, main, lack === null, place, context));
-      return reportOf(sizes);
-    } finally {
-      shipped?.remove();
-      await rm(place, { recursive: true, force: true });
-    }
-  },
+const PIECE = 1024 * 1024;
+/** 120 MB. */
+const MOST_MIB = '< 114.4';
+const WANTED: Readonly<Record<string, Figure['wanted']>> = {
+  jq: '≥ 5',
+  duckdb: '≥ 4',
+  duckdb_1_thread: '≥ 4',
 };
 
-/** @throws TypeError for a flag that is not known or has a value that it does not take */
-function parseOptions(argv: readonly string[]): Options {
-  const { values } = parseArgs({
-    args: [...argv],
-    options: {
-      mb: { type: 'string', default: '50,100,250,1000' },
-      rounds: { type: 'string', default: '5' },
-      main: { type: 'string', default: '' },
-      folder: { type: 'string', default: tmpdir() },
-    },
-  });
-  const sizes = values.mb.split(',').map((size) => {
-    const [mb = '', rounds = values.rounds] = size.split(':');
-    return { mb: Number(mb), rounds: Number(rounds) };
-  });
-  for (const value of sizes.flatMap(({ mb, rounds }) => [mb, rounds]))
-    if (!Number.isSafeInteger(value) || value < 1) throw new TypeError('numbers must be whole and above 0');
-  return { sizes, main: values.main, folder: values.folder };
-}
+/** `millrace ndjson` against jq and DuckDB on the same documents in the same run, and its memory. */
+export const ndjson = bench(
+  'meals and foods to files from bulk documents, as a multiple of jq and DuckDB; memory',
+  {
+    mb: ['50,100,250,1000', 'sizes of the documents, MB; 1000:3 is one with 3 rounds'],
+    rounds: ROUNDS,
+    main: MAIN_FLAG,
+    folder: ['', `${FOLDER[1]}; needs about 4 times the largest document`],
+  },
+  async ({ mb: list, rounds, main }, context) => {
+    const sizes = list.split(',').map((size) => {
+      const [mb, own = rounds] = size.split(':').map(Number);
+      return { mb: mb ?? 0, rounds: own };
+    });
+    if (!sizes.flatMap(Object.values).every((number) => Number.isSafeInteger(number) && number > 0))
+      throw new TypeError('--mb is a list of whole numbers above 0');
+    const program = main === '' ? buildAsShipped(context) : main;
+    const lack = lacksProgram('jq');
+    if (lack !== null) context.note(`jq: left out, ${lack}`);
+    const figures: Figure[] = [];
+    for (const size of sizes) figures.push(...(await measure(size, program, lack === null, context)));
+    return figures;
+  },
+);
 
-/** Programs take turns, so that what else the machine does meets them all. The document is in the page cache. */
+/** The document is in the page cache. */
 async function measure(
-  { mb, rounds }: Options['sizes'][number],
+  { mb, rounds }: { readonly mb: number; readonly rounds: number },
   main: string,
   hasJq: boolean,
-  place: string,
-  { note, signal }: BenchContext,
-): Promise<Size> {
-  const document = join(place, 'meals.json');
-  const { meals, bytes } = await makeDocument(document, mb * 1e6, signal);
-  note(`document: ${round(bytes / 1e6)} MB, ${meals} meals`);
-  const out = join(place, 'tables');
-  const commands: Readonly<Record<Run, Command>> = {
-    millrace: [process.execPath, main, 'ndjson', document, '--table', 'meals', '--out', out],
-    jq: ['jq', '-c', '.meals[]', document],
-    duckdb: [process.execPath, DUCKDB, document],
-    duckdb_1_thread: [process.execPath, DUCKDB, document, '1'],
+  context: BenchContext,
+): Promise<Figure[]> {
+  const { folder, note, signal } = context;
+  const document = join(folder, 'meals.json');
+  const meals = await makeDocument(document, mb * 1e6, signal);
+  note(`${mb} MB: ${meals} meals`);
+  const out = join(folder, 'tables');
+  const run =
+    (...command: readonly [string, ...string[]]) =>
+    (): Promise<Timed> =>
+      timed(command, join(folder, 'output'), signal);
+  const contenders: Record<string, () => Promise<Timed>> = {
+    millrace: run(process.execPath, main, 'ndjson', document, '--table', 'meals', '--out', out),
+    ...(hasJq ? { jq: run('jq', '-c', '.meals[]', document) } : {}),
+    duckdb: run(process.execPath, DUCKDB, document),
+    duckdb_1_thread: run(process.execPath, DUCKDB, document, '1'),
   };
-  const runs: Measured = new Map();
-  for (let at = 1; at <= rounds; at += 1) {
-    const told: string[] = [];
-    for (const name of Object.keys(commands) as Run[]) {
-      if (name === 'jq' && !hasJq) continue;
-      const run: Timed = await timed(commands[name], join(place, 'output'), signal);
-      runs.set(name, [...(runs.get(name) ?? []), run]);
-      told.push(`${name} ${round(run.seconds, 2)} s`);
-    }
-    note(`${mb} MB, round ${at}: ${told.join(', ')}`);
-  }
+  const { millrace = [], ...others } = await inTurns(contenders, { rounds, tell: tellTime }, context);
   await expectMeals(join(out, 'meals.ndjson'), meals);
   await rm(document);
-  return { mb, meals, bytes, runs };
+  return [
+    ...figuresOfRuns(`${mb} MB: millrace`, millrace, MOST_MIB),
+    ...Object.entries(others).flatMap(([name, runs]) => [
+      ...figuresOfRuns(`${mb} MB: ${name}`, runs),
+      ...multiplesOf(`${mb} MB: meals and foods, as a multiple of ${name}`, millrace, runs, WANTED[name]),
+    ]),
+  ];
+}
+
+/** Writes `{"meals":[…]}` of at least this size. @returns how many meals */
+async function makeDocument(path: string, size: number, signal: AbortSignal): Promise<number> {
+  await using file = await open(path, 'w');
+  let bytes = 0;
+  let meals = 0;
+  let piece = '{"meals":[';
+  for (const { meal } of everyMeal(3650)) {
+    piece += `${meals === 0 ? '' : ','}${JSON.stringify(meal)}`;
+    meals += 1;
+    if (piece.length < PIECE) continue;
+    signal.throwIfAborted();
+    bytes += (await file.write(piece)).bytesWritten;
+    piece = '';
+    if (bytes >= size) break;
+  }
+  await file.write(`${piece}]}\n`);
+  return meals;
 }
 
 /** A bench of a program that lost rows would measure nothing. */
@@ -109,4 +104,20 @@ async function expectMeals(file: string, wanted: number): Promise<void> {
   for await (const rows of createReadStream(file) as AsyncIterable<Buffer>)
     for (let at = rows.indexOf(10); at !== -1; at = rows.indexOf(10, at + 1)) lines += 1;
   if (lines !== wanted) throw new Error(`${lines} rows came of ${wanted} meals`);
+}
+
+/**
+ * Compiles the program as `npm pack` ships it. From source a start takes three times as long and 30 MB more, for every
+ * type has to be stripped first.
+ */
+function buildAsShipped({ atEnd }: BenchContext): string {
+  const cache = join(ROOT, 'node_modules/.cache');
+  mkdirSync(cache, { recursive: true });
+  const folder = mkdtempSync(join(cache, 'millrace-shipped-'));
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
+  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
+  const flags = ['-p', join(ROOT, 'tsconfig.build.json'), '--outDir', join(folder, 'dist')];
+  execFileSync(process.execPath, [compiler, ...flags]);
+  copyFileSync(join(ROOT, 'package.json'), join(folder, 'package.json'));
+  return join(folder, 'dist/main.js');
 }

@@ -1,12 +1,14 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { endChild } from '../../support/child-server.ts';
 import { lacksProgram, type Lack } from '../../support/requirements.ts';
+import { SECRET } from '../../support/signed-events.ts';
+import type { BenchContext } from '../bench.ts';
 import type { Kept, Server } from '../ingest/contestant.ts';
-import { cpuSecondsOf } from '../processes.ts';
 import { PATH } from './announce.ts';
 
 /** `vf`: verifies, parses, checks ids and appends with an fdatasync before the answer, and nothing else. */
@@ -32,28 +34,26 @@ export class Rival implements Server {
     this.#file = file;
   }
 
-  /** @param folder for its file and its program @throws Error when it does not refuse a forged signature */
-  static async start(name: RivalName, folder: string, secret: string): Promise<Rival> {
+  /** @throws Error when it does not refuse a forged signature */
+  static async start(name: RivalName, context: Pick<BenchContext, 'folder' | 'atEnd'>): Promise<Rival> {
+    const folder = join(context.folder, name);
+    mkdirSync(folder);
     const file = name === 'express' ? null : join(folder, `${name}.log`);
     const [program, ...args] = commandOf(name, folder);
     const child = spawn(program, [...args, ...(file === null ? [] : [file])], {
       stdio: ['ignore', 'pipe', 'inherit'],
-      env: { PATH: process.env['PATH'], RIVAL_SECRET: secret, NODE_ENV: 'production' },
+      env: { PATH: process.env['PATH'], RIVAL_SECRET: SECRET, NODE_ENV: 'production' },
     });
-    try {
-      const lines = createInterface({ input: child.stdout });
-      const [line] = (await Promise.race([once(lines, 'line'), ended(name, child)])) as [string];
-      const rival = new Rival(name, child, (JSON.parse(line) as { port: number }).port, file);
-      if (file !== null) await rival.#refusesForged();
-      return rival;
-    } catch (error) {
-      child.kill('SIGKILL');
-      throw error;
-    }
+    context.atEnd(() => endChild(child));
+    const lines = createInterface({ input: child.stdout });
+    const [line] = (await Promise.race([once(lines, 'line'), ended(name, child)])) as [string];
+    const rival = new Rival(name, child, (JSON.parse(line) as { port: number }).port, file);
+    if (file !== null) await rival.#refusesForged();
+    return rival;
   }
 
-  cpuSeconds(): number {
-    return cpuSecondsOf(this.#child.pid ?? 0);
+  get pid(): number {
+    return this.#child.pid ?? 0;
   }
 
   /** It delivers to nobody. */
@@ -61,15 +61,12 @@ export class Rival implements Server {
     return Promise.resolve();
   }
 
-  async settle(): Promise<Kept | null> {
-    await this.stop();
-    return this.#file === null ? null : countRecords(this.#file);
+  end(): Promise<void> {
+    return endChild(this.#child, 'SIGTERM');
   }
 
-  async stop(): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    this.#child.kill('SIGTERM');
-    await once(this.#child, 'exit');
+  kept(): Promise<Kept | null> {
+    return Promise.resolve(this.#file === null ? null : countRecords(this.#file));
   }
 
   async #refusesForged(): Promise<void> {

@@ -2,7 +2,7 @@ import { EventHubProducerClient } from '@azure/event-hubs';
 import { v1, PubSub } from '@google-cloud/pubsub';
 import type { JournalEvent } from '../../../src/core/event.ts';
 import { partitionKeyOf, toMessage } from '../../../src/sinks/event-hubs/message.ts';
-import { toMessages, type Compression } from '../../../src/sinks/message.ts';
+import { toMessages } from '../../../src/sinks/message.ts';
 import { toMessage as toPubSub } from '../../../src/sinks/pubsub/message.ts';
 
 /** Events of one batch, as many as the sinks take at once. */
@@ -16,7 +16,6 @@ const PLAIN = { compression: 'never', ordering: false } as const;
 export async function bareEventHubs(
   client: EventHubProducerClient,
   events: readonly JournalEvent[],
-  compression: Compression,
 ): Promise<void> {
   const groups = batches(events)
     .flatMap((batch) => [...Map.groupBy(batch, partitionKeyOf).values()])
@@ -24,7 +23,7 @@ export async function bareEventHubs(
   await inLanes(EVENT_HUBS_LANES, groups, async (group) => {
     const batch = await client.createBatch({ partitionKey: group[0]?.user ?? '' });
     for (const event of group) {
-      const message = toMessage(event, compression);
+      const message = toMessage(event, 'never');
       batch.tryAdd(message instanceof Promise ? await message : message);
     }
     await client.sendBatch(batch);
@@ -56,11 +55,11 @@ export function publisher(endpoint: string, project: string): v1.PublisherClient
 
 async function inLanes<T>(
   lanes: number,
-  items: Iterator<T>,
+  items: IterableIterator<T>,
   work: (item: T) => Promise<void>,
 ): Promise<void> {
   const lane = async (): Promise<void> => {
-    for (let next = items.next(); next.done !== true; next = items.next()) await work(next.value);
+    for (const item of items) await work(item);
   };
   await Promise.all(Array.from({ length: lanes }, lane));
 }

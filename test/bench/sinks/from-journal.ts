@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { JournalEvent } from '../../../src/core/event.ts';
@@ -13,21 +11,18 @@ export const quiet = { info: () => undefined, warn: () => undefined, error: () =
 /** A journal filled once, and played to sinks as often as wanted. */
 export class FilledJournal {
   readonly #journal: SqliteJournal;
-  readonly #folder: string;
   readonly count: number;
   #runs = 0;
 
-  private constructor(journal: SqliteJournal, folder: string, count: number) {
+  private constructor(journal: SqliteJournal, count: number) {
     this.#journal = journal;
-    this.#folder = folder;
     this.count = count;
   }
 
   /** @param runs how often it is played at most: a sink gets only events that came after its cursor was placed */
-  static async fill(events: readonly JournalEvent[], runs: number): Promise<FilledJournal> {
-    const folder = await mkdtemp(join(tmpdir(), 'millrace-bench-'));
+  static async fill(folder: string, events: readonly JournalEvent[], runs: number): Promise<FilledJournal> {
     const journal = await SqliteJournal.open({
-      path: folder,
+      path: join(folder, 'journal'),
       retention: 1e12,
       dedupWindow: 1e12,
       maxBytes: 1e12,
@@ -41,17 +36,16 @@ export class FilledJournal {
     });
     for (let run = 1; run <= runs; run += 1) await journal.openCursor(`run-${run}`);
     await Promise.all(events.map((event) => journal.accept(event)));
-    return new FilledJournal(journal, folder, events.length);
+    return new FilledJournal(journal, events.length);
   }
 
   /** Delivers everything to one open sink through the dispatcher. @returns what closes both */
-  async playTo(sink: Sink): Promise<() => Promise<void>> {
+  playTo(sink: Sink): Promise<() => Promise<void>> {
     return play(this.#journal, `run-${(this.#runs += 1)}`, this.count, sink);
   }
 
-  async close(): Promise<void> {
-    await this.#journal.close();
-    await rm(this.#folder, { recursive: true, force: true });
+  close(): Promise<void> {
+    return this.#journal.close();
   }
 }
 
@@ -67,7 +61,7 @@ export class MemoryJournal {
     return this.#events.length;
   }
 
-  async playTo(sink: Sink): Promise<() => Promise<void>> {
+  playTo(sink: Sink): Promise<() => Promise<void>> {
     const events = this.#events;
     const journal: EventLog = {
       lastSeq: events.length,

@@ -1,5 +1,6 @@
 import { EventHubProducerClient } from '@azure/event-hubs';
-import { parseArgs } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { JournalEvent } from '../../../src/core/event.ts';
 import type { Sink, SinkModule } from '../../../src/core/sink.ts';
@@ -8,10 +9,11 @@ import * as eventHubs from '../../../src/sinks/event-hubs/sink.ts';
 import * as pubsub from '../../../src/sinks/pubsub/sink.ts';
 import { forkAmqpPeer } from '../../support/amqp-peer/process.ts';
 import { PROJECT } from '../../support/pubsub-peer/peer.ts';
-import type { Bench, BenchResult, Target } from '../bench.ts';
-import { round } from '../report.ts';
+import { bench, type BenchContext } from '../bench.ts';
+import { type Figure, round } from '../figures.ts';
+import { mealBody } from '../ingest/requests.ts';
+import { inTurns, ratios } from '../rounds.ts';
 import { bareEventHubs, barePubSub, publisher } from './bare.ts';
-import { costOf, rateOf, shareOf, written, type Cost } from './cost.ts';
 import { FilledJournal, MemoryJournal, quiet } from './from-journal.ts';
 import { endToEnd } from './latency.ts';
 import { forkPubSubFarSide } from './pubsub-far-side.ts';
@@ -19,76 +21,66 @@ import { forkPubSubFarSide } from './pubsub-far-side.ts';
 const USERS = 100;
 /** Event Hubs and Pub/Sub. */
 const BROKERS = 2;
-
-interface Costs {
-  readonly name: string;
-  readonly bare: readonly Cost[];
-  /** The sink and the dispatcher, the events in memory as the SDK has them. */
-  readonly memory: readonly Cost[];
-  /** The same, out of a journal on disk. */
-  readonly journal: readonly Cost[];
-}
+/** Events a second of the latency run. */
+const PER_SECOND = 1000;
 
 /** The broker sinks behind the dispatcher, against the vendors' SDKs sending the same events in the same run. */
-export const sinks: Bench = {
-  summary:
-    'events a second through the dispatcher to the brokers, as a share of the bare SDKs; time from POST to broker',
-  help: `Flags:
-  --events N    events of a round (50000)
-  --rounds N    rounds for each broker (9)
-  --seconds N   length of the latency run at 1,000 events a second, above 1 (10)
-`,
-  run: async (argv, context) => {
-    const { values } = parseArgs({
-      args: [...argv],
-      options: { events: { type: 'string' }, rounds: { type: 'string' }, seconds: { type: 'string' } },
-    });
-    const count = Number(values.events ?? 50_000);
-    const rounds = Number(values.rounds ?? 9);
-    const journal = await FilledJournal.fill(makeEvents(count), BROKERS * (rounds + 1));
-    const results: Costs[] = [];
-    try {
-      for (const broker of [againstEventHubs, againstPubSub]) {
-        const costs = await broker(journal, count, rounds);
-        results.push(costs);
-        for (const [what, figure] of rowsOf(costs)) context.note(`${what}: ${figure}`);
-      }
-    } finally {
-      await journal.close();
-    }
-    const times = await endToEnd(1000, Number(values.seconds ?? 10));
-    return report(results, times);
+export const sinks = bench(
+  'events a second through the dispatcher to the brokers, as a share of the bare SDKs; time from POST to broker',
+  {
+    events: [50_000, 'events of a round'],
+    rounds: [9, 'rounds for each broker'],
+    seconds: [10, `length of the latency run at ${PER_SECOND} events a second`, 2],
   },
-};
+  async ({ events, rounds, seconds }, context) => {
+    const journal = await FilledJournal.fill(context.folder, makeEvents(events), BROKERS * (rounds + 1));
+    context.atEnd(() => journal.close());
+    const size = { journal, events, rounds };
+    const figures = [...(await againstEventHubs(size, context)), ...(await againstPubSub(size, context))];
+    const times = await endToEnd(PER_SECOND, seconds, context);
+    const at = (share: number): number => times[Math.floor(times.length * share)] ?? Number.NaN;
+    const ms = { unit: ' ms', digits: 1 };
+    return [
+      ...figures,
+      { name: `POST to broker at ${PER_SECOND}/s, p50`, values: [at(0.5)], ...ms },
+      { name: `POST to broker at ${PER_SECOND}/s, p99`, values: [at(0.99)], ...ms, wanted: '< 250' },
+    ];
+  },
+);
 
-async function againstEventHubs(journal: FilledJournal, count: number, rounds: number): Promise<Costs> {
+interface Size {
+  readonly journal: FilledJournal;
+  readonly events: number;
+  readonly rounds: number;
+}
+
+async function againstEventHubs(size: Size, context: BenchContext): Promise<Figure[]> {
   await using peer = await forkAmqpPeer({ hubs: ['events'], keep: false });
   const { connectionString } = peer;
   const client = new EventHubProducerClient(connectionString, 'events');
   const sink = (): Sink => make(eventHubs, { connectionString, hub: 'events', compression: 'never' });
-  const costs = await compare(journal, count, rounds, sink, (events) =>
-    bareEventHubs(client, events, 'never'),
-  );
+  const figures = await compare('event-hubs', size, sink, (events) => bareEventHubs(client, events), context);
   await client.close();
-  checkTaken((await peer.taken('events')).count, count, rounds);
-  return { name: 'event-hubs', ...costs };
+  checkTaken((await peer.taken('events')).count, size);
+  return figures;
 }
 
-async function againstPubSub(journal: FilledJournal, count: number, rounds: number): Promise<Costs> {
+async function againstPubSub(size: Size, context: BenchContext): Promise<Figure[]> {
   await using farSide = await forkPubSubFarSide();
   const { endpoint } = farSide;
   const client = publisher(endpoint, PROJECT);
   const sink = (): Sink =>
     make(pubsub, { project: PROJECT, topic: 'events', endpoint, compression: 'never' });
-  const costs = await compare(journal, count, rounds, sink, (events) => barePubSub(client, PROJECT, events));
+  const bare = (events: readonly JournalEvent[]): Promise<void> => barePubSub(client, PROJECT, events);
+  const figures = await compare('pubsub', size, sink, bare, context);
   await client.close();
-  checkTaken(await farSide.taken(), count, rounds);
-  return { name: 'pubsub', ...costs };
+  checkTaken(await farSide.taken(), size);
+  return figures;
 }
 
 /** Three sides have sent all events in each round and once to warm up. */
-function checkTaken(taken: number, count: number, rounds: number): void {
-  const wanted = 3 * count * (rounds + 1);
+function checkTaken(taken: number, { events, rounds }: Size): void {
+  const wanted = 3 * events * (rounds + 1);
   if (taken !== wanted) throw new Error(`the far side took ${taken} messages instead of ${wanted}`);
 }
 
@@ -96,28 +88,48 @@ function make<Options>(module: SinkModule<Options>, options: object): Sink {
   return module.createSink(module.parseOptions(options), { name: 'bench', log: quiet, clock: systemClock });
 }
 
-/** One after the other, round by round; the first round warms up and is not counted. */
+/** Microseconds an event has taken: of time, and of CPU over all threads of this process. */
+interface Cost {
+  readonly time: number;
+  readonly cpu: number;
+}
+
 async function compare(
-  journal: FilledJournal,
-  count: number,
-  rounds: number,
+  name: string,
+  { journal, events: count, rounds }: Size,
   sink: () => Sink,
-  bare: (events: readonly JournalEvent[]) => Promise<void>,
-): Promise<Omit<Costs, 'name'>> {
-  const costs: Record<'bare' | 'memory' | 'journal', Cost[]> = { bare: [], memory: [], journal: [] };
-  for (let at = 0; at <= rounds; at += 1) {
-    // Made for each round: those of all rounds would be in the way of whoever is not to send them.
-    const events = makeEvents(count);
-    const inMemory = new MemoryJournal(makeEvents(count));
-    const costsNow = {
-      bare: await costOf(count, () => bare(events)),
-      memory: await played(inMemory, sink()),
-      journal: await played(journal, sink()),
-    };
-    if (at === 0) continue;
-    for (const side of ['bare', 'memory', 'journal'] as const) costs[side].push(costsNow[side]);
-  }
-  return costs;
+  send: (events: readonly JournalEvent[]) => Promise<void>,
+  context: BenchContext,
+): Promise<Figure[]> {
+  const { bare, ...ours } = await inTurns(
+    {
+      // Made for each round: those of all rounds would be in the way of whoever is not to send them.
+      bare: () => {
+        const events = makeEvents(count);
+        return costOf(count, () => send(events));
+      },
+      /** The sink and the dispatcher, the events in memory as the SDK has them. */
+      memory: () => played(new MemoryJournal(makeEvents(count)), sink()),
+      /** The same, out of a journal on disk. */
+      journal: () => played(journal, sink()),
+    },
+    { rounds, warmUp: 1, tell: ({ time }) => `${round(1e6 / time)}/s` },
+    context,
+  );
+  const rate = (who: string, costs: readonly Cost[]): Figure => {
+    return { name: `${name}, ${who}`, values: costs.map(({ time }) => 1e6 / time), unit: '/s', digits: 0 };
+  };
+  // How many times as much the bare SDK takes as we do: above 1 we take less.
+  const share = (from: keyof typeof ours, wanted: Figure['wanted']): Figure[] => [
+    rate(`from ${from}`, ours[from]),
+    {
+      name: `${name}, from ${from}, share of the SDK`,
+      values: ratios(bare, ours[from], (at) => at.time),
+      wanted,
+    },
+    { name: `${name}, from ${from}, by CPU`, values: ratios(bare, ours[from], ({ cpu }) => cpu) },
+  ];
+  return [rate('bare SDK', bare), ...share('memory', '≥ 0.95'), ...share('journal', '≥ 0.8')];
 }
 
 async function played(journal: FilledJournal | MemoryJournal, sink: Sink): Promise<Cost> {
@@ -129,63 +141,21 @@ async function played(journal: FilledJournal | MemoryJournal, sink: Sink): Promi
   return cost;
 }
 
-function rowsOf({ name, bare, ...ours }: Costs): (readonly [string, string])[] {
-  const rows: (readonly [string, string])[] = [[`${name}, bare SDK`, `${rateOf(bare)} events/s`]];
-  for (const [from, costs] of Object.entries(ours)) {
-    const share = written(shareOf(bare, costs, 'time'));
-    const cpu = written(shareOf(bare, costs, 'cpu'));
-    rows.push([`${name}, from ${from}`, `${rateOf(costs)} events/s, rate ${share}, by CPU ${cpu}`]);
-  }
-  return rows;
-}
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
-function report(results: readonly Costs[], times: readonly number[]): BenchResult {
-  const at = (share: number): number => round(times[Math.floor(times.length * share)] ?? Number.NaN, 1);
-  const target = (
-    name: string,
-    wanted: number,
-    { bare, ...costs }: Costs,
-    from: 'memory' | 'journal',
-  ): Target => {
-    const share = shareOf(bare, costs[from], 'time');
-    return { name, wanted: `≥ ${wanted}`, measured: written(share), met: share.median >= wanted };
-  };
-  const targets = results.flatMap((costs) => [
-    target(`${costs.name}, share of the bare SDK`, 0.95, costs, 'memory'),
-    target(`${costs.name}, the same from the journal`, 0.8, costs, 'journal'),
-  ]);
-  targets.push({
-    name: 'POST to broker, p99',
-    wanted: '< 250 ms',
-    measured: `${at(0.99)} ms`,
-    met: at(0.99) < 250,
-  });
-  return {
-    figures: { brokers: results.map(figuresOf), p50_ms: at(0.5), p99_ms: at(0.99), per_second: 1000 },
-    rows: [
-      ...results.flatMap(rowsOf),
-      ['POST to broker at 1,000/s', `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`] as const,
-    ],
-    targets,
-  };
-}
-
-function figuresOf({ name, bare, memory, journal }: Costs): object {
-  const ours = (costs: readonly Cost[]): object => ({
-    events_per_second: rateOf(costs),
-    share: shareOf(bare, costs, 'time'),
-    cpu_share: shareOf(bare, costs, 'cpu'),
-  });
-  return { name, bare: { events_per_second: rateOf(bare) }, memory: ours(memory), journal: ours(journal) };
+/** What it costs to send so many events, without what earlier rounds have left behind. */
+async function costOf(count: number, send: () => Promise<void>): Promise<Cost> {
+  collectGarbage();
+  const [started, used] = [performance.now(), process.cpuUsage()];
+  await send();
+  const time = (performance.now() - started) * 1000;
+  const { user, system } = process.cpuUsage(used);
+  return { time: time / count, cpu: (user + system) / count };
 }
 
 function makeEvents(count: number): JournalEvent[] {
-  const meal = Array.from(
-    { length: 24 },
-    (_, i) => `"food-${i}":{"energy":${(i * 7919) % 997}.5,"fat":null}`,
+  return Array.from({ length: count }, (_, n) =>
+    contractEvent(n, { id: `made-up-${n}`, user: `user-${n % USERS}`, body: mealBody(n) }),
   );
-  return Array.from({ length: count }, (_, n) => {
-    const text = `{"n":${n},"data":{${meal.join(',')}}}`.slice(0, 1200).padEnd(1200);
-    return contractEvent(n, { id: `made-up-${n}`, user: `user-${n % USERS}`, body: Buffer.from(text) });
-  });
 }
