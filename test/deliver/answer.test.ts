@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { DELIVERED, type Delivery, type SendResult, type Sink } from '../../src/core/sink.ts';
 import { LONGEST_DELAY, readAnswer } from '../../src/deliver/answer.ts';
-import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { makeEvent } from '../support/events.ts';
-import { ArrayJournal, LIMITS, ManualClock, silentLog } from './support.ts';
+import { makeDispatcher } from './running.ts';
+import { ArrayJournal, LIMITS, ManualClock } from './support.ts';
 
 test.each([Number.NaN, -1, Number.NEGATIVE_INFINITY, '5000', {}, null])(
   'a wait of %s is no wait: the retry goes by its own backoff',
@@ -69,22 +69,16 @@ class SilentSink implements Sink {
   }
 }
 
-test('a send that is never answered is given up, and sent again before anything newer of its user', async () => {
-  const sink = new SilentSink();
-  const journal = new ArrayJournal();
-  const clock = new ManualClock();
-  const dispatcher = new Dispatcher({
-    journal,
-    clock,
-    log: silentLog,
-    retry: { initial: 100, max: 1000, giveUpAfter: 0 },
-    sendTimeout: 5000,
-    maxPending: 50,
-    maxPendingBytes: 1e6,
-    targetsOf: () => [{ sink: 'one', destination: null }],
-  });
-  await dispatcher.add('one', sink);
+async function silent() {
+  const [sink, journal, clock] = [new SilentSink(), new ArrayJournal(), new ManualClock()];
+  const dispatcher = makeDispatcher({ journal, clock, sendTimeout: 5000 });
+  await dispatcher.add('a', sink);
   dispatcher.begin();
+  return { sink, journal, clock, dispatcher };
+}
+
+test('a send that is never answered is given up, and sent again before anything newer of its user', async () => {
+  const { sink, journal, clock, dispatcher } = await silent();
   const asked = async (calls: number): Promise<void> => {
     for (let turn = 0; sink.asked.length < calls; turn += 1) {
       await new Promise((resolve) => setImmediate(resolve));
@@ -112,33 +106,19 @@ test('a send that is never answered is given up, and sent again before anything 
   expect(sink.asked[2]?.ids).toEqual(['second']);
   sink.asked[2]?.answer(DELIVERED);
   await new Promise((resolve) => setImmediate(resolve));
-  expect(journal.cursors.get('one')).toBe(2);
+  expect(journal.cursors.get('a')).toBe(2);
   await dispatcher.stop(AbortSignal.timeout(1000));
 });
 
 test('whoever waits for the answers of now waits for those given up as well: they may still write', async () => {
-  const sink = new SilentSink();
-  const journal = new ArrayJournal();
-  const clock = new ManualClock();
-  const dispatcher = new Dispatcher({
-    journal,
-    clock,
-    log: silentLog,
-    retry: { initial: 100, max: 1000, giveUpAfter: 0 },
-    sendTimeout: 5000,
-    maxPending: 50,
-    maxPendingBytes: 1e6,
-    targetsOf: () => [{ sink: 'one', destination: null }],
-  });
-  await dispatcher.add('one', sink);
-  dispatcher.begin();
+  const { sink, journal, clock, dispatcher } = await silent();
   journal.put(makeEvent({ id: 'first' }));
   while (sink.asked.length < 2) {
     await new Promise((resolve) => setImmediate(resolve));
     clock.next();
   }
   sink.asked[1]?.answer(DELIVERED);
-  expect(await dispatcher.answered(AbortSignal.abort())).toEqual(['one']);
+  expect(await dispatcher.answered(AbortSignal.abort())).toEqual(['a']);
   sink.asked[0]?.answer(DELIVERED);
   expect(await dispatcher.answered(AbortSignal.timeout(10_000))).toEqual([]);
   await dispatcher.stop(AbortSignal.timeout(1000));

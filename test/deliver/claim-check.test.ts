@@ -3,13 +3,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { DELIVERED, type SinkModule } from '../../src/core/sink.ts';
-import { Dispatcher } from '../../src/deliver/dispatcher.ts';
-import { LiveSinks, type PlannedSink, type PlannedSinks } from '../../src/deliver/live-sinks.ts';
+import { DELIVERED } from '../../src/core/sink.ts';
+import { LiveSinks, type PlannedSinks } from '../../src/deliver/live-sinks.ts';
 import { createSink, parseOptions } from '../../src/sinks/files/sink.ts';
 import { makeEvent, TEAM, USER } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { until } from '../support/until.ts';
+import { makeDispatcher, planned } from './running.ts';
 import { ArrayJournal, ManualClock, ScriptedSink, silentLog } from './support.ts';
 
 test('fault 13: with a claim check the large event is kept whole and a pointer is sent in its place', async () => {
@@ -18,13 +18,9 @@ test('fault 13: with a claim check the large event is kept whole and a pointer i
   const files = createSink(parseOptions({ path }), { name: 'archive', log: silentLog, clock });
   const hub = new ScriptedSink(() => DELIVERED, { eventBytes: 1000 });
   const journal = new ArrayJournal();
-  const dispatcher = new Dispatcher({
+  const dispatcher = makeDispatcher({
     journal,
     clock,
-    log: silentLog,
-    retry: { initial: 1, max: 1, giveUpAfter: 0 },
-    maxPending: 10,
-    maxPendingBytes: 1e6,
     targetsOf: () => [{ sink: 'hub', destination: 'large' }],
   });
   const large = makeEvent({
@@ -56,28 +52,20 @@ test('a reload that exchanges the keeper after the sink that uses it leaves the 
   const folder = await temporaryFolder();
   const clock = new ManualClock();
   const journal = new ArrayJournal();
-  const dispatcher = new Dispatcher({
+  const dispatcher = makeDispatcher({
     journal,
     clock,
-    log: silentLog,
-    retry: { initial: 1, max: 1, giveUpAfter: 0 },
-    maxPending: 10,
-    maxPendingBytes: 1e6,
     targetsOf: () => [{ sink: 'hub', destination: null }],
   });
   const hubs: ScriptedSink[] = [];
   const planOf = (path: string): PlannedSinks => {
-    const module: SinkModule = {
-      parseOptions: (options) => options,
-      createSink: () => hubs[hubs.push(new ScriptedSink(() => DELIVERED, { eventBytes: 1000 })) - 1]!,
-    };
-    const hub = { module, options: {} };
-    const archive = { module: { parseOptions, createSink } as SinkModule, options: parseOptions({ path }) };
-    const rest = { continues: null, fingerprint: path, redacting: null };
+    const hub = (): ScriptedSink =>
+      hubs[hubs.push(new ScriptedSink(() => DELIVERED, { eventBytes: 1000 })) - 1]!;
+    const archive = () => createSink(parseOptions({ path }), { name: 'archive', log: silentLog, clock });
     return {
-      sinks: new Map<string, PlannedSink>([
-        ['hub', { ...hub, ...rest, keeper: 'archive' }],
-        ['archive', { ...archive, ...rest, keeper: null }],
+      sinks: new Map([
+        ['hub', planned(hub, { fingerprint: path, keeper: 'archive' })],
+        ['archive', planned(archive, { fingerprint: path })],
       ]),
     };
   };

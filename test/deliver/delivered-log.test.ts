@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { DELIVERED } from '../../src/core/sink.ts';
 import { DeliveredLog } from '../../src/deliver/delivered-log.ts';
-import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { makeEvent } from '../support/events.ts';
-import { ManualClock, ScriptedSink, silentLog } from './support.ts';
+import { makeDispatcher } from './running.ts';
+import { ManualClock, ScriptedSink } from './support.ts';
 
 const targets = [
   { sink: 'must', destination: null },
@@ -21,13 +21,10 @@ async function build(must: ScriptedSink, may: ScriptedSink, maxBytes = 1e6) {
     onSkipped: (sink, events) => skipped.push([sink, events]),
   });
   const clock = new ManualClock();
-  const dispatcher = new Dispatcher({
+  const dispatcher = makeDispatcher({
     journal: log,
     clock,
-    log: silentLog,
-    retry: { initial: 10, max: 100, giveUpAfter: 0 },
     maxPending: 100,
-    maxPendingBytes: 1e6,
     targetsOf: () => routes.targets,
   });
   await Promise.all([dispatcher.add('must', must), dispatcher.add('may', may)]);

@@ -1,28 +1,23 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DELIVERED, type Delivery, type SendResult, type Sink } from '../../src/core/sink.ts';
-import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { backoff } from '../../src/deliver/retry.ts';
 import { makeEvent } from '../support/events.ts';
-import { ArrayJournal, byType, ManualClock, ScriptedSink, silentLog, until } from './support.ts';
+import { makeDispatcher } from './running.ts';
+import { ArrayJournal, byType, ManualClock, ScriptedSink, until } from './support.ts';
 
 const retry = { initial: 100, max: 1000, giveUpAfter: 0 };
 
 function build(
   sinks: Record<string, Sink>,
-  overrides: { giveUpAfter?: number; destination?: string } = {},
+  { giveUpAfter = 0 } = {},
   { journal = new ArrayJournal(), clock = new ManualClock() } = {},
 ) {
-  const dispatcher = new Dispatcher({
+  const dispatcher = makeDispatcher({
     journal,
     clock,
-    log: silentLog,
-    retry: { ...retry, giveUpAfter: overrides.giveUpAfter ?? 0 },
-    maxPending: 50,
-    maxPendingBytes: 1e6,
-    targetsOf: byType(() =>
-      Object.keys(sinks).map((sink) => ({ sink, destination: overrides.destination ?? null })),
-    ),
+    retry: { ...retry, giveUpAfter },
+    targetsOf: byType(() => Object.keys(sinks).map((sink) => ({ sink, destination: null }))),
   });
   const start = async (): Promise<void> => {
     await Promise.all(Object.entries(sinks).map(([name, sink]) => dispatcher.add(name, sink)));
@@ -76,10 +71,7 @@ test('a sink that does not open is tried again', async () => {
 
 test('fault 14: a poisoned batch is halved down to the one event, and order per user is kept', async () => {
   const poisoned = 'e13';
-  const sink: ScriptedSink = new ScriptedSink((_, call) => {
-    void call;
-    return DELIVERED;
-  });
+  const sink = new ScriptedSink(() => DELIVERED);
   const send = sink.send.bind(sink);
   sink.send = (batch) => {
     if (!batch.some(({ event }) => event.id === poisoned)) return send(batch);

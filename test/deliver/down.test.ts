@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { DELIVERED, type SendResult } from '../../src/core/sink.ts';
-import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { makeEvent } from '../support/events.ts';
-import { ArrayJournal, byType, ManualClock, ScriptedSink, silentLog, until } from './support.ts';
+import { makeDispatcher } from './running.ts';
+import { ArrayJournal, ManualClock, ScriptedSink, until } from './support.ts';
 
 const RETRY: SendResult = { status: 'retry', reason: 'not now' };
 const REFUSES: SendResult = { status: 'retry', reason: 'refuses', sink: true };
@@ -13,16 +13,13 @@ const ONE = { batchCount: 1, inFlight: 1, order: 'none' } as const;
 async function watched(sink: ScriptedSink) {
   const clock = new ManualClock();
   const journal = new ArrayJournal();
-  const dispatcher = new Dispatcher({
+  const dispatcher = makeDispatcher({
     journal,
     clock,
-    log: silentLog,
     retry: { initial: 500, max: 30_000, giveUpAfter: 0 },
     sendTimeout: 120_000,
     downAfter: 60_000,
     maxPending: 5000,
-    maxPendingBytes: 1e9,
-    targetsOf: byType(() => [{ sink: 'a', destination: null }]),
   });
   await dispatcher.add('a', sink);
   dispatcher.begin();

@@ -1,29 +1,16 @@
 import { expect, test } from 'vitest';
 import { DELIVERED, type SendResult } from '../../src/core/sink.ts';
-import { Dispatcher, type DispatcherOptions } from '../../src/deliver/dispatcher.ts';
 import type { Refusal } from '../../src/deliver/memory-log.ts';
 import { makeEvent } from '../support/events.ts';
-import { ArrayJournal, byType, ManualClock, ScriptedSink, silentLog, until } from './support.ts';
+import { makeDispatcher } from './running.ts';
+import { ArrayJournal, ManualClock, ScriptedSink, until } from './support.ts';
 
 const REFUSED: SendResult = { status: 'refused', code: 'bad', reason: 'not this' };
 const DOWN: SendResult = { status: 'retry', reason: 'down', sink: true };
 
-async function feedOf(
-  sink: ScriptedSink,
-  journal = new ArrayJournal(),
-  changes: Partial<DispatcherOptions> = {},
-) {
+async function feedOf(sink: ScriptedSink, journal = new ArrayJournal()) {
   const clock = new ManualClock();
-  const dispatcher = new Dispatcher({
-    journal,
-    clock,
-    log: silentLog,
-    retry: { initial: 100, max: 1000, giveUpAfter: 0 },
-    maxPending: 50,
-    maxPendingBytes: 1e6,
-    targetsOf: byType(() => [{ sink: 'a', destination: null }]),
-    ...changes,
-  });
+  const dispatcher = makeDispatcher({ journal, clock });
   await dispatcher.add('a', sink);
   dispatcher.begin();
   const put = (count: number): void => {

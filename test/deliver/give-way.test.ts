@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
 import type { Delivery, SendResult } from '../../src/core/sink.ts';
-import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { GiveWay, type Manner } from '../../src/deliver/give-way.ts';
 import { makeEvent } from '../support/events.ts';
-import { ArrayJournal, byType, ManualClock, ScriptedSink, silentLog, until } from './support.ts';
+import { makeDispatcher } from './running.ts';
+import { ArrayJournal, ManualClock, ScriptedSink, until } from './support.ts';
 
 const ROOM = { count: 1000, bytes: 1e6 };
 const BACKLOG = 50_000;
@@ -82,18 +82,16 @@ test('those of which each becomes an object are whole, and those that are small 
   expect(mostWhile([100_000, 90_000, 90_000], { batchCount: 50 })).toEqual([50, 50, 50]);
 });
 
-interface Manners {
-  readonly answer?: (delivery: Delivery) => SendResult;
-}
+type Answer = (delivery: Delivery) => SendResult;
 
-const DELIVERED = (): SendResult => ({ status: 'delivered' });
+const takes: Answer = () => ({ status: 'delivered' });
 
 /** Answers after so many milliseconds of the clock, as a broker far away does. */
 class FarSink extends ScriptedSink {
   readonly #clock: ManualClock;
   readonly #ms: number;
 
-  constructor(clock: ManualClock, ms: number, { answer = DELIVERED }: Manners) {
+  constructor(clock: ManualClock, ms: number, answer: Answer) {
     super(answer, { batchCount: 1000, inFlight: 1 });
     this.#clock = clock;
     this.#ms = ms;
@@ -130,20 +128,12 @@ interface CaughtUp {
 }
 
 /** How a sink with 30,000 events to catch up on does it while 2 come in each millisecond, and how long it takes. */
-async function catchUp(ms: number, manners: Manners = {}): Promise<CaughtUp> {
+async function catchUp(ms: number, answer = takes): Promise<CaughtUp> {
   const journal = new WatchedJournal();
   const clock = new ManualClock();
-  const sink = new FarSink(clock, ms, manners);
+  const sink = new FarSink(clock, ms, answer);
   journal.watch(() => sink.taken.length);
-  const dispatcher = new Dispatcher({
-    journal,
-    clock,
-    log: silentLog,
-    retry: { initial: 100, max: 1000, giveUpAfter: 0 },
-    maxPending: 5000,
-    maxPendingBytes: 1e6,
-    targetsOf: byType(() => [{ sink: 'a', destination: null }]),
-  });
+  const dispatcher = makeDispatcher({ journal, clock, maxPending: 5000 });
   await dispatcher.add('a', sink);
   for (let n = 1; n <= 30_000; n += 1) journal.put(makeEvent({ id: `e${n}`, user: `u${n}` }));
   dispatcher.begin();
@@ -186,6 +176,6 @@ test('what has to be sent again later does not keep the rest from being read', a
   const stuck = new Set(first);
   const answer = ({ event }: Delivery): SendResult =>
     stuck.delete(event.id) ? { status: 'retry', reason: 'later', delayMs: 15_000 } : { status: 'delivered' };
-  const { seconds } = await catchUp(5, { answer });
+  const { seconds } = await catchUp(5, answer);
   expect(seconds).toBeLessThan(10);
 });

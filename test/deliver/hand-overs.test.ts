@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
 import { DELIVERED, type SendResult } from '../../src/core/sink.ts';
-import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { makeEvent } from '../support/events.ts';
-import { ArrayJournal, ManualClock, ScriptedSink, silentLog, until } from './support.ts';
+import { makeDispatcher } from './running.ts';
+import { ArrayJournal, ManualClock, ScriptedSink, until } from './support.ts';
 
 /** A log that gives what is not settled again, under other numbers, each time that it has changed hands. */
 class HandedLog extends ArrayJournal {
@@ -72,14 +72,11 @@ test('events of a user come in order, whenever their log changes hands', async (
           },
           { inFlight, batchCount },
         );
-        const dispatcher = new Dispatcher({
+        const dispatcher = makeDispatcher({
           journal,
           clock,
-          log: silentLog,
           retry: { initial: 5, max: 20, giveUpAfter: 0 },
           maxPending: 1000,
-          maxPendingBytes: 1e6,
-          targetsOf: () => [{ sink: 'a', destination: null }],
         });
         await dispatcher.add('a', sink);
         dispatcher.begin();

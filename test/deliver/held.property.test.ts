@@ -2,10 +2,11 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
 import { DELIVERED, type SendResult } from '../../src/core/sink.ts';
-import { Dispatcher, type DispatcherOptions } from '../../src/deliver/dispatcher.ts';
+import type { Dispatcher, DispatcherOptions } from '../../src/deliver/dispatcher.ts';
 import { makeEvent } from '../support/events.ts';
 import { runCount } from '../support/run-count.ts';
-import { ArrayJournal, byType, ManualClock, ScriptedSink, silentLog, until } from './support.ts';
+import { makeDispatcher } from './running.ts';
+import { ArrayJournal, byType, ManualClock, ScriptedSink, until } from './support.ts';
 
 const LIVE = new AbortController().signal;
 
@@ -97,13 +98,11 @@ class World {
   dispatcher!: Dispatcher;
 
   async start(changes: Partial<DispatcherOptions> = {}): Promise<void> {
-    const dispatcher = new Dispatcher({
+    const dispatcher = makeDispatcher({
       journal: this.journal,
       clock: this.clock,
-      log: silentLog,
       retry: { initial: 10, max: 40, giveUpAfter: 0 },
       maxPending: 30,
-      maxPendingBytes: 1e6,
       // As the routes do it: one in three has two destinations.
       targetsOf: byType(() => TARGETS.slice(0, 1)),
       isErased: ({ user }) => this.erased.has(user ?? ''),

@@ -1,38 +1,15 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
-import type { FeedOptions } from '../../src/deliver/feed-options.ts';
-import { Held } from '../../src/deliver/held.ts';
-import { InFlightWindow } from '../../src/deliver/in-flight-window.ts';
-import { type Item, UserByUser } from '../../src/deliver/pending.ts';
+import type { Item } from '../../src/deliver/pending.ts';
 import { makeEvent } from '../support/events.ts';
-import { ArrayJournal, LIMITS, ManualClock, ScriptedSink, silentLog } from './support.ts';
+import { windowOf } from './running.ts';
 
 const at = (seq: number, user: string, bytes = 10): JournalEvent => ({
   ...makeEvent({ id: `e${seq}`, user, body: Buffer.alloc(bytes) }),
   seq,
   handling: {},
 });
-
-const NONE_HELD = new Held({ onConfirmed: () => {}, onRejected: () => {} });
-
-function windowOf(changes: Partial<FeedOptions> = {}) {
-  const pending = new UserByUser(LIMITS);
-  const options: FeedOptions = {
-    name: 'a',
-    sink: new ScriptedSink(() => ({ status: 'delivered' })),
-    journal: new ArrayJournal(),
-    clock: new ManualClock(),
-    log: silentLog,
-    retry: { initial: 1, max: 1, giveUpAfter: 0 },
-    maxPending: 100,
-    maxPendingBytes: 1000,
-    targetsOf: () => [{ sink: 'a', destination: null }],
-    isErased: () => false,
-    ...changes,
-  };
-  return { pending, window: new InFlightWindow(options, pending, NONE_HELD) };
-}
 
 test('the cursor never passes an event that is open, over many thousands that settle in any order', () => {
   fc.assert(

@@ -2,13 +2,11 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { NO_ROUTES, type RouteRecord } from '../../src/core/route-record.ts';
 import type { Route } from '../../src/core/route.ts';
-import { Held } from '../../src/deliver/held.ts';
-import { InFlightWindow } from '../../src/deliver/in-flight-window.ts';
-import { Item, UserByUser } from '../../src/deliver/pending.ts';
+import type { Item } from '../../src/deliver/pending.ts';
 import { byName, Recall } from '../../src/deliver/recall.ts';
 import { AcceptedRoutes } from '../../src/route/accepted.ts';
 import { makeEvent } from '../support/events.ts';
-import { ArrayJournal, LIMITS, ManualClock, ScriptedSink, silentLog } from './support.ts';
+import { windowOf } from './running.ts';
 
 const NOTHING = { note: null, died: [] };
 
@@ -28,22 +26,13 @@ const record = (...tables: (readonly Route[])[]): RouteRecord => ({
 const eventOf = (seq: number, type: string) => ({ ...makeEvent({ id: `e${seq}`, type }), seq, handling: {} });
 
 /** A feed's window, and what it has handed out. */
-function windowOf(accepted: () => AcceptedRoutes, recall: Recall | null = null, cursor = 0) {
-  const pending = new UserByUser({ ...LIMITS, batchCount: 1e6 });
-  const options = {
-    name: 'a',
-    sink: new ScriptedSink(() => ({ status: 'delivered' })),
-    journal: new ArrayJournal(),
-    clock: new ManualClock(),
-    log: silentLog,
-    retry: { initial: 1, max: 1, giveUpAfter: 0 },
+function notedWindow(accepted: () => AcceptedRoutes, recall: Recall | null = null, cursor = 0) {
+  const { window, pending } = windowOf({
     maxPending: 1e6,
     maxPendingBytes: 1e9,
-    targetsOf: (event: Parameters<AcceptedRoutes['targetsOf']>[0]) => accepted().targetsOf(event),
-    isErased: () => false,
+    targetsOf: (event) => accepted().targetsOf(event),
     routes: () => byName(accepted),
-  };
-  const window = new InFlightWindow(options, pending, new Held({ onConfirmed() {}, onRejected() {} }));
+  });
   window.begin(cursor, recall);
   const open = new Map<string, Item>();
   const admit = (seq: number, type: string): void => {
@@ -69,7 +58,7 @@ test('what a window notes says of each delivery whether it is settled, over note
       let cursor = 0;
       for (const life of [...each, { upTo: 40, settled: [] }]) {
         const recall = note === null ? null : new Recall('a', { note, died: [] }, byName(atFirst));
-        const { window, open, admit } = windowOf(atFirst, recall, cursor);
+        const { window, open, admit } = notedWindow(atFirst, recall, cursor);
         for (const [at, type] of all.slice(0, life.upTo).entries()) {
           if (at < cursor) continue;
           admit(at + 1, type);
@@ -93,7 +82,7 @@ test('what a window notes says of each delivery whether it is settled, over note
 
 test('where routes have changed, what waits goes to the place of now, and what had been sent goes nowhere', () => {
   let accepted = new AcceptedRoutes(record(FIRST));
-  const { window, open, admit } = windowOf(() => accepted);
+  const { window, open, admit } = notedWindow(() => accepted);
   for (const [seq, type] of [
     [1, 'one'],
     [2, 'one'],
@@ -126,7 +115,7 @@ test('where routes have changed, what waits goes to the place of now, and what h
 
 test('where nobody knows the routes of then, what was open somewhere is sent again, but no dead letter', () => {
   const then = new AcceptedRoutes(record(FIRST));
-  const { window, open, admit } = windowOf(() => then);
+  const { window, open, admit } = notedWindow(() => then);
   for (const seq of [1, 2, 3, 4]) admit(seq, 'both');
   window.settle(open.get('2@x') as Item);
   for (const name of ['4@x', '4@y', '3@x', '3@y']) window.settle(open.get(name) as Item);
@@ -145,7 +134,7 @@ test('where nobody knows the routes of then, what was open somewhere is sent aga
 
 test('a feed that goes on under other routes notes by which ones each event was loaded', () => {
   let accepted = new AcceptedRoutes(record(FIRST));
-  const { window, admit } = windowOf(() => accepted);
+  const { window, admit } = notedWindow(() => accepted);
   admit(1, 'one');
   accepted = new AcceptedRoutes(record(FIRST, routes({ one: ['z'] })));
   admit(101, 'one');

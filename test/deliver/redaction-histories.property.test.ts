@@ -3,14 +3,12 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Route } from '../../src/core/route.ts';
-import { Delivery, type DeliveryPlan } from '../../src/deliver/delivery.ts';
-import { Dispatcher } from '../../src/deliver/dispatcher.ts';
-import { LiveSinks } from '../../src/deliver/live-sinks.ts';
+import type { DeliveryPlan } from '../../src/deliver/delivery.ts';
 import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
-import { Cell } from '../../src/lib/live.ts';
 import { DEFAULT_FIELDS } from '../../src/validate/envelope.ts';
 import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { roomyJournal } from '../support/inline-journal.ts';
 import { runCount } from '../support/run-count.ts';
 import { until } from '../support/until.ts';
 import {
@@ -23,7 +21,7 @@ import {
   TYPES,
   World,
 } from './redaction-world.ts';
-import { silentLog } from './support.ts';
+import { delivering, planned } from './running.ts';
 
 type Step =
   | { readonly do: 'post'; readonly type: Type }
@@ -48,8 +46,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('retry' as const) }) },
 );
 
-const isErased = (): boolean => false;
-
 /** Each takes a journal on disk, some of them several times. */
 const RUNS = runCount({ quick: 10, long: 200 });
 
@@ -65,53 +61,21 @@ const routesOf = (routing: Routing): readonly Route[] =>
   }));
 
 function planOf(world: World, routing: Routing): DeliveryPlan {
-  const routes = routesOf(routing);
   const sinks = SINKS.map((name) => {
-    const own = JSON.stringify(TYPES.map((type) => routing[type][name]));
-    const module = { parseOptions: (value: unknown) => value, createSink: () => world.sinkNamed(name) };
-    const redacting = /[xy]/.test(own) ? own : null;
-    return [
-      name,
-      { module, options: {}, keeper: null, continues: null, fingerprint: own, redacting },
-    ] as const;
+    const fingerprint = JSON.stringify(TYPES.map((type) => routing[type][name]));
+    const redacting = /[xy]/.test(fingerprint) ? fingerprint : null;
+    return [name, planned(() => world.sinkNamed(name), { fingerprint, redacting })] as const;
   });
-  return { sinks: new Map(sinks), config: { routes } };
+  return { sinks: new Map(sinks), config: { routes: routesOf(routing) } };
 }
 
 async function start(world: World, path: string, routing: Routing) {
-  const journal = await SqliteJournal.open({
-    path,
-    retention: 1e9,
-    dedupWindow: 1e9,
-    maxBytes: 1e9,
-    create: true,
-    clock: systemClock,
-    onFailure: (error) => {
-      throw error;
-    },
-  });
-  const parts = { clock: systemClock, log: silentLog };
-  const dispatcher = new Dispatcher({
-    ...parts,
-    journal,
+  const journal = await SqliteJournal.open(roomyJournal(path, systemClock));
+  const running = delivering(journal, systemClock, planOf(world, routing), {
     retry: { initial: 1, max: 2, giveUpAfter: 0 },
-    maxPending: 100,
-    maxPendingBytes: 1e6,
-    targetsOf: (event) => delivery.targetsOf(event),
   });
-  const plan = new Cell(planOf(world, routing));
-  const sinks = new LiveSinks(dispatcher, parts);
-  const delivery: Delivery = new Delivery({
-    ...parts,
-    plan,
-    dispatcher,
-    sinks,
-    routes: journal,
-    journal,
-    isErased,
-  });
-  await delivery.start();
-  return { journal, dispatcher, delivery, plan };
+  await running.delivery.start();
+  return { journal, ...running };
 }
 
 /** @param prepared told before the new plan decides */

@@ -3,10 +3,10 @@ import type { Redaction } from '../../src/core/redaction.ts';
 import type { Target } from '../../src/core/route.ts';
 import { DELIVERED } from '../../src/core/sink.ts';
 import { pointerTo } from '../../src/deliver/claim-check.ts';
-import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { DEFAULT_FIELDS } from '../../src/validate/envelope.ts';
 import { makeEvent } from '../support/events.ts';
-import { ArrayJournal, ManualClock, ScriptedSink, silentLog, until } from './support.ts';
+import { makeDispatcher } from './running.ts';
+import { ArrayJournal, ManualClock, ScriptedSink, until } from './support.ts';
 
 const hiding = (...redact: string[]): readonly Redaction[] => [{ redact, fields: DEFAULT_FIELDS }];
 const bodyOf = (data: unknown): Buffer =>
@@ -19,15 +19,7 @@ async function dispatcherOf(sinks: Readonly<Record<string, readonly [ScriptedSin
   const targets = Object.entries(sinks).map(([sink, [, redactions]]): Target => {
     return { sink, destination: null, ...(redactions.length === 0 ? {} : { redactions }) };
   });
-  const dispatcher = new Dispatcher({
-    journal,
-    clock,
-    log: silentLog,
-    maxPending: 50,
-    maxPendingBytes: 1e6,
-    retry: { initial: 100, max: 1000, giveUpAfter: 0 },
-    targetsOf: () => targets,
-  });
+  const dispatcher = makeDispatcher({ journal, clock, targetsOf: () => targets });
   const kept: Buffer[] = [];
   const keep = (event: { readonly body: Buffer }) => {
     kept.push(event.body);

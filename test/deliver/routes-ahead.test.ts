@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest';
 import type { Route } from '../../src/core/route.ts';
 import type { RouteRecord } from '../../src/core/route-record.ts';
-import { byName, Recall, recallOf } from '../../src/deliver/recall.ts';
-import { Dispatcher } from '../../src/deliver/dispatcher.ts';
-import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
-import { Store } from '../../src/journal/store.ts';
-import { AcceptedRoutes } from '../../src/route/accepted.ts';
 import type { Sink } from '../../src/core/sink.ts';
-import { LIMITS, ManualClock, silentLog } from './support.ts';
-import { InlineWriter } from '../histories/process.ts';
-import { tempFolder } from '../sinks/support.ts';
+import type { Dispatcher } from '../../src/deliver/dispatcher.ts';
+import { byName, Recall, recallOf } from '../../src/deliver/recall.ts';
+import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
+import { AcceptedRoutes } from '../../src/route/accepted.ts';
 import { makeEvent } from '../support/events.ts';
+import { inlineJournal } from '../support/inline-journal.ts';
+import { tempFolder } from '../sinks/support.ts';
+import { makeDispatcher } from './running.ts';
+import { LIMITS, ManualClock } from './support.ts';
 
 const route = (match: string, ...to: [string, string | null][]): Route => ({
   match: [match],
@@ -42,28 +42,14 @@ class World {
   accepted!: AcceptedRoutes;
   journal!: SqliteJournal;
   dispatcher!: Dispatcher;
-  writer!: InlineWriter;
+  killJournal!: () => void;
   async start(routes: readonly Route[], sinks: readonly string[]): Promise<void> {
-    const options: SqliteJournalOptions = {
-      path: this.folder,
-      retention: 1e6,
-      maxBytes: 1e9,
-      dedupWindow: 1e6,
-      create: true,
-      clock: this.clock,
-      onFailure: (e) => {
-        throw e;
-      },
-    };
-    this.writer = new InlineWriter(new Store(options));
-    this.journal = new SqliteJournal(this.writer, options);
-    this.dispatcher = new Dispatcher({
+    ({ journal: this.journal, kill: this.killJournal } = inlineJournal(this.folder, this.clock));
+    this.dispatcher = makeDispatcher({
       journal: this.journal,
       clock: this.clock,
-      log: silentLog,
       retry: { initial: 10, max: 100, giveUpAfter: 0 },
       maxPending: 1000,
-      maxPendingBytes: 1e6,
       targetsOf: (event) => this.accepted.targetsOf(event),
       routes: () => byName(() => this.accepted),
     });
@@ -114,8 +100,7 @@ class World {
   }
   kill(): void {
     this.life += 1;
-    this.writer.dead = true;
-    void this.writer.close();
+    this.killJournal();
   }
   async stop(): Promise<void> {
     await this.dispatcher.stop(new AbortController().signal);

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { DELIVERED, type SendResult } from '../../src/core/sink.ts';
-import { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { makeEvent } from '../support/events.ts';
-import { ArrayJournal, byType, ManualClock, ScriptedSink, silentLog, until } from './support.ts';
+import { makeDispatcher } from './running.ts';
+import { ArrayJournal, byType, ManualClock, ScriptedSink, until } from './support.ts';
 
 const DOWN: SendResult = { status: 'retry', reason: 'down' };
 
@@ -20,11 +20,9 @@ async function feedOf({ bounds = {}, journal = new ArrayJournal(), places = ['x'
     },
     { batchCount: 1, inFlight: 1000, batchBy: 'destination' },
   );
-  const dispatcher = new Dispatcher({
+  const dispatcher = makeDispatcher({
     journal,
     clock,
-    log: silentLog,
-    retry: { initial: 100, max: 1000, giveUpAfter: 0 },
     maxPending: 40,
     maxPendingBytes: 1e9,
     targetsOf: byType((type) => [{ sink: 'a', destination: type }]),

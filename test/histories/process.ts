@@ -1,18 +1,15 @@
-import { NOWHERE_ERASED, type World } from './world.ts';
 import type { Event } from '../../src/core/event.ts';
 import { MillraceError } from '../../src/core/errors.ts';
 import type { Journal } from '../../src/core/journal.ts';
-import { DELIVERED, type Sink, type SinkModule } from '../../src/core/sink.ts';
-import { Dispatcher } from '../../src/deliver/dispatcher.ts';
-import { Delivery, dropSink, type DeliveryPlan } from '../../src/deliver/delivery.ts';
-import { answer } from '../../src/journal/perform.ts';
-import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
-import { Cell } from '../../src/lib/live.ts';
-import { Store } from '../../src/journal/store.ts';
-import type { Writer } from '../../src/journal/writer-thread.ts';
-import { LiveSinks, type PlannedSink } from '../../src/deliver/live-sinks.ts';
-import { LIMITS, silentLog } from '../deliver/support.ts';
+import { DELIVERED, type Sink } from '../../src/core/sink.ts';
+import { dropSink, type Delivery, type DeliveryPlan } from '../../src/deliver/delivery.ts';
+import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
+import type { Cell } from '../../src/lib/live.ts';
+import { delivering, planned } from '../deliver/running.ts';
+import { LIMITS } from '../deliver/support.ts';
+import { inlineJournal } from '../support/inline-journal.ts';
 import type { Settings } from './settings.ts';
+import type { World } from './world.ts';
 
 /** Milliseconds. The journal looks every five seconds what is past it. */
 export const RETENTION = 2000;
@@ -32,74 +29,42 @@ export class Process {
   readonly #delivery: Delivery;
   readonly #plan: Cell<DeliveryPlan>;
   readonly #alive: { now: boolean };
-  readonly #writer: InlineWriter;
+  readonly #kill: () => void;
   /** One for each process: what waits for one that all share would be kept for ever. */
   readonly #never = new AbortController().signal;
 
-  private constructor(parts: {
-    world: World;
-    journal: SqliteJournal;
-    delivery: Delivery;
-    plan: Cell<DeliveryPlan>;
-    alive: { now: boolean };
-    writer: InlineWriter;
-  }) {
-    this.#world = parts.world;
-    this.#journal = parts.journal;
-    this.#delivery = parts.delivery;
-    this.#plan = parts.plan;
-    this.#alive = parts.alive;
-    this.#writer = parts.writer;
+  private constructor(world: World, settings: Settings, defects: Defects) {
+    this.#world = world;
+    this.#alive = { now: true };
+    const { journal, kill } = openJournal(world);
+    this.#journal = journal;
+    this.#kill = kill;
+    const { delivery, plan } = delivering(journal, world.clock, planOf(world, this.#alive, settings), {
+      sendTimeout: 1e6,
+      maxPending: 4,
+      ...(defects.routesOfNow === true
+        ? { targetsOf: (event) => delivery.targetsOf({ ...event, seq: Number.MAX_SAFE_INTEGER }) }
+        : {}),
+      seen: defects.forgetsSinks === true ? forgetful(journal) : journal,
+    });
+    this.#delivery = delivery;
+    this.#plan = plan;
   }
 
   /** @throws MillraceError sink_waited_for */
   static async start(world: World, settings: Settings, defects: Defects): Promise<Process> {
-    const options = optionsOf(world);
-    const alive = { now: true };
-    const writer = new InlineWriter(new Store(options));
-    const journal = new SqliteJournal(writer, options);
-    const dispatcher = new Dispatcher({
-      journal,
-      clock: world.clock,
-      log: silentLog,
-      retry: { initial: 10, max: 100, giveUpAfter: 0 },
-      sendTimeout: 1e6,
-      maxPending: 4,
-      maxPendingBytes: 1e6,
-      targetsOf: (event) =>
-        defects.routesOfNow === true
-          ? delivery.targetsOf({ ...event, seq: Number.MAX_SAFE_INTEGER })
-          : delivery.targetsOf(event),
-      routes: () => delivery.routes,
-    });
-    const sinks = new LiveSinks(dispatcher, { log: silentLog, clock: world.clock });
-    const seen = defects.forgetsSinks === true ? forgetful(journal) : journal;
-    const plan = new Cell(planOf(world, alive, settings));
-    const delivery: Delivery = new Delivery({
-      plan,
-      dispatcher,
-      sinks,
-      routes: journal,
-      journal: seen,
-      isErased: NOWHERE_ERASED,
-      clock: world.clock,
-      log: silentLog,
-    });
-    try {
-      await delivery.start();
-    } catch (error) {
-      alive.now = false;
-      await writer.close();
+    const process = new Process(world, settings, defects);
+    await process.#delivery.start().catch((error: unknown) => {
+      process.kill();
       throw error;
-    }
-    return new Process({ world, journal, delivery, plan, alive, writer });
+    });
+    return process;
   }
 
   /** What `millrace sink drop` does while nothing runs. */
   static async drop(world: World, sink: string): Promise<void> {
-    const options = optionsOf(world);
-    const journal = new SqliteJournal(new InlineWriter(new Store(options)), options);
-    await dropSink(journal, sink, NOWHERE_ERASED, world.clock.now());
+    const { journal } = openJournal(world);
+    await dropSink(journal, sink, () => false, world.clock.now());
     await journal.close();
   }
 
@@ -133,8 +98,7 @@ export class Process {
 
   /** The same while nothing runs. */
   static async retryLetters(world: World, sinks: readonly string[]): Promise<void> {
-    const options = optionsOf(world);
-    const journal = new SqliteJournal(new InlineWriter(new Store(options)), options);
+    const { journal } = openJournal(world);
     for (const sink of sinks) await journal.retryDeadLetters({ sink });
     await journal.close();
   }
@@ -160,100 +124,44 @@ export class Process {
     await this.#journal.close();
   }
 
-  /** What is committed stays, and nothing else. */
   kill(): void {
     this.#alive.now = false;
-    this.#writer.dead = true;
-    void this.#writer.close();
+    this.#kill();
   }
 }
 
-function optionsOf(world: World): SqliteJournalOptions {
-  return {
-    path: world.folder,
-    retention: RETENTION,
-    maxBytes: 1e9,
-    dedupWindow: 1e6,
-    create: true,
-    clock: world.clock,
-    onFailure: (error) => {
-      throw error;
-    },
-  };
-}
-
-/** The writer thread without a thread: it answers in a later turn, and never again once it is dead. */
-export class InlineWriter implements Writer {
-  readonly #store: Store;
-  readonly lastSeq: number;
-  readonly repairs: Writer['repairs'];
-  dead = false;
-
-  constructor(store: Store) {
-    this.#store = store;
-    this.lastSeq = store.lastSeq;
-    this.repairs = store.repairs;
-  }
-
-  readonly call: Writer['call'] = async (call) => {
-    await new Promise((resolve) => setImmediate(resolve));
-    if (this.dead) return new Promise<never>(() => undefined);
-    const reply = answer(this.#store, call);
-    if (!reply.ok) throw new MillraceError(reply.code, reply.detail);
-    return reply.value;
-  };
-
-  close(): Promise<void> {
-    this.#store.close();
-    this.dead = true;
-    return Promise.resolve();
-  }
+function openJournal({ folder, clock }: World): ReturnType<typeof inlineJournal> {
+  return inlineJournal(folder, clock, { retention: RETENTION });
 }
 
 function planOf(
   world: World,
   alive: { readonly now: boolean },
-  settings: Settings,
+  { sinks: names, routes, continues }: Settings,
   fails = false,
 ): DeliveryPlan {
-  const sinks = new Map<string, PlannedSink>();
-  for (const name of settings.sinks) {
-    const module: SinkModule = {
-      parseOptions: (value) => value,
-      createSink: () => sinkAt(world, alive, name),
+  const sinks = names.map((name) => {
+    const own = {
+      continues: continues?.heir === name ? continues.old : null,
+      fingerprint: JSON.stringify([name, routes.map(({ to }) => to.includes(name))]),
     };
-    sinks.set(name, {
-      module,
-      options: {},
-      keeper: null,
-      continues: settings.continues?.heir === name ? settings.continues.old : null,
-      fingerprint: JSON.stringify([name, settings.routes.map(({ to }) => to.includes(name))]),
-      redacting: null,
-    });
-  }
-  if (fails) sinks.set('wrong', WRONG);
-  const routes = settings.routes.map(({ type, to }) => ({
-    match: [type],
-    to: to.map((sink) => ({ sink, destination: null })),
-  }));
-  return { sinks, config: { routes } };
+    return [name, planned(() => sinkAt(world, alive, name), own)] as const;
+  });
+  const wrong = [['wrong', planned(() => WRONG, { fingerprint: 'wrong' })] as const];
+  const config = {
+    routes: routes.map(({ type, to }) => ({
+      match: [type],
+      to: to.map((sink) => ({ sink, destination: null })),
+    })),
+  };
+  return { sinks: new Map([...sinks, ...(fails ? wrong : [])]), config };
 }
 
-const WRONG: PlannedSink = {
-  module: {
-    parseOptions: (value) => value,
-    createSink: () => ({
-      limits: LIMITS,
-      open: () => Promise.reject(new MillraceError('config_invalid', 'it cannot be opened')),
-      send: () => Promise.resolve([]),
-      close: () => Promise.resolve(),
-    }),
-  },
-  options: {},
-  keeper: null,
-  continues: null,
-  fingerprint: 'wrong',
-  redacting: null,
+const WRONG: Sink = {
+  limits: LIMITS,
+  open: () => Promise.reject(new MillraceError('config_invalid', 'it cannot be opened')),
+  send: () => Promise.resolve([]),
+  close: () => Promise.resolve(),
 };
 
 /** The far side lives in the world; what a dead process sends does not reach it. */

@@ -1,13 +1,11 @@
-import { DELIVERED, type Sink, type SinkModule } from '../../src/core/sink.ts';
-import { Delivery, type DeliveryPlan } from '../../src/deliver/delivery.ts';
-import { Dispatcher } from '../../src/deliver/dispatcher.ts';
-import { LiveSinks, type PlannedSink } from '../../src/deliver/live-sinks.ts';
-import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
-import { Store } from '../../src/journal/store.ts';
-import { Cell } from '../../src/lib/live.ts';
-import { LIMITS, ManualClock, silentLog } from '../deliver/support.ts';
+import { DELIVERED, type Sink } from '../../src/core/sink.ts';
+import type { Delivery, DeliveryPlan } from '../../src/deliver/delivery.ts';
+import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
+import type { Cell } from '../../src/lib/live.ts';
+import { delivering, planned } from '../deliver/running.ts';
+import { LIMITS, ManualClock } from '../deliver/support.ts';
 import { makeEvent } from '../support/events.ts';
-import { InlineWriter } from './process.ts';
+import { inlineJournal } from '../support/inline-journal.ts';
 
 export const FARS = ['A', 'B'] as const;
 export const PLACES = ['x', 'y', 'z'] as const;
@@ -16,7 +14,6 @@ export type Far = (typeof FARS)[number];
 export type Place = readonly [far: Far, place: string];
 export type Table = readonly { readonly type: string; readonly to: readonly Place[] }[];
 
-const RETENTION = 1000;
 const nobody = new AbortController().signal;
 
 /** What two far sides, the person who operates the receiver, and the sender know: plain lists. */
@@ -39,7 +36,7 @@ export class RerouteWorld {
   #renames = 0;
   #life = { now: true };
   #journal!: SqliteJournal;
-  #writer!: InlineWriter;
+  #killJournal!: () => void;
   #delivery!: Delivery;
   #plan!: Cell<DeliveryPlan>;
 
@@ -49,44 +46,13 @@ export class RerouteWorld {
   }
 
   async start(table: Table): Promise<void> {
-    const { clock } = this;
-    const options: SqliteJournalOptions = {
-      path: this.#folder,
-      retention: RETENTION,
-      maxBytes: 1e9,
-      dedupWindow: 1e6,
-      create: true,
-      clock,
-      onFailure: (error) => {
-        throw error;
-      },
-    };
     this.#life = { now: true };
-    this.#writer = new InlineWriter(new Store(options));
-    const journal = new SqliteJournal(this.#writer, options);
-    const dispatcher = new Dispatcher({
-      journal,
-      clock,
-      log: silentLog,
-      retry: { initial: 10, max: 100, giveUpAfter: 0 },
+    const { journal, kill } = inlineJournal(this.#folder, this.clock, { retention: 1000 });
+    const { delivery, plan } = delivering(journal, this.clock, this.#planOf(table), {
       maxPending: this.#maxPending,
-      maxPendingBytes: 1e6,
-      targetsOf: (event) => delivery.targetsOf(event),
-      routes: () => delivery.routes,
-    });
-    const sinks = new LiveSinks(dispatcher, { log: silentLog, clock });
-    const plan = new Cell(this.#planOf(table));
-    const delivery: Delivery = new Delivery({
-      plan,
-      dispatcher,
-      sinks,
-      routes: journal,
-      journal,
-      isErased: () => false,
-      clock,
-      log: silentLog,
     });
     this.#journal = journal;
+    this.#killJournal = kill;
     this.#plan = plan;
     this.#delivery = delivery;
     await this.#done(delivery.start());
@@ -144,8 +110,7 @@ export class RerouteWorld {
   kill(): void {
     this.#life.now = false;
     this.#confirming = [];
-    this.#writer.dead = true;
-    void this.#writer.close();
+    this.#killJournal();
   }
 
   async stop(): Promise<void> {
@@ -187,24 +152,19 @@ export class RerouteWorld {
   }
 
   #planOf(table: Table, renamed?: Far, continues: string | null = null): DeliveryPlan {
-    const sinks = new Map<string, PlannedSink>();
-    for (const [far, name] of this.names) {
-      const module: SinkModule = { parseOptions: (value) => value, createSink: () => this.#sink(far) };
+    const sinks = [...this.names].map(([far, name]) => {
       const routes = table.map(({ type, to }) => [type, to.filter((place) => place[0] === far)]);
-      sinks.set(name, {
-        module,
-        options: {},
-        keeper: null,
+      const own = {
         continues: far === renamed ? continues : null,
         fingerprint: JSON.stringify([name, routes]),
-        redacting: null,
-      });
-    }
+      };
+      return [name, planned(() => this.#sink(far), own)] as const;
+    });
     const routes = table.map(({ type, to }) => ({
       match: [type === '*' ? type : `${type}.`],
       to: to.map(([far, destination]) => ({ sink: this.names.get(far) ?? far, destination })),
     }));
-    return { sinks, config: { routes } };
+    return { sinks: new Map(sinks), config: { routes } };
   }
 
   /** A confirms at once; B holds what it has until it is told. */

@@ -1,12 +1,12 @@
 import { DELIVERED, type Sink } from '../../src/core/sink.ts';
-import { Dispatcher } from '../../src/deliver/dispatcher.ts';
+import type { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { byName } from '../../src/deliver/recall.ts';
-import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
-import { Store } from '../../src/journal/store.ts';
+import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import { AcceptedRoutes } from '../../src/route/accepted.ts';
-import { LIMITS, ManualClock, silentLog } from '../deliver/support.ts';
+import { makeDispatcher } from '../deliver/running.ts';
+import { LIMITS, ManualClock } from '../deliver/support.ts';
 import { makeEvent } from '../support/events.ts';
-import { InlineWriter } from './process.ts';
+import { inlineJournal } from '../support/inline-journal.ts';
 
 export const PLACES = ['x', 'y'] as const;
 export type Place = (typeof PLACES)[number];
@@ -85,7 +85,7 @@ const lineOf = (id: string, place: Place): string => `${userOf(id)} ${place}`;
 /** A run of the receiver as far as delivering goes, with a journal on disk. */
 export class Run {
   readonly #far: FarSide;
-  readonly #writer: InlineWriter;
+  readonly #kill: () => void;
   readonly journal: SqliteJournal;
   readonly #dispatcher: Dispatcher;
   #accepted!: AcceptedRoutes;
@@ -93,26 +93,14 @@ export class Run {
 
   private constructor(far: FarSide) {
     this.#far = far;
-    const options: SqliteJournalOptions = {
-      path: far.folder,
-      retention: 1e6,
-      maxBytes: 1e9,
-      dedupWindow: 1e6,
-      create: true,
+    const { journal, kill } = inlineJournal(far.folder, far.clock);
+    this.journal = journal;
+    this.#kill = kill;
+    this.#dispatcher = makeDispatcher({
+      journal,
       clock: far.clock,
-      onFailure: (error) => {
-        throw error;
-      },
-    };
-    this.#writer = new InlineWriter(new Store(options));
-    this.journal = new SqliteJournal(this.#writer, options);
-    this.#dispatcher = new Dispatcher({
-      journal: this.journal,
-      clock: far.clock,
-      log: silentLog,
       retry: { initial: 10, max: 100, giveUpAfter: 0 },
       maxPending: 12,
-      maxPendingBytes: 1e6,
       targetsOf: (event) => this.#accepted.targetsOf(event),
       routes: () => byName(() => this.#accepted),
     });
@@ -173,7 +161,6 @@ export class Run {
 
   kill(): void {
     this.#isAlive = false;
-    this.#writer.dead = true;
-    void this.#writer.close();
+    this.#kill();
   }
 }

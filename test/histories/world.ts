@@ -1,8 +1,6 @@
 import { ManualClock } from '../deliver/support.ts';
 import type { Settings } from './settings.ts';
 
-export const NOWHERE_ERASED = (): boolean => false;
-
 interface Owed {
   readonly id: string;
   /** For each sink that is due, the names it has gone by since. More than one set when routes changed meanwhile. */

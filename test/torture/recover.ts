@@ -2,18 +2,16 @@ import { setTimeout as wait } from 'node:timers/promises';
 import pino from 'pino';
 import type { ResolvedConfig } from '../../src/config/config.ts';
 import type { Clock } from '../../src/core/clock.ts';
-import { MillraceError } from '../../src/core/errors.ts';
+import type { MillraceError } from '../../src/core/errors.ts';
 import { GuardedIngest } from '../../src/core/ingest.ts';
 import type { Event } from '../../src/core/event.ts';
-import { answer } from '../../src/journal/perform.ts';
 import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
-import { Store } from '../../src/journal/store.ts';
-import type { Writer } from '../../src/journal/writer-thread.ts';
 import { Cell } from '../../src/lib/live.ts';
 import { type Part, startParts, type Stop } from '../../src/lib/parts.ts';
 import { PARTS } from '../../src/parts/parts.ts';
 import { foundation, type System } from '../../src/parts/system.ts';
 import { makePlan } from '../../src/plan.ts';
+import { InlineWriter } from '../support/inline-journal.ts';
 import type { Sent } from './history.ts';
 import { pace } from './pace.ts';
 
@@ -90,35 +88,13 @@ const STORE: Part<System> = {
   start: (system): Stop => {
     const { config, clock, onFailure, users, meter } = system;
     const options = { ...config.journal, create: true, clock, onFailure, isErased: users.isErased };
-    const journal = new SqliteJournal(new InlineWriter(new Store(options)), options);
+    const journal = new SqliteJournal(new InlineWriter(options, () => undefined), options);
     system.journal = journal;
     system.store = journal;
     system.ingest = new GuardedIngest(journal, users.isErased, meter);
     return () => journal.close();
   },
 };
-
-class InlineWriter implements Writer {
-  readonly #store: Store;
-  readonly lastSeq: number;
-  readonly repairs: Writer['repairs'];
-
-  constructor(store: Store) {
-    this.#store = store;
-    this.lastSeq = store.lastSeq;
-    this.repairs = store.repairs;
-  }
-
-  readonly call: Writer['call'] = async (call) => {
-    const reply = answer(this.#store, call);
-    if (!reply.ok) throw new MillraceError(reply.code, reply.detail);
-    return reply.value;
-  };
-
-  async close(): Promise<void> {
-    this.#store.close();
-  }
-}
 
 class FastClock implements Clock {
   readonly #start: number;

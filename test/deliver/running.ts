@@ -1,0 +1,88 @@
+import type { Clock } from '../../src/core/clock.ts';
+import type { EventLog, Journal, RouteKeeper } from '../../src/core/journal.ts';
+import type { Sink } from '../../src/core/sink.ts';
+import { Delivery, type DeliveryPlan } from '../../src/deliver/delivery.ts';
+import { Dispatcher, type DispatcherOptions } from '../../src/deliver/dispatcher.ts';
+import type { FeedOptions } from '../../src/deliver/feed-options.ts';
+import { Held } from '../../src/deliver/held.ts';
+import { InFlightWindow } from '../../src/deliver/in-flight-window.ts';
+import { LiveSinks, type PlannedSink } from '../../src/deliver/live-sinks.ts';
+import { UserByUser } from '../../src/deliver/pending.ts';
+import { Cell } from '../../src/lib/live.ts';
+import { ArrayJournal, byType, LIMITS, ManualClock, ScriptedSink, silentLog } from './support.ts';
+
+/** A dispatcher by which all events go to the sink `a`, where the options say nothing else. */
+export function makeDispatcher(
+  options: Partial<DispatcherOptions> & { readonly journal: EventLog; readonly clock: Clock },
+): Dispatcher {
+  return new Dispatcher({
+    log: silentLog,
+    retry: { initial: 100, max: 1000, giveUpAfter: 0 },
+    maxPending: 50,
+    maxPendingBytes: 1e6,
+    targetsOf: byType(() => [{ sink: 'a', destination: null }]),
+    ...options,
+  });
+}
+
+export function planned(
+  createSink: () => Sink,
+  changes: Partial<PlannedSink> & Pick<PlannedSink, 'fingerprint'>,
+): PlannedSink {
+  const module = { parseOptions: (value: unknown) => value, createSink };
+  return { module, options: {}, keeper: null, continues: null, redacting: null, ...changes };
+}
+
+/** What delivers by a plan, from the journal to the sinks; not started. */
+export function delivering(
+  journal: EventLog & Journal & RouteKeeper,
+  clock: Clock,
+  first: DeliveryPlan,
+  options: Partial<DispatcherOptions> & { readonly seen?: Journal } = {},
+): { readonly delivery: Delivery; readonly dispatcher: Dispatcher; readonly plan: Cell<DeliveryPlan> } {
+  const { seen = journal, ...own } = options;
+  const plan = new Cell(first);
+  const dispatcher = makeDispatcher({
+    journal,
+    clock,
+    retry: { initial: 10, max: 100, giveUpAfter: 0 },
+    targetsOf: (event) => delivery.targetsOf(event),
+    routes: () => delivery.routes,
+    ...own,
+  });
+  const parts = { log: silentLog, clock };
+  const sinks = new LiveSinks(dispatcher, parts);
+  const delivery: Delivery = new Delivery({
+    ...parts,
+    plan,
+    dispatcher,
+    sinks,
+    routes: journal,
+    journal: seen,
+    isErased: () => false,
+  });
+  return { delivery, dispatcher, plan };
+}
+
+/** The window of a feed of the sink `a`, with what it hands out; nothing in it is held. */
+export function windowOf(changes: Partial<FeedOptions> = {}): {
+  readonly pending: UserByUser;
+  readonly window: InFlightWindow;
+} {
+  const pending = new UserByUser({ ...LIMITS, batchCount: 1e6 });
+  const options: FeedOptions = {
+    name: 'a',
+    sink: new ScriptedSink(() => ({ status: 'delivered' })),
+    journal: new ArrayJournal(),
+    clock: new ManualClock(),
+    log: silentLog,
+    retry: { initial: 1, max: 1, giveUpAfter: 0 },
+    maxPending: 100,
+    maxPendingBytes: 1000,
+    targetsOf: () => [{ sink: 'a', destination: null }],
+    isErased: () => false,
+    ...changes,
+  };
+  const held = new Held({ onConfirmed: () => {}, onRejected: () => {} });
+  return { pending, window: new InFlightWindow(options, pending, held) };
+}
