@@ -3,21 +3,12 @@ import { messageOf } from '../../src/core/errors.ts';
 import { writeOwner } from '../../src/journal/owner.ts';
 import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import { makeEvent } from '../support/events.ts';
+import { roomyJournal } from '../support/inline-journal.ts';
 
 // A process that opens the journal, appends as many events as it is told, each its own commit, and holds on.
 const [path = '', count = '0'] = process.argv.slice(2);
 try {
-  const journal = await SqliteJournal.open({
-    path,
-    retention: 1e12,
-    dedupWindow: 1e12,
-    maxBytes: 1e9,
-    create: true,
-    clock: systemClock,
-    onFailure: (error) => {
-      throw error;
-    },
-  });
+  const journal = await SqliteJournal.open(roomyJournal(path, systemClock, { dedupWindow: 1e12 }));
   writeOwner(path, { pid: process.pid, admin: null, token: null });
   for (let i = 0; i < Number(count); i += 1) await journal.accept(makeEvent());
   process.stdout.write('ready\n');

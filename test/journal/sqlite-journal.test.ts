@@ -9,24 +9,15 @@ import { MillraceError } from '../../src/core/errors.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
 import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { roomyJournal } from '../support/inline-journal.ts';
 import { segmentsOf } from '../support/journal-files.ts';
 
 const DAY = 86_400_000;
 const ALL = { count: 1000, bytes: 1e9 };
 
 async function open(path: string, overrides: Partial<SqliteJournalOptions> = {}): Promise<SqliteJournal> {
-  const journal = await SqliteJournal.open({
-    path,
-    retention: 7 * DAY,
-    dedupWindow: 7 * DAY,
-    maxBytes: 1e9,
-    create: true,
-    clock: systemClock,
-    onFailure: (error) => {
-      throw error;
-    },
-    ...overrides,
-  });
+  const weeks = { retention: 7 * DAY, dedupWindow: 7 * DAY };
+  const journal = await SqliteJournal.open(roomyJournal(path, systemClock, { ...weeks, ...overrides }));
   onTestFinished(() => journal.close());
   return journal;
 }
@@ -150,6 +141,22 @@ describe('cursors of sinks that go', () => {
   });
 });
 
+function operationsOf(
+  journal: SqliteJournal,
+  parts: Partial<Parameters<typeof createOperations>[0]>,
+): ReturnType<typeof createOperations> {
+  return createOperations({
+    journal,
+    validate: () => ({ fit: true, envelope: makeEvent() }),
+    pid: null,
+    sinks: () => [],
+    hasSink: () => true,
+    dropSink: () => Promise.reject(new Error('not here')),
+    noteDropped: () => Promise.resolve(),
+    ...parts,
+  });
+}
+
 describe('quarantine and dead letters', () => {
   test('a dead letter whose sink is configured no longer stays where it is', async () => {
     const journal = await open(await temporaryFolder());
@@ -160,15 +167,7 @@ describe('quarantine and dead letters', () => {
       const [sink = '', destination = null] = target.split(':');
       await journal.addDeadLetter({ ...letter, sink, destination });
     }
-    const operations = createOperations({
-      journal,
-      validate: () => ({ fit: true, envelope: event! }),
-      pid: null,
-      sinks: () => [],
-      hasSink: (name) => name === 'hubs',
-      dropSink: () => Promise.reject(new Error('not here')),
-      noteDropped: () => Promise.resolve(),
-    });
+    const operations = operationsOf(journal, { hasSink: (name) => name === 'hubs' });
     expect(await operations.retryDeadLetters({})).toEqual({ retried: 2, kept: 1 });
     expect(await journal.listDeadLetters({})).toMatchObject([{ sink: 'gone' }]);
   });
@@ -180,13 +179,7 @@ describe('quarantine and dead letters', () => {
     await Promise.all(events.map((event) => journal.quarantine(event, [])));
     const keys = (await journal.listQuarantine({})).map(({ key }) => key);
     const noted: Record<'begun' | 'done', string[]> = { begun: [], done: [] };
-    const operations = createOperations({
-      journal,
-      validate: () => ({ fit: true, envelope: makeEvent() }),
-      pid: null,
-      sinks: () => [],
-      hasSink: () => true,
-      dropSink: () => Promise.reject(new Error('not here')),
+    const operations = operationsOf(journal, {
       noteDropped: async (notes) => {
         for (const { state, entries } of notes) noted[state].push(...entries);
       },
