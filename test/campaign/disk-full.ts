@@ -33,7 +33,7 @@ export const diskFull: Campaign = {
       if (killed) {
         scene.faults += 1;
         // It may start, or say that it cannot; it has to work again once there is space.
-        const starved = await scene.launch();
+        const starved = scene.launch();
         await Promise.race([starved.listening().catch(() => undefined), starved.exited]);
         await starved.kill('SIGKILL');
       }

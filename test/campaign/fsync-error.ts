@@ -18,7 +18,7 @@ export const fsyncError: Campaign = {
       if (scene.chance(0.3)) scene.change();
       // That which is written to; none is begun while it lasts.
       const log = newestSegment(join(scene.journalRoot, 'journal'));
-      const receiver = await scene.launch({
+      const receiver = scene.launch({
         program: underStrace(`error=EIO:when=${from}+`, everywhere ? undefined : log),
         // strace counts for each thread.
         env: { UV_THREADPOOL_SIZE: '1' },
@@ -28,7 +28,7 @@ export const fsyncError: Campaign = {
         () => false,
       );
       if (started) {
-        await scene.load.begin(receiver.url);
+        scene.load.begin(receiver.url);
         await scene.load.over();
       }
       const exit = await endOf(receiver);

@@ -22,7 +22,7 @@ export const kill: Campaign = {
 
       if (amidStart && !scene.broken) {
         // The moment is the fault; nothing waits for it to be over.
-        const receiver = await scene.launch();
+        const receiver = scene.launch();
         await wait(at * START);
         await receiver.kill('SIGKILL');
       } else {
@@ -31,7 +31,7 @@ export const kill: Campaign = {
           if (reload < 0.2) {
             await scene.reload(receiver);
             await scene.load.answers(Math.ceil(at * 100));
-          } else if (reload < 0.4) await scene.hangUp(receiver);
+          } else if (reload < 0.4) scene.hangUp(receiver);
           await wait(at * 20);
           await receiver.kill('SIGKILL');
         });

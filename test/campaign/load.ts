@@ -1,81 +1,75 @@
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
-import { endChild } from '../support/child-server.ts';
-import { within } from '../support/until.ts';
-import type { LoadOrder } from './load-child.ts';
-import type { SentEvent } from './oracle.ts';
+import { LoadSender } from '../support/load-sender.ts';
+import { until, within } from '../support/until.ts';
+import { digestOf, type SentEvent } from './oracle.ts';
 
-interface Reply {
-  readonly ok: boolean;
-  readonly result: unknown;
-  readonly error: string;
-}
-
-/** The load generator's process, seen from the campaign. One order at a time. */
+/** What sends events to the receivers of a history; what was answered, it alone knows. */
 export class Load {
-  readonly #child = fork(new URL('load-child.ts', import.meta.url));
+  #sender = new LoadSender();
+  #stop = new AbortController();
+  #sending: Promise<void> = Promise.resolve();
+  #isOver = true;
 
-  /** Starts a new list of events. @param early see the order */
-  async forget(early: boolean): Promise<void> {
-    await this.#ask({ op: 'forget', early });
+  /** Starts a new list of events. @param early counts an event as acknowledged before the receiver has it */
+  forget(early: boolean): void {
+    this.#sender = new LoadSender(early);
   }
 
-  async begin(url: string): Promise<void> {
-    await this.#ask({ op: 'begin', url });
+  begin(url: string): void {
+    this.#stop = new AbortController();
+    this.#isOver = false;
+    this.#sending = this.#sender.load(url, this.#stop.signal).finally(() => (this.#isOver = true));
+    // Whoever waits for it hears of a failure.
+    this.#sending.catch(() => undefined);
   }
 
-  async stretch(stretch: number): Promise<void> {
-    await this.#ask({ op: 'stretch', stretch });
+  /** What is sent from now on belongs to this stretch of the run. */
+  stretch(stretch: number): void {
+    this.#sender.stretch = stretch;
   }
 
-  /** @throws when they do not come */
+  /** @throws when so many more answers of 2xx do not come before the receiver is gone */
   async answers(count: number): Promise<void> {
-    if ((await this.#ask({ op: 'await', answers: count, refusals: 0 })) !== true)
-      throw new Error(`waited in vain for: ${count} answers before the receiver was gone`);
+    await this.#more(count, 'answers', () => this.#sender.answers);
   }
 
-  /** @throws when they do not come */
+  /** @throws when so many more answers of 5xx do not come before the receiver is gone */
   async refusals(count: number): Promise<void> {
-    if ((await this.#ask({ op: 'await', answers: 0, refusals: count })) !== true)
-      throw new Error(`waited in vain for: ${count} answers of 5xx before the receiver was gone`);
+    await this.#more(count, 'answers of 5xx', () => this.#sender.refused);
   }
 
   /** Until nobody answers any more. */
   async over(): Promise<void> {
-    await this.#ask({ op: 'over' });
+    await within('the end of the load', this.#sending);
   }
 
   async end(): Promise<void> {
-    await this.#ask({ op: 'end' });
+    this.#stop.abort();
+    await this.over();
   }
 
   /** Takes what was answered since that moment for unanswered. @param since of `process.hrtime.bigint()` */
-  async unhear(since: bigint): Promise<void> {
-    await this.#ask({ op: 'unhear', since: String(since) });
+  unhear(since: bigint): void {
+    this.#sender.unhear(since);
   }
 
-  async report(): Promise<SentEvent[]> {
-    return (await this.#ask({ op: 'report' })) as SentEvent[];
+  report(): SentEvent[] {
+    const { sent, acknowledged, firstSent, answered, stretch } = this.#sender;
+    return [...sent].map(([id, body]) => ({
+      id,
+      type: (JSON.parse(body.toString()) as { event_type: string }).event_type,
+      digest: digestOf(body),
+      acknowledged: acknowledged.has(id),
+      first: firstSent.get(id) ?? 0,
+      // Its sinks are decided when it is accepted, and no later routes change them.
+      last: answered.get(id)?.stretch ?? stretch,
+    }));
   }
 
-  stop(): Promise<void> {
-    return endChild(this.#child);
-  }
-
-  async #ask(order: LoadOrder): Promise<unknown> {
-    const ended = new AbortController();
-    const answer = once(this.#child, 'message', { signal: ended.signal });
-    const exit = once(this.#child, 'exit', { signal: ended.signal }).then(() => {
-      throw new Error('the load generator ended');
-    });
-    this.#child.send(order);
-    try {
-      const [reply] = (await within(`load: ${order.op}`, Promise.race([answer, exit]))) as [Reply];
-      if (!reply.ok) throw new Error(`load: ${reply.error}`);
-      return reply.result;
-    } finally {
-      ended.abort();
-      await Promise.allSettled([answer, exit]);
-    }
+  async #more(count: number, what: string, counted: () => number): Promise<void> {
+    const enough = counted() + count;
+    await until(what, () => counted() >= enough || this.#isOver);
+    if (this.#isOver) await this.#sending;
+    if (counted() < enough)
+      throw new Error(`waited in vain for: ${count} ${what} before the receiver was gone`);
   }
 }

@@ -32,7 +32,7 @@ export const powerCut: Campaign = {
         if (exit.code !== 1 && !scene.broken)
           scene.findings.push(`without its disk it ended with ${JSON.stringify(exit)}`);
         await scene.load.over();
-        await scene.load.unhear(moment);
+        scene.load.unhear(moment);
       });
       scene.faults += 1;
       disk.unmount();

@@ -40,7 +40,7 @@ export async function run(
         load,
         broken,
       });
-      await load.forget(broken && campaign.breaksAnswers === true);
+      load.forget(broken && campaign.breaksAnswers === true);
       const done = await history(
         campaign,
         scene,
@@ -61,7 +61,6 @@ export async function run(
       if (broken && failures.length > 0) break;
     }
   } finally {
-    await load.stop();
     rmSync(folder, { recursive: true, force: true });
   }
   return { ...sum, failures };

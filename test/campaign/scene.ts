@@ -160,8 +160,8 @@ export class Scene {
   }
 
   /** Starts a receiver and returns at once: it may be killed amid its start. */
-  async launch(options: RunOptions = {}): Promise<ServeProcess> {
-    await this.#enter([this.#table]);
+  launch(options: RunOptions = {}): ServeProcess {
+    this.#enter([this.#table]);
     return this.follow(new ServeProcess(this.#config, this.withEnvironment(options)));
   }
 
@@ -183,16 +183,16 @@ export class Scene {
 
   /** Starts a receiver and returns once it listens. */
   async start(options: RunOptions = {}): Promise<ServeProcess> {
-    const receiver = await this.launch(options);
+    const receiver = this.launch(options);
     await receiver.listening();
     return receiver;
   }
 
   /** Has the config changed and read again, and does not wait for what comes of it. */
-  async hangUp(receiver: ServeProcess): Promise<void> {
+  hangUp(receiver: ServeProcess): void {
     const before = this.#table;
     this.change();
-    await this.#enter([before, this.#table]);
+    this.#enter([before, this.#table]);
     receiver.signal('SIGHUP');
   }
 
@@ -200,20 +200,20 @@ export class Scene {
     const said = (text: string): number =>
       receiver.logLines().filter(({ msg }) => String(msg).startsWith(text)).length;
     const [done, failed] = [said('reloaded'), said('reload failed')];
-    await this.hangUp(receiver);
+    this.hangUp(receiver);
     await until('the line "reloaded"', () => said('reloaded') > done || said('reload failed') > failed);
     if (said('reload failed') > failed) throw new Error('the reload failed');
-    await this.#enter([this.#table]);
+    this.#enter([this.#table]);
   }
 
-  async #enter(tables: readonly Table[]): Promise<void> {
+  #enter(tables: readonly Table[]): void {
     this.#stretches.push(tables);
-    await this.load.stretch(this.#stretches.length - 1);
+    this.load.stretch(this.#stretches.length - 1);
   }
 
   /** Keeps the load up until so many events have been answered and `then` is over. */
   async underLoad(receiver: ServeProcess, answers: number, then: () => Promise<void>): Promise<void> {
-    await this.load.begin(receiver.url);
+    this.load.begin(receiver.url);
     try {
       await this.load.answers(answers);
       await then();
@@ -241,7 +241,7 @@ export class Scene {
       this.findings.push(`${journal.quarantined} quarantined, ${journal.deadLetters} dead letters`);
     const exit = await receiver.kill('SIGTERM');
     if (exit.code !== 0) this.findings.push(`SIGTERM: ended with ${JSON.stringify(exit)}`);
-    this.events = await this.load.report();
+    this.events = this.load.report();
     const found = new Map(this.#sinks.map((sink) => [sink, this.#read(sink)]));
     this.verdict = judge(this.events, found, this.#stretches);
     this.findings.push(...this.verdict.lost, ...this.verdict.wrong);

@@ -43,7 +43,7 @@ async function beside(scene: Scene, answers: number): Promise<void> {
 
 /** One of them gets the journal. */
 async function together(scene: Scene, answers: number, apart: number): Promise<void> {
-  const one = await scene.launch();
+  const one = scene.launch();
   await wait((apart * APART) / 10);
   const two = other(scene);
   const alive = await Promise.all([survives(one), survives(two)]);
