@@ -58,9 +58,9 @@ test('a reload that exchanges the keeper after the sink that uses it leaves the 
     targetsOf: () => [{ sink: 'hub', destination: null }],
   });
   const hubs: ScriptedSink[] = [];
+  const hub = (): ScriptedSink =>
+    hubs[hubs.push(new ScriptedSink(() => DELIVERED, { eventBytes: 1000 })) - 1]!;
   const planOf = (path: string): PlannedSinks => {
-    const hub = (): ScriptedSink =>
-      hubs[hubs.push(new ScriptedSink(() => DELIVERED, { eventBytes: 1000 })) - 1]!;
     const archive = () => createSink(parseOptions({ path }), { name: 'archive', log: silentLog, clock });
     return {
       sinks: new Map([

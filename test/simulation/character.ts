@@ -1,4 +1,4 @@
-import { Random } from './random.ts';
+import { Random } from '../support/random.ts';
 
 /** What happens to a receiver. */
 export type Act =

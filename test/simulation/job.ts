@@ -1,3 +1,4 @@
+import { obey } from '../support/jobs.ts';
 import { characterOf } from './character.ts';
 import type { Outcome } from './history.ts';
 
@@ -11,7 +12,7 @@ export interface Order {
 }
 
 /** How a history ended. */
-export interface Report extends Pick<Outcome, 'seed' | 'events' | 'tried' | 'faults'> {
+export interface Report extends Pick<Outcome, 'seed' | 'events' | 'tried'> {
   /** Its steps and what was wrong, for a person; empty when all was well. */
   readonly text: string;
 }
@@ -23,17 +24,12 @@ if (import.meta.main) await work();
 /** One history after the other, as they are ordered. */
 async function work(): Promise<void> {
   const run = await prepared();
-  process.on('disconnect', () => process.exit(0));
-  process.on('message', ({ seed, length, shrinks }: Order) => {
-    void (async () => {
-      let outcome = await run(seed, length);
-      const { events, tried } = outcome;
-      if (outcome.faults.length > 0 && shrinks)
-        outcome = await shrunk(outcome, length ?? characterOf(seed).length, run);
-      const { faults } = outcome;
-      const text = faults.length === 0 ? '' : textOf(outcome);
-      process.send?.({ seed, events, tried, faults, text } satisfies Report);
-    })();
+  obey<Order, Report>(async ({ seed, length, shrinks }) => {
+    const outcome = await run(seed, length);
+    const { events, tried, faults } = outcome;
+    if (faults.length === 0) return { seed, events, tried, text: '' };
+    const shown = shrinks ? await shrunk(outcome, length ?? characterOf(seed).length, run) : outcome;
+    return { seed, events, tried, text: textOf(shown) };
   });
 }
 

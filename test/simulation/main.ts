@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { single } from './job.ts';
-import { Run } from './run.ts';
+import { simulate } from './run.ts';
 
 const HELP = `Runs the receiver on a simulated disk, clock and network, among senders and an operator, with kills, power cuts
 and failing disks; all of it is decided by the seed, and the same seed gives the same history.
@@ -39,7 +39,7 @@ async function main(): Promise<number> {
     process.stdout.write(await single(seed, length));
     return 0;
   }
-  const run = new Run({
+  const totals = await simulate({
     seed,
     first: values.first.split(',').filter(Boolean).map(Number),
     length,
@@ -48,7 +48,6 @@ async function main(): Promise<number> {
     jobs: Number(values.jobs),
     isDefect: values.defect !== undefined,
   });
-  const totals = await run.end();
   process.stdout.write(`${JSON.stringify(totals)}\n`);
   if (totals.died.length > 0) return 3;
   return totals.failed.length === 0 ? 0 : 1;

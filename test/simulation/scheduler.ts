@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Random } from './random.ts';
+import { Random } from '../support/random.ts';
 
 const realImmediate = globalThis.setImmediate;
 

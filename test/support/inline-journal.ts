@@ -44,15 +44,16 @@ export class InlineWriter implements Writer {
   }
 }
 
+function onFailure(error: MillraceError): never {
+  throw error;
+}
+
 /** Options of a journal that tests fill no bound of. */
 export function roomyJournal(
   path: string,
   clock: Clock,
   changes: Partial<SqliteJournalOptions> = {},
 ): SqliteJournalOptions {
-  const onFailure = (error: MillraceError): never => {
-    throw error;
-  };
   const bounds = { retention: 1e6, maxBytes: 1e9, dedupWindow: 1e6 };
   return { path, clock, onFailure, create: true, ...bounds, ...changes };
 }

@@ -1,5 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { obey } from '../support/jobs.ts';
 import { seededRandom } from '../support/random.ts';
 import { drawLength, drawSteps } from './history.ts';
 import { readKept, record } from './record.ts';
@@ -8,11 +9,9 @@ import type { Recording } from './recording.ts';
 import { describeLoss, shrink } from './shrink.ts';
 import { kindOf, Tries, type Tried } from './torture.ts';
 
-/** What one process of a run is to do. */
+/** One history, and which of its states are tried. */
 export interface Order {
-  /** Its histories have these seeds: the first, and every `stride`th after it. */
   readonly seed: number;
-  readonly stride: number;
   /** States at each crash point, at most. */
   readonly perPoint: number;
   /** Folder for what it works on; in memory where there is such a place. */
@@ -24,16 +23,9 @@ export interface Order {
   readonly served: number;
 }
 
-export interface Counts {
-  histories: number;
-  points: number;
-  /** Different ones. */
-  states: number;
-  recoveries: number;
-  /** Of these, by the whole program. */
-  served: number;
-  failed: number;
-}
+export const NOTHING = { histories: 0, points: 0, states: 0, recoveries: 0, served: 0, failed: 0 };
+/** `states`: different ones. `served`: recoveries by the whole program. */
+export type Counts = typeof NOTHING;
 
 export interface Failure {
   readonly seed: number;
@@ -48,85 +40,79 @@ export interface Failure {
   readonly whole: boolean;
 }
 
-export type Report =
-  | { readonly kind: 'counts'; readonly counts: Counts; readonly at: string }
-  | { readonly kind: 'failure'; readonly failure: Failure }
-  | { readonly kind: 'over' };
+export interface Report {
+  /** What was done since the report before. */
+  readonly counts: Partial<Counts>;
+  /** The history's seed and the state it is at. */
+  readonly at: string;
+  readonly failure?: Failure;
+}
 
 /** Kinds of faults of one history that are looked into. */
 const KINDS = 5;
 /** Milliseconds between two counts. */
 const EVERY = 10_000;
 
-process.on('message', (order: Order) => {
-  work(order).then(
-    () => process.exit(0),
-    (error: unknown) => {
-      process.stderr.write(`${(error as Error).stack}\n`);
-      process.exit(1);
-    },
-  );
-});
-// It is over, or the parent is gone: nobody wants to know.
-process.on('disconnect', () => process.exit(0));
-process.on('SIGINT', () => undefined);
+let place: { readonly folder: string; readonly library: string } | null = null;
 
-async function work(order: Order): Promise<void> {
-  const folder = mkdtempSync(join(order.base, 'job-'));
-  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
-  const counts: Counts = { histories: 0, points: 0, states: 0, recoveries: 0, served: 0, failed: 0 };
-  if (order.kept !== undefined) {
-    await tryAll(readKept(order.kept), order, { counts, folder, keep: () => order.kept as string });
-    return send({ kind: 'over' });
-  }
-  const library = buildRecorder(folder);
-  for (let { seed } = order; ; seed += order.stride) {
+if (import.meta.main)
+  obey<Order, Report>(async (order, tell) => {
+    const { seed, base, kept } = order;
+    if (place === null) {
+      const folder = mkdtempSync(join(base, 'job-'));
+      process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+      place = { folder, library: kept === undefined ? buildRecorder(folder) : '' };
+    }
+    const { folder, library } = place;
+    if (kept !== undefined) return tryAll(readKept(kept), order, { tell, folder, keep: () => kept });
     const random = seededRandom(seed);
     const steps = drawSteps(random, drawLength(random));
     const recorded = await record(folder, library, seed, steps).catch((error: unknown) => error as Error);
     if (recorded instanceof Error) {
-      counts.failed += 1;
       const faults = [`it was not recorded: ${recorded.stack}`];
-      send({ kind: 'failure', failure: { seed, state: null, faults, lost: [], folder, whole: false } });
-      continue;
+      const failure = { seed, state: null, faults, lost: [], folder, whole: false };
+      return { counts: { failed: 1 }, at: `${seed}`, failure };
     }
     const { recording, keep } = recorded;
-    const place = join(order.base, `failed-${seed}`);
-    await tryAll(recording, order, { counts, folder, keep: () => (keep(place), place) });
+    const to = join(base, `failed-${seed}`);
+    const report = await tryAll(recording, order, { tell, folder, keep: () => (keep(to), to) });
     rmSync(join(recording.history.root, '..'), { recursive: true, force: true });
-  }
-}
+    return report;
+  });
 
 async function tryAll(
   recording: Recording,
   { perPoint, only, served }: Order,
-  { counts, folder, keep }: { readonly counts: Counts; readonly folder: string; readonly keep: () => string },
-): Promise<void> {
+  { tell, folder, keep }: { tell: (report: Report) => void; folder: string; keep: () => string },
+): Promise<Report> {
   const { seed } = recording.history;
   const tries = new Tries(recording, { config: join(folder, 'config.json'), served });
-  const before = { ...counts };
-  const kinds = new Set<string>();
+  let before: Counts = NOTHING;
+  let failed = 0;
   let told = performance.now();
-  const tell = (at: string): void => {
-    counts.points = before.points + tries.points;
-    counts.states = before.states + tries.states;
-    counts.recoveries = before.recoveries + tries.recoveries;
-    counts.served = before.served + tries.served;
-    send({ kind: 'counts', counts, at: `${seed} ${at}` });
+  const newCounts = (): Counts => {
+    const { points, states, recoveries, served: byServe } = tries;
+    const all = { histories: 0, points, states, recoveries, served: byServe, failed };
+    const names = Object.keys(NOTHING) as (keyof Counts)[];
+    const counts = Object.fromEntries(names.map((name) => [name, all[name] - before[name]])) as Counts;
+    before = all;
     told = performance.now();
+    return counts;
   };
+  const kinds = new Set<string>();
   for await (const tried of tries.run({ perPoint: () => perPoint, only, seed })) {
+    const at = `${seed} ${tried.state}`;
     if (tried.faults.length > 0) {
-      counts.failed += 1;
+      failed += 1;
       const kind = kindOf(tried.faults);
-      if (!kinds.has(kind) && kinds.size < KINDS)
-        send({ kind: 'failure', failure: await lookInto(tried, tries, seed, keep()) });
+      const isLookedInto = !kinds.has(kind) && kinds.size < KINDS;
       kinds.add(kind);
+      if (isLookedInto)
+        tell({ counts: newCounts(), at, failure: await lookInto(tried, tries, seed, keep()) });
     }
-    if (performance.now() - told > EVERY) tell(tried.state);
+    if (performance.now() - told > EVERY) tell({ counts: newCounts(), at });
   }
-  counts.histories += 1;
-  tell('over');
+  return { counts: { ...newCounts(), histories: 1 }, at: `${seed} over` };
 }
 
 async function lookInto(
@@ -143,8 +129,4 @@ async function lookInto(
     async (candidate) => kindOf(await tries.check(disk, candidate, point, whole)) === kind,
   );
   return { seed, state, faults, lost: describeLoss(disk, smallest), folder, whole };
-}
-
-function send(report: Report): void {
-  process.send?.(report);
 }
