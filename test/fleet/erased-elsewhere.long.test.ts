@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { describeOnSharedKafka } from '../support/kafka/cluster.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
@@ -25,12 +25,10 @@ const startOf = (fleet: Fleet, folder: string, sink: object) => (name: string, r
   return Receiver.start(config, { args: ['--role', role] });
 };
 
-describeOnSharedKafka('a fleet that shares erasure.path', ({ addresses, oracle }) => {
+describeOnSharedKafka('a fleet that shares erasure.path', (kafka) => {
   test('has no receipt before what its other processes were sending has been answered', async () => {
     const folder = await temporaryFolder();
-    const fleet = new Fleet({ folder, addresses, oracle, sinks: ['one'], session: '20s' });
-    onTestFinished(() => fleet.stop());
-    await fleet.createTopics();
+    const fleet = await Fleet.make(kafka, { folder, sinks: ['one'], session: '20s' });
     const stalls = join(folder, 'stalls');
     const start = startOf(fleet, folder, { stalls });
     const deliverer = await start('d1', 'deliver');
@@ -62,9 +60,7 @@ describeOnSharedKafka('a fleet that shares erasure.path', ({ addresses, oracle }
 
   test('sends nothing more of who was erased by another of its processes, and keeps nothing that comes', async () => {
     const folder = await temporaryFolder();
-    const fleet = new Fleet({ folder, addresses, oracle, sinks: ['one'], session: '6s' });
-    onTestFinished(() => fleet.stop());
-    await fleet.createTopics();
+    const fleet = await Fleet.make(kafka, { folder, sinks: ['one'], session: '6s' });
     const holds = join(folder, 'holds');
     const start = startOf(fleet, folder, { holds });
     const deliverer = await start('d1', 'deliver');
@@ -83,10 +79,7 @@ describeOnSharedKafka('a fleet that shares erasure.path', ({ addresses, oracle }
     await fleet.send('stays', () => [first.url]);
     await until('what stays', () => fleet.given('one').includes('msg_stays_1'));
     // Each is past all, so that nothing of it is to come.
-    await until('all to be passed', async () => {
-      const places = await oracle.committed(`${fleet.name}.one`, fleet.topic);
-      return [...places.values()].reduce((sum, each) => sum + each, 0) >= 5;
-    });
+    await until('all to be passed', async () => (await fleet.past('one')) >= 5);
     expect(fleet.given('one')).toEqual(['msg_early_1', 'msg_stays_1']);
     for (const each of [first, receiver, deliverer]) await each.kill('SIGTERM');
   });

@@ -8,40 +8,15 @@ import { ServeProcess } from '../support/serve-process.ts';
 import type { Serving } from '../support/serving.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
-import { Fleet, type FleetOptions } from './fleet.ts';
+import { bodyOf, Fleet, type FleetOptions } from './fleet.ts';
 
-const body = (fields: object): Buffer =>
-  Buffer.from(
-    JSON.stringify({
-      event_type: 'daily.data.steps.updated',
-      team_id: 'team',
-      user_id: 'u',
-      client_user_id: 'c',
-      ...fields,
-    }),
-  );
-
+const body = (fields: object): Buffer => bodyOf('u', fields);
 const halfSecret = (n: number): Buffer => body({ data: { name: `hidden-${n}`, code: `shown-${n}` } });
 
-describeOnSharedKafka('a journal on Kafka', ({ addresses, oracle }) => {
-  const makeFleet = async (options: Partial<FleetOptions> = {}): Promise<Fleet> => {
-    const fleet = new Fleet({
-      folder: await temporaryFolder(),
-      addresses,
-      oracle,
-      session: '6s',
-      ...options,
-    });
-    await fleet.createTopics();
-    onTestFinished(() => fleet.stop());
-    return fleet;
-  };
-
-  /** How many records its group is past. */
-  const placeOf = async (fleet: Fleet, sink: string): Promise<number> => {
-    const places = await oracle.committed(`${fleet.name}.${sink}`, fleet.topic);
-    return [...places.values()].reduce((sum, each) => sum + each, 0);
-  };
+describeOnSharedKafka('a journal on Kafka', (kafka) => {
+  const { oracle } = kafka;
+  const makeFleet = (options: Partial<FleetOptions> = {}): Promise<Fleet> =>
+    Fleet.make(kafka, { session: '6s', ...options });
 
   test('what the routes redact does not leave, nor what a route that is gone had redacted when the event came', async () => {
     const fleet = await makeFleet();
@@ -92,15 +67,7 @@ describeOnSharedKafka('a journal on Kafka', ({ addresses, oracle }) => {
     for (const each of receivers) await each.kill('SIGKILL');
     // In one process, which knows of nothing but the topics.
     const both = await fleet.startInside('b1', 'both');
-    const again = Buffer.from(
-      JSON.stringify({
-        event_type: 'daily.data.steps.updated',
-        team_id: 'team',
-        user_id: 'user-1',
-        client_user_id: 'user-1',
-        number: 1,
-      }),
-    );
+    const again = bodyOf('user-1', { number: 1 });
     expect((await postSigned(both.url, again, { id: 'msg_user-1_1' })).json['status']).toBe('accepted');
     expect((await postSigned(both.url, again, { id: 'msg_user-1_1' })).json['status']).toBe('duplicate');
     receivers.splice(0, 2, both);
@@ -118,18 +85,11 @@ describeOnSharedKafka('a journal on Kafka', ({ addresses, oracle }) => {
   test('what is set aside lies in topics, for the commands of anybody', async () => {
     const fleet = await makeFleet({ sinks: ['one'], sink: { refuse: 'unwanted.created' } });
     const both = await fleet.startInside('b1', 'both');
-    const config = fleet.config('cli');
-    const run = async (...args: string[]): Promise<string> => {
-      const { code, stdout, stderr } = await millrace([...args, '--config', config]);
-      expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
-      return stdout;
+    const run = async (...args: string[]): Promise<void> => {
+      const { code, stderr } = await fleet.run(...args);
+      expect(code, stderr).toBe(0);
     };
-    const list = async (what: string): Promise<{ key: number; id: string }[]> =>
-      (await run(what, 'list', '--json'))
-        .split('\n')
-        .filter((line) => line !== '')
-        .map((line) => JSON.parse(line) as { key: number; id: string });
-
+    const list = (what: 'quarantine' | 'dead-letters') => fleet.listed(what);
     for (const [id, bytes] of [
       ['msg_bad', Buffer.from('[]')],
       ['msg_good', body({})],
@@ -159,7 +119,7 @@ describeOnSharedKafka('a journal on Kafka', ({ addresses, oracle }) => {
     expect((await list('quarantine')).map(({ id }) => id)).toEqual(['msg_bad']);
     await both.kill('SIGTERM');
 
-    const erased = await millrace(['erase', 'u', '--now', '--config', config]);
+    const erased = await fleet.run('erase', 'u', '--now');
     expect(erased.stdout + erased.stderr).toMatch(
       /topic f\w+\.events: the brokers keep what it had until \d{4}-/,
     );
@@ -167,7 +127,7 @@ describeOnSharedKafka('a journal on Kafka', ({ addresses, oracle }) => {
       [['sink', 'drop', 'one'], 'journal.type: local'],
       [['drain', '--journal', 'x'], 'journal.type: kafka'],
     ] as const) {
-      const { code, stderr } = await millrace([...args, '--config', config]);
+      const { code, stderr } = await fleet.run(...args);
       expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(why) as unknown });
     }
   });
@@ -224,8 +184,7 @@ describeOnSharedKafka('a journal on Kafka', ({ addresses, oracle }) => {
       expect((await postSigned(strict.url, body({}), { id })).json['status']).toBe('quarantined');
     await strict.kill('SIGTERM');
     fleet.envelope = {};
-    const config = fleet.config('cli');
-    expect(await millrace(['quarantine', 'retry', '--all', '--config', config])).toMatchObject({ code: 0 });
+    expect(await fleet.run('quarantine', 'retry', '--all')).toMatchObject({ code: 0 });
     // By who has read its record, and by who has it from the log.
     for (const [name, records] of [
       ['b2', 4],
@@ -234,7 +193,7 @@ describeOnSharedKafka('a journal on Kafka', ({ addresses, oracle }) => {
       const both = await fleet.startInside(name, 'both');
       for (const id of ids)
         expect((await postSigned(both.url, body({}), { id })).json['status']).toBe('accepted');
-      await until('all to be looked at', async () => (await placeOf(fleet, 'one')) === records);
+      await until('all to be looked at', async () => (await fleet.past('one')) === records);
       await both.kill('SIGTERM');
     }
     expect(fleet.given('one').toSorted()).toEqual(ids);
@@ -243,16 +202,14 @@ describeOnSharedKafka('a journal on Kafka', ({ addresses, oracle }) => {
   test('each known id with other bytes is set aside, also long after the first', async () => {
     const fleet = await makeFleet({ sinks: ['one'] });
     const both = await fleet.startInside('b1', 'both');
-    const config = fleet.config('b1');
-    const list = async (): Promise<number> =>
-      (await millrace(['quarantine', 'list', '--json', '--config', config])).stdout.split('\n').length - 1;
+    const list = async (): Promise<number> => (await fleet.listed('quarantine')).length;
     for (let n = 1; n <= 3; n += 1) {
       await postSigned(both.url, body({ n }), { id: `msg_${n}` });
       await until('the first to be delivered', () => fleet.given('one').length === n);
       await postSigned(both.url, body({ other: n }), { id: `msg_${n}` });
       await until('the other to be set aside', async () => (await list()) === n);
     }
-    await until('the keeper to be past all', async () => (await placeOf(fleet, '_window')) === 6);
+    await until('the keeper to be past all', async () => (await fleet.past('_window')) === 6);
     expect(fleet.given('one')).toEqual(['msg_1', 'msg_2', 'msg_3']);
   });
 
@@ -260,7 +217,6 @@ describeOnSharedKafka('a journal on Kafka', ({ addresses, oracle }) => {
     const sink = { refuse: 'unwanted.created' };
     const fleet = await makeFleet({ sinks: ['one'], sink, journal: { maxEventBytes: '64KiB' } });
     const both = await fleet.startInside('b1', 'both');
-    const config = fleet.config('b1');
     let [accepted, least, most] = [0, 30_000, 65_536];
     while (most - least > 1) {
       const size = Math.floor((least + most) / 2);
@@ -273,10 +229,9 @@ describeOnSharedKafka('a journal on Kafka', ({ addresses, oracle }) => {
     }
     await postSigned(both.url, body({}), { id: 'msg_behind' });
     await until('what came behind it', () => fleet.given('one').includes('msg_behind'));
-    const list = async (): Promise<number> =>
-      (await millrace(['dead-letters', 'list', '--json', '--config', config])).stdout.split('\n').length - 1;
+    const list = async (): Promise<number> => (await fleet.listed('dead-letters')).length;
     await until('a dead letter of each', async () => (await list()) === accepted);
-    await millrace(['dead-letters', 'retry', '--all', '--config', config]);
+    await fleet.run('dead-letters', 'retry', '--all');
     await until('all to be refused once more', () => fleet.given('one').length === 2 * accepted + 1);
     await until('their dead letters', async () => (await list()) === accepted);
   });
@@ -311,7 +266,7 @@ describeOnSharedKafka('a journal on Kafka', ({ addresses, oracle }) => {
   });
 
   test('says which topic is missing, and when the topics do not agree', async () => {
-    const fleet = new Fleet({ folder: await temporaryFolder(), addresses, oracle });
+    const fleet = new Fleet(kafka, { folder: await temporaryFolder() });
     const config = fleet.config('x');
     const status = await millrace(['status', '--config', config]);
     expect(status).toMatchObject({

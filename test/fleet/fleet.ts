@@ -2,8 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { KafkaOracle } from '../support/kafka/oracle.ts';
-import { writeConfig } from '../support/millrace.ts';
+import { onTestFinished } from 'vitest';
+import { temporaryFolder } from '../support/folders.ts';
+import type { Kafka } from '../support/kafka/cluster.ts';
+import { type Ended, millrace, writeConfig } from '../support/millrace.ts';
 import { Receiver } from '../support/receiver.ts';
 import { ServeProcess } from '../support/serve-process.ts';
 import { postSigned } from '../support/signed-events.ts';
@@ -16,10 +18,14 @@ function roleArgs(role: Role): string[] {
   return role === 'both' ? [] : ['--role', role];
 }
 
+/** An event of a user as its sender has it. */
+export function bodyOf(user: string, fields: object = {}): Buffer {
+  const whose = { team_id: 'team', user_id: user, client_user_id: user };
+  return Buffer.from(JSON.stringify({ event_type: 'daily.data.steps.updated', ...whose, ...fields }));
+}
+
 export interface FleetOptions {
   readonly folder: string;
-  readonly addresses: readonly string[];
-  readonly oracle: KafkaOracle;
   readonly partitions?: number;
   readonly replicas?: number;
   readonly sinks?: readonly string[];
@@ -33,17 +39,27 @@ export interface FleetOptions {
 export class Fleet {
   readonly folder: string;
   readonly name = `f${randomUUID().slice(0, 8)}`;
+  readonly #kafka: Kafka;
   readonly #options: FleetOptions;
   readonly processes = new Set<ServeProcess>();
   /** More of `envelope`, of configs that are written from now on. */
   envelope: object = {};
   #numbers = new Map<string, number>();
 
-  constructor(options: FleetOptions) {
+  constructor(kafka: Kafka, options: FleetOptions) {
+    this.#kafka = kafka;
     this.#options = options;
     this.folder = options.folder;
     for (const name of ['sent', 'acknowledged', 'faults', ...this.sinks.map((sink) => `sink-${sink}`)])
       writeFileSync(join(this.folder, `${name}.jsonl`), '');
+  }
+
+  /** With its topics, until the end of the test. */
+  static async make(kafka: Kafka, options: Partial<FleetOptions> = {}): Promise<Fleet> {
+    const fleet = new Fleet(kafka, { folder: await temporaryFolder(), ...options });
+    onTestFinished(() => fleet.stop());
+    await fleet.createTopics();
+    return fleet;
   }
 
   get sinks(): readonly string[] {
@@ -55,7 +71,8 @@ export class Fleet {
   }
 
   async createTopics(): Promise<void> {
-    const { oracle, partitions = 3, replicas = 1 } = this.#options;
+    const { partitions = 3, replicas = 1 } = this.#options;
+    const { oracle } = this.#kafka;
     for (const topic of ['events', 'window'])
       await oracle.create(`${this.name}.${topic}`, partitions, replicas);
     for (const topic of ['quarantine', 'dead-letters'])
@@ -63,10 +80,10 @@ export class Fleet {
   }
 
   get journal(): object {
-    const { addresses, session = '3s', journal } = this.#options;
+    const { session = '3s', journal } = this.#options;
     return {
       type: 'kafka',
-      brokers: addresses,
+      brokers: this.#kafka.addresses,
       tls: { enabled: false },
       topic: this.topic,
       quarantineTopic: `${this.name}.quarantine`,
@@ -122,15 +139,7 @@ export class Fleet {
     const number = (this.#numbers.get(user) ?? 0) + 1;
     this.#numbers.set(user, number);
     const id = `msg_${user}_${number}`;
-    const body = Buffer.from(
-      JSON.stringify({
-        event_type: 'daily.data.steps.updated',
-        team_id: 'team',
-        user_id: user,
-        client_user_id: user,
-        number,
-      }),
-    );
+    const body = bodyOf(user, { number });
     appendFileSync(join(this.folder, 'sent.jsonl'), `${JSON.stringify([id, user, number])}\n`);
     let answered = 0;
     for (let n = 0; answered <= again; n += 1) {
@@ -176,6 +185,23 @@ export class Fleet {
   isDeliveredTo(sink: string): boolean {
     const given = new Set(this.given(sink));
     return [...this.#noted].every((id) => given.has(id));
+  }
+
+  /** A command, by the config of nobody else. */
+  run(...args: string[]): Promise<Ended> {
+    return millrace([...args, '--config', this.config('cli')]);
+  }
+
+  async listed(what: 'quarantine' | 'dead-letters'): Promise<readonly { key: number; id: string }[]> {
+    const { stdout } = await this.run(what, 'list', '--json');
+    const lines = stdout.split('\n').slice(0, -1);
+    return lines.map((line) => JSON.parse(line) as { key: number; id: string });
+  }
+
+  /** How many records the group of a sink is past. */
+  async past(sink: string): Promise<number> {
+    const places = await this.#kafka.oracle.committed(`${this.name}.${sink}`, this.topic);
+    return [...places.values()].reduce((sum, each) => sum + each, 0);
   }
 
   /** What the judge says. */

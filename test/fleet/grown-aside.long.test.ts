@@ -1,7 +1,5 @@
-import { expect, onTestFinished, test } from 'vitest';
-import { temporaryFolder } from '../support/folders.ts';
+import { expect, test } from 'vitest';
 import { describeOnSharedKafka } from '../support/kafka/cluster.ts';
-import { millrace } from '../support/millrace.ts';
 import type { Receiver } from '../support/receiver.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
@@ -9,22 +7,20 @@ import { Fleet } from './fleet.ts';
 
 const COUNT = 40;
 
-describeOnSharedKafka('a topic of what is set aside that gets more partitions', ({ addresses, oracle }) => {
+describeOnSharedKafka('a topic of what is set aside that gets more partitions', (kafka) => {
+  const { oracle } = kafka;
+
   test('shows all that lies in it, also what came again after it was dropped', async () => {
-    const folder = await temporaryFolder();
-    const fleet = new Fleet({ folder, addresses, oracle, sinks: ['one'] });
-    onTestFinished(() => fleet.stop());
-    await fleet.createTopics();
+    const fleet = await Fleet.make(kafka, { sinks: ['one'] });
     const topic = `${fleet.name}.quarantine`;
     await oracle.grow(topic, 2);
-    const config = fleet.config('cli');
     const post = async (receiver: Receiver): Promise<void> => {
       for (let n = 0; n < COUNT; n += 1)
         expect((await postSigned(receiver.url, Buffer.from('[]'), { id: `msg_${n}` })).status).toBe(202);
     };
     const first = await fleet.startInside('r1', 'receive');
     await post(first);
-    const dropped = await millrace(['quarantine', 'drop', '--all', '--config', config]);
+    const dropped = await fleet.run('quarantine', 'drop', '--all');
     expect(dropped.stdout).toContain(`dropped ${COUNT}`);
     const counts = async (): Promise<number | null> => (await first.status()).journal?.quarantined ?? null;
     // A new broker knows of no groups for a moment.
@@ -34,17 +30,11 @@ describeOnSharedKafka('a topic of what is set aside that gets more partitions', 
     await post(second);
     const places = (await oracle.read(topic)).map(({ partition }) => partition);
     expect(new Set(places)).toEqual(new Set([0, 1, 2, 3, 4]));
-    const listed = async (): Promise<ReadonlyMap<string, number>> => {
-      const { stdout } = await millrace(['quarantine', 'list', '--json', '--config', config]);
-      const lines = stdout.split('\n').slice(0, -1);
-      const all = lines.map((line) => JSON.parse(line) as { id: string; key: number });
-      return new Map(all.map(({ id, key }) => [id, key]));
-    };
-    const before = await listed();
-    expect(before.size).toBe(COUNT);
+    const before = await fleet.listed('quarantine');
+    expect(new Set(before.map(({ id }) => id)).size).toBe(COUNT);
     // Who has listed keys acts on what they stood for.
     await oracle.grow(topic, 7);
-    expect(await listed()).toEqual(before);
+    expect(await fleet.listed('quarantine')).toEqual(before);
     // By one who has known the topic since before.
     await until('all to be counted', async () => (await counts()) === COUNT);
     for (const each of [first, second]) await each.kill('SIGTERM');

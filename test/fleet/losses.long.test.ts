@@ -1,6 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
-import { temporaryFolder } from '../support/folders.ts';
+import { expect, test } from 'vitest';
 import { until } from '../support/until.ts';
 import { Fleet } from './fleet.ts';
 import { describeUnderFaults, underLoad, verdictOn, verdictWithout, type Work } from './under-faults.ts';
@@ -47,45 +46,19 @@ describeUnderFaults('a fleet that could lose events', (makeScene, cluster) => {
     expect(ok, text).toBe(true);
   });
 
-  test('the judge notices: acks=1', async () => {
-    const { isNoticed, text } = await verdictWithout(
-      makeScene,
-      'acks=1',
-      'is not there',
-      loseLeader,
-      ONE_PARTITION,
-    );
-    expect(isNoticed, text).toBe(true);
-  });
-
-  test('the judge notices: offset first', async () => {
-    const { isNoticed, text } = await verdictWithout(
-      makeScene,
-      'offset first',
-      'is not there',
-      killDeliverers,
-      { ms: 200 },
-    );
-    expect(isNoticed, text).toBe(true);
-  });
-
-  test('the judge notices: no dedup', async () => {
-    const { isNoticed, text } = await verdictWithout(makeScene, 'no dedup', 'no fault explains it', send);
+  test.each([
+    ['acks=1', 'is not there', loseLeader, ONE_PARTITION],
+    ['offset first', 'is not there', killDeliverers, { ms: 200 }],
+    ['no dedup', 'no fault explains it', send, {}],
+  ] as const)('the judge notices: %s', async (name, reason, work, options) => {
+    const { isNoticed, text } = await verdictWithout(makeScene, name, reason, work, options);
     expect(isNoticed, text).toBe(true);
   });
 
   test('who starts while a partition has no leader waits until it has one', async () => {
-    const { addresses, oracle, brokers } = cluster;
+    const { oracle, brokers } = cluster;
     // One copy: while its broker is gone nobody can lead.
-    const fleet = new Fleet({
-      folder: await temporaryFolder(),
-      addresses,
-      oracle,
-      partitions: 1,
-      replicas: 1,
-    });
-    onTestFinished(() => fleet.stop());
-    await fleet.createTopics();
+    const fleet = await Fleet.make(cluster, { partitions: 1, replicas: 1 });
     const leader = await oracle.leader(fleet.topic);
     const own = brokers.find(({ id }) => id === leader);
     await own?.kill();

@@ -38,33 +38,21 @@ const pauseAllBrokers: Work = async (scene) => {
 };
 
 describeUnderFaults('a fleet that is paused', (makeScene) => {
-  test('deliverers with much to do are paused, and come back when others have it', async () => {
-    const scene = await makeScene(SLOW);
-    await pauseDeliverers(scene);
+  test.each([
+    ['deliverers with much to do are paused, and come back when others have it', SLOW, pauseDeliverers],
+    ['nothing can be committed while there is much to send', HELD, pauseAllBrokers],
+  ] as const)('%s', async (_, options, work) => {
+    const scene = await makeScene(options);
+    await work(scene);
     const { ok, text } = await verdictOn(scene);
     expect(ok, text).toBe(true);
   });
 
-  test('the judge notices: no fencing', async () => {
-    const { isNoticed, text } = await verdictWithout(makeScene, 'no fencing', 'again', pauseDeliverers, SLOW);
-    expect(isNoticed, text).toBe(true);
-  });
-
-  test('nothing can be committed while there is much to send', async () => {
-    const scene = await makeScene(HELD);
-    await pauseAllBrokers(scene);
-    const { ok, text } = await verdictOn(scene);
-    expect(ok, text).toBe(true);
-  });
-
-  test('the judge notices: no bound', async () => {
-    const { isNoticed, text } = await verdictWithout(
-      makeScene,
-      'no bound',
-      'no more of it',
-      pauseAllBrokers,
-      HELD,
-    );
+  test.each([
+    ['no fencing', 'again', pauseDeliverers, SLOW],
+    ['no bound', 'no more of it', pauseAllBrokers, HELD],
+  ] as const)('the judge notices: %s', async (name, reason, work, options) => {
+    const { isNoticed, text } = await verdictWithout(makeScene, name, reason, work, options);
     expect(isNoticed, text).toBe(true);
   });
 });

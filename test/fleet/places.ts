@@ -27,9 +27,8 @@ export class Places {
     this.folder = folder;
     this.#kafka = kafka;
     this.#partitions = partitions;
-    const { addresses, oracle } = kafka;
     // Longer than a busy machine keeps one waiting that is alive: nothing would come twice but by what a test does.
-    this.fleet = new Fleet({ folder, addresses, oracle, partitions, session: '6s' });
+    this.fleet = new Fleet(kafka, { folder, partitions, session: '6s' });
     onTestFinished(() => this.fleet.stop());
   }
 
@@ -114,8 +113,7 @@ export class Places {
   }
 
   async letters(): Promise<number> {
-    const { stdout } = await millrace(['dead-letters', 'list', '--json', '--config', this.config('cli')]);
-    return stdout.split('\n').length - 1;
+    return (await this.fleet.listed('dead-letters')).length;
   }
 
   async run(...args: string[]): Promise<void> {
@@ -131,11 +129,7 @@ export class Places {
   }
 
   async past(events: number): Promise<void> {
-    const { oracle } = this.#kafka;
-    await until('the sink to be past all', async () => {
-      const offsets = await oracle.committed(`${this.fleet.name}.one`, this.fleet.topic);
-      return [...offsets.values()].reduce((sum, each) => sum + each, 0) === events;
-    });
+    await until('the sink to be past all', async () => (await this.fleet.past('one')) === events);
   }
 }
 

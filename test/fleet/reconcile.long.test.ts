@@ -1,39 +1,28 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { describeOnSharedKafka } from '../support/kafka/cluster.ts';
 import { millrace } from '../support/millrace.ts';
 import { ServeProcess } from '../support/serve-process.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
-import { Fleet } from './fleet.ts';
-
-const body = (user: string, fields: object = {}): Buffer =>
-  Buffer.from(
-    JSON.stringify({
-      event_type: 'daily.data.steps.updated',
-      team_id: 'team',
-      user_id: user,
-      client_user_id: user,
-      ...fields,
-    }),
-  );
+import { bodyOf, Fleet } from './fleet.ts';
 
 interface Report {
   readonly sinks: readonly Record<string, unknown>[];
   readonly differences: readonly { code: string; sink: string; ids: string[] }[];
 }
 
-describeOnSharedKafka('reconcile of a journal on Kafka', ({ addresses, oracle }) => {
+describeOnSharedKafka('reconcile of a journal on Kafka', (kafka) => {
+  const { oracle } = kafka;
+
   test('every delivery has a place, by name, until a record is taken out of the files', async () => {
     const folder = await temporaryFolder();
     const holds = join(folder, 'holds');
     const sink = { refuse: 'unwanted.created', holds, only: 'two' };
-    const fleet = new Fleet({ folder, addresses, oracle, session: '3s', sink });
-    await fleet.createTopics();
-    onTestFinished(() => fleet.stop());
+    const fleet = await Fleet.make(kafka, { folder, sink });
     const archive = join(folder, 'archive');
     // The first and the second sink of a fleet cannot be asked; the files can.
     const withFiles = (name: string): string => {
@@ -64,12 +53,12 @@ describeOnSharedKafka('reconcile of a journal on Kafka', ({ addresses, oracle })
     const both = await serve('b1');
     const post = async (id: string, bytes: Buffer): Promise<unknown> =>
       (await postSigned(both.url, bytes, { id })).json['status'];
-    for (let n = 0; n < 4; n += 1) await post(`msg_${n}`, body(`user-${n}`));
-    await post('msg_refused', body('user-1', { event_type: 'unwanted.created' }));
+    for (let n = 0; n < 4; n += 1) await post(`msg_${n}`, bodyOf(`user-${n}`));
+    await post('msg_refused', bodyOf('user-1', { event_type: 'unwanted.created' }));
     expect(await post('msg_bad', Buffer.from('[]'))).toBe('quarantined');
-    expect(await post('msg_0', body('user-0', { other: true }))).toBe('accepted');
-    const set = async (what: string): Promise<number> =>
-      (await millrace([what, 'list', '--json', '--config', config])).stdout.split('\n').length - 1;
+    expect(await post('msg_0', bodyOf('user-0', { other: true }))).toBe('accepted');
+    const set = async (what: 'quarantine' | 'dead-letters'): Promise<number> =>
+      (await fleet.listed(what)).length;
     await until(
       'what is set aside',
       async () => (await set('quarantine')) + (await set('dead-letters')) === 3,
@@ -89,7 +78,7 @@ describeOnSharedKafka('reconcile of a journal on Kafka', ({ addresses, oracle })
     // Another process has it all again, and what was held back goes out; a dead letter is retried, and refused again.
     rmSync(holds);
     const again = await serve('b2');
-    for (let n = 0; n < 4; n += 1) await postSigned(again.url, body(`user-${n}`), { id: `msg_${n}` });
+    for (let n = 0; n < 4; n += 1) await postSigned(again.url, bodyOf(`user-${n}`), { id: `msg_${n}` });
     await millrace(['dead-letters', 'retry', '--all', '--config', config]);
     await until('it to be refused again', () => fleet.given('one').length === 2);
     await until('its dead letter', async () => (await set('dead-letters')) === 1);

@@ -1,34 +1,26 @@
-import { expect, onTestFinished, test } from 'vitest';
-import { temporaryFolder } from '../support/folders.ts';
+import { expect, test } from 'vitest';
 import { describeOnSharedKafka } from '../support/kafka/cluster.ts';
 import { millrace } from '../support/millrace.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
-import { Fleet } from './fleet.ts';
+import { bodyOf, Fleet } from './fleet.ts';
 
-const body = (user: string, type: string): Buffer =>
-  Buffer.from(JSON.stringify({ event_type: type, team_id: 'team', user_id: user, client_user_id: user }));
+describeOnSharedKafka('the journal of a fleet', (kafka) => {
+  const { oracle } = kafka;
 
-describeOnSharedKafka('the journal of a fleet', ({ addresses, oracle }) => {
   test('is replayed, each event once, from where it was interrupted', async () => {
-    const fleet = new Fleet({
-      folder: await temporaryFolder(),
-      addresses,
-      oracle,
-      session: '2s',
-      sink: { refuse: 'unwanted.created' },
-    });
-    onTestFinished(() => fleet.stop());
-    await fleet.createTopics();
+    const fleet = await Fleet.make(kafka, { session: '2s', sink: { refuse: 'unwanted.created' } });
     fleet.envelope = { teams: ['other'] };
     const strict = await fleet.startInside('b0', 'both');
-    await postSigned(strict.url, body('user-0', 'a.created'), { id: 'msg_released' });
+    await postSigned(strict.url, bodyOf('user-0', { event_type: 'a.created' }), { id: 'msg_released' });
     await strict.kill('SIGTERM');
     fleet.envelope = {};
     const both = [await fleet.startInside('b1', 'both'), await fleet.startInside('b2', 'receive')];
     const config = fleet.config('x1');
     await millrace(['quarantine', 'retry', '--all', '--config', config]);
-    await postSigned(both[0]!.url, body('user-0', 'unwanted.created'), { id: 'msg_refused' });
+    await postSigned(both[0]!.url, bodyOf('user-0', { event_type: 'unwanted.created' }), {
+      id: 'msg_refused',
+    });
     const users = ['gone', 'user-1', 'user-2', 'user-3'];
     // Repeated to the other one: twice in the topic.
     for (let n = 0; n < 10; n += 1)

@@ -1,17 +1,14 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { request } from 'undici';
-import { temporaryFolder } from '../support/folders.ts';
 import { describeOnSharedKafka } from '../support/kafka/cluster.ts';
 import { millrace } from '../support/millrace.ts';
 import { Fleet } from './fleet.ts';
 
-describeOnSharedKafka('brokers that do not say how far the fleet is', ({ addresses, oracle }) => {
+describeOnSharedKafka('brokers that do not say how far the fleet is', (kafka) => {
   test('leave the status unknown: 503, and a code that says so', async () => {
-    const fleet = new Fleet({ folder: await temporaryFolder(), addresses, oracle, partitions: 1 });
-    onTestFinished(() => fleet.stop());
-    await fleet.createTopics();
+    const fleet = await Fleet.make(kafka, { partitions: 1 });
     const receiver = await fleet.startInside('r1', 'receive');
-    await oracle.delete(fleet.topic);
+    await kafka.oracle.delete(fleet.topic);
     const { adminUrl, authorization: headers } = receiver;
     const detail = expect.stringContaining(`topic ${fleet.topic}: `) as string;
     for (const path of ['api/status', 'metrics']) {

@@ -70,12 +70,9 @@ async function makeScene(
   proxies: readonly CuttingProxy[],
   { main, ms = 20, partitions = 6, session = '3s', stalls, only }: SceneOptions = {},
 ): Promise<Scene> {
-  const { addresses, oracle } = cluster;
   const folder = await historyFolder();
   const sink = { ms, batch: 5, ...(stalls === undefined ? {} : { stalls: join(folder, stalls), only }) };
-  const fleet = new Fleet({ folder, addresses, oracle, partitions, replicas: 3, sink, session });
-  await fleet.createTopics();
-  onTestFinished(() => fleet.stop());
+  const fleet = await Fleet.make(cluster, { folder, partitions, replicas: 3, sink, session });
   const random = seededRandom(SEED);
   const faults = new Faults(fleet, cluster, { proxies, random, ...(main === undefined ? {} : { main }) });
   for (const name of ['r1', 'r2', 'd1', 'd2', 'd3']) await faults.start(name);

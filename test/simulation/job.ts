@@ -24,7 +24,7 @@ if (import.meta.main) await work();
 /** One history after the other, as they are ordered. */
 async function work(): Promise<void> {
   const run = await prepared();
-  obey<Order, Report>(async ({ seed, length, shrinks }) => {
+  obey<Report>(async ({ seed, length, shrinks }: Order) => {
     const outcome = await run(seed, length);
     const { events, tried, faults } = outcome;
     if (faults.length === 0) return { seed, events, tried, text: '' };

@@ -83,12 +83,10 @@ function killGroup(leader: number | undefined): void {
  * Makes this process one that carries out orders.
  * @param work tells how far it is, and returns what it tells last
  */
-export function obey<Order, Report>(
-  work: (order: Order, tell: (report: Report) => void) => Promise<Report>,
-): void {
+export function obey<Report>(work: (order: never, tell: (report: Report) => void) => Promise<Report>): void {
   const send = (told: Told<Report>): void => void process.send?.(told);
-  process.on('message', (order: Order) => {
-    work(order, (report) => send({ report, isOver: false })).then(
+  process.on('message', (order) => {
+    work(order as never, (report) => send({ report, isOver: false })).then(
       (report) => send({ report, isOver: true }),
       (error: unknown) => {
         process.stderr.write(`${(error as Error).stack}\n`);

@@ -56,7 +56,7 @@ const EVERY = 10_000;
 let place: { readonly folder: string; readonly library: string } | null = null;
 
 if (import.meta.main)
-  obey<Order, Report>(async (order, tell) => {
+  obey<Report>(async (order: Order, tell) => {
     const { seed, base, kept } = order;
     if (place === null) {
       const folder = mkdtempSync(join(base, 'job-'));
