@@ -84,23 +84,6 @@ test('calls that fail side by side are one failure: the sink is tried again afte
   expect(clock.monotonic()).toBeLessThanOrEqual(100);
 });
 
-test('the cursor stays in front of the oldest event that waits, however many behind it are delivered', async () => {
-  let held = true;
-  const sink = new ScriptedSink(
-    ({ event }) =>
-      event.id === 'e3' && held ? { status: 'retry', reason: 'later', delayMs: 5000 } : DELIVERED,
-    { order: 'none' },
-  );
-  const { put, cursor, clock, dispatcher } = await feedOf(sink);
-  put(20);
-  await turns(60);
-  expect(sink.taken).toHaveLength(19);
-  expect(cursor()).toBe(2);
-  expect(dispatcher.slowestCursor()).toBe(2);
-  held = false;
-  await until(clock, () => cursor() === 20);
-});
-
 test('cursors are on disk before the sink closes its files', async () => {
   const steps: string[] = [];
   class Noting extends ArrayJournal {
