@@ -11,13 +11,13 @@ const turned = (): Promise<void> => new Promise((resolve) => setImmediate(resolv
 /** The writer thread without a thread: it answers in a later turn, and never again once it is killed. */
 export class InlineWriter implements Writer {
   readonly #store: Store;
-  readonly #turn: () => Promise<void> | void;
+  readonly #turn: (() => Promise<void>) | null;
   readonly lastSeq: number;
   readonly repairs: Writer['repairs'];
   #isDead = false;
 
-  /** @param turn what comes before each answer */
-  constructor(options: JournalOptions, turn: () => Promise<void> | void = turned) {
+  /** @param turn what comes before each answer; null where a call is carried out at once */
+  constructor(options: JournalOptions, turn: (() => Promise<void>) | null = turned) {
     this.#store = new Store(options);
     this.#turn = turn;
     this.lastSeq = this.#store.lastSeq;
@@ -25,7 +25,7 @@ export class InlineWriter implements Writer {
   }
 
   readonly call: Writer['call'] = async (call) => {
-    await this.#turn();
+    if (this.#turn !== null) await this.#turn();
     if (this.#isDead) return new Promise<never>(() => undefined);
     const reply = answer(this.#store, call);
     if (!reply.ok) throw new MillraceError(reply.code, reply.detail);

@@ -88,7 +88,7 @@ const STORE: Part<System> = {
   start: (system): Stop => {
     const { config, clock, onFailure, users, meter } = system;
     const options = { ...config.journal, create: true, clock, onFailure, isErased: users.isErased };
-    const journal = new SqliteJournal(new InlineWriter(options, () => undefined), options);
+    const journal = new SqliteJournal(new InlineWriter(options, null), options);
     system.journal = journal;
     system.store = journal;
     system.ingest = new GuardedIngest(journal, users.isErased, meter);
