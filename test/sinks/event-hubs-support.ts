@@ -4,6 +4,7 @@ import { startAmqpPeer, type AmqpPeer, type AmqpPeerOptions } from '../support/a
 import type { PeerMessage } from '../support/amqp-peer/hub.ts';
 import { parseOptions } from '../../src/sinks/event-hubs/config.ts';
 import { EventHubsSink } from '../../src/sinks/event-hubs/sink.ts';
+import type { Arrived } from '../../src/sinks/contract-checks.ts';
 import { makeContext, signal, type TestContext } from './support.ts';
 
 export interface Subject {
@@ -45,4 +46,15 @@ export function bodyOf({ body, properties }: Pick<PeerMessage, 'body' | 'propert
 
 export function idsAt(peer: AmqpPeer, hub = 'events'): string[] {
   return peer.messages(hub).map(({ properties }) => properties['idempotency-key'] ?? '');
+}
+
+/** All that the hubs have taken, in order of arrival, hub by hub. */
+export function arrivedAt(peer: AmqpPeer, ...hubs: string[]): Arrived[] {
+  return hubs.flatMap((hub) =>
+    peer.messages(hub).map((message) => ({
+      id: message.properties['idempotency-key'] ?? '',
+      destination: hub === 'events' ? null : hub,
+      body: bodyOf(message),
+    })),
+  );
 }

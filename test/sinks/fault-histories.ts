@@ -21,7 +21,7 @@ export interface Place<Fault> {
   arrived(): readonly { readonly id: string; readonly body: Buffer }[];
 }
 
-interface Subject<Fault> {
+export interface Subject<Fault> {
   readonly open: () => Promise<Place<Fault>>;
   readonly fault: fc.Arbitrary<Fault>;
   /** Bytes of a body that surely fits, and of one that surely does not. */
@@ -80,7 +80,7 @@ export async function wrongIn<Fault>(
 }
 
 /** One of these words. */
-export function named<Name extends string>(...names: Name[]): fc.Arbitrary<Name> {
+function named<Name extends string>(...names: Name[]): fc.Arbitrary<Name> {
   return fc.constantFrom(...names);
 }
 

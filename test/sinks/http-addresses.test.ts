@@ -1,6 +1,6 @@
 import type { LookupAddress } from 'node:dns';
 import { isIP } from 'node:net';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { networks, problemWith, type Resolve } from '../../src/sinks/http/addresses.ts';
 import { parseOptions } from '../../src/sinks/http/config.ts';
 import { openHttp, runningContext, SECRET, startEndpoint } from './http-support.ts';
@@ -8,71 +8,32 @@ import { deliver, signal } from './support.ts';
 
 const HOST = 'hooks.made-up.example';
 
-/** Names that resolve as told, one answer after another; the last one stays. */
-function resolving(...answers: readonly (readonly string[])[]): { resolve: Resolve; asked: () => number } {
-  let asked = 0;
-  const resolve: Resolve = (_, __, callback) => {
-    const answer = answers[Math.min(asked, answers.length - 1)] ?? [];
-    asked += 1;
-    setImmediate(() =>
-      callback(
-        null,
-        answer.map((address): LookupAddress => ({ address, family: isIP(address) })),
-      ),
-    );
-  };
-  return { resolve, asked: () => asked };
+/** Resolves names as told, one answer after another; the last one stays. */
+function resolving(...answers: readonly (readonly string[])[]) {
+  const resolve = vi.fn<Resolve>((_, __, callback) => {
+    const answer = answers[Math.min(resolve.mock.calls.length, answers.length) - 1] ?? [];
+    const found = answer.map((address): LookupAddress => ({ address, family: isIP(address) }));
+    setImmediate(() => callback(null, found));
+  });
+  return resolve;
 }
 
 describe('addresses', () => {
   const nowhere = { allowed: networks([]), plain: false };
 
-  test.each([
-    [
-      '0.0.0.0',
-      '10.1.2.3',
-      '100.64.0.1',
-      '127.0.0.1',
-      '127.255.255.254',
-      '169.254.169.254',
-      '172.31.255.255',
-    ],
-    [
-      '192.168.1.1',
-      '198.19.0.1',
-      '224.0.0.1',
-      '255.255.255.255',
-      '::',
-      '::1',
-      'fe80::1',
-      'fec0::1',
-      'fd00:ec2::254',
-    ],
-    [
-      '::ffff:127.0.0.1',
-      '::ffff:7f00:1',
-      '::ffff:a9fe:a9fe',
-      '::127.0.0.1',
-      '64:ff9b::7f00:1',
-      '2002:7f00:1::',
-      '::ffff:0:7f00:1',
-      '::ffff:0:169.254.169.254',
-      '2001:1::1',
-      '2001:20::1',
-      '3fff::1',
-    ],
-  ])('%s and others are private', (...all) => {
-    for (const address of all) expect(problemWith(address, nowhere), address).toMatch(/private address/);
+  const PRIVATE = `0.0.0.0 10.1.2.3 100.64.0.1 127.0.0.1 127.255.255.254 169.254.169.254 172.31.255.255 192.168.1.1
+    198.19.0.1 224.0.0.1 255.255.255.255 :: ::1 fe80::1 fec0::1 fd00:ec2::254 ::ffff:127.0.0.1 ::ffff:7f00:1
+    ::ffff:a9fe:a9fe ::127.0.0.1 64:ff9b::7f00:1 2002:7f00:1:: ::ffff:0:7f00:1 ::ffff:0:169.254.169.254
+    2001:1::1 2001:20::1 3fff::1`;
+
+  test.each(PRIVATE.split(/\s+/))('%s is private', (address) => {
+    expect(problemWith(address, nowhere)).toMatch(/private address/);
   });
 
   test('the others are not, but only https may go there', () => {
-    for (const address of [
-      '1.1.1.1',
-      '172.32.0.1',
-      '99.255.255.255',
-      '2606:4700:4700::1111',
-      '::ffff:1.1.1.1',
-    ]) {
+    for (const address of '1.1.1.1 172.32.0.1 99.255.255.255 2606:4700:4700::1111 ::ffff:1.1.1.1'.split(
+      ' ',
+    )) {
       expect(problemWith(address, nowhere), address).toBeNull();
       expect(problemWith(address, { ...nowhere, plain: true }), address).toMatch(/only https/);
     }
@@ -107,16 +68,13 @@ describe('a name', () => {
     const endpoint = await startEndpoint();
     const url = endpoint.url('/', HOST);
     for (const addresses of [['127.0.0.1'], ['1.1.1.1', '127.0.0.1'], ['127.0.0.1', '1.1.1.1'], ['::1']]) {
-      const { resolve } = resolving(addresses);
-      const sink = await openHttp(
-        { url, privateNetworks: ['10.0.0.0/8', '1.1.1.1'] },
-        runningContext(),
-        resolve,
-      );
-      const [result] = await sink.send(deliver(1, 1), signal);
-      expect(result).toMatchObject({ status: 'retry', reason: /private address/ });
+      const options = { url, privateNetworks: ['10.0.0.0/8', '1.1.1.1'] };
+      const sink = await openHttp(options, runningContext(), resolving(addresses));
+      expect(await sink.send(deliver(1, 1), signal)).toMatchObject([
+        { status: 'retry', reason: /private address/ },
+      ]);
     }
-    const sink = await openHttp({ url }, runningContext(), resolving([]).resolve);
+    const sink = await openHttp({ url }, runningContext(), resolving([]));
     expect(await sink.send(deliver(1, 1), signal)).toMatchObject([{ reason: /has no address/ }]);
     expect(endpoint.connections).toBe(0);
   });
@@ -124,17 +82,17 @@ describe('a name', () => {
   test('is resolved once for a connection, which is made to the address that was checked', async () => {
     const endpoint = await startEndpoint();
     // Whoever asks again is led elsewhere.
-    const { resolve, asked } = resolving(['127.0.0.1'], ['127.0.0.2']);
+    const resolve = resolving(['127.0.0.1'], ['127.0.0.2']);
     const sink = await openHttp({ url: endpoint.url('/', HOST) }, runningContext(), resolve);
     expect(await sink.send(deliver(1, 1), signal)).toEqual([{ status: 'delivered' }]);
-    expect(asked()).toBe(1);
+    expect(resolve).toHaveBeenCalledOnce();
     expect(endpoint.posts[0]?.headers.host).toBe(`${HOST}:${endpoint.port}`);
   });
 
   test('is checked again for each connection', async () => {
     const endpoint = await startEndpoint();
     endpoint.reply = () => [204, { connection: 'close' }];
-    const { resolve } = resolving(['127.0.0.1'], ['127.0.0.2']);
+    const resolve = resolving(['127.0.0.1'], ['127.0.0.2']);
     const sink = await openHttp({ url: endpoint.url('/', HOST) }, runningContext(), resolve);
     expect(await sink.send(deliver(1, 1), signal)).toEqual([{ status: 'delivered' }]);
     expect(await sink.send(deliver(2, 1), signal)).toMatchObject([

@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest';
 import { parseOptions } from '../../src/sinks/pubsub/config.ts';
 import { PubSubSink } from '../../src/sinks/pubsub/sink.ts';
 import { PROJECT, startPubSubPeer, type PubSubPeer } from '../support/pubsub-peer/peer.ts';
+import type { Arrived } from '../../src/sinks/contract-checks.ts';
 import { makeContext, signal, type TestContext } from './support.ts';
 
 export interface Subject {
@@ -51,4 +52,15 @@ export function bodyOf({
 
 export function idsAt(peer: PubSubPeer, topic = 'events'): string[] {
   return peer.messages(topic).map(({ attributes }) => attributes['idempotency-key'] ?? '');
+}
+
+/** All that the topics have taken, in order of arrival, topic by topic. */
+export function arrivedAt(peer: PubSubPeer, ...topics: string[]): Arrived[] {
+  return topics.flatMap((topic) =>
+    peer.messages(topic).map((message) => ({
+      id: message.attributes['idempotency-key'] ?? '',
+      destination: topic === 'events' ? null : topic,
+      body: bodyOf(message),
+    })),
+  );
 }

@@ -9,7 +9,7 @@ import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { PROJECT, startPubSubPeer } from '../support/pubsub-peer/peer.ts';
 import type { PeerMessage } from '../support/pubsub-peer/topics.ts';
-import { until, within } from '../support/until.ts';
+import { within } from '../support/until.ts';
 import { idsAt, makeSink, makeSubject, openSubject } from './pubsub-support.ts';
 import { deliver, signal } from './support.ts';
 import { listen } from '../support/listen.ts';
@@ -120,23 +120,7 @@ describe('pubsub sink', () => {
     const private_key = privateKey.export({ type: 'pkcs8', format: 'pem' });
     writeFileSync(key, JSON.stringify({ type: 'service_account', client_email: 'a@b.example', private_key }));
     // The peer knows no TLS: what fails now is the connection.
-    await expect(sink.open(signal)).rejects.toThrow(/connection|UNAVAILABLE|DEADLINE/i);
-  });
-
-  it('gives a connection up for a new one after several time-outs in a row', async () => {
-    const { peer, sink, context } = await openSubject({ timeout: '1s' });
-    const hang = peer.inject({ kind: 'hang' });
-    for (let i = 0; i < 3; i += 1) {
-      const [result] = await sink.send(deliver(1, 1), signal);
-      expect(result).toMatchObject({ status: 'retry', sink: true });
-    }
-    hang.lift();
-    expect(context.lines.map(({ message }) => message)).toEqual(['replacing the connection to Pub/Sub']);
-    // On a busy machine a connection, too, may take longer than that.
-    await until('the new one to take it', async () => {
-      const [result] = await sink.send(deliver(1, 1), signal);
-      return result?.status === 'delivered';
-    });
+    await expect(sink.open(signal)).rejects.toThrow(/connection|UNAVAILABLE|DEADLINE|no answer/i);
   });
 
   it('does not hang on a far side that accepts connections and says nothing', async () => {
@@ -179,25 +163,6 @@ describe('pubsub sink', () => {
     expect(results[1]).not.toHaveProperty('batch');
     expect(idsAt(peer)).toEqual(['msg_1']);
     expect(peer.requests.map(({ messages }) => messages.length)).toEqual([5, 1, 1, 1]);
-  });
-
-  it('stops waiting as soon as it is told to', async () => {
-    const { peer, sink } = await openSubject({ timeout: '60s' });
-    const hang = peer.inject({ kind: 'hang', stored: true });
-    const abort = new AbortController();
-    const sending = sink.send(deliver(1, 3), abort.signal);
-    await hang.struck;
-    abort.abort();
-    for (const { status } of await within('the answer', sending)) expect(status).toBe('retry');
-  });
-
-  it('waits for what is on the way when it closes', async () => {
-    const { peer, sink } = await openSubject();
-    const sending = sink.send(deliver(1, 200), signal);
-    await sink.close(signal);
-    for (const { status } of await sending) expect(status).toBe('delivered');
-    expect(idsAt(peer)).toHaveLength(200);
-    expect(await sink.send(deliver(1, 1), signal)).toMatchObject([{ status: 'retry' }]);
   });
 
   it('finds an emulator by PUBSUB_EMULATOR_HOST, looks for no credentials, and lets the process end', async () => {

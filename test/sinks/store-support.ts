@@ -1,11 +1,13 @@
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { hash } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { chainOf, parseSegmentKey } from '../../src/core/archive-segments.ts';
 import { StorageError, type ObjectStore, type StorageFault } from '../../src/core/storage.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { parseOptions } from '../../src/sinks/files/config.ts';
-import { FilesSink, type FilesHooks } from '../../src/sinks/files/sink.ts';
-import { makeContext, type TestContext } from './support.ts';
+import { createSink, FilesSink, type FilesHooks } from '../../src/sinks/files/sink.ts';
+import { makeContext, tempFolder, type TestContext } from './support.ts';
 
 export const URL = 's3://made-up/archive';
 
@@ -85,6 +87,36 @@ export function storeSink(
   return { sink: new FilesSink(parseOptions({ path: URL, spool, ...options }), context, hooks), context };
 }
 
+/** A store in a folder of the test, and sinks with one spool beside it; the first is open. */
+export async function storeScene(options: object = {}, hooks: FilesHooks = {}) {
+  const path = tempFolder();
+  const store = await FaultyStore.in(join(path, 'store'));
+  const spool = join(path, 'spool');
+  const start = async () => {
+    const started = storeSink(store, spool, options, hooks);
+    await started.sink.open();
+    return started;
+  };
+  /** Path of the first file in the spool, or in another folder, whose name ends so. */
+  const fileIn = (ending: string, folder = spool): string => {
+    const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+    return join(folder, names.find((name) => name.endsWith(ending)) ?? '');
+  };
+  return { path, store, spool, start, fileIn, ...(await start()) };
+}
+
+/** Ids of all records of a store, sorted, once its manifest is found to be whole and to name all files. */
+export async function idsIn(store: ObjectStore): Promise<string[]> {
+  await checkChains(store);
+  return (await recordsIn(store)).map(({ id }) => id).toSorted();
+}
+
+/** A files sink that writes to a store and keeps no spool. */
+export function directSink(store: ObjectStore, options: object = {}) {
+  const context = { ...makeContext(), openStore: () => Promise.resolve(store) };
+  return createSink(parseOptions({ path: URL, spool: 'none', ...options }), context);
+}
+
 export interface Found {
   readonly id: string;
   readonly file: string;
@@ -161,17 +193,21 @@ function unpacked(key: string, bytes: Buffer): Buffer {
   return key.endsWith('.zst') ? zstdDecompressSync(bytes) : bytes;
 }
 
+/** The destination that a file's folder is named after. */
+export function levelOf(file: string): string | null {
+  const [level = ''] = file.split('/');
+  return level.includes('=') ? null : level;
+}
+
 /** What the sink contract is told of a sink that writes to this store. */
-export function contractOf(store: FaultyStore) {
+export function storeSubject(store: FaultyStore) {
   return {
+    destinations: ['meals', 'sleep'],
     arrived: async () => {
       await checkChains(store);
       return (await recordsIn(store))
         .sort((a, b) => (a.receivedAt < b.receivedAt ? -1 : 1))
-        .map(({ file, id, body }) => {
-          const [level = ''] = file.split('/');
-          return { id, destination: level.includes('=') ? null : level, body };
-        });
+        .map(({ file, id, body }) => ({ id, destination: levelOf(file), body }));
     },
     outage: {
       begin: () => Promise.resolve(void (store.fault = () => 'unreachable')),

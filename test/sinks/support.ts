@@ -75,10 +75,17 @@ export function makeContext(): TestContext {
   };
 }
 
+/** A folder that stays until it is removed. */
+export function keptFolder(): { path: string; remove: () => void } {
+  const path = mkdtempSync(join(tmpdir(), 'millrace-'));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** A folder of the running test, removed after it. */
 export function tempFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'millrace-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
+  const { path, remove } = keptFolder();
+  onTestFinished(remove);
+  return path;
 }
 
 export function filesSink(
@@ -97,6 +104,11 @@ export function deliver(
   destination: string | null = null,
 ): Delivery[] {
   return Array.from({ length: count }, (_, i) => ({ event: contractEvent(from + i, changes), destination }));
+}
+
+/** Ids of as many events as `deliver` makes, in order of their numbers. */
+export function idsFrom(from: number, count: number): string[] {
+  return Array.from({ length: count }, (_, i) => `msg_${from + i}`);
 }
 
 export async function items(path: string, parts = false): Promise<ArchiveItem[]> {
