@@ -18,12 +18,11 @@ const RECORDER = `
   process.on('exit', () => writeFileSync(process.env.LOADED, JSON.stringify(loaded)));`;
 
 /** What a process loads that runs with these arguments. */
-async function loadedBy(args: readonly string[]): Promise<(part: string) => boolean> {
+async function loadedBy(args: readonly string[]): Promise<string[]> {
   const file = join(tempFolder(), 'loaded.json');
   const recorder = `data:text/javascript,${encodeURIComponent(RECORDER)}`;
   await run(process.execPath, ['--import', recorder, ...args], { env: { ...process.env, LOADED: file } });
-  const loaded = JSON.parse(readFileSync(file, 'utf8')) as string[];
-  return (part) => loaded.some((url) => url.includes(part));
+  return JSON.parse(readFileSync(file, 'utf8')) as string[];
 }
 
 function config(sink: string): string {
@@ -34,24 +33,29 @@ function config(sink: string): string {
   return file;
 }
 
-const hub = (connectionString: string): string =>
-  `{ type: event-hubs, hub: events, connectionString: "${connectionString}" }`;
-const check = (file: string): Promise<(part: string) => boolean> =>
-  loadedBy([join(SRC, 'main.ts'), 'check', '--config', file]);
+const SDKS = /@azure\/|@google-cloud\/|@grpc\/|\/node_modules\/pg/;
+const KEY = 'Endpoint=sb://acme.example/;SharedAccessKeyName=k;SharedAccessKey=c2VjcmV0';
 
-test('a config without Event Hubs loads no Azure code', async () => {
-  const loaded = await check(config('{ type: files, path: ./archive }'));
-  expect(loaded('/sinks/files/')).toBe(true);
-  expect(loaded('/event-hubs/')).toBe(false);
-  expect(loaded('@azure/')).toBe(false);
+test.each([
+  ['files', 'path: ./archive'],
+  ['event-hubs', `hub: events, connectionString: "${KEY}"`],
+  ['pubsub', 'project: acme, topic: events'],
+  ['postgres', 'connectionString: "postgres://nobody@127.0.0.1/none"'],
+])('a config of %s loads its own code, none of the other types, and no SDK', async (type, options) => {
+  const loaded = await loadedBy([
+    join(SRC, 'main.ts'),
+    'check',
+    '--config',
+    config(`{ type: ${type}, ${options} }`),
+  ]);
+  const types = ['files', 'event-hubs', 'pubsub', 'postgres'];
+  expect(types.filter((each) => loaded.some((url) => url.includes(`/sinks/${each}/`)))).toEqual([type]);
+  expect(loaded.filter((url) => SDKS.test(url))).toEqual([]);
 });
 
-test('a config with Event Hubs loads Azure code when a connection is needed, and identities when one is used', async () => {
+test('the code of Azure is loaded when a connection is needed, and identities when one is used', async () => {
   const peer = await startAmqpPeer({ hubs: ['events'] });
   onTestFinished(() => peer.stop());
-  const checked = await check(config(hub(peer.connectionString)));
-  expect(checked('/sinks/event-hubs/')).toBe(true);
-  expect(checked('@azure/')).toBe(false);
   const open = `
     import { createSink, parseOptions } from '${join(SRC, 'sinks/event-hubs/sink.ts')}';
     const options = parseOptions({ connectionString: '${peer.connectionString}', hub: 'events' });
@@ -61,28 +65,6 @@ test('a config with Event Hubs loads Azure code when a connection is needed, and
     await sink.close(signal);`;
   // It ends by itself: nothing of the SDK is left that would keep the process alive.
   const opened = await loadedBy(['--input-type=module', '--eval', open]);
-  expect(opened('@azure/event-hubs')).toBe(true);
-  expect(opened('@azure/identity')).toBe(false);
-});
-
-test('a config without Pub/Sub loads no Google code', async () => {
-  const loaded = await check(config('{ type: files, path: ./archive }'));
-  expect(loaded('/pubsub/')).toBe(false);
-  expect(loaded('@google-cloud/')).toBe(false);
-  expect(loaded('@grpc/')).toBe(false);
-});
-
-test('a config with Pub/Sub loads Google code when a connection is needed', async () => {
-  const checked = await check(config('{ type: pubsub, project: acme, topic: events }'));
-  expect(checked('/sinks/pubsub/')).toBe(true);
-  expect(checked('@google-cloud/')).toBe(false);
-});
-
-test('a config with PostgreSQL loads its driver when a connection is needed, and other configs never', async () => {
-  expect((await check(config('{ type: files, path: ./archive }')))('/sinks/postgres/')).toBe(false);
-  const checked = await check(
-    config('{ type: postgres, connectionString: "postgres://nobody@127.0.0.1/none" }'),
-  );
-  expect(checked('/sinks/postgres/')).toBe(true);
-  expect(checked('/node_modules/pg')).toBe(false);
+  expect(opened.some((url) => url.includes('@azure/event-hubs'))).toBe(true);
+  expect(opened.filter((url) => url.includes('@azure/identity'))).toEqual([]);
 });

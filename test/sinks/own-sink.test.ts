@@ -1,79 +1,48 @@
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Arrived } from '../../src/sinks/contract-checks.ts';
+import { describe, expect, it, onTestFinished, test } from 'vitest';
+import type { ClaimCheck, Sink } from '../../src/core/sink.ts';
+import { OwnSink } from '../../src/sinks/own-sink.ts';
 import { loadSinkModule } from '../../src/sinks/registry.ts';
+import { LIMITS } from '../deliver/support.ts';
+import { Endpoint, type Reply } from './http-support.ts';
 import { runContract } from './run-contract.ts';
 import { deliver, makeContext, signal } from './support.ts';
-import { listen } from '../support/listen.ts';
 
 const module = await loadSinkModule(
   './own-sink.js',
   fileURLToPath(new URL('../../config/examples', import.meta.url)),
 );
 
-/** An endpoint that keeps what it is sent, or answers with `status` when told to. */
-class Endpoint {
-  readonly arrived: Arrived[] = [];
-  readonly requests: IncomingMessage[] = [];
-  answer: { status: number; headers?: Record<string, string> } = { status: 200 };
-  readonly #server: Server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    this.requests.push(request);
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      if (this.answer.status === 200) this.#keep(request.url ?? '', Buffer.concat(chunks).toString());
-      response.writeHead(this.answer.status, this.answer.headers).end('an answer');
-    });
-  });
-
-  async listen(): Promise<string> {
-    return `http://127.0.0.1:${await listen(this.#server)}/ingest`;
-  }
-
-  async close(): Promise<void> {
-    this.#server.closeAllConnections();
-    this.#server.close();
-    await once(this.#server, 'close');
-  }
-
-  #keep(url: string, text: string): void {
-    const [, , destination = null] = url.split('/');
-    for (const line of text.split('\n').slice(0, -1)) {
-      const { id, body } = parseLine(JSON.parse(line));
-      this.arrived.push({
-        id,
-        destination: destination === null ? null : decodeURIComponent(destination),
-        body: Buffer.from(body, 'base64'),
-      });
-    }
-  }
-}
-
-function parseLine(value: { id: string; body: string }): { id: string; body: string } {
-  return value;
-}
-
 async function makeSink(options: object = {}) {
-  const endpoint = new Endpoint();
-  const url = await endpoint.listen();
-  const sink = module.createSink(module.parseOptions({ url, ...options }), makeContext());
+  const endpoint = await new Endpoint().start();
+  const sink = module.createSink(
+    module.parseOptions({ url: endpoint.url('/ingest'), ...options }),
+    makeContext(),
+  );
   return { endpoint, sink };
 }
 
 describe('own-sink.js: the sink contract', async () => {
   await runContract(async () => {
     const { endpoint, sink } = await makeSink();
+    const answer = async (reply: Reply): Promise<void> => void (endpoint.reply = () => reply);
     return {
       sink,
       destinations: ['meals', 'a/b c'],
-      arrived: async () => endpoint.arrived,
-      outage: {
-        begin: async () => void (endpoint.answer = { status: 503 }),
-        end: async () => void (endpoint.answer = { status: 200 }),
-      },
-      dispose: () => endpoint.close(),
+      arrived: async () =>
+        endpoint.posts
+          .filter(({ status }) => status < 300)
+          .flatMap(({ path, body: text }) => {
+            const [, , place] = path.split('/');
+            const lines = text.toString().split('\n').slice(0, -1);
+            return lines.map((line) => {
+              const { id, body } = JSON.parse(line) as { id: string; body: string };
+              const destination = place === undefined ? null : decodeURIComponent(place);
+              return { id, destination, body: Buffer.from(body, 'base64') };
+            });
+          }),
+      outage: { begin: () => answer(503), end: () => answer(200) },
+      dispose: () => endpoint.stop(),
     };
   });
 });
@@ -86,13 +55,13 @@ describe('own-sink.js', () => {
     [400, {}, { status: 'refused', code: 'http_400', batch: true }],
   ])('maps %d', async (status, headers, expected) => {
     const { endpoint, sink } = await makeSink({ token: 'secret' });
-    onTestFinished(() => endpoint.close());
-    endpoint.answer = { status, headers };
+    onTestFinished(() => endpoint.stop());
+    endpoint.reply = () => [status, headers];
     await sink.open(signal);
     const [first, second] = await sink.send(deliver(1, 2), signal);
     expect(first).toMatchObject(expected);
     expect(second).toEqual(first);
-    expect(endpoint.requests[0]?.headers.authorization).toBe('Bearer secret');
+    expect(endpoint.posts[0]?.headers.authorization).toBe('Bearer secret');
     await sink.close(signal);
   });
 
@@ -104,4 +73,45 @@ describe('own-sink.js', () => {
   ])('names the key that is wrong: %j', (options, key) => {
     expect(() => module.parseOptions(options)).toThrow(key);
   });
+});
+
+/** A user's own module with these members, as those who use it see it. */
+function ownWith(members: object): OwnSink {
+  const own = new OwnSink('/own.mjs', makeContext(), () => undefined);
+  own.take({ limits: LIMITS, ...members } as Sink, LIMITS);
+  return own;
+}
+
+describe('keep of a module', () => {
+  const CLAIM: ClaimCheck = { path: 'kept/1.json', sha256: 'a'.repeat(64), bytes: 12 };
+  const [{ event } = { event: null! }] = deliver(1, 1);
+
+  test('what it writes into the body it is given reaches nobody else', async () => {
+    const before = Buffer.from(event.body);
+    const keep = async ({ body }: { body: Buffer }): Promise<ClaimCheck> => {
+      body.fill(0);
+      return CLAIM;
+    };
+    await expect(ownWith({ keep }).keep?.(event, signal)).resolves.toEqual(CLAIM);
+    expect(event.body).toEqual(before);
+  });
+
+  test.each([undefined, null, {}, { ...CLAIM, sha256: 'no hash' }, { ...CLAIM, path: '' }])(
+    'no pointer is made of %j instead of a claim check',
+    async (answer) => {
+      const own = ownWith({ keep: () => Promise.resolve(answer) });
+      await expect(own.keep?.(event, signal)).rejects.toThrow('keep must resolve to');
+    },
+  );
+});
+
+test('what a module says it skipped is shown when it is names and counts, and few of them', () => {
+  const seenOf = (skipped: (() => unknown) | undefined): unknown => ownWith({ skipped }).skipped();
+  const broken = (): never => {
+    throw new Error('made up');
+  };
+  expect(seenOf(() => new Map([['made.up', 2]]))).toEqual([['made.up', 2]]);
+  const many = Array.from({ length: 200 }, (_, n) => [`made.up.${n}`, 1]);
+  for (const odd of [undefined, () => null, () => 7, () => [['a']], () => [['a', -1]], () => many, broken])
+    expect(seenOf(odd)).toEqual([]);
 });

@@ -2,39 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { parseRecord } from '../../src/core/archive-record.ts';
-import { createSink, parseOptions } from '../../src/sinks/stdout/sink.ts';
-import { runContract } from './run-contract.ts';
+import { createSink } from '../../src/sinks/stdout/sink.ts';
 import { deliver, makeContext, signal } from './support.ts';
-
-describe('stdout sink: the sink contract', async () => {
-  await runContract(async () => {
-    const chunks: Buffer[] = [];
-    let down = false;
-    const stream = new Writable({
-      write(chunk: Buffer, _encoding, done) {
-        if (!down) chunks.push(chunk);
-        done(down ? new Error('EPIPE') : null);
-      },
-    });
-    return {
-      sink: createSink(parseOptions({}), makeContext(), stream),
-      destinations: [],
-      arrived: async () => {
-        const lines = Buffer.concat(chunks).toString().split('\n').slice(0, -1);
-        return lines.map((line) => {
-          const parsed = parseRecord(Buffer.from(line));
-          if (!parsed.ok) throw new Error(parsed.reason);
-          return { id: parsed.record.id, destination: null, body: Buffer.from(parsed.body) };
-        });
-      },
-      outage: { impossible: 'a stream that has failed once is closed for good' },
-      dispose: async () => {
-        down = true;
-      },
-    };
-  });
-});
 
 describe('stdout sink', () => {
   it('waits for a slow reader', async () => {
@@ -76,10 +45,6 @@ describe('stdout sink', () => {
     }
     await expect(again.open(signal)).rejects.toThrow('stdout is closed');
     await again.close(signal);
-  });
-
-  it('has no options', () => {
-    expect(() => parseOptions({ path: 'x' })).toThrow('path');
   });
 });
 
