@@ -7,7 +7,7 @@ import { assemble, consequences, type Assembled } from './assemble.ts';
 import type { DescribedConfig, LoadedConfig, ResolvedConfig } from './config.ts';
 import { parseYaml, type Document, ConfigError, lineOf, locate } from './problem.ts';
 import { warnOfNewArchives } from './folders.ts';
-import { insteadOf } from './gone-keys.ts';
+import { insteadOfVariable } from './gone-keys.ts';
 import { resolveModules, type Modules } from './modules.ts';
 import { keyOf, within, type Environment, type Problem } from './paths.ts';
 import { sparingArchives } from './redactions.ts';
@@ -154,10 +154,11 @@ function straySettings(env: Environment, mentioned: ReadonlySet<string>): string
   const known = configKeys().scalars.map((scalar) => scalar.env.slice(PREFIX.length));
   return Object.keys(env).flatMap((name) => {
     if (!name.startsWith(PREFIX) || name === 'MILLRACE_CONFIG') return [];
-    if (known.includes(name.slice(PREFIX.length)) || mentioned.has(name)) return [];
-    const instead = insteadOf(name.slice(PREFIX.length).toLowerCase().replaceAll('_', '.'));
+    const own = name.slice(PREFIX.length);
+    if (known.includes(own) || mentioned.has(name)) return [];
+    const instead = insteadOfVariable(own);
     if (instead !== null) return [`${name} ${instead}`];
-    const close = nearest(name.slice(PREFIX.length), known);
+    const close = nearest(own, known);
     return close === undefined ? [] : [`${name} is not a known setting; did you mean ${PREFIX}${close}?`];
   });
 }

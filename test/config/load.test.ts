@@ -129,8 +129,17 @@ describe('problems', () => {
     expect(failure(`server: { workers: 2 }\n${BASE}`).lines).toEqual([
       expect.stringMatching(/^c\.yaml:1:20: server\.workers: is no longer a key; start several receivers /),
     ]);
-    expect(parse(BASE, { MILLRACE_SERVER_WORKERS: '2' }).warnings).toEqual([
+    const env = {
+      MILLRACE_SERVER_WORKERS: '2',
+      MILLRACE_SERVICE_IDEMPOTENCY_HEADER: 'x',
+      MILLRACE_SERVICE_PATHS_CREATE_PARSING_JOB: '/x',
+      MILLRACE_JOURNAL_ENCRYPT_MASTER_KEY: 'x',
+    };
+    expect(parse(BASE, env).warnings).toEqual([
       expect.stringMatching(/^MILLRACE_SERVER_WORKERS is no longer a key; start several receivers /),
+      expect.stringMatching(/^MILLRACE_SERVICE_IDEMPOTENCY_HEADER is no longer a key; no command uses /),
+      expect.stringMatching(/^MILLRACE_SERVICE_PATHS_CREATE_PARSING_JOB is no longer a key; no command /),
+      expect.stringMatching(/^MILLRACE_JOURNAL_ENCRYPT_MASTER_KEY is no longer a key; the topics are not /),
     ]);
   });
 
