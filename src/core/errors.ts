@@ -88,7 +88,6 @@ export const CATALOGUE = {
   erasure_stale: end('difference', 'Erasure folder was replaced by an older copy'),
   erasure_in_use: end('usage', 'Erasure folder is in use', AGAIN),
   erasure_begun: end('failed', 'Erasure has already begun'),
-  state_unusable: end('failed', 'Sandbox state cannot be used'),
   bulk_op_ended: end('failed', 'The service ended its bulk operation early', AGAIN),
   bulk_op_stuck: end('failed', 'The bulk operation makes no progress', AGAIN),
   service_lost: end('partial', 'The service did not answer', AGAIN),

@@ -1,7 +1,6 @@
 import type { Faults } from './faults.ts';
 import { PROVIDERS, USUAL, type Throttle } from './providers.ts';
 import type { Pulls } from './pulls.ts';
-import type { Shelf, State } from './state.ts';
 import type { Timers } from './timers.ts';
 import type { Users } from './users.ts';
 
@@ -17,52 +16,31 @@ export interface BulkOp {
   endedAt: string | null;
   /** Resolves when it is over. */
   readonly done: Promise<void>;
+  readonly end: () => void;
 }
-
-type SavedOp = Omit<BulkOp, 'done'>;
 
 interface BulkOpsOptions {
   readonly timers: Timers;
   readonly users: Users;
   readonly pulls: Pulls;
   readonly faults: Faults;
-  readonly state: State;
 }
 
 /** Persistent background operations. Each provider has a lane, so that operations of one provider share its rate. */
 export class BulkOps {
   readonly #world: BulkOpsOptions;
   readonly #lanes = new Map<string, Lane>();
-  readonly #endings = new Map<BulkOp, () => void>();
-  readonly #ops: Shelf<BulkOp>;
-  /** The users of operations that are not over, apart from what changes with each trigger: they can be a million. */
-  readonly #waiting: Shelf<readonly [sequence: number, users: readonly string[]]>;
-  readonly #turns: Shelf<readonly [provider: string, notBefore: number]>;
+  readonly #ops: BulkOp[] = [];
 
-  /** Goes on with the operations of an earlier run, no faster than their providers allow. */
   constructor(world: BulkOpsOptions) {
-    const { state } = world;
     this.#world = world;
-    this.#waiting = state.shelf('bulk op users');
-    this.#turns = state.shelf('lanes');
-    this.#ops = state.shelf<BulkOp, SavedOp>('bulk ops', {
-      dump: (op) => {
-        const { done: _, ...saved } = op;
-        return saved;
-      },
-      load: (saved) => this.#begin(saved),
-    });
-    for (const [provider, notBefore] of this.#turns.all()) this.#laneOf(provider, notBefore);
-    for (const op of this.#ops.all()) {
-      const [, userIds = []] = this.#waiting.get(op.sequence) ?? [];
-      if (op.status === 'in_progress') this.#queue(op, userIds.slice(op.processed));
-    }
   }
 
   /** Enqueues a trigger for each user. Users without a connection to the provider are passed over, and counted. */
   enqueue(teamId: string, provider: string, userIds: readonly string[]): BulkOp {
-    const op = this.#begin({
-      sequence: this.#world.state.next('bulk op'),
+    const { promise: done, resolve: end } = Promise.withResolvers<void>();
+    const op: BulkOp = {
+      sequence: this.#ops.length + 1,
       teamId,
       provider,
       status: 'in_progress',
@@ -70,38 +48,25 @@ export class BulkOps {
       processed: 0,
       startedAt: this.#world.timers.stamp(),
       endedAt: null,
-    });
-    this.#waiting.put(op.sequence, [op.sequence, userIds]);
-    this.#ops.put(op.sequence, op);
-    this.#queue(op, userIds);
+      done,
+      end,
+    };
+    this.#ops.push(op);
+    if (this.#fateOf(op) !== 'stuck') {
+      const lane = this.#laneOf(provider);
+      for (const id of userIds) lane.push(() => this.#trigger(op, id));
+    }
     return op;
   }
 
   /** Newest first. */
   list(teamId: string): BulkOp[] {
-    return this.#ops
-      .all()
-      .filter((op) => op.teamId === teamId)
-      .toReversed();
+    return this.#ops.filter((op) => op.teamId === teamId).toReversed();
   }
 
   /** What waits is let go. */
   abort(op: BulkOp): void {
     this.#end(op, 'aborted');
-  }
-
-  #begin(saved: SavedOp): BulkOp {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const op: BulkOp = { ...saved, done: promise };
-    if (op.status === 'in_progress') this.#endings.set(op, resolve);
-    else resolve();
-    return op;
-  }
-
-  #queue(op: BulkOp, userIds: readonly string[]): void {
-    if (this.#fateOf(op) === 'stuck') return;
-    const lane = this.#laneOf(op.provider);
-    for (const id of userIds) lane.push(() => this.#trigger(op, id));
   }
 
   #trigger(op: BulkOp, userId: string): void {
@@ -115,7 +80,6 @@ export class BulkOps {
     const fate = this.#fateOf(op);
     if ((fate === 'aborted' || fate === 'failure') && op.processed >= op.pending) this.#end(op, fate);
     else if (op.pending === 0) this.#end(op, 'success');
-    else this.#ops.put(op.sequence, op);
   }
 
   #fateOf({ sequence }: BulkOp): 'stuck' | 'aborted' | 'failure' | 'lucky' {
@@ -129,16 +93,11 @@ export class BulkOps {
     if (op.status !== 'in_progress') return;
     op.status = status;
     op.endedAt = this.#world.timers.stamp();
-    this.#endings.get(op)?.();
-    this.#endings.delete(op);
-    this.#waiting.delete(op.sequence);
-    this.#ops.put(op.sequence, op);
+    op.end();
   }
 
-  #laneOf(provider: string, notBefore = 0): Lane {
-    const throttle = PROVIDERS[provider] ?? USUAL;
-    const onTurn = (next: number): void => this.#turns.put(provider, [provider, next]);
-    const lane = this.#lanes.get(provider) ?? new Lane(throttle, this.#world.timers, notBefore, onTurn);
+  #laneOf(provider: string): Lane {
+    const lane = this.#lanes.get(provider) ?? new Lane(PROVIDERS[provider] ?? USUAL, this.#world.timers);
     this.#lanes.set(provider, lane);
     return lane;
   }
@@ -161,26 +120,17 @@ export function bulkOpJson(op: BulkOp): object {
 const TRIGGER_MS = 500;
 
 /** Runs tasks in order, no faster than a throttle allows. */
-export class Lane {
+class Lane {
   readonly #throttle: Throttle;
   readonly #timers: Timers;
   #tasks: (() => void)[] = [];
   #next = 0;
   /** A turn is due, so that no task has to ask for one. */
   #scheduled = false;
-  /** Sandbox time before which no turn may be. */
-  #notBefore: number;
-  readonly #onTurn: (notBefore: number) => void;
 
-  /**
-   * @param notBefore where an earlier run left off: sandbox time of the next turn
-   * @param onTurn told the time of the next turn after each
-   */
-  constructor(throttle: Throttle, timers: Timers, notBefore: number, onTurn: (notBefore: number) => void) {
+  constructor(throttle: Throttle, timers: Timers) {
     this.#throttle = throttle;
     this.#timers = timers;
-    this.#notBefore = notBefore;
-    this.#onTurn = onTurn;
   }
 
   push(task: () => void): void {
@@ -188,7 +138,7 @@ export class Lane {
     if (this.#scheduled) return;
     this.#scheduled = true;
     // Not at once: a window is filled with all that was pushed together.
-    this.#timers.at(this.#notBefore, () => this.#turn());
+    this.#timers.after(0, () => this.#turn());
   }
 
   /** One window, or one handful: then the next after its time. */
@@ -201,8 +151,6 @@ export class Lane {
       this.#next = 0;
     }
     const ms = this.#throttle.kind === 'window' ? this.#throttle.everyMs : TRIGGER_MS;
-    this.#notBefore = this.#timers.clock.now() + ms;
-    this.#onTurn(this.#notBefore);
     this.#timers.after(ms, () => {
       if (this.#tasks.length > 0) this.#turn();
       else this.#scheduled = false;

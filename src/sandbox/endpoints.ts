@@ -3,7 +3,6 @@ import { newSecret } from '../core/secrets.ts';
 import { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
 import { Refusal } from './check.ts';
 import { uuidOf, type Name } from './seeded.ts';
-import type { Shelf, State } from './state.ts';
 import type { Timers } from './timers.ts';
 
 export type HeaderFamily = 'svix' | 'webhook';
@@ -23,8 +22,6 @@ export interface Endpoint {
   disabled: boolean;
   /** Sandbox time of the first failure since the last success; null when the last attempt succeeded. */
   failingSince: number | null;
-  /** Until when the secrets before this one sign along; sandbox time. */
-  rotations: readonly { readonly secret: string; readonly until: number }[];
 }
 
 export interface NewEndpoint {
@@ -43,16 +40,12 @@ const ROTATION_MS = 86_400_000;
 export class Endpoints {
   readonly #timers: Timers;
   readonly #seed: Name;
-  readonly #state: State;
-  readonly #endpoints: Shelf<Endpoint>;
+  readonly #endpoints = new Map<string, Endpoint>();
+  #made = 0;
 
-  constructor(timers: Timers, seed: Name, state: State) {
+  constructor(timers: Timers, seed: Name) {
     this.#timers = timers;
     this.#seed = seed;
-    this.#state = state;
-    this.#endpoints = state.shelf('endpoints');
-    for (const endpoint of this.#endpoints.all())
-      for (const rotation of endpoint.rotations) this.#finish(endpoint, rotation);
   }
 
   /** @throws Refusal 422 when the secret cannot sign */
@@ -61,8 +54,9 @@ export class Endpoints {
     { url, secret = newSecret(), eventTypes = [], family = 'svix' }: NewEndpoint,
   ): Endpoint {
     needSigner(secret);
+    this.#made += 1;
     const endpoint: Endpoint = {
-      id: uuidOf(this.#seed, 'endpoint', this.#state.next('endpoint')),
+      id: uuidOf(this.#seed, 'endpoint', this.#made),
       teamId,
       url,
       eventTypes,
@@ -71,23 +65,9 @@ export class Endpoints {
       family,
       disabled: false,
       failingSince: null,
-      rotations: [],
     };
-    this.#endpoints.put(endpoint.id, endpoint);
+    this.#endpoints.set(endpoint.id, endpoint);
     return endpoint;
-  }
-
-  /** The endpoint that an earlier run has for the address, made to sign with the secret; else a new one. */
-  resume(teamId: string, wanted: NewEndpoint): Endpoint {
-    const known = this.list(teamId).find(({ url }) => url === wanted.url);
-    if (known === undefined) return this.create(teamId, wanted);
-    if (wanted.secret !== undefined && known.secrets[0] !== wanted.secret) this.rotate(known, wanted.secret);
-    return known;
-  }
-
-  /** To be called after a change. */
-  save(endpoint: Endpoint): void {
-    if (this.has(endpoint)) this.#endpoints.put(endpoint.id, endpoint);
   }
 
   /** @throws Refusal 404 */
@@ -97,17 +77,12 @@ export class Endpoints {
     return endpoint;
   }
 
-  /** Of any team; null when there is none. */
-  known(id: string): Endpoint | null {
-    return this.#endpoints.get(id) ?? null;
-  }
-
   list(teamId: string): Endpoint[] {
-    return this.#endpoints.all().filter((endpoint) => endpoint.teamId === teamId);
+    return [...this.#endpoints.values()].filter((endpoint) => endpoint.teamId === teamId);
   }
 
   has(endpoint: Endpoint): boolean {
-    return this.#endpoints.get(endpoint.id) === endpoint;
+    return this.#endpoints.has(endpoint.id);
   }
 
   delete(endpoint: Endpoint): void {
@@ -118,18 +93,9 @@ export class Endpoints {
   rotate(endpoint: Endpoint, secret: string = newSecret()): void {
     needSigner(secret);
     endpoint.secrets = [secret, ...endpoint.secrets.filter((one) => one !== secret)];
-    const rotation = { secret, until: this.#timers.clock.now() + ROTATION_MS };
-    endpoint.rotations = [...endpoint.rotations, rotation];
-    this.save(endpoint);
-    this.#finish(endpoint, rotation);
-  }
-
-  #finish(endpoint: Endpoint, rotation: Endpoint['rotations'][number]): void {
-    this.#timers.at(rotation.until, () => {
-      const newest = endpoint.secrets.indexOf(rotation.secret);
+    this.#timers.after(ROTATION_MS, () => {
+      const newest = endpoint.secrets.indexOf(secret);
       if (newest >= 0) endpoint.secrets = endpoint.secrets.slice(0, newest + 1);
-      endpoint.rotations = endpoint.rotations.filter((one) => one !== rotation);
-      this.save(endpoint);
     });
   }
 }

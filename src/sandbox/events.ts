@@ -1,9 +1,8 @@
 import { jsonIn } from '../lib/parsed.ts';
 import type { Endpoints } from './endpoints.ts';
-import { etlMessage, type Destination, type EtlMessage, type Publish } from './etl.ts';
+import { etlMessage, type Destination, type EtlEvent, type Publish } from './etl.ts';
 import { newDeliveryId } from './made-up-events.ts';
 import type { Message, WebhookSender } from './sender.ts';
-import type { Shelf, State } from './state.ts';
 
 /** Whom an event is about. */
 export interface Subject {
@@ -17,25 +16,10 @@ export interface Pipelines {
   readonly publish: Publish;
 }
 
-/** A message that no pipeline has taken yet. */
-interface Unpublished {
-  readonly id: string;
-  /** Name of the destination. */
-  readonly destination: string;
-  readonly message: EtlMessage;
-}
-
-/** The body is in base64. */
-type SavedMessage = Omit<Unpublished, 'message'> & {
-  readonly message: Omit<EtlMessage, 'body'> & { readonly body: string };
-};
-
-export interface EventsOptions {
+interface EventsOptions {
   readonly endpoints: Endpoints;
   readonly sender: WebhookSender;
   readonly pipelines: Pipelines | null;
-  readonly state: State;
-  readonly commit: () => void;
 }
 
 const EXHAUSTED = 'message.attempt.exhausted';
@@ -45,25 +29,10 @@ export class Events {
   /** Events sent so far, by type. */
   readonly counts = new Map<string, number>();
   readonly #options: EventsOptions;
-  readonly #waiting: Shelf<Unpublished>;
 
-  /** Publishes what an earlier run had not; what is for a pipeline that is not here now waits on. */
   constructor(options: EventsOptions) {
-    const { sender, pipelines, state } = options;
     this.#options = options;
-    this.#waiting = state.shelf<Unpublished, SavedMessage>('messages', {
-      dump: ({ message, ...rest }) => {
-        return { ...rest, message: { ...message, body: message.body.toString('base64') } };
-      },
-      load: ({ message, ...rest }) => {
-        return { ...rest, message: { ...message, body: Buffer.from(message.body, 'base64') } };
-      },
-    });
-    for (const { id, destination: name, message } of this.#waiting.all()) {
-      const destination = pipelines?.destinations.find((one) => one.name === name);
-      if (destination !== undefined) void this.#publish(destination, message, id);
-    }
-    sender.onAttempt(({ message, endpoint, exhausted }) => {
+    options.sender.onAttempt(({ message, endpoint, exhausted }) => {
       if (!exhausted || message.type === EXHAUSTED) return;
       const data = { message_id: message.id, event_type: message.type, endpoint_id: endpoint.id };
       const subject = subjectOf(message.body) ?? { id: '', teamId: endpoint.teamId, clientUserId: '' };
@@ -97,21 +66,17 @@ export class Events {
     }
     for (const destination of pipelines?.destinations ?? []) {
       const event = { id, type, teamId: subject.teamId, userId: subject.id, body, at: Date.now() };
-      void this.#publish(destination, etlMessage(destination, event), id);
+      void this.#publish(destination, event);
     }
     return id;
   }
 
-  async #publish(destination: Destination, message: EtlMessage, id: string): Promise<void> {
-    const place = `${id} ${destination.name}`;
-    this.#waiting.put(place, { id, destination: destination.name, message });
+  async #publish(destination: Destination, event: EtlEvent): Promise<void> {
     try {
-      await this.#options.pipelines?.publish(destination, message);
+      await this.#options.pipelines?.publish(destination, etlMessage(destination, event));
     } catch {
       // It was refused for good.
     }
-    this.#waiting.delete(place);
-    this.#options.commit();
   }
 }
 

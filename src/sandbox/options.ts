@@ -44,8 +44,6 @@ export interface SandboxOptions {
   readonly webhooks?: readonly NewEndpoint[];
   readonly pipelines?: Pipelines;
   readonly faults?: FaultOptions;
-  /** SQLite file that keeps what happens over restarts; made when it is missing. Default: all is forgotten. */
-  readonly state?: string;
   /** A `daily.data.meal.created` event each time this much sandbox time has passed, milliseconds. Default: none. */
   readonly dailyEveryMs?: number;
 }
@@ -73,14 +71,10 @@ const DEFAULTS = {
 
 export type ResolvedSandbox = ReturnType<typeof resolveSandbox>;
 
-/**
- * Checks the options and fills in defaults.
- * @param resumedAt sandbox time at which an earlier run was left; the clock does not go back
- * @throws MillraceError usage
- */
-export function resolveSandbox(options: SandboxOptions, resumedAt: number | null = null) {
+/** Checks the options and fills in defaults. @throws MillraceError usage */
+export function resolveSandbox(options: SandboxOptions) {
   const given = { ...DEFAULTS, ...options };
-  const { since, speed, providers, clock = speedClock(speed, systemClock, resumedAt ?? 0) } = given;
+  const { since, speed, providers, clock = speedClock(speed) } = given;
   const sinceMs = Date.parse(`${since}T00:00:00Z`);
   if (!isCalendarDay(since)) throw new MillraceError('usage', `since ${since} is not a date`);
   if (!(speed > 0 && speed <= 1e6))
@@ -104,12 +98,9 @@ function whole(name: string, value: number, most: number): void {
   throw new MillraceError('usage', `${name} must be a whole number from 0 to ${most}`);
 }
 
-/**
- * A clock that runs `speed` times as fast as another from now on: at 1000, an hour takes 3.6 seconds.
- * @param earliest its wall begins there when the other's is not so far yet
- */
-export function speedClock(speed: number, base: Clock = systemClock, earliest = 0): Clock {
-  const wall = Math.max(base.now(), earliest);
+/** A clock that runs `speed` times as fast as another from now on: at 1000, an hour takes 3.6 seconds. */
+export function speedClock(speed: number, base: Clock = systemClock): Clock {
+  const wall = base.now();
   const start = base.monotonic();
   const elapsed = (): number => (base.monotonic() - start) * speed;
   return {

@@ -22,9 +22,8 @@ export interface Order {
   /** The idempotency key it came with, and what was asked. */
   readonly key: string | null;
   readonly asked: string;
-  /** Its place in the course, and since when, in sandbox time. */
+  /** Its place in the course. */
   step: number;
-  since: number;
 }
 
 const DAY = 86_400_000;

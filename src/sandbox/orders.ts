@@ -3,8 +3,7 @@ import { INTERPRETATIONS, type Order, orderJson } from './order.ts';
 import type { LabAccount, Labs, LabTest } from './made-up-labs.ts';
 import { Refusal } from './check.ts';
 import { pick, randomOf, uuidOf, type Name } from './seeded.ts';
-import type { Shelf, State } from './state.ts';
-import type { Team, Teams } from './teams.ts';
+import type { Team } from './teams.ts';
 import type { Timers } from './timers.ts';
 import type { User, Users } from './users.ts';
 
@@ -22,20 +21,12 @@ const COURSE = [
   { status: 'completed.testkit.completed', hours: 0 },
 ] as const;
 
-type SavedOrder = Omit<Order, 'user' | 'test' | 'account'> & {
-  readonly user: string;
-  readonly test: string;
-  readonly account: string;
-};
-
-export interface OrdersOptions {
+interface OrdersOptions {
   readonly timers: Timers;
   readonly events: Events;
   readonly labs: Labs;
-  readonly teams: Teams;
   readonly users: Users;
   readonly seed: Name;
-  readonly state: State;
 }
 
 export interface NewOrder {
@@ -50,29 +41,13 @@ export interface NewOrder {
 
 export class Orders {
   readonly #world: OrdersOptions;
-  /** By number. */
-  readonly #orders: Shelf<Order>;
+  #orders: Order[] = [];
+  #made = 0;
 
-  /** Goes on with the orders of an earlier run. */
   constructor(world: OrdersOptions) {
-    const { state, labs, users, teams } = world;
     this.#world = world;
-    this.#orders = state.shelf<Order, SavedOrder>('orders', {
-      dump: ({ user, test, account, ...rest }) => {
-        return { ...rest, user: user.id, test: test.id, account: account.id };
-      },
-      load: ({ user: userId, test: testId, account: accountId, ...rest }) => {
-        const user = users.known(userId);
-        const test = labs.tests.find(({ id }) => id === testId);
-        const account = labs.accounts.find(({ id }) => id === accountId);
-        return user === null || test === undefined || account === undefined
-          ? null
-          : { ...rest, user, test, account, events: rest.events ?? [] };
-      },
-    });
-    for (const order of this.#orders.all()) this.#follow(order, teams.get(order.user.teamId));
-    users.onErased((user) => {
-      for (const order of this.#orders.all()) if (order.user === user) this.#orders.delete(order.number);
+    world.users.onErased((user) => {
+      this.#orders = this.#orders.filter((order) => order.user !== user);
     });
   }
 
@@ -92,8 +67,8 @@ export class Orders {
   place(team: Team, wanted: NewOrder, key: string | null, asked: string): Order {
     const account = this.#accountFor(team, wanted);
     const notes = [account.notes, wanted.clinicalNotes].filter((note) => note !== null);
-    const { state, seed, timers, events, labs } = this.#world;
-    const number = state.next('order');
+    const { seed, timers, events, labs } = this.#world;
+    const number = (this.#made += 1);
     const order: Order = {
       id: uuidOf(seed, 'order', number),
       number,
@@ -110,16 +85,15 @@ export class Orders {
       key,
       asked,
       step: 0,
-      since: timers.clock.now(),
     };
-    this.#orders.put(number, order);
+    this.#orders.push(order);
     events.emit(order.user, 'labtest.order.created', orderJson(order, labs));
     this.#follow(order, team);
     return order;
   }
 
   list(teamId: string): Order[] {
-    return this.#orders.all().filter(({ user }) => user.teamId === teamId && !user.erased);
+    return this.#orders.filter(({ user }) => user.teamId === teamId && !user.erased);
   }
 
   /**
@@ -147,7 +121,7 @@ export class Orders {
   }
 
   #lastOf(user: User): Order | undefined {
-    return this.#orders.all().findLast((order) => order.user === user);
+    return this.#orders.findLast((order) => order.user === user);
   }
 
   #follow(order: Order, team: Team): void {
@@ -156,15 +130,13 @@ export class Orders {
     if (current === undefined || current.hours === 0) return;
     let next = order.step + 1;
     while (!passes(COURSE[next], order, team)) next += 1;
-    timers.at(order.since + current.hours * HOUR, () => {
+    timers.after(current.hours * HOUR, () => {
       if (order.user.erased) return;
       order.step = next;
-      order.since = timers.clock.now();
       order.status = COURSE[next]?.status ?? order.status;
       order.events = [...order.events, { status: order.status, at: timers.stamp() }];
       if (order.status.startsWith('completed.'))
         order.interpretation = pick(randomOf(seed, 'result', order.number), INTERPRETATIONS);
-      this.#orders.put(order.number, order);
       events.emit(order.user, 'labtest.order.updated', orderJson(order, labs));
       if (order.interpretation === 'critical')
         events.emit(order.user, 'labtest.result.critical', criticalResult(order));

@@ -1,7 +1,6 @@
 import type { Events } from './events.ts';
 import { Refusal } from './check.ts';
 import { uuidOf, type Name } from './seeded.ts';
-import type { Shelf, State } from './state.ts';
 import type { Timers } from './timers.ts';
 import type { User, Users } from './users.ts';
 
@@ -17,18 +16,13 @@ export interface ParsingJob {
   isReviewed: boolean;
   /** Size of the report. */
   readonly bytes: number;
-  /** Sandbox time since when it has its status. */
-  since: number;
 }
 
-type SavedJob = Omit<ParsingJob, 'user'> & { readonly user: string };
-
-export interface ParsingJobsOptions {
+interface ParsingJobsOptions {
   readonly timers: Timers;
   readonly events: Events;
   readonly users: Users;
   readonly seed: Name;
-  readonly state: State;
 }
 
 /** Sandbox time of each step; people take longer than machines. */
@@ -37,38 +31,30 @@ const STEPS = { upload: SECOND, parsing: 20 * SECOND, review: 3600 * SECOND };
 /** Lab report parsing jobs. Nothing is read from a report: results are made up, and an empty report fails. */
 export class ParsingJobs {
   readonly #world: ParsingJobsOptions;
-  readonly #jobs: Shelf<ParsingJob>;
+  readonly #jobs = new Map<string, ParsingJob>();
+  #made = 0;
 
-  /** Goes on with the jobs of an earlier run. */
   constructor(world: ParsingJobsOptions) {
-    const { state, users } = world;
     this.#world = world;
-    this.#jobs = state.shelf<ParsingJob, SavedJob>('parsing jobs', {
-      dump: (job) => ({ ...job, user: job.user.id }),
-      load: (saved) => {
-        const user = users.known(saved.user);
-        return user === null ? null : { ...saved, user };
-      },
-    });
-    for (const job of this.#jobs.all()) this.#follow(job);
-    users.onErased((user) => {
-      for (const job of this.#jobs.all()) if (job.user === user) this.#jobs.delete(job.id);
+    world.users.onErased((user) => {
+      for (const job of this.#jobs.values()) if (job.user === user) this.#jobs.delete(job.id);
     });
   }
 
   /** @param bytes of the report */
   create(user: User, bytes: number, needsHumanReview: boolean): ParsingJob {
-    const { seed, state, events } = this.#world;
+    const { seed, events } = this.#world;
     const job: ParsingJob = {
-      id: uuidOf(seed, 'parsing job', state.next('parsing job') - 1),
+      id: uuidOf(seed, 'parsing job', this.#made),
       user,
       status: 'upload_pending',
       failureReason: null,
       needsHumanReview,
       isReviewed: false,
       bytes,
-      since: 0,
     };
+    this.#made += 1;
+    this.#jobs.set(job.id, job);
     events.emit(user, 'lab_report.parsing_job.created', jobJson(job));
     this.#enter(job, 'upload_pending');
     return job;
@@ -83,7 +69,7 @@ export class ParsingJobs {
 
   #follow(job: ParsingJob): void {
     const then = (ms: number, step: () => void): void => {
-      this.#world.timers.at(job.since + ms, () => {
+      this.#world.timers.after(ms, () => {
         if (!job.user.erased) step();
       });
     };
@@ -111,8 +97,6 @@ export class ParsingJobs {
 
   #enter(job: ParsingJob, status: ParsingJob['status']): void {
     job.status = status;
-    job.since = this.#world.timers.clock.now();
-    this.#jobs.put(job.id, job);
     this.#follow(job);
   }
 

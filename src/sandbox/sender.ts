@@ -3,7 +3,6 @@ import { Agent, request } from 'undici';
 import { messageOf } from '../core/errors.ts';
 import { parseRetryAfter } from '../lib/retry-after.ts';
 import { signatureHeaders, type Endpoint, type Endpoints } from './endpoints.ts';
-import type { State, Shelf } from './state.ts';
 import type { Timers } from './timers.ts';
 
 const SECOND = 1000;
@@ -38,7 +37,7 @@ export interface Message {
   readonly body: Buffer;
 }
 
-export interface Attempt {
+interface Attempt {
   readonly message: Message;
   readonly endpoint: Endpoint;
   /** HTTP status; null when no answer came. */
@@ -48,32 +47,11 @@ export interface Attempt {
   readonly exhausted: boolean;
 }
 
-/** A delivery that is not over: its next attempt. */
-interface Delivery {
-  readonly endpoint: Endpoint;
-  readonly message: Message;
-  /** From 1. */
-  readonly number: number;
-  /** Sandbox time. */
-  readonly due: number;
-}
-
-type SavedDelivery = Pick<Delivery, 'number' | 'due'> & {
-  readonly endpoint: string;
-  readonly id: string;
-  readonly type: string;
-  /** Base64. */
-  readonly body: string;
-};
-
-export interface SenderOptions {
+interface SenderOptions {
   readonly timers: Timers;
   readonly endpoints: Endpoints;
   /** Wall time for the signatures: receivers compare it with their own clock. */
   readonly signingNow: () => number;
-  readonly state: State;
-  /** Called once what an attempt changed is put. */
-  readonly commit: () => void;
 }
 
 /** Delivers messages at least once, in about their order: 2xx within 15 s is success, a redirect is not. */
@@ -83,27 +61,15 @@ export class WebhookSender {
   readonly #queue = new PQueue({ concurrency: AT_ONCE });
   readonly #listeners: ((attempt: Attempt) => void)[] = [];
   readonly #stopping = new AbortController();
-  readonly #deliveries: Shelf<Delivery>;
 
-  /** Goes on with what an earlier run had not delivered; an attempt whose answer it did not see is made again. */
   constructor(options: SenderOptions) {
     this.#options = options;
-    this.#deliveries = options.state.shelf<Delivery, SavedDelivery>('deliveries', {
-      dump: ({ endpoint, message: { id, type, body }, number, due }) => {
-        return { endpoint: endpoint.id, id, type, body: body.toString('base64'), number, due };
-      },
-      load: ({ endpoint: endpointId, id, type, body, number, due }) => {
-        const endpoint = options.endpoints.known(endpointId);
-        const message = { id, type, body: Buffer.from(body, 'base64') };
-        return endpoint === null ? null : { endpoint, message, number, due };
-      },
-    });
-    for (const delivery of this.#deliveries.all())
-      options.timers.at(delivery.due, () => this.#enqueue(delivery));
   }
 
-  send(endpoint: Endpoint, message: Message): void {
-    this.#enqueue(this.#keep({ endpoint, message, number: 1, due: this.#options.timers.clock.now() }));
+  /** @param number of the attempt, from 1 */
+  send(endpoint: Endpoint, message: Message, number = 1): void {
+    if (this.#stopping.signal.aborted) return;
+    void this.#queue.add(() => this.#attempt(endpoint, message, number));
   }
 
   onAttempt(listener: (attempt: Attempt) => void): void {
@@ -122,43 +88,19 @@ export class WebhookSender {
     await this.#agent.destroy();
   }
 
-  #keep(delivery: Delivery): Delivery {
-    this.#deliveries.put(placeOf(delivery), delivery);
-    return delivery;
-  }
-
-  #enqueue(delivery: Delivery): void {
-    if (this.#stopping.signal.aborted) return;
-    void this.#queue.add(async () => {
-      await this.#attempt(delivery);
-      if (!this.#stopping.signal.aborted) this.#options.commit();
-    });
-  }
-
-  async #attempt(delivery: Delivery): Promise<void> {
+  async #attempt(endpoint: Endpoint, message: Message, number: number): Promise<void> {
     const { endpoints, timers } = this.#options;
-    const { endpoint, message, number } = delivery;
-    if (endpoint.disabled || !endpoints.has(endpoint)) return this.#deliveries.delete(placeOf(delivery));
+    if (endpoint.disabled || !endpoints.has(endpoint)) return;
     const { status, problem, retryAfterMs } = await this.#post(endpoint, message);
     if (this.#stopping.signal.aborted) return;
     const ok = status !== null && status >= 200 && status < 300;
     const at = timers.clock.now();
+    endpoint.failingSince = ok ? null : (endpoint.failingSince ?? at);
+    if (at - (endpoint.failingSince ?? at) >= DISABLED_AFTER) endpoint.disabled = true;
     const delay = ok ? undefined : SCHEDULE[number];
+    if (delay !== undefined)
+      timers.after(Math.max(delay, retryAfterMs), () => this.send(endpoint, message, number + 1));
     const exhausted = !ok && delay === undefined;
-    if (ok && endpoint.failingSince !== null) {
-      endpoint.failingSince = null;
-      endpoints.save(endpoint);
-    } else if (!ok) {
-      endpoint.failingSince ??= at;
-      if (at - endpoint.failingSince >= DISABLED_AFTER) endpoint.disabled = true;
-      endpoints.save(endpoint);
-    }
-    if (delay === undefined) this.#deliveries.delete(placeOf(delivery));
-    else {
-      const due = at + Math.max(delay, retryAfterMs);
-      const next = this.#keep({ endpoint, message, number: number + 1, due });
-      timers.at(due, () => this.#enqueue(next));
-    }
     for (const listener of this.#listeners) listener({ message, endpoint, status, problem, exhausted });
   }
 
@@ -185,8 +127,4 @@ export class WebhookSender {
       return { status: null, retryAfterMs: 0, problem: messageOf(error) };
     }
   }
-}
-
-function placeOf({ message, endpoint }: Delivery): string {
-  return `${message.id} ${endpoint.id}`;
 }

@@ -5,8 +5,6 @@ import { subjectOf } from './events.ts';
 import { madeUpEvent, type MadeUpEvent } from './made-up-events.ts';
 import { madeUpMeals } from './made-up-meals.ts';
 import { resolveSandbox, type SandboxOptions } from './options.ts';
-import { State } from './state.ts';
-import { openStateFile } from './state-file.ts';
 import type { User } from './users.ts';
 import { createWorld, type World } from './world.ts';
 
@@ -28,31 +26,17 @@ export interface Sandbox {
   stop(): Promise<void>;
 }
 
-/** Starts a stand-in of the whole service. @throws MillraceError address_unavailable, state_unusable, usage */
+/** Starts a stand-in of the whole service. @throws MillraceError address_unavailable, usage */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const state = new State(options.state === undefined ? null : await openStateFile(options.state));
-  try {
-    return await startWith(options, state);
-  } catch (error) {
-    state.close(null);
-    throw error;
-  }
-}
-
-async function startWith(options: SandboxOptions, state: State): Promise<Sandbox> {
-  const resolved = resolveSandbox(options, state.time);
-  const { seed, users, teamId, providers } = resolved;
-  state.claim({
-    seed: String(seed),
-    users: String(users),
-    team: teamId,
-    providers: providers?.join(', ') ?? 'its own',
-  });
-  const world = createWorld(resolved, state);
-  const { team, endpoints, events, sender, timers } = world;
-  const keys = firstKeys(world);
-  for (const webhook of resolved.webhooks) endpoints.resume(team.id, webhook);
-  world.commit();
+  const resolved = resolveSandbox(options);
+  const world = createWorld(resolved);
+  const { team, endpoints, events, keys, sender, timers } = world;
+  const firstKeys = {
+    apiKey: keys.create('api', [team.id], 'first key').value,
+    orgManagementKey: keys.create('org', [], 'made up').value,
+    teamManagementKey: keys.create('team', [team.id], 'made up').value,
+  };
+  for (const webhook of resolved.webhooks) endpoints.create(team.id, webhook);
   const server = createServer(createSandboxApp(world));
   let port: number;
   try {
@@ -67,22 +51,17 @@ async function startWith(options: SandboxOptions, state: State): Promise<Sandbox
   return {
     url: `http://${bracketed(resolved.host)}:${port}`,
     teamId: team.id,
-    ...keys,
+    ...firstKeys,
     state: world,
     sendEvents: (wanted) => {
       const list =
         typeof wanted === 'number' ? Array.from({ length: wanted }, (_, n) => madeUpEvent(n)) : wanted;
       // Whatever team a body names: it is this one whose webhooks and pipelines get it.
-      const ids = list.map((event) =>
+      return list.map((event) =>
         events.send({ id: subjectOf(event.body)?.id ?? '', teamId: team.id }, event),
       );
-      world.commit();
-      return ids;
     },
-    connect: (userId, provider) => {
-      connect(world, userId, provider);
-      world.commit();
-    },
+    connect: (userId, provider) => connect(world, userId, provider),
     stop: async () => {
       timers.stop();
       const closed = new Promise<void>((resolve) => {
@@ -90,25 +69,8 @@ async function startWith(options: SandboxOptions, state: State): Promise<Sandbox
       });
       server.closeAllConnections();
       await Promise.all([closed, sender.stop()]);
-      state.close(timers.clock.now());
     },
   };
-}
-
-type FirstKeys = Pick<Sandbox, 'apiKey' | 'orgManagementKey' | 'teamManagementKey'>;
-
-/** The keys that are there from the start. Those of an earlier run are not made again, should they be deleted by now. */
-function firstKeys({ keys, team, kept }: World): FirstKeys {
-  const shelf = kept.shelf<FirstKeys>('first keys');
-  const known = shelf.get('');
-  if (known !== undefined) return known;
-  const first = {
-    apiKey: keys.create('api', [team.id], 'first key').value,
-    orgManagementKey: keys.create('org', [], 'made up').value,
-    teamManagementKey: keys.create('team', [team.id], 'made up').value,
-  };
-  shelf.put('', first);
-  return first;
 }
 
 function connect({ users, team, timers, events }: World, userId: string, provider: string): void {
@@ -120,12 +82,13 @@ function connect({ users, team, timers, events }: World, userId: string, provide
 
 /** One user after the other has a meal, over and over; `daily` is the name, not the rhythm. */
 function sendDaily(world: World): void {
-  const { timers, users, team, options, kept } = world;
+  const { timers, users, team, options } = world;
+  let turn = 0;
   const next = (): void => {
-    const turn = kept.next('daily meal') - 1;
     const all = users.list(team.id);
     const user = all[turn % Math.max(1, all.length)];
     if (user !== undefined) emitMeal(world, user, Math.floor(turn / all.length));
+    turn += 1;
     timers.after(options.dailyEveryMs, next);
   };
   timers.after(options.dailyEveryMs, next);

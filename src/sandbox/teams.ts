@@ -1,6 +1,5 @@
 import { Refusal } from './check.ts';
 import { uuidOf, type Name } from './seeded.ts';
-import type { Shelf, State } from './state.ts';
 import type { IncomingHttpHeaders } from 'node:http';
 
 /** A customer of the service. */
@@ -17,34 +16,21 @@ export interface Team {
 export class Teams {
   readonly orgId: string;
   readonly #seed: Name;
-  readonly #state: State;
-  readonly #teams: Shelf<Team>;
+  readonly #teams = new Map<string, Team>();
+  #made = 0;
 
-  constructor(seed: Name, state: State) {
+  constructor(seed: Name) {
     this.#seed = seed;
-    this.#state = state;
-    this.#teams = state.shelf('teams');
     this.orgId = uuidOf(seed, 'org');
-  }
-
-  /** The team that was there first. An earlier run may have deleted it: then nobody else knows it. */
-  first(id: string, features: Team['features'], createdAt: string): Team {
-    const name = 'made-up team';
-    if (this.#state.time === null) return this.create(name, features, createdAt, id);
-    return this.#teams.get(id) ?? { id, name, createdAt, brand: {}, features };
   }
 
   /** @param id given for the first team only, so that a receiver can be told to expect it */
   create(name: string, features: Team['features'], createdAt: string, id?: string): Team {
-    const made = uuidOf(this.#seed, 'team', this.#state.next('team'));
+    this.#made += 1;
+    const made = uuidOf(this.#seed, 'team', this.#made);
     const team: Team = { id: id ?? made, name, createdAt, brand: {}, features };
-    this.save(team);
+    this.#teams.set(team.id, team);
     return team;
-  }
-
-  /** To be called after a change. */
-  save(team: Team): void {
-    this.#teams.put(team.id, team);
   }
 
   /** @throws Refusal 404 */
@@ -59,7 +45,7 @@ export class Teams {
   }
 
   all(): Team[] {
-    return this.#teams.all();
+    return [...this.#teams.values()];
   }
 }
 
@@ -77,34 +63,32 @@ const PREFIX = { api: 'sk_sandbox', org: 'mk_org', team: 'mk_team' } as const;
 /** All keys, and what each may do. */
 export class Keys {
   readonly #seed: Name;
-  readonly #state: State;
-  readonly #keys: Shelf<Key>;
+  readonly #keys = new Set<Key>();
+  #made = 0;
 
-  constructor(seed: Name, state: State) {
+  constructor(seed: Name) {
     this.#seed = seed;
-    this.#state = state;
-    this.#keys = state.shelf('keys');
   }
 
   create(kind: Key['kind'], teamIds: readonly string[], label: string): Key {
-    const number = this.#state.next('key');
-    const id = uuidOf(this.#seed, 'key', number);
-    const secret = uuidOf(this.#seed, 'key value', number).replaceAll('-', '');
+    this.#made += 1;
+    const id = uuidOf(this.#seed, 'key', this.#made);
+    const secret = uuidOf(this.#seed, 'key value', this.#made).replaceAll('-', '');
     const key = { kind, id, teamIds, label, value: `${PREFIX[kind]}_${secret}` };
-    this.#keys.put(id, key);
+    this.#keys.add(key);
     return key;
   }
 
   ofTeam(teamId: string): Key[] {
-    return this.#keys.all().filter(({ kind, teamIds }) => kind === 'api' && teamIds[0] === teamId);
+    return [...this.#keys].filter(({ kind, teamIds }) => kind === 'api' && teamIds[0] === teamId);
   }
 
   ofManagement(): Key[] {
-    return this.#keys.all().filter(({ kind }) => kind !== 'api');
+    return [...this.#keys].filter(({ kind }) => kind !== 'api');
   }
 
   delete(key: Key): void {
-    this.#keys.delete(key.id);
+    this.#keys.delete(key);
   }
 
   /** The team of a request. @throws Refusal 401 */
@@ -128,7 +112,7 @@ export class Keys {
   #keyIn(headers: IncomingHttpHeaders, header: string): Key | null | undefined {
     const value = headers[header.toLowerCase()];
     if (typeof value !== 'string') return undefined;
-    return this.#keys.all().find((key) => key.value === value) ?? null;
+    return [...this.#keys].find((key) => key.value === value) ?? null;
   }
 }
 

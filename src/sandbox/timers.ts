@@ -4,22 +4,17 @@ import type { Clock } from '../core/clock.ts';
 export class Timers {
   readonly clock: Clock;
   readonly #cancels = new Set<() => void>();
-  readonly #afterEach: () => void;
   #stopped = false;
 
-  /** @param afterEach called once a timer has called back */
-  constructor(clock: Clock, afterEach: () => void) {
+  constructor(clock: Clock) {
     this.clock = clock;
-    this.#afterEach = afterEach;
   }
 
   after(ms: number, callback: () => void): void {
     if (this.#stopped) return;
     const cancel = this.clock.after(Math.max(0, ms), () => {
       this.#cancels.delete(cancel);
-      if (this.#stopped) return;
-      callback();
-      this.#afterEach();
+      if (!this.#stopped) callback();
     });
     this.#cancels.add(cancel);
   }

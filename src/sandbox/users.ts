@@ -2,7 +2,6 @@ import type { Timers } from './timers.ts';
 import { PROVIDERS } from './providers.ts';
 import { Refusal } from './check.ts';
 import { uuidOf, type Name } from './seeded.ts';
-import type { Shelf, State } from './state.ts';
 
 const GRACE_MS = 7 * 86_400_000;
 
@@ -29,13 +28,6 @@ export interface User {
   readonly index: number;
 }
 
-/** An erased user: its place only. */
-interface Erased {
-  readonly index: number;
-  readonly erased: true;
-}
-type SavedUser = (Omit<User, 'erased' | 'pulled'> & { readonly pulled: readonly string[] }) | Erased;
-
 /** What seeded users look like. */
 export interface UserPlan {
   readonly count: number;
@@ -60,28 +52,17 @@ export class Users {
   /** Erased users leave a gap. */
   readonly #byIndex: (User | null)[] = [];
   readonly #byClientId = new Map<string, User>();
-  /** Users that are not as the seed made them. */
-  readonly #changed: Shelf<User | Erased>;
   readonly #onErased: ((user: User) => void)[] = [];
 
-  constructor(timers: Timers, plan: UserPlan, state: State) {
+  constructor(timers: Timers, { count, unconnected, seed, teamId, providers }: UserPlan) {
     this.#timers = timers;
-    this.#seed = plan.seed;
-    this.#changed = state.shelf<User | Erased, SavedUser>('users', { dump: dumpUser, load: loadUser });
-    for (let index = 0; index < plan.count || this.#changed.get(index) !== undefined; index += 1) {
-      const changed = this.#changed.get(index);
-      if (changed === undefined) this.#seedUser(plan);
-      else if ('id' in changed) this.#add(changed);
-      else this.#byIndex.push(null);
+    this.#seed = seed;
+    for (let index = 0; index < count; index += 1) {
+      const user = this.#make(teamId, `made-up-client-${index}`, isFromBefore(index) ? OLD : NEW);
+      if (index >= count - unconnected) continue;
+      for (const provider of providers ?? ['made_up', OTHERS[index % OTHERS.length] ?? 'made_up'])
+        this.connect(user, provider, user.createdOn);
     }
-  }
-
-  #seedUser({ teamId, count, unconnected, providers }: UserPlan): void {
-    const index = this.#byIndex.length;
-    const user = this.#make(teamId, `made-up-client-${index}`, isFromBefore(index) ? OLD : NEW);
-    if (index >= count - unconnected) return;
-    for (const provider of providers ?? ['made_up', OTHERS[index % OTHERS.length] ?? 'made_up'])
-      addConnection(user, provider, user.createdOn);
   }
 
   /** Called once nothing of a user may be kept any more. */
@@ -89,14 +70,9 @@ export class Users {
     this.#onErased.push(listener);
   }
 
-  /** To be called after a change. */
-  save(user: User): void {
-    if (!user.erased) this.#changed.put(user.index, user);
-  }
-
   connect(user: User, provider: string, createdAt: string): void {
-    addConnection(user, provider, createdAt);
-    this.save(user);
+    user.connections.push({ provider, createdAt });
+    if (!user.sources.includes(provider)) user.sources.push(provider);
   }
 
   /** A user that is not erased, in its grace period too; null when there is none. */
@@ -115,9 +91,7 @@ export class Users {
         created_on: existing.createdOn,
       });
     }
-    const user = this.#make(teamId, clientUserId, this.#timers.stamp());
-    this.save(user);
-    return user;
+    return this.#make(teamId, clientUserId, this.#timers.stamp());
   }
 
   /** An active user of the team. @throws Refusal 404 */
@@ -151,8 +125,9 @@ export class Users {
     user.deletedAt = deletedAt;
     user.connections.length = 0;
     this.#byClientId.delete(clientKey(user));
-    this.save(user);
-    this.#eraseAt(user, deletedAt);
+    this.#timers.at(deletedAt + GRACE_MS, () => {
+      if (user.deletedAt === deletedAt && !user.erased) this.#erase(user);
+    });
   }
 
   /** Connections are not restored. @throws Refusal 404 when nothing is left, 400 when the client user id is taken */
@@ -166,7 +141,6 @@ export class Users {
       throw new Refusal(400, 'The client user id is used by another user by now');
     user.deletedAt = null;
     this.#byClientId.set(key, user);
-    this.save(user);
   }
 
   deleteTeam(teamId: string): void {
@@ -177,18 +151,11 @@ export class Users {
     }
   }
 
-  #eraseAt(user: User, deletedAt: number): void {
-    this.#timers.at(deletedAt + GRACE_MS, () => {
-      if (user.deletedAt === deletedAt && !user.erased) this.#erase(user);
-    });
-  }
-
   #erase(user: User): void {
     user.erased = true;
     user.pulled.clear();
     this.#byId.delete(user.id);
     this.#byIndex[user.index] = null;
-    this.#changed.put(user.index, { index: user.index, erased: true });
     for (const listener of this.#onErased) listener(user);
   }
 
@@ -202,36 +169,17 @@ export class Users {
       erased: false,
       pulled: new Set<string>(),
     };
-    return this.#add({ id, teamId, clientUserId, createdOn, ...nothing, index });
-  }
-
-  #add(user: User): User {
+    const user: User = { id, teamId, clientUserId, createdOn, ...nothing, index };
     this.#byIndex.push(user);
-    this.#byId.set(user.id, user);
-    if (user.deletedAt === null) this.#byClientId.set(clientKey(user), user);
-    else this.#eraseAt(user, user.deletedAt);
+    this.#byId.set(id, user);
+    this.#byClientId.set(clientKey(user), user);
     return user;
   }
-}
-
-function dumpUser(user: User | Erased): SavedUser {
-  if (!('id' in user)) return user;
-  const { erased: _, ...rest } = user;
-  return { ...rest, pulled: [...user.pulled] };
-}
-
-function loadUser(saved: SavedUser): User | Erased {
-  return 'erased' in saved ? saved : { ...saved, erased: false, pulled: new Set(saved.pulled) };
 }
 
 /** Whether a seeded user is connected since before retrying existed. */
 export function isFromBefore(index: number): boolean {
   return index % 10 === 9;
-}
-
-function addConnection(user: User, provider: string, createdAt: string): void {
-  user.connections.push({ provider, createdAt });
-  if (!user.sources.includes(provider)) user.sources.push(provider);
 }
 
 export function userJson(user: User): object {

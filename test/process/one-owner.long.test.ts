@@ -31,8 +31,6 @@ interface Case {
   readonly input?: string;
   /** Exit codes of one that comes after a killed one. A comparison that finds something, or an archive without a manifest, ends with 4. */
   readonly ends?: readonly number[];
-  /** It runs until a signal ends it. */
-  readonly endless?: boolean;
 }
 
 async function service(): Promise<{ sandbox: Sandbox; env: Record<string, string> }> {
@@ -97,11 +95,6 @@ const CASES: Readonly<Record<string, (folder: string) => Case | Promise<Case>>> 
     mkdirSync(join(archive, '_open'));
     return { args: ['archive', 'verify', archive, '--repair'], lock: join(archive, '_open/repair.lock') };
   },
-  sandbox: (folder) => {
-    const state = join(folder, 'sandbox.db');
-    const args = ['sandbox', '--port', '0', '--users', '5', '--state', state];
-    return { args, lock: `${state}-lock`, endless: true };
-  },
   'keys rotate': async (folder) => {
     const keys = join(folder, 'keys');
     const store = await KeyStore.open(keys, MASTER);
@@ -161,10 +154,6 @@ describe('two of one command in one folder: the second exits 2 and names the fir
       expect.stringContaining(`${name.split(' --')[0]} (process ${first.pid})`),
     ]);
     await first.kill();
-    if (about.endless === true) {
-      expect(await stoppedWithLock(about)).toMatchObject({ pid: expect.any(Number) as number });
-      return;
-    }
     let third = await millrace(about.args, options);
     // Some had begun already.
     if (third.stderr.includes('add --resume')) third = await millrace([...about.args, '--resume'], options);

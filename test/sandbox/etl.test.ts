@@ -134,39 +134,6 @@ test('what a hub does not take lies in a blob of the documented name; the rest o
   expect(gunzipSync(readFileSync(join(folder, 'blobs', file!))).equals(large.body)).toBe(true);
 });
 
-test('with a state file, what no broker took is published by the next run', async () => {
-  const folder = await temporaryFolder();
-  const peer = await hubsPeer();
-  const file = join(folder, 'etl.yaml');
-  const hubs = { type: 'event-hubs', connectionString: peer.connectionString, hub: 'events', timeout: '10s' };
-  writeFileSync(file, JSON.stringify({ destinations: { hubs } }));
-  const begin = async () => {
-    const pipelines = await openPipelines(readEtl(file, {}), pino({ level: 'silent' }));
-    const sandbox = await startSandbox({ users: 10, pipelines, state: join(folder, 'state.db') });
-    return { sandbox, pipelines };
-  };
-  const first = await begin();
-  first.sandbox.sendEvents(events.slice(0, 10));
-  await peer.received('events', 10);
-  await peer.stop();
-  first.sandbox.sendEvents(events.slice(10, 20));
-  // Of the first ten, some may have arrived without a confirmation.
-  expect(await first.pipelines.close(0)).toBeGreaterThanOrEqual(10);
-  await first.sandbox.stop();
-  await peer.restart();
-  const second = await begin();
-  const ids = () => new Set(peer.messages('events').map(({ properties }) => properties['idempotency-key']));
-  await until('the rest', () => ids().size === 20);
-  expect(ids()).toEqual(new Set(events.slice(0, 20).map(({ id }) => id)));
-  expect(await second.pipelines.close()).toBe(0);
-  await second.sandbox.stop();
-  const third = await begin();
-  const before = peer.taken('events').count;
-  expect(await third.pipelines.close()).toBe(0);
-  await third.sandbox.stop();
-  expect(peer.taken('events').count).toBe(before);
-});
-
 test('the command publishes what happens, by a file that takes its secrets from variables', async () => {
   const folder = await temporaryFolder();
   const peer = await hubsPeer();

@@ -16,7 +16,6 @@ Examples:
   millrace sandbox
   millrace sandbox --users 1000 --seed demo --speed 1000
   MILLRACE_SECRET=whsec_… millrace sandbox --webhook http://127.0.0.1:8080/webhooks --daily 10s
-  millrace sandbox --state sandbox.db --users 1000
   millrace sandbox --etl etl.yaml --daily 1s
   millrace sandbox --plan launch --beta closed --partial-results
   millrace sandbox --failing-users 3 --retrying-users 5 --rate-429 0.05 --drop-connections 0.01
@@ -67,7 +66,6 @@ interface Options extends Required<Pick<FaultOptions, keyof typeof FAULTS>> {
   readonly secret?: string;
   readonly daily?: number;
   readonly etl?: string;
-  readonly state?: string;
   readonly plan: 'scale' | 'launch';
   readonly beta: 'open' | 'closed';
   readonly partialResults?: boolean;
@@ -103,10 +101,6 @@ export function sandboxCommand(io: Io): Command {
     .addOption(
       option('--daily <duration>', 'how often to send a daily.data event, such as 10s', parseDuration),
     )
-    .option(
-      '--state <file>',
-      'SQLite file that keeps users, keys, orders, jobs and waiting webhooks across restarts',
-    )
     .option('--etl <file>', 'publish events to Event Hubs and Pub/Sub too, as the YAML file says')
     .option('--json', 'print one JSON object')
     .addHelpText('after', HELP)
@@ -127,10 +121,7 @@ export function sandboxCommand(io: Io): Command {
       await untilAborted(io.signal);
       const unpublished = (await pipelines?.close()) ?? 0;
       await sandbox.stop();
-      if (unpublished > 0) {
-        const what = options.state === undefined ? 'were given up' : 'are kept for the next run';
-        log.warn({ unpublished }, `messages that no pipeline took ${what}`);
-      }
+      if (unpublished > 0) log.warn({ unpublished }, 'messages that no pipeline took were given up');
       log.info('stopped');
     });
   for (const [flags, what, read] of Object.values(FAULTS)) command.addOption(option(flags, what, read, '0'));
@@ -145,8 +136,7 @@ function secretFrom(io: Io, { secret, secretEnv }: Options): string | null {
 }
 
 function optionsOf(options: Options, secret: string | null): SandboxOptions {
-  const { host, port, users, mealsPerDay, days, since, seed, speed, afterPull, webhook, state, daily } =
-    options;
+  const { host, port, users, mealsPerDay, days, since, seed, speed, afterPull, webhook, daily } = options;
   const faults = Object.keys(FAULTS) as (keyof typeof FAULTS)[];
   return {
     host,
@@ -164,7 +154,6 @@ function optionsOf(options: Options, secret: string | null): SandboxOptions {
       const url = readAs('--webhook', text, httpUrl);
       return secret === null ? { url } : { url, secret };
     }),
-    ...(state === undefined ? {} : { state }),
     ...(daily === undefined ? {} : { dailyEveryMs: daily }),
     faults: Object.fromEntries(faults.map((name) => [name, options[name]])),
   };

@@ -22,11 +22,10 @@ export const managementOperations: readonly Operation[] = [
     const key = world.keys.create('api', [team.id], 'first key');
     return { ...teamJson(team), api_key: key.value };
   }),
-  ofTeam('patch', '', 'Update a team, its partial_results among it', ({ world, body }, team) => {
+  ofTeam('patch', '', 'Update a team, its partial_results among it', ({ body }, team) => {
     const update = body(TEAM_UPDATE);
     team.name = update.name ?? team.name;
     team.features.partialResults = update.partial_results ?? team.features.partialResults;
-    world.teams.save(team);
     return teamJson(team);
   }),
   org('delete', '/team/:team_id', 'Delete a team', (call) => {
@@ -39,9 +38,8 @@ export const managementOperations: readonly Operation[] = [
     return DONE;
   }),
   ofTeam('get', '/brand', 'Brand information of a team', (_call, { brand }) => brand),
-  ofTeam('put', '/brand', 'Replace the brand information of a team', ({ world, body }, team) => {
+  ofTeam('put', '/brand', 'Replace the brand information of a team', ({ body }, team) => {
     team.brand = body(z.record(z.string(), z.unknown()));
-    world.teams.save(team);
     return team.brand;
   }),
 

@@ -38,35 +38,23 @@ export const webhookOperations: readonly Operation[] = [
     return { ...webhookJson(endpoint), ...secretJson(endpoint) };
   }),
   ofWebhook('get', '', 'One webhook', (_call, endpoint) => webhookJson(endpoint)),
-  ofWebhook(
-    'patch',
-    '',
-    'Update a webhook; disabled: false enables it again',
-    ({ world, body }, endpoint) => {
-      const update = body(UPDATE);
-      endpoint.url = update.url ?? endpoint.url;
-      endpoint.eventTypes = update.event_types ?? endpoint.eventTypes;
-      endpoint.disabled = update.disabled ?? endpoint.disabled;
-      if (update.disabled === false) endpoint.failingSince = null;
-      world.endpoints.save(endpoint);
-      return webhookJson(endpoint);
-    },
-  ),
+  ofWebhook('patch', '', 'Update a webhook; disabled: false enables it again', ({ body }, endpoint) => {
+    const update = body(UPDATE);
+    endpoint.url = update.url ?? endpoint.url;
+    endpoint.eventTypes = update.event_types ?? endpoint.eventTypes;
+    endpoint.disabled = update.disabled ?? endpoint.disabled;
+    if (update.disabled === false) endpoint.failingSince = null;
+    return webhookJson(endpoint);
+  }),
   ofWebhook('delete', '', 'Delete a webhook and what waits for it', ({ world }, endpoint) => {
     world.endpoints.delete(endpoint);
     return { success: true };
   }),
   ofWebhook('get', '/headers', 'Headers that a webhook sends along', (_call, { headers }) => ({ headers })),
-  ofWebhook(
-    'put',
-    '/headers',
-    'Replace the headers that a webhook sends along',
-    ({ world, body }, endpoint) => {
-      endpoint.headers = body(HEADERS).headers;
-      world.endpoints.save(endpoint);
-      return { headers: endpoint.headers };
-    },
-  ),
+  ofWebhook('put', '/headers', 'Replace the headers that a webhook sends along', ({ body }, endpoint) => {
+    endpoint.headers = body(HEADERS).headers;
+    return { headers: endpoint.headers };
+  }),
   ofWebhook('get', '/secret', 'The signing secret of a webhook', (_call, endpoint) => secretJson(endpoint)),
   ofWebhook(
     'post',
