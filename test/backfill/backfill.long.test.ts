@@ -42,17 +42,8 @@ describe('backfill', () => {
     });
     const out = await temporaryFolder();
     const begun = Date.now();
-    const ended = await backfill(
-      service,
-      out,
-      '--all-users',
-      '--provider',
-      'made_up',
-      '--trigger',
-      '--poll',
-      '200ms',
-      ...RANGE,
-    );
+    const pull = ['--all-users', '--provider', 'made_up', '--trigger', '--poll', '200ms'];
+    const ended = await backfill(service, out, ...pull, ...RANGE);
     expect(ended.stderr).not.toContain('    at ');
     const summary = lastLine(ended);
     expect(ended.code, ended.stderr).toBe(3);
@@ -124,34 +115,5 @@ describe('backfill', () => {
     const resumed = await backfill(service, disturbed, '--resume', '--trigger', '--poll', '100ms');
     expect(resumed.code, resumed.stderr).toBe(0);
     expect(contents(disturbed)).toEqual(contents(undisturbed));
-  });
-
-  test('an unfinished run is not overwritten, and a resume asks for the same plan', async () => {
-    const service = await sandbox({ users: 3 });
-    const out = await temporaryFolder();
-    const child = execFile(
-      process.execPath,
-      [MAIN, 'backfill', '--out', out, '--all-users', '--provider', 'made_up', '--trigger', ...RANGE],
-      {
-        env: childEnvironment(environment(service)),
-      },
-    );
-    const gone = new Promise((resolve) => child.once('exit', resolve));
-    await until('the first checkpoint', () => existsSync(join(out, '_backfill/state.json')));
-    child.kill('SIGKILL');
-    await gone;
-    const again = await backfill(service, out, '--all-users', ...RANGE);
-    expect([again.code, again.stderr]).toEqual([2, expect.stringContaining('--resume')]);
-    const other = await backfill(
-      service,
-      out,
-      '--resume',
-      '--all-users',
-      '--since',
-      '2026-01-02',
-      '--until',
-      '2026-01-03',
-    );
-    expect([other.code, other.stderr]).toEqual([2, expect.stringContaining('the same')]);
   });
 });

@@ -26,16 +26,8 @@ test('the history of all users is fetched, each meal once, and the files are as 
 test('a dry run says what it would do, with an estimate from the throttle, and writes nothing', async () => {
   const service = await sandbox({ users: 100 });
   const out = await temporaryFolder();
-  const ended = await backfill(
-    service,
-    out,
-    '--all-users',
-    '--provider',
-    'made_up',
-    '--trigger',
-    '--dry-run',
-    ...RANGE,
-  );
+  const pull = ['--all-users', '--provider', 'made_up', '--trigger', '--dry-run'];
+  const ended = await backfill(service, out, ...pull, ...RANGE);
   expect(lastLine(ended)).toMatchObject({
     users: 100,
     tasks: 100,

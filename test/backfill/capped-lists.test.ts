@@ -1,69 +1,14 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { WholeList } from '../../src/service/whole-list.ts';
-import { serve } from '../support/listen.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { millrace, type Ended } from '../support/millrace.ts';
+import { answering, id, idsOf, listing, read, run, type Answer, type Listing } from './listing.ts';
 import { lastLine, lines } from './support.ts';
 
 const CAP = 50;
-const id = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
-const idsOf = (count: number): string[] => Array.from({ length: count }, (_, n) => id(n + 1));
-
-type Answer = readonly [status: number, body: object];
-
-/** A service of plain answers that is given up after so many requests. */
-async function answering(answer: (url: URL) => Answer, most = 1000): Promise<Record<string, string>> {
-  let requests = 0;
-  const url = await serve((request, response) => {
-    if ((requests += 1) > most) {
-      response.destroy();
-      return;
-    }
-    const [status, body] = answer(new URL(request.url ?? '', 'http://localhost'));
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-  });
-  return { MILLRACE_SERVICE_BASE_URL: url, MILLRACE_SERVICE_API_KEY: 'made-up' };
-}
-
-interface Capped {
-  readonly beside?: (isLast: boolean) => object;
-  /** What it answers behind its last page: no items, 404, 400, or its last page again. */
-  readonly behind?: 'nothing' | 404 | 400 | 'last';
-  /** Whether it takes every page for the first. */
-  readonly isFirst?: boolean;
-}
-
-/** Users, orders and meals of a service that gives 50 a page, whatever it is asked for, and does not say how many there are. */
-function capped(ids: readonly string[], { beside, behind = 'nothing', isFirst = false }: Capped = {}) {
-  return ({ pathname, searchParams }: URL): Answer => {
-    if (pathname.startsWith('/v2/summary/meal/')) return [200, { meals: [] }];
-    const numberOf = (name: string): number => Number(searchParams.get(name) ?? 0);
-    const size = Math.min(numberOf('size') || numberOf('limit'), CAP);
-    let from = pathname === '/v2/user' ? numberOf('offset') : (numberOf('page') - 1) * size;
-    if (isFirst) from = 0;
-    if (from >= ids.length && typeof behind === 'number') return [behind, {}];
-    if (from >= ids.length && behind === 'last') from = Math.floor((ids.length - 1) / size) * size;
-    const found = ids.slice(from, from + size);
-    const isLast = from + size >= ids.length;
-    const rows = found.map((one) => (pathname === '/v2/user' ? { user_id: one } : { id: one }));
-    return [200, { [pathname === '/v2/user' ? 'users' : 'orders']: rows, ...beside?.(isLast) }];
-  };
-}
-
-async function read(
-  what: string,
-  env: Record<string, string>,
-): Promise<{ readonly ended: Ended; readonly ids: string[] }> {
-  const out = await temporaryFolder();
-  const command = what === 'backfill' ? [what, '--all-users', '--since', '2026-01-01'] : ['pull', what];
-  const ended = await millrace([...command, '--out', out, '--json'], { env, cwd: out });
-  const [file, column] =
-    what === 'backfill' ? ['_backfill', 'user_id'] : [what, what === 'users' ? 'user_id' : 'id'];
-  const isThere = ended.code === 0 || ended.code === 3;
-  const rows = isThere ? lines(join(out, `${file?.replaceAll('-', '_')}.ndjson`)) : [];
-  return { ended, ids: rows.map((row) => String(row[column])) };
-}
+/** Pages of 50, whatever is asked for, and nothing of how many there are. */
+const capped = (ids: readonly string[], options: Partial<Listing> = {}) =>
+  answering(listing(ids, { cap: CAP, ...options }), options.isFirst === true ? 50 : 1000);
 
 const LISTS = ['users', 'orders', 'backfill'];
 
@@ -72,8 +17,8 @@ test.each(LISTS)(
   async (what) => {
     for (const count of [120, 100, CAP, 7]) {
       for (const behind of ['nothing', 404, 'last'] as const) {
-        const { ended, ids } = await read(what, await answering(capped(idsOf(count), { behind })));
-        expect([count, behind, ended.code, ids]).toEqual([count, behind, 0, idsOf(count)]);
+        const { ended, ids } = await read(what, await capped(idsOf(1, count + 1), { behind }));
+        expect([count, behind, ended.code, ids]).toEqual([count, behind, 0, idsOf(1, count + 1)]);
       }
     }
   },
@@ -84,16 +29,15 @@ test.each([
   ['50, and the items of the page as the total', { size: CAP, limit: CAP, total: CAP }],
 ])('a service that says that its pages have %s', async (_, said) => {
   for (const what of LISTS) {
-    const { ended, ids } = await read(what, await answering(capped(idsOf(120), { beside: () => said })));
-    expect([what, ended.code, ids]).toEqual([what, 0, idsOf(120)]);
+    const { ended, ids } = await read(what, await capped(idsOf(1, 121), { beside: () => said }));
+    expect([what, ended.code, ids]).toEqual([what, 0, idsOf(1, 121)]);
   }
 });
 
 test.each(LISTS)(
   '%s: a service that lists its first page for ever is left, and the list not called whole',
   async (what) => {
-    const env = await answering(capped(idsOf(120), { isFirst: true }), 50);
-    const { ended } = await read(what, env);
+    const { ended } = await read(what, await capped(idsOf(1, 121), { isFirst: true }));
     expect([ended.code, ended.stderr]).toEqual([
       what === 'backfill' ? 1 : 3,
       expect.stringContaining('the same page twice'),
@@ -104,12 +48,12 @@ test.each(LISTS)(
 test('a service that lists the same items in another order on each page is left', async () => {
   let turn = 0;
   const env = await answering(() => {
-    const ids = idsOf(CAP);
+    const ids = idsOf(1, CAP + 1);
     ids.push(...ids.splice(0, (turn += 7) % CAP));
     return [200, { orders: ids.map((one) => ({ id: one })) }];
   }, 50);
   const { ended, ids } = await read('orders', env);
-  expect([ended.code, ids.toSorted()]).toEqual([3, idsOf(CAP)]);
+  expect([ended.code, ids.toSorted()]).toEqual([3, idsOf(1, CAP + 1)]);
 });
 
 test('a list that goes on and on ends', async () => {
@@ -128,8 +72,8 @@ test('a list that goes on and on ends', async () => {
 });
 
 test('a page that is refused without a total leaves a list that is not called whole', async () => {
-  const { ended, ids } = await read('orders', await answering(capped(idsOf(70), { behind: 400 })));
-  expect([ended.code, ids]).toEqual([3, idsOf(70)]);
+  const { ended, ids } = await read('orders', await capped(idsOf(1, 71), { behind: 400 }));
+  expect([ended.code, ids]).toEqual([3, idsOf(1, 71)]);
   expect(lastLine(ended)['incomplete']).toEqual([
     expect.stringContaining('refuses the page behind 70 items'),
   ]);
@@ -140,7 +84,7 @@ test.each([
   ['has_more', () => ({ has_more: true })],
 ])('a list whose last page has %s is not called whole', async (name, beside) => {
   for (const what of LISTS) {
-    const { ended } = await read(what, await answering(capped(idsOf(70), { beside })));
+    const { ended } = await read(what, await capped(idsOf(1, 71), { beside }));
     const [code, said] = [what === 'backfill' ? 1 : 3, `says ${name} behind 70 items`];
     expect([what, ended.code, ended.stderr]).toEqual([what, code, expect.stringContaining(said)]);
   }
@@ -154,8 +98,8 @@ const nothingMore = (isLast: boolean): object => ({
 
 test('a list whose last page says that none follow is whole', async () => {
   for (const what of LISTS) {
-    const { ended, ids } = await read(what, await answering(capped(idsOf(70), { beside: nothingMore })));
-    expect([what, ended.code, ids]).toEqual([what, 0, idsOf(70)]);
+    const { ended, ids } = await read(what, await capped(idsOf(1, 71), { beside: nothingMore }));
+    expect([what, ended.code, ids]).toEqual([what, 0, idsOf(1, 71)]);
   }
 });
 
@@ -224,23 +168,18 @@ test.each([
 ])('meals with %s beside them are not called whole', async (name, status, beside) => {
   const meal = { id: '1', user_id: id(1), timestamp: '2026-01-01T08:00:00+00:00' };
   const out = await temporaryFolder();
+  const backfill = async (answer: Answer) => {
+    const range = ['--since', '2026-01-01', '--until', '2026-01-02', '--user', id(1), '--replace'];
+    return run(out, await answering(() => answer), 'backfill', ...range);
+  };
+  const error = expect.stringContaining(name === '206' ? 'a part' : `"${name}" beside its list`) as string;
   for (const document of [
     { meals: [meal], ...beside },
     { ...beside, meals: [meal] },
   ]) {
-    const env = await answering(() => [status, document]);
-    const range = ['--since', '2026-01-01', '--until', '2026-01-02', '--user', id(1), '--replace'];
-    const ended = await millrace(['backfill', ...range, '--out', out, '--json'], { env, cwd: out });
-    const said = name === '206' ? 'a part' : `"${name}" beside its list`;
-    expect([ended.code, lines(join(out, '_backfill.ndjson'))]).toMatchObject([
-      3,
-      [{ error: expect.stringContaining(said) as string }],
-    ]);
+    expect((await backfill([status, document])).code).toBe(3);
+    expect(lines(join(out, '_backfill.ndjson'))).toMatchObject([{ error }]);
   }
-  const whole = await answering(() => [
-    200,
-    { meals: [meal], error: null, next_cursor: '', has_more: false },
-  ]);
-  const range = ['--since', '2026-01-01', '--until', '2026-01-02', '--user', id(1), '--replace'];
-  expect((await millrace(['backfill', ...range, '--out', out], { env: whole, cwd: out })).code).toBe(0);
+  const whole = { meals: [meal], error: null, next_cursor: '', has_more: false };
+  expect((await backfill(whole)).code).toBe(0);
 });

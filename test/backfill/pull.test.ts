@@ -1,10 +1,7 @@
-import { DuckDBInstance } from '@duckdb/node-api';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.ts';
-import { schemaOf } from '../../src/warehouse/sql/schema.ts';
-import { TABLES } from '../../src/warehouse/tables.ts';
 import { DAY, ManualClock } from '../sandbox/manual-clock.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { serve } from '../support/listen.ts';
@@ -96,50 +93,6 @@ test('every resource lands in its tables, with the time of the run in every row'
         expect(Date.parse(loaded)).toBeLessThanOrEqual(Date.now());
       }
     }
-  }
-});
-
-test('of two pulls, loaded one after the other, `_latest` shows what the second one saw', async () => {
-  const { pull, clock, sandbox, job } = await scene();
-  const runs = [await temporaryFolder(), await temporaryFolder()] as const;
-  const resources = [
-    ['markers'],
-    ['orders'],
-    ['parsing-jobs', '--job', job],
-    ['bulk-ops'],
-    ['historical-pulls'],
-  ];
-  for (const out of runs) {
-    for (const [resource, ...args] of resources) summaryOf(await pull(out, resource!, ...args));
-    Object.assign(sandbox.state.labs.markers[0]!, { price: '99.00' });
-    clock.advance(10 * DAY);
-  }
-  const tables = ['markers', 'orders', 'parsing_jobs', 'bulk_ops', 'historical_pulls'].flatMap((name) =>
-    TABLES.withNested(name),
-  );
-  // Whichever is loaded first: the order of loading decides nothing.
-  for (const order of [runs, runs.toReversed()]) {
-    const db = await (await DuckDBInstance.create()).connect();
-    onTestFinished(() => db.closeSync());
-    for (const out of order) {
-      for (const name of tables) {
-        const { createTable, createView, load } = schemaOf(
-          TABLES.get(name)!,
-          'duckdb',
-          join(out, `${name}.ndjson`),
-        );
-        await db.run([createTable, createView ?? '', load].join('\n'));
-      }
-    }
-    const one = async (sql: string): Promise<unknown> => (await db.runAndReadAll(sql)).getRowsJson()[0]?.[0];
-    expect(await one('SELECT price FROM markers_latest WHERE id = 1')).toBe('99.00');
-    expect(await one('SELECT status FROM orders_latest')).toBe('completed.testkit.completed');
-    expect(await one('SELECT status FROM parsing_jobs_latest')).toBe('completed');
-    expect(await one('SELECT count(*)::INTEGER FROM parsing_job_results_latest')).toBe(3);
-    expect(await one('SELECT status FROM bulk_ops_latest')).toBe('success');
-    expect(await one('SELECT string_agg(DISTINCT status) FROM historical_pull_resources_latest')).toBe(
-      'success',
-    );
   }
 });
 

@@ -84,11 +84,13 @@ test('killed before each file that it replaces, a run again loses no row of thos
   }
 });
 
-test('a run that is resumed for other days, users or windows is refused and stays as it is', async () => {
+test('a run that is begun again, or resumed for other days, users or windows, is refused and stays as it is', async () => {
   const service = await standIn({ users: 2 });
   const out = await temporaryFolder();
   service.instead = (_, user) => (user === service.users[1] ? 403 : null);
   expect((await run(service, out, ...ALL)).code).toBe(1);
+  const again = await run(service, out, ...ALL);
+  expect([again.code, again.stderr]).toEqual([2, expect.stringContaining('--resume')]);
   for (const other of [
     ['--since', '2026-01-02'],
     ['--until', '2026-02-01'],

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { ObjectStore } from '../../src/core/storage.ts';
 import { erasing } from '../erase/objects-support.ts';
-import { archive, exported, mealEvent } from '../export/support.ts';
+import { exported, mealEvent, archived } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
 const MINUTE = 60_000;
@@ -30,8 +30,7 @@ test.each([
 ])(
   'clocks $by ms apart: a file of $age ms that no version of the table lists is left: $isLeft',
   async ({ by, age, isLeft }) => {
-    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-    await archive(path, [mealEvent(2), mealEvent(3)]);
+    const [path, out] = [await archived([mealEvent(2), mealEvent(3)]), await temporaryFolder()];
     await exported([path], out, { format: 'delta', table: 'meals' });
     const table = join(out, 'meals');
     const part = readdirSync(table, { recursive: true, encoding: 'utf8' }).find((name) =>

@@ -9,12 +9,12 @@ import { eraseTable } from '../../src/erase/delta-tables.ts';
 import { LineOwners } from '../../src/erase/file-kinds.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { FIELDS } from '../erase/support.ts';
-import { archive, duckdb, exported, mealEvent } from '../export/support.ts';
+import { archive, duckdb, exported, mealEvents } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
 const GONE = 'user-3';
 const ignored = () => undefined;
-const meals = Array.from({ length: 21 }, (_, n) => mealEvent(n + 1));
+const meals = mealEvents(1, 21);
 
 /** An export, and what it is once all has been exported again: other files, and those of before are gone. */
 async function made() {

@@ -1,15 +1,13 @@
 import { readdirSync, readFileSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { archive, duckdb, exported, mealEvent, mealOf } from '../export/support.ts';
+import { archive, duckdb, exported, mealEvent, mealOf, mealEvents, archived } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { skipped } from '../support/requirements.ts';
 import { deltalake, lacksDeltalake } from './deltalake.ts';
 import { erasureOf } from './support.ts';
 
 const GONE = 'user-3';
-const meals = (from: number, to: number) =>
-  Array.from({ length: to - from + 1 }, (_, n) => mealEvent(from + n));
 const kept = (to: number) => Array.from({ length: to }, (_, n) => n + 1).filter((n) => n % 7 !== 3);
 const delta = { format: 'delta', table: 'meals' } as const;
 
@@ -40,8 +38,7 @@ describe.skipIf(lacks !== null)(`erasure of Delta tables${skipped(lacks)}`, () =
     (await ask<{ rows: unknown[][] }>('rows', table, { columns })).rows.map((row) => row.join(' ')).sort();
 
   it("takes the user's rows out, and nothing else, whoever wrote them; and no file or log keeps them", async () => {
-    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-    await archive(path, meals(1, 30));
+    const [path, out] = [await archived(mealEvents(1, 30)), await temporaryFolder()];
     await exported([path], out, delta);
     const [table, items] = [join(out, 'meals'), join(out, 'meal_items')];
     await ask('append', table, {
@@ -69,14 +66,13 @@ describe.skipIf(lacks !== null)(`erasure of Delta tables${skipped(lacks)}`, () =
     expect(await traces(out)).toEqual([]);
     // Others write on, and so do we.
     await ask('append', table, { rows: [{ id: 'later' }] });
-    await archive(path, meals(31, 31));
+    await archive(path, mealEvents(31, 31));
     expect(await exported([path], out, delta)).toMatchObject({ steps: 1 });
     expect(await rows(table, 'id')).toHaveLength(kept(30).length + 3);
   });
 
   it('erased from archive and table, the next export does not bring the user back', async () => {
-    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-    await archive(path, meals(1, 14));
+    const [path, out] = [await archived(mealEvents(1, 14)), await temporaryFolder()];
     await exported([path], out, delta);
     const { run } = await erase([path, out]);
     expect((await run()).left).toEqual([]);
@@ -87,8 +83,7 @@ describe.skipIf(lacks !== null)(`erasure of Delta tables${skipped(lacks)}`, () =
   });
 
   it('while another program appends, nothing of the user is left, and nothing of theirs is lost', async () => {
-    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-    await archive(path, meals(1, 14));
+    const [path, out] = [await archived(mealEvents(1, 14)), await temporaryFolder()];
     await exported([path], out, delta);
     const table = join(out, 'meals');
     let appended = 0;
@@ -122,8 +117,7 @@ describe.skipIf(lacks !== null)(`erasure of Delta tables${skipped(lacks)}`, () =
 
   for (const at of ['found', 'written', 'replaced', 'forgotten', 'removed'])
     it(`ended after "${at}" and run again, it is done`, async () => {
-      const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-      await archive(path, meals(1, 14));
+      const [path, out] = [await archived(mealEvents(1, 14)), await temporaryFolder()];
       await exported([path], out, delta);
       let isArmed = true;
       const { run } = await erase([out], (step) => {

@@ -3,13 +3,11 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { integer, text, type Column, type TableDefinition } from '../../src/warehouse/definition.ts';
 import { Tables, TABLES } from '../../src/warehouse/tables.ts';
-import { archive, exported, mealEvent, mealOf } from '../export/support.ts';
+import { archive, exported, mealEvent, mealOf, mealEvents, archived } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { skipped } from '../support/requirements.ts';
 import { deltalake, lacksDeltalake, type TableFacts } from './deltalake.ts';
 
-const meals = (from: number, to: number) =>
-  Array.from({ length: to - from + 1 }, (_, n) => mealEvent(from + n));
 const idsOf = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, n) => mealOf(from + n).id);
 const delta = { format: 'delta', table: 'meals' } as const;
@@ -27,8 +25,7 @@ describe.skipIf(lacks !== null)(`Delta tables as deltalake reads them${skipped(l
   };
 
   it('every row is there once, with the types and values of the Parquet export', async () => {
-    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-    await archive(path, meals(1, 30));
+    const [path, out] = [await archived(mealEvents(1, 30)), await temporaryFolder()];
     expect(await exported([path], out, delta)).toMatchObject({
       complete: true,
       rows: { meals: 30, meal_items: 45 },
@@ -60,56 +57,28 @@ describe.skipIf(lacks !== null)(`Delta tables as deltalake reads them${skipped(l
     );
   });
 
-  it('what statistics pass over has no row that is asked for', async () => {
-    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-    await archive(path, meals(1, 30));
-    await exported([path], out, { ...delta, partition: 'none', stepBytes: 1 });
-    const table = join(out, 'meals');
-    const { rows } = await ask<{ rows: string[][] }>('rows', table, { columns: ['id', 'calendar_date'] });
-    const days = [...new Set(rows.map(([, day]) => day))].sort(inOrder);
-    for (const day of days) {
-      const filters = [['calendar_date', '=', day]];
-      const found = await ask<{ rows: string[][] }>('rows', table, {
-        columns: ['id', 'calendar_date'],
-        filters,
-      });
-      expect(found.rows.filter(([, of]) => of === day).length).toBe(
-        rows.filter(([, of]) => of === day).length,
-      );
-    }
-    const { add } = JSON.parse(
-      readFileSync(commit(table, 0), 'utf8')
-        .split('\n')
-        .find((line) => line.includes('"add"')) ?? '',
-    ) as {
-      add: { stats: string };
-    };
-    // Ids and words of people are not in a log.
-    expect(JSON.parse(add.stats)).toEqual({ numRecords: 10 });
-  });
-
-  it('a filter of deltalake finds in every column what is there', async () => {
-    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-    await archive(path, meals(1, 12));
-    await exported([path], out, delta);
+  it('a filter of deltalake finds in every column what is there; statistics name no id and no word', async () => {
+    const [path, out] = [await archived(mealEvents(1, 12)), await temporaryFolder()];
+    await exported([path], out, { ...delta, stepBytes: 1 });
     for (const name of ['meals', 'meal_items']) {
       const { lost, columns } = await ask<{ lost: string[]; columns: number }>('filters', join(out, name));
       expect(lost).toEqual([]);
       expect(columns).toBeGreaterThan(5);
     }
+    const [, stats = ''] =
+      /"stats":("(?:[^"\\]|\\.)*")/.exec(readFileSync(commit(join(out, 'meals'), 0), 'utf8')) ?? [];
+    expect(JSON.parse(JSON.parse(stats) as string)).toEqual({ numRecords: 4 });
   });
 
   it('a table with a column dt of its own is refused where days are a column', async () => {
-    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-    await archive(path, meals(1, 3));
+    const [path, out] = [await archived(mealEvents(1, 3)), await temporaryFolder()];
     const tables = madeUp(text('id', 'Made up'), text('dt', 'Made up'));
     const refused = exported([path], out, { format: 'delta', table: MADE_UP.name, tables });
     await expect(refused).rejects.toMatchObject({ code: 'usage' });
   });
 
   it('a checkpoint stands for the commits below it', async () => {
-    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-    await archive(path, meals(1, 3));
+    const [path, out] = [await archived(mealEvents(1, 3)), await temporaryFolder()];
     for (let n = 1; n <= 12; n += 1) {
       await archive(path, [mealEvent(3 + n)]);
       await exported([path], out, delta);
@@ -126,24 +95,22 @@ describe.skipIf(lacks !== null)(`Delta tables as deltalake reads them${skipped(l
   });
 
   it('others append after us, we after them, and what they checkpoint we read', async () => {
-    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-    await archive(path, meals(1, 3));
+    const [path, out] = [await archived(mealEvents(1, 3)), await temporaryFolder()];
     await exported([path], out, delta);
     const table = join(out, 'meals');
     await ask('append', table, { rows: [{ id: 'theirs' }] });
-    await archive(path, meals(4, 6));
+    await archive(path, mealEvents(4, 6));
     await exported([path], out, delta);
     await ask('append', table, { rows: [{ id: 'theirs, too' }] });
     await ask('checkpoint', table);
     for (let version = 0; version <= 3; version += 1) rmSync(commit(table, version));
-    await archive(path, meals(7, 9));
+    await archive(path, mealEvents(7, 9));
     await exported([path], out, delta);
     expect(await ids(table)).toEqual([...idsOf(1, 9), 'theirs', 'theirs, too']);
   });
 
   it('exported again, it holds the same once, and nothing of before is kept', async () => {
-    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-    await archive(path, meals(1, 9));
+    const [path, out] = [await archived(mealEvents(1, 9)), await temporaryFolder()];
     await exported([path], out, delta);
     const table = join(out, 'meals');
     await ask('append', table, { rows: [{ id: 'theirs' }] });
@@ -157,10 +124,9 @@ describe.skipIf(lacks !== null)(`Delta tables as deltalake reads them${skipped(l
   });
 
   it('a step whose files another program has rewritten is not replaced in silence', async () => {
-    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-    await archive(path, meals(1, 3));
+    const [path, out] = [await archived(mealEvents(1, 3)), await temporaryFolder()];
     await exported([path], out, delta);
-    await archive(path, meals(4, 6));
+    await archive(path, mealEvents(4, 6));
     await exported([path], out, delta);
     await ask('optimize', join(out, 'meals'));
     await expect(exported([path], out, { ...delta, again: true })).rejects.toMatchObject({
@@ -168,7 +134,7 @@ describe.skipIf(lacks !== null)(`Delta tables as deltalake reads them${skipped(l
     });
     expect(await ids(join(out, 'meals'))).toEqual(idsOf(1, 6));
     // Appending goes on.
-    await archive(path, meals(7, 9));
+    await archive(path, mealEvents(7, 9));
     await exported([path], out, delta);
     expect(await ids(join(out, 'meals'))).toEqual(idsOf(1, 9));
   });
@@ -208,8 +174,7 @@ describe.skipIf(lacks !== null)(`Delta tables as deltalake reads them${skipped(l
   });
 
   it('killed before or after each commit, and run again, each row is there once', async () => {
-    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-    await archive(path, meals(1, 3));
+    const [path, out] = [await archived(mealEvents(1, 3)), await temporaryFolder()];
     await exported([path], out, delta);
     const table = join(out, 'meal_items');
     const { version, rows } = await facts(table);
@@ -225,8 +190,7 @@ describe.skipIf(lacks !== null)(`Delta tables as deltalake reads them${skipped(l
   });
 
   it('a table that is not of this export is refused', async () => {
-    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-    await archive(path, meals(1, 3));
+    const [path, out] = [await archived(mealEvents(1, 3)), await temporaryFolder()];
     await exported([path], out, delta);
     rmSync(join(out, '_export.jsonl'));
     await expect(exported([path], out, delta)).rejects.toMatchObject({ code: 'usage' });

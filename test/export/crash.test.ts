@@ -1,32 +1,18 @@
-import {
-  appendFileSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { temporaryName } from '../../src/export/outputs.ts';
 import { WorkFolder } from '../../src/lib/work-folder.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
-import { archive, duckdb, exported, mealEvent } from './support.ts';
+import { archive, duckdb, exported, mealEvent, mealEvents, archived } from './support.ts';
 
 const DAY = 86_400_000;
-const meals = Array.from({ length: 30 }, (_, n) => mealEvent(n + 1));
+const meals = mealEvents(1, 30);
 
-async function exportedOnce(): Promise<{ path: string; out: string; files: string[] }> {
-  const path = await temporaryFolder();
-  const out = await temporaryFolder();
-  await archive(path, meals);
+async function exportedOnce(): Promise<{ path: string; out: string }> {
+  const [path, out] = [await archived(meals), await temporaryFolder()];
   await exported([path], out);
-  const files = readdirSync(join(out, 'events'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.parquet'))
-    .map((name) => `events/${name}`);
-  return { path, out, files };
+  return { path, out };
 }
 
 async function expectAll(out: string, count: number): Promise<void> {
@@ -36,40 +22,9 @@ async function expectAll(out: string, count: number): Promise<void> {
 }
 
 describe('export after a crash', () => {
-  it('before a step is listed: what it had written goes, and is exported again', async () => {
-    const { path, out } = await exportedOnce();
-    await archive(path, [mealEvent(31)]);
-    writeFileSync(
-      join(out, '_work', temporaryName('events/dt=2026-11-22/part-000002.parquet')),
-      'half a file',
-    );
-    appendFileSync(join(out, '_export.jsonl'), '{"step":2,"repl');
-    expect(await exported([path], out)).toMatchObject({ read: 1, records: 1, before: 3 });
-    await expectAll(out, 31);
-    expect(readdirSync(join(out, '_work'))).toEqual([]);
-  });
-
-  it('after a step is listed and before its files have their names: they get them', async () => {
-    const { path, out, files } = await exportedOnce();
-    for (const file of files.slice(1)) renameSync(join(out, file), join(out, '_work', temporaryName(file)));
-    await expectAll(out, 10);
-    expect(await exported([path], out)).toMatchObject({ steps: 0, before: 3 });
-    await expectAll(out, 30);
-  });
-
-  it('after the new files have their names and before the old are gone: they go', async () => {
-    const { path, out, files } = await exportedOnce();
-    const old = files.map((file) => [file, readFileSync(join(out, file))] as const);
-    await exported([path], out, { again: true });
-    for (const [file, bytes] of old) writeFileSync(join(out, file), bytes);
-    expect(await exported([path], out)).toMatchObject({ steps: 0, before: 3 });
-    await expectAll(out, 30);
-  });
-
   it('interrupted, it continues where it was', async () => {
-    const path = await temporaryFolder();
+    const path = await archived(meals);
     const out = await temporaryFolder();
-    await archive(path, meals);
     const abort = new AbortController();
     const onProgress = ({ done }: { done: number }): void => void (done === 2 && abort.abort());
     const first = await exported([path], out, { stepBytes: 1, signal: abort.signal, onProgress });
@@ -110,9 +65,11 @@ it('more partitions than files can be open: every row is there, and every file w
 
 describe('millrace export', () => {
   it('prints a summary, names what is wrong, and lists what it wrote', async () => {
-    const path = await temporaryFolder();
+    const path = await archived([
+      ...meals,
+      mealEvent(31, { body: Buffer.from('{"data":{"name":"no id"}}') }),
+    ]);
     const out = await temporaryFolder();
-    await archive(path, [...meals, mealEvent(31, { body: Buffer.from('{"data":{"name":"no id"}}') })]);
     const ended = await millrace(['export', path, '--out', out, '--table', 'meals', '--json']);
     expect([ended.code, JSON.parse(ended.stdout)]).toEqual([
       3,

@@ -8,10 +8,10 @@ import { schemaOf } from '../../src/warehouse/sql/schema.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { records } from '../sinks/support.ts';
-import { archive, duckdb, exported, mealEvent, mealOf } from './support.ts';
+import { archive, duckdb, exported, mealOf, mealEvents, EVERYTHING } from './support.ts';
 
 const MEALS = 60;
-const meals = Array.from({ length: MEALS }, (_, n) => mealEvent(n + 1));
+const meals = mealEvents(1, MEALS);
 const numbers = meals.map((_, n) => n + 1);
 
 /** Sum of kcal over all foods, exact, in units of 10^-18. */
@@ -217,7 +217,7 @@ describe('what is exported when', () => {
     const { path, out } = await folders();
     const order = contractEvent(900, { type: 'labtest.order.created' });
     await archive(path, [contractEvent(1), order], { compress: 'none' });
-    const selection = { since: null, until: null, types: ['labtest.'], teams: [], users: [] };
+    const selection = { ...EVERYTHING, types: ['labtest.'] };
     expect(await exported([path], out, { selection })).toMatchObject({ records: 1, files: 1 });
     const manifest = join(path, '_manifest.jsonl');
     const line = JSON.parse(readFileSync(manifest, 'utf8')) as { file: string };
@@ -249,7 +249,7 @@ describe('what is exported when', () => {
       users: [],
     };
     expect(await exported([path], out, { selection })).toMatchObject({ records: 20, passed_over: 2 });
-    const rest = { since: null, until: null, types: [], teams: [], users: [] };
+    const rest = EVERYTHING;
     for (const [name, wanted, count] of [
       ['type', { types: ['labtest.'] }, 1],
       ['team', { teams: ['team-2'] }, 1],

@@ -1,21 +1,13 @@
-import {
-  appendFileSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { ExportOptions } from '../../src/export/options.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
-import { archive, duckdb, exported, mealEvent, mealOf } from './support.ts';
+import { archive, duckdb, exported, mealEvent, mealOf, mealEvents, archived } from './support.ts';
 
-const meals = Array.from({ length: 30 }, (_, n) => mealEvent(n + 1));
+const meals = mealEvents(1, 30);
 const ids = (of: (n: number) => boolean = () => true): string[] =>
   meals
     .map((_, n) => n + 1)
@@ -24,8 +16,7 @@ const ids = (of: (n: number) => boolean = () => true): string[] =>
 
 /** An archive of three files, a day each, and where exports of it go. */
 async function begun(options: object = {}) {
-  const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-  await archive(path, meals, options);
+  const [path, out] = [await archived(meals, options), await temporaryFolder()];
   const files = readdirSync(path, { recursive: true, encoding: 'utf8' })
     .filter((name) => /^dt=.*\.ndjson(\.gz)?$/.test(name))
     .sort()
@@ -85,22 +76,6 @@ describe('a source that cannot be read whole', () => {
     expect(mealsIn(out)).toEqual([...ids(), mealOf(31).id]);
   });
 
-  it('what was right before stays when it becomes worse, also with --again', async () => {
-    const { out, last, run } = await begun();
-    const whole = readFileSync(last);
-    truncateSync(last, whole.length - 60);
-    await run();
-    const before = mealsIn(out);
-    truncateSync(last, 30);
-    expect((await run()).problems).toBe(1);
-    expect(mealsIn(out)).toEqual(before);
-    expect((await run({ again: true })).problems).toBeGreaterThan(0);
-    expect(mealsIn(out)).toEqual(before);
-    writeFileSync(last, whole);
-    expect((await run()).problems).toBe(0);
-    expect(mealsIn(out)).toEqual(ids());
-  });
-
   it.each(['parquet', 'delta'] as const)('%s: its rows are replaced by all of them', async (format) => {
     const { out, last, run } = await begun();
     const whole = readFileSync(last);
@@ -154,42 +129,6 @@ describe('a source that is missing', () => {
     const { out, last, run } = await begun();
     renameSync(last, join(out, 'elsewhere'));
     expect(await run()).toMatchObject({ missing: 1, rows: { meals: 20 } });
-  });
-
-  it('the rows of an erased user go all the same, and those of the missing file come back with it', async () => {
-    const { path, out, first, last, run } = await begun({ compress: 'none' });
-    await run();
-    renameSync(last, join(out, 'elsewhere'));
-    const kept = readFileSync(first, 'utf8').split('\n').slice(1).join('\n');
-    writeFileSync(first, kept);
-    const manifest = join(path, '_manifest.jsonl');
-    const line = readFileSync(manifest, 'utf8')
-      .split('\n')
-      .find((text) => text.includes(first.slice(path.length + 1)));
-    const { createHash } = await import('node:crypto');
-    const sha256 = createHash('sha256').update(kept).digest('hex');
-    const { types, ...facts } = JSON.parse(line ?? '') as { types: object };
-    const erasure = {
-      erasure: 'made up',
-      at: '2026-11-24T00:00:00.000Z',
-      removed: 1,
-      ...facts,
-      records: 9,
-      bytes: kept.length,
-      sha256,
-      types,
-    };
-    appendFileSync(manifest, `${JSON.stringify(erasure)}\n`);
-    const erased = JSON.parse(readFileSync(join(out, 'elsewhere'), 'utf8').split('\n')[0] ?? '') as {
-      id: string;
-    };
-    expect(erased.id).toBeTruthy();
-    const { missing, told } = await run();
-    expect([missing, told.some((text) => text.includes('come back with it'))]).toEqual([1, true]);
-    expect(mealsIn(out)).toHaveLength(19);
-    renameSync(join(out, 'elsewhere'), last);
-    expect(await run()).toMatchObject({ missing: 0, problems: 0 });
-    expect(mealsIn(out)).toHaveLength(29);
   });
 });
 

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
-import { archive, duckdb, exported, mealEvent } from './support.ts';
+import { archive, duckdb, exported, mealEvents, archived } from './support.ts';
 
-const meals = Array.from({ length: 12 }, (_, n) => mealEvent(n + 1));
+const meals = mealEvents(1, 12);
 
 /** An export of two steps, and a command line that goes on with it. */
 async function twoSteps(format: 'ndjson' | 'parquet' | 'delta') {
@@ -75,8 +75,7 @@ describe('files of an export that are gone', () => {
       detail: expect.stringContaining('_delta_log'),
     });
     expect(existsSync(join(out, 'meals/_delta_log'))).toBe(false);
-    const [path, other] = [await temporaryFolder(), await temporaryFolder()];
-    await archive(path, meals);
+    const [path, other] = [await archived(meals), await temporaryFolder()];
     const one = () => exported([path], other, { table: 'meals', format: 'delta' });
     await one();
     rmSync(join(other, 'meals'), { recursive: true });

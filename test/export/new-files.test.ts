@@ -5,13 +5,12 @@ import { changesAfter } from '../../src/export/new-files.ts';
 import { temporaryName } from '../../src/export/outputs.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
-import { archive, exported, mealEvent } from './support.ts';
+import { archive, exported, mealEvent, mealEvents, archived } from './support.ts';
 
-const meals = Array.from({ length: 30 }, (_, n) => mealEvent(n + 1));
+const meals = mealEvents(1, 30);
 
 async function twoSteps(): Promise<{ path: string; out: string }> {
-  const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-  await archive(path, meals.slice(0, 20));
+  const [path, out] = [await archived(meals.slice(0, 20)), await temporaryFolder()];
   await exported([path], out, { table: 'meals' });
   await archive(path, meals.slice(20));
   await exported([path], out, { table: 'meals' });
@@ -61,8 +60,10 @@ describe('export --list-new', () => {
   });
 
   it('names days that have lost their last file apart', async () => {
-    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-    await archive(path, meals, { compress: 'none', partitionBy: [] });
+    const [path, out] = [
+      await archived(meals, { compress: 'none', partitionBy: [] }),
+      await temporaryFolder(),
+    ];
     await exported([path], out, { table: 'meals' });
     const { file } = JSON.parse(readFileSync(join(path, '_manifest.jsonl'), 'utf8').split('\n')[0] ?? '') as {
       file: string;

@@ -11,7 +11,7 @@ import { boolean, date, decimal, integer, json, text, timestamp } from '../../sr
 import type { TableDefinition } from '../../src/warehouse/definition.ts';
 import { Tables } from '../../src/warehouse/tables.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { duckdb } from './support.ts';
+import { duckdb, EVERYTHING } from './support.ts';
 
 // What DuckDB reads from the Parquet file against what it reads from the rows it was made of.
 
@@ -93,7 +93,7 @@ async function written(
   const folder = await temporaryFolder();
   const [parquet, ndjson] = [join(folder, 'rows.parquet'), join(folder, 'rows.ndjson')];
   const tables = new Tables([TABLE]);
-  const selection = { since: null, until: null, types: [], teams: [], users: [] };
+  const selection = EVERYTHING;
   const terms = { tables, table: TABLE.name, partition: 'none', format: 'parquet', compression } as const;
   const shaping = new Shaping({ ...terms, selection });
   const gathered = GatheredRows.ofColumns([TABLE.name], tables, compression);

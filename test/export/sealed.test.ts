@@ -4,9 +4,9 @@ import { KeyStore } from '../../src/seal/key-store.ts';
 import { MASTER, MASTER_TEXT, ringOf, subject } from '../seal/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
-import { archive, duckdb, exported, mealEvent } from './support.ts';
+import { archive, duckdb, exported, mealEvents, EVERYTHING } from './support.ts';
 
-const meals = Array.from({ length: 21 }, (_, n) => mealEvent(n + 1));
+const meals = mealEvents(1, 21);
 
 async function sealedArchive(): Promise<{ path: string; out: string; store: string }> {
   const folder = await temporaryFolder();
@@ -18,7 +18,7 @@ async function sealedArchive(): Promise<{ path: string; out: string; store: stri
 
 it('a sealed archive is exported with its keys, and after an erasure the next export is without the user', async () => {
   const { path, out, store } = await sealedArchive();
-  const selection = { since: null, until: null, types: ['daily.'], teams: [], users: [] };
+  const selection = { ...EVERYTHING, types: ['daily.'] };
   const first = await exported([path], out, { table: 'meals', selection, opener: () => ringOf(store) });
   expect(first).toMatchObject({ rows: { meals: 21 }, erased: 0 });
   const keys = await KeyStore.open(store, MASTER);

@@ -10,11 +10,9 @@ import { erasuresOver, FIELDS, folderStore, QUIET } from '../erase/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { describeOnStores, storageSettings } from '../support/object-stores/emulators.ts';
 import { startFaultProxy, writtenBy } from '../support/object-stores/fault-proxy.ts';
-import { archive, duckdb, exported, mealEvent } from './support.ts';
+import { archive, duckdb, exported, mealEvents } from './support.ts';
 
 const FORMATS = ['ndjson', 'parquet', 'delta'] as const;
-const meals = (from: number, to: number) =>
-  Array.from({ length: to - from + 1 }, (_, n) => mealEvent(from + n));
 
 describeOnStores(' as the place of an export that is erased from', async (emulator) => {
   const proxy = await startFaultProxy(emulator.url);
@@ -77,11 +75,11 @@ describeOnStores(' as the place of an export that is erased from', async (emulat
         expect(await rows()).toEqual(archived(path));
         expect(await run(own)).toMatchObject({ complete: true, steps: 0 });
       };
-      await archive(path, meals(1, 12));
+      await archive(path, mealEvents(1, 12));
       await isAsTheArchive();
       await erase(1);
       await isAsTheArchive();
-      await archive(path, meals(13, 20));
+      await archive(path, mealEvents(13, 20));
       await isAsTheArchive();
       await erase(2);
       await isAsTheArchive(await temporaryFolder());
@@ -90,9 +88,9 @@ describeOnStores(' as the place of an export that is erased from', async (emulat
 
     it(`${format}: what is erased between two runs of one that was killed never comes back`, async () => {
       const { path, work, run, erase, rows } = await place(format);
-      await archive(path, meals(1, 12));
+      await archive(path, mealEvents(1, 12));
       await run();
-      await archive(path, meals(13, 26));
+      await archive(path, mealEvents(13, 26));
       const isFile = (of: RegExp) =>
         proxy.inject((request, body) => (of.test(writtenBy(request, body) ?? '') ? 'cut' : null));
       // After the line and the file of the other table.
@@ -123,7 +121,7 @@ describeOnStores(' as the place of an export that is erased from', async (emulat
 
   it('goes on when only the export was erased from, its archive being another’s', async () => {
     const { path, run, erase, rows } = await place('ndjson');
-    await archive(path, meals(1, 30));
+    await archive(path, mealEvents(1, 30));
     await run();
     await erase(5, []);
     const left = archived(path).filter((row) => !row.startsWith('user-5 '));

@@ -8,14 +8,12 @@ import { openStore } from '../../src/storage/open.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { describeOnStores, storageSettings } from '../support/object-stores/emulators.ts';
 import { startFaultProxy, writtenBy } from '../support/object-stores/fault-proxy.ts';
-import { archive, exported, mealEvent } from './support.ts';
+import { archive, exported, mealEvents, archived } from './support.ts';
 
 /** Requests between those that a run is ended after; 1 takes ten minutes. */
 const EVERY = 20;
 /** Milliseconds: every single request takes a while. */
 const LONG = 900_000;
-const meals = (from: number, to: number) =>
-  Array.from({ length: to - from + 1 }, (_, n) => mealEvent(from + n));
 
 describeOnStores(' as the place of an export', async (emulator, scheme) => {
   const proxy = await startFaultProxy(emulator.url);
@@ -56,8 +54,7 @@ describeOnStores(' as the place of an export', async (emulator, scheme) => {
     it(
       `${format}: ended at any request, with or without effect, and run again, it is as if nothing had happened`,
       async () => {
-        const path = await temporaryFolder();
-        await archive(path, meals(1, 6));
+        const path = await archived(mealEvents(1, 6));
         const undisturbed = await place({ format });
         const before = proxy.requests;
         await undisturbed.run(path);
@@ -88,8 +85,7 @@ describeOnStores(' as the place of an export', async (emulator, scheme) => {
     );
 
   it('holds the same files as a folder', async () => {
-    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-    await archive(path, meals(1, 30));
+    const [path, out] = [await archived(mealEvents(1, 30)), await temporaryFolder()];
     await exported([path], out, { table: 'meals' });
     const { run, store } = await place();
     expect(await run(path)).toMatchObject({ complete: true, rows: { meals: 30 } });
@@ -105,8 +101,7 @@ describeOnStores(' as the place of an export', async (emulator, scheme) => {
   });
 
   it('of two machines at once one exports, and the other ends with exit code 2 or has nothing to do', async () => {
-    const path = await temporaryFolder();
-    await archive(path, meals(1, 30));
+    const path = await archived(mealEvents(1, 30));
     const { run, objects } = await place({ format: 'delta' });
     const other = await temporaryFolder();
     const ended = await Promise.allSettled([run(path), run(path, { work: other })]);
@@ -120,13 +115,12 @@ describeOnStores(' as the place of an export', async (emulator, scheme) => {
     expect(lost.length).toBeLessThan(2);
     expect(await stepsOf(objects)).toBe(1);
     // Either continues.
-    await archive(path, meals(31, 31));
+    await archive(path, mealEvents(31, 31));
     expect(await run(path, { work: other })).toMatchObject({ complete: true, rows: { meals: 1 } });
   });
 
   it('a step that one machine has begun another finishes with the same bytes, or says that it cannot', async () => {
-    const path = await temporaryFolder();
-    await archive(path, meals(1, 6));
+    const path = await archived(mealEvents(1, 6));
     const undisturbed = await place();
     await undisturbed.run(path);
     const { run, objects, work } = await place();
@@ -136,7 +130,7 @@ describeOnStores(' as the place of an export', async (emulator, scheme) => {
     proxy.inject(() => null);
     rmSync(join(work, '_work'), { recursive: true });
     const changed = await temporaryFolder();
-    await archive(changed, meals(2, 6));
+    await archive(changed, mealEvents(2, 6));
     await expect(run(changed, { work: await temporaryFolder() })).rejects.toMatchObject({
       code: 'folder_in_use',
     });
@@ -145,8 +139,7 @@ describeOnStores(' as the place of an export', async (emulator, scheme) => {
   });
 
   it('a machine that stood still while another replaced its step brings none of its files back', async () => {
-    const path = await temporaryFolder();
-    await archive(path, meals(1, 6));
+    const path = await archived(mealEvents(1, 6));
     const { run, objects } = await place();
     const reached = Promise.withResolvers<void>();
     const goOn = Promise.withResolvers<null>();
@@ -170,8 +163,7 @@ describeOnStores(' as the place of an export', async (emulator, scheme) => {
   });
 
   it('another export in its place, and a work folder in use, are refused', async () => {
-    const path = await temporaryFolder();
-    await archive(path, meals(1, 3));
+    const path = await archived(mealEvents(1, 3));
     const { run, url } = await place();
     await run(path);
     const usage = expect.objectContaining({

@@ -7,6 +7,7 @@ import { runExport } from '../../src/export/run.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { filesSink, signal } from '../sinks/support.ts';
+import { temporaryFolder } from '../support/folders.ts';
 
 const DAY = 86_400_000;
 
@@ -32,12 +33,24 @@ export function mealEvent(n: number, changes: Partial<JournalEvent> = {}): Journ
   return { ...event, receivedAt: event.receivedAt + (n % 3) * DAY, ...changes };
 }
 
+/** Those of these numbers, the last among them. */
+export function mealEvents(from: number, to: number): JournalEvent[] {
+  return Array.from({ length: to - from + 1 }, (_, n) => mealEvent(from + n));
+}
+
 export function mealOf(n: number): MadeUpMeal {
   return {
     id: `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`,
     kcal: `${n}.100000000000000001`,
     foods: n % 4,
   };
+}
+
+/** A new archive of these events. @returns its folder */
+export async function archived(events: readonly JournalEvent[], options: object = {}): Promise<string> {
+  const path = await temporaryFolder();
+  await archive(path, events, options);
+  return path;
 }
 
 /** Adds events to an archive, in one finished file for each day. */
@@ -55,6 +68,8 @@ export async function archive(
   if (results.some(({ status }) => status !== 'delivered')) throw new Error('not delivered');
   await sink.close(signal);
 }
+
+export const EVERYTHING = { since: null, until: null, types: [], teams: [], users: [] };
 
 export interface Exported extends ExportSummary {
   readonly told: readonly string[];
@@ -75,7 +90,7 @@ export async function exported(
     format: 'parquet',
     compression: 'gzip',
     partition: 'dt',
-    selection: { since: null, until: null, types: [], teams: [], users: [] },
+    selection: EVERYTHING,
     stepBytes: 1024 * 1024,
     again: false,
     signal,

@@ -1,5 +1,4 @@
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Places } from '../../src/archive/places.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
 import { DuckDBDatabase } from '../../src/load/duckdb.ts';
@@ -9,44 +8,11 @@ import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { PostgresDatabase } from '../../src/sinks/postgres/database.ts';
 import type { Column, ColumnType, TableDefinition } from '../../src/warehouse/definition.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
-import { archive } from '../export/support.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { lacksPostgres, Postgres } from '../support/postgres.ts';
-import { skipped } from '../support/requirements.ts';
+import { archive, archived } from '../export/support.ts';
 import { QUIET } from './quiet.ts';
-import { inDuckDB, inPostgres } from './support.ts';
+import { kindsOf, postgresServer } from './support.ts';
 
 const { signal } = new AbortController();
-const lack = lacksPostgres();
-let server: Postgres;
-let schemas = 0;
-beforeAll(() => {
-  if (lack === null) server = Postgres.start();
-});
-afterAll(() => {
-  if (lack === null) server.stop();
-});
-
-const KINDS = [
-  {
-    kind: `PostgreSQL${skipped(lack)}`,
-    skip: lack !== null,
-    make: () => {
-      const schema = `t${(schemas += 1)}`;
-      const open = () =>
-        PostgresDatabase.open({ connectionString: server.url, schema, timeout: 60_000 }, signal);
-      return Promise.resolve({ open, sql: inPostgres(server, schema).sql });
-    },
-  },
-  {
-    kind: 'DuckDB',
-    skip: false,
-    make: async () => {
-      const file = join(await temporaryFolder(), 'loaded.duckdb');
-      return { open: () => DuckDBDatabase.open(file), sql: inDuckDB(file).sql };
-    },
-  },
-];
 
 type Types = Readonly<Record<string, ColumnType | 'required'>>;
 
@@ -69,16 +35,16 @@ const FIRST = [
   { id: 'b', n: 'five', i: 1.5, gone: 'g' },
 ];
 
-describe.each(KINDS)('a column of another type, in $kind', ({ skip, make }) => {
+describe.each(kindsOf(postgresServer()))('a column of another type, in $kind', ({ skip, make }) => {
   const given = async () => {
-    const path = await temporaryFolder();
-    await archive(
-      path,
-      FIRST.map((data, n) => reading(n, data)),
-    );
-    const { open, sql } = await make();
+    const path = await archived(FIRST.map((data, n) => reading(n, data)));
+    const { place, sql } = await make();
     const load = async (types: Types): Promise<LoadSummary> => {
-      const database = await open();
+      const [address, schema] = place;
+      const database =
+        schema === undefined
+          ? await DuckDBDatabase.open(address)
+          : await PostgresDatabase.open({ connectionString: address, schema, timeout: 60_000 }, signal);
       try {
         return await runLoad(database, {
           paths: [path],

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { archive, mealEvent } from '../export/support.ts';
+import { archived, mealEvents } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
 import { inDuckDB, load } from './support.ts';
@@ -11,11 +11,7 @@ const MEALS = 12;
 
 /** An archive of twelve meals; `damage` breaks a line of its last file, and `heal` puts the file back. */
 async function archiveOfMeals() {
-  const path = await temporaryFolder();
-  await archive(
-    path,
-    Array.from({ length: MEALS }, (_, n) => mealEvent(n + 1)),
-  );
+  const path = await archived(mealEvents(1, MEALS));
   const files = readdirSync(path, { recursive: true, encoding: 'utf8' });
   const file = join(
     path,

@@ -1,14 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { archive, mealEvent, mealOf } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { lacksPostgres, Postgres } from '../support/postgres.ts';
 import { skipped } from '../support/requirements.ts';
 import { runCount } from '../support/run-count.ts';
-import { inDuckDB, inPostgres, type LoadedDatabase } from './support.ts';
+import { inPostgres, kindsOf, postgresServer, type LoadedDatabase } from './support.ts';
 
 const CHILD = fileURLToPath(new URL('kill-child.ts', import.meta.url));
 /** `MILLRACE_RUNS=20 npm run test:long -- test/load/kill` has 200. */
@@ -19,14 +17,8 @@ const PATIENCE = 60_000;
 const NEW_EVENTS = 400;
 const NEW_FILES = 4;
 
-const lack = lacksPostgres();
-let server: Postgres;
-beforeAll(() => {
-  if (lack === null) server = Postgres.start();
-});
-afterAll(() => {
-  if (lack === null) server.stop();
-});
+const postgres = postgresServer();
+const { lack, server } = postgres;
 
 interface Run {
   readonly killed: boolean;
@@ -70,29 +62,16 @@ function expected(ids: readonly string[]): { ids: string[]; counts: string[] } {
   return { ids: ids.toSorted(), counts: [`${n}|${n}|${n}|${n}|${foods}`] };
 }
 
-const LOADERS = [
-  {
-    kind: `PostgreSQL${skipped(lack)}`,
-    skip: lack !== null,
-    place: () =>
-      Promise.resolve({ args: [server.url, 'killed_load'], database: inPostgres(server, 'killed_load') }),
-  },
-  {
-    kind: 'DuckDB',
-    skip: false,
-    place: async () => {
-      const file = join(await temporaryFolder(), 'killed.duckdb');
-      return { args: [file, ''], database: inDuckDB(file) };
-    },
-  },
-];
+const LOADERS = kindsOf(postgres);
 
 describe(`after ${KILLS} kills, count(*) is the number of distinct events`, () => {
   test.skipIf(LOADERS.every(({ skip }) => skip)).each(LOADERS.filter(({ skip }) => !skip))(
     'of a load into $kind',
     { timeout: 600_000 + KILLS * PATIENCE },
-    async ({ place }) => {
-      const { args, database } = await place();
+    async ({ make }) => {
+      const database = await make();
+      const [address, schema = ''] = database.place;
+      const args = [address, schema];
       const folder = await temporaryFolder();
       const ids: string[] = [];
       let last = 0;
@@ -125,7 +104,7 @@ describe(`after ${KILLS} kills, count(*) is the number of distinct events`, () =
     `of the postgres sink${skipped(lack)}`,
     { timeout: 600_000 + KILLS * PATIENCE },
     async () => {
-      const args = ['sink', server.url, 'killed_sink'];
+      const args = ['sink', server().url, 'killed_sink'];
       const send = async (from: number, to: number, after?: number): Promise<Run & { upTo: number }> => {
         const ended = await run([...args, String(from), String(to)], after);
         return { ...ended, upTo: Number(/(\d+)\n$/.exec(ended.stdout)?.[1] ?? from - 1) };
@@ -146,7 +125,7 @@ describe(`after ${KILLS} kills, count(*) is the number of distinct events`, () =
       const end = delivered + NEW_EVENTS;
       await send(delivered + 1, end);
       const ids = Array.from({ length: end }, (_, n) => mealEvent(n + 1).id);
-      expect(await contents(inPostgres(server, 'killed_sink'))).toEqual(expected(ids));
+      expect(await contents(inPostgres(server(), 'killed_sink'))).toEqual(expected(ids));
     },
   );
 });

@@ -3,8 +3,8 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { archive, mealEvent, mealOf } from '../export/support.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { archive, mealEvent, mealOf, mealEvents, archived } from '../export/support.ts';
 import { erasuresOver, folderStore } from '../erase/support.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { parseOptions } from '../../src/sinks/postgres/config.ts';
@@ -14,12 +14,11 @@ import { MEALS } from '../../src/warehouse/tables/meals.ts';
 import { makeContext, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
-import { lacksPostgres, Postgres } from '../support/postgres.ts';
 import { skipped } from '../support/requirements.ts';
 import { until, within } from '../support/until.ts';
-import { inDuckDB, inPostgres, load, type LoadedDatabase } from './support.ts';
+import { inPostgres, kindsOf, load, postgresServer, type LoadedDatabase } from './support.ts';
 
-const meals = Array.from({ length: 30 }, (_, n) => mealEvent(n + 1));
+const meals = mealEvents(1, 30);
 const FOODS = meals.reduce((sum, _, n) => sum + mealOf(n + 1).foods, 0);
 const COUNTS =
   'SELECT count(*), count(DISTINCT id), (SELECT count(*) FROM meals), (SELECT count(*) FROM meal_items) FROM events';
@@ -28,29 +27,12 @@ const ALL = ['--table', 'events', '--table', 'meals', '--table', 'meal_items'];
 /** Milliseconds in which somebody who waits expects an end. */
 const SOON = 10_000;
 
-const lack = lacksPostgres();
-let server: Postgres;
-let schemas = 0;
-beforeAll(() => {
-  if (lack === null) server = Postgres.start();
-});
-afterAll(() => {
-  if (lack === null) server.stop();
-});
+const postgres = postgresServer();
+const { lack, server, newSchema } = postgres;
 
-const KINDS = [
-  {
-    kind: `PostgreSQL${skipped(lack)}`,
-    skip: lack !== null,
-    make: () => Promise.resolve(inPostgres(server, `s${(schemas += 1)}`)),
-  },
-  { kind: 'DuckDB', skip: false, make: async () => inDuckDB(join(await temporaryFolder(), 'loaded.duckdb')) },
-];
-
-describe.each(KINDS)('millrace load into $kind', ({ skip, make }) => {
+describe.each(kindsOf(postgres))('millrace load into $kind', ({ skip, make }) => {
   const given = async (): Promise<{ path: string; database: LoadedDatabase }> => {
-    const path = await temporaryFolder();
-    await archive(path, meals);
+    const path = await archived(meals);
     return { path, database: await make() };
   };
 
@@ -68,24 +50,6 @@ describe.each(KINDS)('millrace load into $kind', ({ skip, make }) => {
     });
     expect(await database.sql(COUNTS)).toEqual([`31|31|31|${FOODS + mealOf(31).foods}`]);
   });
-
-  test.skipIf(skip)(
-    'has samples without a readable time in the view, each, and after a second load too',
-    async () => {
-      const path = await temporaryFolder();
-      const samples = [null, 'soon', 'soon', '2026-01-05T00:00:00Z'].map((timestamp, n) => {
-        const data = { source: { provider: 'made_up' }, data: [{ timestamp, value: n % 2 }] };
-        const body = Buffer.from(JSON.stringify({ data, user_id: 'user-1' }));
-        return contractEvent(n + 1, { type: 'daily.data.heartrate.created', user: 'user-1', body });
-      });
-      await archive(path, samples);
-      const database = await make();
-      for (let times = 0; times < 2; times += 1) {
-        await load(path, database, '--table', 'timeseries');
-        expect(await database.sql('SELECT count(*), count(_row_id) FROM timeseries_latest')).toEqual(['4|3']);
-      }
-    },
-  );
 
   test.skipIf(skip)('takes rows that begin with columns of their document, such as samples', async () => {
     const path = await temporaryFolder();
@@ -138,24 +102,6 @@ describe.each(KINDS)('millrace load into $kind', ({ skip, make }) => {
            FROM meal_items i JOIN events e ON e.id = i._event_id WHERE meal_id = '${id}'`,
       ),
     ).toEqual([expect.stringMatching(/^Made up, 0 "tbsp"\|(t|true)\|(t|true)$/)]);
-  });
-
-  test.skipIf(skip)('cuts times to microseconds and never rounds them', async () => {
-    const path = await temporaryFolder();
-    const times = ['00:00:00.5Z', '01:00:00.9999999+01:00'];
-    const versions = times.map((time, n) =>
-      mealEvent(n, {
-        body: Buffer.from(`{"data":{"id":"same","name":"${n}","updated_at":"2026-01-01T${time}"}}`),
-      }),
-    );
-    await archive(path, versions);
-    const database = await make();
-    await load(path, database, '--table', 'meals');
-    expect(
-      await database.sql(
-        `SELECT name, updated_at = '2026-01-01T00:00:00.999999Z'::timestamptz, extra FROM meals_latest`,
-      ),
-    ).toEqual([expect.stringMatching(/^1\|(t|true)\|$/)]);
   });
 
   test.skipIf(skip)(
@@ -223,8 +169,7 @@ describe.each(KINDS)('millrace load into $kind', ({ skip, make }) => {
 
 describe('millrace load', () => {
   test.skipIf(lack !== null)(`says what is wrong with a database${skipped(lack)}`, async () => {
-    const path = await temporaryFolder();
-    await archive(path, meals);
+    const path = await archived(meals);
     const at = async (to: string, ...more: string[]): Promise<[number | null, string]> => {
       const { code, stderr } = await load(path, { to: ['--to', to] }, ...more);
       const { error } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '') as {
@@ -232,11 +177,11 @@ describe('millrace load', () => {
       };
       return [code, `${error.title}: ${error.detail}`];
     };
-    expect(await at(server.url.replace('/postgres?', '/nowhere?'))).toEqual([
+    expect(await at(server().url.replace('/postgres?', '/nowhere?'))).toEqual([
       1,
       expect.stringMatching(/Database refused: .*create the database first: .*"nowhere" does not exist/),
     ]);
-    expect(await at(server.url.replace('postgres@', 'stranger:wrong@'))).toEqual([
+    expect(await at(server().url.replace('postgres@', 'stranger:wrong@'))).toEqual([
       1,
       expect.stringMatching(/Database refused: .*check user, password.*"stranger" does not exist/),
     ]);
@@ -246,24 +191,23 @@ describe('millrace load', () => {
     ]);
     expect(await at('mysql://x')).toEqual([2, expect.stringContaining('--to must be')]);
     expect(await at('bigquery:acme.health')).toEqual([2, expect.stringContaining('To BigQuery')]);
-    expect(await at(server.url, '--table', 'nothing')).toEqual([
+    expect(await at(server().url, '--table', 'nothing')).toEqual([
       2,
       expect.stringContaining('--table nothing'),
     ]);
   });
 
   test.skipIf(lack !== null)(`passes over what a sink has delivered${skipped(lack)}`, async () => {
-    const path = await temporaryFolder();
-    await archive(path, meals);
+    const path = await archived(meals);
     const tables = ['events', 'meals', 'meal_items'];
     const sink = createSink(
-      parseOptions({ connectionString: server.url, schema: 'shared', tables }),
+      parseOptions({ connectionString: server().url, schema: 'shared', tables }),
       makeContext(),
     );
     await sink.open(signal);
     const batch = meals.slice(0, 10).map((event) => ({ event, destination: null }));
     expect(await sink.send(batch, signal)).toEqual(batch.map(() => ({ status: 'delivered' })));
-    const database = inPostgres(server, 'shared');
+    const database = inPostgres(server(), 'shared');
     expect(await load(path, database)).toMatchObject({ code: 0, summary: { records: 30, duplicates: 10 } });
     // And the other way round.
     expect(await sink.send([{ event: mealEvent(30), destination: null }], signal)).toEqual([
@@ -274,16 +218,15 @@ describe('millrace load', () => {
   });
 
   test.skipIf(lack !== null)(`is the only one that loads into a schema${skipped(lack)}`, async () => {
-    const path = await temporaryFolder();
-    await archive(path, meals);
-    const connection = { connectionString: server.url, schema: 'alone', timeout: 15_000 };
+    const path = await archived(meals);
+    const connection = { connectionString: server().url, schema: 'alone', timeout: 15_000 };
     const other = await PostgresDatabase.openAlone(connection, signal);
-    expect(await load(path, inPostgres(server, 'alone'))).toMatchObject({
+    expect(await load(path, inPostgres(server(), 'alone'))).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('Another process is loading') as unknown,
     });
     await other.close();
-    expect(await load(path, inPostgres(server, 'alone'))).toMatchObject({ code: 0 });
+    expect(await load(path, inPostgres(server(), 'alone'))).toMatchObject({ code: 0 });
   });
 
   test.skipIf(lack !== null).each([
@@ -291,8 +234,8 @@ describe('millrace load', () => {
     { stall: 'while the server has stopped', stopped: true },
   ])(`ends at the first signal $stall${skipped(lack)}`, async ({ stopped }) => {
     const path = await temporaryFolder();
-    const schema = `stalled_${(schemas += 1)}`;
-    const database = inPostgres(server, schema);
+    const schema = newSchema();
+    const database = inPostgres(server(), schema);
     await archive(path, meals.slice(0, 10));
     await load(path, database, ...ALL);
     await archive(path, meals.slice(10));
@@ -331,9 +274,9 @@ describe('millrace load', () => {
   });
 
   test.skipIf(lack !== null)(`a sink closes while its batch waits for a lock${skipped(lack)}`, async () => {
-    const schema = `stalled_${(schemas += 1)}`;
+    const schema = newSchema();
     const tables = ['events', 'meals', 'meal_items'];
-    const sink = createSink(parseOptions({ connectionString: server.url, schema, tables }), makeContext());
+    const sink = createSink(parseOptions({ connectionString: server().url, schema, tables }), makeContext());
     await sink.open(signal);
     const locker = await lockMeals(schema);
     const sending = sink.send([{ event: mealEvent(1), destination: null }], signal);
@@ -343,11 +286,11 @@ describe('millrace load', () => {
       expect.objectContaining({ status: 'retry' }),
     ]);
     await locker.close();
-    expect(await inPostgres(server, schema).sql('SELECT count(*) FROM meals')).toEqual(['0']);
+    expect(await inPostgres(server(), schema).sql('SELECT count(*) FROM meals')).toEqual(['0']);
   });
 
   test.skipIf(lack !== null)(`can roll back after rows that are none${skipped(lack)}`, async () => {
-    const connection = { connectionString: server.url, schema: 'rolled', timeout: 15_000 };
+    const connection = { connectionString: server().url, schema: 'rolled', timeout: 15_000 };
     const database = await PostgresDatabase.openAlone(connection, signal);
     await database.begin();
     await database.run('CREATE TABLE meals ()');
@@ -360,13 +303,13 @@ describe('millrace load', () => {
 
 /** The process of the server that waits for a lock. */
 function waiting(): string | null {
-  const pid = server.sql(`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'`);
+  const pid = server().sql(`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'`);
   return pid === '' ? null : pid;
 }
 
 /** A session that keeps everybody else from the table of meals until it is closed. */
 async function lockMeals(schema: string): Promise<PostgresDatabase> {
-  const options = { connectionString: server.url, schema, timeout: 15_000 };
+  const options = { connectionString: server().url, schema, timeout: 15_000 };
   const session = await PostgresDatabase.open(options, signal);
   await session.begin();
   await session.run('LOCK TABLE meals');
@@ -394,8 +337,7 @@ async function numbersIn(database: LoadedDatabase): Promise<number[]> {
 }
 
 test('what a killed run has left of rows beside a DuckDB file goes with the next', async () => {
-  const [path, folder] = [await temporaryFolder(), await temporaryFolder()];
-  await archive(path, []);
+  const [path, folder] = [await archived([]), await temporaryFolder()];
   const left = join(folder, 'loaded.duckdb.loading.parquet');
   writeFileSync(left, '{"user_id":"user-1"}\n');
   const ended = await millrace(['load', path, '--to', `duckdb:${join(folder, 'loaded.duckdb')}`]);

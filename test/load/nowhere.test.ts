@@ -1,15 +1,14 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { archive, mealEvent } from '../export/support.ts';
+import { mealEvent, archived } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
 
 test.each(['have.csv', 'have.json', ':memory:'])(
   'nothing is loaded into %s, which keeps nothing',
   async (name) => {
-    const path = await temporaryFolder();
-    await archive(path, [mealEvent(1)]);
+    const path = await archived([mealEvent(1)]);
     const folder = await temporaryFolder();
     const file = name.startsWith(':') ? name : join(folder, name);
     const text = name.endsWith('json') ? '{"a":1}\n' : 'a,b\n1,2\n';
@@ -25,8 +24,7 @@ test.each(['have.csv', 'have.json', ':memory:'])(
 );
 
 test('a name that is no usual one is that of a new database', async () => {
-  const path = await temporaryFolder();
-  await archive(path, [mealEvent(1)]);
+  const path = await archived([mealEvent(1)]);
   const file = join(await temporaryFolder(), 'new.csv');
   const load = () => millrace(['load', path, '--to', `duckdb:${file}`, '--json']);
   expect((await load()).code).toBe(0);

@@ -10,7 +10,7 @@ import { PostgresDatabase } from '../../src/sinks/postgres/database.ts';
 import { createSink } from '../../src/sinks/postgres/sink.ts';
 import { TABLES as KNOWN } from '../../src/warehouse/tables.ts';
 import { userId } from '../erase/support.ts';
-import { archive, mealEvent, mealOf } from '../export/support.ts';
+import { archive, mealEvent, mealOf, archived, mealEvents } from '../export/support.ts';
 import { makeContext, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
@@ -129,11 +129,7 @@ describe.skipIf(lack !== null).each([1, 5])(
         END $$;
         CREATE TRIGGER see AFTER INSERT ON events EXECUTE FUNCTION see()`);
       await sendAll(sink, 1, 20);
-      const path = await temporaryFolder();
-      await archive(
-        path,
-        numbers(11, 40).map((n) => mealEvent(n)),
-      );
+      const path = await archived(mealEvents(11, 40));
       expect(await load(path, inPool(schema), ...ALL)).toMatchObject({
         code: 0,
         summary: { records: 30, duplicates: 10 },
@@ -196,7 +192,7 @@ describe.skipIf(lack !== null).each([1, 5])(
       const schema = newSchema('cut');
       const sink = await openSink(schema);
       const locker = await holdLock(schema);
-      const batch = numbers(1, 10).map((n) => mealEvent(n));
+      const batch = mealEvents(1, 10);
       const cut = send(sink, batch);
       server.sql(`SELECT pg_terminate_backend(${await until('the batch waits', waiting)})`);
       expect(await cut).toEqual(batch.map(() => expect.objectContaining({ status: 'retry', sink: true })));
@@ -208,10 +204,7 @@ describe.skipIf(lack !== null).each([1, 5])(
     test('of two loads at once the second ends with 2, and the first has all rows', async () => {
       const path = await temporaryFolder();
       const schema = newSchema('loaded');
-      await archive(
-        path,
-        numbers(1, 30).map((n) => mealEvent(n)),
-      );
+      await archive(path, mealEvents(1, 30));
       const options = { connectionString: pooler.url, schema, timeout: 15_000 };
       const first = await PostgresDatabase.openAlone(options, signal);
       const refused = {
@@ -244,15 +237,9 @@ describe.skipIf(lack !== null).each([1, 5])(
     test('a load goes on from where one was cut off', async () => {
       const path = await temporaryFolder();
       const schema = newSchema('resumed');
-      await archive(
-        path,
-        numbers(1, 10).map((n) => mealEvent(n)),
-      );
+      await archive(path, mealEvents(1, 10));
       await load(path, inPool(schema), ...ALL);
-      await archive(
-        path,
-        numbers(11, 30).map((n) => mealEvent(n)),
-      );
+      await archive(path, mealEvents(11, 30));
       const locker = await holdLock(schema);
       const cut = load(path, inPool(schema));
       server.sql(`SELECT pg_terminate_backend(${await until('the load waits', waiting)})`);

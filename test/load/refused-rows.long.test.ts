@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { loadCommand } from '../../src/cli/load/command.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { parseOptions } from '../../src/sinks/postgres/config.ts';
@@ -9,26 +9,15 @@ import { createSink } from '../../src/sinks/postgres/sink.ts';
 import { schemaOf } from '../../src/warehouse/sql/schema.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { run } from '../cli/run.ts';
-import { archive } from '../export/support.ts';
+import { archive, archived } from '../export/support.ts';
 import { makeContext, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
-import { lacksPostgres, Postgres } from '../support/postgres.ts';
 import { skipped } from '../support/requirements.ts';
 import { until } from '../support/until.ts';
-import { inDuckDB, inPostgres, load } from './support.ts';
+import { inDuckDB, inPostgres, load, postgresServer } from './support.ts';
 
-const lack = lacksPostgres();
-let server: Postgres;
-let schemas = 0;
-beforeAll(() => {
-  if (lack === null) server = Postgres.start();
-});
-afterAll(() => {
-  if (lack === null) server.stop();
-});
-
-const schema = (): string => `r${(schemas += 1)}`;
+const { lack, server, newSchema } = postgresServer();
 
 /** A meal with this name. */
 function meal(n: number, name: string, id = `meal-${n}`): ReturnType<typeof contractEvent> {
@@ -40,8 +29,7 @@ function meal(n: number, name: string, id = `meal-${n}`): ReturnType<typeof cont
 const LONG = Array.from({ length: 1500 }, (_, n) => ((n * 2_654_435_761) % 65_536).toString(16)).join('-');
 
 async function archiveOf(...events: readonly ReturnType<typeof contractEvent>[]): Promise<string> {
-  const path = await temporaryFolder();
-  await archive(path, events);
+  const path = await archived(events);
   return path;
 }
 
@@ -50,7 +38,7 @@ const MEALS = ['--table', 'events', '--table', 'meals'];
 
 describe.skipIf(lack !== null)(`PostgreSQL${skipped(lack)}`, () => {
   test('a row with an id of 6,000 characters is loaded like others', async () => {
-    const database = inPostgres(server, schema());
+    const database = inPostgres(server(), newSchema());
     const path = await archiveOf(
       meal(1, 'a'),
       meal(2, 'b', LONG),
@@ -63,7 +51,7 @@ describe.skipIf(lack !== null)(`PostgreSQL${skipped(lack)}`, () => {
   });
 
   test('the sink writes an event with an id of 6,000 characters', async () => {
-    const written = { connectionString: server.url, schema: schema(), tables: ['events', 'meals'] };
+    const written = { connectionString: server().url, schema: newSchema(), tables: ['events', 'meals'] };
     const send = async (...events: readonly ReturnType<typeof contractEvent>[]): Promise<unknown[]> => {
       const sink = createSink(parseOptions(written), makeContext());
       await sink.open(signal);
@@ -75,11 +63,11 @@ describe.skipIf(lack !== null)(`PostgreSQL${skipped(lack)}`, () => {
       return results.map(({ status }) => status);
     };
     expect(await send(meal(2, 'b', LONG), meal(3, 'c'))).toEqual(['delivered', 'delivered']);
-    expect(server.sql(`SELECT count(*) FROM ${written.schema}.meals`)).toBe('2');
+    expect(server().sql(`SELECT count(*) FROM ${written.schema}.meals`)).toBe('2');
   });
 
   test('rows that the table does not take are set aside by name, and loaded when it takes them', async () => {
-    const database = inPostgres(server, schema());
+    const database = inPostgres(server(), newSchema());
     await load(await archiveOf(meal(1, 'soup')), database, ...MEALS);
     await database.sql(`ALTER TABLE meals ADD CONSTRAINT no_leek CHECK (name <> 'leek')`);
     const events = Array.from({ length: 40 }, (_, n) => meal(n + 2, n % 10 === 3 ? 'leek' : `dish ${n}`));
@@ -96,7 +84,7 @@ describe.skipIf(lack !== null)(`PostgreSQL${skipped(lack)}`, () => {
   });
 
   test('a load that follows an archive does not try refused rows again in each round', async () => {
-    const database = inPostgres(server, schema());
+    const database = inPostgres(server(), newSchema());
     await load(await archiveOf(meal(1, 'soup')), database, ...MEALS);
     await database.sql(`ALTER TABLE meals ADD CONSTRAINT no_leek CHECK (name <> 'leek')`);
     const path = await archiveOf(meal(2, 'leek'));
@@ -113,8 +101,8 @@ describe.skipIf(lack !== null)(`PostgreSQL${skipped(lack)}`, () => {
   });
 
   test('rows that the encoding of the database cannot have are set aside, without their values', async () => {
-    server.sql(`CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`);
-    const to = ['--to', server.url.replace('/postgres?', '/latin?')];
+    server().sql(`CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`);
+    const to = ['--to', server().url.replace('/postgres?', '/latin?')];
     const path = await archiveOf(meal(1, 'soup'), meal(2, 'soup \u{1f372}'), meal(3, 'crème'));
     const { code, summary, stderr } = await load(path, { to }, ...MEALS);
     expect([code, summary]).toMatchObject([3, { rejects: 2, rows: { events: 2, meals: 2 } }]);
@@ -123,10 +111,10 @@ describe.skipIf(lack !== null)(`PostgreSQL${skipped(lack)}`, () => {
   });
 
   test('an event whose row the table does not take is a dead letter, and the others are delivered', async () => {
-    const written = { connectionString: server.url, schema: schema(), tables: ['events', 'meals'] };
+    const written = { connectionString: server().url, schema: newSchema(), tables: ['events', 'meals'] };
     const sink = createSink(parseOptions(written), makeContext());
     await sink.open(signal);
-    server.sql(`ALTER TABLE ${written.schema}.meals ADD CONSTRAINT no_leek CHECK (name <> 'leek')`);
+    server().sql(`ALTER TABLE ${written.schema}.meals ADD CONSTRAINT no_leek CHECK (name <> 'leek')`);
     const send = (...names: readonly string[]): ReturnType<typeof sink.send> =>
       sink.send(
         names.map((name, n) => ({ event: meal(n + 1, name), destination: null })),
@@ -141,8 +129,8 @@ describe.skipIf(lack !== null)(`PostgreSQL${skipped(lack)}`, () => {
 
   test('the printed statements load a row with an id of 6,000 characters', async () => {
     const { ndjson, sql } = await printed();
-    server.sql(sql(await ndjson([{ id: 'm1' }, { id: LONG, user_id: LONG }, { id: 'm2' }])));
-    expect(server.sql('SELECT count(*), max(length(id)) FROM meals')).toBe(`3|${LONG.length}`);
+    server().sql(sql(await ndjson([{ id: 'm1' }, { id: LONG, user_id: LONG }, { id: 'm2' }])));
+    expect(server().sql('SELECT count(*), max(length(id)) FROM meals')).toBe(`3|${LONG.length}`);
   });
 
   test('the printed statements set aside by line the rows that the table does not take, and load the others', async () => {
@@ -153,12 +141,12 @@ describe.skipIf(lack !== null)(`PostgreSQL${skipped(lack)}`, () => {
     }));
     const statements = sql(await ndjson(rows));
     const { createView } = schemaOf(TABLES.entry('meals'), 'postgres');
-    server.sql(`${statements}\nDROP VIEW IF EXISTS meals_latest; DELETE FROM meals;`);
-    server.sql(
+    server().sql(`${statements}\nDROP VIEW IF EXISTS meals_latest; DELETE FROM meals;`);
+    server().sql(
       `ALTER TABLE meals ADD CONSTRAINT no_leek CHECK (name <> 'leek'), ALTER name TYPE varchar(10);`,
     );
     for (let times = 0; times < 2; times += 1) {
-      const { status, stderr } = spawnSync('psql', [server.url, '-q', '-v', 'ON_ERROR_STOP=1'], {
+      const { status, stderr } = spawnSync('psql', [server().url, '-q', '-v', 'ON_ERROR_STOP=1'], {
         input: statements,
         encoding: 'utf8',
       });
@@ -168,13 +156,13 @@ describe.skipIf(lack !== null)(`PostgreSQL${skipped(lack)}`, () => {
         'line 2 of the rows of meals is set aside, as the database refuses it (23514)',
       ]);
       expect(stderr).not.toContain('leek');
-      expect(server.sql('SELECT id FROM meals ORDER BY 1')).toBe('p0\np3');
+      expect(server().sql('SELECT id FROM meals ORDER BY 1')).toBe('p0\np3');
     }
-    server.sql(`ALTER TABLE meals DROP CONSTRAINT no_leek, ALTER name TYPE text; ${createView}`);
+    server().sql(`ALTER TABLE meals DROP CONSTRAINT no_leek, ALTER name TYPE text; ${createView}`);
   });
 
   test('the printed statements set aside what the encoding of the database cannot have, whatever that of the client', async () => {
-    server.sql(`CREATE DATABASE other_latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`);
+    server().sql(`CREATE DATABASE other_latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`);
     const { ndjson, sql } = await printed();
     const rows = ['soup', 'soup \u{1f372}', 'crème'].map((name, n) => ({ id: `e${n}`, name }));
     const statements = sql(await ndjson(rows));
@@ -182,7 +170,7 @@ describe.skipIf(lack !== null)(`PostgreSQL${skipped(lack)}`, () => {
       ['postgres', '3'],
       ['other_latin', '2'],
     ] as const) {
-      const url = server.url.replace('/postgres?', `/${database}?`);
+      const url = server().url.replace('/postgres?', `/${database}?`);
       const psql = (input: string, encoding: string): string =>
         spawnSync('psql', [url, '-qAt', '-v', 'ON_ERROR_STOP=1'], {
           input,
@@ -198,12 +186,12 @@ describe.skipIf(lack !== null)(`PostgreSQL${skipped(lack)}`, () => {
 
   test('an erasure finds rows by the hash of the user id that the index has', async () => {
     const folder = await printed();
-    server.sql(folder.sql(await folder.ndjson([{ id: 'm3', user_id: LONG }, { id: 'm4' }])));
+    server().sql(folder.sql(await folder.ndjson([{ id: 'm3', user_id: LONG }, { id: 'm4' }])));
     const erase = await millrace(['schema', 'meals', '--dialect', 'postgres', '--erase', LONG]);
-    server.sql(`CREATE TABLE IF NOT EXISTS events (id text, user_id text); ${erase.stdout}`);
-    expect(server.sql(`SELECT count(*) FROM meals WHERE id IN ('m3', 'm4')`)).toBe('1');
+    server().sql(`CREATE TABLE IF NOT EXISTS events (id text, user_id text); ${erase.stdout}`);
+    expect(server().sql(`SELECT count(*) FROM meals WHERE id IN ('m3', 'm4')`)).toBe('1');
     const [, where = ''] = /WHERE (.*?);/.exec(erase.stdout) ?? [];
-    expect(server.sql(`SET enable_seqscan = off; EXPLAIN SELECT FROM meals WHERE ${where}`)).toContain(
+    expect(server().sql(`SET enable_seqscan = off; EXPLAIN SELECT FROM meals WHERE ${where}`)).toContain(
       'meals_on_key',
     );
   });

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { KeyStore } from '../../src/seal/key-store.ts';
-import { archive, mealEvent } from '../export/support.ts';
+import { archive, mealEvents } from '../export/support.ts';
 import { MASTER, MASTER_TEXT, subject } from '../seal/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
@@ -11,7 +11,7 @@ test('a sealed archive is loaded with its keys; once a key is destroyed, the nex
   const folder = await temporaryFolder();
   const store = join(folder, 'keys');
   const path = join(folder, 'archive');
-  const meals = Array.from({ length: 21 }, (_, n) => mealEvent(n + 1));
+  const meals = mealEvents(1, 21);
   await archive(path, meals, { encrypt: { store, masterKey: MASTER_TEXT } });
   const database = inDuckDB(join(folder, 'sealed.duckdb'));
   const load = ['load', path, ...database.to, '--table', 'meals', '--json'];

@@ -1,11 +1,47 @@
 import { DuckDBInstance } from '@duckdb/node-api';
+import { join } from 'node:path';
+import { afterAll, beforeAll } from 'vitest';
+import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
-import type { Postgres } from '../support/postgres.ts';
+import { lacksPostgres, Postgres } from '../support/postgres.ts';
+import { skipped } from '../support/requirements.ts';
+
+/** A server for a file of tests, and a new schema for each that asks. */
+export function postgresServer() {
+  const lack = lacksPostgres();
+  let server: Postgres;
+  let schemas = 0;
+  beforeAll(() => {
+    if (lack === null) server = Postgres.start();
+  });
+  afterAll(() => {
+    if (lack === null) server.stop();
+  });
+  return { lack, server: () => server, newSchema: () => `s${(schemas += 1)}` };
+}
+
+/** What a load can fill: new databases of each kind. */
+export function kindsOf({ lack, server, newSchema }: ReturnType<typeof postgresServer>) {
+  return [
+    {
+      kind: `PostgreSQL${skipped(lack)}`,
+      skip: lack !== null,
+      make: () => Promise.resolve(inPostgres(server(), newSchema())),
+    },
+    {
+      kind: 'DuckDB',
+      skip: false,
+      make: async () => inDuckDB(join(await temporaryFolder(), 'loaded.duckdb')),
+    },
+  ];
+}
 
 /** A database as tests see it: where to load, and what is in it then. */
 export interface LoadedDatabase {
   /** Arguments of `millrace load` that name it. */
   readonly to: readonly string[];
+  /** File, or address and schema. */
+  readonly place: readonly [address: string, schema?: string];
   /** Rows as text, values joined by `|`. */
   sql(text: string): Promise<string[]>;
 }
@@ -13,6 +49,7 @@ export interface LoadedDatabase {
 export function inPostgres(server: Postgres, schema: string): LoadedDatabase {
   return {
     to: ['--to', server.url, '--schema', schema],
+    place: [server.url, schema],
     sql: async (text) =>
       server
         .sql(`SET search_path TO ${schema}; SET TIME ZONE 'UTC'; ${text}`)
@@ -24,6 +61,7 @@ export function inPostgres(server: Postgres, schema: string): LoadedDatabase {
 export function inDuckDB(file: string): LoadedDatabase {
   return {
     to: ['--to', `duckdb:${file}`],
+    place: [file],
     sql: async (text) => {
       const instance = await DuckDBInstance.create(file);
       const connection = await instance.connect();

@@ -1,7 +1,5 @@
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ElementScanner } from '../../src/ndjson/elements.ts';
-import { anyMeal, bulkDocument, chunkSizes, lineMeal } from './documents.ts';
 import { chunked } from './support.ts';
 
 interface Scanned {
@@ -29,30 +27,6 @@ async function elementsOf(text: string, sizes: readonly number[], longest = 1e6)
 }
 
 describe('elements are found', () => {
-  test('in a container, however it is written and cut into chunks', async () => {
-    await fc.assert(
-      fc.asyncProperty(bulkDocument, chunkSizes, async ({ text, elements }, sizes) => {
-        expect(await elementsOf(text, sizes)).toEqual({ found: elements, faults: [] });
-      }),
-      { numRuns: 300 },
-    );
-  });
-
-  test('in arrays, concatenated documents and NDJSON', async () => {
-    const meals = fc.array(anyMeal, { minLength: 1, maxLength: 4 });
-    const lines = fc.array(lineMeal, { minLength: 1, maxLength: 4 });
-    await fc.assert(
-      fc.asyncProperty(meals, lines, chunkSizes, async (items, ndjson, sizes) => {
-        const all = { found: items, faults: [] };
-        expect(await elementsOf(`[${items.join(',')}]`, sizes)).toEqual(all);
-        expect(await elementsOf(`\ufeff{"data":[${items.join(' , ')}]}\n`, sizes)).toEqual(all);
-        expect(await elementsOf(items.map((meal) => `{"meals":[${meal}]}`).join('\n'), sizes)).toEqual(all);
-        expect(await elementsOf(ndjson.join('\r\n'), sizes)).toEqual({ found: ndjson, faults: [] });
-      }),
-      { numRuns: 100 },
-    );
-  });
-
   test.each([
     ['', [], []],
     [' \n', [], []],

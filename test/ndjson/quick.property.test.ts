@@ -47,25 +47,7 @@ const damaged = fc
     fc.constantFrom(0, 0, 0, 1, 2, 5),
     fc.nat(40),
     fc
-      .constantFrom(
-        '"',
-        '{',
-        '}',
-        '[',
-        ']',
-        ':',
-        ',',
-        '\\',
-        '\\u0041',
-        '\\/',
-        '0',
-        '-',
-        '.',
-        'e9',
-        ' ',
-        '\0',
-        '\n',
-      )
+      .constantFrom(' ', ...'" { } [ ] : , \\ \\u0041 \\/ 0 - . e9 \0 \n'.split(' '))
       .map((text) => Buffer.from(text))
       .chain((bytes) => fc.constantFrom(bytes, bytes, Buffer.of(0xff), Buffer.of(0xc3), ...NOTHING)),
   )

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import type { ColumnType, TableDefinition } from '../../src/warehouse/definition.ts';
+import { MEALS } from '../../src/warehouse/tables/meals.ts';
 
 /** JSON text of documents in which all is as it should be: known members once each, of their types, in any order and spacing. */
 
@@ -19,16 +20,8 @@ const text = fc
 
 const named = text.filter((json) => json.length > 2);
 
-const decimal = fc.constantFrom(
-  '0',
-  '-0',
-  '1.10',
-  '12.50',
-  '400',
-  '-3.75',
-  '0.000000000000001',
-  '123456789012345678',
-);
+const words = (text: string): fc.Arbitrary<string> => fc.constantFrom(...text.split(' '));
+const decimal = words('0 -0 1.10 12.50 400 -3.75 0.000000000000001 123456789012345678');
 const integer = fc.constantFrom('0', '7', '-12', '123456789012345678');
 const day = fc.constantFrom('2024-02-29', '2000-02-29', '0001-01-01', '2026-12-31', '2026-04-30');
 const quotedDay = day.map((date) => `"${date}"`);
@@ -63,30 +56,6 @@ function objectOf(members: Members, needed: readonly string[] = []): fc.Arbitrar
       return `{${wide}${written.join(`${gap},${wide}`)}${gap}}`;
     });
 }
-
-const decimals = (names: string): Members =>
-  Object.fromEntries(names.split(' ').map((name) => [name, decimal]));
-
-const nutrition: Members = {
-  energy: objectOf({ unit: text, value: decimal }),
-  macros: objectOf({
-    ...decimals('carbs protein sugar alcohol water fibre cholesterol'),
-    fats: objectOf(decimals('total saturated monounsaturated polyunsaturated omega3 omega6')),
-  }),
-  micros: objectOf({
-    minerals: objectOf(decimals('sodium potassium iron')),
-    vitamins: objectOf(decimals('vitamin_a vitamin_b12 pantothenic_acid')),
-  }),
-};
-
-const foods = fc
-  .tuple(
-    fc.array(fc.tuple(named, fc.oneof(objectOf(nutrition), fc.constant('null'))), { maxLength: 3 }),
-    white,
-  )
-  .map(
-    ([members, gap]) => `{${gap}${members.map(([name, food]) => `${name}:${gap}${food}`).join(`,${gap}`)}}`,
-  );
 
 const VALUES: Readonly<Record<ColumnType, fc.Arbitrary<string> | null>> = {
   text: named,
@@ -137,21 +106,4 @@ export function usualDocument(table: TableDefinition): fc.Arbitrary<string> {
   return render(root);
 }
 
-export const usualMeal = objectOf(
-  {
-    id: named,
-    user_id: text,
-    name: text,
-    timestamp: time,
-    calendar_date: quotedDay,
-    created_at: time,
-    updated_at: time,
-    provider_id: text,
-    source_id: integer,
-    priority_id: integer,
-    source: objectOf({ app_id: text, device_id: text, provider: text, type: text, name: text, logo: text }),
-    ...nutrition,
-    data: foods,
-  },
-  ['id'],
-);
+export const usualMeal = usualDocument(MEALS);

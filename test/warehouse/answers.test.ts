@@ -105,7 +105,8 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'millrace-test-'));
   readings = await readService();
   db = await (await DuckDBInstance.create()).connect();
-  for (const [n, reading] of readings.entries()) await shapeAndLoad(reading, n);
+  // The newest first: the order of loading decides nothing.
+  for (const [n, reading] of [...readings.entries()].toReversed()) await shapeAndLoad(reading, n);
 });
 
 afterAll(() => {
@@ -113,7 +114,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** One file a reading and table, in the order of the readings: as hourly runs would leave them. */
+/** One file a reading and table, as hourly runs would leave them. */
 async function shapeAndLoad({ table, documents, at, given }: Reading, n: number): Promise<void> {
   if (!TABLES.has(table)) return;
   const files = new Map<string, Buffer[]>();
@@ -128,9 +129,8 @@ async function shapeAndLoad({ table, documents, at, given }: Reading, n: number)
   for (const [name, lines] of files) {
     const path = join(folder, `${name}-${n}.ndjson`);
     writeFileSync(path, Buffer.concat(lines));
-    const { createTable, createView, load } = schemaOf(TABLES.get(name)!, 'duckdb', path);
+    const { createTable, load } = schemaOf(TABLES.get(name)!, 'duckdb', path);
     await db.run(createTable);
-    if (createView !== null) await db.run(createView).catch(() => undefined);
     await db.run(load);
     const parsed = Buffer.concat(lines)
       .toString()
@@ -177,15 +177,11 @@ test('the sandbox shows every documented field', () => {
   expect(missing.filter((path) => path !== 'insurance.insured.address.second_line')).toEqual([]);
 });
 
-test('no row is rejected', () => {
-  expect([...new Set(rejects)]).toEqual([]);
-});
-
-test('no documented field lands in `extra`', () => {
+test('no row is rejected, and no documented field lands in `extra`', () => {
   const strays = [...rows].flatMap(([table, all]) =>
-    all.flatMap(({ extra }) => (extra === undefined ? [] : [`${table}: ${leaves(extra, '').join(', ')}`])),
+    all.flatMap(({ extra }) => (extra === undefined ? [] : [`${table}: ${JSON.stringify(extra)}`])),
   );
-  expect([...new Set(strays)]).toEqual([]);
+  expect([...new Set(rejects), ...new Set(strays)]).toEqual([]);
 });
 
 test('every value of every answer stands in a row of its table', () => {
@@ -219,19 +215,13 @@ describe('`_latest` is the last state', () => {
     for (const { documents, given } of readings.filter((one) => one.table === table)) {
       for (const document of documents) {
         const all = { ...given, ...document } as Json;
-        last.set(JSON.stringify(key.map((name) => shown(all[name]))), [
-          ...key.map((name) => shown(all[name])),
-          ...state.map((name) => shown(all[name])),
-        ]);
+        const ofKey = key.map((name) => shown(all[name]));
+        last.set(ofKey.join(), [...ofKey, ...state.map((name) => shown(all[name]))]);
       }
     }
     expect(last.size).toBeGreaterThan(1);
-    const columns = [...key, ...state].map((name) =>
-      name.endsWith('_at') ? `"${name}"::TIMESTAMPTZ` : `"${name}"`,
-    );
-    const found = await query(
-      `SELECT ${columns.map((one) => `(${one})::VARCHAR`).join(', ')} FROM "${table}_latest"`,
-    );
+    const columns = [...key, ...state].map((name) => `"${name}"::VARCHAR`);
+    const found = await query(`SELECT ${columns.join(', ')} FROM "${table}_latest"`);
     expect(found.map((row) => row.map(shown)).toSorted(byText)).toEqual([...last.values()].toSorted(byText));
   });
 
@@ -255,31 +245,29 @@ describe('`_latest` is the last state', () => {
   });
 
   test('what is nested: as many rows as the last documents have, and no more', async () => {
-    const [[connections] = []] = await query('SELECT count(*)::INTEGER FROM user_connections_latest');
-    const users = lastBy('users', 'user_id') as unknown as { connected_sources: unknown[] }[];
-    expect(connections).toBe(users.reduce((sum, one) => sum + one.connected_sources.length, 0));
-    const [[events] = []] = await query('SELECT count(*)::INTEGER FROM order_events_latest');
-    const orders = lastBy('orders', 'id') as unknown as { events: unknown[] }[];
-    expect(events).toBe(orders.reduce((sum, one) => sum + one.events.length, 0));
+    for (const [nested, table, key, itemsOf] of [
+      ['user_connections', 'users', 'user_id', ({ connected_sources: all }: Json) => all],
+      ['order_events', 'orders', 'id', ({ events }: Json) => events],
+      ['parsing_job_results', 'parsing_jobs', 'id', ({ data }: Json) => (data as Json | null)?.['results']],
+    ] as const) {
+      const last = new Map<unknown, Json>();
+      for (const reading of readings.filter((one) => one.table === table))
+        for (const document of reading.documents) last.set(document[key], document);
+      const items = [...last.values()].flatMap((one) => itemsOf(one) ?? []);
+      expect([nested, ...(await query(`SELECT count(*)::INTEGER FROM ${nested}_latest`))]).toEqual([
+        nested,
+        [items.length],
+      ]);
+    }
     expect(
       await query('SELECT count(*)::INTEGER, string_agg(DISTINCT radius_miles) FROM area_centers_latest'),
     ).toEqual([[3 * 4, '50']]);
-    const [[results] = []] = await query('SELECT count(*)::INTEGER FROM parsing_job_results_latest');
-    const jobs = lastBy('parsing_jobs', 'id') as unknown as { data: { results: unknown[] } | null }[];
-    expect(results).toBe(jobs.reduce((sum, one) => sum + (one.data?.results.length ?? 0), 0));
   });
 });
 
 interface Pulls {
   readonly user_id: string;
   readonly provider: Record<string, { pulled: Record<string, { status: string }> }>;
-}
-
-function lastBy(table: string, key: string): Json[] {
-  const last = new Map<unknown, Json>();
-  for (const reading of readings.filter((one) => one.table === table))
-    for (const document of reading.documents) last.set(document[key], document);
-  return [...last.values()];
 }
 
 /** Times as DuckDB writes them, in UTC. */
@@ -307,9 +295,4 @@ function scalars(value: unknown): string[] {
   if (value === null || value === undefined) return [];
   if (typeof value === 'object') return Object.values(value).flatMap(scalars);
   return [shown(value)];
-}
-
-function leaves(value: unknown, path: string): string[] {
-  if (typeof value !== 'object' || value === null) return [path];
-  return Object.entries(value).flatMap(([name, one]) => leaves(one, path === '' ? name : `${path}.${name}`));
 }

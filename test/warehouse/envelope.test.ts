@@ -1,8 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ByteWriter } from '../../src/lib/byte-writer.ts';
-import { DIALECTS } from '../../src/warehouse/sql/dialects/registry.ts';
-import { schemaOf } from '../../src/warehouse/sql/schema.ts';
 import { Shaper } from '../../src/warehouse/shape/shape.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { archive, exported } from '../export/support.ts';
@@ -49,7 +47,12 @@ test('whatever an envelope holds comes through as text, and a time that is none 
   });
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.option(fc.string({ unit: 'binary' })), (type, user) => {
-      for (const received_at of ['2026-11-21T03:15:02.123Z', 'noon', 'noon', '2026-11-21T03:15:02.123Z']) {
+      for (const received_at of [
+        '2026-11-21T03:15:02.123Z',
+        'noon',
+        'noon',
+        '2026-11-21T03:15:02.1234567Z',
+      ]) {
         shaper.about({
           event_id: 'a',
           event_type: type,
@@ -60,7 +63,8 @@ test('whatever an envelope holds comes through as text, and a time that is none 
         });
         shaper.shape(Buffer.from('{"id":"meal-1"}'));
         const row: unknown = JSON.parse(shaper.take('meals', new ByteWriter()).view().toString());
-        const time = received_at === 'noon' ? {} : { _received_at: received_at, _loaded_at: received_at };
+        const cut = received_at.replace('67Z', '6Z');
+        const time = received_at === 'noon' ? {} : { _received_at: cut, _loaded_at: cut };
         const user_id = user === null ? {} : { user_id: shown(user) };
         const event = { _event_id: 'a', _event_type: shown(type), client_user_id: shown(type), ...user_id };
         expect(row).toEqual({ id: 'meal-1', ...event, ...time });
@@ -110,27 +114,6 @@ test('a time finer than microseconds fills its column, cut off and never rounded
   expect(await sql('SELECT name, updated_at::VARCHAR FROM meals_latest')).toEqual([
     ['1', '2026-02-02 00:00:00.999999+00'],
   ]);
-  const row = (received_at: string, given: Record<string, string>): unknown => {
-    const shaper = new Shaper(TABLES.get('meals')!, {
-      tables: ['meals'],
-      given,
-      onReject: ({ reason }) => expect.fail(reason),
-    });
-    shaper.about({
-      event_id: 'a',
-      event_type: type,
-      received_at,
-      team_id: null,
-      user_id: null,
-      client_user_id: null,
-    });
-    shaper.shape(Buffer.from('{"id":"meal-1"}'));
-    return JSON.parse(shaper.take('meals', new ByteWriter()).view().toString());
-  };
-  expect(row('2026-02-02T00:00:00.1234567Z', { _loaded_at: '2026-02-03T00:00:00.1234567' })).toMatchObject({
-    _received_at: '2026-02-02T00:00:00.123456Z',
-    _loaded_at: '2026-02-03T00:00:00.123456',
-  });
 });
 
 test('an event without a table, or of another shape than its table, is counted and is no reject', async () => {
@@ -154,14 +137,3 @@ test('an event without a table, or of another shape than its table, is counted a
     without_table: { 'daily.data.meal.created': 1 },
   });
 });
-
-test.each(Object.keys(DIALECTS) as (keyof typeof DIALECTS)[])(
-  'every table has its statements in %s',
-  (dialect) => {
-    for (const entry of TABLES.values()) {
-      const { createTable, createView } = schemaOf(entry, dialect);
-      expect(createTable).toContain(entry.definition.name);
-      if (entry.definition.key.length > 0) expect(createView).toContain('_loaded_at');
-    }
-  },
-);

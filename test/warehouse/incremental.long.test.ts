@@ -258,19 +258,6 @@ describe.each(WAREHOUSES)('hourly loads into $title', (kind) => {
   );
 });
 
-describe.each(WAREHOUSES)('$title', ({ dialect, lack, open }) => {
-  test.skipIf(lack !== null)(
-    `makes every table, index and view, and again where they are${skipped(lack)}`,
-    async () => {
-      const warehouse = await open();
-      const sql = await printed(['schema', '--dialect', dialect, '--only', 'tables,views']);
-      await warehouse.run(sql);
-      await warehouse.run(sql);
-      expect(await warehouse.rows('SELECT count(*) FROM timeseries_latest')).toEqual([['0']]);
-    },
-  );
-});
-
 /** The statements for some tables. */
 function only(tables: readonly string[]): (sql: string) => string {
   return (sql) =>

@@ -152,6 +152,11 @@ test('only what no table takes is proposed, and what the file covers is no longe
   const file = await learned(path);
   const { tables } = parse(readFileSync(file, 'utf8')) as { tables: { name: string; events: string[] }[] };
   expect(tables.map(({ name, events }) => [name, events])).toEqual([['reading', ['daily.data.reading.']]]);
+  // Without --out the definitions go to stdout.
+  expect(parse(await ran(['schema', 'infer', path]))).toMatchObject({
+    version: 1,
+    tables: [{ name: 'reading' }],
+  });
   const again = JSON.parse(await ran(['schema', 'infer', path, '--tables', file, '--json'])) as object;
   expect(again).toMatchObject({ ok: true, records: 2, covered: 2, tables: [] });
   const all = JSON.parse(await ran(['schema', 'infer', path, '--all', '--json'])) as {
@@ -186,14 +191,6 @@ test('a file that is there is not overwritten', async () => {
   expect(readFileSync(file, 'utf8')).toBe(before);
 });
 
-test('without --out the definitions go to stdout, and --json has them as JSON', async () => {
-  const path = await archived([whole]);
-  expect(parse(await ran(['schema', 'infer', path]))).toMatchObject({
-    version: 1,
-    tables: [{ name: 'reading' }],
-  });
-});
-
 test('tables in the config count as named with --tables', async () => {
   const path = await archived([whole]);
   const folder = await temporaryFolder();
@@ -202,11 +199,6 @@ test('tables in the config count as named with --tables', async () => {
   await ran(['export', path, '--config', config, '--table', 'reading', '--out', out]);
   expect(existsSync(join(out, 'reading'))).toBe(true);
   expect(await ran(['schema', '--config', config, '--dialect', 'duckdb'])).toContain('"reading_stages"');
-});
-
-const table = (changes: object): object => ({
-  version: 1,
-  tables: [{ name: 't', events: ['raw.t.'], columns: [{ name: 'a', type: 'text' }], ...changes }],
 });
 
 test('check reads the files that tables: names', async () => {
@@ -243,71 +235,37 @@ test('a sealed archive is read with its keys, without the users that were erased
 });
 
 describe('a definition file that is wrong', () => {
-  test.each<[string, object, string]>([
-    ['an unknown key', { colums: [] }, 'tables[0].colums: is not a known key; did you mean columns?'],
-    ['an unknown type', { columns: [{ name: 'a', type: 'string' }] }, 'tables[0].columns[0].type:'],
-    ['a name that is no name', { name: 'T"; DROP' }, 'tables[0].name: must be lower-case'],
+  const read = async (text: string): Promise<string> => {
+    const file = join(await temporaryFolder(), 'tables.yaml');
+    if (text !== '') writeFileSync(file, text);
+    const { code, stderr } = await millrace(['schema', '--tables', file, '--dialect', 'duckdb']);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(file)]);
+    return stderr.replaceAll(`${file}:`, 'tables.yaml:');
+  };
+
+  test.each([
+    ['colums: []', 'tables[0].colums: is not a known key; did you mean columns?'],
+    ['columns: [{ name: a, type: string }]', 'tables[0].columns[0].type:'],
+    [`name: 'T"; DROP'`, 'tables[0].name: must be lower-case'],
+    [String.raw`description: "a\n; DROP TABLE"`, 'tables[0].description: must be one line'],
+    ['name: meals', 'there are two tables meals'],
+    ['columns: [{ name: a, type: text, from: a1 }, { name: a, type: text, from: a2 }]', 'a is there already'],
+    ['key: [b]', 'tables[0].key[0]: b is no column'],
+    ['newest: a', 'tables[0].newest: a must be a column of type timestamp or date'],
+    ['columns: [{ name: a, type: text }, { name: b, type: text, from: a.b }]', 'two columns read a'],
+    ['columns: [{ name: user_id, type: integer }]', 'tables[0].columns[0].type: user_id must be a text'],
     [
-      'a comment that ends its line',
-      { description: 'a\n; DROP TABLE' },
-      'tables[0].description: must be one line',
-    ],
-    ['a built-in name', { name: 'meals' }, 'there are two tables meals'],
-    [
-      'two columns of a name',
-      { columns: [1, 2].map((n) => ({ name: 'a', type: 'text', from: `a${n}` })) },
-      'a is there already',
-    ],
-    ['a key that is no column', { key: ['b'] }, 'tables[0].key[0]: b is no column'],
-    [
-      'a newest that is no time',
-      { newest: 'a' },
-      'tables[0].newest: a must be a column of type timestamp or date',
-    ],
-    [
-      'an object read twice',
-      {
-        columns: [
-          { name: 'a', type: 'text' },
-          { name: 'b', type: 'text', from: 'a.b' },
-        ],
-      },
-      'two columns read a',
-    ],
-    [
-      'a user_id that is a number',
-      { columns: [{ name: 'user_id', type: 'integer' }] },
-      'tables[0].columns[0].type: user_id must be a text',
-    ],
-    [
-      'a parent that is not there',
-      {
-        nested: [
-          {
-            at: 'l',
-            each: 'array',
-            name: 'n',
-            columns: [{ name: 'x', type: 'text', from: { parent: 'no' } }],
-          },
-        ],
-      },
+      'nested: [{ at: l, each: array, name: n, columns: [{ name: x, type: text, from: { parent: no } }] }]',
       't has no column no',
     ],
-  ])('%s', async (_, changes, message) => {
-    const file = join(await temporaryFolder(), 'tables.yaml');
-    writeFileSync(file, JSON.stringify(table(changes), null, 2));
-    const ended = await millrace(['schema', '--tables', file, '--dialect', 'duckdb']);
-    expect(ended.code).toBe(2);
-    expect(ended.stderr).toContain(message);
-    expect(ended.stderr).toContain(file);
+  ])('%s', async (change, message) => {
+    const usual = { name: 't', events: ['raw.t.'], columns: [{ name: 'a', type: 'text' }] };
+    const table = { ...usual, ...(parse(change) as object) };
+    expect(await read(JSON.stringify({ version: 1, tables: [table] }))).toContain(message);
   });
 
   test('no YAML, and no file', async () => {
-    const file = join(await temporaryFolder(), 'tables.yaml');
-    const missing = await millrace(['schema', '--tables', file, '--dialect', 'duckdb']);
-    expect(missing).toMatchObject({ code: 2 });
-    writeFileSync(file, 'tables: [}');
-    const broken = await millrace(['schema', '--tables', file, '--dialect', 'duckdb']);
-    expect(broken.stderr).toContain(`${file}:1:`);
+    await read('');
+    expect(await read('tables: [}')).toContain('tables.yaml:1:');
   });
 });

@@ -1,4 +1,4 @@
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { shapeText } from '../../src/ndjson/shape-text.ts';
@@ -80,69 +80,64 @@ const completion = (n: number, start: unknown): ReturnType<typeof eventOf> =>
   });
 
 const USER = ['user_id=u1', 'resource=heartrate'];
+const LOADED = '_loaded_at=2026-02-01T00:00:00Z';
+const samples = (text: string, ...set: readonly string[]): Promise<string> =>
+  rowsOf('timeseries', text, ...USER, ...set);
+const keyed = (more: object): string =>
+  JSON.stringify({ data: [{ timestamp: '2026-01-05T00:00:00Z', value: 1, ...more }] });
+
+/** Files that are loaded one after the other, and how many rows the table and its view have then. */
+const LOADS: readonly [string, string, () => Promise<string[]>, readonly [number, number]][] = [
+  [
+    'samples without a readable time are all loaded, once, and all in the view',
+    'timeseries',
+    async () => {
+      const file = await samples(SAMPLES);
+      return [file, file];
+    },
+    [8, 8],
+  ],
+  [
+    'a file that is shaped twice has its rows without a time once in the view',
+    'timeseries',
+    () => Promise.all([samples(SAMPLES, LOADED), samples(SAMPLES, LOADED.replace('02-01', '02-02'))]),
+    [16, 8],
+  ],
+  [
+    'equal rows without a time stay apart: in a file, and in two files of one run',
+    'timeseries',
+    async () => {
+      const same = sampleLine('soon', 1);
+      const one = await samples(`${same}\n${same}`, LOADED);
+      return [one, await samples(`${same}\n${sampleLine('later', 2)}`, LOADED), one];
+    },
+    [4, 4],
+  ],
+  [
+    'a row with an empty text in its key does not replace one without it',
+    'timeseries',
+    () => Promise.all([samples(keyed({}), LOADED), samples(keyed({ sensor_location: '' }), LOADED)]),
+    [2, 2],
+  ],
+  [
+    'operations without a readable start are all there',
+    'bulk_ops',
+    async () => {
+      const all = [op(0, null), op(7, null), op(7, null), op(9, '2026-01-01T99:00:00Z')];
+      const file = await rowsOf('bulk_ops', JSON.stringify(all));
+      return [file, file];
+    },
+    [4, 4],
+  ],
+];
 
 describe.each(WAREHOUSES)('$title', (running) => {
   const { lack, open } = running;
 
-  test.skipIf(lack !== null)(
-    `samples without a readable time are all loaded, once, and all in the view${skipped(lack)}`,
-    async () => {
-      const warehouse = await open();
-      const file = await rowsOf('timeseries', SAMPLES, ...USER);
-      expect(readFileSync(file, 'utf8').trimEnd().split('\n')).toHaveLength(8);
-      expect(await printedLoad(running, warehouse, 'timeseries', [file, file])).toEqual([8, 8]);
-      const values = await warehouse.rows('SELECT value FROM timeseries_latest ORDER BY value');
-      expect(values.map(([value]) => Number(value))).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
-    },
-    60_000,
-  );
-
-  test.skipIf(lack !== null)(
-    `a file that is shaped twice has its rows without a time once in the view${skipped(lack)}`,
-    async () => {
-      const warehouse = await open();
-      const runs = ['2026-02-01T00:00:00Z', '2026-02-02T00:00:00Z'].map((time) =>
-        rowsOf('timeseries', SAMPLES, ...USER, `_loaded_at=${time}`),
-      );
-      expect(await printedLoad(running, warehouse, 'timeseries', await Promise.all(runs))).toEqual([16, 8]);
-    },
-    60_000,
-  );
-
-  test.skipIf(lack !== null)(
-    `equal rows without a time stay apart: in a file, and in two files of one run${skipped(lack)}`,
-    async () => {
-      const warehouse = await open();
-      const same = sampleLine('soon', 1);
-      const at = '_loaded_at=2026-02-01T00:00:00Z';
-      const one = await rowsOf('timeseries', `${same}\n${same}`, ...USER, at);
-      const other = await rowsOf('timeseries', `${same}\n${sampleLine('later', 2)}`, ...USER, at);
-      expect(await printedLoad(running, warehouse, 'timeseries', [one, other, one])).toEqual([4, 4]);
-    },
-    60_000,
-  );
-
-  test.skipIf(lack !== null)(
-    `a row with an empty text in its key does not replace one without it${skipped(lack)}`,
-    async () => {
-      const warehouse = await open();
-      const files = ['{}', '{"sensor_location":""}'].map((more) => {
-        const sample = { timestamp: '2026-01-05T00:00:00Z', value: 1, ...(JSON.parse(more) as object) };
-        const at = '_loaded_at=2026-02-01T00:00:00Z';
-        return rowsOf('timeseries', JSON.stringify({ data: [sample] }), ...USER, at);
-      });
-      expect(await printedLoad(running, warehouse, 'timeseries', await Promise.all(files))).toEqual([2, 2]);
-    },
-    60_000,
-  );
-
-  test.skipIf(lack !== null)(
-    `operations without a readable start are all there${skipped(lack)}`,
-    async () => {
-      const warehouse = await open();
-      const text = JSON.stringify([op(0, null), op(7, null), op(7, null), op(9, '2026-01-01T99:00:00Z')]);
-      const file = await rowsOf('bulk_ops', text);
-      expect(await printedLoad(running, warehouse, 'bulk_ops', [file, file])).toEqual([4, 4]);
+  test.skipIf(lack !== null).each(LOADS)(
+    `%s${skipped(lack)}`,
+    async (_, table, files, counts) => {
+      expect(await printedLoad(running, await open(), table, await files())).toEqual(counts);
     },
     60_000,
   );
@@ -259,5 +254,6 @@ test.each(Object.keys(DIALECTS) as DialectName[])(
     const { createView, load } = schemaOf(TABLES.entry('bulk_ops'), dialect);
     const parts = /PARTITION BY ([^)]*?)\n/s;
     for (const sql of [createView, load]) expect(parts.exec(sql ?? '')?.[1]).toContain('_row_id');
+    expect(createView).toContain('_loaded_at');
   },
 );

@@ -86,20 +86,11 @@ test('everything the sandbox sends becomes rows without a reject, and the newest
   expect([...types].filter((type) => !typed.has(type))).toEqual(['something.nobody.knows']);
   expect([...inExtra].toSorted()).toEqual(['id', 'note', 'sequence']);
 
-  const sql = await loaded(events, 'orders', 'parsing_jobs', 'historical_completions', 'meals');
+  const sql = await loaded(events, 'orders');
   const { json } = await bench.get('/orders?size=100');
   const orders = json['orders'] as { id: string; status: string; interpretation: string | null }[];
-  const latest = await sql('SELECT id, status, interpretation FROM orders_latest');
-  for (const { id, status, interpretation } of orders)
-    expect(latest).toContainEqual([id, status, interpretation]);
   expect(orders).toHaveLength(20);
-  const jobs = events.filter(({ type }) => type === 'lab_report.parsing_job.updated');
-  for (const { body } of jobs) {
-    const { id } = (JSON.parse(body.toString()) as { data: { id: string } }).data;
-    const now = await bench.get(`/lab_report/v1/parser/job/${id}`);
-    if (now.status === 200)
-      expect(await sql(`SELECT status FROM parsing_jobs_latest WHERE id = '${id}'`)).toEqual([
-        [now.json['status']],
-      ]);
-  }
+  expect(await sql('SELECT id, status, interpretation FROM orders_latest')).toEqual(
+    expect.arrayContaining(orders.map(({ id, status, interpretation }) => [id, status, interpretation])),
+  );
 });
