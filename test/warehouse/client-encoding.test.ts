@@ -4,19 +4,13 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
-import { millrace } from '../support/millrace.ts';
 import { lacksPostgres, Postgres } from '../support/postgres.ts';
 import { skipped } from '../support/requirements.ts';
+import { printed } from './support.ts';
 
 const lack = lacksPostgres();
 const NAME = 'café “Über” 🍜';
 const USER = String.raw`o'brück\n–🍜`;
-
-async function printed(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await millrace(['schema', '--dialect', 'postgres', ...args]);
-  expect(code, stderr).toBe(0);
-  return stdout;
-}
 
 test.skipIf(lack !== null).each(['LATIN1', 'UTF8'])(
   `psql loads and erases texts as they are when its client encoding is %s${skipped(lack)}`,
@@ -40,15 +34,16 @@ test.skipIf(lack !== null).each(['LATIN1', 'UTF8'])(
     const file = join(folder, 'café.json');
     const meals = [USER, 'kept'].map((user, n) => ({ id: String(n), user_id: user, name: NAME, data: {} }));
     writeFileSync(file, JSON.stringify({ meals }));
-    const made = await millrace(['ndjson', file, '--table', 'meals', '--out', join(folder, 'ü')]);
-    expect(made.code, made.stderr).toBe(0);
+    await printed(['ndjson', file, '--table', 'meals', '--out', join(folder, 'ü')]);
     const plain = join(folder, 'ü', 'meals.ndjson');
     writeFileSync(`${plain}.gz`, gzipSync(readFileSync(plain)));
     for (const rows of [plain, `${plain}.gz`]) {
-      psql(await printed('meals', '--only', 'tables,load', '--from', rows));
+      psql(
+        await printed(['schema', 'meals', '--dialect', 'postgres', '--only', 'tables,load', '--from', rows]),
+      );
       expect(bytes('name')).toBe([NAME, NAME].map((name) => Buffer.from(name).toString('hex')).join('\n'));
     }
-    psql(await printed('meals', '--erase', USER));
+    psql(await printed(['schema', 'meals', '--dialect', 'postgres', '--erase', USER]));
     expect(bytes('user_id')).toBe(Buffer.from('kept').toString('hex'));
   },
 );

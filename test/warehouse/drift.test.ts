@@ -2,30 +2,16 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
-import { contractEvent } from '../../src/sinks/contract-events.ts';
-import { archive } from '../export/support.ts';
+import { archive, archived } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
+import { eventOf, printed } from './support.ts';
 
 function events(from: number, count: number, type: string, dataOf: (n: number) => object): JournalEvent[] {
-  return Array.from({ length: count }, (_, i) => {
-    const n = from + i;
-    const body = JSON.stringify({
-      event_type: type,
-      data: dataOf(n),
-      team_id: 't',
-      user_id: 'u',
-      client_user_id: null,
-    });
-    return { ...contractEvent(n, { body: Buffer.from(body) }), type };
-  });
+  return Array.from({ length: count }, (_, i) => eventOf(from + i, type, dataOf(from + i)));
 }
 
-async function ran(args: readonly string[]): Promise<{ stdout: string; stderr: string }> {
-  const ended = await millrace(args);
-  expect(ended.code, ended.stderr).toBe(0);
-  return ended;
-}
+const json = async (args: readonly string[]): Promise<object> => JSON.parse(await printed(args)) as object;
 
 const READING = 'daily.data.reading.created';
 const before = (n: number): object => ({
@@ -44,10 +30,9 @@ const after = (n: number): object => ({
 });
 
 async function readings(): Promise<{ path: string; file: string; out: string }> {
-  const path = await temporaryFolder();
-  await archive(path, events(0, 40, READING, before));
+  const path = await archived(events(0, 40, READING, before));
   const file = join(await temporaryFolder(), 'tables.yaml');
-  await ran(['schema', 'infer', path, '--out', file]);
+  await printed(['schema', 'infer', path, '--out', file]);
   return { path, file, out: join(await temporaryFolder(), 'out') };
 }
 
@@ -76,12 +61,11 @@ const DRIFT = [
 
 test('an export says what has drifted since the table was learned', async () => {
   const { file, out } = await readings();
-  const path = await temporaryFolder();
-  await archive(path, events(100, 40, READING, after));
+  const path = await archived(events(100, 40, READING, after));
   const args = exporting(path, file, out);
-  expect(JSON.parse((await ran([...args, '--json'])).stdout)).toMatchObject({ ok: true, drift: DRIFT });
+  expect(await json([...args, '--json'])).toMatchObject({ ok: true, drift: DRIFT });
   // And in a line for each table, for a reader.
-  const { stdout } = await ran(exporting(path, file, `${out}-printed`));
+  const stdout = await printed(exporting(path, file, `${out}-printed`));
   expect(stdout.split('\n').filter((line) => line.startsWith('drift'))).toEqual([
     'drift in reading, 40 rows: new fields, in extra: source (40); values of another type, in extra: ' +
       'score (10 text; the column is integer); no longer there: mood (was in 50 %)',
@@ -92,12 +76,12 @@ test('an export says what has drifted since the table was learned', async () => 
 test('documents as they were when the table was learned have not drifted, nor have too few to tell', async () => {
   const { path, file, out } = await readings();
   const args = [...exporting(path, file, out), '--json'];
-  expect(JSON.parse((await ran(args)).stdout)).toMatchObject({ rows: { reading: 40 }, drift: [] });
+  expect(await json(args)).toMatchObject({ rows: { reading: 40 }, drift: [] });
   await archive(
     path,
     events(50, 9, READING, (n) => ({ id: `r${n}`, score: n })),
   );
-  expect(JSON.parse((await ran(args)).stdout)).toMatchObject({ rows: { reading: 9 }, drift: [] });
+  expect(await json(args)).toMatchObject({ rows: { reading: 9 }, drift: [] });
 });
 
 test('for a built-in table, earlier runs of the export tell what is gone', async () => {
@@ -109,12 +93,12 @@ test('for a built-in table, earlier runs of the export tell what is gone', async
     path,
     events(0, 30, MEAL, (n) => ({ id: `m${n}`, name: 'meal', provider_id: 'p' })),
   );
-  expect(JSON.parse((await ran(args)).stdout)).toMatchObject({ drift: [] });
+  expect(await json(args)).toMatchObject({ drift: [] });
   await archive(
     path,
     events(40, 30, MEAL, (n) => ({ id: `m${n}`, name: 7, rating: n })),
   );
-  expect(JSON.parse((await ran(args)).stdout)).toMatchObject({
+  expect(await json(args)).toMatchObject({
     drift: [
       {
         table: 'meals',
@@ -141,7 +125,7 @@ test('samples are counted once, those of a step that replaces another too', asyn
   await archive(path, events(0, 20, 'daily.data.steps.created', samples));
   const args = ['export', path, '--table', 'timeseries', '--out', out, '--json'];
   for (const more of [[], ['--again']])
-    expect(JSON.parse((await ran([...args, ...more])).stdout)).toMatchObject({
+    expect(await json([...args, ...more])).toMatchObject({
       rows: { timeseries: 40 },
       drift: [
         {
@@ -158,20 +142,22 @@ test('samples are counted once, those of a step that replaces another too', asyn
 
 test('a load says it too; a description that changes loads nothing again, a path does', async () => {
   const { file } = await readings();
-  const path = await temporaryFolder();
-  await archive(path, events(100, 40, READING, after));
+  const path = await archived(events(100, 40, READING, after));
   const database = join(await temporaryFolder(), 'd.duckdb');
   const args = (tables: string): string[] => {
     return ['load', path, '--tables', tables, '--table', 'reading', '--to', `duckdb:${database}`, '--json'];
   };
-  const first = JSON.parse((await ran(args(file))).stdout) as object;
-  expect(first).toMatchObject({ ok: true, rows: { reading: 40, reading_parts: 40 }, drift: DRIFT });
+  expect(await json(args(file))).toMatchObject({
+    ok: true,
+    rows: { reading: 40, reading_parts: 40 },
+    drift: DRIFT,
+  });
   const edited = join(await temporaryFolder(), 'tables.yaml');
   writeFileSync(edited, readFileSync(file, 'utf8').replaceAll('share: 1', 'share: 0.9, description: edited'));
-  expect(JSON.parse((await ran(args(edited))).stdout)).toMatchObject({ files: 0, replaced: 0, drift: [] });
+  expect(await json(args(edited))).toMatchObject({ files: 0, replaced: 0, drift: [] });
   const elsewhere = join(await temporaryFolder(), 'tables.yaml');
   writeFileSync(elsewhere, readFileSync(file, 'utf8').replace('at: parts', 'at: sections'));
-  expect(JSON.parse((await ran(args(elsewhere))).stdout)).toMatchObject({
+  expect(await json(args(elsewhere))).toMatchObject({
     files: 1,
     replaced: 1,
     rows: { reading: 40 },
@@ -184,16 +170,14 @@ test('ndjson says it too', async () => {
   writeFileSync(document, JSON.stringify(Array.from({ length: 40 }, (_, n) => after(n))));
   const out = join(await temporaryFolder(), 'rows');
   const [, ...args] = exporting(document, file, out);
-  const { stdout, stderr } = await ran(['ndjson', ...args, '--json']);
+  const { stdout, stderr } = await millrace(['ndjson', ...args, '--json']);
   expect(JSON.parse(stdout)).toMatchObject({ drift: DRIFT });
   expect(stderr).toContain('drift in reading_parts, 40 rows');
 });
 
 test('ever new fields are bounded in what is said', async () => {
   const { file, out } = await readings();
-  const path = await temporaryFolder();
-  await archive(
-    path,
+  const path = await archived(
     events(100, 30, READING, (n) =>
       Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`f_${n}_${i}`, 1])),
     ),

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { ByteWriter } from '../../src/lib/byte-writer.ts';
 import { Shaper } from '../../src/warehouse/shape/shape.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
-import { archive, exported } from '../export/support.ts';
+import { exported, archived } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { eventOf, exportOf, loaded } from './support.ts';
 
@@ -122,8 +122,7 @@ test('an event without a table, or of another shape than its table, is counted a
     eventOf(2, 'daily.data.meal.created', 'a text'),
     eventOf(3, 'daily.data.meal.created', MEAL),
   ];
-  const path = await temporaryFolder();
-  await archive(path, events);
+  const path = await archived(events);
   const all = await exported([path], await temporaryFolder());
   expect(all).toMatchObject({
     rejects: 0,

@@ -7,6 +7,7 @@ import { archive } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
 import { skipped } from '../support/requirements.ts';
+import { printed } from './support.ts';
 import { WAREHOUSES, type RunningDialect, type Warehouse } from './warehouses.ts';
 
 const FIRST = Date.UTC(2026, 10, 1, 6);
@@ -114,12 +115,6 @@ async function tablesOf(warehouse: Warehouse): Promise<ReturnType<typeof oracle>
     foods: sorted(await warehouse.rows('SELECT _event_id, name FROM meal_items')),
     latest: sorted(latest.map(([id = '', name = '']) => [id, name, (foods.get(id) ?? []).join(',')])),
   };
-}
-
-async function printed(args: readonly string[]): Promise<string> {
-  const { code, stdout, stderr } = await millrace(args);
-  expect(code, `${args.join(' ')}: ${stderr}`).toBe(0);
-  return stdout;
 }
 
 /** As the guide says it: new and changed days, each in place of what the table has of it. */
@@ -270,15 +265,7 @@ function only(tables: readonly string[]): (sql: string) => string {
 }
 
 test('--replace needs the folder of a day', async () => {
-  const { code, stderr } = await millrace([
-    'schema',
-    'meals',
-    '--dialect',
-    'duckdb',
-    '--load',
-    '--replace',
-    '--from',
-    './meals/',
-  ]);
+  const load = ['schema', 'meals', '--dialect', 'duckdb', '--load', '--replace', '--from', './meals/'];
+  const { code, stderr } = await millrace(load);
   expect([code, stderr]).toEqual([2, expect.stringContaining('is not the folder of one day')]);
 });

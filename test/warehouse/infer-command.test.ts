@@ -3,14 +3,13 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import type { JournalEvent } from '../../src/core/event.ts';
-import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { KeyStore } from '../../src/seal/key-store.ts';
-import { archive, duckdb } from '../export/support.ts';
+import { archive, archived, duckdb } from '../export/support.ts';
 import { MASTER, MASTER_TEXT, subject } from '../seal/support.ts';
 import { SECRET } from '../support/signed-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
+import { eventOf, printed } from './support.ts';
 
 interface Reading {
   readonly id: string;
@@ -51,49 +50,30 @@ const whole: Reading = {
   foods: { 'Made up, 9 tbsp(s)': { kcal: 1 } },
 };
 
-function eventOf(n: number, type: string, data: unknown): JournalEvent {
-  const body = JSON.stringify({
-    event_type: type,
-    data,
-    team_id: 'team-1',
-    user_id: 'user-1',
-    client_user_id: null,
-  });
-  return { ...contractEvent(n, { body: Buffer.from(body) }), type };
-}
-
 const sumOf = (list: readonly number[]): number => list.reduce((sum, n) => sum + n, 0);
 
 /** An archive of readings that no table knows, and of meals, that one does. */
-async function archived(readings: readonly Reading[]): Promise<string> {
-  const path = await temporaryFolder();
-  await archive(path, [
+async function readingsIn(readings: readonly Reading[]): Promise<string> {
+  return archived([
     ...readings.map((one, n) => eventOf(n, `daily.data.reading.${n % 2 === 0 ? 'created' : 'updated'}`, one)),
     eventOf(9000, 'daily.data.meal.created', { id: 'm', name: 'meal' }),
   ]);
-  return path;
-}
-
-async function ran(args: readonly string[], code = 0): Promise<string> {
-  const ended = await millrace(args);
-  expect(ended.code, ended.stderr).toBe(code);
-  return ended.stdout;
 }
 
 /** The archive's tables, learned, in a file. */
 async function learned(path: string): Promise<string> {
   const file = join(await temporaryFolder(), 'tables.yaml');
-  await ran(['schema', 'infer', path, '--out', file]);
+  await printed(['schema', 'infer', path, '--out', file]);
   return file;
 }
 
 test('learned, exported and loaded: DuckDB has what the bodies say', async () => {
   const readings = [whole, ...fc.sample(reading, { numRuns: 120, seed: 7 })];
-  const path = await archived(readings);
+  const path = await readingsIn(readings);
   const file = await learned(path);
   const out = await temporaryFolder();
   const summary = JSON.parse(
-    await ran(['export', path, '--tables', file, '--table', 'reading', '--out', out, '--json']),
+    await printed(['export', path, '--tables', file, '--table', 'reading', '--out', out, '--json']),
   ) as Record<string, unknown>;
   const stages = readings.flatMap((one) => one.stages);
   const foods = readings.flatMap((one) => Object.entries(one.foods ?? {}));
@@ -129,7 +109,7 @@ test('learned, exported and loaded: DuckDB has what the bodies say', async () =>
 
   for (const table of ['reading', 'reading_stages', 'reading_foods'])
     await sql(
-      await ran(['schema', table, '--tables', file, '--dialect', 'duckdb', '--only', 'tables,views']),
+      await printed(['schema', table, '--tables', file, '--dialect', 'duckdb', '--only', 'tables,views']),
     );
   await sql(`INSERT INTO reading BY NAME SELECT * FROM ${from('reading')}`);
   await sql(`INSERT INTO reading_stages BY NAME SELECT * FROM ${from('reading_stages')}`);
@@ -138,43 +118,42 @@ test('learned, exported and loaded: DuckDB has what the bodies say', async () =>
 });
 
 test('ndjson takes a learned table', async () => {
-  const path = await archived([whole]);
+  const path = await readingsIn([whole]);
   const file = await learned(path);
   const document = join(await temporaryFolder(), 'readings.json');
   writeFileSync(document, JSON.stringify([whole, { ...whole, score: null }]));
-  const rows = await ran(['ndjson', document, '--tables', file, '--table', 'reading']);
+  const rows = await printed(['ndjson', document, '--tables', file, '--table', 'reading']);
   expect(rows.trimEnd().split('\n')).toHaveLength(2);
   expect(rows).toContain('"source_provider":"oura"');
 });
 
 test('only what no table takes is proposed, and what the file covers is no longer', async () => {
-  const path = await archived([whole]);
+  const path = await readingsIn([whole]);
   const file = await learned(path);
   const { tables } = parse(readFileSync(file, 'utf8')) as { tables: { name: string; events: string[] }[] };
   expect(tables.map(({ name, events }) => [name, events])).toEqual([['reading', ['daily.data.reading.']]]);
   // Without --out the definitions go to stdout.
-  expect(parse(await ran(['schema', 'infer', path]))).toMatchObject({
+  expect(parse(await printed(['schema', 'infer', path]))).toMatchObject({
     version: 1,
     tables: [{ name: 'reading' }],
   });
-  const again = JSON.parse(await ran(['schema', 'infer', path, '--tables', file, '--json'])) as object;
+  const again = JSON.parse(await printed(['schema', 'infer', path, '--tables', file, '--json'])) as object;
   expect(again).toMatchObject({ ok: true, records: 2, covered: 2, tables: [] });
-  const all = JSON.parse(await ran(['schema', 'infer', path, '--all', '--json'])) as {
+  const all = JSON.parse(await printed(['schema', 'infer', path, '--all', '--json'])) as {
     tables: { name: string }[];
   };
   expect(all.tables.map(({ name }) => name)).toEqual(['meal', 'reading']);
-  const some = JSON.parse(await ran(['schema', 'infer', path, '--type', 'raw.', '--json'])) as object;
+  const some = JSON.parse(await printed(['schema', 'infer', path, '--type', 'raw.', '--json'])) as object;
   expect(some).toMatchObject({ tables: [] });
 });
 
 test('an odd event beside those of a table makes no table that would take them all', async () => {
-  const path = await temporaryFolder();
   const samples = { source: { provider: 'oura' }, data: [{ timestamp: '2026-01-01T00:00:00Z', value: 1 }] };
-  await archive(path, [
+  const path = await archived([
     eventOf(1, 'daily.data.steps.created', [{ id: 'odd' }]),
     eventOf(2, 'daily.data.steps.created', samples),
   ]);
-  expect(JSON.parse(await ran(['schema', 'infer', path, '--json']))).toMatchObject({
+  expect(JSON.parse(await printed(['schema', 'infer', path, '--json']))).toMatchObject({
     covered: 1,
     tables: [],
     without: [{ events: 'daily.data.steps.', count: 1, reason: 'a table takes other events of these types' }],
@@ -182,7 +161,7 @@ test('an odd event beside those of a table makes no table that would take them a
 });
 
 test('a file that is there is not overwritten', async () => {
-  const path = await archived([whole]);
+  const path = await readingsIn([whole]);
   const file = await learned(path);
   const before = readFileSync(file, 'utf8');
   const ended = await millrace(['schema', 'infer', path, '--out', file]);
@@ -192,13 +171,13 @@ test('a file that is there is not overwritten', async () => {
 });
 
 test('tables in the config count as named with --tables', async () => {
-  const path = await archived([whole]);
+  const path = await readingsIn([whole]);
   const folder = await temporaryFolder();
   const config = writeConfig(folder, { tables: [await learned(path)] });
   const out = join(folder, 'out');
-  await ran(['export', path, '--config', config, '--table', 'reading', '--out', out]);
+  await printed(['export', path, '--config', config, '--table', 'reading', '--out', out]);
   expect(existsSync(join(out, 'reading'))).toBe(true);
-  expect(await ran(['schema', '--config', config, '--dialect', 'duckdb'])).toContain('"reading_stages"');
+  expect(await printed(['schema', '--config', config, '--dialect', 'duckdb'])).toContain('"reading_stages"');
 });
 
 test('check reads the files that tables: names', async () => {

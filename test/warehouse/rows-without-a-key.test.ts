@@ -12,7 +12,7 @@ import { serve } from '../support/listen.ts';
 import { millrace } from '../support/millrace.ts';
 import { skipped } from '../support/requirements.ts';
 import { eventOf } from './support.ts';
-import { WAREHOUSES, type RunningDialect, type Warehouse } from './warehouses.ts';
+import { runAll, WAREHOUSES, type RunningDialect, type Warehouse } from './warehouses.ts';
 
 /** Some of these times are readable, and some are not; the number of rows is the same either way. */
 const TIMES = [
@@ -49,12 +49,6 @@ async function rowsOf(table: string, text: string, ...set: readonly string[]): P
   return join(folder, `${table}.ndjson`);
 }
 
-async function runScript(dialect: string, warehouse: Warehouse, script: string): Promise<void> {
-  if (dialect === 'postgres') return warehouse.run(script);
-  for (const statement of script.split(/(?<=;)\n/))
-    if (statement.replaceAll(/--.*$/gm, '').trim() !== '') await warehouse.run(statement);
-}
-
 /** Loads with the printed statements. @returns rows in the table and in its view */
 async function printedLoad(
   { dialect }: RunningDialect,
@@ -65,7 +59,7 @@ async function printedLoad(
   const entry = TABLES.entry(table);
   for (const file of files) {
     const { createTable, createView, load } = schemaOf(entry, dialect, file);
-    await runScript(dialect, warehouse, [createTable, createView, load].join('\n'));
+    await runAll(dialect, warehouse, [createTable, createView, load].join('\n'));
   }
   const counts = [table, `${table}_latest`].map((name) => warehouse.rows(`SELECT count(*) FROM ${name}`));
   return (await Promise.all(counts)).map(([row]) => Number(row?.[0]));
@@ -205,7 +199,7 @@ test('rows inside documents without a key are in the view of the nested table', 
     const file = join(folder, `${table}.ndjson`);
     writeFileSync(file, written[table] ?? '');
     const { createTable, createView, load } = schemaOf(known.entry(table), 'duckdb', file);
-    await runScript('duckdb', warehouse, [createTable, createView, load, load].join('\n'));
+    await runAll('duckdb', warehouse, [createTable, createView, load, load].join('\n'));
   }
   expect(await warehouse.rows('SELECT what FROM visit_steps_latest ORDER BY what')).toEqual(
     ['a', 'b', 'c', 'd', 'e'].map((what) => [what]),

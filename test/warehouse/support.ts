@@ -1,14 +1,23 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import { expect } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { schemaOf } from '../../src/warehouse/sql/schema.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
-import { archive, duckdb, exported, type Exported } from '../export/support.ts';
+import { duckdb, exported, type Exported, archived } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { millrace } from '../support/millrace.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
+
+/** What a command prints that ends well. */
+export async function printed(args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await millrace(args);
+  expect(code, `${args.join(' ')}: ${stderr}`).toBe(0);
+  return stdout;
+}
 
 /** A made-up event with this data, received so many milliseconds after the first. */
 export function eventOf(
@@ -27,8 +36,7 @@ export async function exportOf(
   events: readonly JournalEvent[],
   table: string,
 ): Promise<Exported & { readonly all: Readonly<Record<string, readonly Row[]>> }> {
-  const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-  await archive(path, events);
+  const [path, out] = [await archived(events), await temporaryFolder()];
   const done = await exported([path], out, { table, format: 'ndjson', partition: 'none' });
   return { ...done, all: rowsIn(out) };
 }
@@ -53,8 +61,7 @@ export async function loaded(
   events: readonly JournalEvent[],
   ...tables: readonly string[]
 ): Promise<(sql: string) => Promise<unknown[][]>> {
-  const path = await temporaryFolder();
-  await archive(path, events);
+  const path = await archived(events);
   const sql = await duckdb();
   for (const table of tables) {
     const out = await temporaryFolder();

@@ -3,23 +3,10 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { columnsOf, type TableDefinition } from '../../src/warehouse/definition.ts';
 import { schemaOf } from '../../src/warehouse/sql/schema.ts';
 import { TABLES, Tables } from '../../src/warehouse/tables.ts';
-import { millrace } from '../support/millrace.ts';
 import { lacksPostgres, Postgres } from '../support/postgres.ts';
 import { skipped } from '../support/requirements.ts';
-import { WAREHOUSES, type Warehouse } from './warehouses.ts';
-
-async function printed(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await millrace(['schema', ...args]);
-  expect(code, stderr).toBe(0);
-  return stdout;
-}
-
-/** One by one where the client takes no script; psql does, and would be started for each. */
-async function runAll(dialect: string, warehouse: Warehouse, script: string): Promise<void> {
-  if (dialect === 'postgres') return warehouse.run(script);
-  for (const statement of script.split(/(?<=;)\n/))
-    if (statement.replaceAll(/--.*$/gm, '').trim() !== '') await warehouse.run(statement);
-}
+import { printed } from './support.ts';
+import { runAll, WAREHOUSES } from './warehouses.ts';
 
 /** The meals of a version before: without some columns, in the documents and in what is nested in them. */
 function before(): Tables {
@@ -48,7 +35,7 @@ describe.each(WAREHOUSES)('$title', ({ dialect, lack, open }) => {
       await warehouse.run(
         `INSERT INTO meals (id, updated_at, _received_at, _loaded_at) VALUES ('a', ${day}, ${day}, ${day})`,
       );
-      const upgrade = await printed('--dialect', dialect, '--upgrade');
+      const upgrade = await printed(['schema', '--dialect', dialect, '--upgrade']);
       for (let times = 0; times < 2; times += 1) await runAll(dialect, warehouse, upgrade);
       for (const table of ['meals', 'meal_items', 'sleep']) {
         const names = columnsOf(TABLES.get(table)!.definition).map(({ name }) => `"${name}"`);
@@ -64,7 +51,7 @@ describe.each(WAREHOUSES)('$title', ({ dialect, lack, open }) => {
     `schema --erase removes the rows of a user's events, whoever their documents name${skipped(lack)}`,
     async () => {
       const warehouse = await open();
-      await runAll(dialect, warehouse, await printed('--dialect', dialect, '--only', 'tables'));
+      await runAll(dialect, warehouse, await printed(['schema', '--dialect', dialect, '--only', 'tables']));
       const day = `'2026-11-21 00:00:00'`;
       const event = (id: string, user: string): string =>
         `('${id}', 'webhooks', ${day}, 'daily.data.meal.created', '${user}', '{}', ${day})`;
@@ -78,7 +65,7 @@ describe.each(WAREHOUSES)('$title', ({ dialect, lack, open }) => {
         `INSERT INTO meals (id, _event_id, user_id, _received_at, _loaded_at)
          VALUES ${row('other', 'e1', 'kept')}, ${row('own', 'e2', 'gone')}, ${row('left', 'e3', 'kept')}`,
       );
-      await runAll(dialect, warehouse, await printed('--dialect', dialect, '--erase', 'gone'));
+      await runAll(dialect, warehouse, await printed(['schema', '--dialect', dialect, '--erase', 'gone']));
       expect(await warehouse.rows('SELECT id FROM meals ORDER BY 1')).toEqual([['left']]);
       expect(await warehouse.rows('SELECT id FROM events ORDER BY 1')).toEqual([['e2'], ['e3']]);
     },
@@ -87,8 +74,12 @@ describe.each(WAREHOUSES)('$title', ({ dialect, lack, open }) => {
 });
 
 test('what cannot be repeated is not printed as an upgrade', async () => {
-  expect(await printed('meals', '--dialect', 'redshift', '--upgrade')).not.toContain('ALTER TABLE');
-  expect(await printed('meals', '--dialect', 'snowflake', '--upgrade')).toContain('ADD COLUMN IF NOT EXISTS');
+  expect(await printed(['schema', 'meals', '--dialect', 'redshift', '--upgrade'])).not.toContain(
+    'ALTER TABLE',
+  );
+  expect(await printed(['schema', 'meals', '--dialect', 'snowflake', '--upgrade'])).toContain(
+    'ADD COLUMN IF NOT EXISTS',
+  );
 });
 
 const lack = lacksPostgres();
@@ -98,7 +89,7 @@ test.skipIf(lack !== null)(
   async () => {
     const server = Postgres.start();
     onTestFinished(() => server.stop());
-    const input = await printed('--dialect', 'postgres', '--only', 'tables,views');
+    const input = await printed(['schema', '--dialect', 'postgres', '--only', 'tables,views']);
     for (let times = 0; times < 2; times += 1) {
       const { status, stderr } = spawnSync('psql', [server.url, '-q', '-v', 'ON_ERROR_STOP=1'], {
         input,

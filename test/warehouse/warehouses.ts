@@ -55,6 +55,13 @@ export const WAREHOUSES: readonly RunningDialect[] = [
   },
 ];
 
+/** One statement by one where the client takes no script; psql does, and would be started for each. */
+export async function runAll(dialect: string, warehouse: Warehouse, script: string): Promise<void> {
+  if (dialect === 'postgres') return warehouse.run(script);
+  for (const statement of script.split(/(?<=;)\n/))
+    if (statement.replaceAll(/--.*$/gm, '').trim() !== '') await warehouse.run(statement);
+}
+
 /** ClickHouse as a library of Python. */
 function openClickhouse(): Promise<Warehouse> {
   const child = spawn(PYTHON, [join(import.meta.dirname, 'clickhouse.py')], {
