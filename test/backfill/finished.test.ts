@@ -58,19 +58,3 @@ test('files of another format are refused', async () => {
   const fetches = { plan, isOfAll: false, isErased: () => false };
   expect(() => refuseLoss(folder, fetches)).toThrow('_backfill.ndjson is not of a backfill');
 });
-
-test('a resume does not pass over what it is told', async () => {
-  const service = await sandbox({ users: 1 });
-  const out = await temporaryFolder();
-  const refused = { kind: 'answer', status: 403, headers: {}, body: { detail: 'made up' } } as const;
-  service.state.faults.next(null, refused);
-  expect(
-    (await backfill(service, out, '--all-users', '--since', '2026-01-01', '--until', '2026-01-05')).code,
-  ).toBe(1);
-  const other = await backfill(service, out, '--resume', '--since', '2026-01-03');
-  expect([other.code, other.stderr]).toEqual([2, expect.stringContaining('began with --since 2026-01-01')]);
-  expect((await backfill(service, out, '--resume', '--until', '2026-01-05')).code).toBe(0);
-  const done = await backfill(service, out, '--resume', '--until', '2026-01-05');
-  expect([done.code, done.stderr]).toEqual([0, expect.stringContaining('is complete')]);
-  expect((await backfill(service, out, '--resume', '--until', '2026-01-06')).code).toBe(2);
-});

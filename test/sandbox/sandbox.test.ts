@@ -95,7 +95,7 @@ describe('millrace sandbox', () => {
     [['--users', 'many'], '--users many'],
     [['--rate-429', '2'], '--rate-429'],
     [['--webhook', 'nowhere'], '--webhook nowhere'],
-    [['--since', 'then'], 'since then'],
+    [['--since', '2026-02-30'], 'since 2026-02-30 is not a date'],
     [['--speed', '0'], 'speed'],
   ])('%j is a usage error', async (args, text) => {
     await expect(run(sandboxCommand, ['--port', '0', ...args])).rejects.toThrow(text);

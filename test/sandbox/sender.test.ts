@@ -1,7 +1,5 @@
-import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { SCHEDULE } from '../../src/sandbox/sender.ts';
-import type { Destination, EtlMessage } from '../../src/sandbox/etl.ts';
 import { verifyStandardWebhooks } from './verify.ts';
 import { Bench } from './support.ts';
 import { DAY, HOUR, MINUTE, SECOND } from './manual-clock.ts';
@@ -152,48 +150,5 @@ describe('webhook management', () => {
       true,
       false,
     ]);
-  });
-});
-
-describe('pipelines', () => {
-  test('events go to hubs and topics by event type prefix; only larger bodies are compressed', async () => {
-    const published: { destination: Destination; message: EtlMessage }[] = [];
-    const routes = [{ eventTypePrefix: 'lab_report.', to: 'labs' }];
-    const destinations: Destination[] = [
-      { name: 'hubs', kind: 'event_hubs', fallback: 'rest', routes },
-      { name: 'topics', kind: 'pubsub', fallback: 'rest', routes, ordering: true },
-    ];
-    const bench = await Bench.start({
-      pipelines: {
-        destinations,
-        publish: (destination, message) => void published.push({ destination, message }),
-      },
-    });
-    const { events, users } = bench.sandbox.state;
-    const user = users.list(bench.sandbox.teamId)[0]!;
-    events.emit(user, 'lab_report.parsing_job.created', {});
-    const id = events.emit(user, 'daily.data.meal.created', { note: 'x'.repeat(2000) });
-    const brief = published.map(({ destination, message }) => [
-      destination.name,
-      message.target,
-      message.key,
-    ]);
-    expect(brief).toEqual([
-      ['hubs', 'labs', user.id],
-      ['topics', 'labs', user.id],
-      ['hubs', 'rest', user.id],
-      ['topics', 'rest', user.id],
-    ]);
-    const [, small, hub, topic] = published.map(({ message }) => message);
-    expect(small!.metadata).not.toHaveProperty('blob-codec');
-    expect(hub!.metadata).toEqual({
-      'event-type': 'daily.data.meal.created',
-      'idempotency-key': id,
-      'user-id': user.id,
-      'team-id': bench.sandbox.teamId,
-      'content-encoding': 'gzip',
-    });
-    expect(topic!.metadata).toMatchObject({ 'blob-type': 'json', 'blob-codec': 'gzip' });
-    expect(JSON.parse(gunzipSync(topic!.body).toString())).toMatchObject({ user_id: user.id });
   });
 });

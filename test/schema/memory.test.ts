@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { memoryOf, textOf } from '../../src/schema/kept.ts';
 import { reportOf } from '../../src/schema/report.ts';
 import { eventOf, Learner, TYPE } from './support.ts';
@@ -290,37 +289,6 @@ const { document } = fc.letrec((tie) => ({
     fc.dictionary(name, tie('document'), { maxKeys: 5 }),
   ),
 }));
-
-test('of made-up events of all kinds no value is kept, and no food', () => {
-  const learner = new Learner();
-  const values = new Set<string>();
-  const gather = (value: unknown, key: string): void => {
-    if (typeof value === 'string' || typeof value === 'number') values.add(String(value));
-    else if (typeof value === 'object' && value !== null)
-      for (const [member, inside] of Object.entries(value)) {
-        gather(inside, member);
-        // The foods of a meal.
-        if (key === 'data' && member.includes(' ')) values.add(member);
-      }
-  };
-  for (let n = 0; n < 300; n += 1) {
-    const { body } = madeUpEvent(n);
-    const { event_type: type, ...rest } = JSON.parse(body.toString()) as { event_type: string };
-    gather(rest, '');
-    learner.see(eventOf(null, { type, body }));
-  }
-  expect(values.size).toBeGreaterThan(500);
-  const names = new Set(
-    textOf(learner.memory)
-      .match(/"(?:[^"\\]|\\.)*"/g)
-      ?.map((text) => text.slice(1, -1)),
-  );
-  const both = [...values].filter((value) => names.has(value));
-  expect(both).toEqual([]);
-  const foods = [...values].filter((value) => value.includes(' '));
-  expect(foods.length).toBeGreaterThan(0);
-  for (const food of foods) expect(textOf(learner.memory)).not.toContain(food);
-});
 
 test('nothing of a value is kept, nor a name that is data; what is kept is read back as it was', () => {
   fc.assert(

@@ -74,19 +74,18 @@ describe('detail in all its shapes becomes one error', () => {
     expect(await client.labs.accounts()).toEqual(body);
   });
 
-  test('a cursor that stands still is an error, not an endless list', async () => {
-    const { client, sandbox } = await setUp();
-    const page: Fault = {
-      kind: 'answer',
-      status: 200,
-      body: { data: [{ provider: 'made_up' }], next_cursor: 'same' },
-    };
-    sandbox.state.faults.next(page, page, page);
-    const read = async (): Promise<void> => {
-      for await (const op of client.bulk.ops()) expect(op.provider).toBe('made_up');
-    };
-    expect(await rejection(read())).toMatchObject({ code: 'answer_malformed' });
-  });
+  test.each([['same'], ['there', 'back']])(
+    'cursors that lead back are an error, not an endless list',
+    async (...round) => {
+      const { client, sandbox } = await setUp();
+      const pages = [...round, ...round, ...round].map((next_cursor): Fault => {
+        return { kind: 'answer', status: 200, body: { data: [{ provider: 'made_up' }], next_cursor } };
+      });
+      sandbox.state.faults.next(...pages);
+      const ops = Array.fromAsync(client.bulk.ops());
+      expect(await rejection(ops)).toMatchObject({ code: 'answer_malformed' });
+    },
+  );
 });
 
 describe('retries', () => {

@@ -5,12 +5,6 @@ import { ServiceClient } from '../../src/service/client.ts';
 import { MINUTE } from '../sandbox/manual-clock.ts';
 import { mealsOf, setUp } from './support.ts';
 
-async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = [];
-  for await (const item of items) all.push(item);
-  return all;
-}
-
 describe('meals', () => {
   test('of a user in a range', async () => {
     const { client, user } = await setUp();
@@ -41,9 +35,9 @@ describe('bulk', () => {
     const triggered = await client.bulk.trigger({ userIds, provider: 'made_up' });
     expect(triggered).toBe('accepted');
     clock.advance(3 * MINUTE);
-    const ops = await collect(client.bulk.ops({ pageSize: 1 }));
+    const ops = await Array.fromAsync(client.bulk.ops({ pageSize: 1 }));
     expect(ops).toMatchObject([{ provider: 'made_up', status: 'success', pending: 0, processed: 20 }]);
-    const pulls = await collect(client.pulls.users({ provider: 'made_up', userLimit: 7 }));
+    const pulls = await Array.fromAsync(client.pulls.users({ provider: 'made_up', userLimit: 7 }));
     expect(pulls.map(({ user_id }) => user_id)).toEqual(userIds);
     expect(pulls[0]?.provider['made_up']?.pulled['meal']).toMatchObject({ status: 'success' });
     expect((await client.pulls.status({ userId: user(3) })).data).toHaveLength(1);
@@ -65,7 +59,7 @@ describe('users', () => {
   test('list, read, delete, undo, insurance', async () => {
     const { client, sandbox, user } = await setUp();
     const made = sandbox.state.users.create(sandbox.teamId, 'customer-patient-123').id;
-    expect(await collect(client.users.all({ pageSize: 8 }))).toHaveLength(21);
+    expect(await Array.fromAsync(client.users.all({ pageSize: 8 }))).toHaveLength(21);
     expect((await client.users.list({ offset: 20, limit: 5 })).users).toMatchObject([{ user_id: made }]);
     for (const deleted of [{ clientUserId: 'customer-patient-123' }, { userId: made }]) {
       expect(await client.users.delete(made)).toEqual({ success: true });
@@ -78,23 +72,12 @@ describe('users', () => {
 
 test('users of a service that names no total are read page after page', async () => {
   const { client, sandbox, user } = await setUp();
-  const page = (...users: string[]): void =>
-    sandbox.state.faults.next({
-      kind: 'answer',
-      status: 200,
-      body: { users: users.map((user_id) => ({ user_id })), total: null },
-    });
-  page(user(0), user(1));
-  page(user(2));
-  // The one in front of the second page.
-  page(user(1));
-  // Behind the end, and the one in front of it.
-  page();
-  page(user(2));
-  // Whether anything has moved meanwhile.
-  page(user(2));
-  page(user(0));
-  expect((await collect(client.users.all({ pageSize: 2 }))).map(({ user_id }) => user_id)).toEqual([
+  // Two pages, and the one in front of the second; behind the end, and the one in front of it; whether anything has moved.
+  for (const page of [[0, 1], [2], [1], [], [2], [2], [0]]) {
+    const body = { users: page.map((n) => ({ user_id: user(n) })), total: null };
+    sandbox.state.faults.next({ kind: 'answer', status: 200, body });
+  }
+  expect((await Array.fromAsync(client.users.all({ pageSize: 2 }))).map(({ user_id }) => user_id)).toEqual([
     user(0),
     user(1),
     user(2),
