@@ -1,149 +1,204 @@
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
-import type { ErasureResult } from '../../src/core/erasure.ts';
+import type { ErasureRequest } from '../../src/core/erasure.ts';
+import { ErasedUsers } from '../../src/erase/erased-users.ts';
 import { eventOf, find, secretOf, userId } from '../erase/support.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { millrace, writeConfig } from '../support/millrace.ts';
-import { readBack } from '../support/read-back.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
-import { Receiver } from '../support/receiver.ts';
-import { postSigned } from '../support/signed-events.ts';
+import { Place } from '../support/place.ts';
+import type { Serving } from '../support/serving.ts';
 import { until } from '../support/until.ts';
 
 const GONE = 7;
-const SINK = join(import.meta.dirname, 'refusing-sink.ts');
+const STAYS = 8;
+const module = (name: string): string => join(import.meta.dirname, name);
 
 /** Events of three users: to the archive, some also to a sink that refuses them, some invalid. */
-async function sendAll(url: string, from: number): Promise<void> {
-  for (let n = from; n < from + 20; n += 1) {
-    for (const user of [GONE, 8, 9]) {
-      const event = eventOf(user, n);
-      expect((await postSigned(url, event.body, { id: event.id })).status).toBe(202);
-    }
-  }
-  for (const user of [GONE, 8]) {
-    const invalid = { user_id: userId(user), note: secretOf(user) };
-    const { json } = await postSigned(url, Buffer.from(JSON.stringify(invalid)), {
-      id: `msg_invalid_${user}_${from}`,
-    });
+async function sendAll(receiver: Serving): Promise<void> {
+  await receiver.send(
+    Array.from({ length: 20 }, (_, n) => [GONE, STAYS, 9].map((user) => eventOf(user, n))).flat(),
+  );
+  for (const user of [GONE, STAYS]) {
+    const invalid = Buffer.from(JSON.stringify({ user_id: userId(user), note: secretOf(user) }));
+    const { json } = await receiver.post(invalid, { id: `msg_invalid_${user}` });
     expect(json).toMatchObject({ status: 'quarantined' });
   }
 }
 
-function configIn(folder: string): string {
-  return writeConfig(folder, {
+const refusing = (): Promise<Place> =>
+  Place.make((folder) => ({
     erasure: { path: join(folder, 'erasure'), grace: '1h' },
     sinks: {
       archive: { type: 'files', path: join(folder, 'archive') },
-      refuses: { type: SINK },
+      refuses: { type: module('refusing-sink.ts') },
     },
-  });
-}
+  }));
+
+const statusOf = async (receiver: Serving, user: number, n: number): Promise<unknown> => {
+  const { id, body } = eventOf(user, n);
+  return (await receiver.post(body, { id })).json['status'];
+};
 
 test('a running receiver erases a user in journal, open files, quarantine and dead letters, and drops what still comes', async () => {
-  const folder = await temporaryFolder();
-  const config = configIn(folder);
-  const receiver = await ReceiverProcess.start(config);
-  await sendAll(receiver.url, 0);
+  const place = await refusing();
+  const { folder } = place;
+  const receiver = await place.startProcess();
+  await sendAll(receiver);
   await receiver.drained();
-  const before = await until('dead letters', async () => {
-    const status = await receiver.status();
-    return status.journal.deadLetters === 60 ? status : null;
-  });
-  expect(before.journal).toMatchObject({ quarantined: 2 });
-  expect(find([join(folder, 'archive')], [secretOf(GONE)]).map((path) => path.endsWith('.part'))).toEqual([
-    true,
-  ]);
+  await until('dead letters', async () => (await receiver.status()).journal.deadLetters === 60);
+  expect((await receiver.status()).journal).toMatchObject({ quarantined: 2 });
+  expect(find([place.at('archive')], [secretOf(GONE)])).toEqual([expect.stringMatching(/\.part$/)]);
 
-  const run = await millrace(['erase', userId(GONE), '--now', '--json', '--config', config]);
-  expect([run.code, run.stderr]).toEqual([0, '']);
-  const { receipts, left } = JSON.parse(run.stdout) as ErasureResult;
-  expect(left).toEqual([]);
-  const [receipt] = receipts;
-  expect(receipt?.records_removed).toBe(20 + 20 + 1 + 20);
-  expect(receipt?.items.map(({ item, removed }) => [item.replace(/.*\.gz$/, 'file'), removed])).toEqual([
+  const { code, receipts, left } = await place.json('erase', userId(GONE), '--now');
+  expect([code, left, receipts[0].records_removed]).toEqual([0, [], 20 + 20 + 1 + 20]);
+  const items = receipts[0].items as { item: string; removed: number }[];
+  expect(items.map(({ item, removed }) => [item.replace(/.*\.gz$/, 'file'), removed])).toEqual([
     ['events', 20],
     ['quarantine', 1],
     ['dead_letters', 20],
     ['file', 20],
   ]);
   // Also while it runs: the log of the database, the log of the process, the folder of the erasure itself.
-  appendFileSync(join(folder, 'log'), receiver.stderr + run.stdout);
+  appendFileSync(place.at('log'), receiver.stderr);
   const gone = [userId(GONE), secretOf(GONE), `made-up-client-${GONE}`];
   expect(find([folder], gone)).toEqual([]);
-  expect(find([folder], [secretOf(8)]).length).toBeGreaterThan(0);
+  expect(find([folder], [secretOf(STAYS)]).length).toBeGreaterThan(0);
 
-  const again = eventOf(GONE, 100);
-  const { status, json } = await postSigned(receiver.url, again.body, { id: again.id });
-  expect([status, json]).toEqual([202, { status: 'erased', id: again.id }]);
-  const other = eventOf(8, 100);
-  expect((await postSigned(receiver.url, other.body, { id: other.id })).json).toMatchObject({
-    status: 'accepted',
-  });
+  expect(await statusOf(receiver, GONE, 100)).toBe('erased');
+  expect(await statusOf(receiver, STAYS, 100)).toBe('accepted');
   await receiver.drained();
   expect(find([folder], gone)).toEqual([]);
 
   await receiver.kill('SIGKILL');
-  const restarted = await Receiver.start(config);
-  expect((await postSigned(restarted.url, again.body, { id: again.id })).json).toMatchObject({
-    status: 'erased',
-  });
-  const lifted = await millrace(['erase', '--cancel', userId(GONE), '--json', '--config', config]);
-  expect([lifted.code, JSON.parse(lifted.stdout)]).toEqual([0, { status: 'lifted' }]);
-  expect((await postSigned(restarted.url, again.body, { id: again.id })).json).toMatchObject({
-    status: 'accepted',
-  });
-  expect(await restarted.kill('SIGTERM')).toEqual({ code: 0, signal: null });
-  expect((await verifyArchive(join(folder, 'archive'))).differences).toEqual([]);
-  const users = [...(await readBack(join(folder, 'archive'))).values()]
-    .flat()
-    .map(({ record }) => record.user_id);
-  expect(users.filter((user) => user === userId(GONE))).toHaveLength(1);
-  expect(users.filter((user) => user === userId(8))).toHaveLength(21);
+  const restarted = await place.start();
+  expect(await statusOf(restarted, GONE, 100)).toBe('erased');
+  expect(await place.json('erase', '--cancel', userId(GONE))).toEqual({ code: 0, status: 'lifted' });
+  expect(await statusOf(restarted, GONE, 100)).toBe('accepted');
+  await restarted.stop();
+  expect((await verifyArchive(place.at('archive'))).differences).toEqual([]);
+  const users = [...(await place.archived()).values()].flat().map(({ record }) => record.user_id);
+  const counts = [GONE, STAYS].map((user) => users.filter((one) => one === userId(user)).length);
+  expect(counts).toEqual([1, 21]);
 });
 
 test('a receiver performs by itself what is due, and continues with what a kill -9 interrupted', async () => {
-  const folder = await temporaryFolder();
-  const config = configIn(folder);
-  const receiver = await ReceiverProcess.start(config);
-  await sendAll(receiver.url, 0);
+  const place = await refusing();
+  const receiver = await place.startProcess();
+  await sendAll(receiver);
   await receiver.drained();
   await receiver.kill('SIGKILL');
-  const asked = await millrace(['erase', userId(GONE), '--json', '--config', config]);
-  const { request } = JSON.parse(asked.stdout) as { request: string };
-  const nothing = await millrace(['erase', '--run', '--config', config]);
-  expect([nothing.code, nothing.stderr]).toEqual([0, 'nothing is due\n']);
+  const { request } = await place.json('erase', userId(GONE));
+  expect(await place.run('erase', '--run')).toMatchObject({ code: 0, stderr: 'nothing is due\n' });
   // As if an hour had gone by, and a run had been killed as it began.
-  const file = join(folder, 'erasure', 'requests', `${request}.json`);
+  const file = place.at('erasure', 'requests', `${request}.json`);
   const due = { ...(JSON.parse(readFileSync(file, 'utf8')) as object), begun_at: '2026-11-21T00:00:00.000Z' };
   writeFileSync(file, JSON.stringify(due));
-  const refused = await millrace(['erase', '--cancel', userId(GONE), '--config', config]);
-  expect([refused.code, refused.stderr]).toEqual([
-    1,
-    expect.stringContaining('Erasure has already begun') as string,
-  ]);
-  const next = await Receiver.start(config);
-  const receipt = join(folder, 'erasure', 'receipts', `${request}.json`);
+  expect(await place.run('erase', '--cancel', userId(GONE))).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('Erasure has already begun'),
+  });
+  const next = await place.start();
   // The run continues while this looks, and takes files away: only these are looked for.
-  await until('the receipt', () => existsSync(receipt));
-  const progress = join(folder, 'erasure', 'progress.jsonl');
+  await until('the receipt', () => existsSync(place.at('erasure', 'receipts', `${request}.json`)));
+  const progress = place.at('erasure', 'progress.jsonl');
   await until('the end of the run', () => !existsSync(file) && !existsSync(progress));
   // Files that it replaces must not go while they are listed.
-  await next.kill('SIGTERM');
-  expect(find([folder], [userId(GONE), secretOf(GONE)])).toEqual([]);
+  await next.stop();
+  expect(find([place.folder], [userId(GONE), secretOf(GONE)])).toEqual([]);
 });
 
-test('without a receiver the command works on the folders', async () => {
-  const folder = await temporaryFolder();
-  const config = configIn(folder);
-  const receiver = await ReceiverProcess.start(config);
-  await sendAll(receiver.url, 0);
+test.each(['while a receiver runs', 'without a receiver'])(
+  'an erasure ends with a receipt although an event type and a team are called after the user, %s',
+  async (when) => {
+    const [gone, stays, team, other] = [GONE, STAYS, 101, 102].map(userId) as [
+      string,
+      string,
+      string,
+      string,
+    ];
+    const place = await Place.make((folder) => ({
+      sinks: { archive: { type: 'files', path: join(folder, 'archive'), partitionBy: ['type', 'team'] } },
+    }));
+    const receiver = await place.startProcess();
+    const send = async (id: string, type: string, team_id: string, user_id: string): Promise<void> => {
+      const event = { event_type: type, team_id, user_id, client_user_id: `made-up-${id}` };
+      await receiver.send([{ id, body: Buffer.from(JSON.stringify(event)) }]);
+    };
+    await send('a', `made.up.${gone}`, team, stays);
+    await send('b', 'made.up', gone, stays);
+    await send('c', `made.up.alone.${gone}`, gone, gone);
+    await receiver.drained();
+    await place.ok('flush');
+    // Of these the files are unfinished.
+    await send('d', `made.up.${gone}`, team, stays);
+    await send('e', `made.up.alone.${gone}`, other, gone);
+    await receiver.drained();
+    if (when === 'without a receiver') await receiver.kill('SIGKILL');
+
+    const run = await place.run('erase', gone, '--now', '--json');
+    const { receipts, left } = JSON.parse(run.stdout);
+    expect([run.code, receipts]).toMatchObject([3, [{ records_removed: 4 }]]);
+    expect(left.filter(({ requests }: { requests: string[] }) => requests.length > 0)).toEqual([]);
+    expect(receipts[0].not_searched).toEqual(
+      expect.arrayContaining([
+        '_manifest.jsonl',
+        expect.stringMatching(/^type=made\.up\.\*\/team=[^*/]+\/.*\.gz$/),
+        expect.stringMatching(/^type=made\.up\/team=\*\/.*\.gz$/),
+      ]),
+    );
+    expect(run.stdout + run.stderr).not.toContain(gone);
+    expect(await place.run('erase', '--run')).toMatchObject({ code: 0, stderr: 'nothing is due\n' });
+    // What held nobody else is gone, and its folders with it.
+    const names = readdirSync(place.at('archive'), { recursive: true, encoding: 'utf8' });
+    expect(names.filter((name) => name.includes('alone'))).toEqual([]);
+  },
+);
+
+/** A receiver with one sink of the test's own, and events of users 1 and 2 in turns. */
+async function waiting(
+  sink: object,
+): Promise<{ place: Place; receiver: Serving; delivered: () => string[] }> {
+  const place = await Place.make((folder) => ({
+    sinks: { own: { ...sink, folder } },
+    routes: [{ match: '*', to: ['own:right'] }],
+  }));
+  const receiver = await place.startProcess();
+  await receiver.send(Array.from({ length: 20 }, (_, n) => eventOf((n % 2) + 1, Math.floor(n / 2))));
+  const delivered = (): string[] =>
+    existsSync(place.at('delivered'))
+      ? readFileSync(place.at('delivered'), 'utf8').trim().split('\n').sort()
+      : [];
+  return { place, receiver, delivered };
+}
+
+const OTHERS = Array.from({ length: 10 }, (_, n) => `msg_2_${n}`);
+
+test('a batch on its way is waited for; what follows it is not sent', async () => {
+  const { place, receiver, delivered } = await waiting({ type: module('gated-sink.ts') });
+  await until('a batch on its way', () => existsSync(place.at('begun')));
+  const erased = place.json('erase', userId(1), '--now');
+  await until('the list of erased users', () => existsSync(place.at('erasure', 'erased.jsonl')));
+  writeFileSync(place.at('gate'), '');
+  expect(await erased).toMatchObject({ code: 0, left: [] });
   await receiver.drained();
+  expect(delivered().filter((id) => id.startsWith('msg_2_'))).toEqual(OTHERS);
+  // One batch holds ten events at most, and was in flight.
+  expect(delivered().length).toBeLessThan(20);
+  expect(find([place.folder], [userId(1), secretOf(1)])).toEqual([]);
+});
+
+test('after a kill -9 amid the run nothing of the user is sent before the run continues', async () => {
+  const { place, receiver, delivered } = await waiting({ type: module('picky-sink.ts'), ready: false });
   await receiver.kill('SIGKILL');
-  const run = await millrace(['erase', userId(GONE), '--now', '--json', '--config', config]);
-  expect([run.code, run.stderr]).toEqual([0, '']);
-  expect(find([folder], [userId(GONE), secretOf(GONE)])).toEqual([]);
-  expect(find([folder], [secretOf(8)]).length).toBeGreaterThan(0);
+  await place.ok('erase', userId(1));
+  const requests = place.at('erasure', 'requests');
+  const [name = ''] = readdirSync(requests);
+  // What a run leaves that is killed when it has blocked the user.
+  const request = JSON.parse(readFileSync(join(requests, name), 'utf8')) as ErasureRequest;
+  writeFileSync(join(requests, name), JSON.stringify({ ...request, begun_at: request.requested_at }));
+  await ErasedUsers.open(place.at('erasure')).block(request, request.requested_at);
+  place.edit(({ sinks }) => (sinks.own.ready = true));
+  await (await place.start()).drained();
+  await until('the receipt', () => existsSync(place.at('erasure', 'receipts', name)));
+  expect(delivered()).toEqual(OTHERS);
 });

@@ -114,8 +114,8 @@ export function millraceProcess(args: readonly string[], options: RunOptions = {
  * @param changes replace whole top-level sections, except that `server`, `admin` and `journal` keep what they do not name
  * @returns the config's path
  */
-export function writeConfig(folder: string, changes: Readonly<Record<string, object>> = {}): string {
-  const { server, admin, journal, ...rest } = changes;
+export function writeConfig(folder: string, changes: Readonly<Record<string, unknown>> = {}): string {
+  const { server, admin, journal, ...rest } = changes as Record<string, object>;
   const config = {
     server: { host: '127.0.0.1', port: 0, ...server },
     admin: { port: 0, ...admin },

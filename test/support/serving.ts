@@ -3,12 +3,17 @@ import { join, resolve as absolute } from 'node:path';
 import { request } from 'undici';
 import { parse } from 'yaml';
 import type { SystemStatus } from '../../src/core/operations.ts';
+import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { type Answer, type PostOptions, postSigned } from './signed-events.ts';
 import { until, within } from './until.ts';
 
 interface Listening {
   readonly url: string;
   readonly admin: string | null;
 }
+
+/** What is sent: so many made-up events, or these. */
+export type Sent = number | readonly { readonly id: string; readonly body: Buffer }[];
 
 export interface Exit {
   readonly code: number | null;
@@ -65,6 +70,52 @@ export abstract class Serving {
   async kill(signal: NodeJS.Signals): Promise<Exit> {
     this.signal(signal);
     return within(`the receiver's end after ${signal}`, this.exited);
+  }
+
+  /** SIGTERM, and an end with 0. */
+  async stop(): Promise<void> {
+    const { code, signal } = await this.kill('SIGTERM');
+    if (code !== 0) throw new Error(`ended with ${code ?? signal}:\n${this.stderr}`);
+  }
+
+  /** Signs and posts one body; a made-up event unless another is given. */
+  post(body?: Buffer, options?: PostOptions): Promise<Answer> {
+    return postSigned(this.url, body, options);
+  }
+
+  /**
+   * Sends events one after the other, each of which has to be answered 202.
+   * @param from number of the first made-up one
+   * @returns their bodies by id
+   */
+  async send(events: Sent, from = 0, type?: string): Promise<Map<string, Buffer>> {
+    const all =
+      typeof events === 'number'
+        ? Array.from({ length: events }, (_, n) => madeUpEvent(from + n, type))
+        : events;
+    for (const { id, body } of all) {
+      const { status } = await this.post(body, { id });
+      if (status !== 202) throw new Error(`${id} was answered ${status}`);
+    }
+    return new Map(all.map(({ id, body }) => [id, body]));
+  }
+
+  /** Sends SIGHUP. @returns the line of the log that says what came of it */
+  async reload(): Promise<Record<string, unknown>> {
+    const answers = () => this.logLines().filter(({ msg }) => /^reload(ed| failed)/.test(String(msg)));
+    const before = answers().length;
+    this.signal('SIGHUP');
+    await until('an answer to SIGHUP', () => answers().length > before);
+    return answers().at(-1) ?? {};
+  }
+
+  /** A page of the admin listener, as the commands may see it. */
+  ask(path: string): Promise<Response> {
+    return fetch(new URL(path, this.adminUrl), { headers: this.authorization });
+  }
+
+  async metrics(): Promise<string> {
+    return (await this.ask('/metrics')).text();
   }
 
   /** What the admin API asks for, from where the commands have it. */
