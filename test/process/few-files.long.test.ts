@@ -1,39 +1,32 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { MAIN, writeConfig } from '../support/millrace.ts';
-import { expectConserved, readBack } from '../support/read-back.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { MAIN } from '../support/millrace.ts';
+import { Place } from '../support/place.ts';
+import { expectConserved } from '../support/read-back.ts';
+import type { ReceiverProcess } from '../support/receiver-process.ts';
 import { firstLack, lacksProgram, skipped } from '../support/requirements.ts';
-import { postSigned } from '../support/signed-events.ts';
 
 const lack = firstLack(
   process.platform === 'linux' ? null : 'the limit is read as Linux tells it',
-  lacksProgram('bash'),
+  ...['bash', 'env'].map(lacksProgram),
 );
+
+const withFiles = (place: Place, most: number): Promise<ReceiverProcess> =>
+  place.startProcess({
+    program: ['bash', '-c', `ulimit -n ${most}; exec "$0" "$@"`, process.execPath, MAIN],
+  });
 
 test.skipIf(lack !== null)(
   `a start with fewer open files than connections and sinks need warns with both numbers${skipped(lack)}`,
   async () => {
-    const folder = await temporaryFolder();
     const warningsWith = async (maxConnections: number): Promise<unknown[]> => {
-      const config = writeConfig(folder, {
-        server: { maxConnections },
-        sinks: { archive: { type: 'files', path: join(folder, 'archive') } },
-      });
-      const script = 'ulimit -n 400; exec "$0" "$@"';
-      const receiver = await ReceiverProcess.start(config, {
-        program: ['bash', '-c', script, process.execPath, MAIN],
-      });
-      expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+      const receiver = await withFiles(await Place.make({ server: { maxConnections } }), 400);
+      await receiver.stop();
       return receiver.logLines().filter(({ msg }) => String(msg).includes('ulimit -n'));
     };
-    expect(await warningsWith(1000)).toEqual([
-      expect.objectContaining({ allowed: 400, needed: 1280, level: 40 }),
-    ]);
+    expect(await warningsWith(1000)).toMatchObject([{ allowed: 400, needed: 1280, level: 40 }]);
     expect(await warningsWith(100)).toEqual([]);
   },
 );
@@ -41,26 +34,40 @@ test.skipIf(lack !== null)(
 test.skipIf(lack !== null)(
   `fault 54: more idle connections than files may be open close the longest idle, and deliveries continue${skipped(lack)}`,
   async () => {
-    const folder = await temporaryFolder();
-    const archive = join(folder, 'archive');
-    const config = writeConfig(folder, { sinks: { archive: { type: 'files', path: archive } } });
-    const receiver = await ReceiverProcess.start(config, {
-      program: ['bash', '-c', 'ulimit -n 256; exec "$0" "$@"', process.execPath, MAIN],
-    });
-    const { port } = new URL(receiver.url);
-    const idle = Array.from({ length: 400 }, () => connect({ port: Number(port), host: '127.0.0.1' }));
+    const place = await Place.make();
+    const receiver = await withFiles(place, 256);
+    const port = Number(new URL(receiver.url).port);
+    const idle = Array.from({ length: 400 }, () => connect({ port, host: '127.0.0.1' }));
     onTestFinished(() => {
       for (const socket of idle) socket.destroy();
     });
     for (const socket of idle) socket.on('error', () => undefined);
     await once(idle.at(-1)!, 'connect');
-    const sent = new Map<string, Buffer>();
-    for (let n = 0; n < 30; n += 1) {
-      const { id, body } = madeUpEvent(n);
-      expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
-      sent.set(id, body);
-    }
-    expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
-    expectConserved(await readBack(archive), sent);
+    const sent = await receiver.send(30);
+    await receiver.stop();
+    expectConserved(await place.archived(), sent);
+  },
+);
+
+const NAME = 'MALLOC_MMAP_THRESHOLD_';
+
+test.skipIf(lack !== null).each([
+  [`-u=${NAME}`, `${NAME}=262144`],
+  [`${NAME}=1048576`, `${NAME}=1048576`],
+])(
+  `a receiver has memory of large bodies given back, unless the environment says how: %s${skipped(lack)}`,
+  async (before, expected) => {
+    const place = await Place.make();
+    const program = [
+      'env',
+      before.replace('-u=', '--unset='),
+      process.execPath,
+      '--no-warnings',
+      MAIN,
+    ] as const;
+    const { pid } = await place.startProcess({ program: [...program] });
+    const wordsOf = (file: string): string[] => readFileSync(`/proc/${pid}/${file}`, 'utf8').split('\0');
+    expect(wordsOf('cmdline')).toContain('--no-warnings');
+    expect(wordsOf('environ').filter((line) => line.startsWith(`${NAME}=`))).toEqual([expected]);
   },
 );

@@ -9,10 +9,9 @@ import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { expectConserved, expectOnce, expectWhole, readBack } from '../support/read-back.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
 import { Receiver } from '../support/receiver.ts';
 import { lacksProgram, skipped } from '../support/requirements.ts';
-import { postSigned, SECRET } from '../support/signed-events.ts';
+import { SECRET } from '../support/signed-events.ts';
 
 const lack = lacksProgram('curl');
 
@@ -82,48 +81,3 @@ for (const [name, sign] of Object.entries(SIGNERS)) {
     },
   );
 }
-
-test('fault 16: the same event again, at once and after kill -9, is acknowledged and forwarded once', async () => {
-  const folder = await temporaryFolder();
-  const config = writeConfig(folder);
-  const { id, body } = madeUpEvent(0);
-  const receiver = await ReceiverProcess.start(config);
-  const answers = await Promise.all(Array.from({ length: 10 }, () => postSigned(receiver.url, body, { id })));
-  expect(answers.filter(({ status }) => status === 202)).toHaveLength(1);
-  const repeats = answers.filter(({ status }) => status === 200);
-  expect(repeats.map(({ json }) => json)).toEqual(repeats.map(() => ({ status: 'duplicate', id })));
-  expect(repeats).toHaveLength(9);
-  await receiver.kill('SIGKILL');
-  const next = await Receiver.start(config);
-  expect(await postSigned(next.url, body, { id })).toMatchObject({ status: 200 });
-  await next.drained();
-  await next.kill('SIGTERM');
-  const found = await readBack(join(folder, 'archive'));
-  expectConserved(found, new Map([[id, body]]));
-  expectOnce(found);
-});
-
-function secretOf(name: string): string {
-  return `whsec_${Buffer.from(name.padEnd(24, '.')).toString('base64')}`;
-}
-
-test('fault 18: while a secret is being replaced the old one and the new one are both taken', async () => {
-  const folder = await temporaryFolder();
-  const [old, replacement, foreign] = [secretOf('old'), secretOf('replacement'), secretOf('foreign')];
-  const config = writeConfig(folder, {
-    signing: { secrets: ['${NEW_SECRET}', '${OLD_SECRET}'] },
-  });
-  const env = { NEW_SECRET: replacement, OLD_SECRET: old };
-  const receiver = await Receiver.start(config, { env });
-  const post = async (with_: string): Promise<number> =>
-    (await postSigned(receiver.url, madeUpEvent(0).body, { secret: with_ })).status;
-  expect(await post(old)).toBe(202);
-  expect(await post(replacement)).toBe(202);
-  expect(await post(foreign)).toBe(401);
-  await receiver.kill('SIGTERM');
-  const next = await Receiver.start(writeConfig(folder, { signing: { secrets: ['${NEW_SECRET}'] } }), {
-    env,
-  });
-  expect((await postSigned(next.url, madeUpEvent(0).body, { secret: old })).status).toBe(401);
-  expect((await postSigned(next.url, madeUpEvent(0).body, { secret: replacement })).status).toBe(202);
-});
