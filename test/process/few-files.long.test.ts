@@ -18,14 +18,15 @@ const withFiles = (place: Place, most: number): Promise<ReceiverProcess> =>
     program: ['bash', '-c', `ulimit -n ${most}; exec "$0" "$@"`, process.execPath, MAIN],
   });
 
+const warningsWith = async (maxConnections: number): Promise<unknown[]> => {
+  const receiver = await withFiles(await Place.make({ server: { maxConnections } }), 400);
+  await receiver.stop();
+  return receiver.logLines().filter(({ msg }) => String(msg).includes('ulimit -n'));
+};
+
 test.skipIf(lack !== null)(
   `a start with fewer open files than connections and sinks need warns with both numbers${skipped(lack)}`,
   async () => {
-    const warningsWith = async (maxConnections: number): Promise<unknown[]> => {
-      const receiver = await withFiles(await Place.make({ server: { maxConnections } }), 400);
-      await receiver.stop();
-      return receiver.logLines().filter(({ msg }) => String(msg).includes('ulimit -n'));
-    };
     expect(await warningsWith(1000)).toMatchObject([{ allowed: 400, needed: 1280, level: 40 }]);
     expect(await warningsWith(100)).toEqual([]);
   },
@@ -45,7 +46,9 @@ test.skipIf(lack !== null)(
     await once(idle.at(-1)!, 'connect');
     const sent = await receiver.send(30);
     await receiver.stop();
-    expectConserved(await place.archived(), sent);
+    const found = await place.archived();
+    expect(found.size).toBe(30);
+    expectConserved(found, sent);
   },
 );
 

@@ -1,27 +1,22 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { request } from 'undici';
-import { expect, it } from 'vitest';
-import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { millrace, writeConfig } from '../support/millrace.ts';
-import { Receiver } from '../support/receiver.ts';
+import { expect, test } from 'vitest';
+import { Place, printing } from '../support/place.ts';
 import type { Serving } from '../support/serving.ts';
-import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
 interface Shown {
+  readonly sink: string;
   readonly head: string;
   readonly bytes: number;
   readonly lost: number;
 }
 
 /** What `/readyz?verbose` says of the archive, once it says anything. */
-async function shown({ adminUrl }: Serving): Promise<Shown | null> {
-  const { body } = await request(`${adminUrl}/readyz?verbose`);
-  const { archives } = (await body.json()) as { archives: (Shown & { sink: string })[] };
-  return archives.find(({ sink }) => sink === 'archive') ?? null;
+async function shown(receiver: Serving): Promise<Shown | undefined> {
+  const { archives } = (await (await receiver.ask('/readyz?verbose')).json()) as { archives: Shown[] };
+  return archives.find(({ sink }) => sink === 'archive');
 }
 
 function lastLineOf(manifest: string): { head: string; bytes: number } {
@@ -30,44 +25,33 @@ function lastLineOf(manifest: string): { head: string; bytes: number } {
   return { head: createHash('sha256').update(line).digest('hex'), bytes: Buffer.byteLength(text) };
 }
 
-it('readiness and metrics show the head of the manifest; after an older one is restored they say so, and verifying too', async () => {
-  const folder = await temporaryFolder();
-  const archive = join(folder, 'archive');
-  const manifest = join(archive, '_manifest.jsonl');
-  const config = writeConfig(folder, {
-    sinks: { archive: { type: 'files', path: archive, rotate: { bytes: '1KiB' } } },
-  });
-  const first = await Receiver.start(config);
-  for (let n = 0; n < 8; n += 1) {
-    const { id, body } = madeUpEvent(n, 'daily.data.meal.created');
-    expect((await postSigned(first.url, body, { id })).status).toBe(202);
-  }
+test('readiness and metrics show the head of the manifest; after an older one is restored they say so, and verifying too', async () => {
+  const place = await Place.make((folder) => ({
+    sinks: { archive: { type: 'files', path: join(folder, 'archive'), rotate: { bytes: '1KiB' } } },
+  }));
+  const manifest = place.at('archive', '_manifest.jsonl');
+  const first = await place.start();
+  await first.send(8, 0, 'daily.data.meal.created');
   await first.drained();
   const before = await until('a head that is the manifest’s', async () => {
     const now = await shown(first);
-    return now !== null && now.bytes > 0 && now.head === lastLineOf(manifest).head ? now : null;
+    return now !== undefined && now.bytes > 0 && now.head === lastLineOf(manifest).head ? now : null;
   });
   expect(before).toMatchObject({ ...lastLineOf(manifest), lost: 0 });
-  await first.kill('SIGTERM');
-  const lines = readFileSync(manifest, 'utf8').trimEnd().split('\n');
+  await first.stop();
   const { head } = lastLineOf(manifest);
-  writeFileSync(manifest, `${lines.slice(0, -1).join('\n')}\n`);
-  const second = await Receiver.start(config);
+  writeFileSync(manifest, readFileSync(manifest, 'utf8').replace(/[^\n]*\n$/, ''));
+  const second = await place.start();
   expect(await shown(second)).toMatchObject({ lost: 1 });
-  const { body } = await request(`${second.adminUrl}/metrics`);
-  const text = await body.text();
-  expect(text).toContain('millrace_archive_heads_lost{sink="archive"} 1');
+  const metrics = await second.metrics();
+  expect(metrics).toContain('millrace_archive_heads_lost{sink="archive"} 1');
   const digits = Number.parseInt(lastLineOf(manifest).head.slice(0, 12), 16);
-  expect(text).toContain(`millrace_archive_head{sink="archive"} ${digits}`);
-  const log = second.logLines().map(({ msg }) => String(msg));
-  expect(log.join('\n')).toContain('does not hold its noted head');
-  await second.kill('SIGTERM');
+  expect(metrics).toContain(`millrace_archive_head{sink="archive"} ${digits}`);
+  expect(second.stderr).toContain('does not hold its noted head');
+  await second.stop();
   // By what was noted here, and by what somebody noted of the metric.
-  for (const how of [
-    ['--config', config],
-    ['--head', head.slice(0, 12)],
-  ]) {
-    const ended = await millrace(['archive', 'verify', archive, ...how]);
-    expect([ended.code, ended.stdout]).toEqual([4, expect.stringContaining('head_missing')]);
-  }
+  for (const how of [[], ['--head', head.slice(0, 12)]])
+    expect(await place.run('archive', 'verify', place.at('archive'), ...how)).toMatchObject(
+      printing(4, 'head_missing'),
+    );
 });

@@ -1,58 +1,19 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { writeConfig } from '../support/millrace.ts';
-import { expectConserved, expectOnce, readBack } from '../support/read-back.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Place } from '../support/place.ts';
+import { expectConserved, expectOnce } from '../support/read-back.ts';
 import { Receiver } from '../support/receiver.ts';
-import type { Serving } from '../support/serving.ts';
-import { postSigned, SECRET } from '../support/signed-events.ts';
+import { SECRET } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
 const NEW_SECRET = `whsec_${Buffer.from('another made-up secret of the tests').toString('base64')}`;
+const RELOADED = { msg: 'reloaded' };
 
-interface Changeable {
-  signing: { secrets: string[] };
-  sinks: Record<string, Record<string, string>>;
-  routes?: object[];
-}
-
-/** Rewrites the config, sends SIGHUP and waits for the log to say what came of it. */
-async function reload(
-  receiver: Serving,
-  file: string,
-  change: (config: Changeable) => void,
-  message: string,
-) {
-  const config = JSON.parse(readFileSync(file, 'utf8')) as Changeable;
-  change(config);
-  writeFileSync(file, JSON.stringify(config));
-  const count = (): number => receiver.logLines().filter(({ msg }) => msg === message).length;
-  const before = count();
-  receiver.signal('SIGHUP');
-  await until(`the line "${message}"`, () => count() > before);
-}
-
-test('fault 18: a secret is rotated without a restart: old and new are accepted, then the old one is refused', async () => {
-  const folder = await temporaryFolder();
-  const config = writeConfig(folder);
-  const receiver = await Receiver.start(config);
-  const statusWith = async (secret: string): Promise<number> =>
-    (await postSigned(receiver.url, madeUpEvent(1).body, { id: madeUpEvent(1).id, secret })).status;
-  expect([await statusWith(SECRET), await statusWith(NEW_SECRET)]).toEqual([202, 401]);
-  await reload(receiver, config, (file) => (file.signing.secrets = [NEW_SECRET, SECRET]), 'reloaded');
-  expect([await statusWith(SECRET), await statusWith(NEW_SECRET)]).toEqual([202, 202]);
-  await reload(receiver, config, (file) => (file.signing.secrets = [NEW_SECRET]), 'reloaded');
-  expect([await statusWith(SECRET), await statusWith(NEW_SECRET)]).toEqual([401, 202]);
-});
-
-test('a secret rotated and a route moved under load: no request fails, every event is where it belongs', async () => {
-  const folder = await temporaryFolder();
-  const config = writeConfig(folder);
-  const receiver = await Receiver.start(config);
+test('fault 18: a secret rotated and a route moved under load: no request fails, every event is where it belongs', async () => {
+  const place = await Place.make();
+  const receiver = await place.start();
   const acknowledged = new Map<string, Buffer>();
   const statuses = new Set<number>();
   let secret = SECRET;
@@ -61,7 +22,7 @@ test('a secret rotated and a route moved under load: no request fails, every eve
   const lane = async (): Promise<void> => {
     while (!stop.signal.aborted) {
       const { id, body } = madeUpEvent((n += 1));
-      const { status } = await postSigned(receiver.url, body, { id, secret });
+      const { status } = await receiver.post(body, { id, secret });
       statuses.add(status);
       acknowledged.set(id, body);
     }
@@ -72,31 +33,28 @@ test('a secret rotated and a route moved under load: no request fails, every eve
     return until('more answers', () => acknowledged.size >= goal);
   };
   await more(50);
-  const second = { type: 'files', path: join(folder, 'labs') };
-  await reload(
-    receiver,
-    config,
-    (file) => {
-      file.signing.secrets = [SECRET, NEW_SECRET];
-      file.sinks['labs'] = second;
-      file.routes = [
-        { match: ['labtest.', 'lab_report.'], to: ['labs'] },
-        { match: '*', to: ['archive'] },
-      ];
-    },
-    'reloaded',
-  );
+  place.edit((config) => {
+    config.signing.secrets = [SECRET, NEW_SECRET];
+    config.sinks.labs = { type: 'files', path: place.at('labs') };
+    config.routes = [
+      { match: ['labtest.', 'lab_report.'], to: ['labs'] },
+      { match: '*', to: ['archive'] },
+    ];
+  });
+  expect(await receiver.reload()).toMatchObject(RELOADED);
   secret = NEW_SECRET;
   await more(50);
-  await reload(receiver, config, (file) => (file.signing.secrets = [NEW_SECRET]), 'reloaded');
+  place.edit((config) => (config.signing.secrets = [NEW_SECRET]));
+  expect(await receiver.reload()).toMatchObject(RELOADED);
   await more(50);
   stop.abort();
   await load;
   expect([...statuses]).toEqual([202]);
+  expect((await receiver.post(undefined, { secret: SECRET })).status).toBe(401);
   await receiver.drained();
-  await receiver.kill('SIGTERM');
-  const labs = await readBack(join(folder, 'labs'));
-  const found = new Map([...(await readBack(join(folder, 'archive'))), ...labs]);
+  await receiver.stop();
+  const labs = await place.archived('labs');
+  const found = new Map([...(await place.archived()), ...labs]);
   expectConserved(found, acknowledged);
   expectOnce(found);
   expect(labs.size).toBeGreaterThan(0);
@@ -104,94 +62,34 @@ test('a secret rotated and a route moved under load: no request fails, every eve
 });
 
 test('a config that cannot be used changes nothing, and the log says why', async () => {
-  const folder = await temporaryFolder();
-  const config = writeConfig(folder);
-  const receiver = await Receiver.start(config);
-  const failed = 'reload failed; the previous config stays in force';
-  await reload(receiver, config, (file) => (file.routes = [{ match: '*', to: ['nowhere'] }]), failed);
+  const place = await Place.make();
+  const receiver = await place.start();
+  const failed = { msg: 'reload failed; the previous config stays in force' };
+  place.edit((config) => (config.routes = [{ match: '*', to: ['nowhere'] }]));
+  expect(await receiver.reload()).toMatchObject(failed);
   expect(receiver.stderr).toContain('nowhere');
-  writeFileSync(join(folder, 'a-file'), '');
-  await reload(
-    receiver,
-    config,
-    (file) => {
-      delete file.routes;
-      file.sinks['extra'] = { type: 'files', path: join(folder, 'a-file', 'below') };
-      file.sinks['archive'] = { ...file.sinks['archive'], compress: 'none' };
-    },
-    failed,
-  );
-  expect((await postSigned(receiver.url)).status).toBe(202);
-  await receiver.drained();
-  await receiver.kill('SIGTERM');
-  const found = await readBack(join(folder, 'archive'));
-  expect(found.size).toBe(1);
-  for (const [copy] of found.values()) expect(copy?.file).toMatch(/\.ndjson\.gz$/);
-});
-
-test('a new sink and its route corrected while events wait for it: it gets every one of them', async () => {
-  const folder = await temporaryFolder();
-  const type = fileURLToPath(new URL('./picky-sink.ts', import.meta.url));
-  const config = writeConfig(folder, {
-    sinks: { picky: { type, folder, ready: false } },
-    routes: [{ match: '*', to: ['picky:wrong'] }],
+  writeFileSync(place.at('a-file'), '');
+  place.edit((config) => {
+    delete config.routes;
+    config.sinks.extra = { type: 'files', path: place.at('a-file', 'below') };
+    config.sinks.archive.compress = 'none';
   });
-  const receiver = await Receiver.start(config);
-  const events = [1, 2, 3].map((n) => madeUpEvent(n));
-  for (const { id, body } of events) {
-    expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
-  }
-  await reload(
-    receiver,
-    config,
-    (file) => (file.sinks['picky'] = { type, folder, ready: true } as never),
-    'reloaded',
-  );
-  await until('the sink to be in trouble', () =>
-    receiver.logLines().some(({ msg }) => msg === 'sink paused'),
-  );
-  await reload(receiver, config, (file) => (file.routes = [{ match: '*', to: ['picky:right'] }]), 'reloaded');
+  expect(await receiver.reload()).toMatchObject(failed);
+  await receiver.send(1);
   await receiver.drained();
-  await receiver.kill('SIGTERM');
-  const delivered = readFileSync(join(folder, 'delivered'), 'utf8').trim().split('\n');
-  expect(delivered.sort()).toEqual(events.map(({ id }) => id).sort());
-});
-
-test('routes edited while nothing runs: what waits still goes where it was to go, over two starts', async () => {
-  const folder = await temporaryFolder();
-  const gated = { type: fileURLToPath(new URL('./gated-sink.ts', import.meta.url)), folder };
-  const sinks = { gated, archive: { type: 'files', path: join(folder, 'archive') } };
-  const configOf = (to: string): string => writeConfig(folder, { sinks, routes: [{ match: '*', to: [to] }] });
-  const first = await ReceiverProcess.start(configOf('gated'));
-  const waiting = Array.from({ length: 30 }, (_, n) => madeUpEvent(n));
-  for (const { id, body } of waiting) expect((await postSigned(first.url, body, { id })).status).toBe(202);
-  // The archive has nothing to take of them, and is past them for good.
-  await until('the archive to pass them', async () => {
-    const { journal } = await first.status();
-    return journal?.cursors.find(({ sink }) => sink === 'archive')?.seq === waiting.length;
-  });
-  await first.kill('SIGKILL');
-  const second = await ReceiverProcess.start(configOf('archive'));
-  await second.kill('SIGKILL');
-  const third = await Receiver.start(configOf('archive'));
-  const later = madeUpEvent(30);
-  expect((await postSigned(third.url, later.body, { id: later.id })).status).toBe(202);
-  writeFileSync(join(folder, 'gate'), '');
-  await third.drained();
-  await third.kill('SIGTERM');
-  const delivered = new Set(readFileSync(join(folder, 'delivered'), 'utf8').trim().split('\n'));
-  expect(delivered).toEqual(new Set(waiting.map(({ id }) => id)));
-  expect([...(await readBack(join(folder, 'archive'))).keys()]).toEqual([later.id]);
+  await receiver.stop();
+  const files = [...(await place.archived()).values()].flat().map(({ file }) => file);
+  expect(files).toEqual([expect.stringMatching(/\.ndjson\.gz$/)]);
 });
 
 test('a SIGHUP that comes before it listens is heeded once it does', async () => {
-  const folder = await temporaryFolder();
-  const gated = { type: fileURLToPath(new URL('./gated-sink.ts', import.meta.url)), folder, holdOpen: true };
-  const receiver = new Receiver(writeConfig(folder, { sinks: { gated } }));
-  await until('the sink to be opened', () => existsSync(join(folder, 'opening')));
+  const type = join(import.meta.dirname, 'gated-sink.ts');
+  const place = await Place.make((folder) => ({ sinks: { gated: { type, folder, holdOpen: true } } }));
+  const receiver = new Receiver(place.config);
+  await until('the sink to be opened', () => existsSync(place.at('opening')));
   receiver.signal('SIGHUP');
-  writeFileSync(join(folder, 'gate'), '');
+  writeFileSync(place.at('gate'), '');
   await receiver.listening();
   await until('the line "reloaded"', () => receiver.logLines().some(({ msg }) => msg === 'reloaded'));
-  expect((await postSigned(receiver.url)).status).toBe(202);
+  expect((await receiver.post()).status).toBe(202);
 });

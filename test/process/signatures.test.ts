@@ -1,15 +1,12 @@
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
 import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { writeConfig } from '../support/millrace.ts';
-import { expectConserved, expectOnce, expectWhole, readBack } from '../support/read-back.ts';
-import { Receiver } from '../support/receiver.ts';
+import { Place } from '../support/place.ts';
+import { expectConserved, expectOnce, expectWhole } from '../support/read-back.ts';
 import { lacksProgram, skipped } from '../support/requirements.ts';
 import { SECRET } from '../support/signed-events.ts';
 
@@ -53,31 +50,28 @@ for (const [name, sign] of Object.entries(SIGNERS)) {
   test.skipIf(lack !== null)(
     `fault 16: signed by the package ${name}, posted by curl: 202, changed 401, again 200, after a restart 200${skipped(lack)}`,
     async () => {
-      const folder = await temporaryFolder();
-      const config = writeConfig(folder);
+      const place = await Place.make();
       const { id, body } = madeUpEvent(0);
       const headers = signedInOneSecond(() => sign(id, body.toString()));
-      const file = join(folder, 'event.json');
-      const changed = join(folder, 'changed.json');
+      const [file, changed] = [place.at('event.json'), place.at('changed.json')];
       writeFileSync(file, body);
       writeFileSync(changed, body.toString().replace('made', 'Made'));
 
-      const receiver = await Receiver.start(config);
+      const receiver = await place.start();
       expect(await curl(receiver.url, changed, headers)).toBe(401);
       expect(await curl(receiver.url, file, headers)).toBe(202);
       expect(await curl(receiver.url, changed, headers)).toBe(401);
       expect(await curl(receiver.url, file, headers)).toBe(200);
-      await receiver.kill('SIGTERM');
-      const next = await Receiver.start(config);
+      await receiver.stop();
+      const next = await place.start();
       expect(await curl(next.url, file, headers)).toBe(200);
-      await next.kill('SIGTERM');
+      await next.stop();
 
-      const archive = join(folder, 'archive');
-      const found = await readBack(archive);
+      const found = await place.archived();
       expectConserved(found, new Map([[id, body]]));
       expectOnce(found);
       expect(found.get(id)?.[0]?.record.headers).toEqual(headers);
-      await expectWhole(archive);
+      await expectWhole(place.at('archive'));
     },
   );
 }

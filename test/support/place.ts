@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { expect } from 'vitest';
 import type { ReadOptions } from '../../src/archive/read.ts';
 import { temporaryFolder } from './folders.ts';
 import { type Ended, millrace, type RunOptions, writeConfig } from './millrace.ts';
@@ -90,3 +91,12 @@ export class Place {
     return readBack(this.at(name), options);
   }
 }
+
+const matching = (text: string | RegExp): unknown =>
+  typeof text === 'string' ? expect.stringContaining(text) : expect.stringMatching(text);
+
+/** How a command ended that said this on stderr. */
+export const saying = (code: number, text: string | RegExp) => ({ code, stderr: matching(text) });
+
+/** How a command ended that printed this. */
+export const printing = (code: number, text: string | RegExp) => ({ code, stdout: matching(text) });
