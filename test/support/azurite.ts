@@ -5,7 +5,8 @@ import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
 import { endChild } from './child-server.ts';
-import type { Server } from './server.ts';
+import type { Emulator } from './object-stores/emulators.ts';
+import { type Server, shared } from './server.ts';
 import { within } from './until.ts';
 
 /** The account every emulator has; its key is published with it. */
@@ -42,8 +43,22 @@ export async function startAzurite(): Promise<Azurite> {
   };
 }
 
+/** The run's own one. */
+export async function startAzureBlob(): Promise<Emulator> {
+  const { url, stop } = await shared('azurite', launchAzurite);
+  return {
+    url,
+    settings: (endpoint = url) => ({ azblob: { connectionString: connectionStringOf(endpoint) } }),
+    bucket: async (name) => {
+      await containerAt(url, name);
+      return `azblob://${name}`;
+    },
+    stop,
+  };
+}
+
 /** A container, made and empty, at the emulator with this endpoint. */
-export async function containerAt(endpoint: string, name: string): Promise<ContainerClient> {
+async function containerAt(endpoint: string, name: string): Promise<ContainerClient> {
   const container = new ContainerClient(connectionStringOf(endpoint), name);
   await container.create();
   return container;

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { until } from './until.ts';
 import { endChild, isRunning, listens } from './child-server.ts';
 
@@ -27,7 +27,7 @@ export async function startServer(
   program: string,
   args: readonly string[],
   port: number,
-): Promise<Server> {
+): Promise<Server & { readonly child: ChildProcess }> {
   const child = spawn(program, args, { stdio: 'ignore' });
   // A test process that is ended before its time must not leave it behind.
   process.once('exit', () => child.kill('SIGKILL'));
@@ -39,5 +39,5 @@ export async function startServer(
     child.kill('SIGKILL');
     throw error;
   }
-  return { url: `http://127.0.0.1:${port}`, stop: () => endChild(child) };
+  return { url: `http://127.0.0.1:${port}`, child, stop: () => endChild(child) };
 }

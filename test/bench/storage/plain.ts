@@ -1,7 +1,7 @@
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { ContainerClient } from '@azure/storage-blob';
 import { readFile } from 'node:fs/promises';
-import { startAzureBlob } from '../../support/object-stores/azurite.ts';
+import { startAzureBlob } from '../../support/azurite.ts';
 import type { Emulator } from '../../support/object-stores/emulators.ts';
 import { lacksMoto, startMoto } from '../../support/object-stores/moto.ts';
 import type { Lack } from '../../support/requirements.ts';

@@ -3,7 +3,6 @@ import rhea, { type Connection, type Container, type Delivery, type Receiver, ty
 import type { Faults } from './faults.ts';
 import { encodeStored, positionOf, type Hub } from './hub.ts';
 import { answerRequest } from './requests.ts';
-import { splitBatch } from './sections.ts';
 
 const BATCH_FORMAT = 0x80013700;
 
@@ -82,10 +81,10 @@ function publish(
   const bytes = Buffer.isBuffer(message) ? message : rhea.message.encode(message);
   if (state.maxMessageBytes > 0 && bytes.length > state.maxMessageBytes) return refuse(delivery, TOO_LARGE);
   const store = (): void => {
-    const { annotations, messages } = splitBatch(bytes);
-    const notes = annotations === null ? {} : (rhea.message.decode(annotations).message_annotations ?? {});
-    const key: unknown = notes['x-opt-partition-key'];
-    const own = format === BATCH_FORMAT ? messages : [bytes];
+    const { message_annotations: notes, body } = rhea.message.decode(bytes);
+    const key: unknown = notes?.['x-opt-partition-key'];
+    // A batch has its messages as the sections of its body.
+    const own = format === BATCH_FORMAT ? [(body as { content: Buffer | Buffer[] }).content].flat() : [bytes];
     hub.add(own, typeof key === 'string' ? key : null, partition, state.now());
   };
   const fault = state.faults.onBatch(hub.name, bytes);

@@ -1,3 +1,7 @@
+import { FaultList } from '../fault-list.ts';
+
+export type { InjectedFault } from '../fault-list.ts';
+
 /**
  * What can go wrong with a batch that has come in. Except for `drop`, `latency`, and a `hang` or `detach` that says so, the
  * batch is not stored.
@@ -32,77 +36,25 @@ export type Fault = (BatchFault | { readonly kind: 'unauthorized' } | { readonly
   readonly containing?: string;
 };
 
-export interface InjectedFault {
-  /** Resolves when it strikes for the first time. */
-  readonly struck: Promise<void>;
-  /** How often it has struck. */
-  readonly strikes: number;
-  readonly lift: () => void;
-}
-
-interface Entry {
-  readonly fault: Fault;
-  left: number;
-  strikes: number;
-  readonly strike: () => void;
-}
-
-/** Faults in the order they were injected; the first that fits strikes. */
-export class Faults {
-  #entries: Entry[] = [];
-
-  /** @param place among those there are; the last one when left out */
-  inject(fault: Fault, place = this.#entries.length): InjectedFault {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const entry = { fault, left: fault.times ?? Infinity, strikes: 0, strike: resolve };
-    this.#entries = this.#entries.toSpliced(place, 0, entry);
-    return {
-      struck: promise,
-      get strikes() {
-        return entry.strikes;
-      },
-      lift: () => this.#remove(entry),
-    };
-  }
-
+export class Faults extends FaultList<Fault> {
   onBatch(hub: string, batch: Buffer): BatchFault | null {
-    for (const entry of this.#entries) {
-      const { fault } = entry;
-      if (fault.kind === 'unauthorized' || fault.kind === 'stolen') continue;
-      if ((fault.hub ?? hub) !== hub) continue;
-      if (fault.containing !== undefined && !batch.includes(fault.containing)) continue;
-      this.#strike(entry);
-      return fault;
-    }
-    return null;
+    const fits = ({ kind, hub: only = hub, containing }: Fault): boolean =>
+      kind !== 'unauthorized' &&
+      kind !== 'stolen' &&
+      only === hub &&
+      (containing === undefined || batch.includes(containing));
+    return this.strike(fits) as BatchFault | null;
   }
 
   /** @param audience what a token is asked for, such as `sb://127.0.0.1/events` */
   onToken(audience: string): boolean {
-    return this.#strikes('unauthorized', (hub) => audience.includes(`/${hub}`));
+    const fits = ({ kind, hub }: Fault): boolean =>
+      kind === 'unauthorized' && (hub === undefined || audience.includes(`/${hub}`));
+    return this.strike(fits) !== null;
   }
 
   /** A reader closes its link. */
-  onClose(hub: string): boolean {
-    return this.#strikes('stolen', (name) => name === hub);
-  }
-
-  #strikes(kind: Fault['kind'], isFor: (hub: string) => boolean): boolean {
-    const entry = this.#entries.find(
-      ({ fault }) => fault.kind === kind && (fault.hub === undefined || isFor(fault.hub)),
-    );
-    if (entry !== undefined) this.#strike(entry);
-    return entry !== undefined;
-  }
-
-  #strike(entry: Entry): void {
-    entry.strike();
-    entry.strikes += 1;
-    entry.left -= 1;
-    if (entry.left <= 0) this.#remove(entry);
-  }
-
-  #remove(entry: Entry): void {
-    this.#entries = this.#entries.filter((other) => other !== entry);
+  onClose(name: string): boolean {
+    return this.strike(({ kind, hub = name }) => kind === 'stolen' && hub === name) !== null;
   }
 }

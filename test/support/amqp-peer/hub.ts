@@ -1,8 +1,7 @@
 import rhea, { type Sender } from 'rhea';
-import { encodeAnnotations, withoutAnnotations } from './sections.ts';
 
-/** One message as the peer keeps it; `content` is everything but header and annotations, as the publisher encoded it. */
-export interface Stored {
+/** One message as the peer keeps it; `content` is as the publisher encoded it. */
+interface Stored {
   readonly partition: number;
   readonly sequenceNumber: number;
   readonly offset: string;
@@ -33,7 +32,6 @@ export class Hub {
   /** Every message over all partitions, in order of arrival; stays empty when the peer only counts. */
   readonly arrivals: Stored[] = [];
   count = 0;
-  bytes = 0;
   #next = 0;
   readonly #keep: boolean;
 
@@ -56,7 +54,6 @@ export class Hub {
     if (target === undefined) throw new RangeError(`no partition ${index}`);
     for (const message of messages) {
       this.count += 1;
-      this.bytes += message.length;
       if (!this.#keep) continue;
       const stored: Stored = {
         partition: index,
@@ -64,7 +61,7 @@ export class Hub {
         offset: String(target.length),
         enqueuedAt: now,
         partitionKey,
-        content: withoutAnnotations(message),
+        content: message,
       };
       target.messages.push(stored);
       target.length += message.length;
@@ -101,8 +98,16 @@ export function positionOf({ messages }: Partition, selector: string): number {
   return index === -1 ? messages.length : index;
 }
 
-export function encodeStored(message: Stored): Buffer {
-  return Buffer.concat([encodeAnnotations(message), message.content]);
+/** With what a broker notes on a message. */
+export function encodeStored({ content, sequenceNumber, offset, enqueuedAt, partitionKey }: Stored): Buffer {
+  const { wrap_long: long, wrap_timestamp: timestamp } = rhea.types;
+  const notes = {
+    'x-opt-sequence-number': long(sequenceNumber),
+    'x-opt-offset': offset,
+    'x-opt-enqueued-time': timestamp(enqueuedAt),
+    ...(partitionKey === null ? {} : { 'x-opt-partition-key': partitionKey }),
+  };
+  return rhea.message.encode({ ...rhea.message.decode(content), message_annotations: notes });
 }
 
 export function decodeStored({ content, ...rest }: Stored): PeerMessage {

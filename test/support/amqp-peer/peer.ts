@@ -84,10 +84,9 @@ export class AmqpPeer {
     this.#hub(hub).add([bytes], null, partition, Date.now());
   }
 
-  /** Messages a hub has taken, kept or not, and their encoded bytes. */
-  taken(hub: string): { readonly count: number; readonly bytes: number } {
-    const { count, bytes } = this.#hub(hub);
-    return { count, bytes };
+  /** Messages a hub has taken, kept or not. */
+  taken(hub: string): { readonly count: number } {
+    return this.#hub(hub);
   }
 
   /** Who reads each partition of a hub now, by the names the readers gave themselves. */

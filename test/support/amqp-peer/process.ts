@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { startAmqpPeer, type AmqpPeerOptions } from './peer.ts';
 
 /** A peer in a process of its own, so that a benchmark measures the client alone. */
-export interface PeerProcess extends AsyncDisposable {
+interface PeerProcess extends AsyncDisposable {
   readonly connectionString: string;
-  /** Messages and encoded bytes a hub has taken so far. */
-  taken(hub: string): Promise<{ readonly count: number; readonly bytes: number }>;
+  /** Messages a hub has taken so far. */
+  taken(hub: string): Promise<number>;
 }
 
 export async function forkAmqpPeer(options: Omit<AmqpPeerOptions, 'now'>): Promise<PeerProcess> {
@@ -16,7 +16,7 @@ export async function forkAmqpPeer(options: Omit<AmqpPeerOptions, 'now'>): Promi
     connectionString,
     taken: async (hub) => {
       child.send(hub);
-      return (await reply(child)) as { count: number; bytes: number };
+      return Number(await reply(child));
     },
     [Symbol.asyncDispose]: async () => {
       const exited = once(child, 'exit');
@@ -33,7 +33,7 @@ async function reply(child: ChildProcess): Promise<unknown> {
 
 if (import.meta.main) {
   const peer = await startAmqpPeer(JSON.parse(process.argv[2] ?? '{}') as AmqpPeerOptions);
-  process.on('message', (hub) => process.send?.(peer.taken(String(hub))));
+  process.on('message', (hub) => process.send?.(peer.taken(String(hub)).count));
   process.on('disconnect', () => void peer.stop());
   process.send?.(peer.connectionString);
 }

@@ -2,7 +2,7 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { endChild, isRunning, listens } from '../child-server.ts';
+import { endChild, isRunning, listens, pauseChild } from '../child-server.ts';
 import { kept } from '../kept.ts';
 import { until } from '../until.ts';
 import { configOf, type BrokerConfig } from './broker-config.ts';
@@ -93,11 +93,7 @@ export class KafkaBroker {
 
   /** Stops it in its tracks: connections stay, and nothing is answered until `resume`. */
   async pause(): Promise<void> {
-    const pid = this.#child?.pid ?? 0;
-    this.#child?.kill('SIGSTOP');
-    await until('every thread to stop', () =>
-      / T /.test(readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\)/, '')),
-    );
+    if (this.#child !== null) await pauseChild(this.#child);
   }
 
   resume(): void {

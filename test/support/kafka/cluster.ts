@@ -1,9 +1,10 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, test } from 'vitest';
+import { afterAll } from 'vitest';
+import { describeUnless } from '../describe-unless.ts';
 import { freePort } from '../free-port.ts';
-import { lacksProgram, skipped, type Lack } from '../requirements.ts';
+import { lacksProgram, type Lack } from '../requirements.ts';
 import { shared, type Server } from '../server.ts';
 import type { Access } from './broker-config.ts';
 import { KafkaBroker } from './broker.ts';
@@ -58,13 +59,6 @@ export function describeOnSharedKafka(title: string, body: (kafka: Kafka) => voi
     });
     await body({ addresses: [address], oracle });
   });
-}
-
-function describeUnless(lack: Lack, title: string, body: () => Promise<void>): void {
-  describe.skipIf(lack !== null)(`${title}${skipped(lack)}`, () =>
-    // oxlint-disable-next-line vitest/warn-todo -- without a test in it the skipped group would not be reported
-    lack === null ? body() : test.todo('is not run here'),
-  );
 }
 
 /** @returns as its URL where clients come in, and behind a space where the tests' own do */

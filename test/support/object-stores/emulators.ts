@@ -1,8 +1,9 @@
 import type { StoreScheme } from '../../../src/core/place.ts';
 import { storageSection, type StorageSettings } from '../../../src/storage/fields.ts';
-import { afterAll, describe, test } from 'vitest';
-import { skipped, type Lack } from '../requirements.ts';
-import { startAzureBlob } from './azurite.ts';
+import { afterAll } from 'vitest';
+import { describeUnless } from '../describe-unless.ts';
+import type { Lack } from '../requirements.ts';
+import { startAzureBlob } from '../azurite.ts';
 import { lacksFakeGcs, startFakeGcs } from './fake-gcs.ts';
 import { lacksMoto, startMoto } from './moto.ts';
 
@@ -24,21 +25,15 @@ const EMULATORS: Readonly<Record<StoreScheme, { lack(): Lack; start(): Promise<E
   gs: { lack: lacksFakeGcs, start: startFakeGcs },
 };
 
-export const ALL_STORES = Object.keys(EMULATORS) as readonly StoreScheme[];
-
 /** Tests against each of these stores that can be run here; the others are skipped, with the reason in the title. */
 export function describeOnStores(
   title: string,
   body: (emulator: Emulator, scheme: string) => void | Promise<void>,
-  schemes: readonly StoreScheme[] = ALL_STORES,
+  schemes = Object.keys(EMULATORS) as readonly StoreScheme[],
 ): void {
   for (const scheme of schemes) {
     const { lack, start } = EMULATORS[scheme];
-    const lacks = lack();
-    describe.skipIf(lacks !== null)(`${scheme}${title}${skipped(lacks)}`, () =>
-      // oxlint-disable-next-line vitest/warn-todo -- without a test in it the skipped group would not be reported
-      lacks === null ? withEmulator(scheme, start, body) : test.todo('is not run here'),
-    );
+    describeUnless(lack(), `${scheme}${title}`, () => withEmulator(scheme, start, body));
   }
 }
 

@@ -1,4 +1,10 @@
-import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  request,
+  type ServerResponse,
+} from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { listen } from '../listen.ts';
 
@@ -84,10 +90,11 @@ async function handle(
     return void outgoing
       .writeHead(200, { 'content-type': 'text/html' })
       .end(fault === 'page' ? '<html><body>sign in</body></html>' : '');
-  const { statusCode = 502, headers, content } = await passOn(target, incoming, body);
+  const kept = withLength(incoming.rawHeaders, body);
+  const { status, headers, content } = await passOn(target, incoming, kept, body);
   if (fault === 'lost') return void incoming.socket.destroy();
   if (fault === 'mute') return;
-  outgoing.writeHead(statusCode, headers);
+  outgoing.writeHead(status, headers);
   if (fault !== 'half') return void outgoing.end(content);
   // All at once would let the end overtake what was written.
   outgoing.write(content.subarray(0, content.length / 2), () => incoming.socket.destroy());
@@ -98,26 +105,23 @@ function answer(outgoing: ServerResponse, status: number): void {
   outgoing.writeHead(status, { 'content-type': 'text/plain', ...wait }).end('injected');
 }
 
-async function passOn(target: string, { method = 'GET', url, rawHeaders }: IncomingMessage, body: Buffer) {
+/** To an emulator, whose answer is read to its end. */
+export async function passOn(
+  target: string,
+  { method = 'GET', url: path = '' }: Pick<IncomingMessage, 'method' | 'url'>,
+  headers: readonly string[] | OutgoingHttpHeaders,
+  body: Buffer,
+) {
   const { hostname, port } = new URL(target);
-  const headers = withLength(rawHeaders, body);
   const answered = Promise.withResolvers<IncomingMessage>();
-  const passed = request({ hostname, port, method, path: url, headers, agent: false }, answered.resolve);
+  const passed = request({ hostname, port, method, path, headers, agent: false }, answered.resolve);
   passed.on('error', answered.reject).end(body);
-  const {
-    statusCode,
-    headers: given,
-    ...rest
-  } = await answered.promise.then(async (response) => ({
-    statusCode: response.statusCode,
-    headers: response.headers,
-    content: await buffer(response),
-  }));
-  delete given['transfer-encoding'];
-  delete given.connection;
+  const response = await answered.promise;
+  const { 'transfer-encoding': _, connection: __, ...given } = response.headers;
+  const content = await buffer(response);
   // An answer to HEAD has the length of what it does not hold.
-  if (method !== 'HEAD') given['content-length'] = String(rest.content.length);
-  return { statusCode, headers: given, ...rest };
+  if (method !== 'HEAD') given['content-length'] = String(content.length);
+  return { status: response.statusCode ?? 502, headers: given, content };
 }
 
 /** As they came, but for how the body is sent. */

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { listen } from '../listen.ts';
+import { passOn } from './fault-proxy.ts';
 
 /** What the service keeps of a part is a multiple of this, but for the last. */
 const UNIT = 256 * 1024;
@@ -10,7 +11,7 @@ interface Upload {
   readonly query: URLSearchParams;
   readonly resource: string;
   content: Buffer;
-  done: { status: number; body: Buffer } | null;
+  done: { status: number; content: Buffer } | null;
 }
 
 /**
@@ -60,17 +61,23 @@ async function handle(
     return;
   }
   if (upload !== undefined) {
-    await take(`${target}${url.pathname}`, upload, incoming.headers['content-range'] ?? '', body);
+    await take(target, url.pathname, upload, incoming.headers['content-range'] ?? '', body);
     answer(outgoing, upload);
     return;
   }
   const headers = { ...incoming.headers, 'content-length': String(body.length) };
-  const passed = await pass(new URL(incoming.url ?? '', target), incoming.method ?? 'GET', headers, body);
-  outgoing.writeHead(passed.status, passed.headers).end(passed.body);
+  const passed = await passOn(target, incoming, headers, body);
+  outgoing.writeHead(passed.status, passed.headers).end(passed.content);
 }
 
 /** Keeps what continues it; the last byte makes the object. */
-async function take(path: string, upload: Upload, range: string, body: Buffer): Promise<void> {
+async function take(
+  target: string,
+  path: string,
+  upload: Upload,
+  range: string,
+  body: Buffer,
+): Promise<void> {
   const [, first, last, total] = /^bytes (?:\*|(\d+)-(\d+))\/(\d+)$/.exec(range) ?? [];
   if (upload.done !== null || first === undefined || Number(first) > upload.content.length) return;
   const isLast = Number(last) + 1 === Number(total);
@@ -89,19 +96,12 @@ async function take(path: string, upload: Upload, range: string, body: Buffer): 
     'content-type': 'multipart/related; boundary=part',
     'content-length': String(content.length),
   };
-  upload.done = await pass(new URL(`${path}?${query.toString()}`), 'POST', headers, content);
+  const whereTo = { method: 'POST', url: `${path}?${query.toString()}` };
+  upload.done = await passOn(target, whereTo, headers, content);
 }
 
 function answer(outgoing: ServerResponse, { content, done }: Upload): void {
-  if (done !== null) outgoing.writeHead(done.status, { 'content-type': 'application/json' }).end(done.body);
+  if (done !== null)
+    outgoing.writeHead(done.status, { 'content-type': 'application/json' }).end(done.content);
   else outgoing.writeHead(308, content.length === 0 ? {} : { range: `bytes=0-${content.length - 1}` }).end();
-}
-
-async function pass(url: URL, method: string, headers: IncomingMessage['headers'], body: Buffer) {
-  const answered = Promise.withResolvers<IncomingMessage>();
-  request(url, { method, headers, agent: false }, answered.resolve).on('error', answered.reject).end(body);
-  const response = await answered.promise;
-  const { 'transfer-encoding': _, connection: __, ...given } = response.headers;
-  const content = await buffer(response);
-  return { status: response.statusCode ?? 502, headers: given, body: content };
 }

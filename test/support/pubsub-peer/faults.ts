@@ -1,4 +1,5 @@
 import type { status } from '@grpc/grpc-js';
+import { FaultList } from '../fault-list.ts';
 import type { PeerMessage } from './topics.ts';
 
 /**
@@ -26,43 +27,10 @@ export type Fault = PublishFault & {
   readonly holding?: (message: PeerMessage) => boolean;
 };
 
-export interface InjectedFault {
-  /** Resolves when it strikes for the first time. */
-  readonly struck: Promise<void>;
-  lift(): void;
-}
-
-interface Entry {
-  readonly fault: Fault;
-  left: number;
-  readonly strike: () => void;
-}
-
-/** Faults in the order they were injected; the first that fits strikes. */
-export class Faults {
-  #entries: Entry[] = [];
-
-  /** @param place among those there are; the last one when left out */
-  inject(fault: Fault, place = this.#entries.length): InjectedFault {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const entry = { fault, left: fault.times ?? Infinity, strike: resolve };
-    this.#entries = this.#entries.toSpliced(place, 0, entry);
-    return { struck: promise, lift: () => this.#remove(entry) };
-  }
-
-  onPublish(topic: string, messages: readonly PeerMessage[]): PublishFault | null {
-    const entry = this.#entries.find(
-      ({ fault }) =>
-        (fault.topic ?? topic) === topic && (fault.holding === undefined || messages.some(fault.holding)),
+export class Faults extends FaultList<Fault> {
+  onPublish(name: string, messages: readonly PeerMessage[]): PublishFault | null {
+    return this.strike(
+      ({ topic = name, holding }) => topic === name && (holding === undefined || messages.some(holding)),
     );
-    if (entry === undefined) return null;
-    entry.strike();
-    entry.left -= 1;
-    if (entry.left <= 0) this.#remove(entry);
-    return entry.fault;
-  }
-
-  #remove(entry: Entry): void {
-    this.#entries = this.#entries.filter((other) => other !== entry);
   }
 }

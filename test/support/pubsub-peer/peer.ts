@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server as TcpServer, type Socket } from 'node:net';
 import { Server, ServerCredentials, type ConnectionInjector } from '@grpc/grpc-js';
-import { Faults, type Fault, type InjectedFault } from './faults.ts';
+import type { InjectedFault } from '../fault-list.ts';
+import { Faults, type Fault } from './faults.ts';
 import { newTopic, publisher } from './publisher.ts';
 import { loadServices, measured } from './services.ts';
 import { subscriber } from './subscriber.ts';
@@ -14,8 +15,6 @@ export interface PubSubPeerOptions {
   readonly subscriptions?: Readonly<Record<string, string>>;
   /** Whether those subscriptions keep the order of a key. */
   readonly ordered?: boolean;
-  /** False throws messages away once the subscriptions have them: for benchmarks. */
-  readonly keep?: boolean;
 }
 
 /** One publish request as it came in, stored or not. */
@@ -50,7 +49,7 @@ export class PubSubPeer {
   #tcp: TcpServer | null = null;
   #port = 0;
 
-  constructor({ topics = [], subscriptions = {}, ordered = false, keep = true }: PubSubPeerOptions = {}) {
+  constructor({ topics = [], subscriptions = {}, ordered = false }: PubSubPeerOptions = {}) {
     for (const name of topics) this.#topics.set(topicPath(name), newTopic());
     for (const [name, topic] of Object.entries(subscriptions)) {
       const subscription = new Subscription(topicPath(topic), ordered);
@@ -63,9 +62,8 @@ export class PubSubPeer {
       faults: this.#faults,
       cut: () => this.cut(),
       onRequest: (topic: string, messages: readonly PeerMessage[]) => {
-        if (keep) this.requests.push({ topic, messages });
+        this.requests.push({ topic, messages });
       },
-      keep,
     };
     const services = loadServices();
     this.#grpc.addService(measured(services.Publisher, 'Publish'), publisher(state));

@@ -15,7 +15,6 @@ export interface PeerState {
   readonly cut: () => void;
   /** Told of each publish request that came in. */
   readonly onRequest: (topic: string, messages: readonly PeerMessage[]) => void;
-  readonly keep: boolean;
 }
 
 interface PublishRequest {
@@ -53,7 +52,7 @@ export function publisher(state: PeerState): UntypedServiceImplementation {
     const wrong = topic === undefined ? notFound('topic', path) : problemWith(messages, wireBytes);
     if (topic === undefined || wrong !== null) return answer(wrong);
     if (fault?.kind === 'status') return answer(failureOf(fault));
-    if (fault === null || (fault.stored ?? fault.kind === 'drop')) store(topic, messages, state.keep);
+    if (fault === null || (fault.stored ?? fault.kind === 'drop')) store(topic, messages);
     if (fault === null) answer(null, { messageIds: messages.map(({ messageId }) => messageId) });
     else if (fault.kind === 'drop') state.cut();
   };
@@ -91,8 +90,8 @@ export function notFound(what: string, path: string): Failure {
   return { code: status.NOT_FOUND, details: `Resource not found (resource=${shortName(path)}, ${what}).` };
 }
 
-function store(topic: Topic, messages: readonly PeerMessage[], keep: boolean): void {
-  if (keep) for (const message of messages) topic.messages.push(message);
+function store(topic: Topic, messages: readonly PeerMessage[]): void {
+  topic.messages.push(...messages);
   for (const subscription of topic.subscriptions) for (const message of messages) subscription.add(message);
 }
 
