@@ -1,13 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { systemClock } from '../../src/core/clock.ts';
 import { parseTarget } from '../../src/core/route.ts';
-import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import type { ReconcileReport } from '../../src/reconcile/report.ts';
 import { archivedEvent } from '../replay/made-up-archive.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { FIRST_RECEIVED, makeArchive, receivedAt } from './archives.ts';
 import { bench, type BenchContext, FOLDER, MAIN_FLAG, ROUNDS } from './bench.ts';
+import { openJournal } from './ingest/fill.ts';
 import { figuresOfRuns, multiplesOf, programOf, tellTime, type Timed, timed } from './processes.ts';
 import { inTurns } from './rounds.ts';
 
@@ -72,17 +71,7 @@ async function makeBoth(
   size: { readonly events: number; readonly files: number },
   { folder, signal }: BenchContext,
 ): Promise<void> {
-  const journal = await SqliteJournal.open({
-    path: join(folder, 'journal'),
-    retention: 1e12,
-    maxBytes: 1e12,
-    dedupWindow: 1000,
-    create: true,
-    clock: systemClock,
-    onFailure: (error) => {
-      throw error;
-    },
-  });
+  const journal = await openJournal(join(folder, 'journal'), { dedupWindow: 1000 });
   await journal.openCursor('archive');
   await journal.acceptUnder([{ match: ['*'], to: [parseTarget('archive')] }]);
   await makeArchive(

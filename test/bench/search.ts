@@ -1,11 +1,9 @@
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
-import { systemClock } from '../../src/core/clock.ts';
-import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import { bench, type BenchContext, FOLDER } from './bench.ts';
 import { type Figure, median, round } from './figures.ts';
 import { ReceiverProcess } from './ingest/children.ts';
-import { fillJournal } from './ingest/fill.ts';
+import { fillJournal, openJournal } from './ingest/fill.ts';
 import { memoryOf } from './processes.ts';
 
 const WANTED = '≤ 300';
@@ -112,17 +110,7 @@ async function fill(count: number, from: number, { folder, note, signal }: Bench
       receivedAt: Math.floor(from + (n / count) * DAYS * DAY),
     }),
   });
-  const journal = await SqliteJournal.open({
-    path,
-    retention: 7 * DAY,
-    maxBytes: 2 ** 40,
-    dedupWindow: 7 * DAY,
-    create: false,
-    clock: systemClock,
-    onFailure: (error) => {
-      throw error;
-    },
-  });
+  const journal = await openJournal(path, { create: false });
   try {
     const events = await journal.read(0, { count: SET_ASIDE, bytes: 2 ** 30 });
     for (const [n, event] of events.entries()) {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { brotliCompressSync, constants, gzipSync, zstdCompressSync } from 'node:zlib';
-import { PATH } from '../rivals/announce.ts';
+import { PATH } from '../rivals/vf.ts';
 
 /** One way to attack an endpoint without a secret. */
 export interface Kind {

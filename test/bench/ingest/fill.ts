@@ -11,6 +11,25 @@ interface FillOptions {
   readonly as?: (n: number) => Partial<Event>;
 }
 
+type JournalOptions = Parameters<typeof SqliteJournal.open>[0];
+
+/** A journal that nobody serves. Nothing is read from memory: every event comes back from disk. */
+export function openJournal(path: string, more: Partial<JournalOptions> = {}): Promise<SqliteJournal> {
+  return SqliteJournal.open({
+    path,
+    retention: 1e12,
+    maxBytes: 2 ** 40,
+    dedupWindow: 7 * DAY,
+    create: true,
+    clock: systemClock,
+    tailBytes: 0,
+    onFailure: (error) => {
+      throw error;
+    },
+    ...more,
+  });
+}
+
 const BATCH = 1024;
 const DAY = 86_400_000;
 
@@ -29,18 +48,7 @@ export async function fillJournal(
   signal: AbortSignal,
   { sink, users = 1, body, as }: FillOptions = {},
 ): Promise<void> {
-  const journal = await SqliteJournal.open({
-    path,
-    retention: 7 * DAY,
-    maxBytes: 2 ** 40,
-    dedupWindow: 7 * DAY,
-    create: true,
-    clock: systemClock,
-    tailBytes: 0,
-    onFailure: (error) => {
-      throw error;
-    },
-  });
+  const journal = await openJournal(path);
   try {
     if (sink !== undefined) await journal.openCursor(sink);
     // Two batches in flight, so that one is made while the other is written.

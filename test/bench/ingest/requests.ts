@@ -2,7 +2,7 @@ import { createHmac, randomUUID } from 'node:crypto';
 import { getOrMake } from '../../../src/lib/get-or-make.ts';
 import { newDeliveryId } from '../../../src/sandbox/made-up-events.ts';
 import { SECRET } from '../../support/signed-events.ts';
-import { PATH } from '../rivals/announce.ts';
+import { PATH } from '../rivals/vf.ts';
 
 /** Bytes of a body: the size of the service's meal events. */
 const MEAL_BYTES = 1200;

@@ -9,7 +9,7 @@ import { lacksProgram, type Lack } from '../../support/requirements.ts';
 import { SECRET } from '../../support/signed-events.ts';
 import type { BenchContext } from '../bench.ts';
 import type { Kept, Server } from '../ingest/contestant.ts';
-import { PATH } from './announce.ts';
+import { PATH } from './vf.ts';
 
 /** `vf`: verifies, parses, checks ids and appends with an fdatasync before the answer, and nothing else. */
 export const RIVALS = ['express', 'express-vf', 'node-vf', 'go-vf'] as const;
@@ -85,7 +85,7 @@ export class Rival implements Server {
 }
 
 function commandOf(name: RivalName, folder: string): [string, ...string[]] {
-  if (name !== 'go-vf') return [process.execPath, fileURLToPath(new URL(`${name}.ts`, import.meta.url))];
+  if (name !== 'go-vf') return [process.execPath, fileURLToPath(new URL('node.ts', import.meta.url)), name];
   const program = join(folder, 'go-vf');
   execFileSync('go', ['build', '-o', program, '.'], {
     cwd: fileURLToPath(new URL('go-vf', import.meta.url)),

@@ -2,6 +2,8 @@ import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'no
 import { fdatasync, openSync, write } from 'node:fs';
 import type { IncomingHttpHeaders } from 'node:http';
 
+export const PATH = '/webhooks';
+
 /** An answer of a rival: the same words in each. */
 interface Reply {
   readonly status: number;

@@ -4,7 +4,8 @@ import type { JournalEvent } from '../../../src/core/event.ts';
 import type { EventLog } from '../../../src/core/journal.ts';
 import type { Sink } from '../../../src/core/sink.ts';
 import { Dispatcher } from '../../../src/deliver/dispatcher.ts';
-import { SqliteJournal } from '../../../src/journal/sqlite-journal.ts';
+import type { SqliteJournal } from '../../../src/journal/sqlite-journal.ts';
+import { openJournal } from '../ingest/fill.ts';
 
 export const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
@@ -21,19 +22,7 @@ export class FilledJournal {
 
   /** @param runs how often it is played at most: a sink gets only events that came after its cursor was placed */
   static async fill(folder: string, events: readonly JournalEvent[], runs: number): Promise<FilledJournal> {
-    const journal = await SqliteJournal.open({
-      path: join(folder, 'journal'),
-      retention: 1e12,
-      dedupWindow: 1e12,
-      maxBytes: 1e12,
-      create: true,
-      clock: systemClock,
-      // Nothing from memory: every event is read back from disk.
-      tailBytes: 0,
-      onFailure: (error) => {
-        throw error;
-      },
-    });
+    const journal = await openJournal(join(folder, 'journal'));
     for (let run = 1; run <= runs; run += 1) await journal.openCursor(`run-${run}`);
     await Promise.all(events.map((event) => journal.accept(event)));
     return new FilledJournal(journal, events.length);
