@@ -36,6 +36,11 @@ export default function inMemory(): (() => void) | undefined {
 function removeLeft(): void {
   for (const name of readdirSync(MEMORY).filter((entry) => entry.startsWith(NAME))) {
     const pid = name.slice(NAME.length).split('-')[0] ?? '';
-    if (!existsSync(join('/proc', pid))) rmSync(join(MEMORY, name), { recursive: true, force: true });
+    if (existsSync(join('/proc', pid))) continue;
+    try {
+      rmSync(join(MEMORY, name), { recursive: true, force: true });
+    } catch {
+      // It has left a file system mounted there.
+    }
   }
 }
