@@ -7,16 +7,15 @@ import type { Sink, SinkModule } from '../../../src/core/sink.ts';
 import { contractEvent } from '../../../src/sinks/contract-events.ts';
 import * as eventHubs from '../../../src/sinks/event-hubs/sink.ts';
 import * as pubsub from '../../../src/sinks/pubsub/sink.ts';
-import { forkAmqpPeer } from '../../support/amqp-peer/process.ts';
 import { PROJECT } from '../../support/pubsub-peer/peer.ts';
 import { bench, type BenchContext } from '../bench.ts';
 import { type Figure, round } from '../figures.ts';
 import { mealBody } from '../ingest/requests.ts';
 import { inTurns, ratios } from '../rounds.ts';
 import { bareEventHubs, barePubSub, publisher } from './bare.ts';
+import { forkFarSide } from './far-sides.ts';
 import { FilledJournal, MemoryJournal, quiet } from './from-journal.ts';
 import { endToEnd } from './latency.ts';
-import { forkPubSubFarSide } from './pubsub-far-side.ts';
 
 const USERS = 100;
 /** Event Hubs and Pub/Sub. */
@@ -55,19 +54,19 @@ interface Size {
 }
 
 async function againstEventHubs(size: Size, context: BenchContext): Promise<Figure[]> {
-  await using peer = await forkAmqpPeer({ hubs: ['events'], keep: false });
-  const { connectionString } = peer;
+  await using farSide = await forkFarSide('event-hubs');
+  const { address: connectionString } = farSide;
   const client = new EventHubProducerClient(connectionString, 'events');
   const sink = (): Sink => make(eventHubs, { connectionString, hub: 'events', compression: 'never' });
   const figures = await compare('event-hubs', size, sink, (events) => bareEventHubs(client, events), context);
   await client.close();
-  checkTaken(await peer.taken('events'), size);
+  checkTaken(await farSide.taken(), size);
   return figures;
 }
 
 async function againstPubSub(size: Size, context: BenchContext): Promise<Figure[]> {
-  await using farSide = await forkPubSubFarSide();
-  const { endpoint } = farSide;
+  await using farSide = await forkFarSide('pubsub');
+  const { address: endpoint } = farSide;
   const client = publisher(endpoint, PROJECT);
   const sink = (): Sink =>
     make(pubsub, { project: PROJECT, topic: 'events', endpoint, compression: 'never' });

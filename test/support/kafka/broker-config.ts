@@ -23,18 +23,8 @@ export interface BrokerConfig {
 }
 
 /** A broker's properties: small, quick to start, without a topic that nobody has made. */
-export function configOf({
-  id,
-  own,
-  peers,
-  inside,
-  shown,
-  voters,
-  count,
-  folder,
-  user,
-  tls,
-}: BrokerConfig): Record<string, string> {
+export function configOf(config: BrokerConfig): Record<string, string> {
+  const { id, own, peers, inside, shown, voters, count, folder, user, tls } = config;
   const replicas = String(Math.min(count, 3));
   const least = String(Math.min(count, 2));
   const clients = `${user === undefined ? '' : 'SASL_'}${tls === undefined ? 'PLAINTEXT' : 'SSL'}`;

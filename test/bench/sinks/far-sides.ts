@@ -1,41 +1,36 @@
-import { fork, type ChildProcess } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import { startAmqpPeer } from '../../support/amqp-peer/peer.ts';
+import { endChild } from '../../support/child-server.ts';
 
 /** Of a gRPC frame: a byte of flags and the length of what follows. */
 const FRAME_HEAD = 5;
 /** Nothing waits for the far side to open its window. */
 const WINDOW = 64 * 2 ** 20;
 
-/** Takes publish requests, counts their messages and stores nothing: the emulator would be busier than who sends to it. */
-export interface FarSide extends AsyncDisposable {
-  readonly endpoint: string;
+/** Counts the messages that it takes, and stores none. */
+interface FarSide extends AsyncDisposable {
+  /** What clients connect to: a connection string, or an endpoint. */
+  readonly address: string;
   /** Messages taken so far. */
   taken(): Promise<number>;
 }
 
 /** In a process of its own, so that only the client is measured. */
-export async function forkPubSubFarSide(): Promise<FarSide> {
-  const child = fork(import.meta.filename);
-  const endpoint = `127.0.0.1:${String(await reply(child))}`;
+export async function forkFarSide(of: 'event-hubs' | 'pubsub'): Promise<FarSide> {
+  const child = fork(import.meta.filename, [of]);
+  const reply = async (): Promise<unknown> => ((await once(child, 'message')) as unknown[])[0];
+  const address = String(await reply());
   return {
-    endpoint,
+    address,
     taken: async () => {
       child.send('taken');
-      return Number(await reply(child));
+      return Number(await reply());
     },
-    [Symbol.asyncDispose]: async () => {
-      const exited = once(child, 'exit');
-      child.kill();
-      await exited;
-    },
+    [Symbol.asyncDispose]: () => endChild(child),
   };
-}
-
-async function reply(child: ChildProcess): Promise<unknown> {
-  const [message] = (await once(child, 'message')) as unknown[];
-  return message;
 }
 
 /** Entries of the repeated field 2 of a PublishRequest; whatever else it holds has a length too. */
@@ -81,10 +76,23 @@ function serve(onTaken: (count: number) => void): ReturnType<typeof createServer
   return server;
 }
 
-if (import.meta.main) {
+/** The AMQP peer of the tests. */
+async function serveEventHubs(): Promise<() => number> {
+  const peer = await startAmqpPeer({ hubs: ['events'], keep: false });
+  process.send?.(peer.connectionString);
+  return () => peer.taken('events').count;
+}
+
+/** No more than a count of messages: the emulator would be busier than who sends to it. */
+function servePubSub(): () => number {
   let taken = 0;
   const server = serve((count) => (taken += count));
-  process.on('message', () => process.send?.(taken));
+  server.listen(0, '127.0.0.1', () => process.send?.(`127.0.0.1:${(server.address() as AddressInfo).port}`));
+  return () => taken;
+}
+
+if (import.meta.main) {
+  const taken = process.argv[2] === 'pubsub' ? servePubSub() : await serveEventHubs();
+  process.on('message', () => process.send?.(taken()));
   process.on('disconnect', () => process.exit());
-  server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port));
 }
