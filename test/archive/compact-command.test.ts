@@ -1,10 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { openProof } from '../../src/proof/open.ts';
-import { FilesSink } from '../../src/sinks/files/sink.ts';
-import { parseOptions } from '../../src/sinks/files/config.ts';
-import { deliver, ids, makeContext, signal } from '../sinks/support.ts';
+import { deliver, ids } from '../sinks/support.ts';
+import { proofIn, writeFiles } from '../support/archives.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 
@@ -16,21 +14,9 @@ async function place(): Promise<{ archive: string; config: string; expected: str
   const erasure = join(folder, 'erasure');
   const config = writeConfig(folder, { erasure: { path: erasure } });
   const archive = join(folder, 'archive');
-  const proof = openProof({
-    erasure: { path: erasure },
-    proof: { key: null, trust: [] },
-    receipts: { path: null },
-  });
-  const options = parseOptions({ path: archive, rotate: { bytes: 1024 } });
-  const sink = new FilesSink(options, { ...makeContext(), proof });
-  await sink.open();
-  const expected: string[] = [];
-  for (let n = 0; n < FILES; n += 1) {
-    const events = deliver(1 + n * 5, 5, { headers: {} });
-    expected.push(...events.map(({ event }) => event.id));
-    await sink.send(events, signal);
-  }
-  await sink.close(signal);
+  const batches = Array.from({ length: FILES }, (_, n) => deliver(1 + n * 5, 5, { headers: {} }));
+  await writeFiles(archive, batches, { options: { rotate: { bytes: 1024 } }, proof: proofIn(erasure) });
+  const expected = batches.flat().map(({ event }) => event.id);
   return { archive, config, expected: expected.toSorted() };
 }
 
@@ -63,16 +49,12 @@ test('a line by a key that is not known is named, and hides no event', async () 
 });
 
 test.each([
-  [['--target-size', '1B'], '--target-size 1B: must be from 1KiB to 1GiB'],
-  [['--min-age', 'old'], '--min-age old'],
-])('%s is refused by its name', async (more, said) => {
+  [['--target-size', '1B'], 2, '--target-size 1B: must be from 1KiB to 1GiB'],
+  [['--min-age', 'old'], 2, '--min-age old'],
+  [[], 1, 'with its manifest'],
+])('what cannot be done to an empty folder is refused by its name: %j', async (more, code, said) => {
   const ended = await millrace(['archive', 'compact', await temporaryFolder(), ...more]);
-  expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining(said) });
-});
-
-test('what is no archive is refused', async () => {
-  const ended = await millrace(['archive', 'compact', await temporaryFolder()]);
-  expect(ended).toMatchObject({ code: 1, stderr: expect.stringContaining('with its manifest') });
+  expect(ended).toMatchObject({ code, stderr: expect.stringContaining(said) });
 });
 
 test('a file that the manifest does not list is named, and stays as it is', async () => {

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { compactArchive } from '../../src/archive/compact.ts';
 import { Places } from '../../src/archive/places.ts';
-import { readArchive } from '../../src/archive/read.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { makeErasable } from '../erase/objects-support.ts';
@@ -9,7 +8,9 @@ import { tempFolder } from '../sinks/support.ts';
 import { describeOnStores, storageSettings } from '../support/object-stores/emulators.ts';
 import { startFaultProxy, type Fault } from '../support/object-stores/fault-proxy.ts';
 import { seededRandom } from '../support/random.ts';
+import { idsRead } from '../support/archives.ts';
 import { ALL_IDS, compactOptions } from './compact-support.ts';
+import { keysIn } from './store-archive.ts';
 
 const FAULTS: readonly Fault[] = ['429', '500', '503', 'cut', 'lost', 'half'];
 
@@ -23,10 +24,7 @@ describeOnStores(
       await makeErasable(store, tempFolder(), { compressions: ['gzip', 'none'] });
       const expectSound = async (): Promise<void> => {
         const places = new Places(settings);
-        const ids: string[] = [];
-        for await (const item of readArchive(url, { places }))
-          ids.push(item.kind === 'record' ? item.record.id : item.reason);
-        expect(ids.toSorted()).toEqual(ALL_IDS);
+        expect((await idsRead(url, { places })).toSorted()).toEqual(ALL_IDS);
         expect((await verifyArchive(url, { places })).differences).toEqual([]);
         await places.close();
       };
@@ -36,11 +34,8 @@ describeOnStores(
       const compactIt = async (): Promise<boolean> => {
         const places = new Places(bad);
         try {
-          const { complete } = await compactArchive(url, {
-            ...compactOptions(places),
-            now: Date.now() + 60_000,
-          });
-          return complete;
+          const options = { ...compactOptions(places), now: Date.now() + 60_000 };
+          return (await compactArchive(url, options)).complete;
         } finally {
           await places.close();
         }
@@ -54,9 +49,7 @@ describeOnStores(
       proxy.inject(() => null);
       expect(await compactIt()).toBe(true);
       await expectSound();
-      const keys: string[] = [];
-      for await (const { key } of store.list('')) if (key.includes('.ndjson')) keys.push(key);
-      expect(keys).toHaveLength(2);
+      expect((await keysIn(store)).filter((key) => key.includes('.ndjson'))).toHaveLength(2);
       expect(proxy.injected.size).toBeGreaterThan(2);
       await proxy.stop();
       await store.close();

@@ -4,15 +4,14 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { MANIFEST } from '../../src/core/archive.ts';
-import { listPath } from '../../src/replay/list.ts';
-import { FileReader } from '../../src/replay/read-file.ts';
+import type { FileReader } from '../../src/replay/read-file.ts';
 import type { FileUnit } from '../../src/replay/unit.ts';
 import { openStore } from '../../src/storage/open.ts';
-import { createValidator, DEFAULT_ENVELOPE } from '../../src/validate/envelope.ts';
 import { erasing } from '../erase/objects-support.ts';
-import { erasuresOver, eventOf, find, folderStore, secretOf, userId } from '../erase/support.ts';
+import { eraseNow, erasuresOver, eventOf, find, folderStore, secretOf, userId } from '../erase/support.ts';
 import { exported } from '../export/support.ts';
-import { filesSink, signal } from '../sinks/support.ts';
+import { filesOf, listing, readerOf, readUnits, unitsOf } from '../replay/support.ts';
+import { batchOf, writeFiles } from '../support/archives.ts';
 import { seededRandom } from '../support/random.ts';
 import {
   compacted,
@@ -28,7 +27,6 @@ import { chained, put, segmentName } from './store-archive.ts';
 
 const STEPS = ['read', 'put', 'listed', 'removed'] as const;
 const USERS = [1, 2, 3, 4, 5];
-const ALL = { types: [], teams: [], users: [], since: null, until: null };
 
 /** What happens to an archive, and what must be in it. */
 export class History {
@@ -78,18 +76,12 @@ export class History {
     const users = USERS.filter((user) => !this.erased.has(user));
     const path = this.kind === 'folder' ? pathOf(this.root, 'folder') : mkdtempSync(join(this.root, 'made-'));
     const compress = this.#pick(['gzip', 'none']);
-    const { sink } = filesSink(path, { compress, rotate: { bytes: 1024 } });
-    await sink.open();
-    for (let i = 0; i < 1 + Math.floor(this.random() * 3); i += 1) {
+    const batches = Array.from({ length: 1 + Math.floor(this.random() * 3) }, () => {
       const n = (this.#next += 1);
-      const events = users.map((user) => eventOf(user, n, { headers: {} }));
-      await sink.send(
-        events.map((event) => ({ event, destination: null })),
-        signal,
-      );
-      for (const { id } of events) this.expected.add(id);
-    }
-    await sink.close(signal);
+      return batchOf(...users.map((user) => eventOf(user, n, { headers: {} })));
+    });
+    await writeFiles(path, batches, { options: { compress, rotate: { bytes: 1024 } } });
+    for (const { event } of batches.flat()) this.expected.add(event.id);
     if (this.kind === 's3') await this.#upload(path);
   }
 
@@ -132,9 +124,7 @@ export class History {
       this.kind === 's3'
         ? erasing(folder, pathOf(this.root, 's3'))
         : erasuresOver(folder, [folderStore(pathOf(this.root, 'folder'))]).erasures;
-    await erasures.request({ by: 'user', id: userId(user), team: null }, true);
-    const { left } = await erasures.run();
-    deepEqual(left, []);
+    deepEqual((await eraseNow(erasures, user)).left, []);
     this.erased.add(user);
     for (const id of this.expected) if (id.startsWith(`msg_${user}_`)) this.expected.delete(id);
     // What it was read for may be gone.
@@ -167,17 +157,10 @@ export class History {
   /** Lists what a replay will read, later. */
   async list(): Promise<void> {
     const places = placesOf(this.root);
-    const units: FileUnit[] = [];
-    if (this.expected.size > 0)
-      for await (const unit of listPath(nameOf(this.root, this.kind), {
-        places,
-        selection: ALL,
-        onPassedOver: () => undefined,
-      }))
-        if (unit.kind === 'file') units.push(unit);
+    const name = nameOf(this.root, this.kind);
+    const units = this.expected.size > 0 ? filesOf(await unitsOf(name, listing(places))) : [];
     const again = this.random() < 0.5 ? placesOf(this.root) : places;
-    const validate = createValidator({ ...DEFAULT_ENVELOPE, userIds: 'text', require: [] });
-    const reader = new FileReader({ places: again, selection: ALL, validate, onChanged: () => undefined });
+    const reader = readerOf({ places: again, onChanged: () => undefined });
     this.snapshot = { units, ids: [...this.expected].toSorted(), reader };
   }
 
@@ -188,14 +171,11 @@ export class History {
     for (const unit of units) {
       // Some of it was read before an interruption.
       const first = Math.floor(this.random() * 2);
-      for await (const { found: events, problems } of reader.read(unit, 0)) {
-        deepEqual(problems, []);
-        found.push(...events.filter(({ at }) => at <= first).map(({ event }) => event.id));
-      }
-      for await (const { found: events, problems } of reader.read(unit, first)) {
-        deepEqual(problems, []);
-        found.push(...events.map(({ event }) => event.id));
-      }
+      const before = await readUnits([unit], reader);
+      const after = await readUnits([unit], reader, first);
+      deepEqual([...before.problems, ...after.problems], []);
+      const both = [...before.found.filter(({ at }) => at <= first), ...after.found];
+      found.push(...both.map(({ event }) => event.id));
     }
     deepEqual(found.toSorted(), ids);
   }

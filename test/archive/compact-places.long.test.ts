@@ -15,30 +15,19 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, expect, test } from 'vitest';
 import { compactArchive } from '../../src/archive/compact.ts';
 import { Places } from '../../src/archive/places.ts';
-import { readArchive } from '../../src/archive/read.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { messageOf } from '../../src/core/errors.ts';
+import type { ErasureResult } from '../../src/core/erasure.ts';
 import type { ObjectStore } from '../../src/core/storage.ts';
-import { ObjectErasure } from '../../src/erase/object-store.ts';
-import { countFiles } from '../../src/reconcile/count-files.ts';
 import { newMasterKey } from '../../src/seal/master-key.ts';
 import { parseOptions } from '../../src/sinks/files/config.ts';
 import { createSink } from '../../src/sinks/files/sink.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { erasing, makeErasable } from '../erase/objects-support.ts';
-import {
-  erasuresOver,
-  eventOf,
-  FIELDS,
-  find,
-  folderStore,
-  QUIET,
-  secretOf,
-  userId,
-} from '../erase/support.ts';
-import { exported } from '../export/support.ts';
+import { eraseFrom, eraseNow, eventOf, find, folderStore, secretOf, userId } from '../erase/support.ts';
 import { inDuckDB, load } from '../load/support.ts';
-import { deliver, filesSink, makeContext, signal, tempFolder } from '../sinks/support.ts';
+import { deliver, makeContext, signal, tempFolder } from '../sinks/support.ts';
+import { batchOf, idsRead as idsIn, writeFiles } from '../support/archives.ts';
 import { describeOnStores, storageSettings } from '../support/object-stores/emulators.ts';
 import {
   ALL_IDS,
@@ -52,11 +41,13 @@ import {
   KINDS,
   makeTemplate,
   pathOf,
+  placesOf,
   URL,
   verified,
 } from './compact-support.ts';
 import { millrace } from '../support/millrace.ts';
 import { append, linesOf } from './forger.ts';
+import { hooked, keysIn } from './store-archive.ts';
 
 const base = mkdtempSync(join(tmpdir(), 'millrace-test-'));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
@@ -156,9 +147,7 @@ test('an old file that somebody restores does not count, and its user does not c
   const saved = join(root, 'saved');
   cpSync(pathOf(root, 'folder'), saved, { recursive: true });
   await compacted(root, 'folder');
-  const { erasures } = erasuresOver(join(root, 'erasure'), [folderStore(pathOf(root, 'folder'))]);
-  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
-  await erasures.run();
+  await eraseFrom(root, [folderStore(pathOf(root, 'folder'))], 1);
   for (const file of before) cpSync(join(saved, file), join(pathOf(root, 'folder'), file));
   expect(await idsRead(root, 'folder')).toEqual(idsWithout(1));
   const out = inDuckDB(join(root, 'made.duckdb'));
@@ -180,11 +169,9 @@ test.each(KINDS)(
     const [file = ''] = filesOf(root, kind);
     const folder = file.slice(0, file.lastIndexOf('/'));
     expect(folder).toMatch(/^dt=/);
-    const ids: string[] = [];
     const part = join(pathOf(root, kind), folder);
     const places = new Places(null, () => openStore(part));
-    for await (const item of readArchive(kind === 's3' ? `${URL}/${folder}` : part, { places }))
-      if (item.kind === 'record') ids.push(item.record.id);
+    const ids = await idsIn(kind === 's3' ? `${URL}/${folder}` : part, { places });
     await places.close();
     expect(ids.toSorted()).toEqual(ALL_IDS);
   },
@@ -258,72 +245,29 @@ test('load: what was loaded before is the same still, and goes with its user', a
   await load(path, database);
   await compacted(root, 'folder', SMALL);
   expect((await load(path, database)).summary).toMatchObject({ files: 0, missing: 0, replaced: 0 });
-  const { sink } = filesSink(path);
-  await sink.open();
-  await sink.send([{ event: eventOf(5, 1, { headers: {} }), destination: null }], signal);
-  await sink.close(signal);
+  await writeFiles(path, [batchOf(eventOf(5, 1, { headers: {} }))]);
   await compacted(root, 'folder', { targetBytes: 2 ** 20 });
   expect((await load(path, database)).summary).toMatchObject({ files: 1, missing: 0, duplicates: 0 });
   expect(await count()).toEqual([String(ALL_IDS.length + 1)]);
-  const { erasures } = erasuresOver(join(root, 'erasure'), [folderStore(path)]);
-  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
-  await erasures.run();
+  await eraseFrom(root, [folderStore(path)], 1);
   expect((await load(path, database)).code).toBe(0);
   expect(await count()).toEqual([String(idsWithout(1).length + 1)]);
   expect(await database.sql(`SELECT count(*) FROM events WHERE user_id = '${userId(1)}'`)).toEqual(['0']);
 });
 
-test('export: what was exported before is known inside the new file, and only the rest is read', async () => {
-  const root = await copy();
-  const [path, out] = [pathOf(root, 'folder'), join(root, 'out')];
-  const run = () => exported([path], out, { format: 'ndjson' });
-  expect((await run()).records).toBe(ALL_IDS.length);
-  const { sink } = filesSink(path);
-  await sink.open();
-  await sink.send([{ event: eventOf(5, 1, { headers: {} }), destination: null }], signal);
-  await sink.close(signal);
-  await compacted(root, 'folder');
-  expect(await run()).toMatchObject({ records: 1, replaced: 0, told: [] });
-  expect(await run()).toMatchObject({ records: 0, replaced: 0 });
-});
-
 test('a sealed archive is joined without its keys', async () => {
-  const path = tempFolder();
-  const { sink } = filesSink(path, {
-    encrypt: { store: tempFolder(), masterKey: newMasterKey() },
-    rotate: { bytes: 1024 },
-  });
-  await sink.open();
-  for (const from of [1, 6, 11]) await sink.send(deliver(from, 5, { headers: {} }), signal);
-  await sink.close(signal);
-  const root = await copy();
-  rmSync(pathOf(root, 'folder'), { recursive: true });
-  cpSync(path, pathOf(root, 'folder'), { recursive: true });
+  const root = tempFolder();
+  const path = pathOf(root, 'folder');
+  const encrypt = { store: tempFolder(), masterKey: newMasterKey() };
+  const batches = [1, 6, 11].map((from) => deliver(from, 5, { headers: {} }));
+  await writeFiles(path, batches, { options: { encrypt, rotate: { bytes: 1024 } } });
   expect(await compacted(root, 'folder')).toMatchObject({ made: 1, problems: 0 });
-  expect(await verifyArchive(pathOf(root, 'folder'))).toMatchObject({
+  expect(await verifyArchive(path)).toMatchObject({
     files: 1,
     records: 15,
     differences: [],
     sealed: { closed: 15 },
   });
-});
-
-test.each(KINDS)('reconcile counts each record once, in a place of kind %s', async (kind) => {
-  const root = await copy();
-  await compacted(root, kind, {
-    onStep: (step) => {
-      if (step === 'removed') throw new Error('ended here');
-    },
-  }).catch(() => undefined);
-  const places = new Places(null, () => openStore(join(root, 'store')));
-  const ids: string[] = [];
-  const path = kind === 's3' ? URL : pathOf(root, kind);
-  const window = { since: Number.NEGATIVE_INFINITY, until: Number.POSITIVE_INFINITY };
-  const onRecord = ({ record }: { record: { id: string } }): void => void ids.push(record.id);
-  const { records } = await countFiles(path, window, { places, signal, onRecord });
-  await places.close();
-  expect(records).toBe(ALL_IDS.length);
-  expect(ids.toSorted()).toEqual(ALL_IDS);
 });
 
 test.each(KINDS)('of two at once, in a place of kind %s, one compacts', async (kind) => {
@@ -337,33 +281,6 @@ test.each(KINDS)('of two at once, in a place of kind %s, one compacts', async (k
   expect(await verified(root, kind)).toEqual([]);
 });
 
-/** The store that a compaction works with; `before` is called before each request of a kind. */
-function watched(
-  root: string,
-  before: (request: 'putIfAbsent' | 'delete', key: string) => Promise<void>,
-): Places {
-  return new Places(null, async () => {
-    const store = await openStore(join(root, 'store'));
-    const { putIfAbsent, delete: remove } = store;
-    return Object.assign(Object.create(store) as ObjectStore, {
-      putIfAbsent: async (...args: Parameters<ObjectStore['putIfAbsent']>) => {
-        await before('putIfAbsent', args[0]);
-        return putIfAbsent.apply(store, args);
-      },
-      delete: async (...args: Parameters<ObjectStore['delete']>) => {
-        await before('delete', args[0]);
-        return remove.apply(store, args);
-      },
-      head: store.head.bind(store),
-      get: store.get.bind(store),
-      list: store.list.bind(store),
-      putIfMatch: store.putIfMatch.bind(store),
-      purge: store.purge.bind(store),
-      close: store.close.bind(store),
-    });
-  });
-}
-
 test.each([
   ['compacted-', SMALL.targetBytes, 'has taken over'],
   ['compacted-', 2 ** 20, 'has taken over'],
@@ -375,7 +292,7 @@ test.each([
   async (at, targetBytes, said) => {
     const root = await copy();
     let overtaken = false;
-    const places = watched(root, async (request, key) => {
+    const places = placesOf(root, async (request, key) => {
       if (overtaken || request !== 'putIfAbsent' || !key.includes(at)) return;
       overtaken = true;
       rmSync(join(root, 'store', '_open', 'compaction.json'));
@@ -391,47 +308,42 @@ test.each([
   },
 );
 
-async function eraseFrom(root: string, user: number, wrap?: (store: ObjectStore) => ObjectStore) {
-  const erasures = erasing(join(root, 'erasure'), join(root, 'store'), {}, wrap);
-  await erasures.request({ by: 'user', id: userId(user), team: null }, true);
-  return erasures.run();
+function eraseWith(root: string, wrap?: (store: ObjectStore) => ObjectStore): Promise<ErasureResult> {
+  return eraseNow(erasing(join(root, 'erasure'), join(root, 'store'), {}, wrap), 1);
+}
+
+async function expectGone(root: string, ids = idsWithout(1)): Promise<void> {
+  expect(find([join(root, 'store')], [userId(1), secretOf(1)])).toEqual([]);
+  expect(await idsRead(root, 's3')).toEqual(ids);
+  expect(await verified(root, 's3')).toEqual([]);
 }
 
 test('an erasure waits for a compaction of the store, and says so', async () => {
   const root = await copy();
-  let during: Awaited<ReturnType<typeof eraseFrom>> | null = null;
-  const places = watched(root, async (request, key) => {
+  let during: ErasureResult | null = null;
+  const places = placesOf(root, async (request, key) => {
     if (during !== null || request !== 'putIfAbsent' || !key.includes('compacted-')) return;
-    during = await eraseFrom(root, 1);
+    during = await eraseWith(root);
   });
   await compacted(root, 's3', { places });
   expect(JSON.stringify(during)).toContain('was being compacted by');
-  const { left } = await eraseFrom(root, 1);
-  expect(left).toEqual([]);
-  expect(find([join(root, 'store')], [userId(1), secretOf(1)])).toEqual([]);
-  expect(await idsRead(root, 's3')).toEqual(idsWithout(1));
-  expect(await verified(root, 's3')).toEqual([]);
+  expect((await eraseWith(root)).left).toEqual([]);
+  await expectGone(root);
 });
 
 test('a compaction that begins and ends while an erasure runs brings nobody back', async () => {
   const root = await copy();
   let overtaken = false;
-  const { left } = await eraseFrom(root, 1, (store) => {
-    const putIfMatch = store.putIfMatch.bind(store);
-    store.putIfMatch = async (...args) => {
-      if (!overtaken) {
-        overtaken = true;
-        await compacted(root, 's3');
-      }
-      return putIfMatch(...args);
-    };
-    return store;
-  });
+  const { left } = await eraseWith(root, (store) =>
+    hooked(store, async (verb) => {
+      if (verb !== 'putIfMatch' || overtaken) return;
+      overtaken = true;
+      await compacted(root, 's3');
+    }),
+  );
   expect(overtaken).toBe(true);
   expect(left).toEqual([]);
-  expect(find([join(root, 'store')], [userId(1), secretOf(1)])).toEqual([]);
-  expect(await idsRead(root, 's3')).toEqual(idsWithout(1));
-  expect(await verified(root, 's3')).toEqual([]);
+  await expectGone(root);
 });
 
 test('a compaction that joins what a receiver has put since, and is done before the erasure is, brings nobody back', async () => {
@@ -439,7 +351,7 @@ test('a compaction that joins what a receiver has put since, and is done before 
   const reached = Promise.withResolvers<void>();
   const replaced = Promise.withResolvers<void>();
   // It has read the new object and looked at it again, and stands still in front of its line.
-  const places = watched(root, async (request, key) => {
+  const places = placesOf(root, async (request, key) => {
     if (request !== 'putIfAbsent' || !key.startsWith('_manifest/000000000000/')) return;
     reached.resolve();
     await replaced.promise;
@@ -450,34 +362,22 @@ test('a compaction that joins what a receiver has put since, and is done before 
     replaced.resolve();
     await compacting;
   };
-  const { left } = await eraseFrom(root, 1, (store) => {
-    const list = store.list.bind(store);
-    store.list = async function* (prefix, ...more) {
-      if (prefix === '') lists += 1;
-      if (prefix === '' && lists === SECOND_LOOK) await putMore(root);
-      if (prefix === '' && lists > SECOND_LOOK) await ended();
-      yield* list(prefix, ...more);
-    };
-    const putIfMatch = store.putIfMatch.bind(store);
-    store.putIfMatch = async (...args) => {
-      if (lists === SECOND_LOOK && compacting === null) {
+  const { left } = await eraseWith(root, (store) =>
+    hooked(store, async (verb, key) => {
+      if (verb === 'list' && key === '') {
+        lists += 1;
+        if (lists === SECOND_LOOK) await putMore(root);
+        if (lists > SECOND_LOOK) await ended();
+      } else if (verb === 'putIfMatch' && lists === SECOND_LOOK && compacting === null) {
         compacting = compacted(root, 's3', { places });
         await reached.promise;
-      }
-      return putIfMatch(...args);
-    };
-    const head = store.head.bind(store);
-    store.head = async (key, ...more) => {
-      // The last look of an erasure is whether anybody compacts.
-      if (key === '_open/compaction.json' && compacting !== null) await ended();
-      return head(key, ...more);
-    };
-    return store;
-  });
+        // The last look of an erasure is whether anybody compacts.
+      } else if (verb === 'head' && key === '_open/compaction.json' && compacting !== null) await ended();
+    }),
+  );
   expect(compacting).not.toBeNull();
   expect(left).toEqual([]);
-  expect(find([join(root, 'store')], [userId(1), secretOf(1)])).toEqual([]);
-  expect(await idsRead(root, 's3')).toEqual([...idsWithout(1), 'msg_2_8'].toSorted());
+  await expectGone(root, [...idsWithout(1), 'msg_2_8'].toSorted());
 });
 
 /** Lists that an erasure has made by its second look: one to begin with, and one for each look. */
@@ -489,43 +389,36 @@ async function putMore(root: string): Promise<void> {
   const context = { ...makeContext(), openStore: () => Promise.resolve(store) };
   const sink = createSink(parseOptions({ path: URL, spool: 'none' }), context);
   await sink.open(signal);
-  await sink.send(
-    [1, 2].map((user) => ({ event: eventOf(user, 8, { headers: {} }), destination: null })),
-    signal,
-  );
+  await sink.send(batchOf(...[1, 2].map((user) => eventOf(user, 8, { headers: {} }))), signal);
   await sink.close(signal);
 }
 
 test('an erasure that finds a killed compaction at its end looks again', async () => {
   const root = await copy();
   let written = false;
-  const { left } = await eraseFrom(root, 1, (store) => {
-    const putIfMatch = store.putIfMatch.bind(store);
-    store.putIfMatch = async (...args) => {
-      if (!written) {
-        written = true;
-        const dead = spawnSync('true').pid;
-        const bytes = Buffer.from(JSON.stringify({ host: hostname(), process: dead }));
-        await store.putIfAbsent('_open/compaction.json', { bytes });
-      }
-      return putIfMatch(...args);
-    };
-    return store;
-  });
+  const { left } = await eraseWith(root, (store) =>
+    hooked(store, async (verb) => {
+      if (verb !== 'putIfMatch' || written) return;
+      written = true;
+      const dead = spawnSync('true').pid;
+      const bytes = Buffer.from(JSON.stringify({ host: hostname(), process: dead }));
+      await store.putIfAbsent('_open/compaction.json', { bytes });
+    }),
+  );
   expect(JSON.stringify(left)).toContain('a process that was killed');
-  expect((await eraseFrom(root, 1)).left).toEqual([]);
+  expect((await eraseWith(root)).left).toEqual([]);
   expect(await idsRead(root, 's3')).toEqual(idsWithout(1));
 });
 
 test('an erasure that is done while a file is put: what was put goes again', async () => {
   const root = await copy();
   let erased = false;
-  const places = watched(root, async (request, key) => {
+  const places = placesOf(root, async (request, key) => {
     if (erased || request !== 'putIfAbsent' || !key.includes('compacted-')) return;
     erased = true;
     // As after ten minutes of standing still.
     rmSync(join(root, 'store', '_open', 'compaction.json'));
-    expect((await eraseFrom(root, 1)).left).toEqual([]);
+    expect((await eraseWith(root)).left).toEqual([]);
   });
   const ended = await compacted(root, 's3', { places }).catch(String);
   expect(ended).toContain('has taken over');
@@ -542,23 +435,15 @@ describeOnStores(' compacts', async (emulator) => {
       const url = `${bucket}/${at}`;
       const store = await openStore(url, settings);
       await makeErasable(store, tempFolder());
-      const root = tempFolder();
       const places = () => new Places(settings);
-      const readIds = async (): Promise<string[]> => {
-        const ids: string[] = [];
-        for await (const item of readArchive(url, { places: places() }))
-          ids.push(item.kind === 'record' ? item.record.id : item.reason);
-        return ids.toSorted();
-      };
-      const compactIt = async (onStep?: (step: string) => void) => {
-        return compactArchive(url, {
+      const readIds = async () => (await idsIn(url, { places: places() })).toSorted();
+      const compactIt = (onStep: (step: string) => void = () => undefined) =>
+        compactArchive(url, {
           ...compactOptions(places()),
           now: Date.now() + 60_000,
-          signal,
           onProblem: (file, reason) => expect.unreachable(`${file}: ${reason}`),
-          ...(onStep === undefined ? {} : { onStep }),
+          onStep,
         });
-      };
       const ended = await compactIt((step) => {
         if (step === at) throw new Error('ended here');
       }).catch(String);
@@ -567,24 +452,11 @@ describeOnStores(' compacts', async (emulator) => {
       expect((await verifyArchive(url, { places: places() })).differences).toEqual([]);
       expect(await compactIt()).toMatchObject({ complete: true, problems: 0 });
       expect(await readIds()).toEqual(ALL_IDS);
-      const folder = join(root, 'erasure');
-      const objects = new ObjectErasure({
-        name: url,
-        open: () => openStore(url, settings),
-        isArchive: true,
-        exclude: [],
-        fields: FIELDS,
-        folder,
-        log: QUIET,
-      });
-      const { erasures } = erasuresOver(folder, [objects]);
-      await erasures.request({ by: 'user', id: userId(1), team: null }, true);
-      expect((await erasures.run()).left).toEqual([]);
+      const erasures = erasing(tempFolder(), () => openStore(url, settings));
+      expect((await eraseNow(erasures, 1)).left).toEqual([]);
       expect(await readIds()).toEqual(idsWithout(1));
       expect((await verifyArchive(url, { places: places() })).differences).toEqual([]);
-      const keys: string[] = [];
-      for await (const { key } of store.list('')) if (key.includes('.ndjson')) keys.push(key);
-      expect(keys).toHaveLength(1);
+      expect((await keysIn(store)).filter((key) => key.includes('.ndjson'))).toHaveLength(1);
       await store.close();
     }
   });

@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { compactArchive, type CompactOptions, type CompactReport } from '../../src/archive/compact.ts';
 import { Places } from '../../src/archive/places.ts';
-import { readArchive } from '../../src/archive/read.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import type { Compression } from '../../src/core/compression.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { makeErasable } from '../erase/objects-support.ts';
+import { idsRead as idsReadIn } from '../support/archives.ts';
+import { hooked } from './store-archive.ts';
 
 export const KINDS = ['folder', 's3'] as const;
 export type Kind = (typeof KINDS)[number];
@@ -30,8 +31,12 @@ export function nameOf(root: string, kind: Kind): string {
   return kind === 'folder' ? pathOf(root, kind) : URL;
 }
 
-export function placesOf(root: string): Places {
-  return new Places(null, () => openStore(join(root, 'store')));
+/** @param before waited for in front of each request of the store */
+export function placesOf(root: string, before?: Parameters<typeof hooked>[1]): Places {
+  return new Places(null, async () => {
+    const store = await openStore(join(root, 'store'));
+    return before === undefined ? store : hooked(store, before);
+  });
 }
 
 /** An archive of several files in a folder, and the same as two receivers leave it in a store. */
@@ -45,10 +50,6 @@ export function copyOf(template: string, base: string): string {
   const root = mkdtempSync(join(base, 'copy-'));
   cpSync(template, root, { recursive: true });
   return root;
-}
-
-export interface Compacted extends CompactReport {
-  readonly problemsTold: readonly string[];
 }
 
 /** Of a run that compacts all there is, and tells nobody. */
@@ -73,7 +74,7 @@ export async function compacted(
   root: string,
   kind: Kind,
   changes: Partial<CompactOptions> = {},
-): Promise<Compacted> {
+): Promise<CompactReport & { readonly problemsTold: readonly string[] }> {
   const places = placesOf(root);
   const told: string[] = [];
   try {
@@ -91,9 +92,7 @@ export async function compacted(
 /** What every reader of millrace's sees, in order. */
 export async function idsRead(root: string, kind: Kind): Promise<string[]> {
   const places = placesOf(root);
-  const ids: string[] = [];
-  for await (const item of readArchive(nameOf(root, kind), { places }))
-    ids.push(item.kind === 'record' ? item.record.id : `${item.file}: ${item.reason}`);
+  const ids = await idsReadIn(nameOf(root, kind), { places });
   await places.close();
   return ids.sort();
 }

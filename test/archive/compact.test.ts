@@ -1,10 +1,10 @@
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
+import { runToItsEnd } from '../support/killed.ts';
 import {
   ALL_IDS,
   compacted,
@@ -16,7 +16,6 @@ import {
   makeTemplate,
   pathOf,
   verified,
-  type Kind,
 } from './compact-support.ts';
 
 const CHILD = fileURLToPath(new URL('compact-child.ts', import.meta.url));
@@ -35,16 +34,6 @@ async function copy(compression: (typeof COMPRESSIONS)[number]): Promise<string>
   const made = making.get(compression) ?? make();
   making.set(compression, made);
   return copyOf(await made, base);
-}
-
-/** Runs until the child kills itself. */
-function crash(root: string, kind: Kind, step: string, occurrence: number): Promise<[string | null, string]> {
-  const args = [CHILD, root, kind, step, String(occurrence)];
-  return new Promise((resolve) => {
-    const child = execFile(process.execPath, args, (_error, _stdout, stderr) =>
-      resolve([child.signalCode, stderr]),
-    );
-  });
 }
 
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
@@ -76,7 +65,7 @@ describe.each(KINDS.flatMap((kind) => COMPRESSIONS.map((compression) => [kind, c
       'kill -9 at %s (%i): each event once to who asks the manifest, then all done',
       async (step, nth) => {
         const root = await copy(compression);
-        expect(await crash(root, kind, step, nth)).toEqual(['SIGKILL', '']);
+        expect(await runToItsEnd(CHILD, root, kind, step, String(nth))).toEqual(['SIGKILL', '']);
         expect(await idsRead(root, kind)).toEqual(ALL_IDS);
         expect(await verified(root, kind)).toEqual([]);
         expect((await compacted(root, kind)).problemsTold).toEqual([]);

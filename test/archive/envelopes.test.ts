@@ -3,11 +3,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
-import { openProof, readSigner } from '../../src/proof/open.ts';
-import { parseOptions } from '../../src/sinks/files/config.ts';
-import { FilesSink } from '../../src/sinks/files/sink.ts';
+import { readSigner } from '../../src/proof/open.ts';
 import { eventOf, userId } from '../erase/support.ts';
-import { makeContext, signal } from '../sinks/support.ts';
+import { batchOf, proofIn, writeFiles } from '../support/archives.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig, type Ended } from '../support/millrace.ts';
 import { SECRET } from '../support/signed-events.ts';
@@ -16,7 +14,6 @@ import { hashLine } from '../../src/lib/chained-log.ts';
 import { forge, linesOf, unsigned } from './forger.ts';
 
 interface Place {
-  readonly folder: string;
   readonly archive: string;
   readonly config: string;
   readonly key: string;
@@ -28,19 +25,9 @@ async function archiveOf(events: readonly JournalEvent[], sections: object = {})
   const erasure = join(folder, 'erasure');
   const config = writeConfig(folder, { erasure: { path: erasure }, ...sections });
   const archive = join(folder, 'archive');
-  const proof = openProof({
-    erasure: { path: erasure },
-    proof: { key: null, trust: [] },
-    receipts: { path: null },
-  });
-  const sink = new FilesSink(parseOptions({ path: archive, compress: 'none' }), { ...makeContext(), proof });
-  await sink.open();
-  await sink.send(
-    events.map((event) => ({ event: signed(event), destination: null })),
-    signal,
-  );
-  await sink.close(signal);
-  return { folder, archive, config, key: join(erasure, 'manifest.key') };
+  const batch = batchOf(...events.map((event) => signed(event)));
+  await writeFiles(archive, [batch], { options: { compress: 'none' }, proof: proofIn(erasure) });
+  return { archive, config, key: join(erasure, 'manifest.key') };
 }
 
 /** Signed by its sender, unless it has no headers. */
@@ -100,31 +87,21 @@ test('an archive of events as they came is as their bodies say', async () => {
   ]);
 });
 
-test.each([
-  [
-    'event_type',
-    (line: string) =>
-      line.replace(
-        '"event_type":"daily.data.meal.created","team',
-        '"event_type":"daily.data.sleep.created","team',
-      ),
-  ],
-  ['user_id', (line: string) => line.replace(userId(1), userId(2))],
-  [
-    'user_id',
-    (line: string) =>
-      line.replace(
-        `"user_id":"${userId(1)}","client_user_id":"made-up-client-1","headers"`,
-        '"user_id":null,"client_user_id":"made-up-client-1","headers"',
-      ),
-  ],
-  ['team_id', (line: string) => line.replace(/"team_id":"[^"]*"/, `"team_id":"${userId(9)}"`)],
-  ['client_user_id', (line: string) => line.replace('made-up-client-1', 'made-up-client-2')],
+const TYPE = '"event_type":"daily.data.meal.created","team';
+const USER = `"user_id":"${userId(1)}"`;
+const CLIENT = ',"client_user_id":"made-up-client-1","headers"';
+
+test.each<[member: string, from: string | RegExp, to: string]>([
+  ['event_type', TYPE, TYPE.replace('meal', 'sleep')],
+  ['user_id', userId(1), userId(2)],
+  ['user_id', `${USER}${CLIENT}`, `"user_id":null${CLIENT}`],
+  ['team_id', /"team_id":"[^"]*"/, `"team_id":"${userId(9)}"`],
+  ['client_user_id', 'made-up-client-1', 'made-up-client-2'],
 ])(
   'a record whose %s is not what its body says is named, whoever has signed the manifest',
-  async (member, forged) => {
+  async (member, from, to) => {
     const place = await archiveOf(EVENTS);
-    change(place, (lines) => lines.map((line, n) => (n === 1 ? forged(line) : line)));
+    change(place, (lines) => lines.map((line, n) => (n === 1 ? line.replace(from, to) : line)));
     const ended = await verify(place);
     expect([ended.code, codes(ended).filter((code) => code !== 'head_missing')]).toEqual([
       4,
@@ -195,14 +172,8 @@ test('sealed records are compared where their keys are at hand, and counted wher
   const store = join(folder, 'keys');
   const masterKey = Buffer.alloc(32, 7).toString('base64');
   const encrypt = { store, masterKey };
-  const sink = new FilesSink(parseOptions({ path: archive, compress: 'none', encrypt }), makeContext());
-  await sink.open();
   const forged = eventOf(1, 5, { user: userId(2) });
-  await sink.send(
-    [...EVENTS, forged].map((event) => ({ event, destination: null })),
-    signal,
-  );
-  await sink.close(signal);
+  await writeFiles(archive, [batchOf(...EVENTS, forged)], { options: { encrypt } });
   const env = { MASTER: masterKey };
   const closed = await millrace(['archive', 'verify', archive], { env });
   expect([closed.code, closed.stdout]).toEqual([

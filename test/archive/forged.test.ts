@@ -1,10 +1,8 @@
 import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { openProof } from '../../src/proof/open.ts';
-import { FilesSink } from '../../src/sinks/files/sink.ts';
-import { parseOptions } from '../../src/sinks/files/config.ts';
-import { deliver, filesSink, makeContext, signal } from '../sinks/support.ts';
+import { deliver } from '../sinks/support.ts';
+import { proofIn, writeFiles } from '../support/archives.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig, type Ended } from '../support/millrace.ts';
 import { append, forge, linesOf, removalOf, signingForger, unsigned } from './forger.ts';
@@ -27,25 +25,17 @@ async function place(files = 3): Promise<Place> {
   return { archive, erasure, config, files: linesOf(archive).map(({ file }) => String(file)) };
 }
 
+/** Writes more of the files. @returns what the receiver said */
 async function write(
   { archive, erasure }: Pick<Place, 'archive' | 'erasure'>,
   from: number,
   files: number,
   whenOpen: () => void = () => undefined,
 ): Promise<readonly string[]> {
-  const context = makeContext();
-  const proof = openProof({
-    erasure: { path: erasure },
-    proof: { key: null, trust: [] },
-    receipts: { path: null },
-  });
-  const options = parseOptions({ path: archive, compress: 'none', rotate: { bytes: 1024 } });
-  const sink = new FilesSink(options, { ...context, proof });
-  await sink.open();
-  whenOpen();
-  for (let n = 0; n < files; n += 1) await sink.send(deliver(from + n * 5, 5, { headers: {} }), signal);
-  await sink.close(signal);
-  return context.lines.map(({ message }) => message);
+  const batches = Array.from({ length: files }, (_, n) => deliver(from + n * 5, 5, { headers: {} }));
+  const options = { compress: 'none', rotate: { bytes: 1024 } };
+  const lines = await writeFiles(archive, batches, { options, proof: proofIn(erasure), whenOpen });
+  return lines.map(({ message }) => message);
 }
 
 function verify({ archive, config }: Place, ...more: string[]): Promise<Ended> {
@@ -253,10 +243,7 @@ it('a head that cannot be noted stops no file from being finished, and lists non
 describe('an archive from before lines were signed', () => {
   it('stays readable, is reported as unsigned, and is vouched for by the first signed line', async () => {
     const where = await place(0);
-    const { sink } = filesSink(where.archive, { compress: 'none' });
-    await sink.open();
-    await sink.send(deliver(1, 5, { headers: {} }), signal);
-    await sink.close(signal);
+    await writeFiles(where.archive, [deliver(1, 5, { headers: {} })], { options: { compress: 'none' } });
     rmSync(join(where.erasure, 'heads'), { recursive: true, force: true });
     const ended = await verify(where);
     expect([ended.code, ended.stdout]).toEqual([0, expect.stringContaining('unsigned: 1 lines, not proven')]);

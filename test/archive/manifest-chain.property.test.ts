@@ -3,49 +3,29 @@ import { hash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { expect, it, onTestFinished, vi } from 'vitest';
-import { ManifestChain } from '../../src/archive/manifest-chain.ts';
+import { expect, it, vi } from 'vitest';
+import type { ManifestChain } from '../../src/archive/manifest-chain.ts';
 import { chainOf, parseSegmentKey } from '../../src/core/archive-segments.ts';
 import type { ManifestHead, Proof } from '../../src/core/proof.ts';
+import { SILENT } from '../../src/core/sink.ts';
+import { tempFolder } from '../sinks/support.ts';
 import { runCount } from '../support/run-count.ts';
+import { chainIn, key, line, openChain } from './chain-support.ts';
 import { MemoryStore } from './memory-store.ts';
 import { newSigner } from './store-archive.ts';
 
-const writer = '0123456789ab';
-const log = { info: () => {}, warn: () => {}, error: () => {} };
-const { signal } = new AbortController();
-
-const line = (file: string) => ({
-  file,
-  records: 1,
-  bytes: 1,
-  sha256: 'ab',
-  first_received_at: '2026-11-21T00:00:00.000Z',
-  last_received_at: '2026-11-21T00:00:00.000Z',
-  types: {},
-});
-
-function folderOf(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'millrace-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
-
-const chainIn = (store: MemoryStore, folder: string | null): ManifestChain =>
-  new ManifestChain({ store, writer, log, folder, signal });
-
 /** The files in the chain, in its order; fails for a chain that is not whole. Without the product's reader. */
 function filesIn(store: MemoryStore): string[] {
-  const segments = [...store.objects.keys()].flatMap((key) => {
-    const segment = parseSegmentKey(key);
-    return segment === null ? [] : [{ ...segment, key }];
+  const segments = [...store.objects.keys()].flatMap((name) => {
+    const segment = parseSegmentKey(name);
+    return segment === null ? [] : [{ ...segment, name }];
   });
   const { chain, gaps } = chainOf(segments);
   expect(gaps).toEqual([]);
   let previous = hash('sha256', '', 'hex');
   const files: string[] = [];
-  for (const { key, first, last } of chain) {
-    const lines = (store.objects.get(key) ?? Buffer.alloc(0)).toString().split('\n').slice(0, -1);
+  for (const { name, first, last } of chain) {
+    const lines = (store.objects.get(name) ?? Buffer.alloc(0)).toString().split('\n').slice(0, -1);
     expect(lines).toHaveLength(last - first + 1);
     for (const text of lines) {
       const entry = JSON.parse(text) as { file: string; previous: string };
@@ -57,26 +37,20 @@ function filesIn(store: MemoryStore): string[] {
   return files;
 }
 
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
-}
-
 it('joins many small objects, and keeps the chain whole when it was killed while it did', async () => {
   const store = new MemoryStore();
-  const chain = chainIn(store, null);
-  await chain.open();
+  const chain = await openChain(store);
   for (let at = 0; at < 99; at += 1) await chain.append([line(`f${at}`)]);
   expect(store.objects.size).toBe(99);
   const before = new Map(store.objects);
   await chain.append([line('f99')]);
-  await until(() => store.objects.size === 1);
-  expect([...store.objects.keys()]).toEqual([`_manifest/${writer}/0000000001-0000000100.jsonl`]);
+  await vi.waitUntil(() => store.objects.size === 1);
+  expect([...store.objects.keys()]).toEqual([key(1, 100)]);
   // As a kill leaves it, between two of the removals.
-  for (const [key, bytes] of [...before].slice(40)) store.objects.set(key, bytes);
+  for (const [name, bytes] of [...before].slice(40)) store.objects.set(name, bytes);
   const files = Array.from({ length: 100 }, (_, at) => `f${at}`);
   expect(filesIn(store)).toEqual(files);
-  const next = chainIn(store, null);
-  await next.open();
+  const next = await openChain(store);
   expect(store.objects.size).toBe(1);
   await next.append([line('next')]);
   expect(filesIn(store)).toEqual([...files, 'next']);
@@ -84,18 +58,16 @@ it('joins many small objects, and keeps the chain whole when it was killed while
 
 it('an object that cannot be joined is no reason to stop', async () => {
   const store = new MemoryStore();
-  store.fault = (key) => (key.endsWith('0000000001-0000000100.jsonl') ? 'before' : null);
-  const chain = chainIn(store, null);
-  await chain.open();
+  store.fault = (name) => (name === key(1, 100) ? 'before' : null);
+  const chain = await openChain(store);
   for (let at = 0; at < 250; at += 1) await chain.append([line(`f${at}`)]);
-  await until(() => store.objects.size < 60);
+  await vi.waitUntil(() => store.objects.size < 60);
   expect(filesIn(store)).toHaveLength(250);
 });
 
 it('lines handed in together share an object, and a thousand fill one', async () => {
   const store = new MemoryStore();
-  const chain = chainIn(store, null);
-  await chain.open();
+  const chain = await openChain(store);
   await Promise.all(Array.from({ length: 2500 }, (_, at) => chain.append([line(`f${at}`)])));
   expect(store.objects.size).toBeLessThan(6);
   expect(new Set(filesIn(store)).size).toBe(2500);
@@ -117,11 +89,7 @@ it('takes a head for lost only when no segment holds it, however many were put a
   const signer = newSigner();
   const proof = () => Promise.resolve({ signer, heads, logHead: () => null } as unknown as Proof);
   const store = new MemoryStore();
-  const open = async (): Promise<ManifestChain> => {
-    const chain = new ManifestChain({ store, writer, log: { ...log, error }, folder: null, signal, proof });
-    await chain.open();
-    return chain;
-  };
+  const open = () => openChain(store, null, { log: { ...SILENT, error }, proof });
   const chain = await open();
   await chain.append([line('a')]);
   heads.fails = true;
@@ -131,7 +99,7 @@ it('takes a head for lost only when no segment holds it, however many were put a
   expect(said).toEqual([]);
   heads.fails = false;
   await chain.append([line('d')]);
-  store.objects.delete(`_manifest/${writer}/0000000004-0000000004.jsonl`);
+  store.objects.delete(key(4));
   await open();
   expect(said).toEqual([expect.stringContaining('does not hold its noted head')]);
 });
@@ -200,9 +168,8 @@ it('whatever fails, is lost on the way back, or is killed: each line that was as
 });
 
 it('lists a file once when a full disk, or a folder that is gone, kept its segment from being kept, and a kill followed', async () => {
-  const [store, folder] = [new MemoryStore(), folderOf()];
-  const first = chainIn(store, folder);
-  await first.open();
+  const [store, folder] = [new MemoryStore(), tempFolder()];
+  const first = await openChain(store, folder);
   rmSync(folder, { recursive: true });
   writeFileSync(folder, '');
   await expect(first.append([line('a')])).rejects.toThrow('ENOTDIR');
@@ -215,9 +182,8 @@ it('lists a file once when a full disk, or a folder that is gone, kept its segme
 });
 
 it('forgets a segment when all of its files are dealt with, and not before', async () => {
-  const folder = folderOf();
-  const chain = chainIn(new MemoryStore(), folder);
-  await chain.open();
+  const folder = tempFolder();
+  const chain = await openChain(new MemoryStore(), folder);
   await chain.append([line('a'), line('b')]);
   await chain.forget('a');
   expect(readdirSync(folder)).toHaveLength(2);
@@ -232,16 +198,15 @@ async function append(chain: ManifestChain, ...files: string[]): Promise<void> {
 
 it('does not fork its chain where a listing is late, before it was joined or after', async () => {
   const store = new MemoryStore();
-  const folder = folderOf();
-  const first = chainIn(store, folder);
-  await first.open();
+  const folder = tempFolder();
+  const first = await openChain(store, folder);
   await append(first, 'a');
   const shown = new Map(store.objects);
   // One object with two lines: a line alone would be another object, which nothing refuses.
   await append(first, 'b', 'c');
   const openLate = async (): Promise<void> => {
     const late = new MemoryStore();
-    for (const [key, bytes] of shown) late.objects.set(key, bytes);
+    for (const [name, bytes] of shown) late.objects.set(name, bytes);
     const list = vi.spyOn(store, 'list').mockImplementation((prefix) => late.list(prefix));
     const before = new Map(store.objects);
     await expect(chainIn(store, folder).open()).rejects.toMatchObject({ fault: 'unreachable' });
@@ -249,35 +214,33 @@ it('does not fork its chain where a listing is late, before it was joined or aft
     list.mockRestore();
   };
   await openLate();
-  const second = chainIn(store, folder);
-  await second.open();
+  const second = await openChain(store, folder);
   for (let at = 0; at < 98; at += 1) await append(second, `f${at}`);
-  await until(() => store.objects.size === 1);
+  await vi.waitUntil(() => store.objects.size === 1);
   shown.clear();
   await openLate();
   // What was removed is no reason to wait: it does not come.
   store.objects.clear();
-  const third = chainIn(store, folder);
-  await third.open();
+  const third = await openChain(store, folder);
   await append(third, 'anew');
   expect(filesIn(store)).toEqual(['anew']);
 });
 
 it('removes nothing of a chain that two have written, from copies of one folder', async () => {
   const store = new MemoryStore();
-  const [one, other] = [chainIn(store, null), chainIn(store, null)];
+  const [one, other] = [chainIn(store), chainIn(store)];
   await Promise.all([one.open(), other.open()]);
   await one.append([line('a')]);
   await other.append([line('b'), line('c')]);
   const before = new Map(store.objects);
   expect(before.size).toBe(2);
-  await chainIn(store, null).open();
+  await chainIn(store).open();
   expect(store.objects).toEqual(before);
 });
 
 it('goes on behind what another has written in its place', async () => {
   const store = new MemoryStore();
-  const [one, other] = [chainIn(store, null), chainIn(store, null)];
+  const [one, other] = [chainIn(store), chainIn(store)];
   await Promise.all([one.open(), other.open()]);
   await one.append([line('a')]);
   await other.append([line('b')]);
@@ -287,10 +250,9 @@ it('goes on behind what another has written in its place', async () => {
 
 it('waits for a listing that does not show yet what is there, instead of asking again and again', async () => {
   const store = new MemoryStore();
-  const first = chainIn(store, null);
-  await first.open();
+  const first = await openChain(store);
   await first.append([line('one')]);
-  const late = chainIn(store, null);
+  const late = chainIn(store);
   const list = vi.spyOn(store, 'list').mockImplementation(async function* () {});
   await late.open();
   await expect(late.append([line('two')])).rejects.toMatchObject({ fault: 'unreachable' });

@@ -1,43 +1,23 @@
 import { expect, it, vi } from 'vitest';
-import { ManifestChain } from '../../src/archive/manifest-chain.ts';
+import type { ArchiveListing } from '../../src/archive/place.ts';
 import { readManifest } from '../../src/archive/manifest.ts';
+import { listArchive } from '../../src/archive/places.ts';
 import { StorePlace } from '../../src/archive/store-place.ts';
 import { StorageError } from '../../src/core/storage.ts';
 import { tempFolder } from '../sinks/support.ts';
+import { appendEach, key, line, openChain } from './chain-support.ts';
+import { compacted, copyOf, makeTemplate, placesOf, URL } from './compact-support.ts';
 import { MemoryStore } from './memory-store.ts';
 
-const writer = '0123456789ab';
-const log = { info: () => {}, warn: () => {}, error: () => {} };
-const { signal } = new AbortController();
+const placeOn = (store: MemoryStore): StorePlace => new StorePlace(store.url, () => Promise.resolve(store));
 
-const line = (file: string) => ({
-  file,
-  records: 1,
-  bytes: 1,
-  sha256: 'ab',
-  first_received_at: '2026-11-21T00:00:00.000Z',
-  last_received_at: '2026-11-21T00:00:00.000Z',
-  types: {},
-});
-
-const key = (from: number, to = from): string =>
-  `_manifest/${writer}/${[from, to].map((n) => String(n).padStart(10, '0')).join('-')}.jsonl`;
-
-async function chainIn(store: MemoryStore, folder: string | null): Promise<ManifestChain> {
-  const chain = new ManifestChain({ store, writer, log, folder, signal });
-  await chain.open();
-  return chain;
-}
-
-async function append(chain: ManifestChain, from: number, to: number): Promise<void> {
-  for (let at = from; at < to; at += 1) await chain.append([line(`dt=2026-11-21/f${at}.ndjson`)]);
-}
-
-async function verdict(store: MemoryStore): Promise<unknown> {
-  const place = new StorePlace(store.url, () => Promise.resolve(store));
-  const { isSound, differences, entries } = await readManifest(await place.list());
+/** What is read of the manifest of a store, or of one that was listed before. */
+async function verdict(store: MemoryStore, listed?: ArchiveListing): Promise<unknown> {
+  const { isSound, differences, entries } = await readManifest(listed ?? (await placeOn(store).list()));
   return { isSound, differences, files: entries.size };
 }
+
+const sound = (files: number) => ({ isSound: true, differences: [], files });
 
 /** Half of an object comes, then the connection breaks; meanwhile its writer has joined it, and the rest is asked for in vain. */
 class Breaking extends MemoryStore {
@@ -54,21 +34,19 @@ class Breaking extends MemoryStore {
 
 it('reads an object once of which it had half when its writer joined it to others', async () => {
   const store = new Breaking();
-  const chain = await chainIn(store, null);
+  const chain = await openChain(store);
   await chain.append(Array.from({ length: 5 }, (_, at) => line(`dt=2026-11-21/f${at}.ndjson`)));
-  await append(chain, 5, 6);
-  const place = new StorePlace(store.url, () => Promise.resolve(store));
-  const listed = await place.list();
+  await appendEach(chain, 5, 6);
+  const listed = await placeOn(store).list();
   store.objects.set(key(1, 6), Buffer.concat([...store.objects.values()]));
   store.breaks = key(1, 5);
-  const { isSound, differences, entries } = await readManifest(listed);
-  expect([isSound, differences, entries.size]).toEqual([true, [], 6]);
+  expect(await verdict(store, listed)).toEqual(sound(6));
 });
 
 it('waits for a joined object that a listing does not show, when a kill has left some of those it joins', async () => {
   const store = new MemoryStore();
   const folder = tempFolder();
-  await append(await chainIn(store, folder), 0, 100);
+  await appendEach(await openChain(store, folder), 0, 100);
   await vi.waitUntil(() => store.objects.size === 1);
   // Killed amid its removals: the last ones are there.
   const lines = String(store.objects.get(key(1, 100))).split('\n');
@@ -76,23 +54,57 @@ it('waits for a joined object that a listing does not show, when a kill has left
   const late = new MemoryStore();
   for (const [name, bytes] of store.objects) if (name !== key(1, 100)) late.objects.set(name, bytes);
   const list = vi.spyOn(store, 'list').mockImplementation((prefix) => late.list(prefix));
-  await expect(chainIn(store, folder)).rejects.toMatchObject({ fault: 'unreachable' });
+  await expect(openChain(store, folder)).rejects.toMatchObject({ fault: 'unreachable' });
   list.mockRestore();
-  await append(await chainIn(store, folder), 100, 130);
-  expect(await verdict(store)).toEqual({ isSound: true, differences: [], files: 130 });
+  await appendEach(await openChain(store, folder), 100, 130);
+  expect(await verdict(store)).toEqual(sound(130));
 });
 
 it('joins no objects over one that is missing for a while', async () => {
   const store = new MemoryStore();
-  await append(await chainIn(store, null), 0, 60);
+  await appendEach(await openChain(store), 0, 60);
   const lost = store.objects.get(key(30)) ?? Buffer.alloc(0);
   store.objects.delete(key(30));
-  await append(await chainIn(store, null), 60, 200);
+  await appendEach(await openChain(store), 60, 200);
   await vi.waitUntil(() => store.objects.size < 150);
   store.objects.set(key(30), lost);
   for (const [name, bytes] of store.objects) {
     const [, from, to] = /(\d{10})-(\d{10})/.exec(name) ?? [];
     expect([name, String(bytes).split('\n').length - 1]).toEqual([name, Number(to) - Number(from) + 1]);
   }
-  expect(await verdict(store)).toEqual({ isSound: true, differences: [], files: 200 });
+  expect(await verdict(store)).toEqual(sound(200));
+});
+
+it('reads the manifest that was listed, while its writer joins the objects of it, and again', async () => {
+  const store = new MemoryStore();
+  const chain = await openChain(store);
+  await appendEach(chain, 0, 99);
+  const listed = await placeOn(store).list();
+  await appendEach(chain, 99, 100);
+  await vi.waitUntil(() => store.objects.size === 1);
+  expect(await verdict(store, listed)).toEqual(sound(99));
+  const large = await listed.place.list();
+  await appendEach(chain, 100, 199);
+  await vi.waitUntil(() => store.objects.size === 1);
+  expect(await verdict(store, large)).toEqual(sound(100));
+  store.objects.clear();
+  const gone = readManifest({ place: placeOn(store), manifest: large.manifest });
+  await expect(gone).rejects.toMatchObject({ fault: 'missing' });
+});
+
+it('reads what was listed, while compactions join it, and what they have made', async () => {
+  const base = tempFolder();
+  await makeTemplate(base);
+  const root = copyOf(base, tempFolder());
+  const places = placesOf(root);
+  const { place, files } = await listArchive(URL, places);
+  const bytesOf = async (file: string): Promise<string> =>
+    Buffer.concat(await Array.fromAsync(place.chunks(file))).toString('hex');
+  const before = await Promise.all(files.map(bytesOf));
+  expect(files.length).toBeGreaterThan(2);
+  expect(await compacted(root, 's3', { targetBytes: 700 })).toMatchObject({ problemsTold: [] });
+  expect(await bytesOf(files[0] ?? '')).toBe(before[0]);
+  expect(await compacted(root, 's3')).toMatchObject({ made: 1, problemsTold: [] });
+  expect(await Promise.all(files.map(bytesOf))).toEqual(before);
+  await places.close();
 });

@@ -14,7 +14,9 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { repairArchive, type RepairAction, type RepairReport } from '../../src/archive/repair.ts';
 import { ManifestWriter } from '../../src/archive/manifest-writer.ts';
-import { deliver, filesSink, ids, makeContext, signal, tempFolder } from '../sinks/support.ts';
+import { SILENT } from '../../src/core/sink.ts';
+import { deliver, filesSink, ids, signal, tempFolder } from '../sinks/support.ts';
+import { writeFiles } from '../support/archives.ts';
 import { differences, makeArchive } from './support.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 4);
@@ -119,7 +121,7 @@ describe('repairArchive', () => {
     writeFileSync(join(path, 'cut.ndjson.gz'), readFileSync(join(path, b)).subarray(0, -9));
     const nothing = { records: 0, bytes: 0, sha256: null, first_received_at: null, last_received_at: null };
     const erasure = { erasure: 'made-up-receipt', at: new Date(NOW).toISOString(), removed: 5, types: {} };
-    await new ManifestWriter(path, makeContext().log).append({ ...erasure, file: a, ...nothing });
+    await new ManifestWriter(path, SILENT).append({ ...erasure, file: a, ...nothing });
     const { said } = await repair(path);
     expect(said).toEqual(['list_file extra.ndjson']);
     expect(await differences(path)).toEqual(
@@ -143,19 +145,16 @@ describe('repairArchive', () => {
 
   it('lists a kept event from its path', async () => {
     const path = tempFolder();
-    const { sink } = filesSink(path);
-    await sink.open();
-    const [delivery] = deliver(1, 1);
-    const claim = await sink.keep(delivery!.event);
-    await sink.close(signal);
+    await writeFiles(path, [], { kept: [deliver(1, 1)[0]!.event] });
     expect(await differences(path)).toEqual([]);
     const [line = ''] = manifestOf(path);
+    const claim = JSON.parse(line) as { readonly file: string };
     rmSync(join(path, '_manifest.jsonl'));
-    expect(await differences(path)).toEqual(['manifest_missing _manifest.jsonl', `file_extra ${claim.path}`]);
+    expect(await differences(path)).toEqual(['manifest_missing _manifest.jsonl', `file_extra ${claim.file}`]);
     expect((await repair(path)).after.differences).toEqual([]);
     const [again = ''] = manifestOf(path);
     expect(JSON.parse(again)).toEqual({ ...JSON.parse(line), repaired_at: new Date(NOW).toISOString() });
-    writeFileSync(join(path, claim.path), 'x');
+    writeFileSync(join(path, claim.file), 'x');
     expect((await repair(path)).after.differences.map(({ code }) => code)).toEqual([
       'file_unreadable',
       'file_truncated',
@@ -171,10 +170,8 @@ describe('repairArchive', () => {
     await sink.close(signal);
     expect((await repair(path)).said).toEqual([]);
   });
-});
 
-describe('a symbolic link in the place of the writers', () => {
-  it('is not followed: no lock is made behind it', async () => {
+  it('follows no symbolic link in the place of the writers: no lock is made behind it', async () => {
     const { path } = await makeArchive();
     const elsewhere = tempFolder();
     mkdirSync(join(elsewhere, 'made-up'));

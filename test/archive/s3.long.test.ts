@@ -24,7 +24,7 @@ import { secretOf, userId } from '../erase/support.ts';
 import { records } from '../sinks/support.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { storageSettings, type Emulator } from '../support/object-stores/emulators.ts';
-import { startFaultProxy, type Fault } from '../support/object-stores/fault-proxy.ts';
+import { startFaultProxy } from '../support/object-stores/fault-proxy.ts';
 import { lacksMoto, startMoto } from '../support/object-stores/moto.ts';
 import { firstLack, lacksWorking, skipped } from '../support/requirements.ts';
 import { chained, keysIn, put, segmentName, WRITERS } from './store-archive.ts';
@@ -165,22 +165,6 @@ describe.skipIf(lack !== null)(`an archive in S3, by the commands${skipped(lack)
   });
 
   let shared: ReturnType<typeof setting> | null = null;
-
-  test('answers that are cut or refused are asked for again, and change nothing', async () => {
-    const { verify } = await (shared ??= setting());
-    const proxy = await startFaultProxy(emulator.url);
-    onTestFinished(() => proxy.stop());
-    const faults: readonly (Fault | null)[] = ['500', null, 'half', null, 'cut', null, '503', null];
-    let nth = 0;
-    proxy.inject(() => faults[(nth += 1) % faults.length] ?? null);
-    reach(proxy.url);
-    const plain = JSON.parse((await verify()).stdout) as object;
-    expect([...proxy.injected.keys()]).toEqual(
-      expect.arrayContaining(['500', 'half', 'cut', '503']) as Fault[],
-    );
-    reach(emulator.url);
-    expect(JSON.parse((await verify()).stdout)).toEqual(plain);
-  });
 
   test('a replay that loses its store in the middle goes on with --resume: nothing lost, nothing twice', async () => {
     const { folder, url, store, config } = await (shared ??= setting());

@@ -43,15 +43,11 @@ export async function overwrite(store: ObjectStore, key: string, text: string | 
 }
 
 export async function read(store: ObjectStore, key: string): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of store.get(key)) chunks.push(chunk);
-  return Buffer.concat(chunks);
+  return Buffer.concat(await Array.fromAsync(store.get(key)));
 }
 
 export async function keysIn(store: ObjectStore, prefix = ''): Promise<string[]> {
-  const keys: string[] = [];
-  for await (const { key } of store.list(prefix)) keys.push(key);
-  return keys;
+  return Array.fromAsync(store.list(prefix), ({ key }) => key);
 }
 
 /**
@@ -79,6 +75,30 @@ export async function layOut(
     for (const [index, line] of chained(own, signer).entries())
       await put(store, segmentName(WRITERS[nth] ?? '', index + 1, index + 1), `${line}\n`);
   return owned.map((own) => own.map(({ file }) => file));
+}
+
+/** The same store; `before` is waited for in front of each request. */
+export function hooked(
+  store: ObjectStore,
+  before: (verb: keyof ObjectStore, key: string) => Promise<void> | void,
+): ObjectStore {
+  type Call = (key: string, ...more: readonly unknown[]) => unknown;
+  return new Proxy(store, {
+    get(_, verb: keyof ObjectStore) {
+      const own: unknown = store[verb];
+      if (typeof own !== 'function') return own;
+      const call = own.bind(store) as Call;
+      if (verb === 'get' || verb === 'list')
+        return async function* (...given: Parameters<Call>) {
+          await before(verb, given[0]);
+          yield* call(...given) as AsyncIterable<unknown>;
+        };
+      return async (...given: Parameters<Call>) => {
+        await before(verb, given[0]);
+        return call(...given);
+      };
+    },
+  });
 }
 
 /** What the writer does from time to time: one object for all its lines, and the small ones deleted after it. */

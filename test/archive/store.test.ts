@@ -5,16 +5,17 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, test } from 'vitest';
 import { Places } from '../../src/archive/places.ts';
 import { readArchive } from '../../src/archive/read.ts';
-import type { ArchiveItem } from '../../src/archive/read-line.ts';
 import { repairArchive, type RepairOptions } from '../../src/archive/repair.ts';
 import { verifyArchive, type VerifyOptions, type VerifyReport } from '../../src/archive/verify.ts';
 import type { Proof } from '../../src/core/proof.ts';
 import { StorageError, type ObjectStore } from '../../src/core/storage.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { differences as differencesOf } from './support.ts';
 import {
   chained,
   compact,
+  hooked,
   keysIn,
   makeStoreArchive,
   newSigner,
@@ -30,7 +31,6 @@ const [A, B] = WRITERS;
 
 interface Held {
   readonly store: ObjectStore;
-  readonly places: Places;
   newPlaces(): Places;
   /** Of each writer. */
   readonly files: readonly (readonly string[])[];
@@ -52,38 +52,28 @@ async function held(): Promise<Held> {
   const store = await openStore(path);
   const newPlaces = (): Places => new Places(null, (url) => openStore(join(path, url.slice(URL.length))));
   const verify: Held['verify'] = (more) => verifyArchive(URL, { places: newPlaces(), ...more });
-  const differences: Held['differences'] = async (more) =>
-    (await verify(more)).differences.map(
-      ({ code, file, line }) => `${code} ${file}${line === null ? '' : `:${line}`}`,
-    );
-  return { store, places: newPlaces(), newPlaces, files, verify, differences };
+  const differences: Held['differences'] = (more) => differencesOf(URL, { places: newPlaces(), ...more });
+  return { store, newPlaces, files, verify, differences };
 }
 
-async function items(places: Places, url = URL): Promise<ArchiveItem[]> {
-  const all: ArchiveItem[] = [];
-  for await (const item of readArchive(url, { places })) all.push(item);
-  return all;
-}
+const items = (places: Places, url = URL) => Array.fromAsync(readArchive(url, { places }));
 
-const onAction = (): void => undefined;
+/** Unlisted: the records of one file under other ids, and a torn file. */
+async function withUnlisted() {
+  const made = await held();
+  const records = gunzipSync(await read(made.store, made.files[0]?.[0] ?? '')).toString();
+  const file = 'dt=2026-11-21/unlisted.ndjson.gz';
+  await put(made.store, file, gzipSync(records.replaceAll('"id":"', '"id":"other_')));
+  await put(made.store, 'dt=2026-11-21/torn.ndjson.gz', gzipSync(records).subarray(0, -20));
+  const repair = async (options: Partial<RepairOptions> = {}) => {
+    const now = Date.now() + 3_600_000;
+    const all = { places: made.newPlaces(), dryRun: false, now, onAction: () => undefined, ...options };
+    return repairArchive(URL, all);
+  };
+  return { ...made, file, repair };
+}
 
 describe('--repair of an archive in a store', () => {
-  const hour = 3_600_000;
-
-  /** Unlisted: the records of one file under other ids, and a torn file. */
-  async function withUnlisted() {
-    const made = await held();
-    const records = gunzipSync(await read(made.store, made.files[0]?.[0] ?? '')).toString();
-    const file = 'dt=2026-11-21/unlisted.ndjson.gz';
-    await put(made.store, file, gzipSync(records.replaceAll('"id":"', '"id":"other_')));
-    await put(made.store, 'dt=2026-11-21/torn.ndjson.gz', gzipSync(records).subarray(0, -20));
-    const repair = async (options: Partial<RepairOptions> = {}) => {
-      const now = Date.now() + hour;
-      return repairArchive(URL, { places: made.newPlaces(), dryRun: false, now, onAction, ...options });
-    };
-    return { ...made, file, repair };
-  }
-
   test('lists what is whole, in a chain of its own, once', async () => {
     const { store, file, repair, differences } = await withUnlisted();
     const before = await keysIn(store);
@@ -114,9 +104,9 @@ describe('--repair of an archive in a store', () => {
     const { store, repair, file } = await withUnlisted();
     const signer = newSigner();
     const noted: string[] = [];
+    const before = await keysIn(store);
     const heads = { of: () => null, note: (root: string) => Promise.resolve(void noted.push(root)) };
     const proof = () => Promise.resolve({ signer, heads, logHead: () => null } as unknown as Proof);
-    const before = await keysIn(store);
     await repair({ proof });
     const key = (await keysIn(store)).find((each) => !before.includes(each)) ?? '';
     expect(JSON.parse((await read(store, key)).toString())).toMatchObject({
@@ -134,7 +124,7 @@ describe('--repair of an archive in a store', () => {
 
 describe('an archive in a store', () => {
   test('is read and verified like a folder, with the chain of each writer', async () => {
-    const { verify, places, files } = await held();
+    const { verify, newPlaces, files } = await held();
     const report = await verify();
     expect(report).toMatchObject({ path: URL, files: 6, records: 30, differences: [] });
     expect(report.manifest).toMatchObject({
@@ -145,15 +135,15 @@ describe('an archive in a store', () => {
         { writer: B, lines: 3 },
       ],
     });
-    const records = await items(places);
+    const records = await items(newPlaces());
     expect(records.map(({ kind }) => kind)).toEqual(Array.from({ length: 30 }, () => 'record'));
     expect(new Set(records.map(({ file }) => file))).toEqual(new Set(files.flat()));
   });
 
   test('one object of it can be read by its URL', async () => {
-    const { places, files } = await held();
+    const { newPlaces, files } = await held();
     const [file = ''] = files[0] ?? [];
-    expect(await items(places, `${URL}/${file}`)).toHaveLength(5);
+    expect(await items(newPlaces(), `${URL}/${file}`)).toHaveLength(5);
   });
 
   test('nothing below a prefix is an error, and so is a URL of another kind', async () => {
@@ -265,11 +255,9 @@ describe('a store that cannot be asked', () => {
 
   test.each(faults)('%s ends the command with what to do, and is no difference', async (fault) => {
     const { store } = await held();
-    const failing = Object.create(store) as ObjectStore;
-    // oxlint-disable-next-line require-yield -- it fails first
-    failing.get = async function* (key) {
-      throw new StorageError(fault, `${URL}/${key}: made-up reason`);
-    };
+    const failing = hooked(store, (verb, key) => {
+      if (verb === 'get') throw new StorageError(fault, `${URL}/${key}: made-up reason`);
+    });
     const places = new Places(null, () => Promise.resolve(failing));
     await expect(verifyArchive(URL, { places })).rejects.toMatchObject({
       code: 'store_unreadable',
@@ -280,11 +268,9 @@ describe('a store that cannot be asked', () => {
   test('an object that is removed while it is read is one difference; the rest is read', async () => {
     const { store, files } = await held();
     const [[gone = '']] = files as [string[]];
-    const racing = Object.create(store) as ObjectStore;
-    racing.get = async function* (key, options) {
-      if (key === gone) throw new StorageError('missing', `${URL}/${key}: not there`);
-      yield* store.get(key, options);
-    };
+    const racing = hooked(store, (verb, key) => {
+      if (verb === 'get' && key === gone) throw new StorageError('missing', `${URL}/${key}: not there`);
+    });
     const report = await verifyArchive(URL, { places: new Places(null, () => Promise.resolve(racing)) });
     expect(report.differences.map(({ code, file }) => [code, file])).toEqual([['file_unreadable', gone]]);
     expect(report.records).toBe(25);

@@ -2,7 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MANIFEST } from '../../src/core/archive.ts';
 import { verifyArchive, type VerifyOptions } from '../../src/archive/verify.ts';
-import { deliver, filesSink, signal, tempFolder } from '../sinks/support.ts';
+import { deliver, tempFolder } from '../sinks/support.ts';
+import { writeFiles } from '../support/archives.ts';
 
 export interface MadeArchive {
   readonly path: string;
@@ -17,10 +18,8 @@ export interface MadeArchive {
 /** Finished files of five records each. */
 export async function makeArchive(options: object = {}, count = 3): Promise<MadeArchive> {
   const path = tempFolder();
-  const { sink } = filesSink(path, { rotate: { bytes: 1024 }, ...options });
-  await sink.open();
-  for (let i = 0; i < count; i += 1) await sink.send(deliver(i * 5 + 1, 5), signal);
-  await sink.close(signal);
+  const batches = Array.from({ length: count }, (_, n) => deliver(n * 5 + 1, 5));
+  await writeFiles(path, batches, { options: { rotate: { bytes: 1024 }, ...options } });
   const manifest = join(path, MANIFEST);
   const lines = readFileSync(manifest, 'utf8').trimEnd().split('\n');
   const files = lines.map((line) => (JSON.parse(line) as { file: string }).file);

@@ -4,11 +4,9 @@ import { COMPACTIONS } from '../../src/core/archive-segments.ts';
 import { MillraceError } from '../../src/core/errors.ts';
 import type { CompactPlace } from '../../src/archive/compact-place.ts';
 import { Joiner } from '../../src/archive/joiner.ts';
-import { ManifestChain } from '../../src/archive/manifest-chain.ts';
+import { signal } from '../sinks/support.ts';
+import { line, openChain } from './chain-support.ts';
 import { MemoryStore } from './memory-store.ts';
-
-const log = { info: () => {}, warn: () => {}, error: () => {} };
-const { signal } = new AbortController();
 
 /** As `holdStore` has it, but that the lease is a variable, and that a removal for good can take its time. */
 async function placeOn(
@@ -16,8 +14,7 @@ async function placeOn(
   isOurs: () => boolean,
   beforeRemoval: () => Promise<void>,
 ): Promise<CompactPlace> {
-  const chain = new ManifestChain({ store, writer: COMPACTIONS, shared: true, log, folder: null, signal });
-  await chain.open();
+  const chain = await openChain(store, null, { writer: COMPACTIONS, shared: true });
   return {
     store,
     put: async (file, bytes) => {
@@ -25,7 +22,7 @@ async function placeOn(
       if (put.status === 'written') return put.version;
       throw new MillraceError('archive_in_use', file);
     },
-    list: (line) => chain.append([line]),
+    list: (one) => chain.append([one]),
     isListed: (file) =>
       Promise.resolve(
         [...store.objects].some(([key, b]) => key.includes(COMPACTIONS) && b.includes(`"file":"${file}"`)),
@@ -46,17 +43,8 @@ it('who has lost its lease after it has put a file takes nothing away from who h
   const group = ['a', 'b'].map((id) => {
     const bytes = Buffer.from(`{"id":"${id}"}\n`);
     store.objects.set(`dt=2026-11-21/${id}.ndjson`, bytes);
-    const at = '2026-11-21T00:00:00.000Z';
-    return {
-      file: `dt=2026-11-21/${id}.ndjson`,
-      records: 1,
-      bytes: bytes.length,
-      sha256: hash('sha256', bytes, 'hex'),
-      first_received_at: at,
-      last_received_at: at,
-      types: {},
-      previous: '',
-    };
+    const sha256 = hash('sha256', bytes, 'hex');
+    return { ...line(`dt=2026-11-21/${id}.ndjson`), bytes: bytes.length, sha256, previous: '' };
   });
   let hasLease = true;
   const begun = Promise.withResolvers<void>();

@@ -1,19 +1,27 @@
-import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
-import { systemClock } from '../../src/core/clock.ts';
 import type { ErasureReceipt } from '../../src/core/erasure.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
-import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
-import { filesSink, records, signal, TestClock } from '../sinks/support.ts';
+import { ids, TestClock } from '../sinks/support.ts';
+import { batchOf, writeFiles } from '../support/archives.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { runToItsEnd } from '../support/killed.ts';
 import { until } from '../support/until.ts';
 import { toldByBody, toldById } from './guesses.ts';
-import { erasuresOver, eventOf, find, folderStore, JOURNAL_LIMITS, secretOf, userId } from './support.ts';
+import {
+  eraseNow,
+  erasuresOver,
+  eventOf,
+  find,
+  folderStore,
+  openJournal,
+  secretOf,
+  userId,
+} from './support.ts';
 
 const CHILD = fileURLToPath(new URL('crash-child.ts', import.meta.url));
 const USERS = [1, 2, 3, 4];
@@ -38,24 +46,15 @@ beforeAll(async () => {
   base = mkdtempSync(join(tmpdir(), 'millrace-test-'));
   template = join(base, 'template');
   await acceptAndClear();
-  const journal = await openJournal(template);
+  const journal = await openJournal(join(template, 'journal'));
   for (const [nth, compress] of ['gzip', 'zstd'].entries()) {
-    const { sink } = filesSink(join(template, 'archive'), { compress, rotate: { bytes: 1500 } });
-    await sink.open();
-    for (let n = nth; n < 4; n += 2) {
-      for (const user of USERS) {
-        await journal.accept(eventOf(user, n));
-        await sink.send([{ event: eventOf(user, n), destination: null }], signal);
-      }
-    }
-    if (nth === 0) {
-      for (const user of USERS) await sink.keep(eventOf(user, 9));
-      await sink.send(
-        CLEARED.map((event) => ({ event, destination: null })),
-        signal,
-      );
-    }
-    await sink.close(signal);
+    const batches = [nth, nth + 2].map((n) => batchOf(...USERS.map((user) => eventOf(user, n))));
+    for (const { event } of batches.flat()) await journal.accept(event);
+    if (nth === 0) batches.push(batchOf(...CLEARED));
+    await writeFiles(join(template, 'archive'), batches, {
+      options: { compress, rotate: { bytes: 1500 } },
+      kept: nth === 0 ? USERS.map((user) => eventOf(user, 9)) : [],
+    });
   }
   for (const user of USERS) await journal.quarantine(eventOf(user, 10), []);
   await journal.close();
@@ -80,7 +79,7 @@ beforeAll(async () => {
 /** Only their ids stay in the journal. */
 async function acceptAndClear(): Promise<void> {
   const clock = new TestClock();
-  const journal = await openJournal(template, { retention: 1000, clock });
+  const journal = await openJournal(join(template, 'journal'), { retention: 1000, clock });
   await journal.openCursor('archive');
   for (const event of CLEARED) await journal.accept(event);
   journal.moveCursor('archive', CLEARED.length);
@@ -101,35 +100,12 @@ function copy(): string {
 }
 
 /** Runs until the child kills itself; returns what it had to say. */
-function crash(
-  root: string,
-  step: string,
-  occurrence: number,
-): Promise<[signal: string | null, stderr: string]> {
-  const args = [CHILD, root, step, String(occurrence), ...GONE.map(String)];
-  return new Promise((resolve) => {
-    const child = execFile(process.execPath, args, (_error, _stdout, stderr) =>
-      resolve([child.signalCode, stderr]),
-    );
-  });
-}
-
-function openJournal(root: string, more: Partial<SqliteJournalOptions> = {}): Promise<SqliteJournal> {
-  return SqliteJournal.open({
-    ...JOURNAL_LIMITS,
-    path: join(root, 'journal'),
-    create: true,
-    clock: systemClock,
-    onFailure: (error) => {
-      throw error;
-    },
-    ...more,
-  });
-}
+const crash = (root: string, step: string, occurrence: number) =>
+  runToItsEnd(CHILD, root, step, String(occurrence), ...GONE.map(String));
 
 /** What a run after the crash does; asks again, as whoever saw no answer would. */
 async function finish(root: string): Promise<readonly ErasureReceipt[]> {
-  const journal = await openJournal(root);
+  const journal = await openJournal(join(root, 'journal'));
   try {
     const stores = [journal, folderStore(join(root, 'archive')), folderStore(join(root, 'tables'))];
     const { erasures } = erasuresOver(join(root, 'erasure'), stores, {
@@ -137,8 +113,7 @@ async function finish(root: string): Promise<readonly ErasureReceipt[]> {
       forgotten: (running) => journal.forgotten(running),
       closed: (subjects) => journal.erased(subjects),
     });
-    for (const user of GONE) await erasures.request({ by: 'user', id: userId(user), team: null }, true);
-    const { receipts, left } = await erasures.run();
+    const { receipts, left } = await eraseNow(erasures, ...GONE);
     expect(left).toEqual([]);
     expect((await erasures.list()).waiting).toEqual([]);
     expect((await erasures.list()).erased).toHaveLength(GONE.length);
@@ -161,7 +136,7 @@ async function outcome(
   const tables = ['meals', '_rejects', '_backfill'].map((name) =>
     readFileSync(join(root, 'tables', `${name}.ndjson`), 'utf8'),
   );
-  const left = [...(await records(archive)).map(({ record }) => record.id), ...tables];
+  const left = [...(await ids(archive)), ...tables];
   rmSync(root, { recursive: true });
   return { totals: receipts.map((receipt) => receipt.records_removed), left: left.sort() };
 }
@@ -172,7 +147,7 @@ test('what the journal keeps of events that are gone from it tells no body, and 
   expect(toldByBody(folder, CLEARED)).toBe(0);
   const root = copy();
   await finish(root);
-  const journal = await openJournal(root);
+  const journal = await openJournal(join(root, 'journal'));
   // Nobody is blocked here; what was erased is not forwarded again.
   for (const event of CLEARED_GONE) expect(await journal.accept(event)).toMatchObject({ status: 'reused' });
   await journal.close();
@@ -208,26 +183,10 @@ test.each(['receipted', 'closed'])(
   },
 );
 
-test('a request that is cancelled leaves everything as it was, byte for byte', async () => {
-  const root = copy();
-  const before = find([root], ['']);
-  const bytes = new Map(before.map((path) => [path, readFileSync(path)]));
-  const stores = [folderStore(join(root, 'archive')), folderStore(join(root, 'tables'))];
-  const { erasures } = erasuresOver(join(root, 'erasure'), stores, { grace: 60_000 });
-  const subject = { by: 'user', id: userId(1), team: null } as const;
-  await erasures.request(subject, false);
-  expect(await erasures.run()).toMatchObject({ receipts: [] });
-  expect(await erasures.cancel(subject)).toMatchObject({ status: 'cancelled' });
-  for (const [path, content] of bytes) expect(readFileSync(path).equals(content)).toBe(true);
-  expect(find([join(root, 'erasure')], [userId(1)])).toEqual([]);
-  rmSync(root, { recursive: true });
-});
-
 test('two folders of one name keep their own lists', async () => {
   const root = await temporaryFolder();
-  const [one, other] = ['one', 'other'].map((name) => erasuresOver(join(root, name), []));
-  await one?.erasures.request({ by: 'user', id: userId(1), team: null }, true);
-  await one?.erasures.run();
+  const [one, other] = [erasuresOver(join(root, 'one'), []), erasuresOver(join(root, 'other'), [])];
+  await eraseNow(one.erasures, 1);
   const whose = { team: null, user: userId(1).toUpperCase(), clientUser: null };
-  expect([one?.users.has(whose), other?.users.has(whose)]).toEqual([true, false]);
+  expect([one.users.has(whose), other.users.has(whose)]).toEqual([true, false]);
 });

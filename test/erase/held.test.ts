@@ -2,7 +2,6 @@ import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FolderStore } from '../../src/erase/folder-store.ts';
-import { ObjectErasure } from '../../src/erase/object-store.ts';
 import type { LocalErasures } from '../../src/erase/local-erasures.ts';
 import type { FilesSink } from '../../src/sinks/files/sink.ts';
 import { openStore } from '../../src/storage/open.ts';
@@ -10,14 +9,13 @@ import { verifyArchive } from '../../src/archive/verify.ts';
 import { Places } from '../../src/archive/places.ts';
 import { FaultyStore, recordsIn, storeSink, URL } from '../sinks/store-support.ts';
 import { signal, tempFolder } from '../sinks/support.ts';
-import { erasing } from './objects-support.ts';
-import { eventOf, FIELDS, find, QUIET, userId } from './support.ts';
+import { batchOf } from '../support/archives.ts';
+import { objectsIn } from './objects-support.ts';
+import { eraseNow, erasuresOver, eventOf, FIELDS, find, QUIET, userId } from './support.ts';
 
 const USERS = [1, 2, 3];
 const OTHERS = ['msg_2_0', 'msg_2_1', 'msg_3_0', 'msg_3_1'];
-const batch = USERS.flatMap((user) =>
-  [0, 1].map((n) => ({ event: eventOf(user, n, { headers: {} }), destination: null })),
-);
+const batch = batchOf(...USERS.flatMap((user) => [0, 1].map((n) => eventOf(user, n, { headers: {} }))));
 
 /** A sink whose object was put, and whose line of the manifest cannot be: the store refuses it. */
 async function putAndNotListed(options: object) {
@@ -34,16 +32,14 @@ async function putAndNotListed(options: object) {
 
 /** Of the spool and of the store, as a receiver has them; without a sink as a command has them. */
 function erasuresOf(path: string, sink: FilesSink | null): LocalErasures {
-  const more =
-    sink === null ? {} : { settle: (holds: (file: string) => Promise<boolean>) => sink.settle(holds) };
-  const shared = { exclude: [], fields: FIELDS, log: QUIET, ...more };
+  const settle = async (holds: (file: string) => Promise<boolean>): Promise<void> => sink?.settle(holds);
+  const shared = { exclude: [], fields: FIELDS, log: QUIET, ...(sink === null ? {} : { settle }) };
   const folder = join(path, 'erasure');
-  const open = () => openStore(join(path, 'store'));
   const stores = [
     new FolderStore({ ...shared, name: 'spool', path: join(path, 'spool') }),
-    new ObjectErasure({ ...shared, name: URL, open, isArchive: true, folder }),
+    objectsIn(folder, () => openStore(join(path, 'store')), shared),
   ];
-  return erasing(folder, join(path, 'store'), { stores: () => Promise.resolve(stores) });
+  return erasuresOver(folder, stores).erasures;
 }
 
 async function expectOnlyOthers(path: string): Promise<void> {
@@ -59,16 +55,14 @@ test.each(['gzip', 'none'])(
   async (compress) => {
     const { path, store, sink } = await putAndNotListed({ compress });
     const erasures = erasuresOf(path, sink);
-    await erasures.request({ by: 'user', id: userId(1), team: null }, true);
-    const first = await erasures.run();
-    expect([first.receipts.length, first.left.map(({ item, store: name }) => [name, item])]).toEqual([
-      0,
-      [
-        ['spool', ''],
-        [URL, ''],
+    const reason = expect.stringContaining('made to fail') as string;
+    expect(await eraseNow(erasures, 1)).toMatchObject({
+      receipts: [],
+      left: [
+        { store: 'spool', item: '', reason },
+        { store: URL, item: '' },
       ],
-    ]);
-    expect(first.left[0]?.reason).toContain('made to fail');
+    });
     store.fault = () => null;
     const second = await erasures.run();
     expect([second.left, second.receipts.length]).toEqual([[], 1]);
@@ -85,8 +79,7 @@ test.each(['gzip', 'none'])(
     cpSync(running, path, { recursive: true });
     await sink.close(AbortSignal.abort());
     const erasures = erasuresOf(path, null);
-    await erasures.request({ by: 'user', id: userId(1), team: null }, true);
-    expect((await erasures.run()).left).toEqual([]);
+    expect((await eraseNow(erasures, 1)).left).toEqual([]);
     const again = storeSink(await FaultyStore.in(join(path, 'store')), join(path, 'spool'), { compress });
     await again.sink.open();
     // The journal has not the erased user's any more.

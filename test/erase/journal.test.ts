@@ -1,37 +1,24 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { onTestFinished, expect, test } from 'vitest';
-import { systemClock } from '../../src/core/clock.ts';
+import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
-import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
-import { filesSink, records, signal } from '../sinks/support.ts';
+import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
+import { ids } from '../sinks/support.ts';
+import { batchOf, writeFiles } from '../support/archives.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { toldByBody, toldById } from './guesses.ts';
 import {
+  eraseFrom,
+  eraseNow,
   erasuresOver,
   eventOf,
   find,
   folderStore,
   guarded,
-  JOURNAL_LIMITS,
+  journalIn,
   secretOf,
   userId,
 } from './support.ts';
-
-async function openJournal(path: string, more: Partial<SqliteJournalOptions> = {}): Promise<SqliteJournal> {
-  const journal = await SqliteJournal.open({
-    ...JOURNAL_LIMITS,
-    path,
-    create: true,
-    clock: systemClock,
-    onFailure: (error) => {
-      throw error;
-    },
-    ...more,
-  });
-  onTestFinished(() => journal.close());
-  return journal;
-}
 
 async function readAll(journal: SqliteJournal): Promise<readonly JournalEvent[]> {
   return journal.read(0, { count: 10_000, bytes: 2 ** 30 });
@@ -78,12 +65,10 @@ function idsOf(user: number, folder: string): string[] {
 
 test('no byte of a user stays, in free pages and the log neither, and the rest keeps its place', async () => {
   const root = await temporaryFolder();
-  const journal = await openJournal(join(root, 'journal'));
+  const journal = await journalIn(join(root, 'journal'));
   await fill(journal);
   const before = await journal.status();
-  const { erasures } = erasuresOver(join(root, 'erasure'), [journal]);
-  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
-  const { receipts, left } = await erasures.run();
+  const { receipts, left } = await eraseFrom(root, [journal], 1);
   expect(left).toEqual([]);
   const removed = Object.fromEntries(
     (receipts[0]?.items ?? []).map(({ item, removed: count }) => [item, count]),
@@ -105,14 +90,14 @@ test('no byte of a user stays, in free pages and the log neither, and the rest k
   ).toBe(true);
   expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
   await journal.close();
-  const again = await openJournal(join(root, 'journal'));
+  const again = await journalIn(join(root, 'journal'));
   expect(await readAll(again)).toHaveLength(900);
 });
 
 test('events that come in meanwhile, and those handed in before, are dropped and said to be', async () => {
   const root = await temporaryFolder();
   let blocked = false;
-  const journal = await openJournal(join(root, 'journal'));
+  const journal = await journalIn(join(root, 'journal'));
   const ingest = guarded(journal, ({ user }) => blocked && user === userId(1));
   const waiting = ingest.accept(eventOf(1, 1));
   blocked = true;
@@ -128,7 +113,7 @@ test('events that come in meanwhile, and those handed in before, are dropped and
 test('nothing is left that confirms a guess of a body, and what comes with an id again is not forwarded', async () => {
   const root = await temporaryFolder();
   const folder = join(root, 'journal');
-  let journal = await openJournal(folder);
+  let journal = await journalIn(folder);
   await journal.openCursor('hub');
   const events = Array.from({ length: 60 }, (_, n) => eventOf(1 + (n % 2), n));
   await Promise.all(events.map((event) => journal.accept(event)));
@@ -141,16 +126,14 @@ test('nothing is left that confirms a guess of a body, and what comes with an id
   const others = [...events, ...unfit].filter(({ id }) => !id.startsWith('msg_1_'));
   expect(toldById(folder, theirs)).toBe(theirs.length);
   expect(toldByBody(folder, [...theirs, ...others])).toBe(0);
-  const { erasures } = erasuresOver(join(root, 'erasure'), [journal]);
-  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
-  expect((await erasures.run()).left).toEqual([]);
+  expect((await eraseFrom(root, [journal], 1)).left).toEqual([]);
   const isKnown = async (): Promise<void> => {
     expect(toldById(folder, theirs)).toBe(0);
     for (const event of others) expect(await journal.accept(event)).toEqual({ status: 'duplicate' });
   };
   await isKnown();
   await journal.close();
-  journal = await openJournal(folder);
+  journal = await journalIn(folder);
   await isKnown();
   // Nobody is blocked here: a person sees it.
   for (const event of theirs.slice(0, 3))
@@ -159,7 +142,7 @@ test('nothing is left that confirms a guess of a body, and what comes with an id
 
 test('a team bounds it, and a client user id selects by that', async () => {
   const root = await temporaryFolder();
-  const journal = await openJournal(join(root, 'journal'));
+  const journal = await journalIn(join(root, 'journal'));
   const team = '6b0e9a52-0000-4000-8000-eeeeeeeeeeee';
   for (const [n, changes] of [
     {},
@@ -168,16 +151,15 @@ test('a team bounds it, and a client user id selects by that', async () => {
     { user: userId(9), team },
   ].entries())
     await journal.accept(eventOf(1, n, changes));
-  const { erasures } = erasuresOver(join(root, 'erasure'), [journal]);
-  await erasures.request({ by: 'user', id: userId(1), team }, true);
-  expect(await erasures.run()).toMatchObject({ receipts: [{ records_removed: 2 }] });
-  await erasures.request({ by: 'client_user', id: 'made-up-client-1', team: null }, true);
-  expect(await erasures.run()).toMatchObject({ receipts: [{ records_removed: 2 }] });
+  const receipts = [{ records_removed: 2 }];
+  expect(await eraseFrom(root, [journal], { id: userId(1), team })).toMatchObject({ receipts });
+  const byClient = { by: 'client_user', id: 'made-up-client-1' } as const;
+  expect(await eraseFrom(root, [journal], byClient)).toMatchObject({ receipts });
 });
 
 test('what is dropped is counted, by the hour', async () => {
   const root = await temporaryFolder();
-  const journal = await openJournal(join(root, 'journal'));
+  const journal = await journalIn(join(root, 'journal'));
   const ingest = guarded(journal, ({ user }) => user === userId(1));
   for (const n of [1, 2, 3]) await ingest.accept(eventOf(1, n));
   await ingest.accept(eventOf(2, 1));
@@ -190,7 +172,7 @@ test('what is dropped is counted, by the hour', async () => {
 
 test('what is released from quarantine and turns out to be of an erased user is dropped', async () => {
   const root = await temporaryFolder();
-  const journal = await openJournal(join(root, 'journal'), { isErased: ({ user }) => user === userId(1) });
+  const journal = await journalIn(join(root, 'journal'), { isErased: ({ user }) => user === userId(1) });
   for (const user of [1, 2]) await journal.quarantine(eventOf(user, 1, { user: null }), REASONS);
   for (const { key, reasons: _, ...event } of await journal.listQuarantine({}))
     await journal.release(key, { ...event, user: userId(event.id === 'msg_1_1' ? 1 : 2) });
@@ -200,7 +182,7 @@ test('what is released from quarantine and turns out to be of an erased user is 
 
 test('dead letters that are retried while their user is erased are erased too', async () => {
   const root = await temporaryFolder();
-  const journal = await openJournal(join(root, 'journal'));
+  const journal = await journalIn(join(root, 'journal'));
   await fill(journal);
   let retried: Promise<number> = Promise.resolve(0);
   const { erasures } = erasuresOver(join(root, 'erasure'), [journal], {
@@ -208,8 +190,7 @@ test('dead letters that are retried while their user is erased are erased too', 
       if (step.startsWith('journal ')) retried = journal.retryDeadLetters({});
     },
   });
-  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
-  expect((await erasures.run()).left).toEqual([]);
+  expect((await eraseNow(erasures, 1)).left).toEqual([]);
   await retried;
   expect((await readAll(journal)).filter(({ user }) => user === userId(1))).toEqual([]);
   expect(find([root], [userId(1), secretOf(1)])).toEqual([]);
@@ -223,27 +204,24 @@ test('an id is found however its sender escaped it, and nobody is taken for anot
   const root = await temporaryFolder();
   const archive = join(root, 'archive');
   const id = 'Müller/made-up';
-  const journal = await openJournal(join(root, 'journal'));
+  const journal = await journalIn(join(root, 'journal'));
   const bodies = [String.raw`M\u00fcller/made-up`, String.raw`M\u00FCller\/made-up`, id].map(spelt);
   const other = eventOf(2, 9, {
     user: null,
     clientUser: id.toLowerCase(),
     body: Buffer.from(`{"client_user_id":"${id.toLowerCase()}"}`),
   });
-  const { sink } = filesSink(archive);
-  await sink.open();
-  for (const [n, body] of bodies.entries()) {
-    await sink.keep(eventOf(1, n, { user: null, clientUser: id, headers: {}, body }));
-    await journal.quarantine(eventOf(1, n, { user: null, clientUser: null, headers: {}, body }), []);
-  }
-  await sink.keep(other);
-  await sink.send([{ event: other, destination: null }], signal);
-  await sink.close(signal);
+  const unnamed = { user: null, clientUser: null, headers: {} };
+  const kept = bodies.map((body, n) => eventOf(1, n, { ...unnamed, clientUser: id, body }));
+  await writeFiles(archive, [batchOf(other)], { kept: [...kept, other] });
+  for (const [n, body] of bodies.entries()) await journal.quarantine(eventOf(1, n, { ...unnamed, body }), []);
   await journal.accept(other);
-  const { erasures } = erasuresOver(join(root, 'erasure'), [folderStore(archive), journal]);
-  await erasures.request({ by: 'client_user', id, team: null }, true);
-  expect(await erasures.run()).toMatchObject({ left: [], receipts: [{ records_removed: 6 }] });
+  const stores = [folderStore(archive), journal];
+  expect(await eraseFrom(root, stores, { by: 'client_user', id })).toMatchObject({
+    left: [],
+    receipts: [{ records_removed: 6 }],
+  });
   expect(find([root], [secretOf(1)])).toEqual([]);
-  expect((await records(archive)).map(({ record }) => record.id)).toEqual([other.id]);
+  expect(await ids(archive)).toEqual([other.id]);
   expect((await journal.read(0, { count: 10, bytes: 2 ** 20 })).map((event) => event.id)).toEqual([other.id]);
 });

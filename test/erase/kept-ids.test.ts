@@ -1,14 +1,13 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { FolderStore } from '../../src/erase/folder-store.ts';
-import { ObjectErasure } from '../../src/erase/object-store.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { Places } from '../../src/archive/places.ts';
 import { FaultyStore, storeSink, URL } from '../sinks/store-support.ts';
 import { filesSink, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { erasuresOver, eventOf, FIELDS, find, QUIET, secretOf, userId } from './support.ts';
+import { objectsIn } from './objects-support.ts';
+import { eraseFrom, eventOf, find, folderStore, secretOf, userId } from './support.ts';
 
 const USER = userId(1);
 const BARE = USER.replaceAll('-', '');
@@ -57,24 +56,8 @@ test.each(['folder', 'store'] as const)(
     await sink.keep(eventOf(2, 1, { headers: {} }));
     await sink.close(signal);
     const store =
-      kind === 'folder'
-        ? new FolderStore({ name: path, path, exclude: [], fields: FIELDS, log: QUIET })
-        : new ObjectErasure({
-            name: URL,
-            open: () => openStore(path),
-            isArchive: true,
-            exclude: [],
-            fields: FIELDS,
-            folder: join(root, 'erasure'),
-            log: QUIET,
-          });
-    const { erasures } = erasuresOver(join(root, 'erasure'), [store]);
-    for (const [by, id] of [
-      ['user', USER],
-      ['client_user', CLIENT],
-    ] as const)
-      await erasures.request({ by, id, team: null }, true);
-    const { receipts, left } = await erasures.run();
+      kind === 'folder' ? folderStore(path) : objectsIn(join(root, 'erasure'), () => openStore(path));
+    const { receipts, left } = await eraseFrom(root, [store], 1, { by: 'client_user', id: CLIENT });
     expect([left, receipts.length]).toEqual([[], 2]);
     expect(find([root], [USER, BARE, CLIENT, secretOf(1)])).toEqual([]);
     const places = new Places(null, () => openStore(path));

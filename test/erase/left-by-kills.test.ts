@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { openStore } from '../../src/storage/open.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { erasing } from './objects-support.ts';
-import { find, secretOf, userId } from './support.ts';
+import { eraseNow, find, secretOf, userId } from './support.ts';
 
 // What is there once its whole: a kill between its bytes and its name leaves it under another.
 test.each([
@@ -18,7 +18,6 @@ test.each([
   mkdirSync(dirname(join(folder, name)), { recursive: true });
   writeFileSync(join(folder, name), `${userId(1)} ${secretOf(1)}\n`);
   const erasures = erasing(folder, path);
-  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
-  expect(await erasures.run()).toMatchObject({ left: [], receipts: [{}] });
+  expect(await eraseNow(erasures, 1)).toMatchObject({ left: [], receipts: [{}] });
   expect(find([root], [userId(1), secretOf(1)])).toEqual([]);
 });

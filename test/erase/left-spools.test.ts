@@ -8,7 +8,7 @@ import { tryLock } from '../../src/lib/file-lock.ts';
 import { WorkFolder } from '../../src/lib/work-folder.ts';
 import { describe as describeFiles } from '../../src/sinks/files/config.ts';
 import { run } from '../cli/run.ts';
-import { filesSink, signal } from '../sinks/support.ts';
+import { batchOf, writeFiles } from '../support/archives.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { eventOf, find, QUIET, secretOf, userId } from './support.ts';
@@ -17,13 +17,7 @@ const LEFT = '0123456789ab';
 
 /** What a sink leaves in its spool that was killed, or whose path was changed, before its file was sent. */
 async function leave(spool: string): Promise<void> {
-  const { sink } = filesSink(spool);
-  await sink.open();
-  await sink.send(
-    [1, 2].map((user) => ({ event: eventOf(user, 0), destination: null })),
-    signal,
-  );
-  await sink.close(AbortSignal.abort());
+  await writeFiles(spool, [batchOf(eventOf(1, 0), eventOf(2, 0))], { killed: true });
 }
 
 function spooling(
@@ -40,7 +34,7 @@ function spooling(
 
 test('an erasure searches the spools of sinks that the config has no more', async () => {
   const folder = await temporaryFolder();
-  const config = writeConfig(folder, { erasure: { path: join(folder, 'erasure') } });
+  const config = writeConfig(folder);
   const spool = join(folder, 'spool', LEFT);
   await leave(spool);
   expect(find([spool], [userId(1)])).toHaveLength(1);
@@ -55,7 +49,7 @@ test('an erasure searches the spools of sinks that the config has no more', asyn
 
 test('an erasure takes out what replays have noted of why a sink refused a userâ€™s events, once they have ended', async () => {
   const folder = await temporaryFolder();
-  const config = writeConfig(folder, { erasure: { path: join(folder, 'erasure') } });
+  const config = writeConfig(folder);
   const state = join(folder, 'replay', LEFT);
   mkdirSync(state, { recursive: true });
   const lines = [1, 2].map((user) => `${JSON.stringify({ found: 'x:1', reason: `no ${userId(user)}` })}\n`);
@@ -72,7 +66,7 @@ test('an erasure takes out what replays have noted of why a sink refused a userâ
 
 test('one that a process still writes to is said to be left', async () => {
   const folder = await temporaryFolder();
-  const config = writeConfig(folder, { erasure: { path: join(folder, 'erasure') } });
+  const config = writeConfig(folder);
   const spool = join(folder, 'spool', LEFT);
   await leave(spool);
   const [part = ''] = find([spool], [userId(1)]);

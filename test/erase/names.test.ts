@@ -9,7 +9,16 @@ import { openSigner } from '../../src/proof/open.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import type { FilesSink } from '../../src/sinks/files/sink.ts';
 import { filesSink, signal } from '../sinks/support.ts';
-import { erasuresOver, eventOf, find, folderStore, secretOf, userId } from './support.ts';
+import {
+  eraseFrom,
+  eraseNow,
+  erasuresOver,
+  eventOf,
+  find,
+  folderStore,
+  secretOf,
+  userId,
+} from './support.ts';
 
 const ID = userId(17);
 
@@ -56,8 +65,7 @@ test('no receipt, and nothing else of the erasure, names who was erased after a 
   const told = (said: object, text: string) => void lines.push(JSON.stringify([said, text]));
   const log = { info: told, warn: told, error: told };
   const { erasures } = erasuresOver(erasure, [folderStore(store)], { log });
-  for (const n of [17, 3]) await erasures.request({ by: 'user', id: userId(n), team: null }, true);
-  const first = await erasures.run();
+  const first = await eraseNow(erasures, 17, 3);
   expect(first.receipts).toMatchObject([
     {
       records_removed: 1,
@@ -106,9 +114,8 @@ test('an id that is a number or a plain word is not taken for what manifests and
   const clientUsers = ['17', '2', '12', 'anna', 'daily', 'a'];
   const archive = join(folder, 'archive');
   await (await listed(archive, clientUsers)).close(signal);
-  const { erasures } = erasuresOver(join(folder, 'erasure'), [folderStore(archive)]);
-  for (const id of clientUsers) await erasures.request({ by: 'client_user', id, team: null }, true);
-  const { receipts, left } = await erasures.run();
+  const whom = clientUsers.map((id) => ({ by: 'client_user', id }) as const);
+  const { receipts, left } = await eraseFrom(folder, [folderStore(archive)], ...whom);
   expect(left).toEqual([]);
   expect(receipts.map((receipt) => receipt.records_removed)).toEqual(clientUsers.map(() => 1));
   expect(find([folder], [secretOf(1)])).toEqual([]);
@@ -121,9 +128,8 @@ test('such an id in a path that a manifest has is found', async () => {
   // Its path has the id in clear, as it is no id of its own user.
   await sink.keep(eventOf(2, 9, { id: '17', clientUser: '18' }));
   await sink.close(signal);
-  const { erasures } = erasuresOver(join(folder, 'erasure'), [folderStore(archive)]);
-  await erasures.request({ by: 'client_user', id: '17', team: null }, true);
-  expect(await erasures.run()).toMatchObject({
+  const whom = { by: 'client_user', id: '17' } as const;
+  expect(await eraseFrom(folder, [folderStore(archive)], whom)).toMatchObject({
     receipts: [{ not_searched: ['_manifest.jsonl'] }],
     left: [{ item: '_manifest.jsonl', requests: [] }],
   });
@@ -155,3 +161,16 @@ test('a receipt vouches for the change of a file that it does not name in full',
     expect(differences.some(({ code }) => code === 'receipt_differs')).toBe(found);
   }
 });
+
+test.each(['other.json', 'state.json', 'plan.json'])(
+  '%s of somebody else, in a folder that is to be searched, holds back the receipt',
+  async (name) => {
+    const folder = await temporaryFolder();
+    const store = join(folder, 'store');
+    mkdirSync(store);
+    writeFileSync(join(store, name), '{"user_id":12345,"note":"meals of anna"}');
+    const whom = ['anna', '12345'].map((id) => ({ by: 'client_user', id }) as const);
+    const { receipts, left } = await eraseFrom(folder, [folderStore(store)], ...whom);
+    expect([receipts.length, left.map(({ item }) => item)]).toEqual([0, [name]]);
+  },
+);

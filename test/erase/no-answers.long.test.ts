@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { afterAll, expect, test } from 'vitest';
 import type { ErasureResult } from '../../src/core/erasure.ts';
-import { readWhole } from '../../src/core/objects.ts';
 import type { ObjectStore } from '../../src/core/storage.ts';
 import { openStore } from '../../src/storage/open.ts';
+import { keysIn, read } from '../archive/store-archive.ts';
 import { tempFolder } from '../sinks/support.ts';
 import { describeOnStores, type Emulator, storageSettings } from '../support/object-stores/emulators.ts';
 import { startFaultProxy } from '../support/object-stores/fault-proxy.ts';
@@ -16,8 +16,8 @@ const IS_LIST = /[?&](list-type=2|versions|uploads|comp=list)|\/o\?/;
 /** What of the store names the user. */
 async function tracesIn(store: ObjectStore): Promise<string[]> {
   const found: string[] = [];
-  for await (const { key } of store.list('')) {
-    const content = (await readWhole(store, key)).toString('latin1');
+  for (const key of await keysIn(store)) {
+    const content = (await read(store, key)).toString('latin1');
     if ([userId(GONE), secretOf(GONE)].some((word) => content.includes(word))) found.push(key);
   }
   return found;

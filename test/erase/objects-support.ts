@@ -1,18 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemClock } from '../../src/core/clock.ts';
 import { MANIFEST } from '../../src/core/archive.ts';
 import type { Compression } from '../../src/core/compression.ts';
 import type { Signer } from '../../src/core/signature.ts';
+import type { Delivery } from '../../src/core/sink.ts';
 import type { ObjectStore } from '../../src/core/storage.ts';
-import { ErasedUsers } from '../../src/erase/erased-users.ts';
-import { LocalErasures, type LocalErasuresOptions } from '../../src/erase/local-erasures.ts';
+import type { LocalErasures, LocalErasuresOptions } from '../../src/erase/local-erasures.ts';
 import { ObjectErasure } from '../../src/erase/object-store.ts';
-import { openProof } from '../../src/proof/open.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { layOut } from '../archive/store-archive.ts';
-import { filesSink, signal } from '../sinks/support.ts';
-import { eventOf, FIELDS, QUIET } from './support.ts';
+import { batchOf, writeFiles } from '../support/archives.ts';
+import { erasuresOver, eventOf, FIELDS, QUIET } from './support.ts';
 
 export const NAME = 's3://made-up/archive';
 export const USERS = [1, 2, 3, 4];
@@ -31,19 +29,33 @@ export async function makeErasable(
   } = {},
 ): Promise<void> {
   for (const [nth, compress] of compressions.entries()) {
-    const { sink } = filesSink(folder, { compress, rotate: { bytes: 1500 } });
-    await sink.open();
+    const batches: Delivery[][] = [];
     for (let n = nth; n < 4; n += compressions.length)
-      await sink.send(
-        USERS.map((user) => ({ event: eventOf(user, n, { headers: {} }), destination: null })),
-        signal,
-      );
-    if (nth === 0) for (const user of USERS) await sink.keep(eventOf(user, 9, { headers: {} }));
-    await sink.close(signal);
+      batches.push(batchOf(...USERS.map((user) => eventOf(user, n, { headers: {} }))));
+    const kept = nth > 0 ? [] : USERS.map((user) => eventOf(user, 9, { headers: {} }));
+    await writeFiles(folder, batches, { options: { compress, rotate: { bytes: 1500 } }, kept });
   }
   const lines = readFileSync(join(folder, MANIFEST), 'utf8').trimEnd().split('\n');
   const files = lines.map((line) => (JSON.parse(line) as { file: string }).file);
   await layOut(store, { path: folder, lines, files }, signer);
+}
+
+/** What an erasure searches in a store. @param folder that of the erasures */
+export function objectsIn(
+  folder: string,
+  open: () => Promise<ObjectStore>,
+  more: Partial<ConstructorParameters<typeof ObjectErasure>[0]> = {},
+): ObjectErasure {
+  return new ObjectErasure({
+    name: NAME,
+    open,
+    isArchive: true,
+    exclude: [],
+    fields: FIELDS,
+    folder,
+    log: QUIET,
+    ...more,
+  });
 }
 
 /** Erasures of one installation over a store: a folder, or what opens one. */
@@ -53,28 +65,6 @@ export function erasing(
   more: Partial<LocalErasuresOptions> = {},
   wrap: (store: ObjectStore) => ObjectStore = (store) => store,
 ): LocalErasures {
-  const store = new ObjectErasure({
-    name: NAME,
-    open: async () => wrap(await (typeof path === 'string' ? openStore(path) : path())),
-    isArchive: true,
-    exclude: [],
-    fields: FIELDS,
-    folder,
-    log: QUIET,
-  });
-  return new LocalErasures({
-    folder,
-    grace: 0,
-    users: ErasedUsers.open(folder),
-    stores: () => Promise.resolve([store]),
-    proof: openProof({
-      erasure: { path: folder },
-      proof: { key: null, trust: [] },
-      receipts: { path: null },
-    }),
-    clock: systemClock,
-    log: QUIET,
-    signal: new AbortController().signal,
-    ...more,
-  });
+  const open = async () => wrap(await (typeof path === 'string' ? openStore(path) : path()));
+  return erasuresOver(folder, [objectsIn(folder, open)], more).erasures;
 }

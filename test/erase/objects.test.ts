@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,15 +5,16 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 import { Places } from '../../src/archive/places.ts';
-import { readArchive } from '../../src/archive/read.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
-import type { ErasureReceipt } from '../../src/core/erasure.ts';
+import type { ErasureReceipt, ErasureResult } from '../../src/core/erasure.ts';
 import type { ObjectStore } from '../../src/core/storage.ts';
 import { openStore } from '../../src/storage/open.ts';
-import { compact, keysIn, put, read } from '../archive/store-archive.ts';
+import { compact, hooked, keysIn, put, read } from '../archive/store-archive.ts';
+import { idsRead } from '../support/archives.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { runToItsEnd } from '../support/killed.ts';
 import { erasing, makeErasable, NAME, USERS } from './objects-support.ts';
-import { eventOf, find, secretOf, userId } from './support.ts';
+import { eraseNow, eventOf, find, secretOf, userId } from './support.ts';
 
 const CHILD = fileURLToPath(new URL('objects-child.ts', import.meta.url));
 const GONE = [1, 3];
@@ -43,10 +43,10 @@ async function erase(
   root: string,
   users = GONE,
   more: Parameters<typeof erasing>[2] = {},
+  wrap?: Parameters<typeof erasing>[3],
 ): Promise<ErasureReceipt[]> {
-  const erasures = erasing(join(root, 'erasure'), join(root, 'store'), more);
-  for (const user of users) await erasures.request({ by: 'user', id: userId(user), team: null }, true);
-  const { receipts, left } = await erasures.run();
+  const erasures = erasing(join(root, 'erasure'), join(root, 'store'), more, wrap);
+  const { receipts, left } = await eraseNow(erasures, ...users);
   expect(left).toEqual([]);
   return [...receipts];
 }
@@ -61,10 +61,7 @@ async function outcome(root: string, gone = GONE): Promise<readonly string[]> {
     find([join(root, 'store'), join(root, 'erasure')], [...gone.map(userId), ...gone.map(secretOf)]),
   ).toEqual([]);
   expect((await verifyArchive(NAME, { places: placesOf(root) })).differences).toEqual([]);
-  const left: string[] = [];
-  for await (const item of readArchive(NAME, { places: placesOf(root) }))
-    left.push(item.kind === 'record' ? item.record.id : item.reason);
-  return left.sort();
+  return (await idsRead(NAME, { places: placesOf(root) })).toSorted();
 }
 
 const othersOf = (gone: readonly number[]): string[] =>
@@ -92,39 +89,20 @@ test.concurrent.each(['recorded', 'replaced', 'listed', 'purged'])(
   'kill -9 at %s: the next run finishes it, and the receipts say the same',
   async (step) => {
     const root = await copy();
-    expect(await crash(root, step, 3)).toEqual(['SIGKILL', '']);
+    expect(await runToItsEnd(CHILD, root, step, '3', ...GONE.map(String))).toEqual(['SIGKILL', '']);
     const receipts = await erase(root);
     expect(receipts.map(({ records_removed: removed }) => removed)).toEqual(GONE.map(() => OF_EACH));
     expect(await outcome(root)).toEqual(othersOf(GONE));
   },
 );
 
-function crash(
-  root: string,
-  step: string,
-  occurrence: number,
-): Promise<[signal: string | null, stderr: string]> {
-  const args = [CHILD, root, step, String(occurrence), ...GONE.map(String)];
-  return new Promise((resolve) => {
-    const child = execFile(process.execPath, args, (_error, _stdout, stderr) =>
-      resolve([child.signalCode, stderr]),
-    );
-  });
-}
-
 test('the journal is told of every record before it goes, with what tells its bytes', async () => {
   const root = await copy();
-  const store = await openStore(join(root, 'store'));
-  const stands = async (id: string): Promise<boolean> => {
-    for await (const item of readArchive(NAME, { places: placesOf(root) }))
-      if (item.kind === 'record' && item.record.id === id) return true;
-    return false;
-  };
   const told: string[] = [];
   await erase(root, [1], {
     forget: async (events) => {
       for (const { source, id, bodyHash } of events) {
-        expect(await stands(id)).toBe(true);
+        expect(await idsRead(NAME, { places: placesOf(root) })).toContain(id);
         told.push([source, id, Buffer.from(bodyHash, 'latin1').toString('hex')].join(' '));
       }
     },
@@ -134,30 +112,21 @@ test('the journal is told of every record before it goes, with what tells its by
     return [source, id, createHash('sha256').update(body).digest('hex')].join(' ');
   });
   expect(told.toSorted()).toEqual(hashed);
-  await store.close();
 });
 
 test('two installations erase from one archive at once: what one has replaced, the other reads again', async () => {
   const root = await copy();
   const path = join(root, 'store');
-  let other: Promise<unknown> | null = null;
-  const overtaken = (store: ObjectStore): ObjectStore => {
-    const putIfMatch = store.putIfMatch.bind(store);
-    store.putIfMatch = async (...args) => {
+  const other: Promise<ErasureResult>[] = [];
+  const receipts = await erase(root, GONE, {}, (store) =>
+    hooked(store, async (verb) => {
       // All of it, between the reading and the writing.
-      await (other ??= (async () => {
-        const theirs = erasing(join(root, 'other'), path);
-        await theirs.request({ by: 'user', id: userId(2), team: null }, true);
-        expect((await theirs.run()).left).toEqual([]);
-      })());
-      return putIfMatch(...args);
-    };
-    return store;
-  };
-  const erasures = erasing(join(root, 'erasure'), path, {}, overtaken);
-  for (const user of GONE) await erasures.request({ by: 'user', id: userId(user), team: null }, true);
-  const { receipts, left } = await erasures.run();
-  expect(left).toEqual([]);
+      if (verb !== 'putIfMatch') return;
+      if (other.length === 0) other.push(eraseNow(erasing(join(root, 'other'), path), 2));
+      await other[0];
+    }),
+  );
+  expect(await other[0]).toMatchObject({ left: [] });
   // What it had begun with and could not do is not on the receipt.
   expect(receipts.map(({ records_removed: removed }) => removed)).toEqual(GONE.map(() => OF_EACH));
   expect(await outcome(root, [...GONE, 2])).toEqual(othersOf([...GONE, 2]));
@@ -180,24 +149,13 @@ test('an object that a receiver puts while it runs is searched too, and one that
     (key) => key.endsWith('.ndjson.gz'),
   );
   let raced = false;
-  const racing = (store: ObjectStore): ObjectStore => {
-    const putIfMatch = store.putIfMatch.bind(store);
-    store.putIfMatch = async (...args) => {
-      if (!raced) {
-        raced = true;
-        await put(
-          store,
-          'dt=2026-11-21/late.ndjson.gz',
-          await read(store, another === args[0] ? file : another),
-        );
-      }
-      return putIfMatch(...args);
-    };
-    return store;
-  };
-  const erasures = erasing(join(root, 'erasure'), join(root, 'store'), {}, racing);
-  for (const user of GONE) await erasures.request({ by: 'user', id: userId(user), team: null }, true);
-  expect((await erasures.run()).left).toEqual([]);
+  await erase(root, GONE, {}, (store) =>
+    hooked(store, async (verb, key) => {
+      if (verb !== 'putIfMatch' || raced) return;
+      raced = true;
+      await put(store, 'dt=2026-11-21/late.ndjson.gz', await read(store, another === key ? file : another));
+    }),
+  );
   expect(raced).toBe(true);
   expect(find([join(root, 'store')], [...GONE.map(userId), ...GONE.map(secretOf)])).toEqual([]);
 });
@@ -210,8 +168,7 @@ function keeping(store: ObjectStore): ObjectStore {
 test('what the store keeps of earlier versions is named on the receipt', async () => {
   const root = await copy();
   const erasures = erasing(join(root, 'erasure'), join(root, 'store'), {}, keeping);
-  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
-  const { receipts, left } = await erasures.run();
+  const { receipts, left } = await eraseNow(erasures, 1);
   expect(left.length).toBeGreaterThan(0);
   expect(left.every(({ requests }) => requests.length === 0)).toBe(true);
   expect(receipts[0]?.not_searched[0]).toMatch(/\(version 1: locked until 2027-01-01\)$/);
@@ -221,7 +178,6 @@ test('what the store keeps of earlier versions is named on the receipt', async (
 test('a store that cannot be asked leaves the requests for the next run', async () => {
   const root = await temporaryFolder();
   const erasures = erasing(join(root, 'erasure'), 'ftp://made-up/archive');
-  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
-  const { receipts, left } = await erasures.run();
+  const { receipts, left } = await eraseNow(erasures, 1);
   expect([receipts, left.map(({ store, requests }) => [store, requests.length])]).toEqual([[], [[NAME, 1]]]);
 });

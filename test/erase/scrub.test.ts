@@ -18,6 +18,17 @@ import { eventOf, find, secretOf, userId } from './support.ts';
 
 const NOTHING_LARGE = 0;
 
+/** Erases user 1, step by step. @returns the names of the steps */
+function erase(eraser: Eraser, before = (step: EraseStep): EraseStep => step): string[] {
+  const subjects = [{ request: 'r1', by: 'user', id: userId(1), team: null }] as const;
+  const taken: string[] = [];
+  for (let step: EraseStep | null = { do: 'setAside' }; step !== null;) {
+    taken.push(step.do);
+    step = eraser.perform(subjects, before(step));
+  }
+  return taken;
+}
+
 /** A database too large to be rebuilt while deliveries wait. */
 test('where rebuilding would take too long, free pages are written over', async () => {
   const folder = join(await temporaryFolder(), 'journal');
@@ -68,13 +79,7 @@ test('where rebuilding would take too long, free pages are written over', async 
     },
     NOTHING_LARGE,
   );
-  const subjects = [{ request: 'r1', by: 'user', id: userId(1), team: null }] as const;
-  let step: EraseStep | null = { do: 'setAside' };
-  const taken: string[] = [];
-  while (step !== null) {
-    taken.push(step.do);
-    step = eraser.perform(subjects, step);
-  }
+  const taken = erase(eraser);
   expect([...new Set(taken)]).toEqual(['setAside', 'events', 'gaps', 'scrub']);
   expect(eraser.counts('r1')).toEqual({ events: 0, quarantine: 0, dead_letters: 200 });
   expect(find([folder], [userId(1), secretOf(1)])).toEqual([]);
@@ -106,16 +111,12 @@ test('a damaged record that is read while its user is erased leaves no copy, and
   writeFileSync(name, bytes);
 
   const store = new Store({ path, ...bounds });
-  const subjects = [{ request: 'r1', by: 'user', id: userId(1), team: null }] as const;
-  let step: EraseStep | null = { do: 'setAside' };
-  let gaps = 0;
-  while (step !== null) {
-    if (step.do === 'gaps') gaps += 1;
+  const taken = erase(store.eraser, (step) => {
     if (step.do === 'events')
       expect(store.read(0, { count: 1, bytes: 1e6 }, 0).damaged).toMatchObject([{ seq: 1 }]);
-    step = store.eraser.perform(subjects, step.do === 'scrub' ? { do: 'scrub', alone: true } : step);
-  }
-  expect(gaps).toBe(names.length);
+    return step.do === 'scrub' ? { do: 'scrub', alone: true } : step;
+  });
+  expect(taken.filter((step) => step === 'gaps')).toHaveLength(names.length);
   expect(store.eraser.counts('r1')).toEqual({ events: 1, quarantine: 1, dead_letters: 0 });
   store.close();
   expect(find([path], [userId(1), secretOf(1)])).toEqual([]);

@@ -2,27 +2,22 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { resolveConfig } from '../../src/config/load.ts';
-import type { Erasures, TakenOut } from '../../src/core/erasure.ts';
+import type { TakenOut } from '../../src/core/erasure.ts';
 import { ErasedUsers } from '../../src/erase/erased-users.ts';
 import { createErasures } from '../../src/erase/stores.ts';
 import { Cell } from '../../src/lib/live.ts';
 import { openProof } from '../../src/proof/open.ts';
-import { filesSink, signal } from '../sinks/support.ts';
+import { signal } from '../sinks/support.ts';
+import { batchOf, writeFiles } from '../support/archives.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { MASTER_TEXT } from '../seal/support.ts';
-import { eventOf, QUIET, userId } from './support.ts';
+import { eraseNow, eventOf, QUIET } from './support.ts';
 
 /** Seals events of two users, one each, in an archive, with keys of its own. */
 async function seal(path: string, store: string, n: number): Promise<Buffer> {
-  const { sink } = filesSink(path, { encrypt: { store, masterKey: MASTER_TEXT } });
-  await sink.open();
   const events = [1, 2].map((user) => eventOf(user, n + user, { headers: {} }));
-  await sink.send(
-    events.map((event) => ({ event: { ...event, seq: 1, handling: {} }, destination: null })),
-    signal,
-  );
-  await sink.close(signal);
+  await writeFiles(path, [batchOf(...events)], { options: { encrypt: { store, masterKey: MASTER_TEXT } } });
   return events[0]?.body ?? Buffer.alloc(0);
 }
 
@@ -33,7 +28,7 @@ async function receiver(
   folder: string,
   path: string,
   forget: (events: readonly TakenOut[]) => Promise<void>,
-): Promise<Erasures> {
+) {
   const encrypt = { store: join(folder, 'keys'), masterKey: MASTER_TEXT };
   const file = writeConfig(folder, { sinks: { archive: { type: 'files', path, encrypt } } });
   const { config } = await resolveConfig({ file, env: {} });
@@ -63,8 +58,7 @@ test('the journal forgets what it has of sealed events also where there are no r
     await Promise.resolve();
     told.push(...events.map(({ bodyHash }) => Buffer.from(bodyHash, 'latin1').toString('hex')));
   });
-  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
-  expect(await erasures.run()).toMatchObject({ left: [], receipts: [{ not_searched: [] }] });
+  expect(await eraseNow(erasures, 1)).toMatchObject({ left: [], receipts: [{ not_searched: [] }] });
   expect(told).toEqual([createHash('sha256').update(body).digest('hex')]);
 });
 
@@ -74,7 +68,6 @@ test('a receipt says how many records another receiver has sealed: a user may be
   await seal(path, join(folder, 'keys'), 0);
   await seal(path, join(folder, 'keys-of-the-other'), 10);
   const erasures = await receiver(folder, path, () => Promise.resolve());
-  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
-  const [receipt] = (await erasures.run()).receipts;
+  const [receipt] = (await eraseNow(erasures, 1)).receipts;
   expect(receipt?.not_searched).toEqual(['2 sealed records of keys that are not in this store']);
 });

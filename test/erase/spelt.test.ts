@@ -1,17 +1,16 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
-import { systemClock } from '../../src/core/clock.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
 import { ErasedUsers } from '../../src/erase/erased-users.ts';
 import type { LocalErasures } from '../../src/erase/local-erasures.ts';
-import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
-import { filesSink, signal } from '../sinks/support.ts';
+import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
+import { batchOf, writeFiles } from '../support/archives.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { SPELLINGS, standing } from './spellings.ts';
-import { erasuresOver, eventOf, folderStore, guarded, JOURNAL_LIMITS } from './support.ts';
+import { eraseNow, erasuresOver, eventOf, folderStore, guarded, journalIn } from './support.ts';
 
 const NAMES = Object.keys(SPELLINGS);
 const ALL = Object.values(SPELLINGS);
@@ -34,26 +33,12 @@ function speltEvents(user: number, run: number, changes: Partial<JournalEvent> =
   });
 }
 
-async function openJournal(root: string, users: ErasedUsers): Promise<SqliteJournal> {
-  const journal = await SqliteJournal.open({
-    ...JOURNAL_LIMITS,
-    path: join(root, 'data', 'journal'),
-    create: true,
-    clock: systemClock,
-    isErased: users.isErased,
-    onFailure: () => undefined,
-  });
-  onTestFinished(() => journal.close());
-  return journal;
-}
-
 /** Erases every id of user 1. Before, all of both users stands there; afterwards all of user 2, and nothing of user 1. */
 async function eraseAll(root: string, erasures: LocalErasures): Promise<void> {
   const data = join(root, 'data');
   expect(standing(data, [...secrets(1), ...secrets(2)])).toEqual([...secrets(1), ...secrets(2)]);
   const subjects = new Map(ALL.map(({ by, id }) => [id(1), by]));
-  for (const [id, by] of subjects) await erasures.request({ by, id, team: null }, true);
-  const { left, receipts } = await erasures.run();
+  const { left, receipts } = await eraseNow(erasures, ...Array.from(subjects, ([id, by]) => ({ by, id })));
   expect(left).toEqual([]);
   expect(receipts.reduce((sum, { records_removed: count }) => sum + count, 0)).toBe(ALL.length);
   expectGone(data);
@@ -85,7 +70,7 @@ test.each(Object.entries(INTO_JOURNAL))(
   async (_, put) => {
     const root = await temporaryFolder();
     const users = ErasedUsers.open(join(root, 'erasure'));
-    const journal = await openJournal(root, users);
+    const journal = await journalIn(join(root, 'data', 'journal'), { isErased: users.isErased });
     for (const user of [1, 2]) await put(journal, user);
     const { erasures } = erasuresOver(join(root, 'erasure'), [journal], { users });
     await eraseAll(root, erasures);
@@ -109,22 +94,14 @@ test.each(Object.entries(INTO_JOURNAL))(
   },
 );
 
+const spelt = (): JournalEvent[] => [1, 2].flatMap((user) => speltEvents(user, 1));
+
 async function send(root: string, compress: string): Promise<void> {
-  const { sink } = filesSink(join(root, 'data'), { compress });
-  await sink.open();
-  const events = [1, 2].flatMap((user) => speltEvents(user, 1));
-  await sink.send(
-    events.map((event) => ({ event, destination: null })),
-    signal,
-  );
-  await sink.close(signal);
+  await writeFiles(join(root, 'data'), [batchOf(...spelt())], { options: { compress } });
 }
 
 async function keep(root: string, compress: string): Promise<void> {
-  const { sink } = filesSink(join(root, 'data'), { compress });
-  await sink.open();
-  for (const event of [1, 2].flatMap((user) => speltEvents(user, 1))) await sink.keep(event);
-  await sink.close(signal);
+  await writeFiles(join(root, 'data'), [], { options: { compress }, kept: spelt() });
 }
 
 /** A table for each way of writing, with a row of each user. Text that is no JSON stands in a row as a text. */

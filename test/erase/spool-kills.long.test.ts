@@ -2,14 +2,15 @@ import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } fr
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { FolderStore } from '../../src/erase/folder-store.ts';
-import { ObjectErasure } from '../../src/erase/object-store.ts';
 import type { FilesSink } from '../../src/sinks/files/sink.ts';
 import { openStore } from '../../src/storage/open.ts';
-import { FaultyStore, recordsIn, storeSink, URL } from '../sinks/store-support.ts';
+import { FaultyStore, recordsIn, storeSink } from '../sinks/store-support.ts';
 import { signal } from '../sinks/support.ts';
+import { batchOf } from '../support/archives.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { replaceFiles } from '../support/replaced-files.ts';
-import { erasuresOver, eventOf, FIELDS, find, QUIET, secretOf, userId } from './support.ts';
+import { objectsIn } from './objects-support.ts';
+import { eraseFrom, eventOf, FIELDS, find, QUIET, secretOf, userId } from './support.ts';
 
 /** Told before each step by which a file is made, or gets another name, or goes. */
 const disk = { before: (): void => undefined, removes: true };
@@ -40,9 +41,7 @@ const GONE = 1;
 const USERS = [GONE, 2];
 const EVENTS = 3;
 const batch = (users: readonly number[]) =>
-  users.flatMap((user) =>
-    Array.from({ length: EVENTS }, (_, n) => ({ event: eventOf(user, n), destination: null })),
-  );
+  batchOf(...users.flatMap((user) => Array.from({ length: EVENTS }, (_, n) => eventOf(user, n))));
 
 /** Every file below a folder with its bytes: two kills that leave the same are one. */
 function contentOf(folder: string): string {
@@ -94,19 +93,11 @@ async function erase(root: string, sink: FilesSink | null): Promise<void> {
   const shared = { fields: FIELDS, log: QUIET, settle };
   const [spool = ''] = readdirSync(join(root, 'spool'));
   const path = join(root, 'spool', spool);
-  const { erasures } = erasuresOver(join(root, 'erasure'), [
+  const stores = [
     new FolderStore({ ...shared, name: path, path, exclude: [] }),
-    new ObjectErasure({
-      ...shared,
-      name: URL,
-      open: () => openStore(join(root, 'store')),
-      isArchive: true,
-      exclude: [],
-      folder: join(root, 'erasure'),
-    }),
-  ]);
-  await erasures.request({ by: 'user', id: userId(GONE), team: null }, true);
-  const { receipts, left } = await erasures.run();
+    objectsIn(join(root, 'erasure'), () => openStore(join(root, 'store')), { settle }),
+  ];
+  const { receipts, left } = await eraseFrom(root, stores, GONE);
   expect(left).toEqual([]);
   expect(receipts).toHaveLength(1);
 }
@@ -205,7 +196,7 @@ test('an erasure while an older event waits, then a kill: what is sent again of 
   const root = await temporaryFolder();
   const store = await FaultyStore.in(join(root, 'store'));
   const start = (): FilesSink => storeSink(store, join(root, 'spool'), { partitionBy: ['type'] }).sink;
-  const old = [{ event: eventOf(2, 9, { type: 'old' }), destination: null }];
+  const old = batchOf(eventOf(2, 9, { type: 'old' }));
   const sink = start();
   await sink.open();
   store.fault = (_, key) => (key.includes('type=old') ? 'busy' : null);

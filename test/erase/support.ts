@@ -1,14 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
+import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
-import type { ErasableStore } from '../../src/core/erasure.ts';
+import type { ErasableStore, ErasureResult, Subject } from '../../src/core/erasure.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
 import { GuardedIngest, type Ingest, type IngestStore, type IsErased } from '../../src/core/ingest.ts';
 import { ErasedUsers } from '../../src/erase/erased-users.ts';
 import { FolderStore } from '../../src/erase/folder-store.ts';
 import { LocalErasures, type LocalErasuresOptions } from '../../src/erase/local-erasures.ts';
-import { openProof } from '../../src/proof/open.ts';
+import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
+import { proofIn } from '../support/archives.ts';
 
 const GZIP = Buffer.from([0x1f, 0x8b]);
 const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
@@ -89,17 +91,58 @@ export function erasuresOver(
     grace: 0,
     users,
     stores: () => Promise.resolve(stores),
-    proof: openProof({
-      erasure: { path: folder },
-      proof: { key: null, trust: [] },
-      receipts: { path: null },
-    }),
+    proof: proofIn(folder),
     clock: systemClock,
     log: QUIET,
     signal: new AbortController().signal,
     ...more,
   });
   return { erasures, users };
+}
+
+/** Who is to be erased: a made-up user by number, or as it is said. */
+type Whom = number | (Pick<Subject, 'id'> & Partial<Subject>);
+
+/** Asks for the erasure of each, and runs all that was asked for. */
+export async function eraseNow(
+  erasures: Pick<LocalErasures, 'request' | 'run'>,
+  ...whom: readonly Whom[]
+): Promise<ErasureResult> {
+  for (const one of whom) {
+    const said = typeof one === 'number' ? { id: userId(one) } : one;
+    await erasures.request({ by: 'user', team: null, ...said }, true);
+  }
+  return erasures.run();
+}
+
+/** The same, of an installation in this folder. */
+export function eraseFrom(
+  root: string,
+  stores: readonly ErasableStore[],
+  ...whom: readonly Whom[]
+): Promise<ErasureResult> {
+  return eraseNow(erasuresOver(join(root, 'erasure'), stores).erasures, ...whom);
+}
+
+/** A journal whose failure is one of the process. */
+export function openJournal(path: string, more: Partial<SqliteJournalOptions> = {}): Promise<SqliteJournal> {
+  return SqliteJournal.open({
+    ...JOURNAL_LIMITS,
+    path,
+    create: true,
+    clock: systemClock,
+    onFailure: (error) => {
+      throw error;
+    },
+    ...more,
+  });
+}
+
+/** The same, closed when the test ends. */
+export async function journalIn(...given: Parameters<typeof openJournal>): Promise<SqliteJournal> {
+  const journal = await openJournal(...given);
+  onTestFinished(() => journal.close());
+  return journal;
 }
 
 export function userId(n: number): string {

@@ -6,16 +6,16 @@ import { tasksOf, type BackfillPlan } from '../../src/backfill/plan.ts';
 import type { ErasureResult } from '../../src/core/erasure.ts';
 import { WorkFolder } from '../../src/lib/work-folder.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { erasuresOver, find, folderStore, secretOf, userId } from './support.ts';
+import { eraseFrom, find, folderStore, secretOf, userId } from './support.ts';
 
 const row = (user: number, more: object = {}): string =>
   `${JSON.stringify({ user_id: userId(user), note: secretOf(user), ...more })}\n`;
 
-async function erase(root: string, id: string, by: 'user' | 'client_user' = 'user'): Promise<ErasureResult> {
-  const { erasures } = erasuresOver(join(root, 'erasure'), [folderStore(join(root, 'tables'))]);
-  await erasures.request({ by, id, team: null }, true);
-  return erasures.run();
+function erase(root: string, id = userId(1), by: 'user' | 'client_user' = 'user'): Promise<ErasureResult> {
+  return eraseFrom(root, [folderStore(join(root, 'tables'))], { id, by });
 }
+
+const textOf = (root: string, name: string): string => readFileSync(join(root, 'tables', name), 'utf8');
 
 async function tables(files: Readonly<Record<string, string | Buffer>>): Promise<string> {
   const root = await temporaryFolder();
@@ -43,7 +43,7 @@ test('rows of tables, outcomes and rejects go; what merely names the user in ano
     ['meal_items.ndjson.gz', 2],
     ['meals.ndjson', 1],
   ]);
-  expect(readFileSync(join(root, 'tables', 'meals.ndjson'), 'utf8')).toBe(mention + row(3));
+  expect(textOf(root, 'meals.ndjson')).toBe(mention + row(3));
   expect(find([root], [secretOf(1)])).toEqual([]);
 });
 
@@ -56,16 +56,14 @@ test('a client user id selects rows that have it, and no other', async () => {
     receipts: [{ records_removed: 1 }],
     left: [],
   });
-  const kept = readFileSync(join(root, 'tables', 'events.ndjson'), 'utf8');
+  const kept = textOf(root, 'events.ndjson');
   expect(kept.split('\n').filter(Boolean)).toHaveLength(2);
 });
 
 test('a short id is not found inside a longer one', async () => {
   const root = await tables({ 'events.ndjson': '{"user_id":"17"}\n{"user_id":"7"}\n{"n":7,"m":"17"}\n' });
   await erase(root, '7');
-  expect(readFileSync(join(root, 'tables', 'events.ndjson'), 'utf8')).toBe(
-    '{"user_id":"17"}\n{"n":7,"m":"17"}\n',
-  );
+  expect(textOf(root, 'events.ndjson')).toBe('{"user_id":"17"}\n{"n":7,"m":"17"}\n');
 });
 
 test('an unfinished backfill keeps the numbers of its other tasks, and passes over the user', async () => {
@@ -82,7 +80,7 @@ test('an unfinished backfill keeps the numbers of its other tasks, and passes ov
   });
   const { receipts } = await erase(root, userId(2));
   expect(receipts).toMatchObject([{ records_removed: 1 }]);
-  const state = JSON.parse(readFileSync(join(root, 'tables/_backfill/state.json'), 'utf8')) as {
+  const state = JSON.parse(textOf(root, '_backfill/state.json')) as {
     plan: BackfillPlan;
     without: object;
   };
@@ -99,25 +97,25 @@ test('a folder that a command writes is left as it is, and taken on once that ha
   const root = await tables({ 'meals.ndjson': row(1) + row(2) });
   const path = join(root, 'tables', 'meals.ndjson');
   const backfill = await WorkFolder.take(join(root, 'tables'));
-  const { receipts, left } = await erase(root, userId(1));
+  const { receipts, left } = await erase(root);
   expect([receipts, left.map(({ reason }) => reason)]).toEqual([
     [],
     [expect.stringContaining('is being written by')],
   ]);
   expect(readFileSync(path, 'utf8')).toBe(row(1) + row(2));
   backfill.release();
-  expect(await erase(root, userId(1))).toMatchObject({ receipts: [{ records_removed: 1 }], left: [] });
+  expect(await erase(root)).toMatchObject({ receipts: [{ records_removed: 1 }], left: [] });
   expect(readFileSync(path, 'utf8')).toBe(row(2));
 });
 
 test('rows that are being written are left, and taken out once their writer is gone', async () => {
   const root = await tables({ 'meals.ndjson.part': row(1) + row(2) });
   const path = join(root, 'tables', 'meals.ndjson.part');
-  expect(await erase(root, userId(1))).toMatchObject({ receipts: [], left: [{ item: 'meals.ndjson.part' }] });
+  expect(await erase(root)).toMatchObject({ receipts: [], left: [{ item: 'meals.ndjson.part' }] });
   expect(readFileSync(path, 'utf8')).toBe(row(1) + row(2));
   const hourAgo = new Date(Date.now() - 3_600_000);
   utimesSync(path, hourAgo, hourAgo);
-  expect(await erase(root, userId(1))).toMatchObject({ receipts: [{ records_removed: 1 }], left: [] });
+  expect(await erase(root)).toMatchObject({ receipts: [{ records_removed: 1 }], left: [] });
   expect(readFileSync(path, 'utf8')).toBe(row(2));
 });
 
@@ -130,9 +128,9 @@ test('what a backfill had not finished when it was killed holds up nothing', asy
     '_backfill/state.json.tmp': state.slice(0, -10),
     '_backfill/run/0/0/meals.ndjson.part': row(1),
   });
-  expect(await erase(root, userId(1))).toMatchObject({ left: [], receipts: [expect.anything()] });
+  expect(await erase(root)).toMatchObject({ left: [], receipts: [expect.anything()] });
   expect(find([root], [userId(1)])).toEqual([]);
-  expect(readFileSync(join(root, 'tables/meals.ndjson.part'), 'utf8')).toBe(row(2));
+  expect(textOf(root, 'meals.ndjson.part')).toBe(row(2));
 });
 
 test('what cannot be rewritten is named, and the request waits; what cannot be searched is on the receipt', async () => {
@@ -142,14 +140,14 @@ test('what cannot be rewritten is named, and the request waits; what cannot be s
     'meals.parquet': 'PAR1',
     'meals.ndjson': row(1),
   });
-  const first = await erase(root, userId(1));
+  const first = await erase(root);
   expect(first.receipts).toEqual([]);
   expect(first.left.map(({ item, requests }) => [item, requests.length])).toEqual([
     ['meals.parquet', 0],
     ['notes.csv', 1],
   ]);
   writeFileSync(join(root, 'tables', 'notes.csv'), 'id,note\n');
-  const second = await erase(root, userId(1));
+  const second = await erase(root);
   expect(second.receipts).toMatchObject([{ records_removed: 1, not_searched: ['meals.parquet'] }]);
 });
 
@@ -160,7 +158,7 @@ test('tables of people whose rows do not say whose they are stand on the receipt
     'markers.ndjson': '{"id":1}\n',
     'meals.ndjson': row(1),
   });
-  const { receipts, left } = await erase(root, userId(1));
+  const { receipts, left } = await erase(root);
   expect(left.map(({ requests }) => requests)).toEqual([[], []]);
   expect(receipts).toMatchObject([
     {
@@ -176,10 +174,10 @@ test('rows of insurance and parsing jobs that say whose they are go like others'
     'parsing_jobs.ndjson': row(2),
     'parsing_job_results/dt=2026-11-21/part-000000.ndjson.gz': gzipSync(row(1) + row(2)),
   });
-  const { receipts, left } = await erase(root, userId(1));
+  const { receipts, left } = await erase(root);
   expect(left).toEqual([]);
   expect(receipts).toMatchObject([{ records_removed: 2, not_searched: [] }]);
-  expect(readFileSync(join(root, 'tables', 'insurance.ndjson'), 'utf8')).toBe(row(2));
+  expect(textOf(root, 'insurance.ndjson')).toBe(row(2));
 });
 
 test('a file that is damaged is named, and the others are erased all the same', async () => {
@@ -188,8 +186,8 @@ test('a file that is damaged is named, and the others are erased all the same', 
     'meals.ndjson.gz': broken.subarray(0, broken.length - 20),
     'items.ndjson': row(1) + row(2),
   });
-  const { receipts, left } = await erase(root, userId(1));
+  const { receipts, left } = await erase(root);
   expect(receipts).toEqual([]);
   expect(left).toMatchObject([{ item: 'meals.ndjson.gz' }]);
-  expect(readFileSync(join(root, 'tables', 'items.ndjson'), 'utf8')).toBe(row(2));
+  expect(textOf(root, 'items.ndjson')).toBe(row(2));
 });

@@ -1,19 +1,17 @@
 import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { expect, onTestFinished, test } from 'vitest';
-import { Places } from '../../src/archive/places.ts';
-import { systemClock } from '../../src/core/clock.ts';
+import { expect, test } from 'vitest';
 import { parseTarget } from '../../src/core/route.ts';
-import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
-import { reconcile } from '../../src/reconcile/reconcile.ts';
+import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import type { ReconcileReport } from '../../src/reconcile/report.ts';
 import { KeyErasure } from '../../src/seal/key-erasure.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
-import { erasuresOver, JOURNAL_LIMITS, userId } from '../erase/support.ts';
+import { eraseFrom, journalIn } from '../erase/support.ts';
 import { MASTER, MASTER_TEXT, ringOf } from '../seal/support.ts';
 import { filesSink, signal, tempFolder } from '../sinks/support.ts';
-import { operationsOn } from './support.ts';
+import { batchOf } from '../support/archives.ts';
+import { accountOf, operationsOn, received } from './support.ts';
 
 const USERS = 4;
 /** Two events of each user, so that what is lost can be fewer than what is erased. */
@@ -29,41 +27,22 @@ interface Place {
 /** A journal, and a sealed archive with all that it has confirmed. The first two users come before the others, and a copy of the keys is made between. */
 async function sealed(): Promise<Place> {
   const [archive, keys] = [tempFolder(), join(tempFolder(), 'keys')];
-  const journal = await SqliteJournal.open({
-    ...JOURNAL_LIMITS,
-    path: tempFolder(),
-    create: true,
-    clock: systemClock,
-    onFailure: (error) => {
-      throw error;
-    },
-  });
-  onTestFinished(() => journal.close());
+  const journal = await journalIn(tempFolder());
   await journal.openCursor('archive');
   await journal.acceptUnder([{ match: ['*'], to: [parseTarget('archive')] }]);
   const { sink } = filesSink(archive, { encrypt: { store: keys, masterKey: MASTER_TEXT } });
   await sink.open();
   for (let n = 1; n <= EVENTS; n += 1) {
-    const event = { ...contractEvent(n), user: userId(Math.ceil(n / 2)), seq: n, handling: {} };
+    const event = received(n, Math.ceil(n / 2));
     await journal.accept(event);
-    await sink.send([{ event, destination: null }], signal);
+    await sink.send(batchOf(event), signal);
     if (n === EVENTS / 2) copyFileSync(join(keys, 'keys.bin'), join(keys, 'older'));
   }
   await sink.close(signal);
   journal.moveCursor('archive', EVENTS);
   await journal.flush();
   const operations = operationsOn(journal);
-  const hour = Math.floor(contractEvent(1).receivedAt / 3_600_000) * 3_600_000;
-  const account = async (): Promise<ReconcileReport> =>
-    reconcile({
-      logHead: null,
-      places: new Places(),
-      operations,
-      earlier: new Map(),
-      sinks: [{ name: 'archive', type: 'files', archive: { path: archive, opener: await ringOf(keys) } }],
-      window: { since: hour, until: hour + 3_600_000 },
-      signal,
-    });
+  const account = async () => accountOf(operations, archive, await ringOf(keys));
   return { journal, archive, keys, account };
 }
 
@@ -90,9 +69,8 @@ test('records that only the newer copy of the keys opens are no proof that the e
 
 test('what an erasure has closed for good explains what the journal has erased, and nothing that is missing', async () => {
   const { journal, archive, keys, account } = await sealed();
-  const { erasures } = erasuresOver(tempFolder(), [KeyErasure.at('archive', keys, () => MASTER), journal]);
-  await erasures.request({ by: 'user', id: userId(1), team: null }, true);
-  expect(await erasures.run()).toMatchObject({ left: [] });
+  const stores = [KeyErasure.at('archive', keys, () => MASTER), journal];
+  expect(await eraseFrom(tempFolder(), stores, 1)).toMatchObject({ left: [] });
   const erased = { received: EVENTS, delivered: EVENTS - 2, erased: 2, sealed: 2 };
   const whole = await account();
   expect(whole.differences).toEqual([]);

@@ -1,15 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import type { Delivery } from '../../src/core/sink.ts';
 import { startSandbox } from '../../src/sandbox/start.ts';
 import { ServiceClient } from '../../src/service/client.ts';
 import type { ServiceReport } from '../../src/reconcile/service-side.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { mealsOf } from '../service/support.ts';
-import { filesSink, signal } from '../sinks/support.ts';
+import { signal } from '../sinks/support.ts';
+import { writeFiles } from '../support/archives.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';
-import { runReconcile, type Output } from './support.ts';
+import { runReconcile } from './support.ts';
 
 const RANGE = ['--since', '2026-01-01', '--until', '2026-01-10'];
 
@@ -29,8 +31,7 @@ test('meals the service has and the archive has not are named, and fetched, and 
   for await (const { user_id: user } of client.users.all({}, { signal })) users.push(user);
 
   // All meals but every fifth came by webhook.
-  const { sink } = filesSink(join(folder, 'archive'));
-  await sink.open();
+  const batch: Delivery[] = [];
   const missing: string[] = [];
   let n = 0;
   for (const user of users) {
@@ -43,16 +44,15 @@ test('meals the service has and the archive has not are named, and fetched, and 
       const body = Buffer.from(
         JSON.stringify({ event_type: 'daily.data.meal.created', user_id: user, data: meal }),
       );
-      const event = { ...contractEvent(n, { user, body }), seq: n, handling: {} };
-      await sink.send([{ event, destination: null }], signal);
+      batch.push({ event: contractEvent(n, { user, body }), destination: null });
     }
   }
-  await sink.close(signal);
+  await writeFiles(join(folder, 'archive'), [batch]);
   expect(missing.length).toBeGreaterThan(3);
 
   const config = writeConfig(folder);
   const env = { MILLRACE_SERVICE_BASE_URL: service.url, MILLRACE_SERVICE_API_KEY: service.apiKey };
-  const run = (...args: readonly string[]): Promise<Output> =>
+  const run = (...args: readonly string[]) =>
     runReconcile(['--config', config, '--service', ...RANGE, '--json', ...args], env);
   const compared = await run();
   expect(compared.exit).toBe(4);

@@ -12,21 +12,27 @@ const DONE = {
 } as unknown as Parameters<Checkpoint['save']>[0];
 const order = (fingerprint: string) => ({ fingerprint, id: fingerprint, resume: false, list: nothing });
 
-test('killed at each step of removing its state, a replay is in nobody’s way', async () => {
-  // As `close` removes them.
+/** The state of a replay that is done and was killed after so many steps of removing it, in the order of `close`. */
+async function killedAfter(steps: number): Promise<string> {
+  const folder = join(await temporaryFolder(), 'state');
+  const first = await Checkpoint.open(folder, order('first'));
+  await first.save(DONE);
+  await first.close(true);
   const removals = ['units.ndjson', 'refused.ndjson', 'plan.json', 'state.json'];
-  for (let steps = 0; steps <= removals.length; steps += 1) {
-    const folder = join(await temporaryFolder(), 'state');
-    const first = await Checkpoint.open(folder, order('first'));
-    await first.save(DONE);
-    await first.close(true);
-    for (const name of removals.slice(0, steps)) rmSync(join(folder, name), { force: true });
+  for (const name of removals.slice(0, steps)) rmSync(join(folder, name), { force: true });
+  return folder;
+}
+
+test.each([0, 1, 2, 3, 4])(
+  'killed after %i steps of removing its state, a replay is in nobody’s way',
+  async (steps) => {
+    const folder = await killedAfter(steps);
     const next = await Checkpoint.open(folder, order('next'));
     expect([next.plan.id, next.before]).toEqual(['next', null]);
     await next.close(false);
     expect(existsSync(folder)).toBe(false);
-  }
-});
+  },
+);
 
 test('killed while it listed what there is, a replay begins when it is resumed', async () => {
   const folder = join(await temporaryFolder(), 'state');
@@ -40,16 +46,10 @@ test('killed while it listed what there is, a replay begins when it is resumed',
   await next.close(false);
 });
 
-test('killed while it removed its state, a replay of everything is not begun again by --resume', async () => {
-  const removals = ['units.ndjson', 'refused.ndjson', 'plan.json', 'state.json'];
-  for (const steps of [3, 4]) {
-    const folder = join(await temporaryFolder(), 'state');
-    const first = await Checkpoint.open(folder, order('first'));
-    await first.save(DONE);
-    await first.close(true);
-    for (const name of removals.slice(0, steps)) rmSync(join(folder, name), { force: true });
-    await expect(Checkpoint.open(folder, { ...order('first'), resume: true })).rejects.toThrow(
-      'nothing to resume',
-    );
-  }
-});
+test.each([3, 4])(
+  'killed after %i steps, a replay of everything is not begun again by --resume',
+  async (steps) => {
+    const resuming = Checkpoint.open(await killedAfter(steps), { ...order('first'), resume: true });
+    await expect(resuming).rejects.toThrow('nothing to resume');
+  },
+);

@@ -68,15 +68,8 @@ const ofType = (events: readonly Event[], prefix: string): Event[] =>
 describe('where events go', () => {
   test('--to: a place in a sink, whatever the routes say, marked and with their own ids', async () => {
     const { events, replay, delivered } = await setting();
-    const { exit, stdout } = await replay(
-      '--to',
-      'own:elsewhere',
-      '--type',
-      'daily.',
-      '--id',
-      'made-up',
-      '--json',
-    );
+    const args = '--to own:elsewhere --type daily. --id made-up --json'.split(' ');
+    const { exit, stdout } = await replay(...args);
     const daily = ofType(events, 'daily.');
     expect({ exit, ...(JSON.parse(stdout) as object) }).toMatchObject({
       exit: 0,
@@ -140,15 +133,8 @@ describe('where events go', () => {
   test('the archive into itself: what was there comes once more, and it ends', async () => {
     const { folder, replay } = await setting();
     await replay('--to', 'archive');
-    const config = join(folder, 'millrace.yaml');
-    const again = await run(replayCommand, [
-      join(folder, 'archive'),
-      '--config',
-      config,
-      '--to',
-      'archive',
-      '--json',
-    ]);
+    const args = [join(folder, 'archive'), '--to', 'archive', '--json'];
+    const again = await run(replayCommand, [...args, '--config', join(folder, 'millrace.yaml')]);
     expect(JSON.parse(again.stdout)).toMatchObject({ ok: true, selected: 200 });
     const found = await readBack(join(folder, 'archive'));
     expect([...found.values()].map((copies) => copies.length)).toEqual(Array.from({ length: 200 }, () => 2));
@@ -158,14 +144,8 @@ describe('where events go', () => {
 test('events that go to stdout have it to themselves', async () => {
   const { folder, events } = await setting();
   const config = writeConfig(folder, { sinks: { out: { type: 'stdout' } } });
-  const { code, stdout, stderr } = await millraceProcess([
-    'replay',
-    join(folder, 'source'),
-    '--to',
-    'out',
-    '--config',
-    config,
-  ]);
+  const args = ['replay', join(folder, 'source'), '--to', 'out', '--config', config];
+  const { code, stdout, stderr } = await millraceProcess(args);
   expect(code).toBe(0);
   const ids = stdout
     .trimEnd()
@@ -265,18 +245,9 @@ describe('what does not go well', () => {
 test('--pseudonymise and --map-user: other ids at the sink, of the same people', async () => {
   const { events, replay, delivered } = await setting({ MADE_UP_KEY: 'a made-up key of tests' });
   const [first] = events;
-  const { exit } = await replay(
-    '--to',
-    'own',
-    '--type',
-    'daily.',
-    '--pseudonymise',
-    '--key-env',
-    'MADE_UP_KEY',
-    '--map-user',
-    `${first?.user}=made-up-tester`,
-  );
-  expect(exit).toBe(0);
+  const pseudonymise = ['--pseudonymise', '--key-env', 'MADE_UP_KEY'];
+  const map = ['--map-user', `${first?.user}=made-up-tester`];
+  expect((await replay('--to', 'own', '--type', 'daily.', ...pseudonymise, ...map)).exit).toBe(0);
   const users = new Map<string, Set<string>>();
   const originals = new Map(events.map((event) => [event.id, event]));
   for (const { id, user, body } of delivered()) {

@@ -1,21 +1,14 @@
-import { Places } from '../../src/archive/places.ts';
 import { dryRun } from '../../src/replay/dry-run.ts';
 import { listPath } from '../../src/replay/list.ts';
-import { FileReader } from '../../src/replay/read-file.ts';
-import { createValidator, DEFAULT_ENVELOPE } from '../../src/validate/envelope.ts';
+import { listing, readerOf } from './support.ts';
 
 // A process of its own: in the tests' process the memory of other tests counts too. Reads the archive it is given, takes every
 // event, and says how far its memory grew.
-const selection = { types: [], teams: [], users: [], since: null, until: null };
-const reader = new FileReader({
-  places: new Places(),
-  selection,
-  validate: createValidator(DEFAULT_ENVELOPE),
-});
+const reader = readerOf();
 const before = process.memoryUsage().rss;
 let most = before;
 const { counts } = await dryRun(
-  listPath(process.argv[2] ?? '', { places: new Places(), selection, onPassedOver: () => undefined }),
+  listPath(process.argv[2] ?? '', listing()),
   {
     read: (unit, from, signal) => {
       if (unit.kind !== 'file') throw new Error(`not a file: ${unit.kind}`);

@@ -1,16 +1,13 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { Places } from '../../src/archive/places.ts';
 import { MANIFEST } from '../../src/core/archive.ts';
 import { formatManifestLine } from '../../src/core/archive-manifest.ts';
-import { listPath } from '../../src/replay/list.ts';
 import type { Selection } from '../../src/replay/selection.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeArchive } from './made-up-archive.ts';
 import { hashLine } from '../../src/lib/chained-log.ts';
-
-const ALL: Selection = { types: [], teams: [], users: [], since: null, until: null };
+import { filesOf, listing, unitsOf } from './support.ts';
 
 /** Three files of 60 events, one an hour, and a manifest of them; the last one sealed, to go by what it says. */
 async function listedArchive() {
@@ -38,13 +35,9 @@ async function listedArchive() {
   const start = events[0]!.receivedAt;
   const listed = async (selection: Partial<Selection>): Promise<{ files: string[]; passed: number }> => {
     const result = { files: [] as string[], passed: 0 };
-    const listing = {
-      places: new Places(),
-      selection: { ...ALL, ...selection },
-      onPassedOver: (_: string, files: number) => void (result.passed = files),
-    };
-    for await (const unit of listPath(folder, listing))
-      if (unit.kind === 'file') result.files.push(unit.file);
+    const onPassedOver = (_: string, files: number): void => void (result.passed = files);
+    const units = await unitsOf(folder, { ...listing(undefined, selection), onPassedOver });
+    result.files.push(...filesOf(units).map(({ file }) => file));
     return result;
   };
   return { folder, listed, start };

@@ -13,33 +13,22 @@ import { promisify } from 'node:util';
 import { gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Places } from '../../src/archive/places.ts';
 import { formatRecords } from '../../src/core/archive-record.ts';
 import { dryRun } from '../../src/replay/dry-run.ts';
-import { listPath } from '../../src/replay/list.ts';
-import { FileReader } from '../../src/replay/read-file.ts';
 import type { Selection } from '../../src/replay/selection.ts';
 import type { Candidate, Problem } from '../../src/replay/unit.ts';
-import { createValidator, DEFAULT_ENVELOPE } from '../../src/validate/envelope.ts';
 import { makeEvent, TEAM, USER } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { archivedEvent, writeArchive } from './made-up-archive.ts';
 import { runCount } from '../support/run-count.ts';
+import { listing, readerOf, unitsOf } from './support.ts';
 
-const ALL: Selection = { types: [], teams: [], users: [], since: null, until: null };
 const NOON = Date.UTC(2026, 10, 21, 12);
-const validate = createValidator({ ...DEFAULT_ENVELOPE, userIds: 'text', require: [] });
 
 interface Seen {
   readonly found: Candidate[];
   readonly problems: Problem[];
   read: number;
-}
-
-async function gather<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = [];
-  for await (const item of items) all.push(item);
-  return all;
 }
 
 async function* inTurn<T>(items: readonly T[]): AsyncGenerator<T> {
@@ -53,13 +42,11 @@ async function readFolder(
   some: Partial<Selection> = {},
   onFound: (candidate: Candidate) => void = () => undefined,
 ): Promise<Seen> {
-  const selection = { ...ALL, ...some };
-  const reader = new FileReader({ places: new Places(), selection, validate });
+  const about = listing(undefined, some);
+  const reader = readerOf({ selection: about.selection });
   const seen: Seen = { found: [], problems: [], read: 0 };
   // As a replay does it: the list is made before anything is read.
-  const units = await gather(
-    listPath(folder, { places: new Places(), selection, onPassedOver: () => undefined }),
-  );
+  const units = await unitsOf(folder, about);
   const { counts } = await dryRun(
     inTurn(units),
     {

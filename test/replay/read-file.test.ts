@@ -1,73 +1,34 @@
-import {
-  appendFileSync,
-  mkdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { Places } from '../../src/archive/places.ts';
 import { formatRecords } from '../../src/core/archive-record.ts';
 import { formatSealed } from '../../src/core/sealed-record.ts';
-import { listPath } from '../../src/replay/list.ts';
-import { FileReader } from '../../src/replay/read-file.ts';
 import type { Selection } from '../../src/replay/selection.ts';
-import type { Candidate, FileUnit, Problem } from '../../src/replay/unit.ts';
-import { createValidator, DEFAULT_ENVELOPE } from '../../src/validate/envelope.ts';
+import type { Candidate, Problem } from '../../src/replay/unit.ts';
 import { makeEvent, TEAM, USER } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { archivedEvent, writeArchive } from './made-up-archive.ts';
-
-const ALL: Selection = { types: [], teams: [], users: [], since: null, until: null };
-const LISTING = { places: new Places(), selection: ALL, onPassedOver: () => undefined };
-const validate = createValidator({ ...DEFAULT_ENVELOPE, userIds: 'text', require: [] });
+import { filesOf, listing, readerOf, readUnits, unitsOf } from './support.ts';
 
 interface Everything {
   readonly found: Candidate[];
   readonly problems: Problem[];
-  read: number;
-  erased: number;
-}
-
-async function gather<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = [];
-  for await (const item of items) all.push(item);
-  return all;
-}
-
-async function unitsOf(path: string): Promise<FileUnit[]> {
-  const units: FileUnit[] = [];
-  for await (const unit of listPath(path, LISTING)) if (unit.kind === 'file') units.push(unit);
-  return units;
+  readonly read: number;
+  readonly erased: number;
 }
 
 async function readAll(
   path: string,
-  selection: Partial<Selection> = {},
-  parts: Partial<ConstructorParameters<typeof FileReader>[0]> = {},
+  some: Partial<Selection> = {},
+  parts: Parameters<typeof readerOf>[0] = {},
 ): Promise<Everything> {
-  const reader = new FileReader({
-    places: new Places(),
-    selection: { ...ALL, ...selection },
-    validate,
-    ...parts,
-  });
-  const all: Everything = { found: [], problems: [], read: 0, erased: 0 };
-  for await (const unit of listPath(path, { ...LISTING, selection: { ...ALL, ...selection } })) {
-    if (unit.kind === 'unreadable') all.problems.push(unit);
-    if (unit.kind !== 'file') continue;
-    for await (const { found, problems, tally } of reader.read(unit, 0)) {
-      all.found.push(...found);
-      all.problems.push(...problems);
-      all.read += tally.read;
-      all.erased += tally.erased;
-    }
-  }
-  return all;
+  const about = listing(undefined, some);
+  const reader = readerOf({ selection: about.selection, ...parts });
+  const { found, problems, steps } = await readUnits(await unitsOf(path, about), reader);
+  const sum = (count: 'read' | 'erased'): number => steps.reduce((all, { tally }) => all + tally[count], 0);
+  return { found, problems, read: sum('read'), erased: sum('erased') };
 }
 
 const idsOf = ({ found }: Everything): string[] => found.map(({ event }) => event.id);
@@ -85,32 +46,15 @@ describe('archive records', () => {
   test('every byte is counted, however slowly the steps are taken', async () => {
     const folder = await temporaryFolder();
     writeArchive(folder, { files: 1, each: 3000, only: 'ndjson.gz' });
-    const [unit] = await unitsOf(folder);
+    const [unit] = filesOf(await unitsOf(folder));
     let [bytes, steps] = [0, 0];
-    for await (const { tally } of new FileReader({ places: new Places(), selection: ALL, validate }).read(
-      unit!,
-      0,
-    )) {
+    for await (const { tally } of readerOf().read(unit!, 0)) {
       bytes += tally.bytes;
       steps += 1;
-      await new Promise((resolve) => setImmediate(resolve));
+      await setImmediate();
     }
     expect(steps).toBeGreaterThan(5);
     expect(bytes).toBe(unit!.bytes);
-  });
-
-  test('by type, user and time', async () => {
-    const folder = await temporaryFolder();
-    const events = writeArchive(folder, { files: 3, each: 200 });
-    const { user } = events[7]!;
-    const since = events[100]!.receivedAt;
-    const until = events[500]!.receivedAt;
-    const selection = { types: ['daily.', 'lab_report.'], users: [user ?? ''], since, until };
-    const expected = events.filter(
-      (event, n) => n >= 100 && n < 500 && event.user === user && /^(daily|lab_report)\./.test(event.type),
-    );
-    expect(expected.length).toBeGreaterThan(1);
-    expect((await readAll(folder, selection)).found.map(({ event }) => event)).toEqual(expected);
   });
 
   test('a damaged line is named with its file and number; the others are read', async () => {
@@ -128,27 +72,14 @@ describe('archive records', () => {
     expect(problems[2]?.reason).toContain('no end');
   });
 
-  test('a file that is damaged in the middle is named; the next one is read', async () => {
-    const folder = await temporaryFolder();
-    const events = writeArchive(folder, { files: 2, each: 50, only: 'ndjson.gz' });
-    const file = join(folder, '0000.ndjson.gz');
-    truncateSync(file, Math.floor(statSync(file).size / 2));
-    const all = await readAll(folder);
-    expect(all.problems.map(({ where }) => where)).toEqual([file]);
-    expect(idsOf(all)).toEqual(expect.arrayContaining(events.slice(50).map(({ id }) => id)));
-  });
-
   test('an unfinished file is read as far as it went when the list was made', async () => {
     const folder = await temporaryFolder();
     mkdirSync(join(folder, '_open/0123456789ab'), { recursive: true });
     const part = join(folder, '_open/0123456789ab/x.part');
     writeFileSync(part, formatRecords([archivedEvent(0), archivedEvent(1)]));
-    const [unit] = await unitsOf(folder);
+    const units = await unitsOf(folder);
     appendFileSync(part, formatRecords([archivedEvent(2)]));
-    const steps = await gather(
-      new FileReader({ places: new Places(), selection: ALL, validate }).read(unit!, 0),
-    );
-    expect(steps.flatMap(({ found }) => found.map(({ at }) => at))).toEqual([1, 2]);
+    expect((await readUnits(units)).found.map(({ at }) => at)).toEqual([1, 2]);
     // A line that is just being written is no damage.
     appendFileSync(part, '{"id":"half');
     expect((await readAll(folder)).problems).toEqual([]);
@@ -158,25 +89,18 @@ describe('archive records', () => {
     const folder = await temporaryFolder();
     mkdirSync(join(folder, '_open/0123456789ab'), { recursive: true });
     writeFileSync(join(folder, '_open/0123456789ab/x.part'), formatRecords([archivedEvent(0)]));
-    const [unit] = await unitsOf(folder);
+    const units = await unitsOf(folder);
     writeFileSync(join(folder, 'x.ndjson.gz'), gzipSync(formatRecords([archivedEvent(0)])));
     truncateSync(join(folder, '_open/0123456789ab/x.part'));
-    const steps = await gather(
-      new FileReader({ places: new Places(), selection: ALL, validate }).read(unit!, 0),
-    );
-    expect(steps.flatMap(({ found }) => found)).toHaveLength(1);
+    expect((await readUnits(units)).found).toHaveLength(1);
   });
 
   test('continues behind a line, unless the file has changed since', async () => {
     const folder = await temporaryFolder();
     writeArchive(folder, { files: 1, each: 10, only: 'ndjson' });
-    const [unit] = await unitsOf(folder);
-    const placesFrom = async (from: number): Promise<number[]> => {
-      const steps = await gather(
-        new FileReader({ places: new Places(), selection: ALL, validate }).read(unit!, from),
-      );
-      return steps.flatMap(({ found }) => found.map(({ at }) => at));
-    };
+    const units = await unitsOf(folder);
+    const placesFrom = async (from: number): Promise<number[]> =>
+      (await readUnits(units, undefined, from)).found.map(({ at }) => at);
     expect(await placesFrom(7)).toEqual([8, 9, 10]);
     expect(await placesFrom(10)).toEqual([]);
     writeFileSync(join(folder, '0000.ndjson'), formatRecords([archivedEvent(3), archivedEvent(4)]));
@@ -310,7 +234,7 @@ test('claim checks on their own: a day in the path is no user', async () => {
 });
 
 test('a path that is not there is an error that names it', async () => {
-  await expect(gather(listPath('/no/such/made-up/path', LISTING))).rejects.toThrow('/no/such/made-up/path');
+  await expect(unitsOf('/no/such/made-up/path')).rejects.toThrow('/no/such/made-up/path');
 });
 
 test('the largest of ids and bodies survives', async () => {

@@ -8,27 +8,17 @@ import { describe, expect, it } from 'vitest';
 import { readArchive } from '../../src/archive/read.ts';
 import type { ArchiveItem } from '../../src/archive/read-line.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
-import type { ErasedItem, LeftItem, TakenOut } from '../../src/core/erasure.ts';
+import type { ErasedItem } from '../../src/core/erasure.ts';
 import type { RecordOpener } from '../../src/core/sealed-record.ts';
 import { KeyErasure } from '../../src/seal/key-erasure.ts';
 import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts';
-import { temporaryFolder } from '../support/folders.ts';
+import { createVerifier } from '../../src/verify/registry.ts';
+import { differences } from '../archive/support.ts';
 import { deliver, filesSink, signal } from '../sinks/support.ts';
-import { MASTER, MASTER_TEXT, ringOf, subject } from './support.ts';
+import { batchOf, writeFiles } from '../support/archives.ts';
+import { MASTER, ringOf, runOf, sealedPlace, subject, type Sealed } from './support.ts';
 
 const CHILD = fileURLToPath(new URL('crash-child.ts', import.meta.url));
-
-interface Sealed {
-  readonly path: string;
-  readonly store: string;
-  readonly encrypt: { readonly store: string; readonly masterKey: string };
-}
-
-async function folders(): Promise<Sealed> {
-  const folder = await temporaryFolder();
-  const store = join(folder, 'keys');
-  return { path: join(folder, 'archive'), store, encrypt: { store, masterKey: MASTER_TEXT } };
-}
 
 async function items(path: string, opener?: RecordOpener, parts = false): Promise<ArchiveItem[]> {
   const all: ArchiveItem[] = [];
@@ -43,18 +33,8 @@ async function seen(path: string, opener?: RecordOpener, parts = false): Promise
   );
 }
 
-async function archived(
-  { path, encrypt }: Sealed,
-  batches: ReturnType<typeof deliver>[],
-  options = {},
-): Promise<void> {
-  const { sink } = filesSink(path, { encrypt, ...options });
-  await sink.open();
-  for (const batch of batches) {
-    const results = await sink.send(batch, signal);
-    expect(results.every(({ status }) => status === 'delivered')).toBe(true);
-  }
-  await sink.close(signal);
+function archived({ path, encrypt }: Sealed, batches: ReturnType<typeof deliver>[], options = {}) {
+  return writeFiles(path, batches, { options: { encrypt, ...options } });
 }
 
 function plainFileOf(archive: string): string {
@@ -77,10 +57,10 @@ describe('a sealed archive', () => {
   it.each(['none', 'gzip', 'zstd'])(
     '%s: opens to the records that were sent, byte for byte',
     async (compress) => {
-      const folder = await folders();
+      const folder = await sealedPlace();
       const bodies = [...awkwardBodies(), Buffer.from([0x7b, 0xff, 0x7d])];
       const events = bodies.map((body, i) => contractEvent(i + 1, { body }));
-      await archived(folder, [events.map((event) => ({ event, destination: null }))], { compress });
+      await archived(folder, [batchOf(...events)], { compress });
       const found = await items(folder.path, await ringOf(folder.store));
       expect(
         found.map(
@@ -91,9 +71,9 @@ describe('a sealed archive', () => {
   );
 
   it('stolen without its keys, it tells no id, type, team, user or text', async () => {
-    const folder = await folders();
+    const folder = await sealedPlace();
     const nobody = contractEvent(50, { team: null, user: null, clientUser: null });
-    await archived(folder, [deliver(1, 40), [{ event: nobody, destination: null }]]);
+    await archived(folder, [deliver(1, 40), batchOf(nobody)]);
     // Unfinished files are sealed too.
     const { sink } = filesSink(folder.path, { encrypt: folder.encrypt });
     await sink.open();
@@ -120,20 +100,8 @@ describe('a sealed archive', () => {
     await sink.close(signal);
   });
 
-  it('is verified without its keys: hashes and counts hold, and a change is found', async () => {
-    const folder = await folders();
-    await archived(folder, [deliver(1, 30)], { compress: 'none' });
-    const report = await verifyArchive(folder.path);
-    expect(report).toMatchObject({ records: 30, differences: [], sealed: { closed: 30 } });
-    const file = plainFileOf(folder.path);
-    const lines = readFileSync(join(folder.path, file), 'utf8').split('\n');
-    writeFileSync(join(folder.path, file), lines.slice(1).join('\n'));
-    const codes = (await verifyArchive(folder.path)).differences.map(({ code }) => code);
-    expect(codes).toContain('counts_differ');
-  });
-
   it('says why a record does not open', async () => {
-    const folder = await folders();
+    const folder = await sealedPlace();
     await archived(folder, [deliver(1, 2)], { compress: 'none' });
     expect(await seen(folder.path)).toEqual(['no_keys', 'no_keys']);
     const file = plainFileOf(folder.path);
@@ -141,13 +109,13 @@ describe('a sealed archive', () => {
     writeFileSync(path, readFileSync(path, 'utf8').replace(/"received_at":"2026/, '"received_at":"2025'));
     const ring = await ringOf(folder.store);
     expect(await seen(folder.path, ring)).toEqual(['damaged', 'msg_2']);
-    const other = await folders();
+    const other = await sealedPlace();
     await archived(other, [deliver(1, 1)]);
     expect(await seen(folder.path, await ringOf(other.store))).toEqual(['unknown_key', 'unknown_key']);
   });
 
   it('wrong master key, keys gone, or keys in use: the sink does not open, and says which', async () => {
-    const folder = await folders();
+    const folder = await sealedPlace();
     await archived(folder, [deliver(1, 1)]);
     const masterKey = Buffer.alloc(32, 9).toString('base64');
     const wrong = filesSink(folder.path, { encrypt: { ...folder.encrypt, masterKey } });
@@ -162,18 +130,15 @@ describe('a sealed archive', () => {
   });
 
   it('takes sealed records beside plain ones when an archive is sealed from some day on', async () => {
-    const folder = await folders();
-    const plain = filesSink(folder.path);
-    await plain.sink.open();
-    await plain.sink.send(deliver(1, 2), signal);
-    await plain.sink.close(AbortSignal.abort());
+    const folder = await sealedPlace();
+    await writeFiles(folder.path, [deliver(1, 2)], { killed: true });
     await archived(folder, [deliver(1, 4)]);
     expect(await seen(folder.path, await ringOf(folder.store))).toEqual(['msg_1', 'msg_2', 'msg_3', 'msg_4']);
     expect(await verifyArchive(folder.path)).toMatchObject({ records: 4, differences: [] });
   });
 
   it('keeps no events whole: they would lie there in the clear', async () => {
-    const { path, encrypt } = await folders();
+    const { path, encrypt } = await sealedPlace();
     const { sink } = filesSink(path, { encrypt });
     await sink.open();
     await expect(sink.keep(contractEvent(1))).rejects.toThrow('cannot keep large events');
@@ -183,7 +148,7 @@ describe('a sealed archive', () => {
 
 describe('a sealed archive after kill -9', () => {
   it('every record that was delivered is there once, also when it is sent again', async () => {
-    const folder = await folders();
+    const folder = await sealedPlace();
     const child = spawnSync(process.execPath, [
       CHILD,
       'records',
@@ -204,23 +169,15 @@ describe('a sealed archive after kill -9', () => {
 
 describe('erasure of a sealed archive', () => {
   it('while it is open: the user’s records are closed for good, in files that are not touched', async () => {
-    const folder = await folders();
+    const folder = await sealedPlace();
     const { sink } = filesSink(folder.path, { encrypt: folder.encrypt });
     await sink.open();
     await sink.send(deliver(1, 14), signal);
     const before = everything(folder.path);
     const recorded: ErasedItem[] = [];
     const one = subject('user-3');
-    const run = {
-      subjects: [one, subject('nobody')],
-      signal,
-      recorded,
-      record: (item: ErasedItem) => Promise.resolve(void recorded.push(item)),
-      leave: () => expect.unreachable(),
-      searched: () => undefined,
-      onStep: () => undefined,
-    };
-    await sink.erasable()?.erase(run);
+    const record = (item: ErasedItem) => Promise.resolve(void recorded.push(item));
+    await sink.erasable()?.erase(runOf([one, subject('nobody')], { recorded, record }));
     expect(recorded).toEqual([
       expect.objectContaining({ store: 'keys of archive', item: 'keys.bin', removed: { [one.request]: 1 } }),
     ]);
@@ -236,66 +193,45 @@ describe('erasure of a sealed archive', () => {
   });
 
   it('while nobody has it open, and a copy of the archive made before is closed with it', async () => {
-    const folder = await folders();
+    const folder = await sealedPlace();
     await archived(folder, [deliver(1, 7)]);
-    const run = {
-      subjects: [subject('customer-patient-123', 'client_user')],
-      signal,
-      recorded: [],
-      record: () => Promise.resolve(),
-      leave: () => expect.unreachable(),
-      searched: () => undefined,
-      onStep: () => undefined,
-    };
+    const run = runOf([subject('customer-patient-123', 'client_user')]);
     await KeyErasure.at('archive', folder.store, () => MASTER).erase(run);
     expect(new Set(await seen(folder.path, await ringOf(folder.store)))).toEqual(new Set(['erased']));
   });
 
   it('records that name no user are sealed by team: that they are not searched is said, but only where there are some', async () => {
-    const folder = await folders();
+    const folder = await sealedPlace();
     const event = contractEvent(1);
     const left: string[] = [];
-    const run = {
-      subjects: [subject('user-1')],
-      signal,
-      recorded: [],
-      record: () => Promise.resolve(),
-      leave: ({ item, requests }: LeftItem) => void left.push(`${item}: ${requests.length}`),
-      searched: () => undefined,
-      onStep: () => undefined,
-    };
-    await archived(folder, [[{ event, destination: null }]]);
+    const run = runOf([subject('user-1')], {
+      leave: ({ item, requests }) => void left.push(`${item}: ${requests.length}`),
+    });
+    await archived(folder, [batchOf(event)]);
     await KeyErasure.at('archive', folder.store, () => MASTER).erase(run);
     expect(left).toEqual([]);
     const unnamed = { ...event, id: 'msg_unnamed', user: null, clientUser: null };
-    await archived(folder, [[{ event: unnamed, destination: null }]]);
+    await archived(folder, [batchOf(unnamed)]);
     await KeyErasure.at('archive', folder.store, () => MASTER).erase(run);
     expect(left).toEqual(['sealed records that name no user: 0']);
   });
 
   it('the journal is told of the records that the keys open, as far as they can be read, before the keys are destroyed', async () => {
-    const folder = await folders();
+    const folder = await sealedPlace();
     await archived(folder, [deliver(1, 6)]);
     const told: string[] = [];
-    const run = {
-      subjects: [subject('user-1')],
-      signal,
-      recorded: [],
-      record: () => Promise.resolve(),
+    const run = runOf([subject('user-1')], {
       leave: () => undefined,
-      searched: () => undefined,
-      onStep: () => undefined,
-      showSealed: async (opener: RecordOpener) => {
+      showSealed: async (opener) => {
         await items(folder.path, opener);
         throw new Error('made up: the rest cannot be read');
       },
-      forget: async (events: readonly TakenOut[]) => {
-        const isThere = (await seen(folder.path, await ringOf(folder.store))).includes('erased');
-        expect(isThere).toBe(false);
+      forget: async (events) => {
+        expect(await seen(folder.path, await ringOf(folder.store))).not.toContain('erased');
         for (const { id, bodyHash } of events)
           told.push(`${id} ${Buffer.from(bodyHash, 'latin1').toString('hex')}`);
       },
-    };
+    });
     await KeyErasure.at('archive', folder.store, () => MASTER).erase(run);
     const theirs = deliver(1, 6).filter(({ event }) => event.user === 'user-1');
     const hashed = theirs.map(
@@ -306,17 +242,9 @@ describe('erasure of a sealed archive', () => {
   });
 
   it('a crash that left records of an erased user unfinished does not stop the next start', async () => {
-    const folder = await folders();
+    const folder = await sealedPlace();
     spawnSync(process.execPath, [CHILD, 'records', folder.store, MASTER.toString('hex'), folder.path, '7']);
-    const run = {
-      subjects: [subject('user-1')],
-      signal,
-      recorded: [],
-      record: () => Promise.resolve(),
-      leave: () => expect.unreachable(),
-      searched: () => undefined,
-      onStep: () => undefined,
-    };
+    const run = runOf([subject('user-1')]);
     await KeyErasure.at('archive', folder.store, () => MASTER).erase(run);
     await archived(folder, [deliver(2, 8)]);
     const found = await seen(folder.path, await ringOf(folder.store));
@@ -327,7 +255,7 @@ describe('erasure of a sealed archive', () => {
 });
 
 it('lets go of its keys and its folder when it is closed while it opens, as by a reload on a slow disk', async () => {
-  const { path, encrypt } = await folders();
+  const { path, encrypt } = await sealedPlace();
   const { sink } = filesSink(path, { encrypt });
   const opening = sink.open();
   await sink.close(signal);
@@ -335,4 +263,35 @@ it('lets go of its keys and its folder when it is closed while it opens, as by a
   const next = filesSink(path, { encrypt }).sink;
   await expect(next.open()).resolves.toBeUndefined();
   await next.close(signal);
+});
+
+const SECRET = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
+
+it('a sealed archive is proven by its manifest alone, and with its keys record by record', async () => {
+  const folder = await sealedPlace();
+  const { path, store } = folder;
+  await archived(folder, [deliver(1, 4, { headers: {} }), deliver(5, 1)], { compress: 'none' });
+  const verifier = createVerifier({ scheme: 'standard-webhooks', secrets: [SECRET], tolerance: Infinity });
+  expect(await verifyArchive(path, { verifier })).toMatchObject({
+    records: 5,
+    differences: [],
+    sealed: { opened: 0, closed: 5, erased: 0 },
+    signatures: { verified: 0, unmatched: 0, unsigned: 0 },
+  });
+  const opener = await ringOf(store);
+  const opened = await verifyArchive(path, { opener, verifier });
+  expect(opened).toMatchObject({
+    records: 5,
+    sealed: { opened: 5, closed: 0, erased: 0 },
+    signatures: { unmatched: 1, unsigned: 4 },
+  });
+  expect(opened.differences.map(({ code, line }) => `${code}:${line}`)).toEqual(['signature_unmatched:5']);
+
+  const file = plainFileOf(path);
+  const text = readFileSync(join(path, file), 'utf8');
+  const at = text.indexOf('"data":"') + 20;
+  writeFileSync(join(path, file), text.slice(0, at) + (text[at] === 'A' ? 'B' : 'A') + text.slice(at + 1));
+  expect(await differences(path, { opener })).toEqual([`record_invalid ${file}:1`, `file_changed ${file}`]);
+  writeFileSync(join(path, file), text.split('\n').slice(1).join('\n'));
+  expect((await differences(path)).join()).toContain('counts_differ');
 });

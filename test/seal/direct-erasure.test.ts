@@ -6,33 +6,21 @@ import { parseOptions } from '../../src/sinks/files/config.ts';
 import { createSink } from '../../src/sinks/files/sink.ts';
 import { FaultyStore, URL } from '../sinks/store-support.ts';
 import { deliver, makeContext, signal } from '../sinks/support.ts';
-import { temporaryFolder } from '../support/folders.ts';
 import { OpensSealed } from './open-sealed.ts';
-import { MASTER, MASTER_TEXT, subject } from './support.ts';
+import { MASTER, runOf, sealedPlace, subject } from './support.ts';
 
 const ROUNDS = 12;
 const USERS = ['user-1', 'user-2', 'user-3'];
 
-const run = (user: string) => ({
-  subjects: [subject(user)],
-  signal,
-  recorded: [],
-  record: () => Promise.resolve(),
-  leave: () => undefined,
-  onStep: () => undefined,
-  searched: () => undefined,
-});
-
 async function scene() {
-  const folder = await temporaryFolder();
-  const [archive, keys] = [join(folder, 'archive'), join(folder, 'keys')];
+  const { path: archive, store: keys, encrypt } = await sealedPlace();
   const store = await FaultyStore.in(archive);
   const context = { ...makeContext(), openStore: () => Promise.resolve(store) };
-  const encrypt = { store: keys, masterKey: MASTER_TEXT };
   const options = { path: URL, spool: 'none', compress: 'none', partitionBy: ['type'], encrypt };
   const sink = createSink(parseOptions(options), context);
   await sink.open(signal);
-  const erase = (user: string): unknown => sink.erasable?.()?.erase(run(user));
+  const erase = (user: string): unknown =>
+    sink.erasable?.()?.erase(runOf([subject(user)], { leave: () => undefined }));
   return { archive, keys, sink, erase };
 }
 

@@ -5,10 +5,9 @@ import { describe, expect, it } from 'vitest';
 import { readArchive } from '../../src/archive/read.ts';
 import { DICTIONARY } from '../../src/seal/record.ts';
 import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts';
-import { filesSink, signal } from '../sinks/support.ts';
-import { temporaryFolder } from '../support/folders.ts';
+import { batchOf, writeFiles } from '../support/archives.ts';
 import { OpensSealed } from './open-sealed.ts';
-import { MASTER, MASTER_TEXT, ringOf } from './support.ts';
+import { MASTER, ringOf, sealedPlace } from './support.ts';
 
 // Written by the version before sealing had threads. The second body has a raw line break.
 const EARLIER = {
@@ -26,8 +25,7 @@ const DICTIONARY_SHA256 = 'd41a4cf5df1aa5c0c28af4291f49e83fc490f5b8049bfafbfe141
 
 describe('the format of a sealed archive', () => {
   it('of an earlier version is read, keys and records', async () => {
-    const folder = await temporaryFolder();
-    const [archive, store] = [join(folder, 'archive'), join(folder, 'keys')];
+    const { path: archive, store } = await sealedPlace();
     for (const path of [archive, store]) mkdirSync(path);
     writeFileSync(join(archive, 'earlier.ndjson'), EARLIER.lines.map((line) => `${line}\n`).join(''));
     writeFileSync(join(store, 'keys.bin'), Buffer.from(EARLIER.keys, 'base64'));
@@ -39,14 +37,10 @@ describe('the format of a sealed archive', () => {
 
   it('is what it is described to be: another program opens what is written now', async () => {
     expect(hash('sha256', DICTIONARY, 'hex')).toBe(DICTIONARY_SHA256);
-    const folder = await temporaryFolder();
-    const [path, store] = [join(folder, 'archive'), join(folder, 'keys')];
-    const { sink } = filesSink(path, { compress: 'none', encrypt: { store, masterKey: MASTER_TEXT } });
-    await sink.open();
+    const { path, store, encrypt } = await sealedPlace();
     const bodies = Array.from({ length: 40 }, () => awkwardBodies()).flat();
-    const batch = bodies.map((body, n) => ({ event: contractEvent(n + 1, { body }), destination: null }));
-    await sink.send(batch, signal);
-    await sink.close(signal);
+    const batch = batchOf(...bodies.map((body, n) => contractEvent(n + 1, { body })));
+    await writeFiles(path, [batch], { options: { compress: 'none', encrypt } });
     const files = readdirSync(path, { recursive: true, encoding: 'utf8' });
     const file = files.find((name) => name.endsWith('.ndjson')) ?? '';
     const opens = new OpensSealed(store, MASTER);

@@ -15,7 +15,7 @@ import { deliver, filesSink, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { until } from '../support/until.ts';
 import { OpensSealed } from './open-sealed.ts';
-import { keysOf, MASTER, MASTER_TEXT, owner, ringOf, subject } from './support.ts';
+import { keysOf, MASTER, owner, ringOf, runOf, sealedPlace, subject, type Sealed } from './support.ts';
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -149,18 +149,6 @@ describe('threads that seal', () => {
   });
 });
 
-interface Sealed {
-  readonly path: string;
-  readonly store: string;
-  readonly options: object;
-}
-
-async function folders(): Promise<Sealed> {
-  const folder = await temporaryFolder();
-  const store = join(folder, 'keys');
-  return { path: join(folder, 'archive'), store, options: { encrypt: { store, masterKey: MASTER_TEXT } } };
-}
-
 function seen({ path, store }: Sealed): string[] {
   const files = readdirSync(path, { recursive: true, encoding: 'utf8' });
   const opens = new OpensSealed(store, MASTER);
@@ -177,8 +165,8 @@ const sizeOf = (folder: string): number =>
 
 describe('a sealed sink', () => {
   it('whose thread ends under a batch has that batch sent again, and every record once', async () => {
-    const folder = await folders();
-    const { sink, context } = filesSink(folder.path, folder.options);
+    const folder = await sealedPlace();
+    const { sink, context } = filesSink(folder.path, { encrypt: folder.encrypt });
     await sink.open();
     await sink.send(deliver(1, 10), signal);
     endThreads();
@@ -195,8 +183,8 @@ describe('a sealed sink', () => {
   });
 
   it('erased while a batch is being sealed: nothing of it is written once the erasure is done', async () => {
-    const folder = await folders();
-    const { sink } = filesSink(folder.path, folder.options);
+    const folder = await sealedPlace();
+    const { sink } = filesSink(folder.path, { encrypt: folder.encrypt });
     await sink.open();
     await sink.send(deliver(1, 14), signal);
     const jobsHeld = holdJobs();
@@ -204,15 +192,7 @@ describe('a sealed sink', () => {
     const order: string[] = [];
     const begun = Promise.withResolvers<void>();
     void sending.then(() => order.push('written'));
-    const run = {
-      subjects: [subject('user-3')],
-      signal,
-      recorded: [],
-      record: () => Promise.resolve(begun.resolve()),
-      leave: () => expect.unreachable(),
-      searched: () => undefined,
-      onStep: () => undefined,
-    };
+    const run = runOf([subject('user-3')], { record: () => Promise.resolve(begun.resolve()) });
     const erasing = sink
       .erasable()
       ?.erase(run)

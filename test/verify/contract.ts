@@ -123,51 +123,32 @@ export function verifierContract(scheme: SchemeUnderTest): void {
       expect(() => scheme.create([], TOLERANCE)).toThrow(MillraceError);
     });
 
-    it.skipIf(scheme.timestampHeader === undefined)('fault 19: refuses what is too old or too new', () => {
-      expect(codeOf(sign(BODY, NOW - TOLERANCE))).toBe(null);
-      expect(codeOf(sign(BODY, NOW + TOLERANCE))).toBe(null);
-      expect(codeOf(sign(BODY, NOW - TOLERANCE - 1000))).toBe('timestamp_too_old');
-      expect(codeOf(sign(BODY, NOW + TOLERANCE + 1000))).toBe('timestamp_too_new');
-    });
-
     it.skipIf(scheme.timestampHeader === undefined)(
-      'fault 17: only the tolerance cares about the clock',
+      'faults 17 and 19: refuses what is too old or too new, and only the tolerance cares about the clock',
       () => {
-        const hour = 3_600_000;
-        expect(verifier.verify(sign(BODY, NOW + hour), BODY, NOW + hour).ok).toBe(true);
-        expect(verifier.verify(sign(), BODY, NOW + hour)).toMatchObject({ code: 'timestamp_too_old' });
-        expect(scheme.create([first], 2 * hour).verify(sign(), BODY, NOW + hour).ok).toBe(true);
+        expect(codeOf(sign(BODY, NOW - TOLERANCE))).toBe(null);
+        expect(codeOf(sign(BODY, NOW + TOLERANCE))).toBe(null);
+        expect(codeOf(sign(BODY, NOW - TOLERANCE - 1000))).toBe('timestamp_too_old');
+        expect(codeOf(sign(BODY, NOW + TOLERANCE + 1000))).toBe('timestamp_too_new');
+        expect(scheme.create([first], 3 * TOLERANCE).verify(sign(), BODY, NOW + 2 * TOLERANCE).ok).toBe(true);
       },
     );
 
     it.skipIf(scheme.timestampHeader === undefined)(
       'reads whole seconds and nothing else as a timestamp',
       () => {
-        for (const text of [
-          '1795000000.0',
-          '1.795e9',
-          ' 1795000000',
-          '0x6afd',
-          '-1',
-          '+1',
-          '01',
-          'NaN',
-          '9'.repeat(20),
-        ]) {
+        const no = '1795000000.0|1.795e9| 1795000000|0x6afd|-1|+1|01|NaN|99999999999999999999'.split('|');
+        for (const text of no)
           expect(codeOf({ ...sign(), [scheme.timestampHeader!]: text })).toBe('timestamp_invalid');
-        }
       },
     );
 
     it.skipIf(scheme.idHeader === undefined)(
       'fault 27: takes ids of visible ASCII up to 256 characters',
       () => {
-        for (const id of ['../../x', 'CON', 'a'.repeat(256), '{"}']) {
-          expect(verifier.verify(scheme.sign(first, id, NOW, BODY), BODY, NOW)).toMatchObject({
-            ok: true,
-            id,
-          });
-        }
+        const verify = (id: string) => verifier.verify(scheme.sign(first, id, NOW, BODY), BODY, NOW);
+        for (const id of ['../../x', 'CON', 'a'.repeat(256), '{"}'])
+          expect(verify(id)).toMatchObject({ ok: true, id });
         for (const id of [
           'a b',
           'a\u0000b',
@@ -176,9 +157,8 @@ export function verifierContract(scheme: SchemeUnderTest): void {
           '\u001b[31m',
           'a'.repeat(257),
           'a'.repeat(10_240),
-        ]) {
-          expect(verifier.verify(scheme.sign(first, id, NOW, BODY), BODY, NOW).ok).toBe(false);
-        }
+        ])
+          expect(verify(id).ok).toBe(false);
       },
     );
   });

@@ -84,21 +84,13 @@ describe('hmac', () => {
         ok: true,
         id: hashOf(`${time}.`),
       });
+    expect(timed.verify({ 'x-sig': digest('7.'), 'x-time': '8' }, BODY, 7500).ok).toBe(false);
+    const plain = createHmacVerifier({ secrets: ['s'], tolerance: 0, hmac: { algorithm: 'sha1' } });
+    expect(plain.verify({ 'x-signature': digest('') }, BODY, 0).ok).toBe(true);
   });
 
   it('takes hex in any case', () => {
     expect(verifier.verify({ 'x-sig': digest('').toUpperCase() }, BODY, 0).ok).toBe(true);
-  });
-
-  it('signs the timestamp before the body when nothing else is said', () => {
-    const timed = createHmacVerifier({
-      secrets: ['s'],
-      tolerance: 1000,
-      hmac: { timestampHeader: 'x-time' },
-    });
-    const signature = createHmac('sha256', 's').update('7.').update(BODY).digest('hex');
-    expect(timed.verify({ 'x-signature': signature, 'x-time': '7' }, BODY, 7000).ok).toBe(true);
-    expect(timed.verify({ 'x-signature': signature, 'x-time': '8' }, BODY, 7000).ok).toBe(false);
   });
 
   it('refuses a content that leaves out what it should protect', () => {

@@ -30,14 +30,6 @@ const forge = (): string => `v1a,${randomBytes(64).toString('base64')}`;
 
 const create = (secrets: readonly string[], tolerance = 300_000) =>
   createStandardWebhooks({ secrets, tolerance });
-function errorOf(action: () => unknown): Error {
-  try {
-    action();
-  } catch (error) {
-    if (error instanceof Error) return error;
-  }
-  throw new Error('nothing was thrown');
-}
 
 /** The headers of a request that has these, in this order. */
 async function asNodeReads(pairs: readonly (readonly [string, string])[]): Promise<IncomingHttpHeaders> {
@@ -94,25 +86,13 @@ describe('standard-webhooks', () => {
     );
   });
 
-  it('agrees with the official packages as verifiers', () => {
-    const secret = shared();
-    const now = Date.now();
-    const headers = signStandardWebhooks(secret, 'x', now, BODY, 'svix');
-    expect(() => new Svix(secret).verify(BODY, headers)).not.toThrow();
-    expect(() => new Svix(secret).verify('{}', headers)).toThrow(/No matching signature/);
-    expect(() =>
-      new Reference(secret).verify(BODY, signStandardWebhooks(secret, 'x', now, BODY)),
-    ).not.toThrow();
-  });
-
   it('signs bytes, not text: U+FFFD and an invalid byte are different bodies', () => {
     const secret = shared();
     const text = Buffer.from('{"a":"\ufffd"}');
     const broken = Buffer.from([...Buffer.from('{"a":"'), 0xff, ...Buffer.from('"}')]);
-    expect(create([secret]).verify(signStandardWebhooks(secret, 'x', NOW, text), broken, NOW).ok).toBe(false);
-    expect(create([secret]).verify(signStandardWebhooks(secret, 'x', NOW, broken), broken, NOW).ok).toBe(
-      true,
-    );
+    const verifies = (signed: Buffer): boolean =>
+      create([secret]).verify(signStandardWebhooks(secret, 'x', NOW, signed), broken, NOW).ok;
+    expect([verifies(text), verifies(broken)]).toEqual([false, true]);
   });
 
   it('fault 18: finds the right one among several signatures and secrets of both kinds', () => {
@@ -123,12 +103,8 @@ describe('standard-webhooks', () => {
       signStandardWebhooks(shared(), 'x', NOW, BODY),
     ];
     const signature = `v2,zzz ${headers[1]!['webhook-signature']} ${headers[0]!['webhook-signature']}`;
-    expect(
-      create(secrets).verify({ ...headers[0], 'webhook-signature': signature }, BODY, NOW),
-    ).toMatchObject({
-      ok: true,
-      secret: 1,
-    });
+    const all = { ...headers[0], 'webhook-signature': signature };
+    expect(create(secrets).verify(all, BODY, NOW)).toMatchObject({ ok: true, secret: 1 });
   });
 
   it('tries only so many forged v1a signatures, fewer on a large body, and always three for a key', () => {
@@ -186,11 +162,8 @@ describe('standard-webhooks', () => {
   it('does not take one version for the other', () => {
     const secret = shared();
     const headers = signStandardWebhooks(secret, 'x', NOW, BODY);
-    const relabelled = {
-      ...headers,
-      'webhook-signature': headers['webhook-signature']!.replace('v1,', 'v1a,'),
-    };
-    expect(create([secret]).verify(relabelled, BODY, NOW).ok).toBe(false);
+    headers['webhook-signature'] = headers['webhook-signature']!.replace('v1,', 'v1a,');
+    expect(create([secret]).verify(headers, BODY, NOW).ok).toBe(false);
   });
 
   it('never mixes the two header families', () => {
@@ -203,37 +176,28 @@ describe('standard-webhooks', () => {
 
   it('takes secrets with and without whsec_, and a public key where a private one signs', () => {
     const bare = randomBytes(32).toString('base64');
-    expect(create([bare]).verify(signStandardWebhooks(`whsec_${bare}`, 'x', NOW, BODY), BODY, NOW).ok).toBe(
-      true,
-    );
     const pair = keyPair();
-    expect(create([pair.public]).verify(signStandardWebhooks(pair.seed, 'x', NOW, BODY), BODY, NOW).ok).toBe(
-      true,
-    );
+    for (const [known, signer] of [
+      [bare, `whsec_${bare}`],
+      [pair.public, pair.seed],
+    ] as const)
+      expect(create([known]).verify(signStandardWebhooks(signer, 'x', NOW, BODY), BODY, NOW).ok).toBe(true);
     expect(() => signStandardWebhooks(pair.public, 'x', NOW, BODY)).toThrow(/whpk_/);
   });
 
   it('fault 29: a malformed secret is named by its place and never printed', () => {
-    const bad = [
-      'changeme',
-      'whsec_',
-      'whsec_not base64 at all!',
-      'whsec_c2hvcnQ=',
-      'whpk_AAAA',
-      'whsk_AAAA',
-      'schluß',
-    ];
+    const bad = 'changeme|whsec_|whsec_not base64 at all!|whsec_c2hvcnQ=|whpk_AAAA|whsk_AAAA|schluß'.split(
+      '|',
+    );
     const swapped = Buffer.concat([
       Buffer.from(keyPair().seed.slice(5), 'base64'),
       Buffer.from(keyPair().public.slice(5), 'base64'),
     ]);
     for (const secret of [...bad, `whsk_${swapped.toString('base64')}`]) {
-      const error = errorOf(() => create([shared(), shared(), secret]));
-      expect(error).toMatchObject({
-        code: 'config_invalid',
-        detail: expect.stringContaining('signing.secrets[2]'),
-      });
-      expect(error.stack).not.toContain(secret.replace(/^wh\w+_(?=.)/, ''));
+      const making = () => create([shared(), shared(), secret]);
+      const detail = expect.stringContaining('signing.secrets[2]') as string;
+      expect(making).toThrow(expect.objectContaining({ code: 'config_invalid', detail }));
+      expect(making).not.toThrow(secret.replace(/^wh\w+_(?=.)/, ''));
     }
     expect(JSON.stringify(parseStandardSecret(shared(), 'x'))).not.toContain('whsec');
   });
