@@ -27,5 +27,4 @@ test.each(
     expect(history.log.length).toBeGreaterThanOrEqual(LENGTH);
     rmSync(history.root, { recursive: true });
   },
-  60_000,
 );

@@ -66,16 +66,6 @@ async function copy(): Promise<string> {
 /** Of the four files here, two fit into one. */
 const SMALL = { targetBytes: 700 };
 
-test.each(KINDS)('a dry run in a place of kind %s says what it would do, and does nothing', async (kind) => {
-  const root = await copy();
-  const before = filesOf(root, kind);
-  const made: number[] = [];
-  const report = await compacted(root, kind, { dryRun: true, onMade: ({ files }) => made.push(files) });
-  expect(report).toMatchObject({ made: 1, replaced: before.length, complete: true });
-  expect(made).toEqual([before.length]);
-  expect(filesOf(root, kind)).toEqual(before);
-});
-
 test.each(KINDS)(
   'young files, .zst and what is not listed stay as they are, in a place of kind %s',
   async (kind) => {

@@ -107,7 +107,7 @@ describe('archive record', () => {
     expect(mend('{"a":"\\\\ud800 \\\\\\ud800"}')).toBe('{"a":"\\\\ud800 \\\\\\ufffd"}');
   });
 
-  it('is byte-exact for any JSON and any text in any field', () => {
+  it('fault 28: is byte-exact for any JSON and any text in any field, within one line', () => {
     const text = fc.string({ unit: 'binary', maxLength: 40 });
     const fields = fc.record({
       id: text,
@@ -141,14 +141,6 @@ describe('archive record', () => {
       }),
       { numRuns: 2000 },
     );
-  });
-
-  it('fault 28: line breaks and control characters in ids stay within one line', () => {
-    const text = 'a\r\nb\u001b[31m\u2028\u0000"\\';
-    const { record } = roundTrip(
-      contractEvent(1, { id: text, type: text, user: text, headers: { 'svix-id': text } }),
-    );
-    expect(record).toMatchObject({ id: text, event_type: text, user_id: text, headers: { 'svix-id': text } });
   });
 
   it('replaces lone surrogates in ids, which many readers refuse', () => {

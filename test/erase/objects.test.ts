@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 import { Places } from '../../src/archive/places.ts';
@@ -180,4 +180,20 @@ test('a store that cannot be asked leaves the requests for the next run', async 
   const erasures = erasing(join(root, 'erasure'), 'ftp://made-up/archive');
   const { receipts, left } = await eraseNow(erasures, 1);
   expect([receipts, left.map(({ store, requests }) => [store, requests.length])]).toEqual([[], [[NAME, 1]]]);
+});
+
+// What is there once its whole: a kill between its bytes and its name leaves it under another.
+test.each([
+  ['a request that was not finished', 'requests/0123456789abcdef.json.tmp'],
+  ['what had been changed so far', 'progress.jsonl.tmp'],
+  ['an object that was written anew and not put', 'work/0123456789abcdef.tmp'],
+])('kill -9 leaves %s: the erasure of whom it names ends without it', async (_, name) => {
+  const root = await temporaryFolder();
+  const [folder, path] = [join(root, 'erasure'), join(root, 'store')];
+  await (await openStore(path)).putIfAbsent('one.ndjson', { bytes: Buffer.from('{}\n') });
+  mkdirSync(dirname(join(folder, name)), { recursive: true });
+  writeFileSync(join(folder, name), `${userId(1)} ${secretOf(1)}\n`);
+  const erasures = erasing(folder, path);
+  expect(await eraseNow(erasures, 1)).toMatchObject({ left: [], receipts: [{}] });
+  expect(find([root], [userId(1), secretOf(1)])).toEqual([]);
 });

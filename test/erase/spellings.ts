@@ -1,7 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { gunzipSync, zstdDecompressSync } from 'node:zlib';
-import { userId } from './support.ts';
+import { contentsOf, userId } from './support.ts';
 
 /** A body without an envelope of a user, in which an id is written in some way. */
 export interface Spelling {
@@ -70,17 +67,6 @@ export const SPELLINGS: Readonly<Record<string, Spelling>> = {
   'a client user id in an address': client('customer', raw('"https://made.up/customers/ID?all"')),
 };
 
-/** The bytes of each file below a folder, and what is in it when it is compressed. */
-function* bytesBelow(folder: string): Generator<Buffer> {
-  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile()) continue;
-    const bytes = readFileSync(join(entry.parentPath, entry.name));
-    yield bytes;
-    if (bytes.subarray(0, 2).equals(Buffer.from('1f8b', 'hex'))) yield gunzipSync(bytes);
-    if (bytes.subarray(0, 4).equals(Buffer.from('28b52ffd', 'hex'))) yield zstdDecompressSync(bytes);
-  }
-}
-
 /**
  * Which of these texts stand in any file below a folder, written in whatever way. Shares nothing with what is tested: NUL
  * bytes are left out, base64 is decoded where it stands, escapes are taken off until there are none, hyphens and
@@ -88,7 +74,7 @@ function* bytesBelow(folder: string): Generator<Buffer> {
  */
 export function standing(folder: string, texts: readonly string[]): string[] {
   const found = new Set<string>();
-  for (const bytes of bytesBelow(folder)) {
+  for (const [, bytes] of contentsOf([folder])) {
     let text = bytes.toString('latin1');
     text += text.replaceAll(/[A-Za-z0-9+/]{40,}={0,2}/g, (run) =>
       Buffer.from(run, 'base64').toString('latin1'),

@@ -16,7 +16,7 @@ const GZIP = Buffer.from([0x1f, 0x8b]);
 const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 
 /** Every byte of every file below the folders, compressed files also decompressed, by path. */
-function* contentsOf(folders: readonly string[]): Generator<[path: string, bytes: Buffer]> {
+export function* contentsOf(folders: readonly string[]): Generator<[path: string, bytes: Buffer]> {
   for (const folder of folders) {
     for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
       if (!entry.isFile()) continue;

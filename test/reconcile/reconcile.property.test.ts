@@ -73,21 +73,15 @@ const worlds: fc.Arbitrary<World> = fc.record({
   page: fc.integer({ min: 1, max: 30 }),
 });
 
+const COUNTS = [
+  ...(['delivered', 'waiting', 'dead', 'dropped', 'missing', 'elsewhere', 'copies'] as const),
+  ...(['cleared', 'strangers'] as const),
+];
+
 /** Ids in the files, each as often as there are records of it; counts; ids that are to be named. */
 interface Expected {
   readonly records: string[];
-  readonly count: Record<
-    | 'delivered'
-    | 'waiting'
-    | 'dead'
-    | 'dropped'
-    | 'missing'
-    | 'elsewhere'
-    | 'copies'
-    | 'cleared'
-    | 'strangers',
-    number
-  >;
+  readonly count: Record<(typeof COUNTS)[number], number>;
   readonly missing: string[];
   readonly strangers: string[];
 }
@@ -176,17 +170,7 @@ function letterOf(id: string, sink: string, key: number): DeadLetterSummary {
 }
 
 function nothing(): Expected {
-  const count = {
-    delivered: 0,
-    waiting: 0,
-    dead: 0,
-    dropped: 0,
-    missing: 0,
-    elsewhere: 0,
-    copies: 0,
-    cleared: 0,
-    strangers: 0,
-  };
+  const count = Object.fromEntries(COUNTS.map((name) => [name, 0])) as Expected['count'];
   return { records: [], count, missing: [], strangers: [] };
 }
 

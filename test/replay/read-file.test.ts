@@ -189,24 +189,10 @@ describe('archives made by others', () => {
       join(place, '2026-11-03T10:00:00Z#daily.data.x#key-3.json'),
     ]);
     expect(
-      found.map(({ event: { id, type, team, user, receivedAt } }) => {
-        return { id, type, team, user, receivedAt };
-      }),
+      found.map(({ event: { id, type, team, user, receivedAt } }) => [id, type, team, user, receivedAt]),
     ).toEqual([
-      {
-        id: 'key-1',
-        type: 'daily.data.meal.created',
-        team: TEAM,
-        user: 'u1',
-        receivedAt: Date.UTC(2026, 10, 1, 9),
-      },
-      {
-        id: 'key#2',
-        type: 'raw.made_up.x',
-        team: TEAM,
-        user: USER,
-        receivedAt: Date.UTC(2026, 10, 2, 10, 0, 0, 250),
-      },
+      ['key-1', 'daily.data.meal.created', TEAM, 'u1', Date.UTC(2026, 10, 1, 9)],
+      ['key#2', 'raw.made_up.x', TEAM, USER, Date.UTC(2026, 10, 2, 10, 0, 0, 250)],
     ]);
     expect(found[0]?.event.body.toString()).toBe(pretty);
     // The name alone rules the damaged one out.

@@ -114,21 +114,6 @@ describe('a sealed archive', () => {
     expect(await seen(folder.path, await ringOf(other.store))).toEqual(['unknown_key', 'unknown_key']);
   });
 
-  it('wrong master key, keys gone, or keys in use: the sink does not open, and says which', async () => {
-    const folder = await sealedPlace();
-    await archived(folder, [deliver(1, 1)]);
-    const masterKey = Buffer.alloc(32, 9).toString('base64');
-    const wrong = filesSink(folder.path, { encrypt: { ...folder.encrypt, masterKey } });
-    await expect(wrong.sink.open()).rejects.toMatchObject({ code: 'master_key_wrong' });
-    const one = filesSink(folder.path, { encrypt: folder.encrypt });
-    await one.sink.open();
-    const two = filesSink(folder.path, { encrypt: folder.encrypt });
-    await expect(two.sink.open()).rejects.toMatchObject({ code: 'keys_in_use' });
-    await one.sink.close(signal);
-    await two.sink.open();
-    await two.sink.close(signal);
-  });
-
   it('takes sealed records beside plain ones when an archive is sealed from some day on', async () => {
     const folder = await sealedPlace();
     await writeFiles(folder.path, [deliver(1, 2)], { killed: true });

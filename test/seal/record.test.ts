@@ -1,8 +1,10 @@
 import { createSecretKey } from 'node:crypto';
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { formatRecords } from '../../src/core/archive-record.ts';
 import { formatSealed, isSealed, parseSealed, type SealedRecord } from '../../src/core/sealed-record.ts';
+import { Deflate } from '../../src/seal/deflate.ts';
 import { openLine, sealLine } from '../../src/seal/record.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 
@@ -75,4 +77,50 @@ describe('a sealed record', () => {
       expect([isSealed(Buffer.from(other)), parseSealed(Buffer.from(other))]).toEqual([true, null]);
     }
   });
+});
+
+const DICTIONARY = Buffer.from('{"event_type":"daily.data.meal.created","user_id":""}');
+
+/** From what compresses well to what does not at all, around the length from which each text has a compressor of its own. */
+const text = fc.oneof(
+  fc.uint8Array({ maxLength: 3000 }),
+  fc.uint8Array({ minLength: 8100, maxLength: 8300 }),
+  fc
+    .tuple(fc.string({ unit: 'binary' }), fc.nat(300))
+    .map(([part, times]) => Buffer.from(part.repeat(times))),
+);
+
+it('each text can be read alone, whatever was compressed before it', () => {
+  const deflate = new Deflate(DICTIONARY);
+  fc.assert(
+    fc.property(fc.array(text, { minLength: 1, maxLength: 5 }), (texts) => {
+      const all = texts.map((each) => deflate.compress(Buffer.from(each)));
+      for (const [i, each] of texts.entries())
+        expect(inflateRawSync(all[i] ?? '', { dictionary: DICTIONARY }).equals(each)).toBe(true);
+    }),
+  );
+});
+
+it('texts come out as they do of node', () => {
+  const deflate = new Deflate(DICTIONARY);
+  const options = { level: 4, memLevel: 5, windowBits: 14, dictionary: DICTIONARY };
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 8000 }), (bytes) => {
+      expect(deflate.compress(Buffer.from(bytes)).equals(deflateRawSync(bytes, options))).toBe(true);
+    }),
+  );
+});
+
+it('a failure, as of memory that is short, spoils one text and none after it', () => {
+  const deflate = new Deflate(DICTIONARY);
+  const long = Buffer.from('{"user_id":"user-1"}'.repeat(50));
+  deflate.compress(long);
+  // The copy of what was compressed, in the library.
+  vi.spyOn(Buffer, 'from').mockImplementationOnce(() => {
+    throw new RangeError('Array buffer allocation failed');
+  });
+  expect(() => deflate.compress(long)).toThrow('allocation failed');
+  vi.restoreAllMocks();
+  for (let n = 0; n < 3; n += 1)
+    expect(inflateRawSync(deflate.compress(long), { dictionary: DICTIONARY }).equals(long)).toBe(true);
 });

@@ -1,0 +1,140 @@
+import { hash } from 'node:crypto';
+import { readdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { COMPACTIONS } from '../../src/core/archive-segments.ts';
+import { MillraceError } from '../../src/core/errors.ts';
+import { holdFolder, type CompactPlace } from '../../src/archive/compact-place.ts';
+import { Joiner } from '../../src/archive/joiner.ts';
+import { compactingIn, StoreLease } from '../../src/archive/store-lease.ts';
+import type { StoredObject } from '../../src/core/storage.ts';
+import { openStore } from '../../src/storage/open.ts';
+import { signal, tempFolder } from '../sinks/support.ts';
+import { replaceFiles } from '../support/replaced-files.ts';
+import { line, openChain } from './chain-support.ts';
+import { MemoryStore } from './memory-store.ts';
+import { keysIn } from './store-archive.ts';
+
+/** As `holdStore` has it, but that the lease is a variable, and that a removal for good can take its time. */
+async function placeOn(
+  store: MemoryStore,
+  isOurs: () => boolean,
+  beforeRemoval: () => Promise<void>,
+): Promise<CompactPlace> {
+  const chain = await openChain(store, null, { writer: COMPACTIONS, shared: true });
+  return {
+    store,
+    put: async (file, bytes) => {
+      const put = await store.putIfAbsent(file, { bytes });
+      if (put.status === 'written') return put.version;
+      throw new MillraceError('archive_in_use', file);
+    },
+    list: (one) => chain.append([one]),
+    isListed: (file) =>
+      Promise.resolve(
+        [...store.objects].some(([key, b]) => key.includes(COMPACTIONS) && b.includes(`"file":"${file}"`)),
+      ),
+    remove: async (files, how) => {
+      if (how?.forGood === true) await beforeRemoval();
+      for (const file of files) await store.delete(file);
+      return [];
+    },
+    check: () =>
+      isOurs() ? Promise.resolve() : Promise.reject(new MillraceError('archive_in_use', 'taken over')),
+    release: () => Promise.resolve(),
+  };
+}
+
+it('who has lost its lease after it has put a file takes nothing away from who has taken over', async () => {
+  const store = new MemoryStore();
+  const group = ['a', 'b'].map((id) => {
+    const bytes = Buffer.from(`{"id":"${id}"}\n`);
+    store.objects.set(`dt=2026-11-21/${id}.ndjson`, bytes);
+    const sha256 = hash('sha256', bytes, 'hex');
+    return { ...line(`dt=2026-11-21/${id}.ndjson`), bytes: bytes.length, sha256, previous: '' };
+  });
+  let hasLease = true;
+  const begun = Promise.withResolvers<void>();
+  const go = Promise.withResolvers<void>();
+  const slow = await placeOn(
+    store,
+    () => hasLease,
+    () => (begun.resolve(), go.promise),
+  );
+  const next = await placeOn(
+    store,
+    () => true,
+    () => Promise.resolve(),
+  );
+  const put = (step: string): void => void (step === 'put' && (hasLease = false));
+  const one = new Joiner(slow, { signal, onStep: put }).join(group).catch((error: Error) => error);
+  // It has found that nobody has listed the file, and is about to remove it.
+  await begun.promise;
+  const other = new Joiner(next, { signal, onStep: () => {} }).join(group);
+  await other;
+  go.resolve();
+  await one;
+  const all = [...store.objects]
+    .filter(([key]) => key.startsWith('dt='))
+    .map(([, bytes]) => String(bytes))
+    .join('');
+  expect(all.includes('"a"') && all.includes('"b"')).toBe(true);
+});
+
+const KEY = '_open/compaction.json';
+const MINUTE = 60_000;
+const LIVES = { by: 'process 1 on elsewhere', ended: false };
+
+/** A store with the lease of another machine, whose clock is that of the store: ours is ahead of it. */
+async function leased({ ahead, age }: { readonly ahead: number; readonly age: number }) {
+  const path = tempFolder();
+  const store = await openStore(path);
+  await store.putIfAbsent(KEY, { bytes: Buffer.from(JSON.stringify({ host: 'elsewhere', process: 1 })) });
+  const at = (Date.now() - age) / 1000;
+  utimesSync(join(path, KEY), at, at);
+  const head = store.head.bind(store);
+  store.head = async (key, ...more): Promise<StoredObject | null> => {
+    const found = await head(key, ...more);
+    return found === null ? null : { ...found, modifiedAt: found.modifiedAt - ahead };
+  };
+  return store;
+}
+
+it.each([11 * MINUTE, 0, -11 * MINUTE])(
+  'a compaction that lives goes on where another clock is %i ms ahead',
+  async (ahead) => {
+    const store = await leased({ ahead, age: MINUTE });
+    expect(await compactingIn(store)).toEqual(LIVES);
+    await expect(StoreLease.take(store)).rejects.toMatchObject({ code: 'archive_in_use' });
+    expect(await keysIn(store)).toEqual([KEY]);
+  },
+);
+
+it.each([11 * MINUTE, 0, -11 * MINUTE])(
+  'one without a sign of life is ended where another clock is %i ms ahead',
+  async (ahead) => {
+    const store = await leased({ ahead, age: 11 * MINUTE });
+    const lease = await StoreLease.take(store);
+    await lease.check();
+    await lease.release();
+    expect(await keysIn(store)).toEqual([]);
+    expect(await compactingIn(await leased({ ahead, age: 11 * MINUTE }))).toMatchObject({ ended: true });
+  },
+);
+
+it('writes over nothing, and says so also where what it made cannot be removed', async () => {
+  const root = tempFolder();
+  const place = await holdFolder(root, await openStore(root), undefined);
+  onTestFinished(() => place.release());
+  writeFileSync(join(root, 'one.ndjson'), 'one\n');
+  const put = (): Promise<string> => place.put('one.ndjson', Buffer.from('two\n'), 'one.ndjson');
+  await expect(put()).rejects.toMatchObject({ code: 'EEXIST' });
+  expect(readdirSync(join(root, '_open')).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+  // One makes sure that nothing is in the way of the new file.
+  let removals = 0;
+  replaceFiles(({ rm }) => ({
+    rm: (...given) => ((removals += 1) > 1 ? Promise.reject(new Error('EIO: made up')) : rm(...given)),
+  }));
+  await expect(put()).rejects.toMatchObject({ code: 'EEXIST' });
+  expect(removals).toBe(2);
+});
