@@ -28,6 +28,7 @@ export function verifierContract(scheme: SchemeUnderTest): void {
   const verifier = scheme.create([first], TOLERANCE);
   const both = scheme.create([first, second], TOLERANCE);
   const sign = (body = BODY, at = NOW, secret = first): Headers => scheme.sign(secret, 'msg_1', at, body);
+  const verifyId = (id: string) => verifier.verify(scheme.sign(first, id, NOW, BODY), BODY, NOW);
   const codeOf = (headers: Headers, body = BODY, under = verifier): string | null => {
     const result = under.verify(headers, body, NOW);
     return result.ok ? null : result.code;
@@ -146,9 +147,8 @@ export function verifierContract(scheme: SchemeUnderTest): void {
     it.skipIf(scheme.idHeader === undefined)(
       'fault 27: takes ids of visible ASCII up to 256 characters',
       () => {
-        const verify = (id: string) => verifier.verify(scheme.sign(first, id, NOW, BODY), BODY, NOW);
         for (const id of ['../../x', 'CON', 'a'.repeat(256), '{"}'])
-          expect(verify(id)).toMatchObject({ ok: true, id });
+          expect(verifyId(id)).toMatchObject({ ok: true, id });
         for (const id of [
           'a b',
           'a\u0000b',
@@ -158,7 +158,7 @@ export function verifierContract(scheme: SchemeUnderTest): void {
           'a'.repeat(257),
           'a'.repeat(10_240),
         ])
-          expect(verify(id).ok).toBe(false);
+          expect(verifyId(id).ok).toBe(false);
       },
     );
   });

@@ -210,7 +210,7 @@ const printable = fc.string({
 
 const bytes = (min: number, max: number) => fc.uint8Array({ minLength: min, maxLength: max });
 
-it('it says what node’s own HMAC says, for any key, prefix and body, call after call', () => {
+it('HMAC: says what node’s own says, for any key, prefix and body, call after call', () => {
   fc.assert(
     fc.property(
       bytes(1, 200),
@@ -226,7 +226,7 @@ it('it says what node’s own HMAC says, for any key, prefix and body, call afte
   );
 });
 
-it.each([65_535, 65_536, 65_537, 1_000_000])('and for %i bytes', (length) => {
+it.each([65_535, 65_536, 65_537, 1_000_000])('HMAC: the same for %i bytes', (length) => {
   const key = Buffer.alloc(32, 7);
   const hmac = new HmacSha256(createSecretKey(key));
   for (const prefix of ['', 'msg_1.1700000000.']) {
