@@ -25,8 +25,7 @@ export class DeadLetters {
     const { name: sink, journal, clock, log } = this.#options;
     const { destination, attempts } = item;
     const event = withRedactions(Item.originalOf(item), item.redactions);
-    const diedAt = clock.now();
-    await journal.addDeadLetter({ sink, destination, code, reason, attempts, diedAt, event });
+    await journal.addDeadLetter({ sink, destination, code, reason, attempts, diedAt: clock.now(), event });
     this.#died(item, code, reason);
     log.error({ sink, destination, id: event.id, code, reason }, 'dead letter');
   }
@@ -34,7 +33,7 @@ export class DeadLetters {
   /** What the sink had confirmed is gone: it waits for a person. Events of erased users do not. Returns how many. */
   async takeBack({ seqs, destination, code, reason }: TakenBack): Promise<number> {
     const { name: sink, journal, targetsOf, isErased, clock, log } = this.#options;
-    const diedAt = clock.now();
+    const about = { sink, destination, code, reason, attempts: 1, diedAt: clock.now() };
     let count = 0;
     for await (const page of eventsOf(journal, seqs)) {
       const due = page.filter((event) => event.handling.erased !== true && targetsOf(event).length > 0);
@@ -44,16 +43,7 @@ export class DeadLetters {
         events.map((event) => {
           const targets = targetsOf(event).filter((target) => target.sink === sink);
           const redactions = targets.flatMap((target) => target.redactions ?? []);
-          const letter = withRedactions(event, redactions);
-          return journal.addDeadLetter({
-            sink,
-            destination,
-            code,
-            reason,
-            attempts: 1,
-            diedAt,
-            event: letter,
-          });
+          return journal.addDeadLetter({ ...about, event: withRedactions(event, redactions) });
         }),
       );
       count += events.length;

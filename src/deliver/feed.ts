@@ -247,7 +247,7 @@ export class Feed {
 
   /** True when the sink would rather have a larger batch a little later; pumps again by then. */
   #lingers(): boolean {
-    if (this.#mode === 'draining' || this.#window.count >= this.#loading.most) return false;
+    if (this.#mode === 'draining' || this.#window.lanes.count >= this.#loading.most) return false;
     return this.#linger.holds(() => this.#pump());
   }
 

@@ -11,7 +11,7 @@ export class InFlightWindow {
   readonly #options: FeedOptions;
   readonly #pending: Pending;
   readonly #held: Held;
-  readonly #lanes: Lanes;
+  readonly lanes: Lanes;
   /** What is known of the time before; null when it has all been loaded again. */
   #recall: Recall | null = null;
   /** The routes that events were loaded under, and from which seq on. */
@@ -24,7 +24,7 @@ export class InFlightWindow {
     this.#options = options;
     this.#pending = pending;
     this.#held = held;
-    this.#lanes = new Lanes(options, (destination, seq) => held.from(destination, seq));
+    this.lanes = new Lanes(options, (destination, seq) => held.from(destination, seq));
   }
 
   /** Begins where the log says that the sink stands. */
@@ -65,36 +65,16 @@ export class InFlightWindow {
     for (const [index, { name }] of this.#routes.entries()) {
       const after = Math.max(cursor, chapters.at(-1)?.upTo ?? 0);
       const upTo = (this.#routes[index + 1]?.from ?? this.#position + 1) - 1;
-      if (upTo > after) chapters.push(chapterOf(after, upTo, name, this.#lanes));
+      if (upTo > after) chapters.push(chapterOf(after, upTo, name, this.lanes));
     }
     return noteOf([...chapters, ...(this.#recall?.after(this.#position) ?? [])]);
   };
 
-  /** Deliveries loaded and not settled. */
-  get count(): number {
-    return this.#lanes.count;
-  }
-
   /** What `FeedStatus` says of it. */
   status(): Pick<FeedStatus, 'cursor' | 'pending' | 'waiting' | 'lookedAt'> {
-    const { count: pending, left } = this.#lanes;
+    const { count: pending, left } = this.lanes;
     const waiting = pending + left + this.#held.count + this.#held.rejected;
     return { cursor: this.cursor, pending, waiting, lookedAt: this.#position };
-  }
-
-  /** How much to read next; null when there is no room. */
-  get room(): Lanes['room'] {
-    return this.#lanes.room;
-  }
-
-  /** The first event that was left and that there is room for now; Infinity without any. */
-  get toReload(): number {
-    return this.#lanes.toReload;
-  }
-
-  /** Whether there is somebody to whom what comes next could be sent. */
-  get isAnyKeepingUp(): boolean {
-    return this.#lanes.isAnyKeepingUp;
   }
 
   /** Takes in what the sink is to have of an event, and has not had. */
@@ -108,45 +88,35 @@ export class InFlightWindow {
     if (this.#recall !== null) own = this.#unsettled(this.#recall, event, own);
     if (this.#passesOver(event, own)) return;
     for (const target of own) {
-      const lane = this.#lanes.of(target.destination);
-      if (this.#lanes.isBehind(lane)) lane.leave(seq);
+      const lane = this.lanes.of(target.destination);
+      if (this.lanes.isBehind(lane)) lane.leave(seq);
       else if (lane.add(seq)) this.#push(event, target);
     }
   }
 
   settle(item: Item): void {
     this.#release(item);
-    this.#lanes.of(item.destination).settle(item.seq);
-  }
-
-  /** They have to be sent again, and wait for that. */
-  inVain(items: readonly Item[]): void {
-    for (const item of items) this.#lanes.inVain(item);
-  }
-
-  /** Whether there is no room to wait in for this one, and all that is behind it. */
-  isInTheWay(item: Item): boolean {
-    return this.#lanes.takesFarTooMuch(item);
+    this.lanes.of(item.destination).settle(item.seq);
   }
 
   /** They are read again from the journal when there is room. */
   leave(items: readonly Item[]): void {
     for (const item of items) {
       this.#release(item);
-      this.#lanes.of(item.destination).leave(item.seq);
+      this.lanes.of(item.destination).leave(item.seq);
     }
   }
 
   /** The sink has confirmed what it held. */
   confirmed(seqs: Seqs): void {
-    for (const [destination, own] of seqs) this.#lanes.of(destination).settleAll(own);
+    for (const [destination, own] of seqs) this.lanes.of(destination).settleAll(own);
   }
 
   /** It is not kept any more, and not settled: the sink confirms it later. */
   hold(item: Item, until: Promise<void>): void {
     this.#held.hold(item, until);
     this.#release(item);
-    this.#lanes.of(item.destination).hold(item.seq);
+    this.lanes.of(item.destination).hold(item.seq);
   }
 
   /** Takes in anew what was held and has to be sent again, as far as it is still for the sink. @param after as `Held.reload` */
@@ -159,10 +129,10 @@ export class InFlightWindow {
   readmitLeft(page: readonly JournalEvent[], after: number): void {
     const events = new Map(page.map((event) => [event.seq, event]));
     const upTo = page.at(-1)?.seq ?? 0;
-    for (const [destination, lane] of this.#lanes) {
+    for (const [destination, lane] of this.lanes) {
       // In order, or a user's events would overtake each other.
       if (lane.leastLeft <= after) continue;
-      for (let seq = lane.leastLeft; seq <= upTo && this.#lanes.hasRoom(lane); seq = lane.leastLeft) {
+      for (let seq = lane.leastLeft; seq <= upTo && this.lanes.hasRoom(lane); seq = lane.leastLeft) {
         const event = events.get(seq);
         if (event === undefined) lane.settle(seq);
         else this.#again(event, destination, false);
@@ -195,7 +165,7 @@ export class InFlightWindow {
 
   /** Up to here nothing is open, but it may be held. */
   get #floor(): number {
-    return Math.min(this.#position, this.#lanes.least - 1);
+    return Math.min(this.#position, this.lanes.least - 1);
   }
 
   #ownOf(event: JournalEvent): Target[] {
@@ -213,19 +183,18 @@ export class InFlightWindow {
 
   #unsettled(recall: Recall, event: JournalEvent, own: readonly Target[]): Target[] {
     const open = recall.open(event, own);
-    for (const target of own)
-      if (!open.includes(target)) this.#lanes.of(target.destination).settle(event.seq);
+    for (const target of own) if (!open.includes(target)) this.lanes.of(target.destination).settle(event.seq);
     if (recall.last <= event.seq) this.#recall = null;
     return [...open];
   }
 
   #push(event: JournalEvent, target: Place, again = false): void {
-    this.#lanes.took(this.#lanes.of(target.destination), event.body.length);
+    this.lanes.took(this.lanes.of(target.destination), event.body.length);
     this.#pending.push(event, target, again);
   }
 
   #again(event: JournalEvent, destination: string | null, wasHeld: boolean): void {
-    const lane = this.#lanes.of(destination);
+    const lane = this.lanes.of(destination);
     const own = this.#ownOf(event);
     if (own.length === 0 || this.#passesOver(event, own)) {
       if (wasHeld) this.#held.settle({ event, destination });
@@ -239,7 +208,7 @@ export class InFlightWindow {
   }
 
   #release(item: Item): void {
-    this.#lanes.gave(item);
+    this.lanes.gave(item);
     if (item.again) this.#held.settle(item);
   }
 

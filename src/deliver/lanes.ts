@@ -93,7 +93,7 @@ export class Lanes {
     return this.#has(lane, MOST);
   }
 
-  /** Whether a lane has to give back what it has tried in vain. */
+  /** Whether there is no room to wait in for this one, and all that is behind it: its lane has to give back what it has tried in vain. */
   takesFarTooMuch({ destination }: Item): boolean {
     return this.#takesTooMuch(this.of(destination), FAR_TOO_MUCH);
   }
@@ -114,7 +114,7 @@ export class Lanes {
     this.#bytes -= bytes;
   }
 
-  /** It has to be sent again. */
+  /** It has to be sent again, and waits for that. */
   inVain(item: Item): void {
     if (!item.isInVain) this.of(item.destination).load.inVain += 1;
     item.isInVain = true;

@@ -37,27 +37,16 @@ export class Loading {
     this.#window = window;
     this.#held = held;
     this.#giveWay = new GiveWay(options.clock, options.sink.limits, onTurn);
-    this.#loader = new Loader(options.journal, {
-      onLoaded: (events) => {
-        for (const event of events) window.admit(event);
+    const loader = (take: Take): Loader =>
+      new Loader(options.journal, onFailed, (events, after) => {
+        take(events, after);
         onLoaded();
-      },
-      onFailed,
+      });
+    this.#loader = loader((events) => {
+      for (const event of events) window.admit(event);
     });
-    this.#reloader = new Loader(options.journal, {
-      onLoaded: (events, after) => {
-        window.readmit(events, after);
-        onLoaded();
-      },
-      onFailed,
-    });
-    this.#leftLoader = new Loader(options.journal, {
-      onLoaded: (events, after) => {
-        window.readmitLeft(events, after);
-        onLoaded();
-      },
-      onFailed,
-    });
+    this.#reloader = loader((events, after) => window.readmit(events, after));
+    this.#leftLoader = loader((events, after) => window.readmitLeft(events, after));
   }
 
   /** Looks at what comes in, until what it returns is called. */
@@ -74,37 +63,37 @@ export class Loading {
 
   /** Reads what there is room for. @param isBusy whether something is sent, or can be */
   load(isBusy: boolean): void {
-    const { room, toReload, isAnyKeepingUp, position } = this.#window;
+    const { position, lanes } = this.#window;
+    const { room, toReload } = lanes;
     if (room === null) return;
     // What the sink has lost goes first.
     const lost = this.#held.toReload;
     if (Number.isFinite(lost)) return this.#reloader.load(lost - 1, room);
     if (Number.isFinite(toReload)) this.#leftLoader.load(toReload - 1, room);
-    if (!isAnyKeepingUp) return;
+    if (!lanes.isAnyKeepingUp) return;
     const share = this.#giveWay.share(room, {
       waiting: this.#options.journal.lastSeq - position,
-      loaded: isBusy ? this.#window.count : 0,
+      loaded: isBusy ? lanes.count : 0,
     });
     if (share !== null) this.#loader.load(position, share);
   }
 }
 
-interface LoaderEvents {
-  /** @param after the seq that was asked for */
-  readonly onLoaded: (events: readonly JournalEvent[], after: number) => void;
-  readonly onFailed: (reason: string) => void;
-}
+/** @param after the seq that was asked for */
+type Take = (events: readonly JournalEvent[], after: number) => void;
 
 /** Reads the journal for a feed, one page at a time. */
 class Loader {
   readonly #journal: Pick<EventLog, 'read'>;
-  readonly #events: LoaderEvents;
+  readonly #onFailed: LoadingEvents['onFailed'];
+  readonly #take: Take;
   #isLoading = false;
   #again = false;
 
-  constructor(journal: Pick<EventLog, 'read'>, events: LoaderEvents) {
+  constructor(journal: Pick<EventLog, 'read'>, onFailed: LoadingEvents['onFailed'], take: Take) {
     this.#journal = journal;
-    this.#events = events;
+    this.#onFailed = onFailed;
+    this.#take = take;
   }
 
   /** Loads what comes after a seq. While a page is on its way it only notes that there may be more. */
@@ -119,11 +108,11 @@ class Loader {
     this.#journal.read(after, room).then(
       (events) => {
         this.#isLoading = false;
-        if (events.length > 0 || this.#again) this.#events.onLoaded(events, after);
+        if (events.length > 0 || this.#again) this.#take(events, after);
       },
       (error: unknown) => {
         this.#isLoading = false;
-        this.#events.onFailed(`journal: ${messageOf(error)}`);
+        this.#onFailed(`journal: ${messageOf(error)}`);
       },
     );
   }

@@ -109,11 +109,11 @@ export class Sending {
     const groups = retryGroups(later);
     const again = later.map(({ item }) => item);
     pending.postpone(again);
-    window.inVain(again);
+    for (const item of again) window.lanes.inVain(item);
     pending.release(settled.filter((item) => !groups.has(item.key ?? item)));
     for (const { items, delayMs } of groups.values()) {
       const [first] = items;
-      if (first !== undefined && window.isInTheWay(first)) {
+      if (first !== undefined && window.lanes.takesFarTooMuch(first)) {
         window.leave([...items, ...pending.drop(first.key)]);
         continue;
       }

@@ -1,19 +1,10 @@
 import type { Clock } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
-import type {
-  ClaimCheck,
-  Delivery,
-  SendResult,
-  Sink,
-  SinkLimits,
-  SinkLog,
-  SinkTrouble,
-} from '../core/sink.ts';
+import type { ClaimCheck, Delivery, SendResult, SinkLimits, SinkTrouble } from '../core/sink.ts';
 import { onAbort } from '../lib/abort.ts';
 import { formatDuration } from '../lib/units.ts';
 import { readAnswer } from './answer.ts';
-import type { Keep } from './claim-check.ts';
 import type { FeedOptions } from './feed-options.ts';
 
 /** Milliseconds a call has after its time, to say what it knows. */
@@ -24,44 +15,37 @@ type Options = Pick<FeedOptions, 'name' | 'sink' | 'keep' | 'clock' | 'sendTimeo
 /** Calls a sink, whoever wrote it: each call has its time, each answer is read with care, and what is unanswered is known. */
 export class SinkCalls {
   readonly limits: SinkLimits;
-  readonly #name: string;
-  readonly #log: SinkLog;
-  readonly #sink: Sink;
-  readonly #keep: Keep | undefined;
-  readonly #clock: Clock;
+  readonly #options: Options;
   readonly #timeout: number | null;
   /** Calls that have not settled, also those that nobody waits for any more. */
   readonly #open = new Map<Promise<unknown>, string>();
   /** Of these, what was called, and when it was given up. */
   readonly #overdue = new Map<Promise<unknown>, { readonly what: string; readonly since: number }>();
 
-  constructor({ name, log, sink, keep, clock, sendTimeout }: Options) {
-    this.#name = name;
-    this.#log = log;
+  constructor(options: Options) {
+    const { sink, sendTimeout } = options;
+    this.#options = options;
     this.limits = sink.limits;
-    this.#sink = sink;
-    this.#keep = keep;
-    this.#clock = clock;
     this.#timeout = sendTimeout === undefined ? null : Math.max(sendTimeout, sink.limits.sendTimeout ?? 0);
   }
 
   /** Whether there is a place for events that are too large. */
   get keeps(): boolean {
-    return this.#keep !== undefined;
+    return this.#options.keep !== undefined;
   }
 
   open(signal: AbortSignal): Promise<void> {
-    return this.#call('open', signal, (own) => this.#sink.open(own));
+    return this.#call('open', signal, (own) => this.#options.sink.open(own));
   }
 
   /** @throws whatever the sink throws, and for an answer that cannot be read */
   async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
-    const answer: unknown = await this.#call('send', signal, (own) => this.#sink.send(batch, own));
+    const answer: unknown = await this.#call('send', signal, (own) => this.#options.sink.send(batch, own));
     return readAnswer(answer, batch.length);
   }
 
   keep(event: JournalEvent, signal: AbortSignal): Promise<ClaimCheck> {
-    const keep = this.#keep;
+    const { keep } = this.#options;
     if (keep === undefined) return Promise.reject(new Error('nothing keeps large events'));
     return this.#call('keep', signal, (own) => keep(event, own));
   }
@@ -69,21 +53,21 @@ export class SinkCalls {
   /** Lets the sink bring all that it holds to its place. Never rejects. */
   async flush(): Promise<void> {
     try {
-      await this.#sink.settle?.(() => Promise.resolve(true));
+      await this.#options.sink.settle?.(() => Promise.resolve(true));
     } catch (error) {
-      const fields = { sink: this.#name, error: messageOf(error) };
-      this.#log.warn(fields, 'sink could not confirm what it holds');
+      const fields = { sink: this.#options.name, error: messageOf(error) };
+      this.#options.log.warn(fields, 'sink could not confirm what it holds');
     }
   }
 
   /** Never rejects: others are still to be stopped, and what it has not confirmed is in the journal. */
   async close(signal: AbortSignal): Promise<void> {
     try {
-      const closing = this.#sink.close(signal);
+      const closing = this.#options.sink.close(signal);
       this.#track(closing, 'close');
       await closing;
     } catch (error) {
-      this.#log.error({ sink: this.#name, error: messageOf(error) }, 'sink did not close');
+      this.#options.log.error({ sink: this.#options.name, error: messageOf(error) }, 'sink did not close');
     }
   }
 
@@ -95,7 +79,7 @@ export class SinkCalls {
   /** What the sink does not answer, and what it says itself. */
   troubles(): readonly SinkTrouble[] {
     const [first] = this.#overdue.values();
-    const own = this.#sink.troubles?.() ?? [];
+    const own = this.#options.sink.troubles?.() ?? [];
     if (first === undefined) return own;
     const { what, since } = first;
     const times = this.#overdue.size === 1 ? 'one call' : `${this.#overdue.size} calls`;
@@ -104,7 +88,7 @@ export class SinkCalls {
   }
 
   skipped(): Readonly<Record<string, number>> {
-    return Object.fromEntries(this.#sink.skipped?.() ?? []);
+    return Object.fromEntries(this.#options.sink.skipped?.() ?? []);
   }
 
   async #call<T>(what: string, outer: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
@@ -119,9 +103,9 @@ export class SinkCalls {
     if (ms === null) return await tracked(outer);
     try {
       const message = `${what} has not answered within ${formatDuration(ms)}`;
-      return await withTimeLimit(tracked, outer, ms, this.#clock, message);
+      return await withTimeLimit(tracked, outer, ms, this.#options.clock, message);
     } catch (error) {
-      const since = this.#clock.now();
+      const since = this.#options.clock.now();
       if (error instanceof TimedOut)
         for (const call of calls) if (this.#open.has(call)) this.#overdue.set(call, { what, since });
       throw error;
