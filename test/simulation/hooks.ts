@@ -24,7 +24,7 @@ const DEFECTS: Readonly<Record<string, readonly [file: string, code: string, ins
   ],
   'rename without directory sync': ['sinks/files/finish.ts', '  await syncFolder(folder);\n', ''],
   'routes of now': ['route/accepted.ts', 'const era = this.#eraOf(seq);', 'const era = this.#newest;'],
-  'forgotten sinks': ['deliver/delivery.ts', '    refuse(counted, blocked);\n', ''],
+  'forgotten sinks': ['deliver/delivery.ts', '    refuseWaiting(counted, blocked);\n', ''],
   'forgotten heirs': [
     'deliver/delivery.ts',
     'this.#accepted = new AcceptedRoutes(await journal.succeed(from, to));',
