@@ -115,7 +115,10 @@ export class Feed {
     await this.#window.open();
     const ends = [this.#loading.watch(), this.#options.journal.subscribe(() => this.#pump())];
     this.#unsubscribe = () => ends.forEach((end) => end());
-    const opening = new Opening(this.#options, (signal) => this.#calls.open(signal), this.#abort.signal, {
+    const opening = new Opening({
+      options: this.#options,
+      open: (signal) => this.#calls.open(signal),
+      signal: this.#abort.signal,
       onTrouble: (reason) => (this.#lastError = reason),
       onOpen: () => {
         this.#lastError = null;

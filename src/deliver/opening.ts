@@ -5,7 +5,10 @@ import { backoff } from './retry.ts';
 /** Milliseconds the start of the receiver waits for a sink that says neither yes nor no. */
 const WAIT = 5000;
 
-export interface OpeningEvents {
+interface OpeningParts {
+  readonly options: Pick<FeedOptions, 'name' | 'clock' | 'log' | 'retry' | 'patient'>;
+  readonly open: (signal: AbortSignal) => Promise<void>;
+  readonly signal: AbortSignal;
   readonly onOpen: () => void;
   /** It is not open yet; it is tried again. */
   readonly onTrouble: (reason: string) => void;
@@ -13,24 +16,13 @@ export interface OpeningEvents {
 
 /** Opens a sink, again and again if it must, until the signal aborts. */
 export class Opening {
-  readonly #options: Pick<FeedOptions, 'name' | 'clock' | 'log' | 'retry' | 'patient'>;
-  readonly #open: (signal: AbortSignal) => Promise<void>;
-  readonly #signal: AbortSignal;
-  readonly #events: OpeningEvents;
+  readonly #parts: OpeningParts;
   #isStarting: boolean;
   #failures = 0;
 
-  constructor(
-    options: Pick<FeedOptions, 'name' | 'clock' | 'log' | 'retry' | 'patient'>,
-    open: (signal: AbortSignal) => Promise<void>,
-    signal: AbortSignal,
-    events: OpeningEvents,
-  ) {
-    this.#options = options;
-    this.#isStarting = options.patient !== true;
-    this.#open = open;
-    this.#signal = signal;
-    this.#events = events;
+  constructor(parts: OpeningParts) {
+    this.#parts = parts;
+    this.#isStarting = parts.options.patient !== true;
   }
 
   /**
@@ -39,8 +31,9 @@ export class Opening {
    */
   async start(): Promise<void> {
     const overdue = Promise.withResolvers<void>();
-    const cancel = this.#options.clock.after(WAIT, () => {
-      this.#events.onTrouble(`open has not answered within ${WAIT / 1000}s`);
+    const { options, onTrouble } = this.#parts;
+    const cancel = options.clock.after(WAIT, () => {
+      onTrouble(`open has not answered within ${WAIT / 1000}s`);
       overdue.resolve();
     });
     try {
@@ -52,21 +45,22 @@ export class Opening {
   }
 
   async #try(): Promise<void> {
-    const { name, clock, log, retry } = this.#options;
+    const { options, open, signal, onOpen, onTrouble } = this.#parts;
+    const { name, clock, log, retry } = options;
     try {
-      await this.#open(this.#signal);
+      await open(signal);
     } catch (error) {
       if (error instanceof MillraceError && this.#isStarting) throw error;
       this.#failures += 1;
       const reason = messageOf(error);
-      this.#events.onTrouble(reason);
+      onTrouble(reason);
       const retryInMs = Math.round(backoff(this.#failures, retry));
       log.warn({ sink: name, error: reason, retryInMs }, 'sink did not open');
       clock.after(retryInMs, () => {
-        if (!this.#signal.aborted) void this.#try();
+        if (!signal.aborted) void this.#try();
       });
       return;
     }
-    this.#events.onOpen();
+    onOpen();
   }
 }

@@ -30,25 +30,18 @@ export interface AppendingParts {
 
 /** Makes batches durable: what is valid in one frame, what is quarantined in one transaction before it. */
 export class Appending {
-  readonly #transactions: Transactions;
-  readonly #events: Events;
-  readonly #seen: SeenIds;
-  readonly #setAside: SetAside;
-  readonly #fresh: FreshEntries;
+  readonly #parts: AppendingParts;
 
-  constructor({ transactions, events, seen, setAside, fresh }: AppendingParts) {
-    this.#fresh = fresh;
-    this.#transactions = transactions;
-    this.#events = events;
-    this.#seen = seen;
-    this.#setAside = setAside;
+  constructor(parts: AppendingParts) {
+    this.#parts = parts;
   }
 
   /** @returns the seq of each, or what `asideAnswer` says, or 0 for a duplicate; when it throws, none of those with a seq is kept */
   append(batch: Batch, now: number): number[] {
+    const { events, seen: ids, fresh } = this.#parts;
     const { records } = batch;
     const bytes = Buffer.from(records.buffer, records.byteOffset, records.length);
-    const frame = this.#events.newFrame();
+    const frame = events.newFrame();
     const tally = new Tally();
     const asides: Aside[] = [];
     const answers: number[] = [];
@@ -59,13 +52,13 @@ export class Appending {
         const parts = partsAt(bytes, at);
         const invalid = batch.invalid?.[answers.length] ?? null;
         const id = identify(bytes, at, parts, batch.keys?.[answers.length]);
-        const seen = this.#seen.add(id, now, invalid === null ? frame.nextSeq : 0);
+        const seen = ids.add(id, now, invalid === null ? frame.nextSeq : 0);
         if (seen === 'repeated') {
           tally.add('duplicates', parts.receivedAt);
           answers.push(APPENDED.duplicate);
         } else if (seen === 'new' && invalid === null) {
           tally.add(parts.replayed ? 'replayed' : 'accepted', parts.receivedAt);
-          if (this.#fresh.isOn) entries.push(entryOfRecordAt(bytes, at, parts, id.bodyHash));
+          if (fresh.isOn) entries.push(entryOfRecordAt(bytes, at, parts, id.bodyHash));
           answers.push(frame.add(bytes, at, id));
         } else {
           const entry = entryOfRecordAt(bytes, at, parts, id.bodyHash);
@@ -77,12 +70,12 @@ export class Appending {
         at += parts.size;
       }
       const aside = asides.length > 0 ? this.#putAside(bytes, asides) : {};
-      this.#events.append(frame, tally, now, aside);
-      this.#seen.committed();
-      if (this.#fresh.isOn && entries.length > 0) this.#fresh.add(firstSeq, entries);
+      events.append(frame, tally, now, aside);
+      ids.committed();
+      if (fresh.isOn && entries.length > 0) fresh.add(firstSeq, entries);
       return answers;
     } catch (error) {
-      this.#seen.takeBack();
+      ids.takeBack();
       throw error;
     }
   }
@@ -92,15 +85,16 @@ export class Appending {
     const tally = new Tally();
     const entered: number[] = [];
     let kept = 0;
-    const saved = this.#transactions.run(() => {
+    const { transactions, events, seen, setAside } = this.#parts;
+    const saved = transactions.run(() => {
       for (const { reasons, at, parts, hasEntry } of asides) {
-        const key = this.#setAside.quarantine(reasons, rowAt(bytes, at, parts), bodyAt(bytes, at, parts));
+        const key = setAside.quarantine(reasons, rowAt(bytes, at, parts), bodyAt(bytes, at, parts));
         kept = key;
         if (hasEntry) entered.push(key);
         tally.add('quarantined', parts.receivedAt);
       }
-      this.#events.counts.save(tally);
-      return this.#seen.saveAside();
+      events.counts.save(tally);
+      return seen.saveAside();
     });
     saved();
     return { kept, ...(entered.length > 0 ? { entered } : {}) };

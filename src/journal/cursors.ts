@@ -6,10 +6,11 @@ import type { LedgerReader } from './ledger-reader.ts';
 import type { RouteRecords } from './route-records.ts';
 import { hashedColumns } from './schema.ts';
 import type { NoteKeeper } from './second-note.ts';
-import { SettledAhead } from './settled-ahead.ts';
 import type { Transactions } from './transactions.ts';
 
 interface CursorParts {
+  readonly db: Database.Database;
+  readonly transactions: Transactions;
   readonly ledger: LedgerReader;
   readonly routes: RouteRecords;
   readonly events: Pick<Events, 'lastSeq'>;
@@ -21,13 +22,8 @@ export type Move = readonly [sink: string, seq: number, note?: string | null];
 
 /** How far each sink is, in the database and in memory. */
 export class Cursors {
-  readonly #db: Database.Database;
-  readonly #transactions: Transactions;
+  readonly #parts: CursorParts;
   readonly #ahead: SettledAhead;
-  readonly #ledger: LedgerReader;
-  readonly #routes: RouteRecords;
-  readonly #events: Pick<Events, 'lastSeq'>;
-  readonly #note: Pick<NoteKeeper, 'write'>;
   readonly #seqs = new Map<string, number>();
   /** Nothing waits for them, and nothing is routed to them. */
   readonly #left: Set<string>;
@@ -38,18 +34,10 @@ export class Cursors {
 
   #held = Infinity;
 
-  constructor(
-    db: Database.Database,
-    transactions: Transactions,
-    { ledger, routes, events, note }: CursorParts,
-  ) {
-    this.#db = db;
-    this.#transactions = transactions;
+  constructor(parts: CursorParts) {
+    const { db, routes } = parts;
+    this.#parts = parts;
     this.#ahead = new SettledAhead(db);
-    this.#ledger = ledger;
-    this.#routes = routes;
-    this.#events = events;
-    this.#note = note;
     this.#left = new Set(routes.read().left);
     for (const row of db.prepare('SELECT sink, seq FROM cursors').all() as { sink: string; seq: number }[]) {
       this.#seqs.set(row.sink, row.seq);
@@ -67,7 +55,7 @@ export class Cursors {
   }
 
   open(sink: string): number {
-    const end = this.#events.lastSeq;
+    const end = this.#parts.events.lastSeq;
     this.#delivers = true;
     const before = this.#seqs.get(sink);
     if (before !== undefined && !this.#left.has(sink)) {
@@ -76,10 +64,10 @@ export class Cursors {
     }
     // A sink added later starts at the end: history goes to it by replay, on purpose and counted. The very first
     // start has no history, so that it too starts at 0.
-    this.#transactions.run(() => this.place(sink, end));
+    this.#parts.transactions.run(() => this.place(sink, end));
     this.placed(sink, end);
     this.#fresh.set(sink, before === undefined ? 'new' : 'back');
-    this.#note.write();
+    this.#parts.note.write();
     return end;
   }
 
@@ -93,8 +81,8 @@ export class Cursors {
     const isNew = !this.#seqs.has(sink);
     if (!isNew && !this.#left.has(sink)) return;
     this.#set(sink, end);
-    if (isNew) this.#ledger.sinkStarted(sink, end);
-    else this.#routes.comeBack(sink);
+    if (isNew) this.#parts.ledger.sinkStarted(sink, end);
+    else this.#parts.routes.comeBack(sink);
   }
 
   placed(sink: string, end: number): void {
@@ -110,23 +98,23 @@ export class Cursors {
     this.#fresh.delete(sink);
     if (since === undefined || !forget) return;
     if (since === 'back') return void this.leave(sink);
-    this.#transactions.run(() => {
-      this.#db.prepare('DELETE FROM cursors WHERE sink = ?').run(sink);
+    this.#parts.transactions.run(() => {
+      this.#parts.db.prepare('DELETE FROM cursors WHERE sink = ?').run(sink);
       this.#ahead.forget(sink);
-      this.#ledger.sinkForgotten(sink);
+      this.#parts.ledger.sinkForgotten(sink);
     });
     this.#seqs.delete(sink);
-    this.#note.write();
+    this.#parts.note.write();
   }
 
   /** The sink is taken out for good: nothing waits for it. */
   leave(sink: string): RouteRecord {
-    const record = this.#transactions.run(() => {
+    const record = this.#parts.transactions.run(() => {
       this.#ahead.forget(sink);
-      return this.#routes.leave(sink);
+      return this.#parts.routes.leave(sink);
     });
     this.#left.add(sink);
-    this.#note.write();
+    this.#parts.note.write();
     return record;
   }
 
@@ -134,28 +122,26 @@ export class Cursors {
   succeed(from: string, to: string): RouteRecord {
     const seq = this.#seqs.get(from);
     if (seq === undefined || this.#seqs.has(to)) throw new Error(`${to} cannot continue for ${from}`);
-    const record = this.#transactions.run(() => {
-      this.#db.prepare('UPDATE cursors SET sink = ? WHERE sink = ?').run(to, from);
-      this.#db
-        .prepare(
-          `UPDATE dead_letters SET sink = ?, crc = row_hash(${hashedColumns('dead_letters').replace('sink', '?')}) WHERE sink = ?`,
-        )
-        .run(to, to, from);
-      this.#db.prepare('UPDATE OR REPLACE erased_alone SET sink = ? WHERE sink = ?').run(to, from);
+    const { db, transactions, ledger, routes } = this.#parts;
+    const record = transactions.run(() => {
+      db.prepare('UPDATE cursors SET sink = ? WHERE sink = ?').run(to, from);
+      const hash = `row_hash(${hashedColumns('dead_letters').replace('sink', '?')})`;
+      db.prepare(`UPDATE dead_letters SET sink = ?, crc = ${hash} WHERE sink = ?`).run(to, to, from);
+      db.prepare('UPDATE OR REPLACE erased_alone SET sink = ? WHERE sink = ?').run(to, from);
       this.#ahead.sinkRenamed(from, to);
-      this.#ledger.sinkRenamed(from, to);
-      return this.#routes.succeed(from, to);
+      ledger.sinkRenamed(from, to);
+      return routes.succeed(from, to);
     });
     this.#seqs.delete(from);
     this.#seqs.set(to, seq);
-    this.#note.write();
+    this.#parts.note.write();
     return record;
   }
 
   move(moves: readonly Move[]): void {
     // A sink that has left, or goes by another name now, is not brought back by a move that was on its way.
     const known = moves.filter(([sink]) => this.#seqs.has(sink) && !this.#left.has(sink));
-    this.#transactions.run(() => {
+    this.#parts.transactions.run(() => {
       for (const [sink, seq, note] of known) {
         this.#set(sink, seq);
         if (note !== undefined) this.#ahead.note(sink, note);
@@ -170,7 +156,7 @@ export class Cursors {
   /** The newest seq that nothing needs any more; 0 before a sink is open, as in a command that only looks. */
   settled(): number {
     if (!this.#delivers) return 0;
-    return Math.min(this.#events.lastSeq, this.#held, ...this.known().map(([, seq]) => seq));
+    return Math.min(this.#parts.events.lastSeq, this.#held, ...this.known().map(([, seq]) => seq));
   }
 
   /** What stands behind this seq is still wanted, though every sink is done with it; Infinity for nothing. */
@@ -189,11 +175,47 @@ export class Cursors {
   }
 
   #set(sink: string, seq: number): void {
-    this.#db
-      .prepare(
-        'INSERT INTO cursors (sink, seq) VALUES (?, ?) ON CONFLICT (sink) DO UPDATE SET seq = excluded.seq',
-      )
-      .run(sink, seq);
+    const upsert = 'INSERT INTO cursors VALUES (?, ?) ON CONFLICT (sink) DO UPDATE SET seq = excluded.seq';
+    this.#parts.db.prepare(upsert).run(sink, seq);
     this.#ahead.passed(sink, seq);
+  }
+}
+
+/** What sinks have settled ahead of their cursors. All of it inside transactions of who changes the cursors. */
+class SettledAhead {
+  readonly #db: Database.Database;
+  readonly #note;
+  readonly #passed;
+
+  constructor(db: Database.Database) {
+    this.#db = db;
+    this.#note = db.prepare('INSERT OR REPLACE INTO settled_ahead VALUES (?, ?)');
+    this.#passed = db.prepare('DELETE FROM died_ahead WHERE sink = ? AND seq <= ?');
+  }
+
+  read(sink: string): Ahead {
+    const note = this.#db.prepare('SELECT note FROM settled_ahead WHERE sink = ?').pluck().get(sink);
+    const died = this.#db.prepare('SELECT destination, seq FROM died_ahead WHERE sink = ?').raw().all(sink);
+    return { note: (note ?? null) as string | null, died: died as [string | null, number][] };
+  }
+
+  note(sink: string, note: string | null): void {
+    if (note === null) this.#db.prepare('DELETE FROM settled_ahead WHERE sink = ?').run(sink);
+    else this.#note.run(sink, note);
+  }
+
+  /** The cursor is past all up to a seq. */
+  passed(sink: string, seq: number): void {
+    this.#passed.run(sink, seq);
+  }
+
+  forget(sink: string): void {
+    this.note(sink, null);
+    this.passed(sink, Number.MAX_SAFE_INTEGER);
+  }
+
+  sinkRenamed(from: string, to: string): void {
+    for (const table of ['settled_ahead', 'died_ahead'])
+      this.#db.prepare(`UPDATE OR REPLACE ${table} SET sink = ? WHERE sink = ?`).run(to, from);
   }
 }

@@ -15,6 +15,7 @@ export interface Damage {
 }
 
 interface DamageParts {
+  readonly db: Database.Database;
   readonly transactions: Transactions;
   readonly setAside: SetAside;
   readonly cursors: Cursors;
@@ -22,14 +23,13 @@ interface DamageParts {
 
 /** What was found damaged or gone. What can be read of a record goes to quarantine, where a person sees it. */
 export class Damages {
-  readonly #db: Database.Database;
   readonly #parts: DamageParts;
   readonly #insert;
   /** Seqs of the events of segments that are gone. */
   readonly #gone: (readonly [first: number, last: number])[];
 
-  constructor(db: Database.Database, parts: DamageParts) {
-    this.#db = db;
+  constructor(parts: DamageParts) {
+    const { db } = parts;
     this.#parts = parts;
     this.#insert = db.prepare('INSERT OR IGNORE INTO damaged VALUES (?, ?, ?, ?, ?, ?)');
     const rows = db.prepare(`SELECT seq, seq + n - 1 FROM damaged WHERE what = 'segment'`).raw().all();
@@ -67,12 +67,12 @@ export class Damages {
 
   /** @param kept the highest key of a quarantined event that a frame names */
   noteLostAside(kept: number, now: number): Repair[] {
-    const given = lastKey(this.#db, 'quarantine');
+    const given = lastKey(this.#parts.db, 'quarantine');
     if (kept <= given) return [];
     const n = kept - given;
     const detail = `${n} quarantined events are gone: the newest part of the database was lost`;
     this.#parts.transactions.run(() => {
-      setLastKey(this.#db, 'quarantine', kept);
+      setLastKey(this.#parts.db, 'quarantine', kept);
       this.#insert.run('quarantine', now, n, detail, now, '{}');
     });
     return [{ what: 'quarantine', n, detail }];
@@ -80,7 +80,7 @@ export class Damages {
 
   /** What was found since a time, milliseconds since the epoch. */
   since(time: number): readonly DamageReport[] {
-    const rows = this.#db
+    const rows = this.#parts.db
       .prepare(
         'SELECT what, n, detail, waiting FROM damaged WHERE found_at >= ? ORDER BY found_at, what, seq',
       )
@@ -90,7 +90,7 @@ export class Damages {
 
   /** Events and rows that were lost or damaged. */
   count(): number {
-    return Number(this.#db.prepare('SELECT coalesce(sum(n), 0) FROM damaged').pluck().get());
+    return Number(this.#parts.db.prepare('SELECT coalesce(sum(n), 0) FROM damaged').pluck().get());
   }
 
   /** How many of these events each sink has not had, as JSON. */

@@ -7,7 +7,7 @@ import type { ErasedAlone } from './erased-alone.ts';
 import { ownedRows, rowsKnownBy } from './owned-rows.ts';
 import { entryOfSeq } from './receipt-entries.ts';
 import type { AsideTable } from './schema.ts';
-import { Scrubber } from './scrub.ts';
+import type { Scrubber } from './scrub.ts';
 import type { Apply } from './sealed-ids.ts';
 import { eraseGaps, eraseRecords, ownedAfter } from './segments/erasing.ts';
 import type { KnownBy } from './segments/format.ts';
@@ -50,6 +50,7 @@ export interface EraserParts {
   readonly transactions: Transactions;
   readonly checkpoints: Checkpoints;
   readonly log: SegmentLog;
+  readonly scrubber: Scrubber;
   readonly asideEntries: AsideEntries;
   readonly seen: Pick<SeenIds, 'forget'>;
   readonly alone: Pick<ErasedAlone, 'letters' | 'waiting'>;
@@ -63,20 +64,12 @@ export interface EraserParts {
  */
 export class Eraser {
   readonly #parts: EraserParts;
-  readonly #scrubber: Scrubber;
   /** What other stores had, since it was scrubbed last. */
   #hasForgotten = false;
 
-  /** @param rebuildBytes size up to which the database is rebuilt while deliveries wait; above, free pages are written over */
-  constructor(parts: EraserParts, rebuildBytes?: number) {
+  constructor(parts: EraserParts) {
     this.#parts = parts;
-    this.#scrubber = new Scrubber(parts.db, parts.transactions, rebuildBytes);
     this.#finish();
-  }
-
-  /** Bytes of free pages that are taken up for the moment: as good as free to whoever asks how full the journal is. */
-  get heldBytes(): number {
-    return this.#scrubber.heldBytes;
   }
 
   /** @returns the step that follows, or null after the last */
@@ -103,7 +96,7 @@ export class Eraser {
         case 'forgotten':
           return this.#hasForgotten ? { do: 'scrub', alone: false } : null;
         case 'scrub':
-          if (this.#scrubber.scrub(step.alone)) return step;
+          if (this.#parts.scrubber.scrub(step.alone)) return step;
           this.#hasForgotten = false;
           return null;
         case 'forget':

@@ -11,30 +11,32 @@ export type PassedOver = readonly [sink: string, seq: number, receivedAt: number
 
 const INSERT = 'INSERT OR IGNORE INTO erased_alone (sink, seq, received_at)';
 
+interface AloneParts {
+  readonly db: Database.Database;
+  readonly cursors: Pick<Cursors, 'known'>;
+  readonly log: SegmentLog;
+}
+
 /**
  * What erasures have taken from the journal alone, by sink: it never came to the sink's files, so that nothing says there that it was
  * erased. Once its record is cleared away, it would count as lost.
  */
 export class ErasedAlone {
-  readonly #db: Database.Database;
-  readonly #cursors: Pick<Cursors, 'known'>;
-  readonly #log: SegmentLog;
+  readonly #parts: AloneParts;
 
-  constructor(db: Database.Database, cursors: Pick<Cursors, 'known'>, log: SegmentLog) {
-    this.#db = db;
-    this.#cursors = cursors;
-    this.#log = log;
+  constructor(parts: AloneParts) {
+    this.#parts = parts;
   }
 
   /** Inside a transaction. */
   passedOver(events: readonly PassedOver[]): void {
-    const insert = this.#db.prepare(`${INSERT} VALUES (?, ?, ?)`);
+    const insert = this.#parts.db.prepare(`${INSERT} VALUES (?, ?, ?)`);
     for (const event of events) insert.run(...event);
   }
 
   /** Dead letters that are about to go. Inside a transaction. */
   letters(keys: readonly number[]): void {
-    this.#db
+    this.#parts.db
       .prepare(
         `${INSERT} SELECT sink, seq, received_at FROM dead_letters WHERE key IN (SELECT value FROM json_each(?))`,
       )
@@ -43,11 +45,11 @@ export class ErasedAlone {
 
   /** Events that are about to go, for the sinks that they wait for. Inside a transaction. */
   waiting(seqs: readonly number[]): void {
-    const insert = this.#db.prepare(`${INSERT} VALUES (?, ?, ?)`);
-    const behind = this.#cursors.known();
+    const insert = this.#parts.db.prepare(`${INSERT} VALUES (?, ?, ?)`);
+    const behind = this.#parts.cursors.known();
     for (const seq of seqs) {
       const sinks = behind.flatMap(([sink, at]) => (at < seq ? [sink] : []));
-      const found = sinks.length === 0 ? null : rowOf(this.#log, seq);
+      const found = sinks.length === 0 ? null : rowOf(this.#parts.log, seq);
       if (found === null) continue;
       const [, , , , , , receivedAt, , handling] = found.row;
       const { only, replayId } = (handling === null ? {} : JSON.parse(handling)) as Handling;
@@ -59,7 +61,7 @@ export class ErasedAlone {
 
   /** Of a span of time, what has no record any more. @param firstSeq of the oldest record */
   read(since: number, until: number, firstSeq: number): NonNullable<JournalAccount['erasedAlone']> {
-    return this.#db
+    return this.#parts.db
       .prepare('SELECT sink FROM erased_alone WHERE received_at >= ? AND received_at < ? AND seq < ?')
       .pluck()
       .all(since, until, firstSeq) as string[];

@@ -28,6 +28,13 @@ export interface Told {
   readonly kept?: number;
 }
 
+interface Unsaved {
+  /** Written, and not gone from the database yet. */
+  readonly consumed: Consumed[];
+  /** Quarantined, with an entry in the segments; the database does not say so yet. */
+  readonly entered: number[];
+}
+
 /** What the database knows of the segments. */
 export interface KnownSegments {
   readonly salt: number;
@@ -56,11 +63,9 @@ export class Events {
   readonly #salt: number;
   readonly log: SegmentLog;
   readonly counts: HourCounts;
-  /** Not in the database yet. */
-  readonly #tally = new Tally();
-  #consumed: Consumed[] = [];
-  #entered: number[] = [];
-  #isUnsaved = false;
+  /** Counts that are not in the database yet. */
+  readonly tally = new Tally();
+  #unsaved: Unsaved | null = null;
   #kept = 0;
   #saved: readonly string[];
   /** Segments that should be there and are not. */
@@ -76,9 +81,7 @@ export class Events {
     const cursors = Number(db.prepare('SELECT max(seq) FROM cursors').pluck().get() ?? 0);
     const position = known?.position ?? null;
     const options = { folder: path, salt: this.#salt, segmentBytes, position, least: least ?? cursors };
-    this.log = new SegmentLog(options, ({ note }) => {
-      this.#hear(JSON.parse(note) as Note);
-    });
+    this.log = new SegmentLog(options, ({ note }) => this.#hear(JSON.parse(note) as Note));
     this.gone = goneOf(this.#saved, this.log);
   }
 
@@ -90,24 +93,9 @@ export class Events {
     return this.log.firstSeq;
   }
 
-  /** Counts that are not in the database yet. */
-  get tally(): Tally {
-    return this.#tally;
-  }
-
-  /** Written, and not gone from the database yet. */
-  get consumed(): readonly Consumed[] {
-    return this.#consumed;
-  }
-
-  /** Quarantined, with an entry in the segments; the database does not say so yet. */
-  get entered(): readonly number[] {
-    return this.#entered;
-  }
-
-  /** Whether frames have said what is not in the database yet. */
-  get isUnsaved(): boolean {
-    return this.#isUnsaved;
+  /** What frames have said, beside counts, and is not in the database yet; null when they have said nothing. */
+  get unsaved(): Unsaved | null {
+    return this.#unsaved;
   }
 
   /** The highest key of a quarantined event that a frame has named since the position; 0 for none. */
@@ -132,22 +120,20 @@ export class Events {
   }
 
   #hear({ counted, consumed, entered = [], kept = 0 }: Note): void {
-    this.#isUnsaved = true;
-    this.#tally.addAll(counted);
-    if (consumed !== undefined) this.#consumed.push(consumed);
-    this.#entered.push(...entered);
+    this.#unsaved ??= { consumed: [], entered: [] };
+    this.tally.addAll(counted);
+    if (consumed !== undefined) this.#unsaved.consumed.push(consumed);
+    this.#unsaved.entered.push(...entered);
     this.#kept = Math.max(this.#kept, kept);
   }
 
   /** Writes what the frames have said. Inside the transaction that takes the consumed rows out. @returns to be called after it */
   save(): () => void {
-    this.counts.save(this.#tally);
+    this.counts.save(this.tally);
     this.savePosition(this.log.position);
     return () => {
-      this.#isUnsaved = false;
-      this.#tally.clear();
-      this.#consumed = [];
-      this.#entered = [];
+      this.#unsaved = null;
+      this.tally.clear();
     };
   }
 

@@ -57,11 +57,12 @@ export class Progress {
   /** Writes to the database what the frames have said since it was last done. */
   save(): void {
     const { transactions, events, setAside, asideEntries, cursors } = this.#parts;
-    if (!events.isUnsaved && !events.hasRolled) return;
+    const { unsaved } = events;
+    if (unsaved === null && !events.hasRolled) return;
     const back: (readonly [sink: string, after: number])[] = [];
     const saved = transactions.run(() => {
-      asideEntries.note(events.entered);
-      for (const { table, keys, after } of events.consumed) {
+      asideEntries.note(unsaved?.entered ?? []);
+      for (const { table, keys, after } of unsaved?.consumed ?? []) {
         for (const sink of setAside.remove(table, keys)) {
           // A sink that had left begins in front of them, and not behind, when it opens again.
           cursors.place(sink, after);

@@ -71,26 +71,27 @@ const REFRESH = 5000;
 /** Checkpoints of what is made again from the events. */
 const DERIVED = 'schema*';
 
+interface NoteParts {
+  readonly db: Database.Database;
+  readonly folder: string;
+  readonly transactions: Transactions;
+  readonly checkpoints: Checkpoints;
+}
+
 /** Keeps the second note: at once where sinks come, go or get another name, and before a segment goes; otherwise now and then. */
 export class NoteKeeper {
-  readonly #db: Database.Database;
-  readonly #folder: string;
-  readonly #transactions: Transactions;
-  readonly #checkpoints: Checkpoints;
+  readonly #parts: NoteParts;
   #changes = -1;
   #writtenAt = Number.NEGATIVE_INFINITY;
 
-  constructor(db: Database.Database, folder: string, transactions: Transactions, checkpoints: Checkpoints) {
-    this.#db = db;
-    this.#folder = folder;
-    this.#transactions = transactions;
-    this.#checkpoints = checkpoints;
+  constructor(parts: NoteParts) {
+    this.#parts = parts;
   }
 
   /** The note is as the database is, but where the disk is full: it is written when there is room again. */
   write(): void {
     try {
-      this.#transactions.run(() => this.next())();
+      this.#parts.transactions.run(() => this.next())();
     } catch (error) {
       if (sqliteCode(error) !== 'SQLITE_FULL') throw error;
     }
@@ -98,24 +99,25 @@ export class NoteKeeper {
 
   /** The same inside a transaction. @returns to be called when that is committed */
   next(): () => void {
-    const number = Number(this.#checkpoints.load(NOTE_NUMBER) ?? 0) + 1;
+    const number = Number(this.#parts.checkpoints.load(NOTE_NUMBER) ?? 0) + 1;
     // First: a note that is newer than the database would say that the database is older.
-    this.#checkpoints.save(NOTE_NUMBER, String(number));
+    this.#parts.checkpoints.save(NOTE_NUMBER, String(number));
     return () => {
-      if (writeSecondNote(this.#folder, this.#noteOf(number))) this.#changes = this.#total();
+      if (writeSecondNote(this.#parts.folder, this.#noteOf(number))) this.#changes = this.#total();
     };
   }
 
   #noteOf(number: number): SecondNote {
-    const pairs = (sql: string): [string, never][] => this.#db.prepare(sql).raw().all() as [string, never][];
+    const pairs = (sql: string): [string, never][] =>
+      this.#parts.db.prepare(sql).raw().all() as [string, never][];
     const count = (table: AsideTable): number =>
-      Number(this.#db.prepare(`SELECT count(*) FROM ${table}`).pluck().get());
+      Number(this.#parts.db.prepare(`SELECT count(*) FROM ${table}`).pluck().get());
     return {
       number,
       writtenAt: Date.now(),
       cursors: pairs('SELECT sink, seq FROM cursors'),
       checkpoints: pairs(`SELECT key, value FROM checkpoints WHERE key NOT GLOB '${DERIVED}'`),
-      keys: byTable((table) => lastKey(this.#db, table)),
+      keys: byTable((table) => lastKey(this.#parts.db, table)),
       rows: byTable(count),
     };
   }
@@ -129,7 +131,7 @@ export class NoteKeeper {
   }
 
   #total(): number {
-    return Number(this.#db.prepare('SELECT total_changes()').pluck().get());
+    return Number(this.#parts.db.prepare('SELECT total_changes()').pluck().get());
   }
 }
 

@@ -7,38 +7,31 @@ const MIB = 2 ** 20;
 /** So much room cannot be used up within so many milliseconds, by whomever it is. */
 const PLENTY = { bytes: 1024 * MIB, ms: 100 };
 
+interface SpaceParts {
+  readonly db: Database.Database;
+  readonly log: { readonly bytes: number };
+  readonly scrubber: { readonly heldBytes: number };
+}
+
 /** How much the journal holds, and whether it may hold more. */
 export class Space {
-  readonly #db: Database.Database;
   readonly #options: JournalOptions;
   readonly #counters;
   readonly #pageSize: number;
   /** Free pages given back at once: few, because the database notes each before that. */
   readonly #step: number;
   readonly #disk: DiskRoom;
-  readonly #segmentBytes: () => number;
-  readonly #heldBytes: () => number;
+  readonly #parts: SpaceParts;
   readonly #monotonic: () => number;
   /** Until then there is room, whatever is written. */
   #plentyUntil = Number.NEGATIVE_INFINITY;
 
-  /**
-   * @param segmentBytes bytes of all segments
-   * @param heldBytes bytes in use that an erasure is about to give back
-   * @param monotonic milliseconds
-   */
-  constructor(
-    db: Database.Database,
-    options: JournalOptions,
-    segmentBytes: () => number,
-    heldBytes: () => number,
-    monotonic = (): number => performance.now(),
-  ) {
+  /** @param monotonic milliseconds */
+  constructor(options: JournalOptions, parts: SpaceParts, monotonic = (): number => performance.now()) {
+    const { db } = parts;
     this.#monotonic = monotonic;
-    this.#db = db;
+    this.#parts = parts;
     this.#options = options;
-    this.#segmentBytes = segmentBytes;
-    this.#heldBytes = heldBytes;
     // Prepared once: they run with each commit, and to compile them takes longer than to run them.
     this.#counters = {
       page_count: db.prepare('PRAGMA page_count').pluck(),
@@ -52,7 +45,7 @@ export class Space {
   /** Bytes in use, free pages not counted. */
   bytes(): number {
     const pages = this.#pages('page_count') - this.#pages('freelist_count');
-    return this.#segmentBytes() + pages * this.#pageSize - this.#heldBytes();
+    return this.#parts.log.bytes + pages * this.#pageSize - this.#parts.scrubber.heldBytes;
   }
 
   /** Why no more can be taken; null when it can. */
@@ -81,9 +74,9 @@ export class Space {
     const before = this.#pages('freelist_count');
     if (before < this.#step || this.#disk.free() >= this.#disk.reserve) return false;
     try {
-      this.#db.pragma(`incremental_vacuum(${this.#step})`);
+      this.#parts.db.pragma(`incremental_vacuum(${this.#step})`);
       // Only this shortens the file.
-      this.#db.pragma('wal_checkpoint(TRUNCATE)');
+      this.#parts.db.pragma('wal_checkpoint(TRUNCATE)');
     } catch (error) {
       // To note it takes space itself.
       if (sqliteCode(error) !== 'SQLITE_FULL') throw error;

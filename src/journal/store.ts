@@ -30,6 +30,7 @@ import { behind, headsAfter, idsAfter } from './segments/ledger.ts';
 import { pageAfter, rowOf, type DamagedRecord, type PageLimits } from './segments/pages.ts';
 import { encodeRecords, type Page } from './segments/records.ts';
 import { goingWithout, type Packed } from './rows.ts';
+import { Scrubber } from './scrub.ts';
 import { NOTE, NoteKeeper } from './second-note.ts';
 import { SetAside, type LetterRow } from './set-aside.ts';
 import { generationFor, segmentBytesFor, Space } from './space.ts';
@@ -70,53 +71,42 @@ export class Store {
     this.#db = db;
     this.#options = options;
     this.#transactions = transactions;
-    this.checkpoints = new Checkpoints(db);
-    const { checkpoints } = this;
+    const checkpoints = new Checkpoints(db);
+    this.checkpoints = checkpoints;
     const where = { path: options.path, segmentBytes: segmentBytesFor(options) };
     this.#events = new Events(db, checkpoints, where);
     const { log } = this.#events;
+    const scrubber = new Scrubber(db, transactions);
+    const base = { db, transactions, checkpoints, log, events: this.#events, scrubber };
     this.#seen = new SeenIds(db, options.dedupWindow, generationFor(options));
-    this.space = new Space(
-      db,
-      options,
-      () => log.bytes,
-      () => this.eraser.heldBytes,
-    );
+    this.space = new Space(options, base);
     const dropped = new DroppedLetters(db, checkpoints);
-    this.ledger = new LedgerReader(db, { checkpoints, events: this.#events, dropped });
+    this.ledger = new LedgerReader({ ...base, dropped });
     this.routes = new RouteRecords(checkpoints);
     const { ledger, routes } = this;
-    this.#note = new NoteKeeper(db, options.path, transactions, checkpoints);
-    const note = this.#note;
-    this.cursors = new Cursors(db, transactions, { ledger, routes, events: this.#events, note });
+    const note = new NoteKeeper({ ...base, folder: options.path });
+    this.#note = note;
+    this.cursors = new Cursors({ ...base, ledger, routes, note });
     this.setAside = new SetAside(db, dropped);
     this.asideEntries = new AsideEntries(db);
     const { cursors, setAside, asideEntries } = this;
-    this.#damages = new Damages(db, { transactions, setAside, cursors });
-    this.#erasedAlone = new ErasedAlone(db, cursors, log);
-    const alone = this.#erasedAlone;
-    this.eraser = new Eraser({
-      alone,
-      db,
-      transactions,
-      checkpoints,
-      log,
-      asideEntries,
-      seen: this.#seen,
-    });
-    this.receipts = new HeldReceipts({ checkpoints, transactions, cursors, events: this.#events });
+    this.#damages = new Damages({ ...base, setAside, cursors });
+    const alone = new ErasedAlone({ ...base, cursors });
+    this.#erasedAlone = alone;
+    this.eraser = new Eraser({ ...base, alone, asideEntries, seen: this.#seen });
+    this.receipts = new HeldReceipts({ ...base, cursors });
     const { fresh } = this.receipts;
-    const parts = { transactions, events: this.#events, seen: this.#seen, cursors, setAside, fresh };
+    const parts = { ...base, seen: this.#seen, cursors, setAside, fresh };
     this.#appending = new Appending(parts);
     this.#progress = new Progress({ ...parts, asideEntries, space: this.space, note });
-    const { gone, consumed, kept, hasRolled } = this.#events;
+    const { gone, unsaved, kept, hasRolled } = this.#events;
     this.repairs = [
       ...repairs,
       ...this.#damages.noteGone(gone, Date.now()),
       ...this.#damages.noteLostAside(kept, Date.now()),
     ];
     // What a crash has left undone.
-    if (consumed.length > 0 || hasRolled || gone.length > 0) this.#progress.save();
+    if ((unsaved?.consumed.length ?? 0) > 0 || hasRolled || gone.length > 0) this.#progress.save();
     if (this.repairs.length > 0 || !existsSync(join(options.path, NOTE))) note.write();
     if (options.create) this.prepare();
   }

@@ -11,6 +11,7 @@ import { Eraser, type EraseStep } from '../../src/journal/erase.ts';
 import { Events } from '../../src/journal/events.ts';
 import { encodeRecords } from '../../src/journal/segments/records.ts';
 import { Store } from '../../src/journal/store.ts';
+import { Scrubber } from '../../src/journal/scrub.ts';
 import { Transactions } from '../../src/journal/transactions.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { segmentsOf } from '../support/journal-files.ts';
@@ -66,19 +67,17 @@ test('where rebuilding would take too long, free pages are written over', async 
   const checkpoints = new Checkpoints(db);
   const { log } = new Events(db, checkpoints, { path: folder, segmentBytes: 1e6 });
   const transactions = new Transactions(db);
-  const alone = new ErasedAlone(db, { known: () => [] }, log);
-  const eraser = new Eraser(
-    {
-      db,
-      transactions,
-      checkpoints,
-      log,
-      asideEntries: new AsideEntries(db),
-      seen: new SeenIds(db, 1e9, 1024),
-      alone,
-    },
-    NOTHING_LARGE,
-  );
+  const alone = new ErasedAlone({ db, cursors: { known: () => [] }, log });
+  const eraser = new Eraser({
+    db,
+    transactions,
+    checkpoints,
+    log,
+    scrubber: new Scrubber(db, transactions, NOTHING_LARGE),
+    asideEntries: new AsideEntries(db),
+    seen: new SeenIds(db, 1e9, 1024),
+    alone,
+  });
   const taken = erase(eraser);
   expect([...new Set(taken)]).toEqual(['setAside', 'events', 'gaps', 'scrub']);
   expect(eraser.counts('r1')).toEqual({ events: 0, quarantine: 0, dead_letters: 200 });

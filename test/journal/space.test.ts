@@ -14,13 +14,12 @@ test('a look that found plenty of room holds for a moment, and until somebody fi
   onTestFinished(() => void db.close());
   const options = { path, maxBytes: 4 * GIB, retention: 1, dedupWindow: 1, create: true };
   let [held, now] = [0, 1000];
-  const space = new Space(
-    db,
-    options,
-    () => held,
-    () => 0,
-    () => now,
-  );
+  const log = {
+    get bytes() {
+      return held;
+    },
+  };
+  const space = new Space(options, { db, log, scrubber: { heldBytes: 0 } }, () => now);
   expect(space.hadPlenty).toBe(false);
 
   expect(space.shortage()).toBeNull();

@@ -5,7 +5,7 @@ import { getOrMake } from '../../lib/get-or-make.ts';
 import { jsonIn } from '../../lib/parsed.ts';
 import type { Cluster } from './cluster.ts';
 import { fingerprintOf } from './ids.ts';
-import { readRange } from './read-range.ts';
+import { readRange, spansOf } from './read-range.ts';
 import type { Place } from './record.ts';
 import type { Destination } from './settled.ts';
 
@@ -82,11 +82,7 @@ export async function diedSince(
   const found = new Died();
   if (since === Infinity) return found;
   try {
-    const all = [...(await cluster.topic(topic)).leaders.keys()];
-    const first = await cluster.offsets(topic, all, since - SLACK);
-    const last = await cluster.offsets(topic, all, 'latest');
-    for (const partition of all) {
-      const [from, to] = [first.get(partition) ?? -1, last.get(partition) ?? -1];
+    for (const { partition, from, to } of await spansOf(cluster, topic, since - SLACK)) {
       if (from === -1 || from >= to) continue;
       await readRange(cluster, topic, partition, { from, to }, signal, ({ key }) => {
         const letter = key === null ? null : letterIn(key, name);

@@ -1,7 +1,7 @@
 import { Owners, type ErasureRun } from '../../core/erasure.ts';
 import { USER_MALFORMED } from '../../core/ingest.ts';
 import type { Cluster } from './cluster.ts';
-import { pagesOf } from './read-range.ts';
+import { pagesOf, spansOf } from './read-range.ts';
 import { keptOf, type Kept } from './record.ts';
 import type { SetAsideTopic } from './set-aside.ts';
 
@@ -86,12 +86,8 @@ async function searchTopic(
   end: number,
   signal: AbortSignal,
 ): Promise<Found> {
-  const all = [...(await cluster.topic(topic, true)).leaders.keys()];
-  const first = await cluster.offsets(topic, all, 'earliest');
-  const last = await cluster.offsets(topic, all, 'latest');
   let found = 0;
-  for (const partition of all) {
-    const range = { from: first.get(partition) ?? 0, to: last.get(partition) ?? 0 };
+  for (const { partition, ...range } of await spansOf(cluster, topic)) {
     for await (const page of pagesOf(cluster, topic, partition, range, signal)) {
       if (performance.now() > end) return { records: found, isWhole: false };
       for (const record of page.records) {

@@ -5,7 +5,7 @@ import { parseTarget } from '../../core/route.ts';
 import { NO_ROUTES } from '../../core/route-record.ts';
 import type { Cluster, Read } from './cluster.ts';
 import { decodeAhead } from './commit-text.ts';
-import { readRange, recordAt } from './read-range.ts';
+import { readRange, recordAt, spansOf } from './read-range.ts';
 import { keptOf, type Kept } from './record.ts';
 import { isSettledIn, type HandedOver } from './settled.ts';
 import { outlineOf, PartitionWindow, RELEASED, type WindowOptions } from './window.ts';
@@ -61,13 +61,10 @@ export class Ledger {
     const all = [...leaders.keys()];
     // Before the ends: what is confirmed lies before them.
     for (const sink of sinks) await this.#progressOf(sink, all);
-    const first = await this.#cluster.offsets(topic, all, 'earliest');
-    const last = await this.#cluster.offsets(topic, all, 'latest');
     let base = 0;
-    this.#spans = all.map((partition) => {
-      const [begin, end] = [first.get(partition) ?? 0, last.get(partition) ?? 0];
-      const span = { partition, first: begin, end, base };
-      base += end - begin;
+    this.#spans = (await spansOf(this.#cluster, topic)).map(({ partition, from: first, to: end }) => {
+      const span = { partition, first, end, base };
+      base += end - first;
       return span;
     });
     this.#lastSeq = base;

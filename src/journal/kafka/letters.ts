@@ -46,7 +46,7 @@ export class Letters {
     };
   }
 
-  async listQuarantine(selection: Selection, bodies: boolean): Promise<readonly QuarantinedEvent[]> {
+  async listQuarantine(selection: Selection, bodies = true): Promise<readonly QuarantinedEvent[]> {
     const found = await this.#quarantine.list(selection, bodies);
     return found.map(({ key, kept, bodyBytes }) => ({
       ...kept.event,
@@ -72,7 +72,7 @@ export class Letters {
     return isSent;
   }
 
-  async listDeadLetters(selection: Selection, bodies: boolean): Promise<readonly DeadLetter[]> {
+  async listDeadLetters(selection: Selection, bodies = true): Promise<readonly DeadLetter[]> {
     return (await this.#deadLetters.list(selection, bodies)).flatMap(letterOf);
   }
 

@@ -29,6 +29,29 @@ export async function recordAt(
   return found;
 }
 
+/** What there is of a partition: from an offset on, up to before another. */
+export interface Span {
+  readonly partition: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** What there is of a topic now. @param since milliseconds since the epoch; `from` is -1 where nothing is so young */
+export async function spansOf(
+  cluster: Cluster,
+  topic: string,
+  since: number | 'earliest' = 'earliest',
+): Promise<readonly Span[]> {
+  const all = [...(await cluster.topic(topic, true)).leaders.keys()];
+  const first = await cluster.offsets(topic, all, since);
+  const last = await cluster.offsets(topic, all, 'latest');
+  return all.map((partition) => ({
+    partition,
+    from: first.get(partition) ?? -1,
+    to: last.get(partition) ?? 0,
+  }));
+}
+
 /** All records from an offset up to before another that exist. Throws when they cannot be read. */
 export async function readRange(
   cluster: Cluster,

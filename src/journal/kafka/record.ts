@@ -5,6 +5,7 @@ import { formatTarget, type Target } from '../../core/route.ts';
 import { isRecord } from '../../lib/is-record.ts';
 import { jsonIn } from '../../lib/parsed.ts';
 import type { Message } from '../../sinks/kafka/message.ts';
+import { emptyEvent, ERASED_HANDLING } from '../segments/records.ts';
 
 /** What a record says of its event beside what every consumer finds: one header, for each header has its price. */
 interface Rest {
@@ -178,18 +179,5 @@ export interface SharedEvent extends JournalEvent {
 
 /** A place in a sink's log for what the sink does not get: a repetition, or a record of somebody else's. */
 export function nothingAt(seq: number): JournalEvent {
-  return { ...NOTHING, seq };
+  return emptyEvent(seq, 0, ERASED_HANDLING);
 }
-
-const NOTHING: Omit<JournalEvent, 'seq'> = {
-  id: '',
-  source: '',
-  type: '',
-  team: null,
-  user: null,
-  clientUser: null,
-  receivedAt: 0,
-  headers: {},
-  body: Buffer.alloc(0),
-  handling: { only: [], erased: true },
-};

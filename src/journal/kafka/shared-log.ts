@@ -1,9 +1,8 @@
 import type { Event, Handling } from '../../core/event.ts';
-import type { SinkLog } from '../../core/sink.ts';
 import type { Cluster } from './cluster.ts';
-import { pagesOf } from './read-range.ts';
+import { pagesOf, spansOf } from './read-range.ts';
 import { keptOf } from './record.ts';
-import { outlineOf, PartitionWindow, RETRIED } from './window.ts';
+import { outlineOf, PartitionWindow, RETRIED, type WindowOptions } from './window.ts';
 
 interface Found {
   readonly at: number;
@@ -11,13 +10,7 @@ interface Found {
   readonly without?: Handling['without'];
 }
 
-export interface SharedLogOptions {
-  readonly topic: string;
-  readonly windowTopic: string;
-  /** Milliseconds that an id is remembered. */
-  readonly window: number;
-  readonly log: SinkLog;
-}
+type SharedLogOptions = Omit<WindowOptions, 'now'>;
 
 /** Clocks are set back now and then: milliseconds by which a record can say that it is older than its event. */
 const SLACK = 60_000;
@@ -39,14 +32,11 @@ export class SharedLog {
   async spans(
     since: number | null,
   ): Promise<readonly { readonly partition: number; readonly after: number; readonly upTo: number }[]> {
-    const { topic } = this.#options;
-    const all = [...(await this.#cluster.topic(topic, true)).leaders.keys()];
-    const first = await this.#cluster.offsets(topic, all, since === null ? 'earliest' : since - SLACK);
-    const last = await this.#cluster.offsets(topic, all, 'latest');
-    return all.flatMap((partition) => {
-      const [after, upTo] = [first.get(partition) ?? -1, last.get(partition) ?? 0];
-      return after < 0 || after >= upTo ? [] : [{ partition, after, upTo }];
-    });
+    const from = since === null ? 'earliest' : since - SLACK;
+    const spans = await spansOf(this.#cluster, this.#options.topic, from);
+    return spans.flatMap(({ partition, from: after, to: upTo }) =>
+      after < 0 || after >= upTo ? [] : [{ partition, after, upTo }],
+    );
   }
 
   async *pages(

@@ -3,6 +3,7 @@ import type { CursorStatus, JournalStatus } from '../../core/journal.ts';
 import { toFailure } from '../../sinks/kafka/failure.ts';
 import type { Cluster } from './cluster.ts';
 import type { Letters } from './letters.ts';
+import { spansOf } from './read-range.ts';
 
 export interface CountedTopic {
   readonly topic: string;
@@ -54,9 +55,9 @@ export class TopicStatus {
     const { topic, group, sinks } = this.#options;
     const cluster = await this.#connect();
     const { id, leaders } = await cluster.topic(topic);
-    const all = [...leaders.keys()];
-    const first = await cluster.offsets(topic, all, 'earliest');
-    const last = await cluster.offsets(topic, all, 'latest');
+    const spans = await spansOf(cluster, topic);
+    const all = spans.map(({ partition }) => partition);
+    const [firstSeq, lastSeq] = [sum(spans.map(({ from }) => from)), sum(spans.map(({ to }) => to))];
     const timeOf = (partition: number, offset: number): Promise<number> =>
       this.#timeOf(cluster, { name: topic, id, leader: leaders[partition] ?? -1 }, partition, offset);
     const cursorOf = async (sink: string): Promise<CursorStatus> => {
@@ -64,23 +65,21 @@ export class TopicStatus {
       const name = `${group}.${sink}`;
       const committed = await groups.committed(await groups.coordinator(name), name, topic, all);
       // What was deleted before the sink had it does not wait any more.
-      const at = new Map(
-        Array.from(first, ([partition, begin]) => {
-          return [partition, Math.max(begin, committed.get(partition)?.offset ?? 0)] as const;
-        }),
-      );
-      const behind = [...at].filter(([partition, offset]) => offset < (last.get(partition) ?? 0));
-      const times = await Promise.all(behind.map(([partition, offset]) => timeOf(partition, offset)));
-      const seq = sum(at);
+      const left = spans.map((span) => {
+        return { ...span, from: Math.max(span.from, committed.get(span.partition)?.offset ?? 0) };
+      });
+      const behind = left.filter(({ from, to }) => from < to);
+      const times = await Promise.all(behind.map(({ partition, from }) => timeOf(partition, from)));
+      const seq = sum(left.map(({ from }) => from));
       const backlogAge = Math.max(0, ...times.map((time) => Date.now() - time));
-      return { sink, seq, backlog: Math.max(0, sum(last) - seq), backlogBytes: 0, backlogAge };
+      return { sink, seq, backlog: Math.max(0, lastSeq - seq), backlogBytes: 0, backlogAge };
     };
     const cursors = await Promise.all(sinks().map(cursorOf));
     return {
       path: `kafka:${topic}`,
-      events: sum(last) - sum(first),
-      firstSeq: sum(first),
-      lastSeq: sum(last),
+      events: lastSeq - firstSeq,
+      firstSeq,
+      lastSeq,
       bytes: 0,
       maxBytes: 0,
       ...(await this.#letters.counts()),
@@ -113,6 +112,6 @@ export class TopicStatus {
   }
 }
 
-function sum(offsets: ReadonlyMap<number, number>): number {
-  return [...offsets.values()].reduce((total, offset) => total + offset, 0);
+function sum(offsets: readonly number[]): number {
+  return offsets.reduce((total, offset) => total + offset, 0);
 }

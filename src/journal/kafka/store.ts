@@ -1,6 +1,6 @@
-import type { ErasableStore, ErasureRun } from '../../core/erasure.ts';
+import type { ErasableStore } from '../../core/erasure.ts';
 import { MillraceError } from '../../core/errors.ts';
-import type { Event, Handling, JournalEvent } from '../../core/event.ts';
+import type { Event, Handling } from '../../core/event.ts';
 import {
   ID_REUSED,
   type AppendResult,
@@ -8,14 +8,7 @@ import {
   type InvalidReason,
   type IsErased,
 } from '../../core/ingest.ts';
-import type {
-  DeadLetter,
-  EventLog,
-  EventStore,
-  JournalStatus,
-  QuarantinedEvent,
-  Selection,
-} from '../../core/journal.ts';
+import type { DeadLetter, EventLog, EventStore, JournalStatus } from '../../core/journal.ts';
 import type { Route, Target } from '../../core/route.ts';
 import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
 import { ROOM } from './appender.ts';
@@ -96,6 +89,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
     await this.#keeper.start();
   }
 
+  readonly name = 'journal';
   readonly checkpoints = { load: () => Promise.resolve(null), save: () => Promise.resolve() };
   readonly lastSeq = 0;
 
@@ -119,11 +113,6 @@ export class KafkaJournal implements EventStore, ErasableStore {
     return Promise.resolve(ERASED);
   }
 
-  /** Of the events that are read from the log who was erased is left out; what is set aside has to be taken out. */
-  settled(): Promise<void> {
-    return this.#letters.settled();
-  }
-
   /** Each event carries where it goes; what leaves for there is said by the routes of now, and those it was accepted under. */
   acceptUnder(routes: readonly Route[]): Promise<RouteRecord> {
     return Promise.resolve({ ...NO_ROUTES, eras: [{ after: 0, tables: [routes] }] });
@@ -144,32 +133,22 @@ export class KafkaJournal implements EventStore, ErasableStore {
     await this.#topics.close();
   }
 
+  // What is set aside.
+  readonly listQuarantine: Letters['listQuarantine'] = (...given) => this.#letters.listQuarantine(...given);
+  readonly dropQuarantine: Letters['dropQuarantine'] = (...given) => this.#letters.dropQuarantine(...given);
+  readonly release: Letters['release'] = (...given) => this.#letters.release(...given);
+  readonly listDeadLetters: Letters['listDeadLetters'] = (...given) =>
+    this.#letters.listDeadLetters(...given);
+  readonly dropDeadLetters: Letters['dropDeadLetters'] = (...given) =>
+    this.#letters.dropDeadLetters(...given);
+  readonly retryDeadLetters: Letters['retryDeadLetters'] = (...given) =>
+    this.#letters.retryDeadLetters(...given);
+  readonly erase: Letters['erase'] = (...given) => this.#letters.erase(...given);
+  /** Of the events that are read from the log who was erased is left out; what is set aside has to be taken out. */
+  readonly settled: Letters['settled'] = (...given) => this.#letters.settled(...given);
+
   status(): Promise<JournalStatus> {
     return this.#status.status();
-  }
-
-  listQuarantine(selection: Selection, bodies = true): Promise<readonly QuarantinedEvent[]> {
-    return this.#letters.listQuarantine(selection, bodies);
-  }
-
-  dropQuarantine(selection: Selection): Promise<number> {
-    return this.#letters.dropQuarantine(selection);
-  }
-
-  release(key: number, event: Event): Promise<boolean> {
-    return this.#letters.release(key, event);
-  }
-
-  listDeadLetters(selection: Selection, bodies = true): Promise<readonly DeadLetter[]> {
-    return this.#letters.listDeadLetters(selection, bodies);
-  }
-
-  dropDeadLetters(selection: Selection): Promise<number> {
-    return this.#letters.dropDeadLetters(selection);
-  }
-
-  retryDeadLetters(selection: Selection): Promise<number> {
-    return this.#letters.retryDeadLetters(selection);
   }
 
   /** For one reconciliation. */
@@ -184,27 +163,13 @@ export class KafkaJournal implements EventStore, ErasableStore {
     return new SharedLog({ ...this.#options, window }, await this.#topics.look());
   }
 
-  heads(): Promise<never> {
-    return unread();
-  }
-
-  account(): Promise<never> {
-    return unread();
-  }
-
-  readonly name = 'journal';
-
-  erase(run: ErasureRun): Promise<void> {
-    return this.#letters.erase(run);
-  }
+  // What waits is read by sink, through `logOf`.
+  readonly heads = unread;
+  readonly account = unread;
+  readonly read = unread;
 
   erased(): Promise<void> {
     return Promise.resolve();
-  }
-
-  /** What waits is read by sink, through `logOf`. */
-  read(): Promise<readonly JournalEvent[]> {
-    return unread();
   }
 
   subscribe(): () => void {

@@ -1,9 +1,10 @@
 import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { canonicalId } from '../../core/named-ids.ts';
-import { decodeSegmentHeader, RECORD_HEADER, SEGMENT_HEADER } from '../segments/format.ts';
+import { RECORD_HEADER } from '../segments/format.ts';
 import { textsAt } from '../segments/records.ts';
-import { type FoundRecord, readFully, Walker } from '../segments/walker.ts';
+import { headerIn } from '../segments/segment.ts';
+import { type FoundRecord, Walker } from '../segments/walker.ts';
 import type { Chunk, Row } from './chunk.ts';
 
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
@@ -42,8 +43,7 @@ export class SegmentReader {
     } catch {
       return null;
     }
-    const bytes = Buffer.alloc(SEGMENT_HEADER);
-    const header = readFully(fd, bytes, 0) < SEGMENT_HEADER ? null : decodeSegmentHeader(bytes);
+    const header = headerIn(fd);
     if (header !== null) return new SegmentReader(fd, header.salt, header.firstSeq);
     closeSync(fd);
     return null;
@@ -106,8 +106,8 @@ export class SegmentReader {
   }
 
   #walker(at: number, keeping?: number): Walker {
-    const options = { fd: this.#fd, salt: this.#salt, end: fstatSync(this.#fd).size, at, upto: 0 };
-    return new Walker(keeping === undefined ? options : { ...options, keeping });
+    const { size: end } = fstatSync(this.#fd);
+    return new Walker({ fd: this.#fd, salt: this.#salt, end, at, upto: 0, keeping });
   }
 }
 

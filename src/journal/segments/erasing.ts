@@ -1,7 +1,7 @@
 import type { Owners } from '../../core/erasure.ts';
 import { idOf, NO_ID, RECORD_HEADER, erasedMark, withoutDigest, type KnownBy } from './format.ts';
 import type { SegmentLog } from './log.ts';
-import { rowAt } from './records.ts';
+import { bodyAt, rowAt } from './records.ts';
 import { itemsFrom, recordsFrom, type Walked } from './records-from.ts';
 import type { Segment } from './segment.ts';
 import type { FoundRecord, Gap } from './walker.ts';
@@ -47,8 +47,7 @@ function requestsOf({ item, walker }: Walked<FoundRecord>, owners: Owners): read
     const whose = { team, user, clientUser };
     if (user !== null) return owners.of(whose);
     const whole = walker.whole(item);
-    const from = whole.pos + RECORD_HEADER + item.identityBytes + item.headBytes;
-    const body = whole.bytes.subarray(from, from + item.bodyBytes);
+    const body = bodyAt(whole.bytes, whole.pos, item);
     return owners.ofEvent({ ...whose, id, headers: { all: headers }, body }, true);
   } catch {
     // Not what was written: it is of whom it names.

@@ -18,7 +18,7 @@ type Head = readonly [
 ];
 
 /** Handling of an event whose content is gone: there is no sink for it. */
-const ERASED_HANDLING: Handling = Object.freeze({ only: [], erased: true });
+export const ERASED_HANDLING: Handling = Object.freeze({ only: [], erased: true });
 /** Of the place that the entry of a quarantined event keeps. */
 const ASIDE_HANDLING: Handling = Object.freeze({ ...ERASED_HANDLING, aside: true });
 const NOTHING = Buffer.alloc(0);
@@ -125,7 +125,7 @@ export function noEvent(seq: number, receivedAt: number): JournalEvent {
 }
 
 /** Stands in a place whose content is not there. */
-function emptyEvent(seq: number, receivedAt: number, handling: Handling): JournalEvent {
+export function emptyEvent(seq: number, receivedAt: number, handling: Handling): JournalEvent {
   const nobody = { id: '', source: '', type: '', team: null, user: null, clientUser: null };
   return { seq, ...nobody, receivedAt, headers: {}, handling, body: NOTHING };
 }

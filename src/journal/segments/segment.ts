@@ -160,8 +160,7 @@ export class Segment {
 
   /** @param at where an item begins */
   walkFrom(at: number, upto: number, keeping?: number): Walker {
-    const options = { fd: this.#open, salt: this.header.salt, end: this.#size, at, upto };
-    return new Walker(keeping === undefined ? options : { ...options, keeping });
+    return new Walker({ fd: this.#open, salt: this.header.salt, end: this.#size, at, upto, keeping });
   }
 
   /** The first sound frame at or after `at` whose number is above `number`; null when there is none. */
@@ -249,7 +248,7 @@ export function saltOf(folder: string, names: readonly string[]): number | null 
   return null;
 }
 
-function headerIn(fd: number): SegmentHeader | null {
+export function headerIn(fd: number): SegmentHeader | null {
   const bytes = Buffer.alloc(SEGMENT_HEADER);
   return readFully(fd, bytes, 0) < SEGMENT_HEADER ? null : decodeSegmentHeader(bytes);
 }

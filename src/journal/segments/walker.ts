@@ -49,7 +49,7 @@ interface WalkerOptions {
   readonly at: number;
   readonly upto: number;
   /** Bytes read at once, for who keeps what is found: then each window is new, and stays as it is. */
-  readonly keeping?: number;
+  readonly keeping?: number | undefined;
 }
 
 /**
