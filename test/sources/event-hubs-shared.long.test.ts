@@ -6,6 +6,7 @@ import { startAzurite, type Azurite } from '../support/azurite.ts';
 import { until } from '../support/until.ts';
 import { makeContext, type LogLine } from '../sinks/support.ts';
 import { NO_CHECKPOINTS, publish } from './event-hubs-support.ts';
+import { events } from './contract.ts';
 import { idsOf, range, startReading, type Reading, type Take } from './reading.ts';
 
 interface Parts {
@@ -64,17 +65,17 @@ describe('event-hubs source with checkpoints in blob storage', () => {
   it('shares the partitions among workers, and hands them over when one is stopped', async () => {
     const parts = await openParts();
     const { peer } = parts;
-    await publish(peer, 0, 40);
+    await publish(peer, events(0, 40));
     const first = await work(parts);
     await until('one worker to have every partition', () => shared(peer, 4));
     await until('40 messages', () => first.messages.length >= 40);
     const second = await work(parts);
     await until('both to have their share', () => shared(peer, 2, 2));
-    await publish(peer, 40, 80);
+    await publish(peer, events(40, 80));
     await until('80 messages', () => allOf(first, second).size === 80);
     await first.stop();
     const before = first.messages.length;
-    await publish(peer, 80, 120);
+    await publish(peer, events(80, 120));
     await until('120 messages', () => allOf(first, second).size === 120);
     expect(shared(peer, 4)).toBe(true);
     expect(first.messages).toHaveLength(before);
@@ -84,7 +85,7 @@ describe('event-hubs source with checkpoints in blob storage', () => {
   it('a worker that was busy while partitions were taken from it leaves them to the other', async () => {
     const parts = await openParts();
     const { peer } = parts;
-    await publish(peer, 0, 40);
+    await publish(peer, events(0, 40));
     const gate = Promise.withResolvers<void>();
     const first = await work(parts, {}, () => gate.promise);
     await until('one worker to have every partition', () => shared(peer, 4));
@@ -96,7 +97,7 @@ describe('event-hubs source with checkpoints in blob storage', () => {
     await until('both to have their share again', () => shared(peer, 2, 2));
     await until('40 messages', () => allOf(first, second).size === 40);
     const [one, other] = [first.messages.length, second.messages.length];
-    await publish(peer, 40, 80);
+    await publish(peer, events(40, 80));
     await until('80 messages', () => allOf(first, second).size === 80);
     const since = [...idsOf(first.messages.slice(one)), ...idsOf(second.messages.slice(other))];
     expect(since.filter((id) => range(40, 80).has(id)).toSorted()).toEqual([...range(40, 80)].toSorted());
@@ -117,7 +118,7 @@ describe('event-hubs source with checkpoints in blob storage', () => {
         .map(({ fields }) => fields['partition']);
     await until('the partition to be left', () => left().length > 0);
     await until('its claim to lapse', () => shared(peer, 4));
-    await publish(peer, 0, 40);
+    await publish(peer, events(0, 40));
     await until('40 messages', () => allOf(first).size === 40);
     expect(left()).toEqual(['3']);
   });
@@ -125,11 +126,11 @@ describe('event-hubs source with checkpoints in blob storage', () => {
   it('continues behind the checkpoints, which lie where the SDKs of other languages look for them', async () => {
     const parts = await openParts();
     const { peer, container } = parts;
-    await publish(peer, 0, 20);
+    await publish(peer, events(0, 20));
     const first = await work(parts);
     await until('20 messages', () => first.messages.length >= 20);
     await first.stop();
-    await publish(peer, 20, 35);
+    await publish(peer, events(20, 35));
     const second = await work(parts);
     await until('15 messages', () => second.messages.length >= 15);
     await second.stop();
@@ -142,7 +143,7 @@ describe('event-hubs source with checkpoints in blob storage', () => {
 
   it('keeps no checkpoint for what was not taken, and another worker reads it again', async () => {
     const parts = await openParts();
-    await publish(parts.peer, 0, 30);
+    await publish(parts.peer, events(0, 30));
     const refused = new Set<string>();
     const first = await work(parts, {}, (batch) => {
       for (const id of idsOf(batch)) refused.add(id);
@@ -158,11 +159,11 @@ describe('event-hubs source with checkpoints in blob storage', () => {
   it('with start: latest begins with what comes next, and misses nothing of it while nobody reads', async () => {
     const parts = await openParts();
     const { peer, container } = parts;
-    await publish(peer, 0, 10);
+    await publish(peer, events(0, 10));
     const first = await work(parts, { start: 'latest' });
     await until('four positions', async () => (await checkpointsIn(container)) === 4);
     await first.stop();
-    await publish(peer, 10, 20);
+    await publish(peer, events(10, 20));
     const second = await work(parts, { start: 'latest' });
     await until('10 messages', () => second.messages.length >= 10);
     expect(first.messages).toEqual([]);
@@ -171,14 +172,14 @@ describe('event-hubs source with checkpoints in blob storage', () => {
 
   it('ends when the storage does not answer, names the container, and reads on later', async () => {
     const parts = await openParts();
-    await publish(parts.peer, 0, 10);
+    await publish(parts.peer, events(0, 10));
     const first = await work(parts);
     await until('10 messages', () => first.messages.length >= 10);
     parts.storage.pause();
     const error = await first.ended;
     expect(String(error)).toContain('checkpoints in container checkpoints: no answer in 2000 ms');
     parts.storage.resume();
-    await publish(parts.peer, 10, 20);
+    await publish(parts.peer, events(10, 20));
     const second = await work(parts);
     await until('20 messages', () => allOf(first, second).size === 20);
   });

@@ -5,18 +5,15 @@ import {
   type PartitionOwnership,
 } from '@azure/event-hubs';
 import type { CheckpointStore } from '../../src/core/source.ts';
-import { contractEvent } from '../../src/sinks/contract-events.ts';
+import type { JournalEvent } from '../../src/core/event.ts';
 import { toMessage } from '../../src/sinks/event-hubs/message.ts';
 import type { AmqpPeer } from '../support/amqp-peer/peer.ts';
 
-/** Sends the contract's events, every second one compressed, to the hub `events`. */
-export async function publish(peer: AmqpPeer, from: number, to: number): Promise<void> {
+/** Sends events to the hub `events`. */
+export async function publish(peer: AmqpPeer, batch: readonly JournalEvent[]): Promise<void> {
   const client = new EventHubProducerClient(peer.connectionString, 'events');
-  for (let n = from; n < to; n += 1) {
-    const event = contractEvent(n);
-    const partitionKey = event.user ?? '';
-    await client.sendBatch([await toMessage(event, n % 2 === 0 ? 'always' : 'never')], { partitionKey });
-  }
+  for (const event of batch)
+    await client.sendBatch([await toMessage(event, 'auto')], { partitionKey: event.user ?? '' });
   await client.close();
 }
 
