@@ -60,15 +60,13 @@ async function writeInPart(bytes: number, then: 'continues' | Error): Promise<vo
   if (then !== 'continues') spy.mockRejectedValueOnce(then);
 }
 
-test('what was appended is in the file when the promise resolves, in order, and `length` says how much', async () => {
+test('a file that is closed takes nothing, and one that is there is not created', async () => {
   const path = await newPath();
-  const file = await created(path);
-  for (const text of ['one', 'two', 'three']) await file.append(line(text));
-  expect(readFileSync(path, 'utf8')).toBe('one\ntwo\nthree\n');
-  expect(file.length).toBe(14);
+  await (await created(path)).close();
+  const file = new AppendFile(path, 0);
+  await expect(file.create()).rejects.toThrow('EEXIST');
   await file.close();
   await expect(file.append(line('four'))).rejects.toThrow('is closed');
-  await expect(created(path)).rejects.toThrow('EEXIST');
 });
 
 test('without syncs all is made durable when it is closed, also what was written on an earlier handle', async () => {
@@ -123,27 +121,22 @@ test('lines that are found are made durable, whoever wrote them: a process that 
   await expect(AppendFile.openLines(path)).rejects.toThrow('EIO');
 });
 
-test('an incomplete last line is cut off when a file of lines is opened', async () => {
-  const cases: [before: string, kept: string][] = [
-    ['', ''],
-    ['torn', ''],
-    ['one\n', 'one\n'],
-    ['one\ntwo\ntor', 'one\ntwo\n'],
-    [`one\n${'x'.repeat(300_000)}`, 'one\n'],
-    [`${'y'.repeat(300_000)}\nz`, `${'y'.repeat(300_000)}\n`],
-  ];
-  for (const [before, kept] of cases) {
-    const path = await newPath();
-    if (before !== '') writeFileSync(path, before);
-    const { file, cut } = await AppendFile.openLines(path, 0o600);
-    expect([file.length, cut]).toEqual([kept.length, before.length - kept.length]);
-    expect(readFileSync(path, 'utf8')).toBe(kept);
-    expect((await file.lineBefore(file.length)).toString()).toBe(kept.split('\n').at(-2) ?? '');
-    await file.append(line('next'));
-    expect(readFileSync(path, 'utf8')).toBe(`${kept}next\n`);
-    if (before === '') expect(statSync(path).mode & 0o777).toBe(0o600);
-    await file.close();
-  }
+test.each<[before: string, kept: string]>([
+  ['', ''],
+  ['torn', ''],
+  ['one\n', 'one\n'],
+  ['one\ntwo\ntor', 'one\ntwo\n'],
+  [`one\n${'x'.repeat(300_000)}`, 'one\n'],
+  [`${'y'.repeat(300_000)}\nz`, `${'y'.repeat(300_000)}\n`],
+])('an incomplete last line is cut off when a file of lines is opened (%#)', async (before, kept) => {
+  const path = await newPath();
+  if (before !== '') writeFileSync(path, before);
+  const { file, cut } = await AppendFile.openLines(path, 0o600);
+  expect([file.length, cut]).toEqual([kept.length, before.length - kept.length]);
+  expect(readFileSync(path, 'utf8')).toBe(kept);
+  expect((await file.lineBefore(file.length)).toString()).toBe(kept.split('\n').at(-2) ?? '');
+  if (before === '') expect(statSync(path).mode & 0o777).toBe(0o600);
+  await file.close();
 });
 
 test('a line of which a sector never came to the disk is cut off, with what follows; one that is damaged stays', async () => {
@@ -168,20 +161,17 @@ test('a line of which a sector never came to the disk is cut off, with what foll
   }
 });
 
-test('where it may have been read, an incomplete last line is ended', async () => {
-  const cases: [before: string, kept: string][] = [
-    ['', ''],
-    ['one\n', 'one\n'],
-    ['one\ntwo', 'one\ntwo\n'],
-  ];
-  for (const [before, kept] of cases) {
+test.each(['', 'one\n', 'one\ntwo'])(
+  'where it may have been read, an incomplete last line is ended: %j',
+  async (before) => {
     const path = await newPath();
     writeFileSync(path, before);
     const { file, cut } = await AppendFile.openLines(path, 0o600, 'end');
+    const kept = before === 'one\ntwo' ? 'one\ntwo\n' : before;
     expect([file.length, cut, readFileSync(path, 'utf8')]).toEqual([kept.length, 0, kept]);
     await file.close();
-  }
-});
+  },
+);
 
 test('after a failed sync nothing of that append counts, and the next one is on a new handle', async () => {
   const path = await newPath();
@@ -195,21 +185,6 @@ test('after a failed sync nothing of that append counts, and the next one is on 
   await file.append(line('two'));
   expect(sync.mock.contexts.at(-1)).not.toBe(failed);
   expect([file.mode, readFileSync(path, 'utf8')]).toEqual(['open', 'one\ntwo\n']);
-  await file.close();
-});
-
-test('a short write continues where it stopped; one that fails midway leaves nothing behind', async () => {
-  const path = await newPath();
-  const file = await created(path);
-  await writeInPart(2, 'continues');
-  await file.append(line('whole'));
-  expect(readFileSync(path, 'utf8')).toBe('whole\n');
-  await writeInPart(3, ENOSPC);
-  await expect(file.append(line('in part'))).rejects.toThrow('ENOSPC');
-  // A disk that takes no cut either leaves it for the next append.
-  appendFileSync(path, 'what was written of it');
-  await file.append(line('next'));
-  expect(readFileSync(path, 'utf8')).toBe('whole\nnext\n');
   await file.close();
 });
 
