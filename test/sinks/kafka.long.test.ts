@@ -2,10 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { CuttingProxy } from '../support/cutting-proxy.ts';
-import { describeOnKafka, type KafkaCluster } from '../support/kafka/cluster.ts';
-import { seededRandom } from '../support/random.ts';
-import { startDelivering } from './delivering.ts';
-import { bodyOf, idsOf, makeSink, put } from './kafka-support.ts';
+import { describeOnKafka } from '../support/kafka/cluster.ts';
+import { bodyOf, idsOf, makeSink, put, surviveFaults } from './kafka-support.ts';
 import { runContract } from './run-contract.ts';
 import { signal } from './support.ts';
 
@@ -227,57 +225,24 @@ describeOnKafka('kafka sink', { advertised }, ({ addresses, brokers, oracle }) =
     { timeout: LONG },
     async () => {
       const { sink, topic } = await open({ timeout: '2s', batch: { count: 20 } });
-      const random = seededRandom(7);
-      const { journal, delivered, settled, dispatcher } = await startDelivering({ topics: sink });
-      const noticed = () =>
-        settled('the trouble is noticed', () =>
-          dispatcher.status().some(({ lastError }) => lastError !== null),
-        );
-      const sent: string[] = [];
-      for (const fault of faults({ proxies, brokers, noticed })) {
-        for (let n = 0; n < 60; n += 1) {
-          const event = contractEvent(sent.length, { user: `user-${Math.floor(random() * 5)}` });
-          journal.put(event);
-          sent.push(event.id);
-        }
-        await fault();
-        await delivered('topics', sent.length);
-      }
-      const records = await oracle.read(topic);
-      expect(new Set(idsOf(records))).toEqual(new Set(sent));
-      for (let user = 0; user < 5; user += 1) {
-        const ids = idsOf(records.filter(({ key }) => key?.toString() === `user-${user}`));
-        const first = [...new Set(ids)].map((id) => Number(id.slice('msg_'.length)));
-        expect(first).toEqual(first.toSorted((a, b) => a - b));
-      }
+      const [[proxy], [broker]] = [proxies, brokers];
+      const each: Parameters<typeof surviveFaults>[1] = [
+        async () => proxy?.cut(),
+        async () => proxy?.swallow(3),
+        async ({ noticed }) => {
+          await broker?.pause();
+          await noticed();
+          broker?.resume();
+        },
+        async () => {
+          await broker?.kill();
+          await broker?.start();
+        },
+      ];
+      await surviveFaults({ sink, topic, oracle, users: 5, burst: 60, seed: 7 }, [...each, ...each]);
     },
   );
 });
 
 /** An event whose body has that many bytes. */
 const sized = (n: number, bytes: number) => contractEvent(n, { user: 'one', body: Buffer.alloc(bytes, 32) });
-
-/** What goes wrong, one after another, twice. */
-function faults({
-  proxies: between,
-  brokers: [broker],
-  noticed,
-}: Pick<KafkaCluster, 'brokers'> & {
-  readonly proxies: readonly CuttingProxy[];
-  readonly noticed: () => Promise<unknown>;
-}): (() => Promise<unknown>)[] {
-  const each = [
-    async () => between[0]?.cut(),
-    async () => between[0]?.swallow(3),
-    async () => {
-      await broker?.pause();
-      await noticed();
-      broker?.resume();
-    },
-    async () => {
-      await broker?.kill();
-      await broker?.start();
-    },
-  ];
-  return Array.from({ length: 2 }, () => each).flat();
-}

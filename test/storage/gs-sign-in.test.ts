@@ -1,12 +1,11 @@
 import { createVerify, generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { signIn } from '../../src/storage/gs/client.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { listen } from '../support/listen.ts';
+import { serve } from '../support/listen.ts';
 
 const SCOPE = 'https://www.googleapis.com/auth/devstorage.full_control';
 
@@ -56,20 +55,18 @@ test('a service account signs for itself, and nothing is printed', async () => {
 test('a workload identity exchanges its token, and nothing is printed', async () => {
   const lines = printed();
   let asked = new URLSearchParams();
-  const server = createServer((incoming, outgoing) => {
+  const url = await serve((incoming, outgoing) => {
     void text(incoming).then((body) => {
       asked = new URLSearchParams(body);
       outgoing.writeHead(200, { 'content-type': 'application/json' });
       outgoing.end(JSON.stringify({ access_token: 'made-up', expires_in: 3600, token_type: 'Bearer' }));
     });
   });
-  onTestFinished(() => void server.close());
-  const url = `http://127.0.0.1:${await listen(server)}/token`;
   const path = await keyFile({
     type: 'external_account',
     audience: '//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/made/providers/up',
     subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
-    token_url: url,
+    token_url: `${url}/token`,
     credential_source: { file: await keyFile('of the pod') },
   });
   expect((await (await signIn(path)).getRequestHeaders()).get('authorization')).toBe('Bearer made-up');

@@ -1,8 +1,8 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../src/storage/open.ts';
-import { listen } from '../support/listen.ts';
+import { serve } from '../support/listen.ts';
 import { storageSettings } from '../support/object-stores/emulators.ts';
 import { fileOf, noise } from './contract.ts';
 
@@ -12,7 +12,7 @@ const MIB = 2 ** 20;
  * One object of a store that makes it of an upload's last part, loses that answer, and says from then on that it has all bytes
  * and waits for more, as fake-gcs-server does.
  */
-async function forgetful(): Promise<{ url: string; begun: () => number }> {
+async function forgetful() {
   let begun = 0;
   let resource: Record<string, unknown> = {};
   let bytes = 0;
@@ -37,26 +37,29 @@ async function forgetful(): Promise<{ url: string; begun: () => number }> {
       else outgoing.writeHead(308, { range: `bytes=0-${bytes - 1}` }).end();
     }
   };
-  const server = createServer((incoming, outgoing) => {
+  const url = await serve((incoming, outgoing) => {
     handle(incoming, outgoing).catch(() => outgoing.destroy());
   });
-  onTestFinished(() => void server.close());
-  return { url: `http://127.0.0.1:${await listen(server)}`, begun: () => begun };
+  return { url, begun: () => begun };
+}
+
+/** Puts an object of 6 MiB into a store at this address. */
+async function putLarge(endpoint: string, settings: object): Promise<unknown> {
+  const store = await openStore('gs://bucket/prefix', storageSettings({ gs: { endpoint }, ...settings }));
+  onTestFinished(() => store.close());
+  return store.putIfAbsent('large', await fileOf(noise(6 * MIB)));
 }
 
 test('gs: an upload whose last answer was lost, and that is said to go on, is found as the object that it is', async () => {
   const { url, begun } = await forgetful();
-  const settings = storageSettings({ gs: { endpoint: url }, partBytes: '5MiB', tries: 3 });
-  const store = await openStore('gs://bucket/prefix', settings);
-  onTestFinished(() => store.close());
-  const body = await fileOf(noise(6 * MIB));
-  expect(await store.putIfAbsent('large', body)).toEqual({ status: 'written', version: '7' });
+  const put = await putLarge(url, { partBytes: '5MiB', tries: 3 });
+  expect(put).toEqual({ status: 'written', version: '7' });
   expect(begun()).toBe(1);
 });
 
 test('gs: parts have a size that the service takes, whatever was configured', async () => {
   const sizes: number[] = [];
-  const server = createServer((incoming, outgoing) => {
+  const endpoint = await serve((incoming, outgoing) => {
     void buffer(incoming).then((body) => {
       const [, last, total] = /-(\d+)\/(\d+)$/.exec(String(incoming.headers['content-range'])) ?? [];
       if (incoming.method === 'POST')
@@ -69,13 +72,6 @@ test('gs: parts have a size that the service takes, whatever was configured', as
       return outgoing.writeHead(isWhole ? 308 : 400, isWhole ? { range: `bytes=0-${last}` } : {}).end('{}');
     });
   });
-  onTestFinished(() => void server.close());
-  const endpoint = `http://127.0.0.1:${await listen(server)}`;
-  const store = await openStore(
-    'gs://bucket/prefix',
-    storageSettings({ gs: { endpoint }, partBytes: 5_500_000 }),
-  );
-  onTestFinished(() => store.close());
-  expect(await store.putIfAbsent('large', await fileOf(noise(6 * MIB)))).toMatchObject({ status: 'written' });
+  expect(await putLarge(endpoint, { partBytes: 5_500_000 })).toMatchObject({ status: 'written' });
   expect(sizes).toEqual([5 * MIB]);
 });

@@ -5,6 +5,7 @@ import { openStore } from '../../src/storage/open.ts';
 import { connectionStringOf } from '../support/azurite.ts';
 import { serve } from '../support/listen.ts';
 import { storageSettings } from '../support/object-stores/emulators.ts';
+import { keysOf } from './contract.ts';
 
 const KEYS = { region: 'us-east-1', forcePathStyle: true, accessKeyId: 'made', secretAccessKey: 'up' };
 const SETTINGS = {
@@ -40,7 +41,7 @@ test.each([
     request.resume();
     response.writeHead(200, { 'content-type': type }).end(body);
   });
-  await expect(keysOf(store)).rejects.toMatchObject({ name: 'StorageError' });
+  await expect(keysOf(store, '')).rejects.toMatchObject({ name: 'StorageError' });
   // Nor is it one of what is kept beside the object.
   await expect(store.purge('one', AbortSignal.timeout(10_000))).rejects.toMatchObject({
     name: 'StorageError',
@@ -60,7 +61,7 @@ test.each([
   });
   for (const asked of [
     () => store.head('key'),
-    () => keysOf(store),
+    () => keysOf(store, ''),
     () => store.putIfAbsent('key', { bytes: Buffer.from('made up') }),
   ])
     await expect(asked()).rejects.toMatchObject({
@@ -69,16 +70,45 @@ test.each([
     });
 });
 
-/** A store whose service answers so, in one try. */
-async function storeThat(scheme: keyof typeof SETTINGS, answer: RequestListener): Promise<ObjectStore> {
-  const settings = storageSettings({ ...SETTINGS[scheme](await serve(answer)), tries: 1 });
+const LIST =
+  '<ListBucketResult><Name>bucket</Name><KeyCount>0</KeyCount><IsTruncated>false</IsTruncated></ListBucketResult>';
+const errorOf = (code: string): string => `<Error><Code>${code}</Code><Message>made up</Message></Error>`;
+
+// Each error then says that the SDK has corrected its clock, also those that have nothing to do with it.
+test.each([0, -2, 26])('s3: errors mean the same where the clocks are %i hours apart', async (hours) => {
+  let denied = '';
+  const answer: RequestListener = (request, response) => {
+    request.resume();
+    response.setHeader('date', new Date(Date.now() + hours * 3_600_000).toUTCString());
+    response.setHeader('content-type', 'application/xml');
+    const { method, url = '' } = request;
+    if (denied !== '') response.writeHead(403).end(errorOf(denied));
+    else if (method === 'PUT') response.writeHead(412).end(errorOf('PreconditionFailed'));
+    else if (url.includes('list-type')) response.end(LIST);
+    else if (url.includes('missing')) response.writeHead(404).end();
+    else response.writeHead(200, { etag: '"e"', 'content-length': '9' }).end();
+  };
+  const store = await storeThat('s3', answer, 2);
+  const body = { bytes: Buffer.from('made up') };
+  expect(await store.head('missing')).toBeNull();
+  expect(await store.putIfAbsent('one', body)).toEqual({ status: 'taken' });
+  expect(await store.putIfMatch('one', '"other"', body)).toMatchObject({ status: 'changed' });
+  denied = 'AccessDenied';
+  await expect(store.head('one')).rejects.toMatchObject({ name: 'StorageError' });
+  await expect(store.putIfAbsent('one', body)).rejects.toMatchObject({ fault: 'denied' });
+  // What the clock may have made wrong is signed again by the corrected one.
+  denied = 'RequestTimeTooSkewed';
+  await expect(store.putIfAbsent('one', body)).rejects.toMatchObject({ fault: 'busy' });
+});
+
+/** A store whose service answers so, in so many tries. */
+async function storeThat(
+  scheme: keyof typeof SETTINGS,
+  answer: RequestListener,
+  tries = 1,
+): Promise<ObjectStore> {
+  const settings = storageSettings({ ...SETTINGS[scheme](await serve(answer)), tries });
   const store = await openStore(`${scheme}://bucket/place`, settings);
   onTestFinished(() => store.close());
   return store;
-}
-
-async function keysOf(store: ObjectStore): Promise<string[]> {
-  const keys: string[] = [];
-  for await (const { key } of store.list('')) keys.push(key);
-  return keys;
 }
