@@ -128,7 +128,9 @@ describe.each([
   ['stdout', {}, stdout],
 ] satisfies [string, Options, (options: Options) => Promise<ContractSubject>][])(
   '%s %j: the sink contract',
-  (_, options, make) => runContract(() => make(options)),
+  async (_, options, make) => {
+    await runContract(() => make(options));
+  },
 );
 
 /** Brings what it holds to its place when it is closed, unless it is down or forgets about it. */

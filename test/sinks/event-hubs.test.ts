@@ -71,9 +71,7 @@ describe('event-hubs sink', () => {
     'refuses here what is larger than the hub (%i) or its own limit (%s) allows, before anything of it is sent',
     async (maxMessageBytes, maxEventBytes, sizes) => {
       const { peer, sink } = await openSubject({ compression: 'never', maxEventBytes }, { maxMessageBytes });
-      const batch = sizes
-        .map((size, seq) => deliver(seq, 1, { user: 'one', body: Buffer.alloc(size) }))
-        .flat();
+      const batch = sizes.flatMap((size, seq) => deliver(seq, 1, { user: 'one', body: Buffer.alloc(size) }));
       const reason = expect.any(String) as string;
       expect(await sink.send(batch, signal)).toEqual([
         { status: 'delivered' },

@@ -194,7 +194,7 @@ type Scene = Awaited<ReturnType<typeof storeScene>>;
 it.each([
   [
     'fault 45: a part that somebody removes',
-    ({ fileIn, context }: Scene) => {
+    async ({ fileIn, context }: Scene) => {
       rmSync(fileIn('.part'));
       context.clock.advance(2000);
     },
@@ -202,7 +202,7 @@ it.each([
   ],
   [
     'a spool that somebody removes',
-    ({ spool, context }: Scene) => {
+    async ({ spool, context }: Scene) => {
       rmSync(spool, { recursive: true });
       context.clock.advance(2000);
     },

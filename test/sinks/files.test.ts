@@ -51,6 +51,10 @@ async function failOnce(path: string, ...methods: ('datasync' | 'truncate')[]) {
   return { error, spies: methods.map((name) => vi.spyOn(prototype, name).mockRejectedValueOnce(error)) };
 }
 
+function endOnceListed(step: FinishStep): void {
+  if (step === 'listed') throw new Error('made-up end of the process');
+}
+
 describe('files sink', () => {
   it('keeps a file out of sight of *.ndjson* until it is complete', async () => {
     const { path, sink, end } = await scene();
@@ -164,10 +168,7 @@ describe('files sink', () => {
   });
 
   it('fault 7: takes nothing of a failed write for delivered when its part outlives the finished file', async () => {
-    const onStep = (step: FinishStep): void => {
-      if (step === 'listed') throw new Error('made-up end of the process');
-    };
-    const { path, sink } = await scene({}, { onStep });
+    const { path, sink } = await scene({}, { onStep: endOnceListed });
     await sink.send(deliver(1, 5), signal);
     // The records are written, but neither synced nor cut off again.
     const { error, spies } = await failOnce(path, 'datasync', 'truncate');

@@ -53,11 +53,12 @@ function inletThat(take: Inlet['take']): Inlet {
   return { fields: () => DEFAULT_FIELDS, take };
 }
 
+const idsOf = (batch: readonly IncomingMessage[]): unknown[] =>
+  batch.map(({ properties }) => properties['idempotency-key']);
+
 test('a pull does not count as done before its events are in the journal', async () => {
   const { path, user, open, announceTo } = await openFollowing({ events: true });
   const isDone = (): boolean => readdirSync(path).some((key) => existsSync(join(path, key, 'done.json')));
-  const idsOf = (batch: readonly IncomingMessage[]): unknown[] =>
-    batch.map(({ properties }) => properties['idempotency-key']);
   const refused: unknown[] = [];
   const full = inletThat((_source, batch) => {
     refused.push(...idsOf(batch));

@@ -129,6 +129,7 @@ describe('what an answer means', () => {
     const sent = sink.send(deliver(1, 2), stop.signal);
     await expect.poll(() => endpoint.open).toBe(1);
     stop.abort();
-    expect(await sent).toEqual(Array(2).fill({ status: 'retry', reason: 'stopped before it was confirmed' }));
+    const stopped = { status: 'retry', reason: 'stopped before it was confirmed' };
+    expect(await sent).toEqual([stopped, stopped]);
   });
 });

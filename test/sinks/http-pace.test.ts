@@ -95,18 +95,19 @@ test('a target has as many requests at a time as it may, and no more', async () 
   expect([endpoint.most, endpoint.connections]).toEqual([3, 3]);
 });
 
+/** An endpoint that answers so, and sinks for it that share a context; one is open. */
+async function scene(reply: Reply, options: object = {}) {
+  const endpoint = await startEndpoint();
+  endpoint.reply = () => reply;
+  const context = makeContext();
+  const open = (more: object = {}) => openHttp({ url: endpoint.url('/'), ...options, ...more }, context);
+  return { endpoint, context, open, sink: await open() };
+}
+
 describe('a target in trouble', () => {
   const eight = ofUsers(8);
   const one = eight.slice(0, 1);
   const THROTTLED: Reply = [429, { 'retry-after': '30' }];
-
-  async function scene(reply: Reply, options: object = {}) {
-    const endpoint = await startEndpoint();
-    endpoint.reply = () => reply;
-    const context = makeContext();
-    const open = (more: object = {}) => openHttp({ url: endpoint.url('/'), ...options, ...more }, context);
-    return { endpoint, context, open, sink: await open() };
-  }
 
   test('is left alone, tried by one request, and works again after a success', async () => {
     const { endpoint, context, sink } = await scene(500, { concurrency: 1 });

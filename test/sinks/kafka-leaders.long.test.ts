@@ -41,7 +41,7 @@ describeOnKafka('kafka sink, three brokers', { brokers: 3 }, ({ addresses, broke
       await oracle.create(topic, 4, 3);
       const sink = makeSink(addresses, { topic, timeout: '5s', batch: { count: 25 } });
       onTestFinished(() => sink.close(signal));
-      const fault = async ({ put: more, earlier, random }: Parameters<Fault>[0]): Promise<void> => {
+      const fault = async ({ more, earlier, random }: Parameters<Fault>[0]): Promise<void> => {
         const leader = await oracle.leader(topic);
         const broker = brokers.find(({ id }) => id === leader);
         const isKill = random() < 0.5;
@@ -52,7 +52,9 @@ describeOnKafka('kafka sink, three brokers', { brokers: 3 }, ({ addresses, broke
         await (isKill ? broker?.start() : broker?.resume());
       };
       const faults = Array.from({ length: FAULTS }, () => fault);
-      await surviveFaults({ sink, topic, oracle, users: 5, burst: 100, seed: 47 }, faults);
+      await expect(
+        surviveFaults({ sink, topic, oracle, users: 5, burst: 100, seed: 47 }, faults),
+      ).resolves.toBeUndefined();
     },
   );
 });

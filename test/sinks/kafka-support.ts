@@ -49,7 +49,7 @@ export async function surviveFaults(
   const random = seededRandom(seed);
   const { journal, delivered, settled, dispatcher } = await startDelivering({ topics: sink });
   const sent: string[] = [];
-  const put = (): void => {
+  const more = (): void => {
     for (let n = 0; n < burst; n += 1) {
       const event = contractEvent(sent.length, { user: `user-${Math.floor(random() * users)}` });
       journal.put(event);
@@ -62,8 +62,8 @@ export async function surviveFaults(
   const earlier = (): Promise<unknown> =>
     settled('the burst before to be delivered', () => isOver(sent.length - burst));
   for (const fault of faults) {
-    put();
-    await fault({ put, noticed, earlier, random });
+    more();
+    await fault({ more, noticed, earlier, random });
     await delivered('topics', sent.length);
   }
   const records = await oracle.read(topic);
@@ -86,7 +86,7 @@ interface Surviving extends Pick<KafkaCluster, 'oracle'> {
 }
 
 interface During {
-  readonly put: () => void;
+  readonly more: () => void;
   readonly noticed: () => Promise<unknown>;
   readonly earlier: () => Promise<unknown>;
   readonly random: () => number;

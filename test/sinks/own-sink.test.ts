@@ -105,11 +105,13 @@ describe('keep of a module', () => {
   );
 });
 
+const seenOf = (skipped: (() => unknown) | undefined): unknown => ownWith({ skipped }).skipped();
+
+function broken(): never {
+  throw new Error('made up');
+}
+
 test('what a module says it skipped is shown when it is names and counts, and few of them', () => {
-  const seenOf = (skipped: (() => unknown) | undefined): unknown => ownWith({ skipped }).skipped();
-  const broken = (): never => {
-    throw new Error('made up');
-  };
   expect(seenOf(() => new Map([['made.up', 2]]))).toEqual([['made.up', 2]]);
   const many = Array.from({ length: 200 }, (_, n) => [`made.up.${n}`, 1]);
   for (const odd of [undefined, () => null, () => 7, () => [['a']], () => [['a', -1]], () => many, broken])

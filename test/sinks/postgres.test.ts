@@ -50,6 +50,11 @@ test.each([
   expect(resultOf(failed, 1).status).toBe(code === '22P02' ? 'refused' : 'retry');
 });
 
+async function optionsWith(column: string): Promise<string> {
+  const around = { tables: [await definitionFile(column)] };
+  return JSON.stringify(parseOptions({ ...NOWHERE, tables: ['all'] }, around));
+}
+
 describe('tables of the postgres sink', () => {
   test('a config takes those of its definition files, and no others', async () => {
     const folder = await temporaryFolder();
@@ -64,10 +69,6 @@ describe('tables of the postgres sink', () => {
   });
 
   test('a reload notices that a definition has changed', async () => {
-    const optionsWith = async (column: string): Promise<string> =>
-      JSON.stringify(
-        parseOptions({ ...NOWHERE, tables: ['all'] }, { tables: [await definitionFile(column)] }),
-      );
     const first = await optionsWith('score');
     expect(await optionsWith('score')).toBe(first);
     expect(await optionsWith('points')).not.toBe(first);

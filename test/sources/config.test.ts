@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { resolveText } from '../../src/config/load.ts';
 import { parseOptions as eventHubs } from '../../src/sources/event-hubs/source.ts';
 import { parseOptions as kafka } from '../../src/sources/kafka/config.ts';
@@ -82,16 +82,14 @@ it.each<[(options: object) => unknown, object, RegExp]>([
   expect(() => parse(options)).toThrow(message);
 });
 
-describe('checkpoints of an event-hubs source', () => {
-  const stateless = (checkpoints: object) => {
-    const sources = { hub: { type: 'event-hubs', ...inHub(checkpoints) } };
-    const text = `acknowledge: delivered\nsources: ${JSON.stringify(sources)}${BASE}`;
-    return resolveText(text, { file: 'c.yaml', env: {} });
-  };
+function stateless(checkpoints: object) {
+  const sources = { hub: { type: 'event-hubs', ...inHub(checkpoints) } };
+  const text = `acknowledge: delivered\nsources: ${JSON.stringify(sources)}${BASE}`;
+  return resolveText(text, { file: 'c.yaml', env: {} });
+}
 
-  it('must lie outside where there is no journal', async () => {
-    await expect(stateless({ type: 'journal' })).rejects.toThrow('needs acknowledge: journaled');
-    const outside = { type: 'blob-storage', container: 'checkpoints', accountUrl: ACCOUNT };
-    expect((await stateless(outside)).config.acknowledge).toBe('delivered');
-  });
+it('checkpoints must lie outside where there is no journal', async () => {
+  await expect(stateless({ type: 'journal' })).rejects.toThrow('needs acknowledge: journaled');
+  const outside = { type: 'blob-storage', container: 'checkpoints', accountUrl: ACCOUNT };
+  expect((await stateless(outside)).config.acknowledge).toBe('delivered');
 });

@@ -23,10 +23,10 @@ export function events(from: number, to: number): JournalEvent[] {
   );
 }
 
+const read = ({ source }: SourcePlace, take?: Take): Promise<Reading> => startReading(source(), take);
+
 /** What every source must do. @param make a place with nothing in it */
 export function sourceContract(make: () => Promise<SourcePlace>): void {
-  const read = ({ source }: SourcePlace, take?: Take): Promise<Reading> => startReading(source(), take);
-
   it('hands over bytes, encoding, properties and time as they lie there, each user in order', async () => {
     const place = await make();
     await place.publish(events(0, 40));
