@@ -1,7 +1,7 @@
 import { columnsOf, hasRowId, LOADED_AT, type Nesting, type TableDefinition } from '../definition.ts';
-import { type Dialect, tableName } from './dialects/dialect.ts';
+import { type Dialect, firstRows, rankOver, tableName } from './dialects/dialect.ts';
 import type { TableEntry } from '../tables.ts';
-import { keyOf } from './identity.ts';
+import { keyOf, parentColumn } from './identity.ts';
 
 export function latestOf(table: string): string {
   return `${table}_latest`;
@@ -29,19 +29,16 @@ function orderOf(definition: TableDefinition, ...first: readonly (string | undef
 /** One row a key: the newest, by the document's own time first, and then by when it came. */
 function newest(definition: TableDefinition, dialect: Dialect): string {
   const { quote } = dialect;
-  const times = orderOf(definition, definition.newest);
-  const columns = columnsOf(definition).map(({ name }) => quote(name));
-  return [
-    `SELECT ${columns.join(', ')}`,
-    `FROM (`,
-    `  SELECT rows_.*, row_number() OVER (`,
-    `    PARTITION BY ${keyOf(definition).map(quote).join(', ')}`,
-    `    ORDER BY ${times.map((time) => `${quote(time)} DESC NULLS LAST`).join(', ')}`,
-    `  ) AS rank_`,
-    `  FROM ${tableName(dialect, definition.name)} AS rows_`,
-    `) AS ranked_`,
-    `WHERE rank_ = 1`,
-  ].join('\n');
+  const rank = rankOver(keyOf(definition).map(quote), orderOf(definition, definition.newest).map(quote));
+  return firstRows(select(definition, dialect), rank, [
+    `FROM ${tableName(dialect, definition.name)} AS rows_`,
+  ]);
+}
+
+function select(table: TableDefinition, { quote }: Dialect): string {
+  return `SELECT ${columnsOf(table)
+    .map(({ name }) => quote(name))
+    .join(', ')}`;
 }
 
 /**
@@ -51,10 +48,8 @@ function newest(definition: TableDefinition, dialect: Dialect): string {
 function newestInside(document: TableDefinition, { table }: Nesting, dialect: Dialect): string {
   const { quote } = dialect;
   const versions = [...document.key, document.newest].flatMap((parent) => {
-    const column = table.columns.find(
-      ({ from }) => typeof from === 'object' && 'parent' in from && from.parent === parent,
-    );
-    return column === undefined || parent === undefined ? [] : [[column.name, parent] as const];
+    const own = parent === undefined ? null : parentColumn(table, parent);
+    return own === null || parent === undefined ? [] : [[own, parent] as const];
   });
   const same = [...versions, ...orderOf(table).map((name) => [name, name] as const)].map(([own, parent]) => {
     const [left, right] = [`rows_.${quote(own)}`, `latest_.${quote(parent)}`];
@@ -62,26 +57,15 @@ function newestInside(document: TableDefinition, { table }: Nesting, dialect: Di
       ? `${left} = ${right}`
       : `(${left} = ${right} OR (${left} IS NULL AND ${right} IS NULL))`;
   });
-  const columns = columnsOf(table).map(({ name }) => quote(name));
   const parentKey = versions.filter(([, parent]) => document.key.includes(parent));
   const alone = hasRowId(document) ? parentKey.map(([own]) => `rows_.${quote(own)} IS NULL`) : [];
   const found = parentKey.map(([, parent]) => `latest_.${quote(parent)} IS NOT NULL`);
-  return [
-    `SELECT ${columns.join(', ')}`,
-    `FROM (`,
-    `  SELECT rows_.*, row_number() OVER (`,
-    `    PARTITION BY ${keyOf(table)
-      .map((name) => `rows_.${quote(name)}`)
-      .join(', ')}`,
-    `    ORDER BY ${orderOf(table)
-      .map((name) => `rows_.${quote(name)} DESC NULLS LAST`)
-      .join(', ')}`,
-    `  ) AS rank_`,
-    `  FROM ${tableName(dialect, table.name)} AS rows_`,
-    `  ${alone.length === 0 ? '' : 'LEFT '}JOIN ${tableName(dialect, latestOf(document.name))} AS latest_`,
-    `    ON ${same.join('\n    AND ')}`,
-    ...(alone.length === 0 ? [] : [`  WHERE (${found.join(' AND ')}) OR ${alone.join(' OR ')}`]),
-    `) AS ranked_`,
-    `WHERE rank_ = 1`,
-  ].join('\n');
+  const inRows = (name: string): string => `rows_.${quote(name)}`;
+  const rank = rankOver(keyOf(table).map(inRows), orderOf(table).map(inRows));
+  return firstRows(select(table, dialect), rank, [
+    `FROM ${tableName(dialect, table.name)} AS rows_`,
+    `${alone.length === 0 ? '' : 'LEFT '}JOIN ${tableName(dialect, latestOf(document.name))} AS latest_`,
+    `  ON ${same.join('\n    AND ')}`,
+    ...(alone.length === 0 ? [] : [`WHERE (${found.join(' AND ')}) OR ${alone.join(' OR ')}`]),
+  ]);
 }

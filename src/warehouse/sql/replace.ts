@@ -1,5 +1,5 @@
 import { columnsOf, LOADED_AT, type Column, type TableDefinition } from '../definition.ts';
-import type { Dialect } from './dialects/dialect.ts';
+import { type Dialect, firstRows, listColumns, rankOver } from './dialects/dialect.ts';
 import { arrivalOf, eventColumnsOf, keyOf, rowKeyOf, versionOf } from './identity.ts';
 
 type Words = Pick<Dialect, 'quote' | 'types' | 'deletes' | 'startOf' | 'rowId' | 'hashed'>;
@@ -62,14 +62,7 @@ export function distinctRows(replacement: Replacement, words: Words): string {
   const rows = names(table, words);
   const ranked = rankOf(replacement, words);
   if (ranked === null) return `SELECT\n${rows}\nFROM ${typed}`;
-  return [
-    `SELECT\n${rows}`,
-    'FROM (',
-    `  SELECT rows_.*, ${ranked}`,
-    `  FROM ${typed} AS rows_`,
-    ') AS ranked_',
-    'WHERE rank_ = 1',
-  ].join('\n');
+  return firstRows(`SELECT\n${rows}`, ranked, [`FROM ${typed} AS rows_`]);
 }
 
 /** A column `rank_`, which is 1 in one row of those that are the same; null where nothing tells rows apart. */
@@ -85,8 +78,7 @@ function rankOf({ table, document }: Replacement, { quote }: Words): string | nu
       ? answered.map(quote)
       : answered.map((name) => `CASE WHEN ${quote(event.id)} IS NULL THEN ${quote(name)} END`)),
   ];
-  const last = quote(event === null ? LOADED_AT.name : event.received);
-  return `row_number() OVER (\n    PARTITION BY ${same.join(', ')}\n    ORDER BY ${last} DESC NULLS LAST\n  ) AS rank_`;
+  return rankOver(same, [quote(event === null ? LOADED_AT.name : event.received)]);
 }
 
 /** Removes rows that staged rows are another copy of. */
@@ -135,7 +127,5 @@ function equal({ name, type, required }: Column, own: Name, other: Name, { types
 type Name = (column: string) => string;
 
 function names(table: TableDefinition, { quote }: Words): string {
-  return columnsOf(table)
-    .map(({ name }) => `  ${quote(name)}`)
-    .join(',\n');
+  return listColumns(table, ({ name }) => quote(name));
 }

@@ -69,11 +69,11 @@ export function schemaOf(
   };
 }
 
-function sourceOf(place: string, { reads }: Dialect, { format, replace }: SchemaOptions): Source {
+function sourceOf(place: string, { reads = 'parquet' }: Dialect, { format, replace }: SchemaOptions): Source {
   const day = replace === true ? dayOf(place) : null;
   if (replace === true && day === null)
     throw new RangeError(`${place} is not the folder of one day, such as …/dt=2026-11-21/`);
-  return { place, ...reads, ...formatOf(place), ...format, day };
+  return { place, format: reads, compression: 'gzip', ...formatOf(place), ...format, day };
 }
 
 function createTable(definition: TableDefinition, dialect: Dialect): string {

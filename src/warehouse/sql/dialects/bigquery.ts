@@ -19,7 +19,6 @@ export const bigquery: Dialect = {
     json: 'JSON',
   },
   deletes: 'exists',
-  reads: { format: 'parquet', compression: 'gzip' },
   addsMissing: true,
   quote,
   literal: escaped,

@@ -22,7 +22,6 @@ export const clickhouse: Dialect = {
     json: 'String',
   },
   deletes: 'exists',
-  reads: { format: 'parquet', compression: 'gzip' },
   addsMissing: true,
   quote,
   literal: escaped,

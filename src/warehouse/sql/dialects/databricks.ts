@@ -25,7 +25,6 @@ export const databricks: Dialect = {
     json: 'STRING',
   },
   deletes: 'exists',
-  reads: { format: 'parquet', compression: 'gzip' },
   quote,
   literal: escaped,
   location: (table) => `/Volumes/CATALOG/SCHEMA/VOLUME/${table}/`,

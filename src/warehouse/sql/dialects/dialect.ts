@@ -13,8 +13,8 @@ export interface Dialect {
   readonly deletes: 'using' | 'exists';
   /** What the warehouse itself calls a row by, where it has such a name. */
   readonly rowId?: string;
-  /** What is read when nobody says what the files are. */
-  readonly reads: Pick<Source, 'format' | 'compression'>;
+  /** What is read when nobody says what the files are. Default: Parquet. */
+  readonly reads?: Source['format'];
   /** A name that may be a reserved word, and is not to lose its case. */
   quote(name: string): string;
   /** Where its tables are, in statements that do not leave it to the session. */
@@ -68,6 +68,24 @@ export function listColumns(table: TableDefinition, make: (column: Column) => st
   return columnsOf(table)
     .map((column) => `  ${make(column)}`)
     .join(',\n');
+}
+
+/** A row's place among those that are the same by these expressions, the newest by `times` first: 1 is the newest. */
+export function rankOver(same: readonly string[], times: readonly string[]): string {
+  const order = times.map((time) => `${time} DESC NULLS LAST`).join(', ');
+  return `row_number() OVER (\n    PARTITION BY ${same.join(', ')}\n    ORDER BY ${order}\n  ) AS rank_`;
+}
+
+/** The rows, of those in `rows_`, that are first by `rank`. @param from the lines of the query behind its columns */
+export function firstRows(select: string, rank: string, from: readonly string[]): string {
+  return [
+    select,
+    'FROM (',
+    `  SELECT rows_.*, ${rank}`,
+    ...from.map((line) => `  ${line}`),
+    ') AS ranked_',
+    'WHERE rank_ = 1',
+  ].join('\n');
 }
 
 /** Statements as one script. */

@@ -30,7 +30,6 @@ export const duckdb: Dialect = {
   },
   deletes: 'using',
   rowId: 'rowid',
-  reads: { format: 'parquet', compression: 'gzip' },
   addsMissing: true,
   quote: doubleQuoted,
   literal,

@@ -30,7 +30,7 @@ export const postgres: Dialect = {
   deletes: 'using',
   rowId: 'ctid',
   // It reads no Parquet.
-  reads: { format: 'ndjson', compression: 'gzip' },
+  reads: 'ndjson',
   // Else it says of each table and index that is there already that it is.
   preamble: 'SET client_min_messages = warning;',
   addsMissing: true,

@@ -18,7 +18,6 @@ export const redshift: Dialect = {
     json: 'SUPER',
   },
   deletes: 'using',
-  reads: { format: 'parquet', compression: 'gzip' },
   quote: doubleQuoted,
   // A backslash takes the meaning from the next character here, unlike in PostgreSQL.
   literal: escaped,

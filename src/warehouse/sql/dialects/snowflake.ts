@@ -32,7 +32,6 @@ export const snowflake: Dialect = {
     json: 'VARIANT',
   },
   deletes: 'using',
-  reads: { format: 'parquet', compression: 'gzip' },
   addsMissing: true,
   quote,
   literal: escaped,
