@@ -90,7 +90,6 @@ export function backfillCommand(io: Io): Command {
       ),
     )
     .addOption(loadedAtOption())
-    .option('--rate <provider=n/time>', "the service's trigger rate, for the estimate", collect)
     .option('--config <file>', 'the config file, for its service section')
     .option('--json', 'print one JSON object as the last line');
   return serviceOptions(command)

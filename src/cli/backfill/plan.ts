@@ -3,11 +3,10 @@ import { countTasks, makePlan, planId, tasksOf, type BackfillPlan, type Shard } 
 import { ERASED_USER } from '../../core/erasure.ts';
 import { ErasedUsers } from '../../erase/erased-users.ts';
 import { stateWithout } from '../../erase/plan-file.ts';
-import { formatDuration, parseDuration } from '../../lib/units.ts';
+import { formatDuration } from '../../lib/units.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { configIfAny } from '../config-options.ts';
 import { note, print, usageError, type Io } from '../io.ts';
-import { readAs } from '../options.ts';
 import { usersOf, type ServiceFlags, type UserFlags } from '../service.ts';
 
 export interface BackfillFlags extends ServiceFlags, UserFlags {
@@ -27,7 +26,6 @@ export interface BackfillFlags extends ServiceFlags, UserFlags {
   readonly concurrency: number;
   readonly poll: number;
   readonly patience: number;
-  readonly rate?: readonly string[];
   readonly loadedAt?: number;
 }
 
@@ -106,12 +104,9 @@ function checkSame({ provider, since, until, window }: BackfillFlags, before: Ba
 }
 
 export function showPlan(io: Io, plan: BackfillPlan, options: BackfillFlags): void {
-  const rates = new Map((options.rate ?? []).map((given) => readAs('--rate', given, parseRate)));
-  const triggers = plan.providers.map((provider) => {
-    const rate: TriggerRate = rates.get(provider) ?? USUAL_RATE;
-    return { provider, connections: plan.users.length, estimate_ms: triggerTime(plan.users.length, rate) };
-  });
   const { users, ...rest } = plan;
+  const estimate_ms = Math.ceil(users.length / USUAL_CONNECTIONS) * USUAL_EVERY_MS;
+  const triggers = plan.providers.map((provider) => ({ provider, connections: users.length, estimate_ms }));
   const shown = {
     ...rest,
     users: users.length,
@@ -149,24 +144,6 @@ function withoutErased(io: Io, users: readonly string[], isErased: (user: string
   return left;
 }
 
-/** How fast the service works triggers off: so many connections in so many milliseconds; 0 is at once. */
-interface TriggerRate {
-  readonly connections: number;
-  readonly everyMs: number;
-}
-
-/** The service's rate for every provider it does not name: 8 connections a minute. */
-const USUAL_RATE: TriggerRate = { connections: 8, everyMs: 60_000 };
-
-/** Milliseconds the service needs for so many triggers; an honest estimate, since it says its rates. */
-function triggerTime(connections: number, { connections: batch, everyMs }: TriggerRate): number {
-  return Math.ceil(connections / batch) * everyMs;
-}
-
-/** Reads `provider=150/5m` or `provider=250` (so many at a time, no pause). @throws RangeError when it is neither */
-function parseRate(text: string): [provider: string, rate: TriggerRate] {
-  const [, provider, connections = '0', every = '0'] = /^([a-z0-9_-]+)=(\d+)(?:\/(\w+))?$/.exec(text) ?? [];
-  if (provider === undefined || Number(connections) < 1)
-    throw new RangeError('must be like provider=150/5m or provider=250');
-  return [provider, { connections: Number(connections), everyMs: parseDuration(every) }];
-}
+/** The service's usual rate of triggers, by which the time that they need is estimated. */
+const USUAL_CONNECTIONS = 8;
+const USUAL_EVERY_MS = 60_000;
