@@ -1,15 +1,16 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { afterAll, expect, it, onTestFinished } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { readWhole } from '../../src/core/objects.ts';
 import { ObjectErasure } from '../../src/erase/object-store.ts';
 import type { ExportFormat } from '../../src/export/rows.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { erasuresOver, FIELDS, folderStore, QUIET } from '../erase/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { describeOnStores, storageSettings } from '../support/object-stores/emulators.ts';
+import { describeOnStores } from '../support/object-stores/emulators.ts';
 import { startFaultProxy, writtenBy } from '../support/object-stores/fault-proxy.ts';
+import { placeIn } from './places.ts';
 import { archive, duckdb, exported, mealEvents } from './support.ts';
 
 const FORMATS = ['ndjson', 'parquet', 'delta'] as const;
@@ -18,17 +19,10 @@ describeOnStores(' as the place of an export that is erased from', async (emulat
   const proxy = await startFaultProxy(emulator.url);
   afterAll(() => proxy.stop());
   const bucket = await emulator.bucket('erased');
-  let places = 0;
 
   /** An archive in a folder, an export of it in the bucket, and erasures of both or of the export alone. */
   async function place(format: ExportFormat | 'delta') {
-    const url = `${bucket}/${(places += 1)}`;
-    const storage = storageSettings({ ...emulator.settings(proxy.url), tries: 1, timeout: '60s' });
-    const store = await openStore(url, storage);
-    onTestFinished(() => {
-      proxy.inject(() => null);
-      return store.close();
-    });
+    const { url, storage, store } = await placeIn(emulator, bucket, proxy);
     const [path, work] = [await temporaryFolder(), await temporaryFolder()];
     const run = (own = work) =>
       exported([path], url, { table: 'meals', format, partition: 'none', work: own, storage });

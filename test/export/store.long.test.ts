@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, it, onTestFinished } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { readWhole } from '../../src/core/objects.ts';
 import type { ExportOptions } from '../../src/export/options.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { describeOnStores, storageSettings } from '../support/object-stores/emulators.ts';
+import { describeOnStores } from '../support/object-stores/emulators.ts';
 import { startFaultProxy, writtenBy } from '../support/object-stores/fault-proxy.ts';
+import { placeIn } from './places.ts';
 import { archive, exported, mealEvents, archived } from './support.ts';
 
 /** Requests between those that a run is ended after; 1 takes ten minutes. */
@@ -19,17 +20,10 @@ describeOnStores(' as the place of an export', async (emulator, scheme) => {
   const proxy = await startFaultProxy(emulator.url);
   afterAll(() => proxy.stop());
   const bucket = await emulator.bucket('exports');
-  let places = 0;
 
   /** A place of its own in the bucket, and runs of exports to it. */
   async function place(options: Partial<ExportOptions> = {}) {
-    const url = `${bucket}/${(places += 1)}`;
-    const storage = storageSettings({ ...emulator.settings(proxy.url), tries: 1, timeout: '60s' });
-    const store = await openStore(url, storage);
-    onTestFinished(() => {
-      proxy.inject(() => null);
-      return store.close();
-    });
+    const { url, storage, store } = await placeIn(emulator, bucket, proxy);
     const work = await temporaryFolder();
     const run = (path: string, more: Partial<ExportOptions> = {}) =>
       exported([path], url, { table: 'meals', work, storage, ...options, ...more });

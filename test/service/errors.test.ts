@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { newSecret } from '../../src/core/secrets.ts';
 import type { ServiceClient } from '../../src/service/client.ts';
 import { ServiceError } from '../../src/service/errors.ts';
+import type { ServiceOptions } from '../../src/service/options.ts';
 import { parseRetryAfter } from '../../src/lib/retry-after.ts';
 import type { Fault } from '../../src/sandbox/faults.ts';
 import { ManualClock } from '../sandbox/manual-clock.ts';
@@ -136,36 +137,51 @@ describe('retries', () => {
     expect(waits).toHaveLength(2);
   });
 
-  test('what only reads is repeated after dropped connections and server errors', async () => {
-    const { client, sandbox, waits } = await setUp();
-    sandbox.state.faults.next({ kind: 'drop-before' }, { kind: 'drop-after' }, busy(500), busy(502), null);
-    expect((await client.users.list()).total).toBe(20);
-    expect(waits).toEqual([250, 500, 1000, 2000]);
-  });
-
-  test('attempts come to an end, and the last error is told', async () => {
-    const { client, sandbox, waits } = await setUp({ retries: { attempts: 3 } });
-    sandbox.state.faults.next(busy(500), busy(500), busy(500), null);
-    expect(await rejection(client.users.list())).toMatchObject({ code: 'server_error', status: 500 });
-    expect(waits).toHaveLength(2);
-  });
-
-  test('a Retry-After that is too long is handed to the caller', async () => {
-    const { client, sandbox } = await setUp();
-    sandbox.state.faults.next(busy(429, '3600'));
-    expect(await rejection(client.users.list())).toMatchObject({
-      code: 'rate_limited',
-      retryAfterMs: 3_600_000,
-    });
-  });
-
-  test('other errors are not repeated', async () => {
-    const { client, sandbox, waits } = await setUp();
-    sandbox.state.faults.next({ kind: 'answer', status: 302, headers: { location: '/' }, body: '' });
-    expect(await rejection(client.users.list())).toMatchObject({ code: 'rejected', status: 302 });
-    sandbox.state.faults.next({ kind: 'answer', status: 401, body: { detail: 'no' } });
-    expect(await rejection(client.users.list())).toMatchObject({ code: 'unauthorised' });
-    expect(waits).toEqual([]);
+  const answer = (status: number, headers = {}): Fault => ({ kind: 'answer', status, headers, body: '' });
+  const hang: Fault = { kind: 'hang' };
+  test.each<[string, Partial<ServiceOptions>, (Fault | null)[], object | null, number[]]>([
+    [
+      'what only reads is repeated after dropped connections and server errors',
+      {},
+      [{ kind: 'drop-before' }, { kind: 'drop-after' }, busy(500), busy(502), null],
+      null,
+      [250, 500, 1000, 2000],
+    ],
+    [
+      'attempts come to an end, and the last error is told',
+      { retries: { attempts: 3 } },
+      [busy(500), busy(500), busy(500), null],
+      { code: 'server_error', status: 500 },
+      [250, 500],
+    ],
+    [
+      'a Retry-After that is too long is handed to the caller',
+      {},
+      [busy(429, '3600')],
+      { code: 'rate_limited', retryAfterMs: 3_600_000 },
+      [],
+    ],
+    [
+      'a redirect is not followed',
+      {},
+      [answer(302, { location: '/' })],
+      { code: 'rejected', status: 302 },
+      [],
+    ],
+    ['a refusal is not repeated', {}, [answer(401)], { code: 'unauthorised' }, []],
+    [
+      'silence is a time-out',
+      { timeouts: { headers: 50 }, retries: { attempts: 2 } },
+      [hang, hang],
+      { code: 'timed_out', status: null },
+      [250],
+    ],
+  ])('%s', async (_, options, faults, error, paused) => {
+    const { client, sandbox, waits } = await setUp(options);
+    sandbox.state.faults.next(...faults);
+    if (error === null) expect((await client.users.list()).total).toBe(20);
+    else expect(await rejection(client.users.list())).toMatchObject(error);
+    expect(waits).toEqual(paused);
   });
 
   test('a service that nobody answers for is unreachable', async () => {
@@ -201,13 +217,6 @@ describe('retries', () => {
     sandbox.state.faults.next({ kind: 'drop-before' }, busy(503), null);
     const stream = await client.users.meals(user(), { start: '2026-01-01', end: '2026-01-01' });
     expect(JSON.parse((await buffer(stream)).toString())).toMatchObject({ meals: { length: 3 } });
-  });
-
-  test('silence is a time-out', async () => {
-    const { client, sandbox, waits } = await setUp({ timeouts: { headers: 50 }, retries: { attempts: 2 } });
-    sandbox.state.faults.next({ kind: 'hang' }, { kind: 'hang' });
-    expect(await rejection(client.users.list())).toMatchObject({ code: 'timed_out', status: null });
-    expect(waits).toHaveLength(1);
   });
 
   test('each repeated attempt is told', async () => {
