@@ -128,13 +128,9 @@ const LOADS: readonly [string, string, () => Promise<string[]>, readonly [number
 describe.each(WAREHOUSES)('$title', (running) => {
   const { lack, open } = running;
 
-  test.skipIf(lack !== null).each(LOADS)(
-    `%s${skipped(lack)}`,
-    async (_, table, files, counts) => {
-      expect(await printedLoad(running, await open(), table, await files())).toEqual(counts);
-    },
-    60_000,
-  );
+  test.skipIf(lack !== null).each(LOADS)(`%s${skipped(lack)}`, async (_, table, files, counts) => {
+    expect(await printedLoad(running, await open(), table, await files())).toEqual(counts);
+  });
 
   test.skipIf(lack !== null)(
     `events whose documents lack a value of the key are all there, and a repeated event once${skipped(lack)}`,
@@ -152,7 +148,6 @@ describe.each(WAREHOUSES)('$title', (running) => {
       const place = join(out, 'historical_completions/');
       expect(await printedLoad(running, warehouse, 'historical_completions', [place, place])).toEqual([6, 5]);
     },
-    60_000,
   );
 });
 

@@ -44,7 +44,6 @@ describe.each(WAREHOUSES)('$title', ({ dialect, lack, open }) => {
       }
       expect(await warehouse.rows('SELECT id, source_name FROM meals_latest')).toEqual([['a', '']]);
     },
-    60_000,
   );
 
   test.skipIf(lack !== null)(
@@ -69,7 +68,6 @@ describe.each(WAREHOUSES)('$title', ({ dialect, lack, open }) => {
       expect(await warehouse.rows('SELECT id FROM meals ORDER BY 1')).toEqual([['left']]);
       expect(await warehouse.rows('SELECT id FROM events ORDER BY 1')).toEqual([['e2'], ['e3']]);
     },
-    60_000,
   );
 });
 
@@ -98,5 +96,4 @@ test.skipIf(lack !== null)(
       expect([status, stderr]).toEqual([0, '']);
     }
   },
-  60_000,
 );
