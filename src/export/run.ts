@@ -1,4 +1,4 @@
-import { MillraceError } from '../core/errors.ts';
+import { MillraceError, folderError } from '../core/errors.ts';
 import { Drift, type Earlier } from '../warehouse/learned/drift.ts';
 import { adoption } from './adopted.ts';
 import { isEndOfToday, isWithinDay } from './days.ts';
@@ -8,9 +8,14 @@ import type { ExportOptions, ExportSummary } from './options.ts';
 import { Shaping } from './shaping.ts';
 import { identitiesIn, identityOf, isStale, planExport, type ExportPlan } from './plan.ts';
 import { listSources, type Source, type SourceList } from './sources.ts';
-import { openPlace } from './open-place.ts';
 import { StepRun, type StepOptions } from './step.ts';
 import { checkTypes } from './types.ts';
+import { isStoreUrl } from '../core/place.ts';
+import { workFolderFor } from '../lib/work-folder.ts';
+import { openStore } from '../storage/open.ts';
+import { FolderPlace } from './folder-place.ts';
+import type { ExportPlace } from './place.ts';
+import { StorePlace } from './store-place.ts';
 
 /** Files of one step: its line in the ledger lists them all. */
 const STEP_SOURCES = 1000;
@@ -230,4 +235,23 @@ function summaryOf(
     erased: sum(({ erased }) => erased),
     complete,
   };
+}
+
+/**
+ * Opens the place of an export for writing.
+ * @throws MillraceError folder_unwritable, folder_in_use, usage
+ */
+async function openPlace({
+  out,
+  work = workFolderFor(out),
+  storage,
+}: Pick<ExportOptions, 'out' | 'work' | 'storage'>): Promise<ExportPlace> {
+  const store = await openStore(out, storage);
+  const isUrl = isStoreUrl(out);
+  try {
+    return isUrl ? await StorePlace.open(store, work) : await FolderPlace.open(out, store);
+  } catch (error) {
+    await store.close();
+    throw folderError(isUrl ? work : out, error);
+  }
 }

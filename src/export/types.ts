@@ -1,5 +1,5 @@
 import { MillraceError } from '../core/errors.ts';
-import { columnsOf, type TableDefinition } from '../warehouse/definition.ts';
+import { columnsOf } from '../warehouse/definition.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import type { ExportStep } from './export-step.ts';
 
@@ -8,11 +8,10 @@ export function typesOf(files: ExportStep['files'], tables: Tables): ExportStep[
   const definitions = [...new Set(files.map(({ table }) => table))].flatMap(
     (table) => tables.get(table)?.definition ?? [],
   );
-  return Object.fromEntries(definitions.map((one) => [one.name, Object.fromEntries(namedTypes(one))]));
-}
-
-function namedTypes(definition: TableDefinition): [string, string][] {
-  return columnsOf(definition).map(({ name, type }) => [name, type]);
+  const types = definitions.map(
+    (one) => [one.name, columnsOf(one).map(({ name, type }) => [name, type])] as const,
+  );
+  return Object.fromEntries(types.map(([table, columns]) => [table, Object.fromEntries(columns)]));
 }
 
 /**

@@ -5,11 +5,10 @@ import type { AppendResult, Ingest, IngestObserver, InvalidReason } from '../cor
 import type { EventStore } from '../core/journal.ts';
 import type { SchemaFigures, SchemaReport } from '../core/schema.ts';
 import type { SinkLog } from '../core/sink.ts';
-import { changeEvent, type EnvelopeNames, isChangeEvent } from './change-event.ts';
 import { restoreFrom, textOf } from './kept.ts';
 import { Looking } from './looking.ts';
 import { type FirstSeen, SchemaMemory } from './memory.ts';
-import { newsOf, type TypeNews } from './news.ts';
+import { changeEvent, type EnvelopeNames, isChangeEvent, newsOf, type TypeNews } from './news.ts';
 import { reportOf } from './report.ts';
 
 /** Its place among the journal's checkpoints, and how far it has looked. */
