@@ -74,11 +74,10 @@ function usersFrom(begin: (offset: number) => number, total = 12) {
 }
 
 test('users are all of them, or the backfill of all users does not begin', async () => {
-  const backfill = async (total: number) =>
-    (await read('backfill', await answering(usersFrom((offset) => offset, total)))).ended;
-  expect(lastLine(await backfill(3))).toMatchObject({ users: 12 });
-  const short = await backfill(20);
-  expect([short.code, short.stderr]).toEqual([1, expect.stringContaining('there are 20, and listed 12')]);
+  const [less, more] = [3, 20].map((total) => answering(usersFrom((offset) => offset, total)));
+  expect(lastLine((await read('backfill', await less!)).ended)).toMatchObject({ users: 12 });
+  const { ended } = await read('backfill', await more!);
+  expect([ended.code, ended.stderr]).toEqual([1, expect.stringContaining('there are 20, and listed 12')]);
 });
 
 test.each([

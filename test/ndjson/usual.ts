@@ -20,7 +20,7 @@ const text = fc
 
 const named = text.filter((json) => json.length > 2);
 
-const words = (text: string): fc.Arbitrary<string> => fc.constantFrom(...text.split(' '));
+const words = (all: string): fc.Arbitrary<string> => fc.constantFrom(...all.split(' '));
 const decimal = words('0 -0 1.10 12.50 400 -3.75 0.000000000000001 123456789012345678');
 const integer = fc.constantFrom('0', '7', '-12', '123456789012345678');
 const day = fc.constantFrom('2024-02-29', '2000-02-29', '0001-01-01', '2026-12-31', '2026-04-30');

@@ -137,8 +137,8 @@ describe('retries', () => {
     expect(waits).toHaveLength(2);
   });
 
-  const answer = (status: number, headers = {}): Fault => ({ kind: 'answer', status, headers, body: '' });
   const hang: Fault = { kind: 'hang' };
+  const redirect: Fault = { kind: 'answer', status: 302, headers: { location: '/' }, body: '' };
   test.each<[string, Partial<ServiceOptions>, (Fault | null)[], object | null, number[]]>([
     [
       'what only reads is repeated after dropped connections and server errors',
@@ -161,14 +161,8 @@ describe('retries', () => {
       { code: 'rate_limited', retryAfterMs: 3_600_000 },
       [],
     ],
-    [
-      'a redirect is not followed',
-      {},
-      [answer(302, { location: '/' })],
-      { code: 'rejected', status: 302 },
-      [],
-    ],
-    ['a refusal is not repeated', {}, [answer(401)], { code: 'unauthorised' }, []],
+    ['a redirect is not followed', {}, [redirect], { code: 'rejected', status: 302 }, []],
+    ['a refusal is not repeated', {}, [busy(401)], { code: 'unauthorised' }, []],
     [
       'silence is a time-out',
       { timeouts: { headers: 50 }, retries: { attempts: 2 } },

@@ -213,15 +213,16 @@ test('a sealed archive is read with its keys, without the users that were erased
   expect(JSON.parse(opened.stdout)).toMatchObject({ records: 1, erased: 1, tables: [{ name: 'raw_thing' }] });
 });
 
-describe('a definition file that is wrong', () => {
-  const read = async (text: string): Promise<string> => {
-    const file = join(await temporaryFolder(), 'tables.yaml');
-    if (text !== '') writeFileSync(file, text);
-    const { code, stderr } = await millrace(['schema', '--tables', file, '--dialect', 'duckdb']);
-    expect([code, stderr]).toEqual([2, expect.stringContaining(file)]);
-    return stderr.replaceAll(`${file}:`, 'tables.yaml:');
-  };
+/** What is said of a file of definitions; of one that is not there, without a text. */
+async function saidOf(text: string): Promise<string> {
+  const file = join(await temporaryFolder(), 'tables.yaml');
+  if (text !== '') writeFileSync(file, text);
+  const { code, stderr } = await millrace(['schema', '--tables', file, '--dialect', 'duckdb']);
+  expect([code, stderr]).toEqual([2, expect.stringContaining(file)]);
+  return stderr.replaceAll(`${file}:`, 'tables.yaml:');
+}
 
+describe('a definition file that is wrong', () => {
   test.each([
     ['colums: []', 'tables[0].colums: is not a known key; did you mean columns?'],
     ['columns: [{ name: a, type: string }]', 'tables[0].columns[0].type:'],
@@ -240,11 +241,11 @@ describe('a definition file that is wrong', () => {
   ])('%s', async (change, message) => {
     const usual = { name: 't', events: ['raw.t.'], columns: [{ name: 'a', type: 'text' }] };
     const table = { ...usual, ...(parse(change) as object) };
-    expect(await read(JSON.stringify({ version: 1, tables: [table] }))).toContain(message);
+    expect(await saidOf(JSON.stringify({ version: 1, tables: [table] }))).toContain(message);
   });
 
   test('no YAML, and no file', async () => {
-    await read('');
-    expect(await read('tables: [}')).toContain('tables.yaml:1:');
+    await saidOf('');
+    expect(await saidOf('tables: [}')).toContain('tables.yaml:1:');
   });
 });
