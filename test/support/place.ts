@@ -8,7 +8,6 @@ import { type ReadBack, readBack } from './read-back.ts';
 import { ReceiverProcess } from './receiver-process.ts';
 import { Receiver } from './receiver.ts';
 
-type Changes = Readonly<Record<string, unknown>>;
 /** Whatever a document holds: the test says what it expects. */
 type Json = ReturnType<typeof JSON.parse>;
 
@@ -26,12 +25,12 @@ export class Place {
 
   /** @param changes of `writeConfig`, or what makes them of the folder */
   static async make(
-    changes: Changes | ((folder: string) => Changes) = {},
+    changes: object | ((folder: string) => object) = {},
     env: Readonly<Record<string, string>> = {},
   ): Promise<Place> {
     const folder = await temporaryFolder();
-    const made = typeof changes === 'function' ? changes(folder) : changes;
-    return new Place(folder, writeConfig(folder, made), env);
+    const made: object = typeof changes === 'function' ? changes(folder) : changes;
+    return new Place(folder, writeConfig(folder, { ...made }), env);
   }
 
   at(...names: string[]): string {
@@ -39,8 +38,8 @@ export class Place {
   }
 
   /** Writes the config anew. */
-  write(changes: Changes): void {
-    writeConfig(this.folder, changes);
+  write(changes: object): void {
+    writeConfig(this.folder, { ...changes });
   }
 
   /** Changes the config as it is written. */

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve as absolute } from 'node:path';
-import { request } from 'undici';
 import { parse } from 'yaml';
 import type { SystemStatus } from '../../src/core/operations.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
@@ -11,6 +10,9 @@ interface Listening {
   readonly url: string;
   readonly admin: string | null;
 }
+
+/** Whatever a document holds: the test says what it expects. */
+type Json = ReturnType<typeof JSON.parse>;
 
 /** What is sent: so many made-up events, or these. */
 export type Sent = number | readonly { readonly id: string; readonly body: Buffer }[];
@@ -114,6 +116,14 @@ export abstract class Serving {
     return fetch(new URL(path, this.adminUrl), { headers: this.authorization });
   }
 
+  /** Asks the admin API as the commands do; posts the body, if one is given. */
+  async call(path: string, body?: object): Promise<{ readonly status: number; readonly answer: Json }> {
+    const headers = { ...this.authorization, 'content-type': 'application/json' };
+    const posted = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
+    const response = await fetch(new URL(path, this.adminUrl), { headers, ...posted });
+    return { status: response.status, answer: await response.json() };
+  }
+
   async metrics(): Promise<string> {
     return (await this.ask('/metrics')).text();
   }
@@ -125,8 +135,7 @@ export abstract class Serving {
   }
 
   async status(): Promise<SystemStatus> {
-    const { body } = await request(`${this.adminUrl}/api/status`, { headers: this.authorization });
-    return (await body.json()) as SystemStatus;
+    return (await (await this.ask('/api/status')).json()) as SystemStatus;
   }
 
   /** Waits until no sink has a backlog. */
