@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs';
 import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
 import { DELIVERED, type Sink } from '../../src/core/sink.ts';
+import { LIMITS } from '../support/sink-limits.ts';
 
 // A sink of a user's own that writes all it is given to `dump` in its folder: each event's body, and a line with the rest of
-// the delivery. While `refuse` is there it takes nothing, and while `closed` is there it cannot be reached. While `hold` is
-// there a batch waits; `begun` appears with the first that does.
+// the delivery. While `refuse` is there it takes nothing, and while `closed` is there it cannot be reached.
 
 export function parseOptions(options: unknown): { folder: string } {
   return { folder: String((Object(options) as { folder?: unknown }).folder) };
@@ -14,20 +13,9 @@ export function parseOptions(options: unknown): { folder: string } {
 
 export function createSink({ folder }: { folder: string }): Sink {
   return {
-    limits: {
-      batchCount: 10,
-      batchBytes: 1e6,
-      eventBytes: 1e6,
-      inFlight: 1,
-      order: 'user',
-      batchBy: 'mixed',
-    },
+    limits: LIMITS,
     open: () => Promise.resolve(),
     async send(batch) {
-      while (existsSync(join(folder, 'hold'))) {
-        await appendFile(join(folder, 'begun'), '');
-        await wait(5);
-      }
       if (existsSync(join(folder, 'closed'))) throw new Error('closed');
       if (existsSync(join(folder, 'refuse')))
         return batch.map(() => ({ status: 'refused', code: 'made_up', reason: 'made up' }) as const);

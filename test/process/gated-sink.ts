@@ -3,6 +3,7 @@ import { appendFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { DELIVERED, type Sink } from '../../src/core/sink.ts';
+import { LIMITS } from '../support/sink-limits.ts';
 
 // A sink of a user's own that holds each batch until a test lets it through, and heeds no signal but as `answersLate`. In its folder:
 // `begun` appears with the first batch, `gate` is what it waits for, `delivered` holds the ids it has taken, a line each.
@@ -22,14 +23,7 @@ export function parseOptions(options: unknown): Options {
 
 export function createSink({ folder, holdOpen, answersLate }: Options): Sink {
   return {
-    limits: {
-      batchCount: 10,
-      batchBytes: 1e6,
-      eventBytes: 1e6,
-      inFlight: 1,
-      order: 'none',
-      batchBy: 'mixed',
-    },
+    limits: { ...LIMITS, order: 'none' },
     async open() {
       if (!holdOpen) return;
       await writeFile(join(folder, 'opening'), '');

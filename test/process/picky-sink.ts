@@ -1,6 +1,7 @@
 import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DELIVERED, type Sink } from '../../src/core/sink.ts';
+import { LIMITS } from '../support/sink-limits.ts';
 
 // A sink of a user's own with settings to correct: it opens once `ready` is set, and takes only what is routed to `right`.
 // `delivered` in its folder holds the ids it has taken, a line each.
@@ -17,14 +18,7 @@ export function parseOptions(options: unknown): Options {
 
 export function createSink({ folder, ready }: Options): Sink {
   return {
-    limits: {
-      batchCount: 10,
-      batchBytes: 1e6,
-      eventBytes: 1e6,
-      inFlight: 1,
-      order: 'user',
-      batchBy: 'destination',
-    },
+    limits: { ...LIMITS, batchBy: 'destination' },
     open: () => (ready ? Promise.resolve() : Promise.reject(new Error('wrong connection string'))),
     async send(batch) {
       if (batch[0]?.destination !== 'right')

@@ -4,21 +4,17 @@ import { Webhook } from 'standardwebhooks';
 import { expect, test } from 'vitest';
 import { startEndpoint } from '../sinks/http-support.ts';
 import { TEAM, USER } from '../support/events.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { millrace, writeConfig } from '../support/millrace.ts';
-import { expectConserved, readBack } from '../support/read-back.ts';
-import { Receiver } from '../support/receiver.ts';
-import type { Serving } from '../support/serving.ts';
-import { postSigned } from '../support/signed-events.ts';
+import { Place } from '../support/place.ts';
+import { expectConserved } from '../support/read-back.ts';
 import { until } from '../support/until.ts';
 import { MadeUpData, readShapes } from '../warehouse/event-shapes.ts';
 
 const DUMP = join(import.meta.dirname, 'dump-sink.ts');
 const SECRET = `whsec_${Buffer.from('between us and targets').toString('base64')}`;
 
-type Place = readonly string[];
+type Path = readonly string[];
 /** Whether what stands there, or something it stands in, must not get to a sink. */
-type IsSecret = (place: Place, sink: 'dump' | 'hooks' | 'lake') => boolean;
+type IsSecret = (path: Path, sink: 'dump' | 'hooks' | 'lake') => boolean;
 
 /** What the routes of the test say, in the words of a reader and not in paths. */
 const secret: Readonly<Record<string, IsSecret>> = {
@@ -36,12 +32,13 @@ const secret: Readonly<Record<string, IsSecret>> = {
   },
 };
 const SINKS = ['dump', 'hooks', 'lake'] as const;
+const MEASURED = ['/data/**/value', '/data/**/name', '/data/**/timestamp'];
 
 const kindOf = (type: string): string =>
   ['labtest', 'daily'].find((kind) => type.startsWith(`${kind}.`)) ?? 'other';
 
 /** Texts and numbers are replaced by ones that say for which sinks they are secret: in the bits of the digit after the mark. */
-function planted(value: unknown, place: Place, isSecret: IsSecret, tokens: Map<string, number>): unknown {
+function planted(value: unknown, place: Path, isSecret: IsSecret, tokens: Map<string, number>): unknown {
   if (Array.isArray(value))
     return value.map((item, n) => planted(item, [...place, String(n)], isSecret, tokens));
   if (typeof value === 'object' && value !== null)
@@ -75,14 +72,6 @@ function formsOf(text: string): Buffer[] {
   ].map((form) => Buffer.from(form));
 }
 
-/** Takes over the config as it is now. */
-async function reload(receiver: Serving): Promise<void> {
-  const count = (): number => receiver.logLines().filter(({ msg }) => msg === 'reloaded').length;
-  const before = count();
-  receiver.signal('SIGHUP');
-  await until('reloaded', () => count() > before);
-}
-
 function bytesIn(folder: string): Buffer {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) =>
     entry.isFile(),
@@ -93,9 +82,8 @@ function bytesIn(folder: string): Buffer {
 }
 
 test('no redacted value of any documented event is in any byte that a sink gets, and the archive has the original', async () => {
-  const folder = await temporaryFolder();
   const endpoint = await startEndpoint();
-  const config = writeConfig(folder, {
+  const place = await Place.make((folder) => ({
     sinks: {
       archive: { type: 'files', path: join(folder, 'archive') },
       lake: { type: 'files', path: join(folder, 'lake'), compress: 'none' },
@@ -126,13 +114,8 @@ test('no redacted value of any documented event is in any byte that a sink gets,
       },
       {
         match: 'daily.',
-        redact: ['/data/**/value', '/data/**/name', '/data/**/timestamp'],
-        to: [
-          'dump',
-          'hooks',
-          'archive',
-          { target: 'lake', redact: ['/data/**/value', '/data/**/name', '/data/**/timestamp'] },
-        ],
+        redact: MEASURED,
+        to: ['dump', 'hooks', 'archive', { target: 'lake', redact: MEASURED }],
       },
       {
         match: '*',
@@ -140,7 +123,8 @@ test('no redacted value of any documented event is in any byte that a sink gets,
         to: ['archive', 'hooks', 'dump', { target: 'lake', only: ['/data/id', '/data/*/provider'] }],
       },
     ],
-  });
+  }));
+  const { folder } = place;
 
   const tokens = new Map<string, number>();
   const sent = new Map<string, Buffer>();
@@ -167,10 +151,10 @@ test('no redacted value of any documented event is in any byte that a sink gets,
         if (sink !== 'hooks' || kindOf(type) !== 'labtest') routed.get(sink)!.add(token);
   }
 
-  const receiver = await Receiver.start(config);
-  for (const [id, body] of sent) expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
+  const receiver = await place.start();
+  await receiver.send(Array.from(sent, ([id, body]) => ({ id, body })));
   await receiver.drained();
-  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+  await receiver.stop();
 
   const posted = Buffer.concat(
     endpoint.posts.flatMap(({ path, headers, body }) => [Buffer.from(path + JSON.stringify(headers)), body]),
@@ -202,23 +186,9 @@ test('no redacted value of any documented event is in any byte that a sink gets,
   // Signed anew, over what was sent.
   for (const { headers, body } of endpoint.posts)
     new Webhook(SECRET).verify(body, headers as Record<string, string>);
-  expectConserved(await readBack(join(folder, 'archive')), sent);
-  for (const archive of ['archive', 'lake', 'keeper']) {
-    const verified = await millrace([
-      'archive',
-      'verify',
-      join(folder, archive),
-      '--config',
-      config,
-      '--json',
-    ]);
-    expect({ archive, code: verified.code, out: verified.code === 0 ? '' : verified.stdout }).toEqual({
-      archive,
-      code: 0,
-      out: '',
-    });
-  }
-  expect((await millrace(['reconcile', '--config', config])).code).toBe(0);
+  expectConserved(await place.archived(), sent);
+  for (const archive of ['archive', 'lake', 'keeper']) await place.ok('archive', 'verify', place.at(archive));
+  await place.ok('reconcile');
 });
 
 const bodyOf = (n: number): Buffer =>
@@ -226,122 +196,45 @@ const bodyOf = (n: number): Buffer =>
     `{"event_type":"labtest.order.created","team_id":"${TEAM}","user_id":"${USER}","client_user_id":"c","data":{ "name" : "hidden-${n}", "code":"shown-${n}"}}`,
   );
 
-test('what is loaded when a reload redacts is redacted, but for what is being sent', async () => {
-  const folder = await temporaryFolder();
-  const sinks = { dump: { type: DUMP, folder } };
-  const routed = (route: object): string => writeConfig(folder, { sinks, routes: [route] });
-  const config = routed({ match: '*', to: ['dump'] });
-  const receiver = await Receiver.start(config);
-  writeFileSync(join(folder, 'hold'), '');
-  const post = async (n: number): Promise<void> => {
-    expect((await postSigned(receiver.url, bodyOf(n), { id: `event-${n}` })).status).toBe(202);
+test('a dead letter, a retry and a replay leave without what a route that is gone had redacted, beside a receiver and without one', async () => {
+  const place = await Place.make();
+  const { folder } = place;
+  const archive = { type: 'files', path: place.at('archive') };
+  const sinks = { archive, dump: { type: DUMP, folder } };
+  const route = (...routes: object[]): void =>
+    place.write({ sinks, routes, delivery: { retryInitial: '20ms', retryMax: '50ms' } });
+  const dumped = (): string => (existsSync(place.at('dump')) ? readFileSync(place.at('dump'), 'utf8') : '');
+  const played = async (from: string): Promise<string> => {
+    rmSync(place.at('dump'), { force: true });
+    await place.ok('replay', from, '--to', 'dump');
+    return dumped();
   };
-  await post(0);
-  await until('a batch under way', () => existsSync(join(folder, 'begun')));
-  for (let n = 1; n <= 30; n += 1) await post(n);
-  routed({ match: '*', to: ['dump'], redact: '/data/name' });
-  const reloaded = reload(receiver);
-  await until('the end of the old feed', () =>
-    receiver.logLines().some(({ msg }) => msg === 'sink draining'),
-  );
-  rmSync(join(folder, 'hold'));
-  await reloaded;
-  await receiver.drained();
-  const text = readFileSync(join(folder, 'dump'), 'utf8');
-  expect(text.match(/shown-\d+/g)).toHaveLength(31);
-  expect(text.match(/hidden-\d+/g)).toEqual(['hidden-0']);
-});
-
-test('what waits, dies and is retried leaves by the redaction of today, or by that it had when no route says', async () => {
-  const folder = await temporaryFolder();
-  const sinks = { archive: { type: 'files', path: join(folder, 'archive') }, dump: { type: DUMP, folder } };
-  const settings = { sinks, delivery: { retryInitial: '20ms', retryMax: '50ms' } };
-  const routed = (...routes: object[]): object => ({ ...settings, routes });
-  const dumped = (): string =>
-    existsSync(join(folder, 'dump')) ? readFileSync(join(folder, 'dump'), 'utf8') : '';
-  // Accepted while nothing was redacted, and waiting.
-  writeFileSync(join(folder, 'closed'), '');
-  const config = writeConfig(folder, routed({ match: '*', to: ['dump', 'archive'] }) as never);
-  const receiver = await Receiver.start(config);
-  const post = async (n: number): Promise<void> => {
-    expect((await postSigned(receiver.url, bodyOf(n), { id: `event-${n}` })).status).toBe(202);
-  };
-  await post(1);
-  writeConfig(folder, routed({ match: '*', to: ['dump', 'archive'], redact: '/data/name' }) as never);
-  await reload(receiver);
-  rmSync(join(folder, 'closed'));
-  await until('the event that waited', () => dumped().includes('shown-1'));
-  expect(dumped()).toContain('"data":{ "name" : null, "code":"shown-1"}}');
+  const withoutName = '"data":{ "name" : null, "code":"shown-1"}}';
 
   // A dead letter is the event as it came; the route that redacts has gone when it is retried.
-  writeFileSync(join(folder, 'refuse'), '');
-  await post(2);
-  const letters = async (): Promise<{ body_base64?: string }[]> => {
-    const { stdout } = await millrace(['dead-letters', 'list', '--config', config, '--json']);
-    return stdout
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => JSON.parse(line) as { body_base64?: string });
-  };
-  await until('a dead letter', async () => (await letters()).length === 1);
-  const shown = await millrace(['dead-letters', 'show', '1', '--config', config, '--json']);
-  expect(Buffer.from((JSON.parse(shown.stdout) as { body_base64: string }).body_base64, 'base64')).toEqual(
-    bodyOf(2),
-  );
-  writeConfig(folder, routed({ match: 'daily.', to: ['dump'] }, { match: '*', to: ['archive'] }) as never);
-  await reload(receiver);
-  rmSync(join(folder, 'refuse'));
-  const played = await millrace(['replay', 'dead-letters', '--to', 'dump', '--config', config]);
-  expect(played.code, played.stderr).toBe(0);
-  expect(dumped()).toContain('"data":{ "name" : null, "code":"shown-2"}}');
-  expect((await millrace(['dead-letters', 'retry', '--all', '--config', config])).code).toBe(0);
-  await until('the retried event', () => dumped().split('shown-2').length === 3);
+  writeFileSync(place.at('refuse'), '');
+  route({ match: '*', to: ['archive', { target: 'dump', redact: '/data/name' }] });
+  const receiver = await place.start();
+  const sent = await receiver.send([{ id: 'event-1', body: bodyOf(1) }]);
+  await receiver.drained();
+  await place.ok('flush');
+  const { body_base64: kept } = await place.json('dead-letters', 'show', '1');
+  expect(Buffer.from(kept as string, 'base64')).toEqual(bodyOf(1));
+  route({ match: 'daily.', to: ['dump'] }, { match: '*', to: ['archive'] });
+  expect(await receiver.reload()).toMatchObject({ msg: 'reloaded' });
+  rmSync(place.at('refuse'));
+  expect(await played('dead-letters')).toContain(withoutName);
+  expect(await played(archive.path)).toContain(withoutName);
+  rmSync(place.at('dump'));
+  await place.ok('dead-letters', 'retry', '--all');
+  await until('the retried event', () => dumped().includes(withoutName));
   expect(dumped()).not.toContain('hidden');
 
   // Played to a sink that no route names for it: every redaction of the sink counts.
-  writeConfig(
-    folder,
-    routed(
-      { match: 'daily.', to: [{ target: 'dump', remove: '/data/name' }] },
-      { match: '*', to: 'archive' },
-    ) as never,
-  );
-  await reload(receiver);
-  await receiver.drained();
-  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
-  rmSync(join(folder, 'dump'));
-  const replayed = await millrace(['replay', join(folder, 'archive'), '--to', 'dump', '--config', config]);
-  expect(replayed.code, replayed.stderr).toBe(0);
-  expect(dumped()).toContain('"data":{ "code":"shown-1"}}');
-  expect(dumped()).not.toContain('hidden');
-
+  route({ match: 'daily.', to: [{ target: 'dump', remove: '/data/name' }] }, { match: '*', to: 'archive' });
+  expect(await receiver.reload()).toMatchObject({ msg: 'reloaded' });
+  await receiver.stop();
+  expect(await played(archive.path)).toContain('"data":{ "code":"shown-1"}}');
   // And each archive record has what was signed.
-  expectConserved(
-    await readBack(join(folder, 'archive')),
-    new Map([1, 2].map((n) => [`event-${n}`, bodyOf(n)])),
-  );
-});
-
-test('a replay of an archive goes without what a route that is gone had redacted, with a receiver beside it and without', async () => {
-  const folder = await temporaryFolder();
-  const archive = join(folder, 'archive');
-  const sinks = { archive: { type: 'files', path: archive }, dump: { type: DUMP, folder } };
-  const routed = (...routes: object[]): string => writeConfig(folder, { sinks, routes });
-  const config = routed({ match: '*', to: ['archive', { target: 'dump', redact: '/data/name' }] });
-  const receiver = await Receiver.start(config);
-  expect((await postSigned(receiver.url, bodyOf(1), { id: 'event-1' })).status).toBe(202);
-  await receiver.drained();
-  routed({ match: 'daily.', to: 'dump' }, { match: '*', to: 'archive' });
-  await reload(receiver);
-  expect((await millrace(['flush', '--config', config])).code).toBe(0);
-  const replay = async (): Promise<string> => {
-    rmSync(join(folder, 'dump'), { force: true });
-    const { code, stderr } = await millrace(['replay', archive, '--to', 'dump', '--config', config]);
-    expect(code, stderr).toBe(0);
-    return readFileSync(join(folder, 'dump'), 'utf8');
-  };
-  const withoutName = expect.stringContaining('"data":{ "name" : null, "code":"shown-1"}}');
-  expect(await replay()).toEqual(withoutName);
-  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
-  expect(await replay()).toEqual(withoutName);
+  expectConserved(await place.archived(), sent);
 });

@@ -1,4 +1,5 @@
 import type { Sink } from '../../src/core/sink.ts';
+import { LIMITS } from '../support/sink-limits.ts';
 
 // A sink of a user's own that takes nothing: each event becomes a dead letter.
 
@@ -8,14 +9,7 @@ export function parseOptions(options: unknown): unknown {
 
 export function createSink(): Sink {
   return {
-    limits: {
-      batchCount: 10,
-      batchBytes: 1e6,
-      eventBytes: 1e6,
-      inFlight: 1,
-      order: 'user',
-      batchBy: 'mixed',
-    },
+    limits: LIMITS,
     open: () => Promise.resolve(),
     send: (batch) =>
       Promise.resolve(batch.map(() => ({ status: 'refused', code: 'made_up', reason: 'made up' }) as const)),

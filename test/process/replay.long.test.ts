@@ -1,69 +1,23 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Event } from '../../src/core/event.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { writeArchive } from '../replay/made-up-archive.ts';
-import { startAmqpPeer, type AmqpPeer } from '../support/amqp-peer/peer.ts';
 import type { PeerMessage } from '../support/amqp-peer/hub.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { childEnvironment, MAIN, millrace, writeConfig } from '../support/millrace.ts';
-import { Receiver } from '../support/receiver.ts';
-import { runCount } from '../support/run-count.ts';
-import { postSigned } from '../support/signed-events.ts';
-import { until, within } from '../support/until.ts';
-
-// MILLRACE_REPLAY_EVENTS=200000 for the long run.
-const EVENTS = runCount({ long: 20_000 });
-const FILES = 10;
-const TIMEOUT = 600_000 + EVENTS * 2;
-
-interface Summary {
-  readonly ok: boolean;
-  readonly complete: boolean;
-  readonly replay_id: string;
-  readonly read: number;
-  readonly selected: number;
-  readonly targets: Readonly<Record<string, number>>;
-}
-
-function summaryOf(stdout: string): Summary {
-  return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Summary;
-}
-
-async function startPeer(): Promise<AmqpPeer> {
-  const peer = await startAmqpPeer({ hubs: ['events'] });
-  onTestFinished(() => peer.stop());
-  return peer;
-}
-
-function configFor(folder: string, peer: AmqpPeer): string {
-  const hubs = { type: 'event-hubs', connectionString: peer.connectionString, hub: 'events' };
-  return writeConfig(folder, { sinks: { archive: { type: 'files', path: join(folder, 'archive') }, hubs } });
-}
-
-/** Runs the command and kills it with -9 once something has come. */
-async function killedOnce(arrived: () => Promise<unknown>, args: readonly string[]): Promise<void> {
-  const child = spawn(process.execPath, [MAIN, ...args], { env: childEnvironment(), stdio: 'ignore' });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  const exited = once(child, 'exit');
-  await within('messages of the replay', Promise.race([arrived(), exited]), TIMEOUT);
-  child.kill('SIGKILL');
-  expect(await exited).toEqual([null, 'SIGKILL']);
-}
+import { startAmqpPeer } from '../support/amqp-peer/peer.ts';
+import { CommandProcess } from '../support/command-process.ts';
+import { Place } from '../support/place.ts';
+import { expectConserved, expectOnce } from '../support/read-back.ts';
+import type { Serving } from '../support/serving.ts';
+import { until } from '../support/until.ts';
 
 /** How many events a replay has noted as done. */
 function selectedIn(state: string): number {
   const file = join(state, 'state.json');
   if (!existsSync(file)) return 0;
-  return (JSON.parse(readFileSync(file, 'utf8')) as { counts: Summary }).counts.selected;
-}
-
-function bodyOf({ body, properties }: PeerMessage): Buffer {
-  return properties['content-encoding'] === 'gzip' ? gunzipSync(body) : body;
+  return (JSON.parse(readFileSync(file, 'utf8')) as { counts: { selected: number } }).counts.selected;
 }
 
 /** Every expected event is there with its own id and bytes, and nothing else is. */
@@ -71,65 +25,22 @@ function expectAll(messages: readonly PeerMessage[], expected: readonly Event[])
   const byId = new Map(messages.map((message) => [message.properties['idempotency-key'] ?? '', message]));
   const wrong: string[] = [];
   for (const { id, type, user, body } of expected) {
-    const message = byId.get(id);
-    byId.delete(id);
-    if (message === undefined) wrong.push(`${id}: missing`);
-    else if (!bodyOf(message).equals(body)) wrong.push(`${id}: other bytes`);
-    else if (message.properties['event-type'] !== type || message.partitionKey !== user) {
-      wrong.push(`${id}: other metadata`);
-    }
+    const { properties = {}, partitionKey, body: bytes = Buffer.alloc(0) } = byId.get(id) ?? {};
+    const sent = properties['content-encoding'] === 'gzip' ? gunzipSync(bytes) : bytes;
+    if (!byId.delete(id)) wrong.push(`${id}: missing`);
+    else if (!sent.equals(body)) wrong.push(`${id}: other bytes`);
+    else if (properties['event-type'] !== type || partitionKey !== user) wrong.push(`${id}: other metadata`);
   }
   for (const id of byId.keys()) wrong.push(`${id}: not asked for`);
   expect(wrong.slice(0, 20), `of ${expected.length} expected`).toEqual([]);
 }
 
-test(
-  `${EVENTS} archived events into Event Hubs, kill -9 in the middle, --resume: every selected id, none besides`,
-  { timeout: TIMEOUT },
-  async () => {
-    const folder = await temporaryFolder();
-    const source = join(folder, 'source');
-    const events = writeArchive(source, { files: FILES, each: EVENTS / FILES });
-    const selected = events.filter(({ type }) => type.startsWith('daily.') || type.startsWith('lab'));
-    const peer = await startPeer();
-    const config = configFor(folder, peer);
-    const state = join(folder, 'state');
-    const args = ['replay', source, '--to', 'hubs', '--type', 'daily.', '--type', 'lab'];
-    args.push('--config', config, '--state', state, '--json');
-
-    // So slow that the kill comes in the midst of it, and that something was noted before.
-    const rate = String(Math.ceil(selected.length / 5));
-    const half = (): Promise<void> => peer.received('events', Math.floor(selected.length / 2));
-    await killedOnce(half, [...args, '--rate', rate]);
-    const before = peer.taken('events').count;
-    expect(before).toBeLessThan(selected.length);
-    const ended = await millrace([...args, '--resume']);
-    expect({ code: ended.code, stderr: ended.stderr }).toMatchObject({ code: 0 });
-
-    const summary = summaryOf(ended.stdout);
-    expect(summary).toMatchObject({ ok: true, complete: true, read: EVENTS, selected: selected.length });
-    expect(summary.targets).toEqual({ hubs: selected.length });
-    const messages = peer.messages('events');
-    expectAll(messages, selected);
-    expect(new Set(messages.map(({ properties }) => properties['replay-id']))).toEqual(
-      new Set([summary.replay_id]),
-    );
-    // It continued where it was: what was on its way came again, not all that had been there.
-    expect(messages.length - selected.length).toBeLessThan(before);
-    expect(existsSync(state)).toBe(false);
-  },
-);
-
 /** One event after the other, each after the answer to the one before, until it is stopped. */
-function liveTraffic(url: string): { stop(): Promise<string[]> } {
+function liveTraffic(receiver: Serving): { stop(): Promise<string[]> } {
   const acknowledged: string[] = [];
   const over = new AbortController();
   const sending = (async () => {
-    for (let n = 0; !over.signal.aborted; n += 1) {
-      const { id, body } = madeUpEvent(n);
-      expect((await postSigned(url, body, { id })).status).toBe(202);
-      acknowledged.push(id);
-    }
+    for (let n = 0; !over.signal.aborted; n += 1) acknowledged.push(...(await receiver.send(1, n)).keys());
   })();
   return {
     stop: async () => {
@@ -141,43 +52,123 @@ function liveTraffic(url: string): { stop(): Promise<string[]> } {
 }
 
 test('fault 33: during live traffic, twice, interrupted: marked, rate-limited, same ids, resumes', async () => {
-  const folder = await temporaryFolder();
-  const source = join(folder, 'source');
+  const peer = await startAmqpPeer({ hubs: ['events'] });
+  onTestFinished(() => peer.stop());
+  const hubs = { type: 'event-hubs', connectionString: peer.connectionString, hub: 'events' };
+  const place = await Place.make((folder) => ({
+    sinks: { archive: { type: 'files', path: join(folder, 'archive') }, hubs },
+  }));
+  const source = place.at('source');
   const events = writeArchive(source, { files: 3, each: 200 });
-  const peer = await startPeer();
-  const config = configFor(folder, peer);
-  const receiver = await Receiver.start(config);
-  const live = liveTraffic(receiver.url);
-  const args = ['replay', source, '--routes', '--sink', 'hubs', '--config', config, '--json'];
+  const receiver = await place.start();
+  const live = liveTraffic(receiver);
   const ids: string[] = [];
-  for (const name of ['first', 'second']) {
-    const own = [...args, '--state', join(folder, name)];
-    const some = (): Promise<unknown> => until('something noted', () => selectedIn(join(folder, name)) > 0);
-    await killedOnce(some, [...own, '--rate', '100']);
-    const left = events.length - selectedIn(join(folder, name));
+  for (const state of ['first', 'second'].map((name) => place.at(name))) {
+    const args = ['replay', source, '--routes', '--sink', 'hubs', '--state', state];
+    const killed = new CommandProcess([...args, '--config', place.config, '--rate', '100']);
+    await until('something noted', () => selectedIn(state) > 0);
+    expect(await killed.kill('SIGKILL')).toBe('SIGKILL');
+    const left = events.length - selectedIn(state);
     const started = performance.now();
-    const ended = await millrace([...own, '--rate', '600', '--resume']);
-    expect({ code: ended.code, stderr: ended.stderr }).toMatchObject({ code: 0 });
-    const summary = summaryOf(ended.stdout);
-    expect(summary).toMatchObject({ ok: true, selected: events.length });
+    const summary = await place.json(...args, '--rate', '600', '--resume');
+    const whole = { code: 0, ok: true, complete: true, read: events.length, selected: events.length };
+    expect(summary).toMatchObject({ ...whole, targets: { hubs: events.length } });
     // Not faster than it may be; a tenth of a second may be caught up on.
     expect(performance.now() - started).toBeGreaterThan(((left - 60) / 600) * 1000);
-    ids.push(summary.replay_id);
+    expect(existsSync(state)).toBe(false);
+    ids.push(summary.replay_id as string);
   }
   const acknowledged = await live.stop();
   await receiver.drained();
-  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+  await receiver.stop();
 
-  const messages = peer.messages('events');
   expect(new Set(ids).size).toBe(2);
-  for (const replayId of ids) {
-    expectAll(
-      messages.filter(({ properties }) => properties['replay-id'] === replayId),
-      events,
-    );
-  }
-  const unmarked = messages.filter(({ properties }) => properties['replay-id'] === undefined);
-  const ofLive = new Set(unmarked.map(({ properties }) => properties['idempotency-key']));
+  const marked = Map.groupBy(peer.messages('events'), ({ properties }) => properties['replay-id']);
+  for (const replayId of ids) expectAll(marked.get(replayId) ?? [], events);
+  const ofLive = new Set(marked.get(undefined)?.map(({ properties }) => properties['idempotency-key']));
   expect(acknowledged.length).toBeGreaterThan(0);
   expect(acknowledged.filter((id) => !ofLive.has(id))).toEqual([]);
+});
+
+const REFUSED = 'labtest.order.updated';
+
+/** A place with a sink that refuses one type, and archives that nothing is routed to. */
+const withCopies = (): Promise<Place> =>
+  Place.make((folder) => ({
+    sinks: {
+      own: { type: join(import.meta.dirname, '../replay/choosy-sink.ts'), folder, refuses: REFUSED },
+      ...Object.fromEntries(
+        ['one', 'two', 'three', 'four'].map((name) => [name, { type: 'files', path: join(folder, name) }]),
+      ),
+    },
+    routes: [{ match: '*', to: ['own'] }],
+    // It notes in the journal what it has seen, while the journal's size is compared.
+    schema: { enabled: false },
+  }));
+
+test('the journal, quarantine and dead letters, through the running receiver and without one', async () => {
+  const place = await withCopies();
+  const receiver = await place.start();
+  const sent = await receiver.send(45);
+  const refused = Array.from({ length: 45 }, (_, n) => madeUpEvent(n)).filter(({ type }) => type === REFUSED);
+  const invalid = Buffer.from('{"event_type":"daily.data.meal.created","data":{"made":"up"}}');
+  const { json } = await receiver.post(invalid, { id: 'msg_invalid' });
+  expect(json).toMatchObject({ status: 'quarantined' });
+  const before = await receiver.drained();
+  expect(before.journal).toMatchObject({ quarantined: 1, deadLetters: refused.length });
+
+  const replayed = async (input: string, to: string, ...args: string[]): Promise<string[]> => {
+    await place.ok('replay', input, '--to', to, ...args);
+    return [...(await place.archived(to)).keys()].toSorted();
+  };
+  expect(await replayed('journal', 'one')).toEqual([...sent.keys()].toSorted());
+  expect(await replayed('quarantine', 'two')).toEqual(['msg_invalid']);
+  const dead = refused.map(({ id }) => id).toSorted();
+  expect(await replayed('dead-letters', 'three', '--sink', 'own')).toEqual(dead);
+  const copies = await place.archived('one');
+  expectConserved(copies, sent);
+  for (const { record } of [...copies.values()].flat())
+    expect(record).toMatchObject({ source: 'webhooks', headers: { 'webhook-id': record.id } });
+  // Nothing of it was changed by being read.
+  expect((await receiver.status()).journal).toEqual(before.journal);
+  await receiver.stop();
+
+  const meals = [...sent].filter(([, body]) => body.includes('"daily.data.meal.')).map(([id]) => id);
+  expect(await replayed('journal', 'four', '--type', 'daily.data.meal.')).toEqual(meals.toSorted());
+});
+
+test('what is in quarantine with a receipt is no erased event of the journal', async () => {
+  const place = await Place.make((folder) => ({
+    receipts: { path: join(folder, 'receipts'), origin: 'example.com/made-up' },
+  }));
+  const receiver = await place.start();
+  await receiver.send(1);
+  await receiver.send([{ id: 'msg_invalid', body: Buffer.from('{}') }]);
+  const replayed = () => place.json('replay', 'journal', '--to', 'archive', '--dry-run');
+  const expected = { ok: true, read: 1, selected: 1, erased: 0, problems: 0 };
+  expect(await replayed()).toMatchObject(expected);
+  await receiver.stop();
+  expect(await replayed()).toMatchObject(expected);
+});
+
+test('SIGTERM: exit code 3, how to continue, and continuing', async () => {
+  const place = await withCopies();
+  const source = place.at('source');
+  const events = writeArchive(source, { files: 1, each: 400 });
+  const args = ['replay', source, '--to', 'one'];
+  const command = new CommandProcess([...args, '--config', place.config, '--json', '--rate', '200/s']);
+  const arrived = async () => (await place.archived('one', { parts: true }).catch(() => new Map())).size;
+  await until('the first events', async () => (await arrived()) > 20);
+  expect(await command.kill('SIGTERM')).toBe(3);
+  expect(command.stderr).toContain('--resume');
+  const first = JSON.parse(command.stdout) as { selected: number; replay_id: string };
+  expect(first).toMatchObject({ ok: false, complete: false });
+  expect(first.selected).toBeLessThan(400);
+  // What was interrupted in order was noted in order: nothing comes twice.
+  writeFileSync(join(source, 'late.ndjson'), 'what comes later is no part of it\n');
+  const whole = { code: 0, ok: true, selected: 400, replay_id: first.replay_id };
+  expect(await place.json(...args, '--resume')).toMatchObject(whole);
+  const found = await place.archived('one');
+  expect([...found.keys()].toSorted()).toEqual(events.map(({ id }) => id).toSorted());
+  expectOnce(found);
 });

@@ -2,72 +2,52 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
-import { temporaryFolder } from '../support/folders.ts';
 import { TEAM } from '../support/events.ts';
-import { type Ended, millrace, writeConfig } from '../support/millrace.ts';
-import { expectConserved, expectWhole, readBack } from '../support/read-back.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
-import { Receiver } from '../support/receiver.ts';
-import { postSigned } from '../support/signed-events.ts';
-
-/** The JSON documents a command printed, one a line. */
-function documents({ code, stdout, stderr }: Ended): Record<string, unknown>[] {
-  expect({ code }, `stderr: ${stderr}`).toEqual({ code: 0 });
-  return stdout
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line) as Record<string, unknown>);
-}
-
-/** Runs a verb of `quarantine` or `dead-letters`. */
-function inBox(name: string, config: string, ...args: readonly string[]): Promise<Ended> {
-  return millrace([name, ...args, '--config', config, '--json']);
-}
+import { Place } from '../support/place.ts';
+import { expectConserved, expectWhole } from '../support/read-back.ts';
+import { SECRET } from '../support/signed-events.ts';
+import { until } from '../support/until.ts';
 
 test('quarantine: kept, shown, retried after a change of the config, dropped; with and without a receiver', async () => {
-  const folder = await temporaryFolder();
-  const archive = join(folder, 'archive');
-  const strict = writeConfig(folder, { envelope: { teams: [TEAM] } });
-  const receiver = await Receiver.start(strict);
+  const place = await Place.make({ envelope: { teams: [TEAM] } });
+  const inBox = (...args: string[]) => place.documents('quarantine', ...args);
+  const receiver = await place.start();
   const foreign = [madeUpEvent(0), madeUpEvent(1), madeUpEvent(2)];
-  for (const { id, body } of foreign) {
-    const { status, json } = await postSigned(receiver.url, body, { id });
-    expect({ status, json }).toEqual({
+  for (const { id, body } of foreign)
+    expect(await receiver.post(body, { id })).toMatchObject({
       status: 202,
       json: { status: 'quarantined', id, code: 'team_foreign' },
     });
-  }
   // Through the receiver, which still finds them invalid.
-  expect(documents(await inBox('quarantine', strict, 'list')).map(({ id }) => id)).toEqual(
-    foreign.map(({ id }) => id),
-  );
-  expect(documents(await inBox('quarantine', strict, 'retry', '--all'))).toEqual([{ retried: 0, kept: 3 }]);
-  const slip = await inBox('quarantine', strict, 'drop', '3', '99');
-  expect(slip).toMatchObject({ code: 2, stdout: '' });
-  expect(slip.stderr).toContain('quarantine has no 99; nothing was changed');
-  expect(documents(await inBox('quarantine', strict, 'drop', '3'))).toEqual([{ dropped: 1 }]);
-  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+  expect(await inBox('list')).toMatchObject(foreign.map(({ id }) => ({ id })));
+  expect(await inBox('retry', '--all')).toEqual([{ retried: 0, kept: 3 }]);
+  expect(await place.run('quarantine', 'drop', '3', '99')).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringContaining('quarantine has no 99; nothing was changed'),
+  });
+  expect(await inBox('drop', '3')).toEqual([{ dropped: 1 }]);
+  await receiver.stop();
 
   // On the journal itself, once the config has changed.
-  const open = writeConfig(folder);
-  const shown = await inBox('quarantine', open, 'show', '1');
-  expect(JSON.parse(shown.stdout)).toMatchObject({
+  place.write({});
+  expect(await place.json('quarantine', 'show', '1')).toMatchObject({
     key: 1,
     id: foreign[0]?.id,
     reasons: [{ code: 'team_foreign' }],
     body_base64: foreign[0]?.body.toString('base64'),
   });
-  expect(documents(await inBox('quarantine', open, 'retry', '1'))).toEqual([{ retried: 1, kept: 0 }]);
-  expect(documents(await inBox('quarantine', open, 'list'))).toHaveLength(1);
+  expect(await inBox('retry', '1')).toEqual([{ retried: 1, kept: 0 }]);
+  expect(await inBox('list')).toHaveLength(1);
 
   // And through the receiver that runs with it.
-  const next = await Receiver.start(open);
-  expect(documents(await inBox('quarantine', open, 'retry', '--all'))).toEqual([{ retried: 1, kept: 0 }]);
-  expect(documents(await inBox('quarantine', open, 'list'))).toEqual([]);
+  const next = await place.start();
+  expect(await inBox('retry', '--all')).toEqual([{ retried: 1, kept: 0 }]);
+  expect(await inBox('list')).toEqual([]);
   await next.drained();
-  expect(await next.kill('SIGTERM')).toEqual({ code: 0, signal: null });
-  expectConserved(await readBack(archive), new Map(foreign.slice(0, 2).map(({ id, body }) => [id, body])));
-  await expectWhole(archive);
+  await next.stop();
+  expectConserved(await place.archived(), new Map(foreign.slice(0, 2).map(({ id, body }) => [id, body])));
+  await expectWhole(place.at('archive'));
 });
 
 /** A sink of a user's own that refuses what is larger than it likes. */
@@ -81,66 +61,86 @@ export const createSink = ({ most }) => ({
 });`;
 
 test('dead letters: kept, listed, retried, dropped; with and without a receiver', async () => {
-  const folder = await temporaryFolder();
-  writeFileSync(join(folder, 'picky.mjs'), PICKY);
-  const withLimit = (most: number): string =>
-    writeConfig(folder, {
-      sinks: {
-        archive: { type: 'files', path: join(folder, 'archive') },
-        picky: { type: './picky.mjs', most },
-      },
-      routes: [{ match: '*', to: ['picky', 'archive'] }],
-    });
-  const tight = withLimit(10);
-  const receiver = await Receiver.start(tight);
-  const events = [madeUpEvent(0), madeUpEvent(1)];
-  for (const { id, body } of events) {
-    expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
-  }
+  const place = await Place.make((folder) => ({
+    sinks: {
+      archive: { type: 'files', path: join(folder, 'archive') },
+      picky: { type: './picky.mjs', most: 10 },
+    },
+  }));
+  writeFileSync(place.at('picky.mjs'), PICKY);
+  const inBox = (...args: string[]) => place.documents('dead-letters', ...args);
+  const receiver = await place.start();
+  const sent = await receiver.send(2);
   expect((await receiver.drained()).journal).toMatchObject({ deadLetters: 2 });
-  expect(documents(await inBox('dead-letters', tight, 'list'))).toMatchObject(
-    events.map(({ id }) => ({ id, sink: 'picky', code: 'too_large' })),
+  expect(await inBox('list')).toMatchObject(
+    Array.from(sent.keys(), (id) => ({ id, sink: 'picky', code: 'too_large' })),
   );
-  expect(documents(await inBox('dead-letters', tight, 'list', '--sink', 'archive'))).toEqual([]);
-  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+  expect(await inBox('list', '--sink', 'archive')).toEqual([]);
+  await receiver.stop();
 
-  const wide = withLimit(1e6);
-  expect(documents(await inBox('dead-letters', wide, 'drop', '2'))).toEqual([{ dropped: 1 }]);
-  expect(documents(await inBox('dead-letters', wide, 'retry', '--all'))).toEqual([{ retried: 1, kept: 0 }]);
-  const next = await Receiver.start(wide);
+  place.edit(({ sinks }) => (sinks.picky.most = 1e6));
+  expect(await inBox('drop', '2')).toEqual([{ dropped: 1 }]);
+  expect(await inBox('retry', '--all')).toEqual([{ retried: 1, kept: 0 }]);
+  const next = await place.start();
   expect((await next.drained()).journal).toMatchObject({ deadLetters: 0 });
-  expect((await next.status()).sinks).toContainEqual(
-    expect.objectContaining({ sink: 'picky', delivered: 1 }),
-  );
-  expect(await next.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+  const delivered = { sink: 'picky', delivered: 1 };
+  expect((await next.status()).sinks).toContainEqual(expect.objectContaining(delivered));
+  await next.stop();
   // Only the sink that had refused it got it again.
-  const found = await readBack(join(folder, 'archive'));
+  const found = await place.archived();
   expect([...found.values()].map((copies) => copies.length)).toEqual([1, 1]);
 });
 
 test('status says the same with and without a receiver', async () => {
-  const config = writeConfig(await temporaryFolder());
-  const receiver = await ReceiverProcess.start(config);
-  expect((await postSigned(receiver.url)).status).toBe(202);
+  const place = await Place.make();
+  const receiver = await place.startProcess();
+  await receiver.send(1);
   await receiver.drained();
-  const [running] = documents(await millrace(['status', '--json', '--config', config]));
-  expect(running).toMatchObject({ pid: receiver.pid, journal: { events: 1, quarantined: 0 } });
-  expect((await millrace(['status', '--config', config])).stdout).toContain(`process ${receiver.pid}`);
-  await receiver.kill('SIGTERM');
-  const [stopped] = documents(await millrace(['status', '--json', '--config', config]));
-  expect(stopped).toMatchObject({ pid: null, journal: { events: 1, lastSeq: 1, quarantined: 0 }, sinks: [] });
-  expect((await millrace(['status', '--config', config])).stdout).toContain('not running');
+  expect(await place.json('status')).toMatchObject({
+    pid: receiver.pid,
+    journal: { events: 1, quarantined: 0 },
+  });
+  expect(await place.ok('status')).toContain(`process ${receiver.pid}`);
+  await receiver.stop();
+  const stopped = { pid: null, journal: { events: 1, lastSeq: 1, quarantined: 0 }, sinks: [] };
+  expect(await place.json('status')).toMatchObject(stopped);
+  expect(await place.ok('status')).toContain('not running');
   // After kill -9 the note of the owner is stale, and nobody is asked who is not there.
-  const killed = await ReceiverProcess.start(config);
-  await killed.kill('SIGKILL');
-  expect(documents(await millrace(['status', '--json', '--config', config]))).toMatchObject([{ pid: null }]);
+  await (await place.startProcess()).kill('SIGKILL');
+  expect(await place.json('status')).toMatchObject({ pid: null });
 });
 
 test('status without an admin listener says what is in the way', async () => {
-  const config = writeConfig(await temporaryFolder(), { admin: { enabled: false } });
-  const receiver = await ReceiverProcess.start(config);
-  const { code, stderr } = await millrace(['status', '--config', config]);
-  expect({ code }).toEqual({ code: 1 });
-  expect(stderr).toContain(`process ${receiver.pid}`);
-  expect(stderr).toContain('admin.enabled');
+  const place = await Place.make({ admin: { enabled: false } });
+  const { pid } = await place.startProcess();
+  const { code, stderr } = await place.run('status');
+  expect(code).toBe(1);
+  for (const said of [`process ${pid}`, 'admin.enabled']) expect(stderr).toContain(said);
+});
+
+const invalid = (count: number) => ({ refused: count, codes: { signature_invalid: count } });
+
+test('a wrong secret shows in the log, in status and on the console, by reason', async () => {
+  const secret = `whsec_${Buffer.from('another secret of the tests only').toString('base64')}`;
+  const place = await Place.make({ signing: { secrets: [SECRET] } });
+  const receiver = await place.start();
+  for (let n = 0; n < 12; n += 1) {
+    const { id, body } = madeUpEvent(n);
+    expect((await receiver.post(body, { id, secret })).status).toBe(401);
+  }
+  await receiver.send(1, 100);
+  const refused = { signature_invalid: 12 };
+  await until('all refusals in status', async () => {
+    const { receiving } = await receiver.status();
+    return receiving?.refused['signature_invalid'] === 12;
+  });
+  const shown = await place.ok('status');
+  expect(shown).toMatch(/^refused +since the start at \d{4}-\S+Z: 12 signature_invalid$/m);
+  expect(shown).toMatch(/^connections +\d+ of 10000; 0 idle ones closed to make room, 0 rejected$/m);
+  const state = await (await receiver.ask('/api/console?since=0&after=0')).json();
+  expect(state).toMatchObject({ receiving: { refused } });
+  const warnings = () => receiver.logLines().filter(({ msg }) => msg === 'deliveries refused');
+  expect(warnings()).toMatchObject([{ level: 40, ...invalid(1), last: 'no signature matches any secret' }]);
+  await receiver.stop();
+  expect(warnings().slice(1)).toMatchObject([invalid(11)]);
 });
