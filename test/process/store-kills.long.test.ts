@@ -1,11 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
 import { checkChains, recordsIn } from '../sinks/store-support.ts';
-import { millraceProcess } from '../support/millrace.ts';
 import { describeOnStores, type Emulator } from '../support/object-stores/emulators.ts';
 import { writtenBy, type Fault } from '../support/object-stores/fault-proxy.ts';
 import { seededRandom } from '../support/random.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import type { ReceiverProcess } from '../support/receiver-process.ts';
 import { runCount, SEED } from '../support/run-count.ts';
 import { until } from '../support/until.ts';
 import { expectVerified, scene, Sender } from './store-scene.ts';
@@ -150,7 +149,7 @@ function chance(random: () => number): Fault | null {
 /** Kills again and again; what was acknowledged is in the store once, and all verifies. */
 async function killAgainAndAgain(emulator: Emulator, kills: number, number: number): Promise<object> {
   const { moments, eventBytes, lanes, sink, storage }: Scene = SCENES[number]!;
-  const { proxy, place, config, store, env } = await scene(emulator, `kills-${number}`, sink, storage);
+  const { proxy, place, url, store } = await scene(emulator, `kills-${number}`, sink, storage);
   const random = seededRandom(SEED);
   const at = new Map<Kind, number>();
   let ended = 0;
@@ -159,7 +158,7 @@ async function killAgainAndAgain(emulator: Emulator, kills: number, number: numb
   const sender: Sender = new Sender(eventBytes, () => !isAhead());
   const start = async (): Promise<ReceiverProcess> => {
     proxy.inject(() => chance(random));
-    const receiver = await ReceiverProcess.start(config, { env });
+    const receiver = await place.startProcess();
     sender.url = receiver.url;
     return receiver;
   };
@@ -186,21 +185,17 @@ async function killAgainAndAgain(emulator: Emulator, kills: number, number: numb
   sender.stop();
   await sent;
   // A file that has just failed is tried again by the next flush.
-  await until(
-    'all to be flushed',
-    async () => (await millraceProcess(['flush', '--config', config], { env })).code === 0,
-    FLUSHED,
-  );
+  await until('all to be flushed', async () => (await place.run('flush')).code === 0, FLUSHED);
   await until(
     'all to be in the store',
     async () => (await receiver.status()).journal.cursors[0]?.backlog === 0,
     FLUSHED,
   );
-  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+  await receiver.stop();
   const found = (await recordsIn(store)).map(({ id }) => id);
   expect(sender.acknowledged.length).toBeGreaterThan(kills);
   await checkChains(store);
-  await expectVerified(place, emulator);
+  await expectVerified(url, emulator);
   return {
     kills,
     at: Object.fromEntries(at),

@@ -3,14 +3,16 @@ import { Places } from '../../src/archive/places.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { openStore } from '../../src/storage/open.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { writeConfig } from '../support/millrace.ts';
 import { storageSettings, type Emulator } from '../support/object-stores/emulators.ts';
 import { startFaultProxy } from '../support/object-stores/fault-proxy.ts';
+import { Place } from '../support/place.ts';
 import { postSigned } from '../support/signed-events.ts';
 
 /** Secrets of a config have to come from the environment. */
-function inEnvironment(settings: object): { readonly storage: object; readonly env: Record<string, string> } {
+export function inEnvironment(settings: object): {
+  readonly storage: object;
+  readonly env: Record<string, string>;
+} {
   const env: Record<string, string> = {};
   const text = JSON.stringify(settings, (key, value: unknown) => {
     if (typeof value !== 'string' || !/key|secret|token|connection/i.test(key)) return value;
@@ -72,26 +74,27 @@ function padded(body: Buffer, padding: string): Buffer {
   return Buffer.concat([body.subarray(0, -1), Buffer.from(`,"padding":"${padding}"}`)]);
 }
 
-/** A config with a sink into a bucket of its own, reached through a proxy. */
-export async function scene(emulator: Emulator, name: string, more: object, storageKeys: object = {}) {
+/** A place with a sink into a bucket of its own, reached through a proxy. */
+export async function scene(
+  emulator: Emulator,
+  name: string,
+  more: object,
+  storageKeys: object = {},
+  moreEnv: Readonly<Record<string, string>> = {},
+) {
   const proxy = await startFaultProxy(emulator.url);
   onTestFinished(() => proxy.stop());
-  const place = `${await emulator.bucket(name)}/archive`;
-  const folder = await temporaryFolder();
+  const url = `${await emulator.bucket(name)}/archive`;
   const { storage, env } = inEnvironment({ ...emulator.settings(proxy.url), ...storageKeys });
-  const config = writeConfig(folder, {
-    storage,
-    sinks: {
-      archive: { type: 'files', path: place, rotate: { bytes: '16KiB', every: '1s' }, ...more },
-    },
-  });
-  const store = await openStore(place, storageSettings(emulator.settings()));
+  const archive = { type: 'files', path: url, rotate: { bytes: '16KiB', every: '1s' }, ...more };
+  const place = await Place.make({ storage, sinks: { archive } }, { ...env, ...moreEnv });
+  const store = await openStore(url, storageSettings(emulator.settings()));
   onTestFinished(() => store.close());
-  return { proxy, place, config, store, storage, env };
+  return { proxy, place, url, store };
 }
 
-export async function expectVerified(place: string, emulator: Emulator): Promise<void> {
+export async function expectVerified(url: string, emulator: Emulator): Promise<void> {
   const places = new Places(storageSettings(emulator.settings()));
-  expect((await verifyArchive(place, { places })).differences).toEqual([]);
+  expect((await verifyArchive(url, { places })).differences).toEqual([]);
   await places.close();
 }
