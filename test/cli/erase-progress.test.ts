@@ -1,12 +1,11 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { Readable, Writable } from 'node:stream';
-import { expect, onTestFinished, test } from 'vitest';
-import type { Io } from '../../src/cli/io.ts';
+import { PassThrough } from 'node:stream';
+import { expect, test } from 'vitest';
 import { runProgram } from '../../src/cli/program.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { serve } from '../support/listen.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { until } from '../support/until.ts';
+import { ioOf } from './run.ts';
 
 const RESULT = { receipts: [], left: [], files_searched: 40, bytes_searched: 4000 };
 
@@ -19,7 +18,7 @@ async function startErasing(
 ): Promise<{ port: number; asked: () => number }> {
   let asked = 0;
   let finish: (() => void) | null = null;
-  const server = createServer((request, response) => {
+  const server = await serve((request, response) => {
     if (tells === 'not at all' && asked > 0) return void request.socket.destroy();
     const answer = (status: number, body: unknown): void => {
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
@@ -35,46 +34,25 @@ async function startErasing(
     if (tells === 'done') return answer(404, { code: 'not_found', detail: 'made up' });
     answer(200, asked === 1 ? null : { store: 1, stores: 2, files: asked * 10, total: 40, bytes: 4096 });
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return { port: (server.address() as AddressInfo).port, asked: () => asked };
+  return { port: Number(new URL(server).port), asked: () => asked };
 }
 
-async function erase(
-  port: number,
-  signal = new AbortController().signal,
-): Promise<{ said: string; exit: number }> {
+async function erase(port: number, signal?: AbortSignal): Promise<{ said: string; exit: number }> {
   const config = writeConfig(await temporaryFolder(), {
-    acknowledge: 'delivered' as unknown as object,
+    acknowledge: 'delivered',
     admin: { port, token: 'made-up-token-for-this-test' },
     sinks: { out: { type: 'stdout' } },
   });
-  let said = '';
   let exit = 0;
-  const stderr = new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      said += String(chunk);
-      done();
-    },
-  });
-  const io: Io = {
-    stdout: new Writable({ write: (_chunk, _encoding, done) => done() }),
-    stderr: Object.assign(stderr, { isTTY: true }),
-    stdin: Readable.from([]),
+  const stderr = Object.assign(new PassThrough(), { isTTY: true });
+  const io = ioOf({
+    stderr,
     env: { NO_COLOR: '1' },
-    signal,
-    onHangUp: () => undefined,
-    onUncaught: () => undefined,
-    whenOutputIsLost: () => undefined,
     setExit: (code) => (exit = code),
-  };
+    ...(signal === undefined ? {} : { signal }),
+  });
   await runProgram(io, ['erase', 'made-up-user', '--now', '--config', config]);
-  return { said, exit };
+  return { said: String(stderr.read() ?? ''), exit };
 }
 
 test('an erasure that a running receiver performs is shown with its rate and the time left', async () => {

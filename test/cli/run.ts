@@ -1,7 +1,24 @@
+import type { CommandNode } from '../../src/cli/reference.ts';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import type { Io } from '../../src/cli/io.ts';
+
+/** An `Io` of the test's own; what is not given takes what comes and says nothing. */
+export function ioOf(given: Partial<Io>): Io {
+  return {
+    stdout: new PassThrough().resume(),
+    stderr: new PassThrough().resume(),
+    stdin: Readable.from([]),
+    env: {},
+    signal: new AbortController().signal,
+    onHangUp: () => undefined,
+    onUncaught: () => undefined,
+    whenOutputIsLost: () => undefined,
+    setExit: () => undefined,
+    ...given,
+  };
+}
 
 /** Runs one command inside the test and returns what it wrote. Rejects with whatever the command throws. */
 export async function run(
@@ -13,17 +30,7 @@ export async function run(
   const stdout = new PassThrough();
   const stderr = new PassThrough();
   let exit = 0;
-  const io: Io = {
-    stdout,
-    stderr,
-    stdin: Readable.from([]),
-    env,
-    signal,
-    onHangUp: () => undefined,
-    onUncaught: () => undefined,
-    whenOutputIsLost: () => undefined,
-    setExit: (code) => (exit = code),
-  };
+  const io = ioOf({ stdout, stderr, env, signal, setExit: (code) => (exit = code) });
   try {
     await (await command(io)).exitOverride().parseAsync([...args], { from: 'user' });
   } finally {
@@ -31,4 +38,10 @@ export async function run(
     stderr.end();
   }
   return { stdout: await text(stdout), stderr: await text(stderr), exit };
+}
+
+/** The command and all below it, parents first. */
+export function* walk(node: CommandNode): Generator<CommandNode> {
+  yield node;
+  for (const child of node.commands) yield* walk(child);
 }

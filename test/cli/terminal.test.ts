@@ -7,10 +7,10 @@ import { fitHelp } from '../../src/cli/fit-help.ts';
 import { createLog } from '../../src/cli/log.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { StatusLine } from '../../src/cli/status-line.ts';
-import { commandTree, walk } from '../../src/cli/tree.ts';
+import { commandTree } from '../../src/cli/reference.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
-import { run } from './run.ts';
+import { run, walk } from './run.ts';
 
 async function programOf(): Promise<Command> {
   let made = new Command();
@@ -28,12 +28,14 @@ function ioWith(tty: boolean, env: Io['env'] = {}): { io: Io; said: () => string
 }
 
 describe('help', () => {
-  test('fits 80 columns, of every command, and loses no word', async () => {
+  test('fits 80 columns, of every command, has examples, and loses no word', async () => {
     const program = await programOf();
     for (const { path } of walk(commandTree(program))) {
       if (path.includes('help')) continue;
-      const { stdout } = await millrace([...path, '--help']);
+      const { code, stdout, stderr } = await millrace([...path, '--help']);
+      expect({ path, code, stderr }).toEqual({ path, code: 0, stderr: '' });
       expect(stdout).toContain(`Usage: ${['millrace', ...path].join(' ')}`);
+      expect(stdout, path.join(' ')).toContain(path.length === 0 ? 'Start here:\n' : 'Examples:\n');
       for (const line of stdout.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80);
     }
   });

@@ -1,58 +1,47 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
-import { request } from 'undici';
 import { expect, test } from 'vitest';
-import { temporaryFolder } from '../support/folders.ts';
-import { millrace, writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
-import { postSigned } from '../support/signed-events.ts';
+import { Place } from '../support/place.ts';
 
-async function statusOf(url: string, headers: Readonly<Record<string, string>> = {}): Promise<number> {
-  const { statusCode, body } = await request(url, { headers });
-  await body.dump();
-  return statusCode;
-}
-
-const tokenIn = (file: string): string => (JSON.parse(readFileSync(file, 'utf8')) as { token: string }).token;
+const statusOf = async (url: string, headers: Record<string, string> = {}): Promise<number> =>
+  (await fetch(url, { headers })).status;
 
 test('from the first start the admin API asks for a token that only its user can read', async () => {
-  const folder = await temporaryFolder();
-  const config = writeConfig(folder);
-  const owner = join(folder, 'journal', 'owner.json');
-  const receiver = await ReceiverProcess.start(config);
+  const place = await Place.make();
+  const owner = place.at('journal', 'owner.json');
+  const token = (): string => (JSON.parse(readFileSync(owner, 'utf8')) as { token: string }).token;
+  const receiver = await place.startProcess();
   expect((statSync(owner).mode & 0o777).toString(8)).toBe('600');
-  const token = tokenIn(owner);
-  expect(token).toMatch(/^[\w-]{43}$/);
-  const { adminUrl } = receiver;
+  const first = token();
+  expect(first).toMatch(/^[\w-]{43}$/);
   for (const path of ['/api/status', '/api/events', '/api/quarantine', '/api/console', '/api/erasures'])
-    expect([path, await statusOf(adminUrl + path)]).toEqual([path, 401]);
-  expect(await statusOf(`${adminUrl}/api/status`, { authorization: `Bearer ${token}` })).toBe(200);
+    expect([path, await statusOf(receiver.adminUrl + path)]).toEqual([path, 401]);
   for (const path of ['/livez', '/readyz', '/metrics', '/console/'])
-    expect([path, await statusOf(adminUrl + path)]).toEqual([path, 200]);
-  expect(receiver.stderr + receiver.stdout).not.toContain(token);
+    expect([path, await statusOf(receiver.adminUrl + path)]).toEqual([path, 200]);
+  const headers = { authorization: `Bearer ${first}` };
+  expect(await statusOf(`${receiver.adminUrl}/api/status`, headers)).toBe(200);
+  expect(receiver.stderr + receiver.stdout).not.toContain(first);
 
   // A token of a receiver that has died opens no other.
   await receiver.kill('SIGKILL');
-  const next = await ReceiverProcess.start(config);
-  expect(tokenIn(owner)).not.toBe(token);
-  expect(await statusOf(`${next.adminUrl}/api/status`, { authorization: `Bearer ${token}` })).toBe(401);
-  await next.kill('SIGTERM');
+  const next = await place.startProcess();
+  expect(token()).not.toBe(first);
+  expect(await statusOf(`${next.adminUrl}/api/status`, headers)).toBe(401);
+  await next.stop();
   expect(existsSync(owner)).toBe(false);
 });
 
-test('commands find the way into a running receiver without an option', async () => {
-  const folder = await temporaryFolder();
-  for (const [name, admin] of [
-    ['generated', {}],
-    ['configured', { token: 'made-up-token-of-the-config' }],
-  ] as const) {
-    const config = writeConfig(await temporaryFolder(), { admin });
-    const receiver = await ReceiverProcess.start(config);
-    expect((await postSigned(receiver.url)).status).toBe(202);
-    const invalid = Buffer.from('{"event_type":"daily.data.meal.created"}');
-    expect((await postSigned(receiver.url, invalid, { id: 'msg_invalid' })).json['status']).toBe(
-      'quarantined',
-    );
+test.each([
+  ['generated', {}],
+  ['configured', { token: 'made-up-token-of-the-config' }],
+])(
+  'commands find the way into a running receiver without an option, by a token that is %s',
+  async (_, admin) => {
+    const place = await Place.make({ admin });
+    const receiver = await place.startProcess();
+    await receiver.send(1);
+    await receiver.send([
+      { id: 'msg_invalid', body: Buffer.from('{"event_type":"daily.data.meal.created"}') },
+    ]);
     for (const [args, said] of [
       [['status', '--json'], `"pid":${receiver.pid}`],
       [['quarantine', 'list'], 'msg_invalid'],
@@ -60,12 +49,9 @@ test('commands find the way into a running receiver without an option', async ()
       [['dead-letters', 'list'], ''],
       [['erase', '--list'], ''],
       [['reconcile'], ''],
-      [['replay', 'journal', '--to', 'archive', '--state', join(folder, name)], ''],
+      [['replay', 'journal', '--to', 'archive', '--state', place.at('state')], ''],
       [['console', '--json'], '"valid_seconds":300'],
-    ] as const) {
-      const ended = await millrace([...args, '--config', config]);
-      expect([name, args, ended.code], ended.stderr).toEqual([name, args, 0]);
-      expect(ended.stdout).toContain(said);
-    }
-  }
-});
+    ] as const)
+      expect(await place.ok(...args)).toContain(said);
+  },
+);

@@ -1,12 +1,7 @@
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { request } from 'undici';
 import { expect, test } from 'vitest';
 import { Audit } from '../../src/admin/audit.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { millrace, writeConfig } from '../support/millrace.ts';
-import { Receiver } from '../support/receiver.ts';
-import { postSigned } from '../support/signed-events.ts';
+import { Place, printing } from '../support/place.ts';
 
 const USER = '5f0c1d2e-0000-4000-8000-00000000beef';
 const TOKEN = 'made-up-token-of-the-config';
@@ -20,44 +15,36 @@ interface Entry {
 }
 
 /** What was noted; ids of events are asked for one by one, for the log has hashes of them only. */
-async function audit(config: string, events: readonly string[]): Promise<string[]> {
+async function audit(place: Place, events: readonly string[]): Promise<string[]> {
   const hashes = new Map<string, string>();
   for (const id of events) {
-    const { stdout } = await millrace(['audit', 'list', '--json', '--id', id, '--config', config]);
-    const lists = stdout.split('\n').slice(0, -1).map((line) => new Set((JSON.parse(line) as Entry).ids)); // prettier-ignore
+    const entries = (await place.documents('audit', 'list', '--id', id)) as Entry[];
+    const lists = entries.map(({ ids }) => new Set(ids));
     const common = lists.reduce((one, other) => one.intersection(other), lists[0] ?? new Set());
-    expect([...common].filter((hash) => !hashes.has(hash))).toEqual([
-      expect.stringMatching(/^[0-9a-f]{32}$/),
-    ]);
-    for (const hash of common) if (!hashes.has(hash)) hashes.set(hash, id);
+    const fresh = [...common].filter((hash) => !hashes.has(hash));
+    expect(fresh).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/)]);
+    for (const hash of fresh) hashes.set(hash, id);
   }
-  const { stdout } = await millrace(['audit', 'list', '--json', '--config', config]);
-  const lines = stdout.split('\n').slice(0, -1);
-  return lines.map((line) => {
-    const { who, action, what, ids } = JSON.parse(line) as Entry;
-    return [who, action, what, ...ids.map((id) => hashes.get(id) ?? id)].join(' ');
-  });
+  const all = (await place.documents('audit', 'list')) as Entry[];
+  return all.map(({ who, action, what, ids }) =>
+    [who, action, what, ...ids.map((id) => hashes.get(id) ?? id)].join(' '),
+  );
 }
 
 test('who has seen which body, and dropped, retried or erased what, is noted; no body and no user', async () => {
-  const folder = await temporaryFolder();
-  const config = writeConfig(folder, { admin: { token: TOKEN }, console: { payloads: true } });
-  const receiver = await Receiver.start(config);
+  const place = await Place.make({ admin: { token: TOKEN }, console: { payloads: true } });
+  const receiver = await place.start();
   for (const id of ['msg_1', 'msg_2', 'msg_3', 'msg_4'])
-    expect((await postSigned(receiver.url, BODY, { id })).json['status']).toBe('quarantined');
+    expect((await receiver.post(BODY, { id })).json['status']).toBe('quarantined');
   const ask = async (headers: Record<string, string>, path: string, body?: object): Promise<unknown> => {
-    const answer = await request(`${receiver.adminUrl}/api${path}`, {
-      method: body === undefined ? 'GET' : 'POST',
+    const answer = await fetch(`${receiver.adminUrl}/api${path}`, {
       headers: { ...headers, 'content-type': 'application/json' },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
     });
-    expect([path, answer.statusCode]).toEqual([path, 200]);
-    return answer.body.json();
+    expect([path, answer.status]).toEqual([path, 200]);
+    return answer.json();
   };
-  const run = async (...args: string[]): Promise<void> => {
-    const { code, stderr } = await millrace([...args, '--config', config]);
-    expect([args, code], stderr).toEqual([args, 0]);
-  };
+  const run = (...args: string[]) => place.ok(...args);
   // Lists show no body, and are not noted.
   await run('quarantine', 'list');
   await ask({ authorization: `Bearer ${TOKEN}` }, '/quarantine');
@@ -68,22 +55,19 @@ test('who has seen which body, and dropped, retried or erased what, is noted; no
   await ask({ authorization: `Bearer ${token}` }, '/quarantine/drop', { keys: [4] });
   await run('quarantine', 'retry', '1');
   await run('erase', USER, '--now');
-  expect((await receiver.kill('SIGTERM')).code).toBe(0);
+  await receiver.stop();
   // Nobody runs: the command has the journal to itself.
-  const next = await Receiver.start(config);
-  expect((await postSigned(next.url, Buffer.from('{"made":"up-body"}'), { id: 'msg_5' })).status).toBe(202);
-  expect((await next.kill('SIGTERM')).code).toBe(0);
+  const next = await place.start();
+  await next.send([{ id: 'msg_5', body: Buffer.from('{"made":"up-body"}') }]);
+  await next.stop();
   await run('quarantine', 'show', '5');
   await run('quarantine', 'drop', '--all');
 
-  writeConfig(folder, {
-    sinks: { other: { type: 'files', path: join(folder, 'other') } },
-    routes: [{ match: '*', to: 'other' }],
-  });
+  place.write({ sinks: { other: { type: 'files', path: place.at('other') } } });
   await run('sink', 'drop', 'archive');
-  writeConfig(folder, {});
+  place.write({});
 
-  const noted = await audit(config, ['msg_2', 'msg_1', 'msg_3', 'msg_4', 'msg_5']);
+  const noted = await audit(place, ['msg_2', 'msg_1', 'msg_3', 'msg_4', 'msg_5']);
   const erasure = /^owner request erasures ([0-9a-f]{16})$/.exec(noted[4] ?? '')?.[1];
   expect(noted).toEqual([
     'owner show quarantine msg_2',
@@ -96,89 +80,72 @@ test('who has seen which body, and dropped, retried or erased what, is noted; no
     'command drop quarantine msg_5',
     'command drop sinks archive',
   ]);
-  const file = join(folder, 'journal', 'audit.jsonl');
+  const file = place.at('journal', 'audit.jsonl');
   expect((statSync(file).mode & 0o777).toString(8)).toBe('600');
   const text = readFileSync(file, 'utf8');
   for (const secret of [USER, 'up-body', TOKEN, token, 'msg_']) expect(text).not.toContain(secret);
 
   await run('audit', 'verify');
   writeFileSync(file, text.replace('"config","action":"show"', '"owner","action":"show"'));
-  const altered = await millrace(['audit', 'verify', '--config', config]);
-  expect([altered.code, altered.stdout]).toEqual([4, expect.stringContaining('audit.jsonl:3: line 2')]);
+  const verify = (...args: string[]) => place.run('audit', 'verify', ...args);
+  const altered = expect.stringContaining('audit.jsonl:3: line 2') as unknown;
+  expect(await verify()).toMatchObject({ code: 4, stdout: altered });
   writeFileSync(file, text.split('\n').toSpliced(3, 1).join('\n'));
-  const removed = await millrace(['audit', 'verify', '--json', '--config', config]);
-  expect([removed.code, removed.stdout]).toEqual([4, expect.stringContaining('line 5 follows line 3')]);
+  const removed = expect.stringContaining('line 5 follows line 3') as unknown;
+  expect(await verify('--json')).toMatchObject({ code: 4, stdout: removed });
 });
 
 test('what cannot be noted is not shown and not dropped', async () => {
-  const folder = await temporaryFolder();
-  const config = writeConfig(folder);
-  const receiver = await Receiver.start(config);
-  await postSigned(receiver.url, BODY, { id: 'msg_1' });
+  const place = await Place.make();
+  const receiver = await place.start();
+  await receiver.post(BODY, { id: 'msg_1' });
   // A head that nobody can read stands for a disk that takes no more.
-  writeFileSync(join(folder, 'journal', 'audit.head'), 'no JSON');
-  for (const verb of ['show', 'drop']) {
-    const { code, stdout, stderr } = await millrace(['quarantine', verb, '1', '--config', config]);
-    expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toContain('Audit log cannot be written');
-  }
+  writeFileSync(place.at('journal', 'audit.head'), 'no JSON');
+  for (const verb of ['show', 'drop'])
+    expect(await place.run('quarantine', verb, '1')).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining('Audit log cannot be written'),
+    });
   expect((await receiver.status()).journal.quarantined).toBe(1);
 });
 
 test('an answer is a page of bounded bytes, whatever lies in quarantine, and no event is left out', async () => {
-  const folder = await temporaryFolder();
-  const config = writeConfig(folder);
-  const receiver = await Receiver.start(config);
+  const place = await Place.make();
+  const receiver = await place.start();
+  const event = { event_type: 'daily.data.meal.created', made: 'up'.repeat(1.5e6) };
+  const large = Buffer.from(JSON.stringify(event));
   const ids = Array.from({ length: 7 }, (_, n) => `msg_${n}`);
-  const large = Buffer.from(
-    JSON.stringify({ event_type: 'daily.data.meal.created', made: 'up'.repeat(1.5e6) }),
-  );
-  for (const id of ids) expect((await postSigned(receiver.url, large, { id })).status).toBe(202);
+  await receiver.send(ids.map((id) => ({ id, body: large })));
 
   const found: string[] = [];
-  for (let after = 0; ;) {
-    const answer = await request(`${receiver.adminUrl}/api/quarantine?bodies=true&limit=100&after=${after}`, {
-      headers: receiver.authorization,
-    });
-    const text = await answer.body.text();
+  for (let after: number | undefined = 0; after !== undefined;) {
+    const answer = await receiver.ask(`/api/quarantine?bodies=true&limit=100&after=${after}`);
+    const text = await answer.text();
     // 8 MiB of bodies, as base64.
     expect(text.length).toBeLessThan(12e6);
     const page = JSON.parse(text) as { key: number; id: string; bytes: number; body_base64: string }[];
-    const last = page.at(-1);
-    if (last === undefined) break;
     for (const { bytes, body_base64: body } of page) {
       expect(bytes).toBe(large.length);
       expect(Buffer.from(body, 'base64').equals(large)).toBe(true);
     }
     found.push(...page.map(({ id }) => id));
-    after = last.key;
+    after = page.at(-1)?.key;
   }
   expect(found).toEqual(ids);
 
   // Without bodies nothing stands in the way of one page, and the sizes are the real ones.
-  const { stdout } = await millrace(['quarantine', 'list', '--json', '--config', config]);
-  const listed = stdout.split('\n').slice(0, -1);
-  expect(listed.map((line) => (JSON.parse(line) as { bytes: number }).bytes)).toEqual(
-    ids.map(() => large.length),
-  );
-  const { stdout: dropped } = await millrace(['quarantine', 'drop', '--all', '--config', config]);
-  expect(dropped).toBe('dropped 7\n');
+  expect(await place.documents('quarantine', 'list')).toMatchObject(ids.map(() => ({ bytes: large.length })));
+  expect(await place.ok('quarantine', 'drop', '--all')).toBe('dropped 7\n');
   expect((await receiver.status()).journal.quarantined).toBe(0);
 });
 
 test('a log that is gone while its key is there is a difference, exit 4', async () => {
-  const folder = await temporaryFolder();
-  const config = writeConfig(folder);
-  expect((await millrace(['audit', 'verify', '--config', config])).code).toBe(0);
-  await new Audit(join(folder, 'journal')).note({
-    who: 'command',
-    action: 'drop',
-    what: 'events',
-    ids: ['msg_made_up'],
-  });
-  expect((await millrace(['audit', 'verify', '--config', config])).code).toBe(0);
-  for (const name of ['audit.jsonl', 'audit.head']) rmSync(join(folder, 'journal', name));
-  const { code, stdout } = await millrace(['audit', 'verify', '--config', config]);
-  expect(stdout).toContain('difference audit.jsonl is missing');
-  expect(code).toBe(4);
+  const place = await Place.make();
+  await place.ok('audit', 'verify');
+  const entry = { who: 'command', action: 'drop', what: 'events', ids: ['msg_made_up'] } as const;
+  await new Audit(place.at('journal')).note(entry);
+  await place.ok('audit', 'verify');
+  for (const name of ['audit.jsonl', 'audit.head']) rmSync(place.at('journal', name));
+  expect(await place.run('audit', 'verify')).toMatchObject(printing(4, 'difference audit.jsonl is missing'));
 });

@@ -16,7 +16,7 @@ import { ReceiverProcess } from '../support/receiver-process.ts';
 import { firstLack, lacksProgram, skipped } from '../support/requirements.ts';
 import { ServeProcess } from '../support/serve-process.ts';
 import { quoted, writeShim } from '../support/shell.ts';
-import { postSigned, SECRET } from '../support/signed-events.ts';
+import { SECRET } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
 const README = 'deploy/README.md';
@@ -36,20 +36,19 @@ const ALL = 13;
 const ERASED = 1;
 const KEPT = idsOf(0, ALL).filter((id) => id !== idOf(ERASED));
 
-interface Ended {
-  readonly code: number;
-  readonly output: string;
-}
-
 /** The machine of the section, below a temporary folder. */
 class Machine {
   readonly #root: string;
+  readonly config: string;
+  readonly state: string;
   readonly #env: NodeJS.ProcessEnv;
 
   constructor(root: string) {
     this.#root = root;
+    this.config = join(root, 'etc/millrace.yaml');
+    this.state = join(root, 'state');
     const bin = join(root, 'bin');
-    for (const name of ['bin', 'state', 'etc', 'backups', 'gate']) mkdirSync(join(root, name));
+    for (const name of ['bin', 'state', 'etc', 'backups', 'gate', 'lost']) mkdirSync(join(root, name));
     this.#env = childEnvironment({
       PATH: `${bin}:${process.env['PATH'] ?? ''}`,
       MILLRACE_CONFIG: this.config,
@@ -74,14 +73,6 @@ class Machine {
       routes: [{ match: '*', to: ['archive', 'gated'] }],
     };
     writeFileSync(this.config, JSON.stringify(config));
-  }
-
-  get config(): string {
-    return join(this.#root, 'etc/millrace.yaml');
-  }
-
-  get state(): string {
-    return join(this.#root, 'state');
   }
 
   data(...names: string[]): string {
@@ -112,7 +103,7 @@ class Machine {
   }
 
   /** Runs a text of the section, with its folders exchanged. */
-  bash(text: string): Promise<Ended> {
+  bash(text: string): Promise<{ code: number; output: string }> {
     const script = text
       .replaceAll('/var/lib/millrace', this.state)
       .replaceAll('$(date --utc +%F)', '2026-11-28')
@@ -151,14 +142,6 @@ class Machine {
     }
     rmSync(join(this.#root, 'systemctl'), { force: true });
     writeFileSync(join(this.#root, 'erased-since.txt'), `${userOf(ERASED)}\n`);
-  }
-
-  systemctl(): string {
-    return readFileSync(join(this.#root, 'systemctl'), 'utf8');
-  }
-
-  prepare(as: string): void {
-    mkdirSync(join(this.#root, as));
   }
 }
 
@@ -199,10 +182,10 @@ let machine: Machine;
 let root: string;
 let before: number;
 
-async function post(receiver: ServeProcess, from: number, end: number): Promise<void> {
-  for (let n = from; n < end; n += 1)
-    expect(await postSigned(receiver.url, eventOf(n), { id: idOf(n) })).toMatchObject({ status: 202 });
-}
+const post = (receiver: ServeProcess, from: number, end: number) =>
+  receiver.send(
+    Array.from({ length: end - from }, (_, n) => ({ id: idOf(from + n), body: eventOf(from + n) })),
+  );
 
 interface Difference {
   readonly code: string;
@@ -240,7 +223,7 @@ async function expectErased(sentBefore: ReadonlySet<string>): Promise<void> {
   for (const segment of segmentsOf(machine.data('journal')))
     expect(readFileSync(segment).includes(userOf(ERASED))).toBe(false);
   const receiver = await machine.serve();
-  const answer = await postSigned(receiver.url, eventOf(ERASED), { id: 'msg_made_up_later' });
+  const answer = await receiver.post(eventOf(ERASED), { id: 'msg_made_up_later' });
   expect(answer.json).toMatchObject({ status: 'erased' });
   await receiver.kill('SIGTERM');
 }
@@ -252,7 +235,7 @@ function lost(): void {
   writeFileSync(join(root, 'gate/delivered'), kept.map((id) => `${id}\n`).join(''));
 }
 
-const replayed = (): Promise<Ended> => {
+const replayed = () => {
   const command = commandOf('not_received').replace('SINK', 'gated');
   return machine.bash(command.replace('TIME', new Date(before).toISOString()));
 };
@@ -261,7 +244,6 @@ describe.skipIf(lack !== null)(`back up and restore, typed from ${README}${skipp
   beforeAll(async () => {
     root = await mkdtemp(join(tmpdir(), 'millrace-test-'));
     machine = new Machine(root);
-    machine.prepare('lost');
     const one = new ServeProcess(machine.config, { cwd: machine.state });
     await one.listening();
     await post(one, 0, BACKED_UP);
@@ -269,7 +251,7 @@ describe.skipIf(lack !== null)(`back up and restore, typed from ${README}${skipp
     before = Date.now();
     const made = await machine.bash(`set -e\n${block('backup')}`);
     equal(made.code, 0);
-    equal(machine.systemctl(), 'stop\nstart\n');
+    equal(readFileSync(join(root, 'systemctl'), 'utf8'), 'stop\nstart\n');
     const two = new ServeProcess(machine.config, { cwd: machine.state });
     await two.listening();
     machine.openGate();

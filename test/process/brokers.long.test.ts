@@ -6,14 +6,11 @@ import { Pool } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import { madeUpEvent, MADE_UP_TEAM } from '../../src/sandbox/made-up-events.ts';
 import { startAmqpPeer, type AmqpPeer } from '../support/amqp-peer/peer.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { millrace, writeConfig } from '../support/millrace.ts';
+import { Place } from '../support/place.ts';
 import { lacksPubSubEmulator, startPubSubEmulator } from '../support/pubsub-emulator.ts';
 import { startPubSubPeer } from '../support/pubsub-peer/peer.ts';
-import { expectConserved, expectOnce, readBack } from '../support/read-back.ts';
-import { Receiver } from '../support/receiver.ts';
+import { expectConserved, expectOnce } from '../support/read-back.ts';
 import { runCount } from '../support/run-count.ts';
-import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
 const PROJECT = 'millrace-test';
@@ -40,17 +37,6 @@ interface Received {
 }
 /** What arrived where, by `sink:destination`, then by idempotency key. */
 type Arrivals = Map<string, Map<string, Received>>;
-
-function brokerConfig(folder: string, peer: AmqpPeer, endpoint: string): string {
-  return writeConfig(folder, {
-    sinks: {
-      archive: { type: 'files', path: join(folder, 'archive') },
-      hubs: { type: 'event-hubs', connectionString: peer.connectionString, hub: 'events' },
-      topics: { type: 'pubsub', project: PROJECT, topic: 'events', ordering: true, endpoint },
-    },
-    routes: ROUTES,
-  });
-}
 
 /** Reads with the vendors' own consumers, which know nothing of millrace. */
 async function consume(
@@ -137,16 +123,21 @@ async function startPubSub(): Promise<{ endpoint: string; client: PubSub }> {
   return { endpoint: emulator.endpoint, client };
 }
 
-// MILLRACE_BROKER_EVENTS=10000 for the long run.
 const EVENTS = runCount({ long: 10_000 });
 
 test(`${EVENTS} events of 6 types are each exactly where \`millrace route\` says, with their metadata and their bytes`, async () => {
-  const folder = await temporaryFolder();
   const peer = await startAmqpPeer({ hubs: HUBS });
   onTestFinished(() => peer.stop());
   const { endpoint, client } = await startPubSub();
-  const config = brokerConfig(folder, peer, endpoint);
-  const receiver = await Receiver.start(config);
+  const scene = await Place.make((folder) => ({
+    sinks: {
+      archive: { type: 'files', path: join(folder, 'archive') },
+      hubs: { type: 'event-hubs', connectionString: peer.connectionString, hub: 'events' },
+      topics: { type: 'pubsub', project: PROJECT, topic: 'events', ordering: true, endpoint },
+    },
+    routes: ROUTES,
+  }));
+  const receiver = await scene.start();
 
   const sent = new Map<string, { type: string; user: string; body: Buffer }>();
   const dispatcher = new Pool(new URL(receiver.url).origin, { connections: 16 });
@@ -155,23 +146,22 @@ test(`${EVENTS} events of 6 types are each exactly where \`millrace route\` says
       const { id, type, body } = madeUpEvent(n, TYPES[n % TYPES.length]);
       const { user_id: user } = JSON.parse(body.toString()) as { user_id: string };
       sent.set(id, { type, user, body });
-      const { status } = await postSigned(receiver.url, body, { id, dispatcher });
+      const { status } = await receiver.post(body, { id, dispatcher });
       if (status !== 202) throw new Error(`${id} was answered ${status}`);
     }
   };
   await Promise.all(Array.from({ length: 16 }, (_, first) => lane(first)));
   await dispatcher.destroy();
 
-  const { stdout } = await millrace(['route', ...TYPES, '--config', config, '--json']);
-  const { results } = JSON.parse(stdout) as {
+  const { results } = (await scene.json('route', ...TYPES)) as {
     results: { type: string; targets: { sink: string; destination: string | null }[] }[];
   };
   const placesOf = new Map(
     results.map(({ type, targets }) => [
       type,
-      targets
-        .filter(({ sink }) => sink !== 'archive')
-        .map(({ sink, destination }) => `${sink}:${destination ?? 'events'}`),
+      targets.flatMap(({ sink, destination }) =>
+        sink === 'archive' ? [] : [`${sink}:${destination ?? 'events'}`],
+      ),
     ]),
   );
   const expected = new Map<string, Set<string>>();
@@ -197,93 +187,8 @@ test(`${EVENTS} events of 6 types are each exactly where \`millrace route\` says
     }
   }
   await receiver.drained();
-  await receiver.kill('SIGTERM');
-  const found = await readBack(join(folder, 'archive'));
+  await receiver.stop();
+  const found = await scene.archived();
   expectConserved(found, new Map(Array.from(sent, ([id, { body }]) => [id, body])));
   expectOnce(found);
 });
-
-// MILLRACE_OUTAGE_SECONDS=60 for the long run, which also holds the receiver's p99 to twice the usual one.
-const OUTAGE = runCount({ long: 5 });
-
-test(
-  'a broker stopped under load and back: conservation, order per user, receiver and archive unaffected',
-  {
-    timeout: 600_000 + OUTAGE * 3000,
-  },
-  async () => {
-    const folder = await temporaryFolder();
-    const peer = await startAmqpPeer({ hubs: ['events'] });
-    onTestFinished(() => peer.stop());
-    const config = writeConfig(folder, {
-      sinks: {
-        archive: { type: 'files', path: join(folder, 'archive') },
-        hubs: { type: 'event-hubs', connectionString: peer.connectionString, hub: 'events', timeout: '2s' },
-      },
-      delivery: { retryMax: '1s' },
-    });
-    const receiver = await Receiver.start(config);
-    const acknowledged = new Map<string, Buffer>();
-    const stop = new AbortController();
-    let times: number[] = [];
-    // A lane sends one user's events, each after the answer to the one before: their order is known.
-    const sentBy = Array.from({ length: 8 }, (): string[] => []);
-    const load = Promise.all(
-      sentBy.map(async (ids, lane) => {
-        const dispatcher = new Pool(new URL(receiver.url).origin, { connections: 1 });
-        for (let n = lane; !stop.signal.aborted; n += 50) {
-          const { id, body } = madeUpEvent(n, 'daily.data.meal.created');
-          const started = performance.now();
-          const { status } = await postSigned(receiver.url, body, { id, dispatcher });
-          times.push(performance.now() - started);
-          if (status !== 202) throw new Error(`${id} was answered ${status}`);
-          ids.push(id);
-          acknowledged.set(id, body);
-        }
-        await dispatcher.destroy();
-      }),
-    );
-    const more = (events: number): Promise<unknown> => {
-      const goal = acknowledged.size + events;
-      return until('more answers', () => acknowledged.size >= goal);
-    };
-    await more(400);
-    times = [];
-    await more(OUTAGE >= 60 ? 2000 : 200);
-    const usual = percentile(times);
-    await peer.stop();
-    times = [];
-    const backAt = performance.now() + OUTAGE * 1000;
-    await until('the outage to be over', () => performance.now() > backAt, OUTAGE * 1000 + 180_000);
-    const during = percentile(times);
-    await until('the archive to keep up', async () => {
-      const { journal } = await receiver.status();
-      const [archive, hubs] = ['archive', 'hubs'].map((name) =>
-        journal.cursors.find(({ sink }) => sink === name),
-      );
-      return (archive?.backlog ?? 0) * 10 < (hubs?.backlog ?? 0);
-    });
-    await peer.restart();
-    await more(200);
-    stop.abort();
-    await load;
-    await receiver.drained();
-    await receiver.kill('SIGTERM');
-
-    const arrived = peer.messages('events').map(({ properties }) => String(properties['idempotency-key']));
-    const known = new Set(arrived);
-    expect([...acknowledged.keys()].filter((id) => !known.has(id))).toEqual([]);
-    const first = [...known];
-    for (const ids of sentBy) {
-      const own = new Set(ids);
-      expect(first.filter((id) => own.has(id))).toEqual(ids);
-    }
-    expectConserved(await readBack(join(folder, 'archive')), acknowledged);
-    console.log(`p99 usual ${usual.toFixed(1)} ms, with the broker down ${during.toFixed(1)} ms`);
-    if (OUTAGE >= 60) expect(during).toBeLessThan(usual * 2);
-  },
-);
-
-function percentile(times: readonly number[]): number {
-  return times.toSorted((a, b) => a - b)[Math.floor(times.length * 0.99)] ?? 0;
-}

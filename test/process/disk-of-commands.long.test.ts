@@ -2,15 +2,14 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { ids } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { type Ended, millrace, millraceProcess, writeConfig } from '../support/millrace.ts';
 import { fillDisk, lacksMount, mountTmpfs } from '../support/mounts.ts';
 import { ReceiverProcess } from '../support/receiver-process.ts';
 import { firstLack, skipped } from '../support/requirements.ts';
-import { postSigned } from '../support/signed-events.ts';
 import { lacksStrace, underStrace } from '../support/strace.ts';
+import { printing } from '../support/place.ts';
 
 const FILES = 3;
 const CONFIG = ['--config', 'millrace.yaml'];
@@ -52,12 +51,11 @@ async function disk(): Promise<string> {
   const config = writeConfig(made, { ...paths, sinks, routes: [{ match: '*', to: ['archive', 'sealed'] }] });
   const receiver = await ReceiverProcess.start(config, { cwd: made, env });
   for (let n = 0; n < FILES; n += 1) {
-    const { id, body } = madeUpEvent(n);
-    expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
+    await receiver.send(1, n);
     await receiver.drained();
     expect((await millrace(['flush', ...CONFIG], { cwd: made, env })).code).toBe(0);
   }
-  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+  await receiver.stop();
   const folder = join(await temporaryFolder(), 'disk');
   onTestFinished(mountTmpfs(folder, '16m'));
   cpSync(made, folder, { recursive: true });
@@ -102,7 +100,7 @@ test.skipIf(lack !== null)(
     expect((await ids(archive)).toSorted()).toEqual(before);
 
     const done = await millrace(COMPACT, { cwd, env });
-    expect(done).toMatchObject({ code: 0, stdout: expect.stringContaining(`${FILES} files became 1`) });
+    expect(done).toMatchObject(printing(0, `${FILES} files became 1`));
     expect((await ids(archive)).toSorted()).toEqual(before);
     await reads();
   },

@@ -1,12 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { expect, test } from 'vitest';
 import { pseudonymise } from '../../src/cli/fixture/pseudonymise.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { millrace, millraceProcess, writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
-import { postSigned } from '../support/signed-events.ts';
+import { millraceProcess } from '../support/millrace.ts';
+import { Place, printing, saying } from '../support/place.ts';
 
 const USER = '5f0c1d2e-0000-4000-8000-00000000beef';
 /** Made up, and as telling as a real one. */
@@ -53,13 +50,7 @@ const ENVELOPE = { type: 'event_type', team: 'team_id', user: 'user_id', clientU
 
 const UUID = /^[0-9a-f-]{36}$/i;
 /** Stay, as they stand in the events above. */
-const WORDS = new Set([
-  'collecting_sample',
-  'mg/dL',
-  'kcal',
-  'labtest.order.updated',
-  'daily.data.meal.created',
-]);
+const WORDS = new Set(['collecting_sample', 'mg/dL', 'kcal', ORDER.event_type, MEAL.event_type]);
 
 function* leaves(value: unknown, path = ''): Generator<[string, unknown]> {
   if (typeof value !== 'object' || value === null) yield [path, value];
@@ -175,47 +166,30 @@ test('a name that the service does not document is another one', () => {
 });
 
 test('a fixture of a real event is signed, can be sent, and replaces no file', async () => {
-  const cwd = await temporaryFolder();
-  const config = writeConfig(cwd);
-  const receiver = await ReceiverProcess.start(config, { cwd });
-  expect(
-    (await postSigned(receiver.url, Buffer.from(JSON.stringify(ORDER)), { id: 'msg_real' })).status,
-  ).toBe(202);
+  const place = await Place.make();
+  const { config, folder: cwd } = place;
+  const receiver = await place.startProcess({ cwd });
+  await receiver.send([{ id: 'msg_real', body: Buffer.from(JSON.stringify(ORDER)) }]);
   const run = (...args: string[]) => millraceProcess([...args, '--config', config], { cwd });
+  const order = place.at('order.json');
   const made = await run('fixture', 'msg_real', '--pseudonymise', '--out', 'order.json');
   expect(made.code, made.stderr).toBe(0);
-  const text = readFileSync(join(cwd, 'order.json'), 'utf8');
+  const text = readFileSync(order, 'utf8');
   expect(text).not.toMatch(/msg_real|Lindqvist|Tübingen|beef/);
-  const { secret, headers, body } = JSON.parse(text) as {
-    secret: string;
-    headers: Record<string, string>;
-    body: string;
-  };
+  const { secret, headers, body } = JSON.parse(text);
   expect(() => new Webhook(secret).verify(body, headers)).not.toThrow();
-  const sent = await run('send', '--fixture', 'order.json');
-  expect([sent.code, sent.stdout], sent.stderr).toEqual([0, expect.stringContaining('"status":"accepted"')]);
+  expect(await run('send', '--fixture', 'order.json')).toMatchObject(printing(0, '"status":"accepted"'));
 
-  const quick = (...args: string[]) => millrace(['fixture', '--config', config, ...args], { cwd });
-  expect((await quick('msg_real')).stderr).toContain('add --pseudonymise');
-  expect(await quick('msg_none', '--pseudonymise')).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining('no event msg_none'),
-  });
-  expect(await quick('msg_real', '--pseudonymise', '--out', join(cwd, 'order.json'))).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining('order.json'),
-  });
-  expect(readFileSync(join(cwd, 'order.json'), 'utf8')).toBe(text);
-  const audit = await millrace(['audit', 'list', '--id', 'msg_real', '--config', config]);
-  expect(audit.stdout).toMatch(/owner +show +events +[0-9a-f]{32}/);
-  await receiver.kill('SIGTERM');
-  const archived = await quick('msg_real', '--pseudonymise', '--archive', join(cwd, 'archive'));
-  expect([archived.code, archived.stdout.includes('labtest.order.updated')], archived.stderr).toEqual([
-    0,
-    true,
-  ]);
-  expect(existsSync(join(cwd, 'order.json.tmp'))).toBe(false);
-  expect((await millrace(['send', '--fixture', config, '--config', config])).stderr).toContain(
-    'is no fixture',
-  );
+  const fixture = (...args: string[]) => place.run('fixture', ...args);
+  expect((await fixture('msg_real')).stderr).toContain('add --pseudonymise');
+  expect(await fixture('msg_none', '--pseudonymise')).toMatchObject(saying(2, 'no event msg_none'));
+  const there = await fixture('msg_real', '--pseudonymise', '--out', order);
+  expect(there).toMatchObject(saying(2, 'order.json'));
+  expect(readFileSync(order, 'utf8')).toBe(text);
+  expect(await place.ok('audit', 'list', '--id', 'msg_real')).toMatch(/owner +show +events +[0-9a-f]{32}/);
+  await receiver.stop();
+  const archived = await fixture('msg_real', '--pseudonymise', '--archive', place.at('archive'));
+  expect(archived).toMatchObject(printing(0, 'labtest.order.updated'));
+  expect(existsSync(`${order}.tmp`)).toBe(false);
+  expect((await place.run('send', '--fixture', config)).stderr).toContain('is no fixture');
 });

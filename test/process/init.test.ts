@@ -3,12 +3,13 @@ import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import type { Io } from '../../src/cli/io.ts';
 import { runProgram } from '../../src/cli/program.ts';
+import { ioOf } from '../cli/run.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, millraceProcess } from '../support/millrace.ts';
 import { firstLack, lacksProgram, skipped } from '../support/requirements.ts';
 import { shellPlace } from '../support/shell.ts';
+import { saying } from '../support/place.ts';
 
 const lack = firstLack(...['bash', 'curl', 'gunzip'].map(lacksProgram));
 const READY =
@@ -59,7 +60,7 @@ test('what is there is never replaced without --force, and a secret not even the
   writeFileSync(join(cwd, '.env'), 'OTHER=1');
   writeFileSync(join(cwd, '.gitignore'), 'node_modules/\ndata/');
   const init = (...args: string[]) => millrace(['init', ...args], { cwd });
-  expect(await init()).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') });
+  expect(await init()).toMatchObject(saying(2, '--yes'));
   expect(existsSync(join(cwd, 'config'))).toBe(false);
   expect((await init('--yes')).code).toBe(0);
   const env = text(cwd, '.env');
@@ -68,21 +69,10 @@ test('what is there is never replaced without --force, and a secret not even the
 
   writeFileSync(join(cwd, 'config/millrace.yaml'), 'mine');
   const again = await init('--yes', '--sinks', 'http');
-  expect(again).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining('config/millrace.yaml, compose.yaml: already there'),
-  });
+  expect(again).toMatchObject(saying(2, 'config/millrace.yaml, compose.yaml: already there'));
   expect([text(cwd, 'config/millrace.yaml'), text(cwd, '.env')]).toEqual(['mine', env]);
-  const forced = await init(
-    '--sinks',
-    'files,http',
-    '--routes',
-    'labtest.=services',
-    '--run',
-    'systemd',
-    '--force',
-    '--json',
-  );
+  const chosen = ['--sinks', 'files,http', '--routes', 'labtest.=services', '--run', 'systemd'];
+  const forced = await init(...chosen, '--force', '--json');
   expect(JSON.parse(forced.stdout)).toEqual({
     files: ['config/millrace.yaml', 'millrace.service', '.env', '.gitignore'],
     fill_in: ['SERVICES_URL'],
@@ -105,7 +95,7 @@ test('every sink can be chosen, what is wrong is named, and the config is valid 
     [['--sinks', 'files', '--routes', 'a.'], '--routes a.: must be TYPES=SINKS'],
     [['--sinks', 'files', '--routes', 'a.=hubs'], 'hubs is none of this config'],
   ] as const)
-    expect(await init(...args)).toMatchObject({ code: 2, stderr: expect.stringContaining(said) });
+    expect(await init(...args)).toMatchObject(saying(2, said));
   const rules = ['--routes', 'labtest.,lab_report.=hubs:labs,services', 'daily.=topics'];
   expect((await init('--sinks', 'files,event-hubs,pubsub,http', ...rules)).code).toBe(0);
   const env = {
@@ -148,17 +138,7 @@ async function answered(cwd: string, answers: string[]): Promise<{ code: number;
     if (answer === undefined) stdin.end();
     else stdin.write(`${answer}\n`);
   });
-  const io: Io = {
-    stdout: new PassThrough(),
-    stderr,
-    stdin,
-    env: {},
-    signal: new AbortController().signal,
-    onHangUp: () => undefined,
-    onUncaught: () => undefined,
-    whenOutputIsLost: () => undefined,
-    setExit: (exit) => (code = exit),
-  };
+  const io = ioOf({ stderr, stdin, setExit: (exit) => (code = exit) });
   await runProgram(io, ['init', '--folder', cwd]);
   return { code, said };
 }

@@ -6,11 +6,10 @@ import { expect, test } from 'vitest';
 import { newDeliveryId } from '../../src/sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
 import { TEAM } from '../support/events.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { millrace, writeConfig } from '../support/millrace.ts';
-import { expectConserved, expectOnce, expectWhole, readBack } from '../support/read-back.ts';
-import { Receiver } from '../support/receiver.ts';
-import { postSigned, SECRET } from '../support/signed-events.ts';
+import { millrace } from '../support/millrace.ts';
+import { Place } from '../support/place.ts';
+import { expectConserved, expectOnce, expectWhole } from '../support/read-back.ts';
+import { SECRET } from '../support/signed-events.ts';
 
 const USER = '00000000-0000-4000-8000-00000000abcd';
 const FIELDS = `"event_type":"daily.data.meal.created","team_id":"${TEAM}","user_id":"${USER}","client_user_id":"c"`;
@@ -41,16 +40,16 @@ const ODD: Readonly<Record<string, Buffer>> = {
 };
 
 test('faults 25, 27, 31: odd bodies are archived byte for byte, and nothing else is written', async () => {
-  const folder = await temporaryFolder();
-  const archive = join(folder, 'archive');
-  const config = writeConfig(folder, {
-    sinks: { archive: { type: 'files', path: archive, partitionBy: ['date', 'type', 'team'] } },
+  const place = await Place.make((folder) => ({
+    sinks: {
+      archive: { type: 'files', path: join(folder, 'archive'), partitionBy: ['date', 'type', 'team'] },
+    },
     envelope: { userIds: 'text' },
-  });
-  const receiver = await Receiver.start(config);
+  }));
+  const receiver = await place.start();
   const taken = new Map<string, Buffer>();
   const taking = async (body: Buffer, id = newDeliveryId()): Promise<void> => {
-    const answer = await postSigned(receiver.url, body, { id });
+    const answer = await receiver.post(body, { id });
     expect({ ...answer.json, status: answer.status }).toEqual({ status: 202, id });
     taken.set(id, body);
   };
@@ -66,107 +65,69 @@ test('faults 25, 27, 31: odd bodies are archived byte for byte, and nothing else
     await taking(Buffer.from(plain.toString().replace(TEAM, team)));
   }
   expect((await receiver.status()).journal).toMatchObject({ quarantined: 0, deadLetters: 0 });
-  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
-  const found = await readBack(archive);
+  await receiver.stop();
+  const found = await place.archived();
   expectConserved(found, taken);
   expectOnce(found);
-  await expectWhole(archive);
-  expect(readdirSync(folder).toSorted()).toEqual(['archive', 'erasure', 'journal', 'millrace.yaml']);
+  await expectWhole(place.at('archive'));
+  expect(readdirSync(place.folder).toSorted()).toEqual(['archive', 'erasure', 'journal', 'millrace.yaml']);
   expect(Object.hasOwn(Object.prototype, 'admin')).toBe(false);
-});
-
-/** Authentic, but not fit to route. */
-const UNFIT: Readonly<Record<string, Buffer>> = {
-  'invalid UTF-8': Buffer.concat([around('').subarray(0, -1), Buffer.from([0x22, 0xff, 0xfe, 0x22, 0x7d])]),
-  'a byte order mark': Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), around('1')]),
-  nothing: Buffer.alloc(0),
-  'a list': Buffer.from(`[${around('1').toString()}]`),
-  '200,000 levels': around(`${'['.repeat(200_000)}${']'.repeat(200_000)}`),
-  'no team': Buffer.from(around('1').toString().replace('team_id', 'team')),
-  'a NUL in the type': Buffer.from(
-    around('1')
-      .toString()
-      .replace('daily.', String.raw`daily\u0000.`),
-  ),
-  'a line break in the team': Buffer.from(
-    around('1')
-      .toString()
-      .replace(TEAM, String.raw`a\r\nb`),
-  ),
-};
-
-test('faults 24, 26: invalid bodies are quarantined byte for byte, and can be looked at', async () => {
-  const folder = await temporaryFolder();
-  const config = writeConfig(folder);
-  const receiver = await Receiver.start(config);
-  const kept = new Map<string, string>();
-  for (const [name, body] of Object.entries(UNFIT)) {
-    const id = newDeliveryId();
-    const { status, json } = await postSigned(receiver.url, body, { id });
-    expect({ name, status, json }).toMatchObject({ name, status: 202, json: { status: 'quarantined', id } });
-    kept.set(id, body.toString('base64'));
-  }
-  const list = await millrace(['quarantine', 'list', '--json', '--config', config]);
-  const found = new Map<string, string>();
-  for (const line of list.stdout.split('\n').slice(0, -1)) {
-    const { key, id } = JSON.parse(line) as { key: number; id: string };
-    const show = await millrace(['quarantine', 'show', String(key), '--json', '--config', config]);
-    found.set(id, (JSON.parse(show.stdout) as { body_base64: string }).body_base64);
-  }
-  expect(found).toEqual(kept);
-  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
-  expect(await readBack(join(folder, 'archive'))).toEqual(new Map());
 });
 
 /** What may be nowhere but in the journal and the archive. */
 const HEALTH = 'MADE-UP-GLUCOSE-5.4';
 
 test('fault 29: neither secrets nor bodies come out in logs, answers, commands or errors', async () => {
-  const folder = await temporaryFolder();
   const token = 'made-up-admin-token-9d1c';
-  const config = writeConfig(folder, {
-    admin: { token: '${ADMIN_TOKEN}' },
-    signing: { secrets: ['${MILLRACE_SECRET}'] },
-    log: { level: 'trace' },
-  });
   const env = { MILLRACE_SECRET: SECRET, ADMIN_TOKEN: token };
-  const receiver = await Receiver.start(config, { env });
+  const place = await Place.make(
+    {
+      admin: { token: '${ADMIN_TOKEN}' },
+      signing: { secrets: ['${MILLRACE_SECRET}'] },
+      log: { level: 'trace' },
+    },
+    env,
+  );
+  const receiver = await place.start();
   const answers: unknown[] = [];
   const fit = around(`{"glucose":"${HEALTH}"}`);
-  for (const body of [fit, Buffer.from(`{"glucose":"${HEALTH}"}`), Buffer.from(`"${HEALTH}`)]) {
-    answers.push(await postSigned(receiver.url, body));
-    answers.push(await postSigned(receiver.url, body, { headers: { 'webhook-signature': `v1,${HEALTH}` } }));
-    answers.push(await postSigned(receiver.url, body, { headers: { 'content-type': HEALTH } }));
-    answers.push(await postSigned(receiver.url, body, { headers: { 'content-encoding': 'gzip' } }));
-  }
+  for (const body of [fit, Buffer.from(`{"glucose":"${HEALTH}"}`), Buffer.from(`"${HEALTH}`)])
+    for (const headers of [
+      {},
+      { 'webhook-signature': `v1,${HEALTH}` },
+      { 'content-type': HEALTH },
+      { 'content-encoding': 'gzip' },
+    ])
+      answers.push(await receiver.post(body, { headers }));
   const outputs: string[] = [JSON.stringify(answers)];
-  const command = async (...args: string[]): Promise<void> => {
-    const { stdout, stderr } = await millrace(args, { env });
-    outputs.push(stdout, stderr);
-  };
-  for (const path of ['/livez', '/readyz', '/metrics', '/console', '/api/status', '/api/quarantine']) {
+  for (const path of ['/livez', '/readyz', '/metrics', '/console', '/api/status', '/api/quarantine'])
     for (const asked of [{}, receiver.authorization]) {
       const { headers, body } = await request(`${receiver.adminUrl}${path}`, { headers: asked });
       outputs.push(JSON.stringify(headers), await body.text());
     }
+  for (const args of [
+    ['check'],
+    ['check', '--json'],
+    ['status'],
+    ['status', '--json'],
+    ['quarantine', 'list'],
+    ['quarantine', 'list', '--json'],
+    ['console'],
+    ['route', 'daily.data.meal.created'],
+    ['serve'],
+  ]) {
+    const { stdout, stderr } = await place.run(...args);
+    outputs.push(stdout, stderr);
   }
-  await command('serve', '--help');
-  await command('check', '--config', config);
-  await command('check', '--config', config, '--json');
-  await command('status', '--config', config);
-  await command('status', '--config', config, '--json');
-  await command('quarantine', 'list', '--config', config);
-  await command('quarantine', 'list', '--config', config, '--json');
-  await command('console', '--config', config);
-  await command('route', 'daily.data.meal.created', '--config', config);
-  await command('serve', '--config', config);
   const own = receiver.authorization.authorization.slice('Bearer '.length);
   expect(own.length).toBeGreaterThan(40);
-  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+  await receiver.stop();
   outputs.push(receiver.stderr, receiver.stdout);
   // The wrong secrets, too: errors must not quote what they complain about.
   const wrong = `whsec_${SECRET.slice(6, 30)}!`;
-  const refused = await millrace(['serve', '--config', config], { env: { ...env, MILLRACE_SECRET: wrong } });
+  const refused = await millrace(['serve', '--config', place.config], {
+    env: { ...env, MILLRACE_SECRET: wrong },
+  });
   expect(refused.code).toBe(2);
   outputs.push(refused.stdout, refused.stderr);
 
@@ -194,11 +155,10 @@ function postRaw(url: string, headers: Readonly<Record<string, string>>, body: B
 }
 
 test('fault 28: line breaks and escape sequences in ids never make a second log line', async () => {
-  const folder = await temporaryFolder();
-  const config = writeConfig(folder, { log: { level: 'trace' } });
-  const receiver = await Receiver.start(config);
+  const place = await Place.make({ log: { level: 'trace' } });
+  const receiver = await place.start();
   const body = around('1');
-  const ids = [
+  const texts = [
     'a\u001b[31mred',
     'a\u007f',
     'a\tb',
@@ -208,19 +168,19 @@ test('fault 28: line breaks and escape sequences in ids never make a second log 
     'é',
     'x'.repeat(10_000),
   ];
-  for (const id of ids) {
+  for (const id of texts) {
     const status = await postRaw(receiver.url, signStandardWebhooks(SECRET, id, Date.now(), body), body);
     expect([0, 400, 401, 431], `id ${JSON.stringify(id)}`).toContain(status);
   }
   // An id of visible characters is taken; what stands in the body is quarantined with its id.
   const injected = '{"level":30,"msg":"made-up"}';
-  expect(await postSigned(receiver.url, body, { id: injected })).toMatchObject({ status: 202 });
+  await receiver.send([{ id: injected, body }]);
   const invalid = Buffer.from(body.toString().replace('daily.', String.raw`\r\n{\"level\":30}\u001b[31m`));
-  expect((await postSigned(receiver.url, invalid)).json).toMatchObject({ status: 'quarantined' });
-  const { stdout } = await millrace(['quarantine', 'list', '--config', config]);
+  expect((await receiver.post(invalid)).json).toMatchObject({ status: 'quarantined' });
+  const stdout = await place.ok('quarantine', 'list');
   expect(stdout.split('\n'), `a line too many in:\n${stdout}`).toHaveLength(3);
   expect(stdout).not.toContain('\u001b');
-  expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+  await receiver.stop();
 
   const lines = receiver.stderr.split('\n').slice(0, -1);
   expect(lines.every((line) => line.startsWith('{"level":') && Number.isInteger(JSON.parse(line).pid))).toBe(

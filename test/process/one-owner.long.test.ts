@@ -1,23 +1,14 @@
-import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.ts';
 import { KeyStore } from '../../src/seal/key-store.ts';
-import { mealIds, rowIds } from '../backfill/support.ts';
 import { writeArchive } from '../replay/made-up-archive.ts';
 import { keysOf, MASTER, MASTER_TEXT, owner } from '../seal/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import {
-  childEnvironment,
-  MAIN,
-  millrace,
-  millraceProcess,
-  writeConfig,
-  type Ended,
-} from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
-import { until } from '../support/until.ts';
+import { CommandProcess } from '../support/command-process.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
+import { Place, saying } from '../support/place.ts';
 
 const USERS = 30;
 const RANGE = ['--since', '2026-01-01', '--until', '2026-01-10'];
@@ -60,12 +51,8 @@ const CASES: Readonly<Record<string, (folder: string) => Case | Promise<Case>>> 
     const { sandbox, env } = await service();
     const users = sandbox.state.users.list(sandbox.teamId).map(({ id }) => ['--user', id]);
     const out = join(folder, 'out');
-    const about = ['--config', writeConfig(folder), '--since', '2026-01-01', '--until', '2026-01-10'];
-    return {
-      args: ['reconcile', '--service', '--fill', out, ...about, ...users.flat()],
-      lock: inFolder(out),
-      env,
-    };
+    const about = ['--config', writeConfig(folder), ...RANGE, ...users.flat()];
+    return { args: ['reconcile', '--service', '--fill', out, ...about], lock: inFolder(out), env };
   },
   export: (folder) => {
     writeArchive(join(folder, 'archive'), { files: 20, each: 500 });
@@ -114,32 +101,23 @@ const CASES: Readonly<Record<string, (folder: string) => Case | Promise<Case>>> 
 async function stoppedWithLock({
   args,
   lock,
-  env,
+  env = {},
   input,
-}: Case): Promise<{ pid: number; kill: () => Promise<void> }> {
-  const child = spawn(process.execPath, [MAIN, ...args], {
-    env: childEnvironment(env),
-    stdio: ['pipe', 'ignore', 'pipe'],
-  });
-  let said = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
-  child.stdin.on('error', () => undefined);
-  if (input !== undefined) child.stdin.write(input);
-  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  const kill = async (): Promise<void> => {
-    child.kill('SIGKILL');
-    await gone;
-  };
-  onTestFinished(kill);
+}: Case): Promise<{ pid: number; kill: () => unknown }> {
+  const command = new CommandProcess(args, { env, stdio: ['pipe', 'ignore', 'pipe'] });
+  const { child } = command;
+  child.stdin?.on('error', () => undefined);
+  if (input !== undefined) child.stdin?.write(input);
   await new Promise<void>((resolve, reject) => {
     const look = (): void => {
       if (existsSync(`${lock}-owner`) && child.kill('SIGSTOP')) resolve();
-      else if (child.exitCode !== null) reject(new Error(`it ended with ${child.exitCode}: ${said}`));
+      else if (child.exitCode !== null)
+        reject(new Error(`it ended with ${child.exitCode}: ${command.stderr}`));
       else setTimeout(look, 1);
     };
     look();
   });
-  return { pid: child.pid ?? 0, kill };
+  return { pid: child.pid ?? 0, kill: () => command.kill('SIGKILL') };
 }
 
 describe('two of one command in one folder: the second exits 2 and names the first, and a killed one holds nothing', () => {
@@ -147,12 +125,8 @@ describe('two of one command in one folder: the second exits 2 and names the fir
     const about = await CASES[name]!(await temporaryFolder());
     const options = { env: about.env ?? {} };
     const first = await stoppedWithLock(about);
-    const second = await millrace(about.args, options);
-    expect([second.code, second.stdout, second.stderr]).toEqual([
-      2,
-      '',
-      expect.stringContaining(`${name.split(' --')[0]} (process ${first.pid})`),
-    ]);
+    const holder = `${name.split(' --')[0]} (process ${first.pid})`;
+    expect(await millrace(about.args, options)).toMatchObject({ ...saying(2, holder), stdout: '' });
     await first.kill();
     let third = await millrace(about.args, options);
     // Some had begun already.
@@ -167,56 +141,19 @@ describe('what one command holds, another one is refused too', () => {
     const folder = await temporaryFolder();
     const about = await CASES['backfill']!(folder);
     const first = await stoppedWithLock(about);
-    const second = await millrace(['pull', 'markers', '--out', join(folder, 'out')], {
-      env: about.env ?? {},
-    });
-    expect([second.code, second.stderr]).toEqual([
-      2,
-      expect.stringContaining(`backfill (process ${first.pid})`),
-    ]);
+    const pull = ['pull', 'markers', '--out', join(folder, 'out')];
+    expect(await millrace(pull, { env: about.env ?? {} })).toMatchObject(
+      saying(2, `backfill (process ${first.pid})`),
+    );
   });
 
   test('a repair of the archive that a receiver writes; reading it is free', async () => {
-    const folder = await temporaryFolder();
-    const config = writeConfig(folder);
-    const receiver = await ReceiverProcess.start(config);
-    const archive = join(folder, 'archive');
+    const place = await Place.make();
+    const { pid } = await place.startProcess();
+    const archive = place.at('archive');
     const repair = await millrace(['archive', 'verify', archive, '--repair']);
-    expect([repair.code, repair.stderr]).toEqual([
-      2,
-      expect.stringContaining(`serve (process ${receiver.pid})`),
-    ]);
-    const out = join(folder, 'out');
-    expect((await millrace(['export', archive, '--out', out])).code).toBe(0);
-    const state = join(folder, 'state');
-    const replay = ['replay', archive, '--to', 'archive', '--config', config, '--state', state];
-    expect((await millrace(replay)).code).toBe(0);
+    expect(repair).toMatchObject(saying(2, `serve (process ${pid})`));
+    expect((await millrace(['export', archive, '--out', place.at('out')])).code).toBe(0);
+    await place.ok('replay', archive, '--to', 'archive', '--state', place.at('state'));
   });
-});
-
-test('four backfills started at the same moment leave the rows of one', async () => {
-  const { sandbox, env } = await service();
-  const out = await temporaryFolder();
-  const run = (): Promise<Ended> =>
-    millraceProcess(['backfill', '--out', out, '--all-users', '--json', ...RANGE], { env });
-  const ended = await Promise.all([run(), run(), run(), run()]);
-  expect(ended.map(({ code }) => code).filter((code) => code !== 2)).toContain(0);
-  for (const { code, stderr } of ended) {
-    expect([0, 2]).toContain(code);
-    if (code === 2) expect(stderr).toMatch(/is being written by backfill \(process \d+\)/);
-  }
-  const ids = await mealIds(sandbox, { since: '2026-01-01', until: '2026-01-10' });
-  expect(rowIds(join(out, 'meals.ndjson'))).toEqual(ids);
-  expect(readdirSync(out).filter((name) => name.startsWith('.'))).toEqual([]);
-});
-
-test('a name that a kill -9 left is no lock, whoever has its number by now', async () => {
-  const folder = await temporaryFolder();
-  const name = { command: 'backfill', pid: process.pid, host: 'made-up' };
-  writeFileSync(join(folder, '.millrace-lock-owner'), JSON.stringify(name));
-  const { env } = await service();
-  expect((await millrace(['pull', 'markers', '--out', folder], { env })).code).toBe(0);
-  expect(
-    await until('the names to go', () => readdirSync(folder).every((entry) => !entry.startsWith('.'))),
-  ).toBe(true);
 });

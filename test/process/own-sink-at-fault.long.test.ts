@@ -1,14 +1,10 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { MAIN, writeConfig } from '../support/millrace.ts';
-import { expectConserved, readBack } from '../support/read-back.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
-import { Receiver } from '../support/receiver.ts';
+import { MAIN } from '../support/millrace.ts';
+import { Place } from '../support/place.ts';
+import { expectConserved } from '../support/read-back.ts';
 import type { Serving } from '../support/serving.ts';
-import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
 const EVENTS = 20;
@@ -114,27 +110,22 @@ function takenIn(folder: string): Map<string, string> {
   return new Map(lines.map((line) => line.split(' ') as [string, string]));
 }
 
+/** Lines of the log that are no JSON: a stack trace of its own would be lost in a log. */
+const notJson = ({ stderr }: Serving): string[] =>
+  stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
+
 describe('a sink module harms its own sink only, and is named', () => {
   test.each(Object.entries(FAULTS))('one that %s', async (_what, fault) => {
-    const folder = await temporaryFolder();
-    const file = join(folder, 'faulty.mjs');
-    writeFileSync(file, moduleWith(fault, folder));
-    const archive = join(folder, 'archive');
-    const config = writeConfig(folder, {
+    const place = await Place.make((folder) => ({
       // The module first: what it writes into would be seen by the archive.
-      sinks: { faulty: { type: './faulty.mjs' }, archive: { type: 'files', path: archive } },
-      routes: [{ match: '*', to: ['faulty', 'archive'] }],
+      sinks: { faulty: { type: './faulty.mjs' }, archive: { type: 'files', path: join(folder, 'archive') } },
       delivery: { sendTimeout: '4s', retryInitial: '50ms', retryMax: '500ms' },
       shutdown: { deadline: '2s' },
-    });
-    const receiver: Serving = await (fault.isUncaught ? ReceiverProcess : Receiver).start(config);
-    const acknowledged = new Map<string, Buffer>();
+    }));
+    writeFileSync(place.at('faulty.mjs'), moduleWith(fault, place.folder));
+    const receiver: Serving = await (fault.isUncaught ? place.startProcess() : place.start());
     const troubles = new Set<string>();
-    for (let n = 0; n < EVENTS; n += 1) {
-      const { id, body } = madeUpEvent(n);
-      expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
-      acknowledged.set(id, body);
-    }
+    const acknowledged = await receiver.send(EVENTS);
     const { sinks, journal } = await until('both sinks to be done', async () => {
       const status = await receiver.status();
       for (const { lastError, troubles: told } of status.sinks)
@@ -142,62 +133,46 @@ describe('a sink module harms its own sink only, and is named', () => {
       return status.journal.cursors.every(({ backlog }) => backlog === 0) ? status : null;
     });
     expect(journal.deadLetters).toBe(0);
-    expect(sinks.find(({ sink }) => sink === 'archive')).toMatchObject({
-      retried: 0,
-      lastError: null,
-      troubles: [],
-    });
-    const taken = takenIn(folder);
+    const archive = { retried: 0, lastError: null, troubles: [] };
+    expect(sinks.find(({ sink }) => sink === 'archive')).toMatchObject(archive);
+    const taken = takenIn(place.folder);
     for (const [id, body] of acknowledged) expect(taken.get(id)).toBe(body.toString('base64'));
-    expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
-    expectConserved(await readBack(archive), acknowledged);
-    const said = [...troubles, receiver.stderr].join('\n');
-    expect(said).toMatch(fault.named);
-    // One line of JSON each: a stack trace of its own would be lost in a log.
-    expect(receiver.stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))).toEqual([]);
+    await receiver.stop();
+    expectConserved(await place.archived(), acknowledged);
+    expect([...troubles, receiver.stderr].join('\n')).toMatch(fault.named);
+    expect(notJson(receiver)).toEqual([]);
   });
 
   test.each([
     ['has limits that are none', 'inFlight: 1', 'inFlight: NaN', 'limits.inFlight must be a number'],
     ['has no send', 'send: async', 'sent: async', 'the sink has no function send'],
     [
-      'throws when it makes a sink',
+      'throws as it is made',
       'createSink = () => ({',
-      `createSink = () => ({ ...boom(), `,
+      'createSink = () => ({ ...boom(),',
       'boom is not defined',
     ],
   ])('one that %s is refused at the start, by name', async (_what, from, to, message) => {
-    const folder = await temporaryFolder();
-    writeFileSync(join(folder, 'faulty.mjs'), moduleWith({ named: /./ }, folder).replace(from, to));
-    const config = writeConfig(folder, { sinks: { faulty: { type: './faulty.mjs' } } });
-    const receiver = new Receiver(config);
-    expect(await receiver.exited).toEqual({ code: 2, signal: null });
-    expect(receiver.stderr).toContain('sinks.faulty');
-    expect(receiver.stderr).toContain(message);
+    const place = await Place.make({ sinks: { faulty: { type: './faulty.mjs' } } });
+    writeFileSync(place.at('faulty.mjs'), moduleWith({ named: /./ }, place.folder).replace(from, to));
+    const { code, stderr } = await place.run('serve');
+    expect(code).toBe(2);
+    for (const said of ['sinks.faulty', message]) expect(stderr).toContain(said);
   });
 });
 
 test('an error nobody caught and nobody answers for: one line of JSON, an orderly end, exit 1, nothing lost', async () => {
-  const folder = await temporaryFolder();
-  const bomb = join(folder, 'bomb.mjs');
+  const place = await Place.make();
+  const bomb = place.at('bomb.mjs');
   writeFileSync(
     bomb,
     `process.on('SIGUSR2', () => { void Promise.reject(new Error('nobody expects this')); });`,
   );
-  const archive = join(folder, 'archive');
-  const config = writeConfig(folder);
-  const receiver = await ReceiverProcess.start(config, {
-    program: [process.execPath, '--import', bomb, MAIN],
-  });
-  const acknowledged = new Map<string, Buffer>();
-  for (let n = 0; n < EVENTS; n += 1) {
-    const { id, body } = madeUpEvent(n);
-    expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
-    acknowledged.set(id, body);
-  }
+  const receiver = await place.startProcess({ program: [process.execPath, '--import', bomb, MAIN] });
+  const acknowledged = await receiver.send(EVENTS);
   expect(await receiver.kill('SIGUSR2')).toEqual({ code: 1, signal: null });
-  expectConserved(await readBack(archive), acknowledged);
-  expect(receiver.stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))).toEqual([]);
+  expectConserved(await place.archived(), acknowledged);
+  expect(notJson(receiver)).toEqual([]);
   const fatal = receiver.logLines().filter(({ level }) => level === 60);
   expect(fatal).toEqual([expect.objectContaining({ msg: 'uncaught error; stopping' })]);
   expect(JSON.stringify(fatal)).toContain('nobody expects this');

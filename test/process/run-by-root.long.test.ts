@@ -17,9 +17,8 @@ import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { MAIN, millraceProcess, writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Place } from '../support/place.ts';
 import { firstLack, lacksRoot, skipped, type Lack } from '../support/requirements.ts';
-import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
 /** The receiver's user: a number that no name is known of. */
@@ -34,27 +33,27 @@ function lacksOpenCheckout(): Lack {
 const lack = firstLack(lacksRoot(), process.getuid?.() === 0 ? lacksOpenCheckout() : null);
 
 const below = (folder: string): string[] => [folder, ...globSync(join(folder, '**/{*,.*}'))];
-const ownersOf = (folder: string): Record<string, number> =>
-  Object.fromEntries(below(folder).map((path) => [path, lstatSync(path).uid]));
-
 test.skipIf(lack !== null)(
   `what root's commands create belongs to the receiver's user${skipped(lack)}`,
   async () => {
-    const folder = await temporaryFolder();
-    const sinks = { archive: { type: 'files', path: join(folder, 'archive') } };
+    const place = await Place.make();
+    const { folder } = place;
+    const sinks = { archive: { type: 'files', path: place.at('archive') } };
     const gone = { type: 'files', path: '/dev/null/nowhere', required: false };
-    const config = writeConfig(folder, { sinks: { ...sinks, gone }, envelope: { teams: [] } });
-    const receiver = await ReceiverProcess.start(config);
+    place.write({ sinks: { ...sinks, gone }, envelope: { teams: [] } });
+    const receiver = await place.startProcess();
     const { id, body } = madeUpEvent(1, 'daily.data.meal.created');
-    expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
-    expect((await postSigned(receiver.url, Buffer.from('no JSON'), { id: 'msg_made_up' })).status).toBe(202);
-    expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
-    writeConfig(folder, { sinks });
+    await receiver.send([
+      { id, body },
+      { id: 'msg_made_up', body: Buffer.from('no JSON') },
+    ]);
+    await receiver.stop();
+    place.write({ sinks });
     for (const path of below(folder)) chownSync(path, OTHER, OTHER);
 
     const user = String(JSON.parse(body.toString()).user_id);
-    const archive = join(folder, 'archive');
-    const flags = ['--config', config];
+    const archive = place.at('archive');
+    const flags = ['--config', place.config];
     const asRoot = async (...args: string[]): Promise<string> => {
       const done = await millraceProcess(args, { cwd: folder });
       expect(done.code, `${args.join(' ')}: ${done.stderr}`).toBe(0);
@@ -67,10 +66,8 @@ test.skipIf(lack !== null)(
     await asRoot('replay', archive, '--to', 'archive', ...flags);
     await asRoot('archive', 'compact', archive, '--min-age', '0s', ...flags);
     await asRoot('erase', user, '--now', ...flags);
-    const owners = ownersOf(folder);
-    expect(Object.keys(owners)).toContain(join(folder, 'journal/audit.jsonl'));
-    expect(new Set(Object.values(owners))).toEqual(new Set([OTHER]));
-    expect(readFileSync(join(folder, 'journal/audit.jsonl'), 'utf8')).toContain('"erase"');
+    expect(new Set(below(folder).map((path) => lstatSync(path).uid))).toEqual(new Set([OTHER]));
+    expect(readFileSync(place.at('journal/audit.jsonl'), 'utf8')).toContain('"erase"');
   },
 );
 
@@ -158,11 +155,11 @@ test.skipIf(lack !== null)(
 test.skipIf(lack !== null)(
   `fault 56: a receiver that root runs does not reload a config that has become another user's${skipped(lack)}`,
   async () => {
-    const config = writeConfig(await temporaryFolder());
-    const receiver = await ReceiverProcess.start(config);
-    giveAway(config);
+    const place = await Place.make();
+    const receiver = await place.startProcess();
+    giveAway(place.config);
     receiver.signal('SIGHUP');
-    await until('the refusal', () => receiver.stderr.includes(`${config} belongs to user ${OTHER}`));
+    await until('the refusal', () => receiver.stderr.includes(`${place.config} belongs to user ${OTHER}`));
     expect(await receiver.kill('SIGTERM')).toEqual({ code: 0, signal: null });
   },
 );

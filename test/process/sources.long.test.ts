@@ -1,16 +1,12 @@
 import { EventHubProducerClient } from '@azure/event-hubs';
-import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { madeUpEvent, type MadeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { startAmqpPeer } from '../support/amqp-peer/peer.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { millrace, writeConfig } from '../support/millrace.ts';
+import { Place } from '../support/place.ts';
 import { PubSubAdmin } from '../support/pubsub-admin.ts';
 import { PROJECT, startPubSubPeer } from '../support/pubsub-peer/peer.ts';
-import { expectConserved, expectOnce, readBack } from '../support/read-back.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
-import { Receiver } from '../support/receiver.ts';
+import { expectConserved, expectOnce } from '../support/read-back.ts';
 import type { Serving } from '../support/serving.ts';
 import { until } from '../support/until.ts';
 
@@ -19,7 +15,6 @@ const userOf = ({ body }: MadeUpEvent): string =>
   (JSON.parse(body.toString()) as { user_id: string }).user_id;
 
 test('what the ETL pipelines publish lands in the archive: compressed or not, in either spelling, once', async () => {
-  const folder = await temporaryFolder();
   const hubs = await startAmqpPeer({ hubs: ['pipeline'] });
   onTestFinished(() => hubs.stop());
   const topics = await startPubSubPeer({ topics: [] });
@@ -28,13 +23,13 @@ test('what the ETL pipelines publish lands in the archive: compressed or not, in
   onTestFinished(() => admin.close());
   await admin.create('pipeline');
 
-  const config = writeConfig(folder, {
+  const place = await Place.make({
     sources: {
       hub: { type: 'event-hubs', connectionString: hubs.connectionString, hub: 'pipeline' },
       topic: { type: 'pubsub', project: PROJECT, subscription: 'pipeline', endpoint: topics.endpoint },
     },
   });
-  const first = await ReceiverProcess.start(config);
+  const first = await place.startProcess();
 
   const producer = new EventHubProducerClient(hubs.connectionString, 'pipeline');
   onTestFinished(() => producer.close());
@@ -46,27 +41,22 @@ test('what the ETL pipelines publish lands in the archive: compressed or not, in
 
   // The same again, something new, and something that nobody can read.
   const late = madeUpEvent(1000);
-  const odd = {
-    body: Buffer.from('?'),
-    properties: { 'event-type': 'daily.odd', 'content-encoding': 'made-up' },
-  };
+  const properties = { 'event-type': 'daily.odd', 'content-encoding': 'made-up' };
+  const odd = { body: Buffer.from('?'), properties };
   await producer.sendBatch([...hubEvents.slice(0, 5).map(toHub), toHub(late, 0), odd]);
   for (const [n, event] of topicEvents.slice(0, 5).entries())
     await admin.publish('pipeline', toTopic(event, n));
-  const second = await Receiver.start(config);
+  const second = await place.start();
   await until('the new event', async () => (await received(second)) === events.length + 1);
-  const { stdout } = await until('the odd one in quarantine', async () => {
-    const listed = await millrace(['quarantine', 'list', '--json', '--config', config]);
-    return listed.stdout === '' ? null : listed;
+  const [quarantined] = await until('the odd one in quarantine', async () => {
+    const listed = await place.documents('quarantine', 'list');
+    return listed.length > 0 && listed;
   });
-  expect(JSON.parse(stdout)).toMatchObject({
-    event_type: 'daily.odd',
-    reasons: [{ code: 'encoding_unknown' }],
-  });
+  expect(quarantined).toMatchObject({ event_type: 'daily.odd', reasons: [{ code: 'encoding_unknown' }] });
   await second.drained();
-  await second.kill('SIGTERM');
+  await second.stop();
 
-  const found = await readBack(join(folder, 'archive'));
+  const found = await place.archived();
   expectConserved(found, new Map([...events, late].map(({ id, body }) => [id, body])));
   expectOnce(found);
   const sources = new Set([...found.values()].flat().map(({ record }) => record.source));

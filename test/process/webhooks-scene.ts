@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -7,7 +7,7 @@ import { startSandbox, type Sandbox } from '../../src/sandbox/start.ts';
 import type { Endpoint } from '../../src/sandbox/endpoints.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { freePort } from '../support/free-port.ts';
-import { listen } from '../support/listen.ts';
+import { serve } from '../support/listen.ts';
 import { millrace, writeConfig, type Ended } from '../support/millrace.ts';
 
 type Hooked = string | void | Promise<string | void>;
@@ -64,12 +64,12 @@ export async function openScene(signing?: object): Promise<Scene> {
 
 async function openGate(service: string): Promise<Gate> {
   const gate: { -readonly [Key in keyof Gate]: Gate[Key] } = { url: '', hook: null };
-  const server = createServer((request, response) => {
+  const url = await serve((request, response) => {
     const passOn = async (body: Buffer): Promise<void> => {
       await gate.hook?.(request, 'before', '');
-      const { method = 'GET', url = '/', headers } = request;
+      const { method = 'GET', url: path = '/', headers } = request;
       const passed = Object.entries(headers).filter(([name]) => /^(content-type|x-.*)$/.test(name));
-      const answer = await fetch(service + url, {
+      const answer = await fetch(service + path, {
         method,
         headers: passed.map(([name, value]) => [name, String(value)] as [string, string]),
         ...(body.length === 0 ? {} : { body: new Uint8Array(body) }),
@@ -83,10 +83,5 @@ async function openGate(service: string): Promise<Gate> {
       .then(passOn)
       .catch(() => response.destroy());
   });
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  gate.url = `http://127.0.0.1:${await listen(server)}`;
-  return gate;
+  return Object.assign(gate, { url });
 }
