@@ -1,83 +1,61 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { request } from 'undici';
 import { expect, test } from 'vitest';
 import { METRICS } from '../../src/metrics/catalogue.ts';
 import { madeUpEvent, MADE_UP_TEAM } from '../../src/sandbox/made-up-events.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { writeConfig } from '../support/millrace.ts';
-import { Receiver } from '../support/receiver.ts';
+import { Place } from '../support/place.ts';
 import type { Serving } from '../support/serving.ts';
-import { postSigned, SECRET } from '../support/signed-events.ts';
+import { SECRET } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { parseMetrics, typesIn } from './prometheus-text.ts';
 
 const WILFUL = fileURLToPath(new URL('./wilful-sink.ts', import.meta.url));
+const MEAL = 'daily.data.meal.created';
 const OLD_SECRET = `whsec_${Buffer.from('a made-up secret to be retired soon').toString('base64')}`;
 
-async function scrape(receiver: Serving): Promise<{ text: string; series: Map<string, number> }> {
-  const { body, headers, statusCode } = await request(`${receiver.adminUrl}/metrics`);
-  const text = await body.text();
-  expect(statusCode, text).toBe(200);
-  expect(headers['content-type']).toMatch(/^text\/plain; version=0\.0\.4/);
-  return { text, series: parseMetrics(text) };
-}
+const seriesOf = async (receiver: Serving) => parseMetrics(await receiver.metrics());
 
-async function readiness(receiver: Serving): Promise<{ status: number; json: unknown }> {
-  const { body, statusCode } = await request(`${receiver.adminUrl}/readyz?verbose`);
-  return { status: statusCode, json: await body.json() };
-}
-
-interface Prepared {
-  readonly receiver: Serving;
-  readonly folder: string;
-  readonly config: string;
-}
-
-/** A receiver with an archive, and a sink that does what the folder says. */
-async function start(files: readonly string[], changes: Record<string, object> = {}): Promise<Prepared> {
-  const folder = await temporaryFolder();
-  const own = join(folder, 'own');
-  mkdirSync(own);
-  for (const file of files) writeFileSync(join(own, file), '');
-  const config = writeConfig(folder, {
+/** A receiver with an archive, and a sink that does what the files of its folder say. */
+async function start(files: readonly string[], own: object = {}, changes: object = {}) {
+  const place = await Place.make((folder) => ({
     signing: { secrets: [SECRET, OLD_SECRET] },
     sinks: {
-      archive: { type: 'files', path: join(folder, 'archive') },
-      own: { type: WILFUL, folder: own },
+      archive: { type: 'files', path: `${folder}/archive` },
+      own: { type: WILFUL, folder: `${folder}/own`, ...own },
     },
     routes: [
       { match: ['labtest.', 'lab_report.'], to: ['own', 'archive'] },
       { match: ['daily.'], to: ['archive'] },
     ],
     ...changes,
-  });
-  return { receiver: await Receiver.start(config), folder: own, config };
+  }));
+  mkdirSync(place.at('own'));
+  for (const file of files) writeFileSync(place.at('own', file), '');
+  return { receiver: await place.start(), place };
 }
 
 test('the metrics say what has happened, by bounded labels only', async () => {
   const { receiver } = await start(['open']);
-  const send = async (n: number, type: string, secret = SECRET): Promise<number> => {
-    const { id, body } = madeUpEvent(n, type);
-    return (await postSigned(receiver.url, body, { id, secret })).status;
-  };
-  for (let n = 0; n < 6; n += 1) expect(await send(n, 'daily.data.meal.created')).toBe(202);
-  expect(await send(6, 'labtest.order.updated')).toBe(202);
-  expect(await send(7, 'something.nobody.knows')).toBe(202);
-  expect(await send(8, 'daily.data.meal.created', OLD_SECRET)).toBe(202);
-  const { id, body } = madeUpEvent(9, 'daily.data.meal.created');
-  expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
-  expect((await postSigned(receiver.url, body, { id })).status).toBe(200);
+  await receiver.send(6, 0, MEAL);
+  await receiver.send(1, 6, 'labtest.order.updated');
+  await receiver.send(1, 7, 'something.nobody.knows');
+  const [old, { id, body }] = [madeUpEvent(8, MEAL), madeUpEvent(9, MEAL)];
+  expect((await receiver.post(old.body, { id: old.id, secret: OLD_SECRET })).status).toBe(202);
+  expect((await receiver.post(body, { id })).status).toBe(202);
+  expect((await receiver.post(body, { id })).status).toBe(200);
   const invalid = Buffer.from(JSON.stringify({ event_type: 'daily.data.meal.created', data: {} }));
-  expect((await postSigned(receiver.url, invalid, { id: 'msg_invalid' })).status).toBe(202);
-  expect((await postSigned(receiver.url, body, { headers: { 'webhook-signature': 'v1,AAAA' } })).status).toBe(
-    401,
-  );
+  expect((await receiver.post(invalid, { id: 'msg_invalid' })).status).toBe(202);
+  expect((await receiver.post(body, { headers: { 'webhook-signature': 'v1,AAAA' } })).status).toBe(401);
   await receiver.drained();
   await until('the dead letter', async () => (await receiver.status()).journal.deadLetters === 1);
 
-  const { text, series } = await scrape(receiver);
+  const page = await receiver.ask('/metrics');
+  expect([page.status, page.headers.get('content-type')]).toEqual([
+    200,
+    expect.stringMatching(/^text\/plain; version=0\.0\.4/),
+  ]);
+  const text = await page.text();
+  const series = parseMetrics(text);
   const get = (name: string): number | undefined => series.get(name);
   const outcome = (name: string): number | undefined =>
     get(`millrace_events_total{source="webhooks",outcome="${name}"}`);
@@ -123,84 +101,56 @@ test('the metrics say what has happened, by bounded labels only', async () => {
 
 test('a sender that makes up types does not make up series', async () => {
   const { receiver } = await start(['open']);
-  for (let n = 0; n < 130; n += 1) {
-    const { id, body } = madeUpEvent(n, `daily.made_up_${n}`);
-    await postSigned(receiver.url, body, { id });
-  }
-  const { series } = await scrape(receiver);
+  await receiver.send(Array.from({ length: 130 }, (_, n) => madeUpEvent(n, `daily.made_up_${n}`)));
+  const series = await seriesOf(receiver);
   const types = [...series].filter(([name]) => name.startsWith('millrace_event_types_total{'));
   expect(types.length).toBe(101);
   expect(series.get('millrace_event_types_total{type="(other)"}')).toBe(30);
 });
 
-test('a sink that does not open keeps no delivery away: the journal has it for later', async () => {
-  const { receiver, folder } = await start([]);
-  const ready = await readiness(receiver);
-  expect(ready).toMatchObject({ status: 200, json: { status: 'ready' } });
-  expect((ready.json as { checks: object[] }).checks).toContainEqual({
+const STATELESS = { acknowledge: 'delivered' };
+
+test.each([
+  ['with a journal a sink that does not open keeps no delivery away', 200, {}, {}],
+  ['without one it is not ready until every required sink has been opened', 503, {}, STATELESS],
+  ['but a best-effort sink keeps nobody waiting', 200, { required: false }, STATELESS],
+])('%s', async (_name, status, own, changes) => {
+  const { receiver, place } = await start([], own, changes);
+  const before = await receiver.call('/readyz?verbose');
+  const [isReady, isRequired] = [status === 200, status === 503];
+  expect([before.status, before.answer.status]).toEqual([status, isReady ? 'ready' : 'not ready']);
+  expect(before.answer.checks).toContainEqual({
     name: 'sink own',
     ok: false,
-    required: false,
+    required: isRequired,
     state: 'opening',
   });
-  const { series } = await scrape(receiver);
-  expect([series.get('millrace_ready'), series.get('millrace_sink_up{sink="own"}')]).toEqual([1, 0]);
-  const { id, body } = madeUpEvent(0, 'labtest.order.updated');
-  expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
-  writeFileSync(join(folder, 'open'), '');
-  writeFileSync(join(folder, 'mild'), '');
-  const sent = join(folder, 'sent');
-  // The file is there a moment before its line.
-  await until('the event is delivered', () => existsSync(sent) && readFileSync(sent, 'utf8').includes(id));
-});
-
-const STATELESS = { acknowledge: 'delivered' } as unknown as Record<string, object>;
-
-test('without a journal it is not ready until every required sink has been opened', async () => {
-  const { receiver, folder } = await start([], STATELESS);
-  const before = await readiness(receiver);
-  expect(before).toMatchObject({ status: 503, json: { status: 'not ready' } });
-  expect((before.json as { checks: object[] }).checks).toContainEqual({
-    name: 'sink own',
-    ok: false,
-    required: true,
-    state: 'opening',
-  });
-  expect((await scrape(receiver)).series.get('millrace_ready')).toBe(0);
-  writeFileSync(join(folder, 'open'), '');
-  await until('readiness', async () => (await readiness(receiver)).status === 200);
-  const { body } = await request(`${receiver.adminUrl}/readyz`);
-  expect(await body.json()).toEqual({ status: 'ready' });
-});
-
-test('without a journal a best-effort sink that does not open keeps nobody waiting', async () => {
-  const folder = await temporaryFolder();
-  const { receiver } = await start([], {
-    ...STATELESS,
-    sinks: {
-      archive: { type: 'files', path: join(folder, 'archive') },
-      own: { type: WILFUL, folder, required: false },
-    },
-  });
-  expect((await readiness(receiver)).status).toBe(200);
-  expect((await scrape(receiver)).series.get('millrace_sink_up{sink="own"}')).toBe(0);
+  const series = await seriesOf(receiver);
+  expect([series.get('millrace_ready'), series.get('millrace_sink_up{sink="own"}')]).toEqual([+isReady, 0]);
+  const sent = isReady && changes !== STATELESS ? await receiver.send(1, 0, 'labtest.order.updated') : null;
+  writeFileSync(place.at('own/mild'), '');
+  writeFileSync(place.at('own/open'), '');
+  await until('readiness', async () => (await receiver.ask('/readyz')).status === 200);
+  expect((await receiver.call('/readyz')).answer).toEqual({ status: 'ready' });
+  // What the journal had for later; the file is there a moment before its line.
+  const file = place.at('own/sent');
+  for (const id of sent?.keys() ?? [])
+    await until('the event', () => existsSync(file) && readFileSync(file, 'utf8').includes(id));
 });
 
 test('reloads are counted, and a config that cannot be used is told of', async () => {
-  const { receiver, config } = await start(['open']);
-  const good = readFileSync(config, 'utf8');
-  const { id, body } = madeUpEvent(0, 'daily.data.meal.created');
-  expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
-  writeFileSync(config, 'sinks: {');
-  receiver.signal('SIGHUP');
-  const failed = 'millrace_reloads_total{result="failed"}';
-  await until('the failed reload', async () => (await scrape(receiver)).series.get(failed) === 1);
-  expect((await scrape(receiver)).series.get('millrace_config_in_force')).toBe(0);
-  writeFileSync(config, good);
-  receiver.signal('SIGHUP');
-  const succeeded = 'millrace_reloads_total{result="succeeded"}';
-  await until('the reload', async () => (await scrape(receiver)).series.get(succeeded) === 1);
-  const { series } = await scrape(receiver);
+  const { receiver, place } = await start(['open']);
+  const good = readFileSync(place.config, 'utf8');
+  await receiver.send(1, 0, MEAL);
+  writeFileSync(place.config, 'sinks: {');
+  expect(await receiver.reload()).toMatchObject({ msg: expect.stringContaining('failed') as string });
+  const failed = await seriesOf(receiver);
+  expect(failed.get('millrace_reloads_total{result="failed"}')).toBe(1);
+  expect(failed.get('millrace_config_in_force')).toBe(0);
+  writeFileSync(place.config, good);
+  await receiver.reload();
+  const series = await seriesOf(receiver);
+  expect(series.get('millrace_reloads_total{result="succeeded"}')).toBe(1);
   expect(series.get('millrace_config_in_force')).toBe(1);
   // The secrets and routes of now: what was counted for those before is gone.
   expect(series.get('millrace_signature_secret_last_used_timestamp_seconds{index="0"}')).toBe(0);
@@ -208,7 +158,7 @@ test('reloads are counted, and a config that cannot be used is told of', async (
 });
 
 test('the trace of a request goes with its event through the journal to the sink', async () => {
-  const { receiver, folder } = await start(['open', 'mild']);
+  const { receiver, place } = await start(['open', 'mild']);
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
   const traces = [
     { traceparent, tracestate: 'made=up,other=1' },
@@ -221,10 +171,10 @@ test('the trace of a request goes with its event through the journal to the sink
   for (const [n, headers] of traces.entries()) {
     const { id, body } = madeUpEvent(n, 'labtest.order.updated');
     sent.set(id, headers);
-    expect((await postSigned(receiver.url, body, { id, headers: { ...headers } })).status).toBe(202);
+    expect((await receiver.post(body, { id, headers: { ...headers } })).status).toBe(202);
   }
   await receiver.drained();
-  const lines = readFileSync(join(folder, 'sent'), 'utf8').trim().split('\n');
+  const lines = readFileSync(place.at('own/sent'), 'utf8').trim().split('\n');
   const got = new Map(lines.map((line) => JSON.parse(line) as [string, object | null]));
   expect([...sent.keys()].map((id) => got.get(id))).toEqual([traces[0], traces[1], null, null]);
 });

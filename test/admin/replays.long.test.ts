@@ -1,13 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { request } from 'undici';
 import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { startEndpoint } from '../sinks/http-support.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
-import { postSigned } from '../support/signed-events.ts';
+import { Place } from '../support/place.ts';
 import { until } from '../support/until.ts';
 
 const SECRET = `whsec_${Buffer.from('between us and targets').toString('base64')}`;
@@ -21,30 +16,23 @@ interface Job {
 }
 
 test('a replay is counted, sent once it is confirmed, stopped, and goes on after its receiver was killed', async () => {
-  const folder = await temporaryFolder();
   const target = await startEndpoint();
   target.reply = () => 204;
-  const config = writeConfig(folder, {
+  const place = await Place.make((folder) => ({
     shutdown: { deadline: '1s' },
     sinks: {
-      archive: { type: 'files', path: join(folder, 'archive') },
+      archive: { type: 'files', path: `${folder}/archive` },
       target: { type: 'http', url: target.url('/'), secrets: [SECRET], privateNetworks: ['127.0.0.1'] },
       out: { type: 'stdout' },
     },
     routes: [{ match: '*', to: ['archive'] }],
-  });
-  let receiver = await ReceiverProcess.start(config);
+  }));
+  let receiver = await place.startProcess();
   /** Of all replays, but for what is remembered of those that are done. */
   const left = (): string[] =>
-    readdirSync(join(folder, 'replay')).filter((name) => !name.endsWith('.finished.json'));
-  const ask = async (path: string, body?: object): Promise<{ status: number; answer: unknown }> => {
-    const headers = { ...receiver.authorization, 'content-type': 'application/json' };
-    const options = body === undefined ? {} : { method: 'POST' as const, body: JSON.stringify(body) };
-    const url = `${receiver.adminUrl}/api/replays${path}`;
-    const { statusCode, body: text } = await request(url, { headers, ...options });
-    return { status: statusCode, answer: await text.json() };
-  };
-  const jobs = async (): Promise<readonly Job[]> => ((await ask('')).answer as { jobs: Job[] }).jobs;
+    readdirSync(place.at('replay')).filter((name) => !name.endsWith('.finished.json'));
+  const ask = (path: string, body?: object) => receiver.call(`/api/replays${path}`, body);
+  const jobs = async (): Promise<readonly Job[]> => (await ask('')).answer.jobs;
   const untilState = (id: string, state: string): Promise<Job> =>
     until(`${id} to be ${state}`, async () => {
       return (await jobs()).find((job) => job.id === id && job.state === state) ?? null;
@@ -52,12 +40,12 @@ test('a replay is counted, sent once it is confirmed, stopped, and goes on after
   const counted = async (order: object): Promise<Job> => {
     const { status, answer } = await ask('', order);
     expect(status).toBe(200);
-    return untilState((answer as Job).id, 'counted');
+    return untilState(answer.id, 'counted');
   };
 
   for (const n of [1, 2, 3, 4, 5]) {
-    const type = n > 3 ? 'labtest.order.updated' : 'daily.data.meal.created';
-    expect((await postSigned(receiver.url, madeUpEvent(n, type).body, { id: `msg_${n}` })).status).toBe(202);
+    const { body } = madeUpEvent(n, n > 3 ? 'labtest.order.updated' : 'daily.data.meal.created');
+    await receiver.send([{ id: `msg_${n}`, body }]);
   }
   await receiver.drained();
   expect((await ask('')).answer).toEqual({
@@ -101,14 +89,14 @@ test('a replay is counted, sent once it is confirmed, stopped, and goes on after
   expect((await ask(`/${id}/start`, {})).status).toBe(200);
   await until('the request again', () => target.open > 0);
   await receiver.kill('SIGKILL');
-  receiver = await ReceiverProcess.start(config);
+  receiver = await place.startProcess();
   expect((await jobs()).map((job) => [job.id, job.state])).toEqual([[id, 'interrupted']]);
   await ask(`/${id}/start`, {});
   expect((await untilState(id, 'failed')).detail).toMatch(/in use|another|process/);
   target.reply = () => 204;
   await target.stop();
   await target.start();
-  const state = join(folder, 'replay', id);
+  const state = place.at('replay', id);
   await until('the one that lives on', () => !existsSync(state));
   await ask(`/${id}/start`, {});
   await untilState(id, 'done');
@@ -129,11 +117,11 @@ test('a replay is counted, sent once it is confirmed, stopped, and goes on after
   const second = await counted(order);
   await ask(`/${second.id}/start`, {});
   await until('its request', () => target.open > 0);
-  expect((await receiver.kill('SIGTERM')).code).toBe(0);
-  receiver = await ReceiverProcess.start(config);
+  await receiver.stop();
+  receiver = await place.startProcess();
   expect((await jobs()).map((job) => job.state)).toEqual(['interrupted']);
   expect((await ask(`/${second.id}/forget`, {})).status).toBe(200);
   expect(left()).toEqual([]);
-  const audit = readFileSync(join(folder, 'journal/audit.jsonl'), 'utf8');
+  const audit = readFileSync(place.at('journal/audit.jsonl'), 'utf8');
   expect(audit).toContain(`"action":"replay","what":"replays","ids":["${id}","journal to target"]`);
 });

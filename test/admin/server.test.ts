@@ -110,25 +110,26 @@ test('without a token nobody gets in, whether one is configured or not, and heal
       `${OWNER.authorization}2`,
     ];
     for (const given of [{}, ...wrong.map((authorization) => ({ authorization }))]) {
-      for (const path of [
-        '/api/status',
-        '/api/quarantine?bodies=true',
-        '/api/console',
-        '/api/activities',
-        '/api/x',
-      ]) {
-        const response = await fetch(url + path, { headers: given });
-        expect([path, response.status, response.headers.get('www-authenticate')]).toEqual([
-          path,
-          401,
-          'Bearer',
-        ]);
+      for (const path of ['status', 'quarantine?bodies=true', 'console', 'activities', 'x']) {
+        const { status, headers } = await fetch(`${url}/api/${path}`, { headers: given });
+        expect([path, status, headers.get('www-authenticate')]).toEqual([path, 401, 'Bearer']);
       }
     }
     for (const headers of right) expect((await fetch(`${url}/api/status`, { headers })).status).toBe(200);
   }
   expect((await fetch(`${await start()}/api/status`, { headers: CONFIG })).status).toBe(401);
 });
+
+type Posted = [status: number, answer: Record<string, unknown>];
+
+async function post(url: string, path: string, headers: object, body: object = {}): Promise<Posted> {
+  const response = await fetch(url + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+  return [response.status, (await response.json()) as Posted[1]];
+}
 
 const noBody = () => Promise.resolve(null);
 
@@ -142,14 +143,9 @@ test('a session of the console is shown bodies only where it may see them; the t
     },
   };
   const url = await start({ console: source });
-  const json = { ...OWNER, 'content-type': 'application/json' };
-  const ask = async (path: string, headers: Record<string, string>, sent: object): Promise<unknown> =>
-    (
-      await fetch(`${url}/api/console/${path}`, { method: 'POST', headers, body: JSON.stringify(sent) })
-    ).json();
-  const { code } = (await ask('links', json, {})) as { code: string };
-  const { token } = (await ask('sessions', json, { code })) as { token: string };
-  const session = { authorization: `Bearer ${token}` };
+  const [, { code }] = await post(url, '/api/console/links', OWNER);
+  const [, { token }] = await post(url, '/api/console/sessions', OWNER, { code });
+  const session = { authorization: `Bearer ${String(token)}` };
   const statuses = (headers: Record<string, string>, asked: readonly string[]) =>
     Promise.all(asked.map(async (path) => (await fetch(url + path, { headers })).status));
   expect(await statuses(session, paths)).toEqual([403, 403, 403]);
@@ -181,13 +177,9 @@ test('without admin.token, a page of another name is kept out: metrics, console 
 
 test('the page is there to be let in, and tells no events of its own', async () => {
   const url = await start();
-  for (const [path, status] of [
-    ['/console/', 200],
-    ['/console/main.js', 200],
-    ['/api/console', 401],
-    ['/api/activities', 401],
-  ] as const)
-    expect([path, (await fetch(url + path)).status]).toEqual([path, status]);
+  const paths = ['/console/', '/console/main.js', '/api/console', '/api/activities'];
+  const answers = await Promise.all(paths.map((path) => fetch(url + path)));
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 401, 401]);
 });
 
 test('metrics need no token on this machine, and admin.token where it is set', async () => {
@@ -196,17 +188,6 @@ test('metrics need no token on this machine, and admin.token where it is set', a
   expect((await fetch(`${url}/metrics`)).status).toBe(401);
   expect(await (await fetch(`${url}/metrics`, { headers: CONFIG })).text()).toBe('made_up 1\n');
 });
-
-type Posted = [status: number, answer: Record<string, unknown>];
-
-async function post(url: string, path: string, headers: object, body: object = {}): Promise<Posted> {
-  const response = await fetch(url + path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-  });
-  return [response.status, (await response.json()) as Posted[1]];
-}
 
 test('a link lets one browser in, once; its session can be ended, and makes no further links', async () => {
   const url = await start();

@@ -6,9 +6,8 @@ import { formatRecords } from '../../src/core/archive-record.ts';
 import type { Event } from '../../src/core/event.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { writeConfig } from '../support/millrace.ts';
-import { Receiver } from '../support/receiver.ts';
-import { postSigned, SECRET } from '../support/signed-events.ts';
+import { Place } from '../support/place.ts';
+import { SECRET } from '../support/signed-events.ts';
 import { run } from './run.ts';
 
 const MEAL = 'daily.data.meal.created';
@@ -49,7 +48,8 @@ const config = (...lines: readonly string[]): string =>
     ...lines,
   ].join('\n');
 
-const OLD = config('routes: [{ match: "*", to: archive }]');
+const EVERYTHING = '{ match: "*", to: archive }';
+const OLD = config(`routes: [${EVERYTHING}]`);
 const NEW = config('routes: [{ match: [labtest.], to: labs }, { match: "*", to: [archive] }]');
 
 async function setUp(next: string, old = OLD): Promise<{ archive: string; args: string[] }> {
@@ -89,31 +89,30 @@ describe('millrace check --against', () => {
   });
 
   test('the same routes in other words move nothing', async () => {
-    const { args } = await setUp(
-      config('routes: [{ match: [labtest.], to: archive }, { match: "*", to: archive }]'),
-    );
+    const { args } = await setUp(config(`routes: [{ match: [labtest.], to: archive }, ${EVERYTHING}]`));
     const { stdout, exit } = await run(checkCommand, [...args, '--exit-code']);
     expect(exit).toBe(0);
     expect(stdout).toContain('every event goes where it went before\n');
   });
 
-  test('a copy is added, a target is taken away, and nowhere is a place', async () => {
-    const copied = await setUp(
-      config('routes: [{ match: [labtest.], to: [archive, labs] }, { match: "*", to: archive }]'),
-    );
-    expect((await run(checkCommand, copied.args)).stdout).toContain('adds 33.3 % of 15 events to labs\n');
-    const taken = await setUp(config('routes: [{ match: [labtest.], to: archive }]'));
-    expect((await run(checkCommand, taken.args)).stdout).toContain(
-      'takes 66.7 % of 15 events away from archive\n',
-    );
-  });
-
-  test('an envelope rule that would have refused events shows as quarantine', async () => {
-    const teams = 'envelope: { teams: ["99999999-0000-4000-8000-000000000009"] }';
-    const { args } = await setUp(`${OLD}\n${teams}`);
-    expect((await run(checkCommand, args)).stdout).toContain(
-      'moves 100.0 % of 15 events from archive to quarantine\n',
-    );
+  test.each([
+    [
+      'a copy that is added',
+      config(`routes: [{ match: [labtest.], to: [archive, labs] }, ${EVERYTHING}]`),
+      'adds 33.3 % of 15 events to labs',
+    ],
+    [
+      'a target that is taken away',
+      config('routes: [{ match: [labtest.], to: archive }]'),
+      'takes 66.7 % of 15 events away from archive',
+    ],
+    [
+      'an envelope rule that would have refused events',
+      `${OLD}\nenvelope: { teams: ["99999999-0000-4000-8000-000000000009"] }`,
+      'moves 100.0 % of 15 events from archive to quarantine',
+    ],
+  ])('tells of %s', async (_what, next, told) => {
+    expect((await run(checkCommand, (await setUp(next)).args)).stdout).toContain(`${told}\n`);
   });
 
   test('sinks that differ are named with the options that do, never with values', async () => {
@@ -149,19 +148,15 @@ describe('millrace check --against', () => {
   });
 
   test('reads the journal, of a receiver that runs and of one that is stopped', async () => {
-    const folder = await temporaryFolder();
-    const file = writeConfig(folder);
-    const receiver = await Receiver.start(file);
-    for (let n = 0; n < 3; n += 1) {
-      const { id, body } = madeUpEvent(n, n === 0 ? LAB : MEAL);
-      expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
-    }
-    const newer = join(folder, 'new.yaml');
+    const place = await Place.make();
+    const receiver = await place.start();
+    await receiver.send([LAB, MEAL, MEAL].map((type, n) => madeUpEvent(n, type)));
+    const newer = place.at('new.yaml');
     writeFileSync(newer, NEW);
-    const args = ['--config', newer, '--current', file, '--against', 'journal'];
+    const args = ['--config', newer, '--current', place.config, '--against', 'journal'];
     const moved = 'moves 33.3 % of 3 events from archive to labs\n';
     expect((await run(checkCommand, args)).stdout).toContain(moved);
-    await receiver.kill('SIGTERM');
+    await receiver.stop();
     expect((await run(checkCommand, args)).stdout).toContain(moved);
   });
 });

@@ -1,12 +1,7 @@
-import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { millrace, writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { Place } from '../support/place.ts';
 import { skipped } from '../support/requirements.ts';
-import { postSigned } from '../support/signed-events.ts';
 import { fits, SIZES } from './axe.ts';
 import { lacksBrowser, launchBrowser, openPage, says } from './browser.ts';
 
@@ -20,12 +15,11 @@ describe.skipIf(LACK !== null)(`replays and erasures in the console${skipped(LAC
   afterAll(() => browser.close());
 
   test('on a phone what stands in the place of rows, and the name of a file, have the width they need', async () => {
-    const folder = await temporaryFolder();
-    const config = writeConfig(folder);
-    const receiver = await ReceiverProcess.start(config);
-    expect((await postSigned(receiver.url)).status).toBe(202);
+    const place = await Place.make();
+    const receiver = await place.startProcess();
+    await receiver.send(1);
     await receiver.drained();
-    expect((await millrace(['flush', '--config', config])).code).toBe(0);
+    await place.ok('flush');
     const { page } = await openPage(browser, receiver, { viewport: { width: 380, height: 800 } });
     const share = async (selector: string): Promise<number> => {
       const { width = 0 } = (await page.locator(selector).boundingBox()) ?? {};
@@ -43,20 +37,15 @@ describe.skipIf(LACK !== null)(`replays and erasures in the console${skipped(LAC
   });
 
   test('both are asked for by keyboard, confirmed, and seen to the end; axe finds nothing, on any size', async () => {
-    const folder = await temporaryFolder();
-    const config = writeConfig(folder, {
+    const place = await Place.make((folder) => ({
       sinks: {
-        archive: { type: 'files', path: join(folder, 'archive') },
-        second: { type: 'files', path: join(folder, 'second') },
+        archive: { type: 'files', path: `${folder}/archive` },
+        second: { type: 'files', path: `${folder}/second` },
       },
       routes: [{ match: '*', to: ['archive'] }],
-    });
-    const receiver = await ReceiverProcess.start(config);
-    for (const n of [1, 2, 3])
-      expect(
-        (await postSigned(receiver.url, madeUpEvent(n, 'daily.data.meal.created').body, { id: `msg_${n}` }))
-          .status,
-      ).toBe(202);
+    }));
+    const receiver = await place.startProcess();
+    await receiver.send(3, 1, 'daily.data.meal.created');
     await receiver.drained();
 
     const { page, complaints } = await openPage(browser, receiver);

@@ -5,7 +5,6 @@ import {
   type BrowserContextOptions,
   type Page,
 } from 'playwright-core';
-import { request } from 'undici';
 import { onTestFinished } from 'vitest';
 
 import { lacksProgram, type Lack } from '../support/requirements.ts';
@@ -41,7 +40,7 @@ async function newPage(context: BrowserContext): Promise<Page> {
 /** A page in a profile of its own, let in by a link, closed when the test ends. */
 export async function openPage(
   browser: Browser,
-  receiver: Pick<Serving, 'adminUrl' | 'authorization'>,
+  receiver: Pick<Serving, 'adminUrl' | 'call'>,
   options: BrowserContextOptions = {},
 ): Promise<OpenPage> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
@@ -52,12 +51,7 @@ export async function openPage(
     if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
   });
   page.on('pageerror', (error) => complaints.push(String(error)));
-  const { body } = await request(`${receiver.adminUrl}/api/console/links`, {
-    method: 'POST',
-    headers: { ...receiver.authorization, 'content-type': 'application/json' },
-    body: '{}',
-  });
-  const { code } = (await body.json()) as { code: string };
+  const { code } = (await receiver.call('/api/console/links', {})).answer;
   await page.goto(`${receiver.adminUrl}/console/#code=${code}`);
   return { page, complaints };
 }

@@ -1,16 +1,11 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Browser } from 'playwright-core';
-import { request } from 'undici';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { eventOf, userId } from '../erase/support.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { millrace, writeConfig } from '../support/millrace.ts';
-import { Receiver } from '../support/receiver.ts';
+import { Place } from '../support/place.ts';
 import { skipped } from '../support/requirements.ts';
-import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { lacksBrowser, launchBrowser, openAt, openPage, says } from './browser.ts';
 import { faintTexts } from './contrast.ts';
@@ -34,37 +29,34 @@ declare const innerWidth: number;
 declare const localStorage: { readonly length: number };
 declare const sessionStorage: { readonly length: number; getItem(name: string): string | null };
 
-interface Prepared {
-  readonly receiver: Receiver;
-  readonly config: string;
-  readonly archive: string;
-  /** Holds what the sink does; see wilful-sink.ts. */
-  readonly folder: string;
-}
-
-async function start(files: readonly string[], changes: Record<string, object> = {}): Promise<Prepared> {
-  const folder = await temporaryFolder();
-  const [own, archive] = [join(folder, 'own'), join(folder, 'archive')];
-  mkdirSync(own);
-  for (const file of files) writeFileSync(join(own, file), '');
-  const config = writeConfig(folder, {
+/** A receiver with an archive, and a sink that does what the files of its folder say; see wilful-sink.ts. */
+async function start(files: readonly string[], changes: object = {}) {
+  const place = await Place.make((folder) => ({
     sinks: {
-      archive: { type: 'files', path: archive },
-      own: { type: WILFUL, folder: own },
+      archive: { type: 'files', path: `${folder}/archive` },
+      own: { type: WILFUL, folder: `${folder}/own` },
     },
     routes: [
       { match: ['labtest.'], to: ['own', 'archive'] },
       { match: ['*'], to: ['archive'] },
     ],
     ...changes,
-  });
-  return { receiver: await Receiver.start(config), config, archive, folder: own };
+  }));
+  mkdirSync(place.at('own'));
+  for (const file of files) writeFileSync(place.at('own', file), '');
+  return { receiver: await place.start(), place };
 }
 
-async function send(receiver: Receiver, n: number, type = 'daily.data.meal.created'): Promise<string> {
-  const { id, body } = madeUpEvent(n, type);
-  expect((await postSigned(receiver.url, body, { id })).status).toBe(202);
-  return id;
+const INVALID = Buffer.from(JSON.stringify({ event_type: 'daily.data.meal.created', data: { kcal: 77 } }));
+const TABS = ['events', 'quarantine', 'dead-letters'];
+
+/** Each of these tabs with its rows, and by how much it is too wide. */
+async function* tabs(page: Page) {
+  for (const tab of TABS) {
+    await page.locator(`#tab-${tab}`).click();
+    await until('a row', async () => (await page.locator(`#${tab} tbody tr`).count()) > 0);
+    yield { tab, overflow: () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth) };
+  }
 }
 
 describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () => {
@@ -79,8 +71,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     const { page, complaints } = await openPage(browser, receiver);
     await says(page, '#state', 'Ready');
     await says(page, '#tile-total', '0');
-    const ids = [];
-    for (let n = 0; n < 5; n += 1) ids.push(await send(receiver, n));
+    const ids = [...(await receiver.send(5, 0, 'daily.data.meal.created')).keys()];
     await says(page, '#tile-total', '5');
     await says(page, '#routes tbody tr:nth-child(2) td[data-label=Events]', '5');
     await says(page, '#sinks tbody tr:first-child td[data-label=State]', 'Running');
@@ -102,10 +93,10 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
   });
 
   test('who was refused is counted, by reason, and a sink that lost its folder is shown in trouble', async () => {
-    const { receiver, archive } = await start(['open']);
-    await send(receiver, 1);
+    const { receiver, place } = await start(['open']);
+    await receiver.send(1);
     const unsigned = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' } as const;
-    for (let n = 0; n < 2; n += 1) await (await request(receiver.url, unsigned)).body.dump();
+    for (let n = 0; n < 2; n += 1) expect((await fetch(receiver.url, unsigned)).status).toBe(401);
     const { page, complaints } = await openPage(browser, receiver);
     await says(page, '#tile-refused', '2');
     await says(page, '#tile-refused-note', /^2\ssignature_missing; since /);
@@ -113,22 +104,19 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     const row = '#sinks tbody tr:first-child';
     await says(page, `${row} td[data-label=State]`, 'Running');
     await receiver.drained(); // What is still written would be in the way, or be a file that is lost.
-    rmSync(archive, { recursive: true });
+    rmSync(place.at('archive'), { recursive: true });
     await says(page, `${row} td[data-label=State]`, 'Running, in trouble');
     await says(page, `${row} td[data-label="Last error"]`, /^folder_replaced since .*: /m);
     expect(complaints).toEqual([]);
   });
 
   test('events of a user that is erased go from the page', async () => {
-    const { receiver, config } = await start(['open']);
+    const { receiver, place } = await start(['open']);
     const { page, complaints } = await openPage(browser, receiver);
-    for (const user of [1, 2]) {
-      const event = eventOf(user, 1);
-      expect((await postSigned(receiver.url, event.body, { id: event.id })).status).toBe(202);
-    }
+    await receiver.send([eventOf(1, 1), eventOf(2, 1)]);
     const shown = page.locator('#events-table tbody .link');
     await until('both events', async () => (await shown.count()) === 2);
-    expect((await millrace(['erase', userId(1), '--now', '--config', config])).code).toBe(0);
+    await place.ok('erase', userId(1), '--now');
     await until('one event', async () => (await shown.count()) === 1);
     expect(await shown.first().getAttribute('title')).toBe('msg_2_1');
     expect(complaints).toEqual([]);
@@ -138,7 +126,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     const { receiver } = await start(['open']);
     const { page, complaints } = await openPage(browser, receiver);
     const type = 'daily.<img src=x onerror="document.title=1"><b>made up</b>';
-    await send(receiver, 1, type);
+    await receiver.send(1, 1, type);
     await says(page, '#events-table tbody .type', type);
     expect(await page.locator('#events-table img, #events-table b').count()).toBe(0);
     expect(complaints).toEqual([]);
@@ -146,8 +134,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
 
   test('quarantined events are looked at, and dropped only when that is confirmed', async () => {
     const { receiver } = await start(['open']);
-    const invalid = JSON.stringify({ event_type: 'daily.data.meal.created', data: { kcal: 77 } });
-    for (const id of ['msg_one', 'msg_two']) await postSigned(receiver.url, Buffer.from(invalid), { id });
+    await receiver.send(['msg_one', 'msg_two'].map((id) => ({ id, body: INVALID })));
     const { page, complaints } = await openPage(browser, receiver);
     await says(page, '#tab-quarantine .count', '2');
     await page.locator('#tab-events').focus();
@@ -177,13 +164,13 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
   });
 
   test('dead letters are retried for a sink that has been repaired', async () => {
-    const { receiver, folder } = await start(['open']);
-    for (let n = 0; n < 3; n += 1) await send(receiver, n, 'labtest.order.updated');
+    const { receiver, place } = await start(['open']);
+    await receiver.send(3, 0, 'labtest.order.updated');
     const { page, complaints } = await openPage(browser, receiver);
     await says(page, '#tile-dead', '3');
     await page.locator('.tile a[data-tab=dead-letters]').click();
     await says(page, '#dead-letters tbody tr:first-child .why', /made_up_code made-up reason/);
-    writeFileSync(join(folder, 'mild'), '');
+    writeFileSync(place.at('own/mild'), '');
     await page.locator('#dead-letters').getByRole('button', { name: 'Retry all' }).click();
     await says(page, '#confirm-text', /^3 labtest\.order\.updated\. /);
     await page.locator('#confirm-yes').click();
@@ -196,13 +183,8 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
 
   test('bodies are shown where the config allows it, as they came', async () => {
     const { receiver } = await start(['open'], { console: { payloads: true } });
-    const body = Buffer.from(
-      JSON.stringify({ ...(JSON.parse(madeUpEvent(1).body.toString()) as object), n: 1 }).replace(
-        '"n":1',
-        '"n": 1E400',
-      ),
-    );
-    expect((await postSigned(receiver.url, body, { id: 'msg_exact' })).status).toBe(202);
+    const body = Buffer.from(madeUpEvent(1).body.toString().replace(/\}$/, ',"n": 1E400}'));
+    await receiver.send([{ id: 'msg_exact', body }]);
     const { page } = await openPage(browser, receiver);
     await page.getByRole('button', { name: 'Details of msg_exact' }).click();
     await page.getByRole('button', { name: 'Show the body' }).click();
@@ -210,10 +192,8 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
   });
 
   test('a link of `millrace console` lets one tab in, once; nothing of it stays in sight', async () => {
-    const { receiver, config } = await start(['open']);
-    const { code, stdout } = await millrace(['console', '--config', config]);
-    expect(code).toBe(0);
-    const link = stdout.trim();
+    const { receiver, place } = await start(['open']);
+    const link = (await place.ok('console')).trim();
     const page = await openAt(browser, link);
     await says(page, '#state', 'Ready');
     expect(page.url()).toBe(`${receiver.adminUrl}/console/`);
@@ -228,8 +208,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     await says(other, '#state', 'Signed out');
     expect(await other.locator('#console').isVisible()).toBe(false);
     // Pasted into the tab that is there, the next one works.
-    const next = (await millrace(['console', '--config', config])).stdout.trim();
-    await other.goto(next);
+    await other.goto((await place.ok('console')).trim());
     await says(other, '#state', 'Ready');
 
     const token = await page.evaluate(() => sessionStorage.getItem('millrace.token'));
@@ -238,9 +217,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
     // It is over for who has kept a copy, too.
     const headers = { authorization: `Bearer ${token}` };
-    const { statusCode, body } = await request(`${receiver.adminUrl}/api/console`, { headers });
-    await body.dump();
-    expect(statusCode).toBe(401);
+    expect((await fetch(`${receiver.adminUrl}/api/console`, { headers })).status).toBe(401);
   });
 
   test('a token can be typed in; it is kept in the tab and in no cookie, and forgotten on signing out', async () => {
@@ -264,10 +241,10 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
   });
 
   test('a receiver that is gone, and one whose config is wrong, are told of', async () => {
-    const { receiver, config } = await start(['open']);
+    const { receiver, place } = await start(['open']);
     const { page } = await openPage(browser, receiver);
     await says(page, '#state', 'Ready');
-    writeFileSync(config, 'sinks: {');
+    writeFileSync(place.config, 'sinks: {');
     receiver.signal('SIGHUP');
     await says(page, '#banners', /^The changed config could not be used/);
     await receiver.kill('SIGTERM');
@@ -282,7 +259,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     await says(page, '#state', 'Ready');
     await page.keyboard.press('p');
     await says(page, '#pause', 'Resume');
-    await send(receiver, 1);
+    await receiver.send(1);
     // Whoever else asks sees it, and the paused page does not.
     const { page: other } = await openPage(browser, receiver);
     await says(other, '#tile-total', '1');
@@ -309,14 +286,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
         detail: null,
         ...news,
       };
-      const headers = { ...receiver.authorization, 'content-type': 'application/json' };
-      const body = JSON.stringify(activity);
-      const { statusCode } = await request(`${receiver.adminUrl}/api/activities`, {
-        method: 'POST',
-        headers,
-        body,
-      });
-      expect(statusCode).toBe(200);
+      expect((await receiver.call('/api/activities', activity)).status).toBe(200);
     };
     await note({});
     await says(page, '#activities li', /^Replaylast-month to archiverunning1,200 of 4,800 events/);
@@ -325,35 +295,28 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     await says(page, '#activities li', /failed2,000 of 4,800 events · .* · made-up trouble$/);
   });
 
+  /** Desktops, a tablet, a phone and a small one. */
   const SIZES = [
-    ['a desktop', 1280, 'light'],
-    ['a desktop', 1280, 'dark'],
-    ['a tablet', 800, 'light'],
-    ['a phone', 390, 'dark'],
-    ['a small phone', 320, 'light'],
+    [1280, 'light'],
+    [1280, 'dark'],
+    [800, 'light'],
+    [390, 'dark'],
+    [320, 'light'],
   ] as const;
 
   test('it fits desktops and phones, in light and dark, and every text can be read', async () => {
     const { receiver } = await start([]);
-    await send(
-      receiver,
-      1,
-      'labtest.order.with_a_rather_long_name_that_has_no_end_and_no_space_to_break_at.updated',
-    );
-    const invalid = Buffer.from(JSON.stringify({ event_type: 'daily.data.meal.created' }));
-    await postSigned(receiver.url, invalid, { id: `msg_${'long'.repeat(40)}` });
-    for (const [name, width, colorScheme] of SIZES) {
+    const name = 'labtest.order.with_a_rather_long_name_that_has_no_end_and_no_space_to_break_at.updated';
+    await receiver.send([madeUpEvent(1, name), { id: `msg_${'long'.repeat(40)}`, body: INVALID }]);
+    for (const [width, colorScheme] of SIZES) {
       const { page, complaints } = await openPage(browser, receiver, {
         viewport: { width, height: 800 },
         colorScheme,
       });
       await says(page, '#sinks tbody tr:nth-child(2) td[data-label=State]', 'Opening');
-      for (const tab of ['events', 'quarantine', 'dead-letters']) {
-        await page.locator(`#tab-${tab}`).click();
-        await until('a row', async () => (await page.locator(`#${tab} tbody tr`).count()) > 0);
-        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-        expect([name, colorScheme, tab, overflow]).toEqual([name, colorScheme, tab, 0]);
-        expect([name, colorScheme, tab, await faintTexts(page)]).toEqual([name, colorScheme, tab, []]);
+      for await (const { tab, overflow } of tabs(page)) {
+        const found = [await overflow(), await faintTexts(page)];
+        expect({ width, colorScheme, tab, found }).toEqual({ width, colorScheme, tab, found: [0, []] });
       }
       expect(complaints).toEqual([]);
     }
@@ -361,9 +324,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
 
   test('it fits with letters of any width, at the widths where its layout changes', async () => {
     const { receiver } = await start([]);
-    await send(receiver, 1, 'labtest.order.updated');
-    const invalid = Buffer.from(JSON.stringify({ event_type: 'daily.data.meal.created' }));
-    await postSigned(receiver.url, invalid, { id: 'msg_invalid' });
+    await receiver.send([madeUpEvent(1, 'labtest.order.updated'), { id: 'msg_invalid', body: INVALID }]);
     const { page } = await openPage(browser, receiver);
     await says(page, '#sinks tbody tr:nth-child(2) td[data-label=State]', 'Opening');
     // Which fonts there are differs from machine to machine; generic families and other spacing are everywhere.
@@ -373,13 +334,10 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
       { letterSpacing: '-0.04em', fontFamily: 'serif' },
     ]) {
       await page.evaluate((change) => void Object.assign(document.body.style, change), style);
-      for (const tab of ['events', 'quarantine', 'dead-letters']) {
-        await page.locator(`#tab-${tab}`).click();
-        await until('a row', async () => (await page.locator(`#${tab} tbody tr`).count()) > 0);
+      for await (const { tab, overflow } of tabs(page)) {
         for (const width of [1280, 1081, 1080, 961, 960, 800, 721, 720, 320]) {
           await page.setViewportSize({ width, height: 800 });
-          const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-          expect({ style, width, tab, overflow }).toEqual({ style, width, tab, overflow: 0 });
+          expect({ style, width, tab, over: await overflow() }).toEqual({ style, width, tab, over: 0 });
         }
       }
     }

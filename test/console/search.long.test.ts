@@ -4,14 +4,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Browser } from 'playwright-core';
-import { request } from 'undici';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { queryDuckdb } from '../support/duckdb.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { skipped } from '../support/requirements.ts';
 import { ServeProcess } from '../support/serve-process.ts';
-import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { findings, fits, SIZES } from './axe.ts';
 import { lacksBrowser, launchBrowser, openPage, says } from './browser.ts';
@@ -56,13 +54,10 @@ describe.skipIf(LACK !== null)(`events and files in the console${skipped(LACK)}`
   });
 
   test('an event is found by keyboard, and its way is told; axe finds nothing, on any size', async () => {
-    const posts = Array.from({ length: 60 }, (_, n) =>
-      postSigned(receiver.url, madeUpEvent(n).body, { id: `msg_${n}` }),
-    );
-    for (const { status } of await Promise.all(posts)) expect(status).toBe(202);
+    await receiver.send(Array.from({ length: 60 }, (_, n) => ({ ...madeUpEvent(n), id: `msg_${n}` })));
     await receiver.drained();
     const invalid = Buffer.from(JSON.stringify({ event_type: '<b>made up</b>' }));
-    await postSigned(receiver.url, invalid, { id: 'msg_invalid' });
+    await receiver.send([{ id: 'msg_invalid', body: invalid }]);
 
     const { page, complaints } = await openPage(browser, receiver);
     await says(page, '#state', 'Ready');
@@ -146,7 +141,7 @@ describe.skipIf(LACK !== null)(`events and files in the console${skipped(LACK)}`
   });
   test('files of each archive are listed by keyboard, newest first; axe finds nothing, on any size', async () => {
     for (const id of ['msg_first', 'msg_second']) {
-      expect((await postSigned(receiver.url, madeUpEvent(1).body, { id })).status).toBe(202);
+      await receiver.send([{ ...madeUpEvent(1), id }]);
       await receiver.drained();
       expect((await millrace(['flush', '--config', config])).code).toBe(0);
     }
@@ -208,12 +203,8 @@ describe.skipIf(LACK !== null)(`events and files in the console${skipped(LACK)}`
     await says(page, '#files tbody tr:last-child code', file);
     expect(complaints).toEqual([]);
 
-    const answer = await request(`${receiver.adminUrl}/api/console/files?sink=nothing`);
-    expect(answer.statusCode).toBe(401);
-    await answer.body.dump();
-    const { authorization: headers } = receiver;
-    const unknown = await request(`${receiver.adminUrl}/api/console/files?sink=nothing`, { headers });
-    expect(unknown.statusCode).toBe(400);
-    await unknown.body.dump();
+    const path = '/api/console/files?sink=nothing';
+    expect((await fetch(receiver.adminUrl + path)).status).toBe(401);
+    expect((await receiver.ask(path)).status).toBe(400);
   });
 });

@@ -5,10 +5,10 @@ import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments, stringify } from 'yaml';
 import { z } from 'zod';
 import { temporaryFolder } from '../support/folders.ts';
-import { millrace, ROOT, writeConfig } from '../support/millrace.ts';
-import { ReceiverProcess } from '../support/receiver-process.ts';
+import { millrace, ROOT } from '../support/millrace.ts';
+import { Place } from '../support/place.ts';
 import { lacksProgram, skipped } from '../support/requirements.ts';
-import { postSigned, SECRET } from '../support/signed-events.ts';
+import { SECRET } from '../support/signed-events.ts';
 
 const DEPLOY = join(ROOT, 'deploy');
 const textOf = (path: string): string => readFileSync(join(DEPLOY, path), 'utf8');
@@ -18,6 +18,14 @@ const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as
   engines: { node: string };
   scripts: Record<string, string>;
 };
+
+const SECRETS = { MILLRACE_SECRET: SECRET, MILLRACE_ADMIN_TOKEN: 'made-up-admin-token' };
+
+/** Whether a config can be used. */
+async function checked(config: string) {
+  const { code, stderr } = await millrace(['check', '--config', config], { env: SECRETS });
+  return { code, stderr };
+}
 
 /** What stands behind an instruction, each time it is there. */
 function argumentsOf(lines: readonly string[], instruction: string): string[] {
@@ -78,7 +86,7 @@ describe('Dockerfile', () => {
     const [check = ''] = argumentsOf(final, 'HEALTHCHECK');
     const [program = '', ...args] = JSON.parse(check.slice(check.indexOf('['))) as string[];
     expect(program).toBe('node');
-    const receiver = await ReceiverProcess.start(writeConfig(await temporaryFolder()));
+    const receiver = await (await Place.make()).startProcess();
     const env = { ...process.env, MILLRACE_ADMIN_PORT: new URL(receiver.adminUrl).port };
     expect(spawnSync(process.execPath, args, { env }).status).toBe(0);
     await receiver.kill('SIGTERM');
@@ -138,18 +146,11 @@ describe('compose', () => {
   });
 
   test('its config can be used, and its brokers have the hubs and topics that the routes name', async () => {
-    const { code, stdout, stderr } = await millrace(
+    const { stdout, ...ended } = await millrace(
       ['check', '--config', join(DEPLOY, 'compose/millrace.yaml'), '--json'],
-      {
-        env: {
-          ...compose.services['millrace']?.environment,
-          MILLRACE_SECRET: SECRET,
-          MILLRACE_ADMIN_TOKEN: 'made-up-admin-token',
-        },
-      },
+      { env: { ...compose.services['millrace']?.environment, ...SECRETS } },
     );
-    expect({ code }, stderr).toEqual({ code: 0 });
-    expect(stderr).toBe('');
+    expect(ended).toMatchObject({ code: 0, stderr: '' });
     const { routes } = JSON.parse(stdout) as {
       routes: { to: { sink: string; destination: string | null }[] }[];
     };
@@ -207,19 +208,19 @@ test.each([
     expect(pod).toContain(`mountPath: ${mountPath}\n`);
   }
   expect(container?.image).toBe(`registry.example.com/millrace:${manifest.version}`);
-  const at = await temporaryFolder();
-  const config = writeConfig(at);
+  const made = await Place.make();
   // An empty journal, and an archive, made by a receiver.
-  const receiver = await ReceiverProcess.start(config);
-  if (folder === 'archive') expect((await postSigned(receiver.url)).status).toBe(202);
+  const receiver = await made.startProcess();
+  if (folder === 'archive') await receiver.send(1);
   await receiver.drained();
-  await receiver.kill('SIGTERM');
-  const args = (container?.args ?? []).map((each) => {
-    if (each === place) return join(at, folder);
-    return each === '/etc/millrace/millrace.yaml' ? config : each;
-  });
-  expect(args).toContain(join(at, folder));
-  const { code, stderr } = await millrace([...args, ...(args.includes(config) ? [] : ['--config', config])]);
+  await receiver.stop();
+  const named = new Map([
+    [place, made.at(folder)],
+    ['/etc/millrace/millrace.yaml', made.config],
+  ]);
+  const args = (container?.args ?? []).map((each) => named.get(each) ?? each);
+  expect(args).toContain(made.at(folder));
+  const { code, stderr } = await (args.includes(made.config) ? millrace(args) : made.run(...args));
   expect({ code }, stderr).toEqual({ code: 0 });
 });
 
@@ -274,10 +275,7 @@ describe('helm', () => {
     expect(values.config.server.trustedProxies).toBeGreaterThan(0);
     const config = join(await temporaryFolder(), 'millrace.yaml');
     writeFileSync(config, stringify(values.config));
-    const { code, stderr } = await millrace(['check', '--config', config], {
-      env: { MILLRACE_SECRET: SECRET },
-    });
-    expect({ code }, stderr).toEqual({ code: 0 });
+    expect(await checked(config)).toEqual({ code: 0, stderr: '' });
   });
 
   function template(...args: readonly string[]): { status: number | null; stdout: string; stderr: string } {
@@ -317,10 +315,7 @@ describe('helm', () => {
     }
     const config = join(await temporaryFolder(), 'millrace.yaml');
     writeFileSync(config, journaled['ConfigMap']?.data?.['millrace.yaml'] ?? '');
-    const { code, stderr } = await millrace(['check', '--config', config], {
-      env: { MILLRACE_SECRET: SECRET },
-    });
-    expect({ code }, stderr).toEqual({ code: 0 });
+    expect(await checked(config)).toEqual({ code: 0, stderr: '' });
   });
 
   const PUBLIC = ['--set', 'ingress.enabled=true', '--set', 'ingress.host=hooks.example.com'];

@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { chromium, type Page } from 'playwright-core';
-import { Agent, request } from 'undici';
+import { Agent } from 'undici';
 import { stringify } from 'yaml';
 import { MADE_UP_TEAM, madeUpEvent } from '../../src/sandbox/made-up-events.ts';
-import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
+import { postSigned } from '../support/signed-events.ts';
 import { freePorts, run, serve, stop, type Places, type Ports } from './program.ts';
 
 /** Milliseconds that a page or an answer may take. */
@@ -97,20 +97,11 @@ async function events(url: string, seconds: number): Promise<void> {
       const { id, body } = madeUpEvent(n);
       const isStranger = n % 997 === 0;
       const sent = isStranger ? Buffer.from(body.toString().replace(MADE_UP_TEAM, STRANGER)) : body;
-      return post(url, id, sent, n % 701 === 0 ? FORGED : SECRET);
+      return postSigned(url, sent, { id, secret: n % 701 === 0 ? FORGED : SECRET, dispatcher: SENDER });
     });
     await Promise.all(posts);
     await next;
   }
-}
-
-async function post(url: string, id: string, body: Buffer, secret: string): Promise<void> {
-  const headers = {
-    'content-type': 'application/json',
-    ...signStandardWebhooks(secret, id, Date.now(), body),
-  };
-  const answer = await request(url, { method: 'POST', headers, body, dispatcher: SENDER });
-  await answer.body.dump();
 }
 
 /** The overview, then what two of its tabs show. */

@@ -1,7 +1,7 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
+import { freePort } from '../support/free-port.ts';
 
 export interface Places {
   /** The program's source. */
@@ -28,15 +28,7 @@ export interface Ports {
 }
 
 export async function freePorts(): Promise<Ports> {
-  const servers = [createServer(), createServer()];
-  const ports: number[] = [];
-  for (const server of servers) {
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    ports.push((server.address() as AddressInfo).port);
-  }
-  for (const server of servers) server.close();
-  const [first = 0, second = 0] = ports;
-  return { server: first, admin: second };
+  return { server: await freePort(), admin: await freePort() };
 }
 
 /** Columns of the terminal that commands run in. */
