@@ -54,13 +54,10 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     fixture: async () => (await import('./fixture/command.ts')).fixtureCommand,
     send: async () => (await import('./send.ts')).sendCommand,
     sandbox: async () => (await import('./sandbox/command.ts')).sandboxCommand,
-    completion: async () => (await import('./completion.ts')).completionCommand,
   },
 };
 /** Asks for no command. */
 const VERSION: ReadonlySet<string | undefined> = new Set(['-V', '--version']);
-/** Works on the whole tree. */
-const NEEDS_ALL = 'completion';
 
 const HELP = `
 Start here:
@@ -104,7 +101,7 @@ export async function createProgram(io: Io, only?: string, isJson = false): Prom
   for (const [heading, commands] of Object.entries(GROUPS)) {
     program.commandsGroup(heading);
     for (const [name, load] of Object.entries(commands))
-      if (!known || only === NEEDS_ALL || only === name) program.addCommand((await load())(io));
+      if (!known || only === name) program.addCommand((await load())(io));
   }
   return configure(program.helpCommand(true), io, isJson);
 }

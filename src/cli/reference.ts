@@ -1,7 +1,50 @@
 import type { Command } from 'commander';
 import { markdownTable } from '../lib/markdown.ts';
 import { ENVIRONMENT } from './environment.ts';
-import { commandTree, type CommandNode } from './tree.ts';
+
+/** One command as its help shows it: `--help` and `help` included, hidden things not. */
+export interface CommandNode {
+  /** Without the program's name: `['quarantine', 'list']`; empty for the program itself. */
+  readonly path: readonly string[];
+  readonly description: string;
+  readonly usage: string;
+  /** `fallback` is what holds when one is left out; null when nothing does, or the description says it. */
+  readonly options: readonly {
+    readonly flags: string;
+    readonly description: string;
+    readonly fallback: string | null;
+  }[];
+  /** `usage` as help shows it: `<path>`, `[keys...]`. */
+  readonly arguments: readonly { readonly usage: string; readonly description: string }[];
+  readonly commands: readonly CommandNode[];
+}
+
+/** The tree below a command. */
+export function commandTree(command: Command, path: readonly string[] = []): CommandNode {
+  const help = command.createHelp();
+  return {
+    path,
+    description: help.commandDescription(command),
+    usage: help.commandUsage(command),
+    options: help.visibleOptions(command).map(({ flags, description, ...option }) => {
+      return {
+        flags,
+        description,
+        fallback: fallbackOf(option.defaultValueDescription ?? option.defaultValue),
+      };
+    }),
+    arguments: command.registeredArguments.map((argument) => {
+      const name = argument.variadic ? `${argument.name()}...` : argument.name();
+      return { usage: argument.required ? `<${name}>` : `[${name}]`, description: argument.description };
+    }),
+    commands: help.visibleCommands(command).map((child) => commandTree(child, [...path, child.name()])),
+  };
+}
+
+function fallbackOf(value: unknown): string | null {
+  if (typeof value === 'number' || (typeof value === 'string' && value !== '')) return String(value);
+  return null;
+}
 
 /** Every command with its arguments, options and examples, as Markdown. */
 export function commandReference(program: Command): string {
@@ -24,7 +67,7 @@ function* sections(command: Command, path: readonly string[], said: string): Gen
 
 /** @param notes empty when the command above has said them already */
 function section(node: CommandNode, notes: string): string {
-  const options = node.options.filter(({ long }) => long !== '--help');
+  const options = node.options.filter(({ flags }) => !flags.includes('--help'));
   return [
     `${node.path.length > 1 ? '###' : '##'} ${['millrace', ...node.path].join(' ')}`,
     sentence(node.description),

@@ -5,11 +5,10 @@ import { expect, test } from 'vitest';
 import { createProgram } from '../../src/cli/program.ts';
 import { ENVIRONMENT } from '../../src/cli/environment.ts';
 import type { Io } from '../../src/cli/io.ts';
-import { commandReference, environmentReference } from '../../src/cli/reference.ts';
-import { commandTree, walk } from '../../src/cli/tree.ts';
+import { commandReference, commandTree, environmentReference } from '../../src/cli/reference.ts';
 import { configKeys } from '../../src/config/keys.ts';
 import { ROOT } from '../support/millrace.ts';
-import { run } from './run.ts';
+import { run, walk } from './run.ts';
 
 /** The text of every source file. */
 const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
