@@ -54,10 +54,7 @@ describe('millrace check', () => {
   });
 
   it('lets sinks judge their options', async () => {
-    const file = temporaryFile(
-      'c.yaml',
-      GOOD.replace('path: ./data/archive', 'path: ./data/archive, compress: rar'),
-    );
+    const file = temporaryFile('c.yaml', GOOD.replace('./data/archive', './data/archive, compress: rar'));
     await expect(run(checkCommand, ['--config', file])).rejects.toMatchObject({
       exit: 2,
       detail: expect.stringContaining('sinks.archive.compress: '),
@@ -75,10 +72,7 @@ describe('millrace check', () => {
   });
 
   it('does not ask a sink about a placeholder', async () => {
-    const file = temporaryFile(
-      'c.yaml',
-      GOOD.replace('type: files, path: ./data/archive', 'type: files, compress: "${HOW}"'),
-    );
+    const file = temporaryFile('c.yaml', GOOD.replace('path: ./data/archive', 'compress: "${HOW}"'));
     expect((await run(checkCommand, ['--config', file])).stderr).toContain('sinks.archive.compress: needs');
   });
 

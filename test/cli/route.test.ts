@@ -27,13 +27,8 @@ describe('millrace route', () => {
   });
 
   it('explains types for machines', async () => {
-    const { stdout } = await run(routeCommand, [
-      'labtest.order.created',
-      'raw.x',
-      '--json',
-      '--config',
-      config,
-    ]);
+    const types = ['labtest.order.created', 'raw.x'];
+    const { stdout } = await run(routeCommand, [...types, '--json', '--config', config]);
     expect(JSON.parse(stdout).results).toMatchObject([
       {
         type: 'labtest.order.created',
@@ -48,12 +43,7 @@ describe('millrace route', () => {
   });
 
   it('reads an event: its type, ids and size', async () => {
-    const body = JSON.stringify({
-      event_type: 'daily.data.meal.created',
-      team_id: 't',
-      user_id: 'u',
-      data: 'ü',
-    });
+    const body = '{"event_type":"daily.data.meal.created","team_id":"t","user_id":"u","data":"ü"}';
     const file = temporaryFile('event.json', body);
     const { stdout } = await run(routeCommand, ['--event', file, '--json', '--config', config]);
     expect(JSON.parse(stdout).results).toMatchObject([

@@ -6,23 +6,26 @@ import { reportOf } from '../../src/schema/report.ts';
 import { describeDrift } from '../../src/warehouse/learned/drift.ts';
 import { eventOf, Learner } from '../schema/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { millrace, writeConfig } from '../support/millrace.ts';
+import { millrace } from '../support/millrace.ts';
+import { Place, saying } from '../support/place.ts';
 
 const OLD = { receivedAt: Date.UTC(2026, 0, 1) };
 const NEW = { receivedAt: Date.UTC(2026, 1, 1) };
 
 /** What was seen of these events, as `millrace schema --json` writes it. */
-function reportFile(folder: string, name: string, ...events: readonly Event[]): string {
+async function reportOn(...events: readonly Event[]): Promise<string> {
   const learner = new Learner();
   learner.see(...events);
-  const file = join(folder, `${name}.json`);
+  const file = join(await temporaryFolder(), 'seen.json');
   writeFileSync(file, JSON.stringify(reportOf(learner.memory, true)));
   return file;
 }
 
+const schemaDiff = (from: string, ...args: string[]) => millrace(['schema', 'diff', '--from', from, ...args]);
+
 /** Exit code, and what is new, gone and of another kind. */
 const diff = async (from: string, against: string) => {
-  const run = await millrace(['schema', 'diff', '--from', from, '--against', against, '--json']);
+  const run = await schemaDiff(from, '--against', against, '--json');
   const { drift } = JSON.parse(run.stdout) as {
     drift: Record<'new' | 'gone' | 'kinds', { path: string }[]>[];
   };
@@ -36,21 +39,14 @@ const meal = (data: object) =>
     { type: 'daily.data.meal.created' },
   );
 
-/** Against what the service documents. */
-const documented = (from: string) =>
-  millrace(['schema', 'diff', '--from', from, '--against', 'service-spec']);
-
 test('since a day: what is new, what has gone, what has become something else', async () => {
-  const folder = await temporaryFolder();
-  const from = reportFile(
-    folder,
-    'seen',
+  const from = await reportOn(
     eventOf({ a: 1, b: { c: 1, d: 1 }, n: null }, OLD),
     eventOf({}, { ...OLD, type: 'no.more' }),
     eventOf({ a: 'one', b: { d: 1, e: [1] }, n: 1 }, NEW),
     eventOf({}, { ...NEW, type: 'one.more' }),
   );
-  const run = await millrace(['schema', 'diff', '--from', from, '--since', '2026-01-15']);
+  const run = await schemaDiff(from, '--since', '2026-01-15');
   expect(run).toMatchObject({ code: 4, stderr: '' });
   expect(run.stdout.trimEnd().split('\n')).toEqual([
     '  made.up.created',
@@ -61,28 +57,18 @@ test('since a day: what is new, what has gone, what has become something else', 
     '- no.more  last seen 2026-01-01T00:00:00Z',
     '+ one.more  first seen 2026-02-01T00:00:00Z',
   ]);
-  const later = await millrace([
-    'schema',
-    'diff',
-    '--from',
-    from,
-    '--since',
-    '2026-01-15',
-    'no.such',
-    '--json',
-  ]);
+  const later = await schemaDiff(from, '--since', '2026-01-15', 'no.such', '--json');
   expect(later).toMatchObject({ code: 0, stdout: '{"drift":[]}\n' });
 });
 
 test('a line feed in the name of a field stays on the line of the field', async () => {
-  const folder = await temporaryFolder();
   const name = 'a\ngone';
-  const from = reportFile(folder, 'seen', eventOf({}, OLD), eventOf({ renamed: 1 }, NEW));
+  const from = await reportOn(eventOf({}, OLD), eventOf({ renamed: 1 }, NEW));
   writeFileSync(
     from,
     readFileSync(from, 'utf8').replaceAll('/renamed', JSON.stringify(`/${name}`).slice(1, -1)),
   );
-  const run = await millrace(['schema', 'diff', '--from', from, '--since', '2026-01-15']);
+  const run = await schemaDiff(from, '--since', '2026-01-15');
   expect(run.stdout.trimEnd().split('\n')).toEqual([
     '  made.up.created',
     String.raw`+   /a\u000agone  integer  first seen 2026-02-01T00:00:00Z`,
@@ -94,26 +80,23 @@ test('a line feed in the name of a field stays on the line of the field', async 
 });
 
 test('against a file: the other way round what is new has gone', async () => {
-  const folder = await temporaryFolder();
-  const before = reportFile(folder, 'before', eventOf({ a: 1, gone: 1 }, OLD));
-  const now = reportFile(folder, 'now', eventOf({ a: true, added: 1 }, NEW));
+  const before = await reportOn(eventOf({ a: 1, gone: 1 }, OLD));
+  const now = await reportOn(eventOf({ a: true, added: 1 }, NEW));
   expect(await diff(now, before)).toEqual([4, ['/added'], ['/gone'], ['/a']]);
   expect(await diff(before, now)).toEqual([4, ['/gone'], ['/added'], ['/a']]);
   expect(await diff(now, now)).toEqual([0, [], [], []]);
 });
 
 test('against what the service documents: a field that it does not name, and a number where it has a text', async () => {
-  const folder = await temporaryFolder();
   const item = { energy: { unit: 'kcal', value: 1 }, macros: { fats: { total: 1.5 } } };
-  const right = reportFile(folder, 'right', meal({ id: 'x', name: 'y', data: { apple: item } }));
+  const right = await reportOn(meal({ id: 'x', name: 'y', data: { apple: item } }));
   // What is documented need not come.
-  expect(await documented(right)).toMatchObject({ code: 0, stdout: expect.not.stringMatching(/^[+~]/m) });
-  const wrong = reportFile(
-    folder,
-    'wrong',
-    meal({ id: 7, glycaemic: 1, data: { apple: { ...item, colour: 'red' } } }),
-  );
-  const { code, stdout } = await documented(wrong);
+  expect(await schemaDiff(right, '--against', 'service-spec')).toMatchObject({
+    code: 0,
+    stdout: expect.not.stringMatching(/^[+~]/m),
+  });
+  const wrong = await reportOn(meal({ id: 7, glycaemic: 1, data: { apple: { ...item, colour: 'red' } } }));
+  const { code, stdout } = await schemaDiff(wrong, '--against', 'service-spec');
   expect(code).toBe(4);
   expect(stdout.split('\n').filter((line) => /^[+~]/.test(line))).toEqual([
     '+   /data/glycaemic  integer',
@@ -130,9 +113,7 @@ test.each([
   [['--load'], /--dialect is required/],
   [['no.such', '--from', 'package.json'], /is not what `millrace schema --json` writes/],
 ])('schema %j says what is wrong', async (args, message) => {
-  const { code, stderr } = await millrace(['schema', ...args]);
-  expect(code).toBe(2);
-  expect(stderr).toMatch(message);
+  expect(await millrace(['schema', ...args])).toMatchObject(saying(2, message));
 });
 
 test.each([
@@ -148,15 +129,12 @@ test.each([
   ],
   [{ schema: { alertsTo: 'archive' } }, /schema\.alertsTo: .*did you mean .*alertTo/],
 ])('the config %j is refused by the name of the key', async (changes, message) => {
-  const config = writeConfig(await temporaryFolder(), changes as never);
-  const { code, stderr } = await millrace(['check', '--config', config]);
-  expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringMatching(message) });
+  expect(await (await Place.make(changes)).run('check')).toMatchObject(saying(2, message));
 });
 
 test.each([{ schema: false }, { schema: { enabled: false } }, { schema: false, acknowledge: 'delivered' }])(
   'the config %j is taken',
   async (changes) => {
-    const config = writeConfig(await temporaryFolder(), changes as never);
-    expect((await millrace(['check', '--config', config])).code).toBe(0);
+    expect((await (await Place.make(changes)).run('check')).code).toBe(0);
   },
 );

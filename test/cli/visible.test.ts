@@ -14,7 +14,8 @@ import { visible, visibleLines } from '../../src/lib/visible.ts';
 import { eventOf, JOURNAL_LIMITS } from '../erase/support.ts';
 import { filesSink, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { millrace, writeConfig } from '../support/millrace.ts';
+import { writeConfig } from '../support/millrace.ts';
+import { Place } from '../support/place.ts';
 import { run } from './run.ts';
 
 /** Clears a screen, in both spellings; turns the writing around; writes over its line; and adds one of its own. */
@@ -64,7 +65,7 @@ async function prepare(): Promise<{ config: string; other: string; archive: stri
   await journal.addDeadLetter({ ...letter, event: eventOf(1, 3, evil) });
   await journal.close();
   mkdirSync(join(folder, 'other'));
-  const routes = [{ match: '*', to: [] }] as unknown as object;
+  const routes = [{ match: '*', to: [] }];
   const sinks = { archive: { type: 'files', path: archive } };
   return { config, archive, event, other: writeConfig(join(folder, 'other'), { sinks, routes }) };
 }
@@ -106,13 +107,7 @@ test('no command prints a control character of an event, or a line of its making
 });
 
 test('an error names what it is about without control characters', async () => {
-  const { code, stderr } = await millrace([
-    'route',
-    '--event',
-    EVIL,
-    '--config',
-    writeConfig(await temporaryFolder()),
-  ]);
+  const { code, stderr } = await (await Place.make()).run('route', '--event', EVIL);
   expect(code).toBe(2);
   expect(stderr).not.toMatch(HIDDEN);
   expect(stderr).toContain('\\u001b[2J');

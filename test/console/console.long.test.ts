@@ -185,10 +185,11 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     const { receiver } = await start(['open'], { console: { payloads: true } });
     const body = Buffer.from(madeUpEvent(1).body.toString().replace(/\}$/, ',"n": 1E400}'));
     await receiver.send([{ id: 'msg_exact', body }]);
-    const { page } = await openPage(browser, receiver);
+    const { page, complaints } = await openPage(browser, receiver);
     await page.getByRole('button', { name: 'Details of msg_exact' }).click();
     await page.getByRole('button', { name: 'Show the body' }).click();
     await says(page, '#details-body', body.toString());
+    expect(complaints).toEqual([]);
   });
 
   test('a link of `millrace console` lets one tab in, once; nothing of it stays in sight', async () => {

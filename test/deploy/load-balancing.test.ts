@@ -51,7 +51,7 @@ async function replica(): Promise<Replica> {
 async function balancer(
   program: string,
   file: string,
-  args: (path: string, folder: string) => readonly string[],
+  args: ArgsOf,
   replicas: readonly Replica[],
 ): Promise<string> {
   const folder = await temporaryFolder();
@@ -83,37 +83,23 @@ async function balancer(
 
 /** On a connection of its own: balancers close idle ones when they like. */
 async function post(url: string, name: string, id: string): Promise<number> {
-  const { statusCode, body } = await ask(url, {
-    method: 'POST',
-    headers: { [name]: id },
-    body: '{}',
-    reset: true,
-  });
+  const headers = { [name]: id };
+  const { statusCode, body } = await ask(url, { method: 'POST', headers, body: '{}', reset: true });
   await body.dump();
   return statusCode;
 }
 
-const PROGRAMS = [
+type ArgsOf = (path: string, folder: string) => readonly string[];
+
+const PROGRAMS: readonly (readonly [program: string, file: string, ArgsOf])[] = [
   [
     'nginx',
     'nginx.conf',
-    (path, folder) => [
-      '-c',
-      path,
-      '-p',
-      folder,
-      '-e',
-      'stderr',
-      '-g',
-      `daemon off; master_process off; pid ${folder}/pid;`,
-    ],
+    (path, folder) =>
+      ['-c', path, '-p', folder, '-e', 'stderr', '-g', `daemon off; master_process off; pid ${folder}/pid;`], // prettier-ignore
   ],
   ['haproxy', 'haproxy.cfg', (path) => ['-db', '-f', path]],
-] as const satisfies readonly (readonly [
-  string,
-  string,
-  (path: string, folder: string) => readonly string[],
-])[];
+];
 
 describe.each(PROGRAMS)('%s', (program, file, args) => {
   const lack = lacksProgram(program);

@@ -1,10 +1,9 @@
 import { readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Place, saying } from '../support/place.ts';
 import { until } from '../support/until.ts';
 
-const type = join(import.meta.dirname, 'picky-sink.ts');
+const type = new URL('./picky-sink.ts', import.meta.url).pathname;
 const EVENTS = 20;
 
 /** A place with a journal in which events wait, and what writes its config anew. */

@@ -20,9 +20,3 @@ export function entryByHand({ id, body, salt, received }: Promised): Buffer {
     .update(id)
     .digest();
 }
-
-/** The same, of what the answer to a delivery promised. */
-export function entryOfAnswer({ id, body }: Pick<Promised, 'id' | 'body'>, receipt: string): string {
-  const [, salt = '', received = ''] = /salt="([\w-]{22})", received=(\d+)$/.exec(receipt) ?? [];
-  return entryByHand({ id, body, salt: Buffer.from(salt, 'base64url'), received }).toString('base64');
-}
