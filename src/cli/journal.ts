@@ -1,12 +1,12 @@
 import { Command } from 'commander';
 import { Audit } from '../admin/audit.ts';
-import { systemClock } from '../core/clock.ts';
 import { EXIT, MillraceError } from '../core/errors.ts';
 import { NO_ROUTES, type RouteRecord } from '../core/route-record.ts';
-import { SqliteJournal, type SqliteJournalOptions } from '../journal/sqlite-journal.ts';
+import type { SqliteJournal, SqliteJournalOptions } from '../journal/sqlite-journal.ts';
 import { asOwner } from './as-owner.ts';
 import { configOf, configOption, type CommonFlags } from './config-options.ts';
 import { note, print, usageError, type Io } from './io.ts';
+import { openJournal } from './operations.ts';
 import { collect, instant, option } from './options.ts';
 
 const HELP = `
@@ -61,21 +61,18 @@ async function recover(options: Options, io: Io): Promise<void> {
     throw usageError(
       `say from where ${others.join(', ')} continue: --from-first ${others[0] ?? ''}, or --from TIME for all others`,
     );
-  const opening: SqliteJournalOptions = {
-    ...config.journal,
-    create: false,
-    maintained: false,
-    clock: systemClock,
-    onFailure: () => undefined,
-    onRepair: ({ detail }) => note(io, detail),
-  };
-  if (!(await isRefused(opening))) {
+  const open = (recovery?: SqliteJournalOptions['recovery']): Promise<SqliteJournal> =>
+    openJournal(config, {
+      onRepair: ({ detail }) => note(io, detail),
+      ...(recovery === undefined ? {} : { recovery }),
+    });
+  if (!(await isRefused(open))) {
     io.setExit(EXIT.partial);
     return report(io, options, `${config.journal.path} needs no recovery: it says how far its sinks are`, {});
   }
   await new Audit(config.journal.path).note({ who: 'command', action: 'recover', what: 'sinks', ids: sinks });
   const routes: RouteRecord = { ...NO_ROUTES, eras: [{ after: 0, tables: [config.routes] }] };
-  const journal = await SqliteJournal.open({ ...opening, recovery: { sinks, routes } });
+  const journal = await open({ sinks, routes });
   try {
     const seq = from === undefined ? 0 : await lastBefore(journal, from);
     for (const sink of others) journal.moveCursor(sink, seq);
@@ -90,9 +87,9 @@ async function recover(options: Options, io: Io): Promise<void> {
   }
 }
 
-async function isRefused(options: SqliteJournalOptions): Promise<boolean> {
+async function isRefused(open: () => Promise<SqliteJournal>): Promise<boolean> {
   try {
-    await (await SqliteJournal.open(options)).close();
+    await (await open()).close();
     return false;
   } catch (error) {
     if (error instanceof MillraceError && error.code === 'journal_damaged') return true;

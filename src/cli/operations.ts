@@ -1,6 +1,6 @@
 import { createValidatorFor } from '../validate/envelope.ts';
 import { Audit, auditedOperations } from '../admin/audit.ts';
-import { createOperations } from '../admin/operations.ts';
+import { type AdministeredJournal, createOperations, type OperationsOptions } from '../admin/operations.ts';
 import type { Config, LoadedConfig } from '../config/config.ts';
 import { archiveKeyOf } from '../config/folders.ts';
 import { resolveModules } from '../config/modules.ts';
@@ -15,7 +15,7 @@ import { ErasedUsers } from '../erase/erased-users.ts';
 import { openKafkaJournal } from '../journal/kafka/open.ts';
 import type { KafkaJournal } from '../journal/kafka/store.ts';
 import { ownerFolder } from '../journal/owner.ts';
-import { SqliteJournal } from '../journal/sqlite-journal.ts';
+import { SqliteJournal, type SqliteJournalOptions } from '../journal/sqlite-journal.ts';
 import { droppedBy } from '../proof/dropped.ts';
 import { openProof } from '../proof/open.ts';
 import { AcceptedRoutes } from '../route/accepted.ts';
@@ -69,16 +69,10 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
       `${error.detail}, which has no admin listener to ask (admin.enabled)`,
     );
   }
-  const operations = createOperations({
-    journal,
-    validate: createValidatorFor(config),
-    pid: null,
-    sinks: () => [],
-    hasSink: (name) => config.sinks[name] !== undefined,
+  const operations = operationsOn(journal, loaded, {
     countWaiting: async (sink, after) =>
       countWaiting({ journal, sink, after, routes: new AcceptedRoutes(await journal.routes()) }),
     dropSink: async (sink) => drop(journal, config, sink),
-    noteDropped: droppedBy(openProof(config), (sink) => archiveOf(loaded, sink)),
     schema: {
       report: async () => {
         const text = await journal.checkpoints.load(MEMORY_KEY);
@@ -106,7 +100,13 @@ async function archiveOf(loaded: LoadedConfig, sink: string): Promise<string | n
   return archiveKeyOf(descriptions.get(`sinks.${sink}`)?.archive);
 }
 
-function operationsOn(journal: KafkaJournal, loaded: LoadedConfig): Operations {
+function operationsOn(
+  journal: AdministeredJournal,
+  loaded: LoadedConfig,
+  more: Pick<OperationsOptions, 'countWaiting' | 'dropSink' | 'schema'> = {
+    dropSink: () => Promise.reject(usageError('sink drop needs journal.type: local')),
+  },
+): Operations {
   const { config } = loaded;
   return createOperations({
     journal,
@@ -114,9 +114,8 @@ function operationsOn(journal: KafkaJournal, loaded: LoadedConfig): Operations {
     pid: null,
     sinks: () => [],
     hasSink: (name) => config.sinks[name] !== undefined,
-    dropSink: () => Promise.reject(usageError('sink drop needs journal.type: local')),
     noteDropped: droppedBy(openProof(config), (sink) => archiveOf(loaded, sink)),
-    schema: null,
+    ...more,
   });
 }
 
@@ -167,12 +166,10 @@ function remote(client: AdminClient): OpenOperations {
 }
 
 /** The journal of a config, if there is one. @throws MillraceError journal_missing, journal_in_use */
-export function openJournal({ journal }: Config): Promise<SqliteJournal> {
-  return SqliteJournal.open({
-    ...journal,
-    create: false,
-    maintained: false,
-    clock: systemClock,
-    onFailure: () => undefined,
-  });
+export function openJournal(
+  { journal }: Config,
+  more: Partial<SqliteJournalOptions> = {},
+): Promise<SqliteJournal> {
+  const quiet = { create: false, maintained: false, clock: systemClock, onFailure: () => undefined };
+  return SqliteJournal.open({ ...journal, ...quiet, ...more });
 }

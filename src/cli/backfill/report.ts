@@ -12,7 +12,7 @@ import { configOf } from '../config-options.ts';
 import { StatusLine } from '../status-line.ts';
 
 export function showSummary(io: Io, summary: BackfillSummary, out: string, json: boolean): void {
-  const { users, meals, meal_items: items, rejects, unknown_fields: unknown, files, outcomes } = summary;
+  const { rejects, unknown_fields: unknown, files, outcomes } = summary;
   // Who is not connected has no history to fetch.
   const ok = outcomes.failed === 0 && outcomes.not_pulled === 0 && rejects === 0;
   if (unknown.length > 0) note(io, `in extra, without a column or not fitting it: ${unknown.join(', ')}`);
@@ -22,9 +22,7 @@ export function showSummary(io: Io, summary: BackfillSummary, out: string, json:
   name(io, 'not pulled', summary.not_pulled_users);
   if (json) print(io, JSON.stringify({ ok, ...summary }));
   else {
-    print(io, `users      ${users}`);
-    showOutcomes(io, outcomes);
-    print(io, `meals      ${meals}, items ${items}, rejected ${rejects}`);
+    showCounts(io, summary);
     for (const file of files) print(io, visible(`wrote      ${file}`));
   }
   if (outcomes.failed + outcomes.not_pulled > 0) showNext(io, summary.to_trigger, out);
@@ -58,7 +56,7 @@ function name(io: Io, what: string, users: readonly string[]): void {
 }
 
 export function showShards(io: Io, summary: ShardsSummary, out: string, json: boolean): void {
-  const { shards, incomplete, failing, users, meals, meal_items: items, rejects, outcomes } = summary;
+  const { shards, incomplete, failing, rejects, outcomes } = summary;
   const isComplete = incomplete.length === 0;
   const ok = isComplete && outcomes.failed === 0 && outcomes.not_pulled === 0 && rejects === 0;
   for (const folder of incomplete) note(io, `not complete: ${folder}`);
@@ -69,9 +67,7 @@ export function showShards(io: Io, summary: ShardsSummary, out: string, json: bo
   if (json) print(io, JSON.stringify({ ok, ...summary }));
   else {
     print(io, `shards     ${shards - incomplete.length} of ${shards} complete`);
-    print(io, `users      ${users}`);
-    showOutcomes(io, outcomes);
-    print(io, `meals      ${meals}, items ${items}, rejected ${rejects}`);
+    showCounts(io, summary);
   }
   io.setExit(ok ? EXIT.done : EXIT.partial);
 }
@@ -84,23 +80,23 @@ export function showPulled(io: Io, summary: PulledSummary, out: string, json: bo
     note(io, visible(`${status.replace('_', ' ')}: ${connection}: ${reason}`));
   if (json) print(io, JSON.stringify({ ok, ...shown }));
   else {
-    const { users, pulled, failed, not_connected: unconnected, not_pulled: unpulled } = summary;
-    print(io, `users      ${users}`);
-    print(
-      io,
-      `pulls      ${pulled} done, ${failed} failed, ${unconnected} not connected, ${unpulled} not pulled`,
-    );
+    print(io, `users      ${summary.users}`);
+    print(io, `pulls      ${outcomesOf({ ...summary, done: summary.pulled })}`);
   }
   if (!ok && !isStoreUrl(out)) note(io, visible(`${resumeOf(out, '--trigger-only')} triggers these again`));
   io.setExit(ok ? EXIT.done : EXIT.partial);
 }
 
-function showOutcomes(io: Io, outcomes: BackfillSummary['outcomes']): void {
+function showCounts(io: Io, summary: BackfillSummary | ShardsSummary): void {
+  const { users, meals, meal_items: items, rejects, outcomes } = summary;
+  print(io, `users      ${users}`);
+  print(io, `outcomes   ${outcomesOf(outcomes)}`);
+  print(io, `meals      ${meals}, items ${items}, rejected ${rejects}`);
+}
+
+function outcomesOf(outcomes: BackfillSummary['outcomes']): string {
   const { done, failed, not_connected: unconnected, not_pulled: unpulled } = outcomes;
-  print(
-    io,
-    `outcomes   ${done} done, ${failed} failed, ${unconnected} not connected, ${unpulled} not pulled`,
-  );
+  return `${done} done, ${failed} failed, ${unconnected} not connected, ${unpulled} not pulled`;
 }
 
 /** Milliseconds between two lines. */

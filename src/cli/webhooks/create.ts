@@ -1,7 +1,7 @@
 import { newSecret } from '../../core/secrets.ts';
 import type { Webhook } from '../../service/webhooks.ts';
 import { note, usageError } from '../io.ts';
-import { fingerprintOf, now, type Entry } from './ledger.ts';
+import { currentEntry, fingerprintOf, now, type Entry } from './ledger.ts';
 import { mayProceed, report, type Action } from './report.ts';
 import { secretAtService, type Session } from './session.ts';
 
@@ -48,7 +48,6 @@ async function begin({ ledger, store, id: team }: Session, { url, keepSecret }: 
   return ledger.store(secret, { team, webhook: null, url, replaces: null });
 }
 
-/** What the service answered is what it signs with, whoever made it. */
 async function settle(
   session: Session,
   entry: Entry,
@@ -57,12 +56,7 @@ async function settle(
   action: Action,
 ): Promise<void> {
   const { ledger, io } = session;
-  let settled = entry;
-  if (fingerprintOf(secret) !== entry.secret) {
-    note(io, 'the service made a secret of its own, which is stored instead');
-    settled = await ledger.store(secret, entry);
-    await ledger.remove([entry]);
-  }
+  const settled = await ledger.given(secret, entry, io);
   await ledger.put({ ...settled, webhook: webhook.id, state: 'current', since: now() });
   const receiver = await session.receiver.accept(session.flags.reload);
   report(session, { action, webhook, secret, receiver });
@@ -94,15 +88,7 @@ async function adopt(
     await ledger.remove([pending]);
   }
   const isStored = store.read().includes(secret);
-  const entry: Entry = {
-    secret: fingerprintOf(secret),
-    team,
-    webhook: webhook.id,
-    url,
-    state: 'current',
-    since: now(),
-    replaces: null,
-  };
+  const entry = currentEntry(fingerprintOf(secret), { team, webhook: webhook.id, url });
   if (isStored) {
     if (!ledger.entries.some((one) => one.secret === entry.secret)) await ledger.put(entry);
     const receiver = await session.receiver.accept(session.flags.reload);

@@ -7,6 +7,7 @@ import { OWNER_ONLY } from '../../lib/durable.ts';
 import { own, type FileLock } from '../../lib/file-lock.ts';
 import { FolderRefused } from '../../lib/folder-refused.ts';
 import { readState, writeState } from '../../lib/work-folder.ts';
+import { note, type Io } from '../io.ts';
 import type { SecretStore } from './secret-store.ts';
 
 const ENTRY = z.object({
@@ -86,6 +87,15 @@ export class Ledger {
     return noted;
   }
 
+  /** What the service answered is what it signs with, whoever made it. @returns the entry of that secret, stored as well */
+  async given(secret: string, entry: Entry, io: Io): Promise<Entry> {
+    if (fingerprintOf(secret) === entry.secret) return entry;
+    note(io, 'the service made a secret of its own, which is stored instead');
+    const settled = await this.store(secret, entry);
+    await this.remove([entry]);
+    return settled;
+  }
+
   /** Takes entries out, and first their secrets where these are stored; one that another webhook has stays. */
   async remove(gone: readonly Entry[]): Promise<void> {
     const kept = this.#entries.filter((entry) => !gone.includes(entry));
@@ -123,6 +133,11 @@ function areSame(one: Entry, other: Entry): boolean {
 /** Tells a secret from others. Secrets are random and long, so it says nothing of theirs. */
 export function fingerprintOf(secret: string): string {
   return hash('sha256', secret, 'hex').slice(0, 16);
+}
+
+/** Of a secret that the service signs with already. */
+export function currentEntry(secret: string, webhook: Pick<Entry, 'team' | 'webhook' | 'url'>): Entry {
+  return { secret, ...webhook, state: 'current', since: now(), replaces: null };
 }
 
 export function now(): string {

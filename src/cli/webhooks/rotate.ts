@@ -1,6 +1,6 @@
 import { note, usageError } from '../io.ts';
 import { newSecret } from '../../core/secrets.ts';
-import { fingerprintOf, now, type Entry } from './ledger.ts';
+import { currentEntry, fingerprintOf, now, type Entry } from './ledger.ts';
 import { mayProceed, report } from './report.ts';
 import { findWebhook, secretAtService, type Session } from './session.ts';
 
@@ -33,14 +33,8 @@ export async function rotateWebhook(
   if (old !== secret) {
     const answer = await service.webhooks.updateSecret(team, webhook.id, secret);
     const given = answer['secret'];
-    if (typeof given === 'string' && given !== secret) {
-      note(io, 'the service made a secret of its own, which is stored instead');
-      settled = await ledger.store(given, entry);
-      await ledger.remove(
-        ledger.entries.filter((one) => one.secret === entry.secret && one.state === 'pending'),
-      );
-      secret = given;
-    }
+    if (typeof given === 'string') secret = given;
+    settled = await ledger.given(secret, entry, io);
   }
   const replaced = ledger.entries.filter(
     (one) => one.webhook === webhook.id && one.secret === entry.replaces,
@@ -68,15 +62,7 @@ async function begin(
   const replaces = old === null ? (known?.secret ?? onlyOne(stored)) : fingerprintOf(old);
   if (replaces !== null && !own.some(({ secret }) => secret === replaces)) {
     if (stored.some((one) => fingerprintOf(one) === replaces))
-      await ledger.put({
-        secret: replaces,
-        team,
-        webhook,
-        url,
-        state: 'current',
-        since: now(),
-        replaces: null,
-      });
+      await ledger.put(currentEntry(replaces, { team, webhook, url }));
     else note(io, `the secret that the service signs with now is not in ${store.name}`);
   }
   return ledger.store(newSecret(), { team, webhook, url, replaces });
