@@ -109,8 +109,9 @@ const withCopies = (): Promise<Place> =>
 test('the journal, quarantine and dead letters, through the running receiver and without one', async () => {
   const place = await withCopies();
   const receiver = await place.start();
-  const sent = await receiver.send(45);
-  const refused = Array.from({ length: 45 }, (_, n) => madeUpEvent(n)).filter(({ type }) => type === REFUSED);
+  const events = Array.from({ length: 45 }, (_, n) => madeUpEvent(n));
+  const sent = await receiver.send(events);
+  const refused = events.filter(({ type }) => type === REFUSED);
   const invalid = Buffer.from('{"event_type":"daily.data.meal.created","data":{"made":"up"}}');
   const { json } = await receiver.post(invalid, { id: 'msg_invalid' });
   expect(json).toMatchObject({ status: 'quarantined' });

@@ -13,12 +13,6 @@ import { until } from '../support/until.ts';
 const GATED = join(import.meta.dirname, 'gated-sink.ts');
 const DONE = { code: 0, signal: null };
 
-interface Setting {
-  readonly place: Place;
-  /** Bodies by id. */
-  readonly acknowledged: Map<string, Buffer>;
-}
-
 /** A receiver with an archive and a gated sink that has begun with its first batch and waits. */
 async function amidABatch(deadline: string, options: object = {}) {
   const place = await Place.make((folder) => ({
@@ -71,6 +65,8 @@ async function insisted(receiver: ReceiverProcess): Promise<void> {
   expect(await receiver.exited).toEqual({ code: 1, signal: null });
 }
 
+type Setting = Pick<Awaited<ReturnType<typeof amidABatch>>, 'place' | 'acknowledged'>;
+
 async function expectAllAfterRestart({ place, acknowledged }: Setting): Promise<void> {
   openGate(place);
   place.edit((config) => (config.shutdown.deadline = '50s'));
@@ -108,6 +104,7 @@ test('fault 09: a request that has begun is answered before the end, and its con
   onTestFinished(() => dispatcher.destroy());
   const { id, body } = madeUpEvent(0);
   const { headers } = await receiver.post(body, { id, dispatcher });
+  acknowledged.set(id, body);
   expect(headers['connection']).not.toBe('close');
 
   receiver.signal('SIGTERM');
@@ -120,6 +117,15 @@ test('fault 09: a request that has begun is answered before the end, and its con
   openGate(place);
   expect(await receiver.exited).toEqual(DONE);
   expectConserved(await place.archived(), acknowledged);
+});
+
+test('fault 09: SIGTERM and SIGINT at once are one', async () => {
+  const { place, receiver } = await amidABatch('50s');
+  receiver.signal('SIGTERM');
+  receiver.signal('SIGINT');
+  await notReady(receiver);
+  openGate(place);
+  expect(await receiver.exited).toEqual(DONE);
 });
 
 test('fault 10: a second SIGTERM ends it at once; the next start delivers the rest', async () => {
@@ -190,8 +196,6 @@ test('fault 62: a second SIGTERM amid the start ends it at once', async () => {
 
 test('fault 62: SIGHUP until the last moment of a stop does not replace its exit code', async () => {
   const receiver = await (await Place.make()).startProcess();
-  // SIGINT ends it as SIGTERM does, and both at once are one.
-  receiver.signal('SIGINT');
   receiver.signal('SIGTERM');
   while (receiver.running) {
     receiver.signal('SIGHUP');

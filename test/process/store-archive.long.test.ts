@@ -84,12 +84,12 @@ describeOnStores(
       });
       let receiver: Serving = await place.startProcess();
       const type = 'daily.data.meal.created';
-      await receiver.send(6, 0, type);
+      const all = Array.from({ length: 10 }, (_, n) => madeUpEvent(n, type));
+      await receiver.send(all.slice(0, 6));
       await receiver.kill('SIGKILL');
       receiver = await place.start();
-      await receiver.send(4, 6, type);
+      await receiver.send(all.slice(6));
       await place.ok('flush', 'archive');
-      const all = Array.from({ length: 10 }, (_, n) => madeUpEvent(n, type));
       const gone = userOf(all[0]!.body);
       const idsWithout = (user: string): string[] =>
         all.flatMap(({ id, body }) => (userOf(body) === user ? [] : [id])).toSorted();
