@@ -12,6 +12,7 @@ import { until } from '../support/until.ts';
 
 const GATED = join(import.meta.dirname, 'gated-sink.ts');
 const DONE = { code: 0, signal: null };
+const BUSY = expect.objectContaining({ sink: 'gated', inFlight: 1 }) as unknown;
 
 /** A receiver with an archive and a gated sink that has begun with its first batch and waits. */
 async function amidABatch(deadline: string, options: object = {}) {
@@ -85,8 +86,7 @@ test('fault 09: SIGTERM amid a batch: readiness off, nothing accepted, all flush
   await notReady(receiver);
   await closed(receiver);
   // An operator can still see what it waits for.
-  const busy = expect.objectContaining({ sink: 'gated', inFlight: 1 }) as unknown;
-  expect((await receiver.status()).sinks).toContainEqual(busy);
+  expect((await receiver.status()).sinks).toContainEqual(BUSY);
 
   openGate(place);
   expect(await receiver.exited).toEqual(DONE);
@@ -153,8 +153,7 @@ test('fault 62: SIGTERM while a reload exchanges a sink waits for the reload: no
   await until('the sink to drain', () => receiver.logLines().some(({ msg }) => msg === 'sink draining'));
   receiver.signal('SIGTERM');
   await closed(receiver);
-  const busy = expect.objectContaining({ sink: 'gated', inFlight: 1 }) as unknown;
-  expect((await receiver.status()).sinks).toContainEqual(busy);
+  expect((await receiver.status()).sinks).toContainEqual(BUSY);
   openGate(place);
   expect(await receiver.exited).toEqual(DONE);
   await expectAllAfterRestart(setting);
