@@ -36,7 +36,7 @@ describeOnSharedKafka('reconcile of a journal on Kafka', (kafka) => {
       writeFileSync(path, stringify({ ...config, sinks, routes }));
       return path;
     };
-    const config = withFiles('cli');
+    const config = withFiles('reconcile');
     const serve = async (name: string): Promise<ServeProcess> => {
       const process = new ServeProcess(withFiles(name));
       fleet.processes.add(process);
