@@ -4,6 +4,8 @@ import type { IncomingMessage } from '../../src/core/incoming.ts';
 import { signal } from '../sinks/support.ts';
 import { within } from '../support/until.ts';
 
+const CLOSE_MS = 5000;
+
 export type Take = (batch: readonly IncomingMessage[]) => Promise<void>;
 
 /** One life of a source: what it has handed over so far, and its end. */
@@ -30,7 +32,8 @@ export async function startReading(source: Source, take: Take = () => Promise.re
   const stop = async (): Promise<void> => {
     abort.abort();
     await within('the end of reading', ended);
-    await source.close(signal);
+    // A broker that has cut the connection meanwhile is not waited for.
+    await source.close(AbortSignal.timeout(CLOSE_MS));
   };
   onTestFinished(stop);
   return { messages, ended, stop };
