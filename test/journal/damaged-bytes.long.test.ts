@@ -23,4 +23,4 @@ test(`fault 48: the same of one byte in ${SHARDS}, in use or not`, async () => {
 test('fault 48: the same of a killed journal, and its write-ahead log', async () => {
   const { killed } = makeJournal(join(await temporaryFolder(), 'journal'));
   expect(await silentWith(flipped(killed, { step: SHARDS }))).toEqual([]);
-});
+}, 1_800_000);
