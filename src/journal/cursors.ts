@@ -175,7 +175,8 @@ export class Cursors {
   }
 
   #set(sink: string, seq: number): void {
-    const upsert = 'INSERT INTO cursors VALUES (?, ?) ON CONFLICT (sink) DO UPDATE SET seq = excluded.seq';
+    const upsert =
+      'INSERT INTO cursors (sink, seq) VALUES (?, ?) ON CONFLICT (sink) DO UPDATE SET seq = excluded.seq';
     this.#parts.db.prepare(upsert).run(sink, seq);
     this.#ahead.passed(sink, seq);
   }

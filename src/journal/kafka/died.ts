@@ -82,7 +82,8 @@ export async function diedSince(
   const found = new Died();
   if (since === Infinity) return found;
   try {
-    for (const { partition, from, to } of await spansOf(cluster, topic, since - SLACK)) {
+    const all = [...(await cluster.topic(topic)).leaders.keys()];
+    for (const { partition, from, to } of await spansOf(cluster, topic, all, since - SLACK)) {
       if (from === -1 || from >= to) continue;
       await readRange(cluster, topic, partition, { from, to }, signal, ({ key }) => {
         const letter = key === null ? null : letterIn(key, name);

@@ -86,8 +86,9 @@ async function searchTopic(
   end: number,
   signal: AbortSignal,
 ): Promise<Found> {
+  const all = [...(await cluster.topic(topic, true)).leaders.keys()];
   let found = 0;
-  for (const { partition, ...range } of await spansOf(cluster, topic)) {
+  for (const { partition, ...range } of await spansOf(cluster, topic, all)) {
     for await (const page of pagesOf(cluster, topic, partition, range, signal)) {
       if (performance.now() > end) return { records: found, isWhole: false };
       for (const record of page.records) {

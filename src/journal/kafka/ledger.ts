@@ -62,7 +62,7 @@ export class Ledger {
     // Before the ends: what is confirmed lies before them.
     for (const sink of sinks) await this.#progressOf(sink, all);
     let base = 0;
-    this.#spans = (await spansOf(this.#cluster, topic)).map(({ partition, from: first, to: end }) => {
+    this.#spans = (await spansOf(this.#cluster, topic, all)).map(({ partition, from: first, to: end }) => {
       const span = { partition, first, end, base };
       base += end - first;
       return span;

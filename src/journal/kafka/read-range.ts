@@ -36,20 +36,24 @@ export interface Span {
   readonly to: number;
 }
 
-/** What there is of a topic now. @param since milliseconds since the epoch; `from` is -1 where nothing is so young */
+/**
+ * What there is of these partitions now. @throws where no broker says it of one
+ * @param since milliseconds since the epoch; `from` is -1 where nothing is so young
+ */
 export async function spansOf(
   cluster: Cluster,
   topic: string,
+  partitions: readonly number[],
   since: number | 'earliest' = 'earliest',
 ): Promise<readonly Span[]> {
-  const all = [...(await cluster.topic(topic, true)).leaders.keys()];
-  const first = await cluster.offsets(topic, all, since);
-  const last = await cluster.offsets(topic, all, 'latest');
-  return all.map((partition) => ({
-    partition,
-    from: first.get(partition) ?? -1,
-    to: last.get(partition) ?? 0,
-  }));
+  const first = await cluster.offsets(topic, partitions, since);
+  const last = await cluster.offsets(topic, partitions, 'latest');
+  return partitions.map((partition) => {
+    const [from, to] = [first.get(partition), last.get(partition)];
+    if (from === undefined || to === undefined)
+      throw new Error(`no broker says where partition ${partition} of ${topic} begins and ends`);
+    return { partition, from, to };
+  });
 }
 
 /** All records from an offset up to before another that exist. Throws when they cannot be read. */

@@ -32,8 +32,10 @@ export class SharedLog {
   async spans(
     since: number | null,
   ): Promise<readonly { readonly partition: number; readonly after: number; readonly upTo: number }[]> {
+    const { topic } = this.#options;
+    const all = [...(await this.#cluster.topic(topic, true)).leaders.keys()];
     const from = since === null ? 'earliest' : since - SLACK;
-    const spans = await spansOf(this.#cluster, this.#options.topic, from);
+    const spans = await spansOf(this.#cluster, topic, all, from);
     return spans.flatMap(({ partition, from: after, to: upTo }) =>
       after < 0 || after >= upTo ? [] : [{ partition, after, upTo }],
     );

@@ -55,8 +55,8 @@ export class TopicStatus {
     const { topic, group, sinks } = this.#options;
     const cluster = await this.#connect();
     const { id, leaders } = await cluster.topic(topic);
-    const spans = await spansOf(cluster, topic);
-    const all = spans.map(({ partition }) => partition);
+    const all = [...leaders.keys()];
+    const spans = await spansOf(cluster, topic, all);
     const [firstSeq, lastSeq] = [sum(spans.map(({ from }) => from)), sum(spans.map(({ to }) => to))];
     const timeOf = (partition: number, offset: number): Promise<number> =>
       this.#timeOf(cluster, { name: topic, id, leader: leaders[partition] ?? -1 }, partition, offset);
