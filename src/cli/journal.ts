@@ -61,18 +61,15 @@ async function recover(options: Options, io: Io): Promise<void> {
     throw usageError(
       `say from where ${others.join(', ')} continue: --from-first ${others[0] ?? ''}, or --from TIME for all others`,
     );
-  const open = (recovery?: SqliteJournalOptions['recovery']): Promise<SqliteJournal> =>
-    openJournal(config, {
-      onRepair: ({ detail }) => note(io, detail),
-      ...(recovery === undefined ? {} : { recovery }),
-    });
+  const open = (more: Partial<SqliteJournalOptions> = {}): Promise<SqliteJournal> =>
+    openJournal(config, { onRepair: ({ detail }) => note(io, detail), ...more });
   if (!(await isRefused(open))) {
     io.setExit(EXIT.partial);
     return report(io, options, `${config.journal.path} needs no recovery: it says how far its sinks are`, {});
   }
   await new Audit(config.journal.path).note({ who: 'command', action: 'recover', what: 'sinks', ids: sinks });
   const routes: RouteRecord = { ...NO_ROUTES, eras: [{ after: 0, tables: [config.routes] }] };
-  const journal = await open({ sinks, routes });
+  const journal = await open({ recovery: { sinks, routes } });
   try {
     const seq = from === undefined ? 0 : await lastBefore(journal, from);
     for (const sink of others) journal.moveCursor(sink, seq);

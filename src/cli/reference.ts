@@ -27,11 +27,8 @@ export function commandTree(command: Command, path: readonly string[] = []): Com
     description: help.commandDescription(command),
     usage: help.commandUsage(command),
     options: help.visibleOptions(command).map(({ flags, description, ...option }) => {
-      return {
-        flags,
-        description,
-        fallback: fallbackOf(option.defaultValueDescription ?? option.defaultValue),
-      };
+      const fallback = fallbackOf(option.defaultValueDescription ?? option.defaultValue);
+      return { flags, description, fallback };
     }),
     arguments: command.registeredArguments.map((argument) => {
       const name = argument.variadic ? `${argument.name()}...` : argument.name();

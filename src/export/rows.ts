@@ -3,6 +3,7 @@ import { ByteWriter } from '../lib/byte-writer.ts';
 import { JsonFault, CLOSE_BRACE, COLON, COMMA, OPEN_BRACE, QUOTE, skipString } from '../lib/json-text.ts';
 import type { OnLeft } from '../warehouse/learned/drift.ts';
 import type { TableFields } from '../warehouse/learned/field-sums.ts';
+import type { RowPlan } from '../warehouse/shape/plan.ts';
 import type { RowReject } from '../warehouse/shape/reject.ts';
 import type { RowTarget } from '../warehouse/shape/row-target.ts';
 import { Shaper } from '../warehouse/shape/shape.ts';
@@ -11,8 +12,13 @@ import { documentsIn, originOf } from './documents.ts';
 import { GatheredRows } from './gathered-rows.ts';
 import type { RowBatch } from './row-file.ts';
 import type { Compression } from '../core/compression.ts';
-import type { RowPlan } from '../warehouse/shape/plan.ts';
 
+/** The members of a record in their order, each where it stands in `RECORD`. */
+const NAMES =
+  'id source received_at event_type team_id user_id client_user_id headers event body_base64'.split(' ');
+const [RECEIVED_AT, EVENT_TYPE] = [2, 3];
+const [TEAM, HEADERS, EVENT] = [4, 7, 8];
+const NULL = 'null'.length;
 /** Partitions whose rows are gathered at once. */
 const MOST_PARTITIONS = 32;
 
@@ -219,15 +225,8 @@ function dayOf(receivedAt: string): string {
   return /^\d{4}-\d{2}-\d{2}$/.test(day) ? day : '__HIVE_DEFAULT_PARTITION__';
 }
 
-/** The members of a record in their order, each where it stands in `RECORD`. */
-const NAMES =
-  'id source received_at event_type team_id user_id client_user_id headers event body_base64'.split(' ');
-export const [RECEIVED_AT, EVENT_TYPE] = [2, 3];
-const [TEAM, HEADERS, EVENT] = [4, 7, 8];
-const NULL = 'null'.length;
-
 /** Whether rows of this plan have a record's members in the order in which it has them. */
-export function isOfRecords({ columns }: RowPlan): boolean {
+function isOfRecords({ columns }: RowPlan): boolean {
   return NAMES.every((name, slot) => columns[slot]?.name === name);
 }
 
@@ -237,7 +236,7 @@ export function isOfRecords({ columns }: RowPlan): boolean {
  * @param from of the value of each member; negative for null and for what is not there
  * @param to the end of each, negative for what may have escapes
  */
-export function isPlainRecord(bytes: Uint8Array, from: Int32Array, to: Int32Array): boolean {
+function isPlainRecord(bytes: Uint8Array, from: Int32Array, to: Int32Array): boolean {
   let at = 1;
   for (let slot = 0; slot <= EVENT; slot += 1) {
     at += (NAMES[slot] as string).length + '"":'.length;

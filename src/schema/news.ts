@@ -76,12 +76,9 @@ export function changeEvent(news: TypeNews, names: EnvelopeNames, now: number): 
     new_fields: fields,
     more_fields: more,
     new_kinds: kinds,
+    detected_at: new Date(at).toISOString(),
   };
-  const body = {
-    [names.type]: CHANGED,
-    [names.team]: null,
-    data: { ...data, detected_at: new Date(at).toISOString() },
-  };
+  const body = { [names.type]: CHANGED, [names.team]: null, data };
   return {
     id: randomUUID(),
     source: SOURCE,
