@@ -2,13 +2,13 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Places, urlOf } from '../archive/places.ts';
 import { readInChunks } from '../archive/read.ts';
-import type { DescribedConfig } from '../config/config.ts';
 import { parseRecord } from '../core/archive-record.ts';
 import { MANIFEST, OPEN_FOLDER } from '../core/archive.ts';
 import type { ErasableStore, ErasureRun } from '../core/erasure.ts';
 import { isStoreUrl } from '../core/place.ts';
 import type { NotedArchive } from '../core/proof.ts';
 import { realPath } from '../lib/real-path.ts';
+import type { StorageSettings } from '../storage/fields.ts';
 import { mayBeThere } from './outputs.ts';
 
 /** What is noted of an archive, or of a spool of it, that lies in none of the places of a config. */
@@ -62,11 +62,7 @@ export function realOf(path: string): string {
 }
 
 /** The same archive; sealed files of it stand on the receipt, as no sink of today has their keys. */
-export function withoutKeys(
-  store: ErasableStore,
-  path: string,
-  storage: DescribedConfig['storage'],
-): ErasableStore {
+export function withoutKeys(store: ErasableStore, path: string, storage: StorageSettings): ErasableStore {
   const erase = async (run: ErasureRun): Promise<void> => {
     await store.erase(run);
     if (!mayBeThere(path)) return;
@@ -81,7 +77,7 @@ export function withoutKeys(
 /** The first file that begins with a sealed record; null when none does. */
 async function sealedFile(
   path: string,
-  storage: DescribedConfig['storage'],
+  storage: StorageSettings,
   signal: AbortSignal,
 ): Promise<string | null> {
   const places = new Places(storage);

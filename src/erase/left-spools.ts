@@ -1,7 +1,6 @@
 import { dirname, join, resolve } from 'node:path';
-import type { DescribedConfig } from '../config/config.ts';
 import { messageOf } from '../core/errors.ts';
-import type { SinkLog } from '../core/sink.ts';
+import type { SinkDescription, SinkLog } from '../core/sink.ts';
 import { replaysBeside, spoolBeside } from '../core/spool.ts';
 import { namesIn } from '../lib/durable.ts';
 import { realPath } from '../lib/real-path.ts';
@@ -14,10 +13,10 @@ const SPOOL = /^[0-9a-f]{12}$/;
 /** Of a command, by its hash; of one that was asked for in the console, by its name. */
 const REPLAY = /^([0-9a-f]{12}|console-[\w-]{12})$/;
 
-/** What of a config says where spools are. */
-interface Spooling {
-  readonly journal: Pick<DescribedConfig['journal'], 'path'>;
-  readonly sinks: Readonly<Record<string, Pick<DescribedConfig['sinks'][string], 'description'>>>;
+/** The part of a config that says where spools are. */
+export interface Spooling {
+  readonly journal: { readonly path: string };
+  readonly sinks: Readonly<Record<string, { readonly description: SinkDescription }>>;
 }
 
 /**

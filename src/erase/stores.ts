@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import { Places, urlOf } from '../archive/places.ts';
 import { readArchive } from '../archive/read.ts';
-import type { DescribedConfig } from '../config/config.ts';
 import { systemClock, type Clock } from '../core/clock.ts';
 import type {
   ErasableStore,
@@ -20,10 +19,11 @@ import type { Live } from '../lib/live.ts';
 import { KeyErasure } from '../seal/key-erasure.ts';
 import type { ErasedUsers } from './erased-users.ts';
 import { noteLength } from './list-length.ts';
+import type { StorageSettings } from '../storage/fields.ts';
 import { openStore } from '../storage/open.ts';
 import { earlierPlaces, missingPlace, realOf, unreadNotes, withoutKeys } from './earlier-archives.ts';
 import { FolderStore } from './folder-store.ts';
-import { leftReplays, leftSpools } from './left-spools.ts';
+import { leftReplays, leftSpools, type Spooling } from './left-spools.ts';
 import { LocalErasures } from './local-erasures.ts';
 import { outputsOf } from './outputs.ts';
 import { ObjectErasure } from './object-store.ts';
@@ -38,9 +38,18 @@ export interface ErasableJournal extends ErasableStore {
   forgotten?(signal: AbortSignal): Promise<void>;
 }
 
+/** The part of a config that says what is erased from. `grace` is in milliseconds. */
+export interface ErasingConfig extends Spooling {
+  readonly journal: { readonly path: string; readonly type: 'local' | 'kafka' };
+  readonly erasure: { readonly path: string; readonly grace: number; readonly folders: readonly string[] };
+  readonly envelope: { readonly team: string; readonly user: string; readonly clientUser: string };
+  readonly receipts: { readonly path: string | null };
+  readonly storage: StorageSettings;
+}
+
 /** What an erasure needs of the system around it; a command that works alone has a journal at most. */
 export interface ErasingParts {
-  readonly plan: Live<{ readonly config: DescribedConfig }>;
+  readonly plan: Live<{ readonly config: ErasingConfig }>;
   readonly users: ErasedUsers;
   /** Asked for when there is something to erase: null when there is none, or none yet. */
   readonly journal: () => Promise<ErasableJournal | null>;
@@ -114,7 +123,7 @@ function keyStores({ plan, erasable, proof }: ErasingParts): ErasableStore[] {
 /** @throws Error when some of it cannot be read; the rest was */
 async function readSealed(
   archive: string,
-  storage: DescribedConfig['storage'],
+  storage: StorageSettings,
   signal: AbortSignal,
   opener: RecordOpener,
 ): Promise<void> {
@@ -135,7 +144,7 @@ function databases({ plan }: ErasingParts): ErasableStore[] {
 }
 
 /** The sinks that have what they were sent where no erasure looks: brokers, endpoints, modules that name no folder. */
-function sinksBeyond({ sinks }: Pick<DescribedConfig, 'sinks'>): readonly string[] {
+function sinksBeyond({ sinks }: Spooling): readonly string[] {
   return Object.entries(sinks).flatMap(([name, { description }]) => {
     const { archive, erases, folders = [] } = description;
     const isInStore = archive !== undefined && isStoreUrl(archive);

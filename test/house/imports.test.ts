@@ -46,7 +46,7 @@ const ARROWS: Readonly<Record<string, string>> = {
   ndjson: 'warehouse',
   reconcile: 'archive backfill ndjson route service',
   replay: 'archive deliver validate',
-  erase: 'archive config delta parquet seal storage',
+  erase: 'archive delta parquet seal storage',
   export: 'archive delta parquet storage warehouse',
   load: 'archive export parquet warehouse',
   sinks: 'archive backfill load seal service storage verify warehouse',
