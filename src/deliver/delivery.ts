@@ -3,14 +3,13 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
 import type { Journal, RouteKeeper } from '../core/journal.ts';
 import type { GivenUp } from '../core/operations.ts';
-import type { Route, Target } from '../core/route.ts';
+import type { Route } from '../core/route.ts';
 import { NO_ROUTES } from '../core/route-record.ts';
 import type { SinkLog } from '../core/sink.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { deadLetterWaiting, countWaiting, type WaitingFor } from './waiting.ts';
 import { orAborted, untilAborted } from '../lib/abort.ts';
 import type { Live } from '../lib/live.ts';
-import { byName } from './recall.ts';
 import type { LiveSinks, PlannedSinks } from './live-sinks.ts';
 import { AcceptedRoutes } from '../route/accepted.ts';
 import { refuseWaiting, successions } from './succession.ts';
@@ -51,22 +50,9 @@ export class Delivery {
     parts.plan.subscribe((plan) => this.#acceptUnder(plan).finally(() => parts.dispatcher.begin()));
   }
 
-  /** Everywhere an event goes. */
-  targetsOf(event: JournalEvent): readonly Target[] {
-    return this.#accepted.targetsOf(event);
-  }
-
-  /** Which routes these are, and where events went by earlier ones. */
-  readonly routes = byName(() => this.#accepted);
-
-  /** Events after a seq that are for a sink, and that it has not had. */
-  countWaiting(sink: string, after: number, journal: Journal): Promise<number> {
-    return countWaiting({ journal, sink, after, routes: this.#accepted });
-  }
-
-  /** The seq after which the routes began that an event was accepted under. */
-  eraOf(seq: number): number {
-    return this.#accepted.eraOf(seq);
+  /** The routes of now, and where events went by earlier ones. */
+  get routes(): AcceptedRoutes {
+    return this.#accepted;
   }
 
   /**

@@ -3,10 +3,9 @@ import type { JournalEvent } from '../core/event.ts';
 import type { EventLog } from '../core/journal.ts';
 import type { SinkStatus } from '../core/operations.ts';
 import type { Target } from '../core/route.ts';
-import type { Delivery, Sink, SinkLog } from '../core/sink.ts';
+import type { ClaimCheck, Delivery, Sink, SinkLog } from '../core/sink.ts';
 import type { Tracing } from '../core/tracing.ts';
-import type { Keep } from './claim-check.ts';
-import type { RoutesByName } from './recall.ts';
+import type { RoutesOfNow } from './recall.ts';
 import type { RetryOptions } from './retry.ts';
 
 /** Watches what feeds do; its methods must be cheap and never throw. */
@@ -38,12 +37,15 @@ export interface SharedOptions {
   readonly targetsOf: (event: JournalEvent) => readonly Target[];
   /** Events of users whose erasure has begun are sent to nobody. */
   readonly isErased: (event: JournalEvent) => boolean;
-  /** Which routes these are; where they never change, left out. */
-  readonly routes?: () => RoutesByName;
+  /** The routes of now; where they never change, left out. */
+  readonly routes?: RoutesOfNow;
   readonly observer?: FeedObserver;
   /** Records a span around each batch; left out when nobody collects them. */
   readonly tracing?: Pick<Tracing, 'deliver'> | undefined;
 }
+
+/** Puts a whole event where its pointer can be followed to; a sink's `keep`. */
+export type Keep = (event: JournalEvent, signal: AbortSignal) => Promise<ClaimCheck>;
 
 export interface FeedOptions extends SharedOptions {
   readonly name: string;

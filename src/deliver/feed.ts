@@ -1,21 +1,21 @@
 import PQueue from 'p-queue';
-import { messageOf } from '../core/errors.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
 import type { TakenBack } from '../core/sink.ts';
 import { onAbort, orAborted, untilAborted } from '../lib/abort.ts';
-import { DeadLetters } from './dead-letters.ts';
 import { DownTracker } from './down-tracker.ts';
 import { Held, type Seqs, seqsOf } from './held.ts';
 import type { FeedOptions, FeedStatus, Forgotten, Loaded } from './feed-options.ts';
 import { InFlightWindow } from './in-flight-window.ts';
-import { Linger } from './linger.ts';
 import { Loading } from './loading.ts';
-import { Opening } from './opening.ts';
 import { InOrder } from './in-order.ts';
 import { type Item, type Pending, UserByUser } from './pending.ts';
 import { backoff } from './retry.ts';
 import { Sending } from './sending.ts';
 import { SinkCalls } from './sink-calls.ts';
 import { Waiters } from './waiters.ts';
+
+/** Milliseconds the start of the receiver waits for a sink that says neither yes nor no. */
+const OPEN_WAIT = 5000;
 
 type FeedMode = 'opening' | 'running' | 'paused' | 'draining' | 'stopped';
 
@@ -35,14 +35,14 @@ export class Feed {
   readonly #pending: Pending;
   readonly #queue: PQueue;
   readonly #abort = new AbortController();
-  readonly #linger: Linger;
   readonly #loading: Loading;
-  readonly #deadLetters: DeadLetters;
   readonly #held: Held;
   readonly #window: InFlightWindow;
   readonly #sending: Sending;
   readonly #down: DownTracker;
   #mode: FeedMode = 'opening';
+  /** `start` has not answered: what waiting cannot mend is thrown. */
+  #isStarting = false;
   #begun = false;
   /** Monotonic time at which the pause is over. */
   #pausedUntil = 0;
@@ -53,6 +53,9 @@ export class Feed {
   /** Batches being sent. */
   readonly #underWay = new Set<Promise<void>>();
   #lastError: string | null = null;
+  /** Monotonic time of the last `send`; and whether the next batch waits for more to come. */
+  #lastSend = Number.NEGATIVE_INFINITY;
+  #isLingering = false;
   readonly #waiters: Waiters;
   #unsubscribe: () => void = () => {};
   #wakeDrain: () => void = () => {};
@@ -70,10 +73,8 @@ export class Feed {
     });
     this.#window = new InFlightWindow(options, this.#pending, this.#held);
     const later = (callback: () => void): void => void options.clock.after(options.retry.max, callback);
-    this.#waiters = new Waiters(() => this.#calls.flush(), later);
-    this.#linger = new Linger(options.clock, limits.linger);
+    this.#waiters = new Waiters(this.#window, () => this.#calls.flush(), later);
     this.#queue = new PQueue({ concurrency: limits.inFlight });
-    this.#deadLetters = new DeadLetters(options);
     this.#down = new DownTracker({
       clock: options.clock,
       after: options.downAfter ?? Infinity,
@@ -86,7 +87,6 @@ export class Feed {
         calls: this.#calls,
         pending: this.#pending,
         window: this.#window,
-        deadLetters: this.#deadLetters,
         down: this.#down,
         signal: this.#abort.signal,
       },
@@ -115,18 +115,18 @@ export class Feed {
     await this.#window.open();
     const ends = [this.#loading.watch(), this.#options.journal.subscribe(() => this.#pump())];
     this.#unsubscribe = () => ends.forEach((end) => end());
-    const opening = new Opening({
-      options: this.#options,
-      open: (signal) => this.#calls.open(signal),
-      signal: this.#abort.signal,
-      onTrouble: (reason) => (this.#lastError = reason),
-      onOpen: () => {
-        this.#lastError = null;
-        this.#enter('running');
-        this.#pump();
-      },
+    const overdue = Promise.withResolvers<void>();
+    const cancel = this.#options.clock.after(OPEN_WAIT, () => {
+      this.#lastError = `open has not answered within ${OPEN_WAIT / 1000}s`;
+      overdue.resolve();
     });
-    await opening.start();
+    this.#isStarting = this.#options.patient !== true;
+    try {
+      await Promise.race([this.#open(1), overdue.promise]);
+    } finally {
+      cancel();
+      this.#isStarting = false;
+    }
   }
 
   /** From now on events are loaded, as soon as the sink is open. */
@@ -138,7 +138,7 @@ export class Feed {
 
   /** Resolves when everything up to and including this seq is settled; or, with `sent`, when what is not is held. */
   passed(seq: number, until: 'sent' | 'settled' = 'settled'): Promise<void> {
-    return this.#waiters.passed(seq, until, this.#window);
+    return this.#waiters.passed(seq, until);
   }
 
   /** Never sends what is `owned` again: its data is being erased. What is in flight already is not held back. */
@@ -154,7 +154,7 @@ export class Feed {
 
   /** What the sink had confirmed is gone. @returns how many dead letters that makes */
   takeBack(taken: TakenBack): Promise<number> {
-    return this.#deadLetters.takeBack(taken);
+    return this.#sending.deadLetters.takeBack(taken);
   }
 
   /** The newest event that could be loaded. */
@@ -175,7 +175,7 @@ export class Feed {
       held: this.#held.count,
       inFlight: this.#queue.pending,
       ...this.#sending.counts,
-      dead: this.#deadLetters.count,
+      dead: this.#sending.deadLetters.count,
       lastError: this.#lastError,
       troubles: this.#calls.troubles(),
       skipped: this.#calls.skipped(),
@@ -214,6 +214,28 @@ export class Feed {
     if (this.cursor > cursor) await this.#options.journal.flush().catch(() => undefined);
   }
 
+  /** Opens the sink; again and again in the background if it must. */
+  async #open(tries: number): Promise<void> {
+    const { name, clock, log, retry } = this.#options;
+    const { signal } = this.#abort;
+    try {
+      await this.#calls.open(signal);
+    } catch (error) {
+      if (error instanceof MillraceError && this.#isStarting) throw error;
+      const reason = messageOf(error);
+      this.#lastError = reason;
+      const retryInMs = Math.round(backoff(tries, retry));
+      log.warn({ sink: name, error: reason, retryInMs }, 'sink did not open');
+      clock.after(retryInMs, () => {
+        if (!signal.aborted) void this.#open(tries + 1);
+      });
+      return;
+    }
+    this.#lastError = null;
+    this.#enter('running');
+    this.#pump();
+  }
+
   #enter(mode: FeedMode): void {
     if (this.#mode === 'stopped' || (this.#mode === 'draining' && mode !== 'stopped')) return;
     if (this.#mode !== mode) {
@@ -248,14 +270,26 @@ export class Feed {
     return this.#pending.ready || this.#queue.pending + this.#queue.size > 0;
   }
 
-  /** True when the sink would rather have a larger batch a little later; pumps again by then. */
+  /** True when the sink, which pays by the call, would rather have a larger batch a little later; pumps again by then. */
   #lingers(): boolean {
-    if (this.#mode === 'draining' || this.#window.lanes.count >= this.#loading.most) return false;
-    return this.#linger.holds(() => this.#pump());
+    const { clock, sink } = this.#options;
+    const { linger = 0 } = sink.limits;
+    if (linger === 0 || this.#mode === 'draining' || this.#window.lanes.count >= this.#loading.most)
+      return false;
+    const left = this.#lastSend + linger - clock.monotonic();
+    if (left <= 0) return false;
+    if (!this.#isLingering) {
+      this.#isLingering = true;
+      clock.after(left, () => {
+        this.#isLingering = false;
+        this.#pump();
+      });
+    }
+    return true;
   }
 
   async #tracked(batch: readonly Item[]): Promise<void> {
-    this.#linger.sent();
+    this.#lastSend = this.#options.clock.monotonic();
     const work = this.#sending.send(batch);
     this.#underWay.add(work);
     await work.finally(() => this.#underWay.delete(work));
@@ -320,7 +354,7 @@ export class Feed {
   #moveCursor(): void {
     this.#lookDown();
     this.#options.journal.moveCursor(this.name, this.#window.cursor, this.#window.note);
-    this.#waiters.moved(this.#window);
+    this.#waiters.moved();
   }
 
   #drained(signal: AbortSignal): Promise<void> {

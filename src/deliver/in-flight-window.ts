@@ -4,7 +4,7 @@ import type { Held, Seqs } from './held.ts';
 import type { FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
 import { Lanes } from './lanes.ts';
 import { Item, type Pending, type Place } from './pending.ts';
-import { type Chapter, chapterOf, noteOf, type Recall, recallOf } from './recall.ts';
+import { type Chapter, chapterOf, nameOf, noteOf, type Recall, recallOf } from './recall.ts';
 
 /** What a feed has loaded from the journal and not settled: how much there is, how far it goes, what may be dropped. */
 export class InFlightWindow {
@@ -81,7 +81,7 @@ export class InFlightWindow {
   admit(event: JournalEvent): void {
     const { routes } = this.#options;
     const { seq } = event;
-    const now = routes?.().now ?? '';
+    const now = nameOf(routes?.());
     if (now !== this.#routes.at(-1)?.name) this.#turnTo(now, seq);
     this.#position = seq;
     let own = this.#ownOf(event);

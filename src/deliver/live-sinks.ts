@@ -1,9 +1,8 @@
 import type { ErasableStore } from '../core/erasure.ts';
 import { messageOf } from '../core/errors.ts';
 import type { Flushed, Sink, SinkContext, SinkModule } from '../core/sink.ts';
-import type { Keep } from './claim-check.ts';
 import type { Dispatcher, Removal } from './dispatcher.ts';
-import type { Loaded } from './feed-options.ts';
+import type { Keep, Loaded } from './feed-options.ts';
 
 /** One sink as it is to be, before anything is opened. */
 export interface PlannedSink {

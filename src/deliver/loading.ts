@@ -2,7 +2,7 @@ import { messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
 import type { EventLog } from '../core/journal.ts';
 import type { FeedOptions } from './feed-options.ts';
-import { GiveWay } from './give-way.ts';
+import { GiveWay, type Room } from './give-way.ts';
 import type { Held } from './held.ts';
 import type { InFlightWindow } from './in-flight-window.ts';
 
@@ -22,9 +22,9 @@ export class Loading {
   readonly #options: FeedOptions;
   readonly #window: InFlightWindow;
   readonly #held: Held;
-  readonly #loader: Loader;
-  readonly #reloader: Loader;
-  readonly #leftLoader: Loader;
+  readonly #loadNext: Load;
+  readonly #loadLost: Load;
+  readonly #loadLeft: Load;
   readonly #giveWay: GiveWay;
 
   constructor(
@@ -37,16 +37,18 @@ export class Loading {
     this.#window = window;
     this.#held = held;
     this.#giveWay = new GiveWay(options.clock, options.sink.limits, onTurn);
-    const loader = (take: Take): Loader =>
-      new Loader(options.journal, onFailed, (events, after) => {
+    const loader = (take: Take): Load => {
+      const taken: Take = (events, after) => {
         take(events, after);
         onLoaded();
-      });
-    this.#loader = loader((events) => {
+      };
+      return pageLoader(options.journal, taken, onFailed);
+    };
+    this.#loadNext = loader((events) => {
       for (const event of events) window.admit(event);
     });
-    this.#reloader = loader((events, after) => window.readmit(events, after));
-    this.#leftLoader = loader((events, after) => window.readmitLeft(events, after));
+    this.#loadLost = loader((events, after) => window.readmit(events, after));
+    this.#loadLeft = loader((events, after) => window.readmitLeft(events, after));
   }
 
   /** Looks at what comes in, until what it returns is called. */
@@ -68,52 +70,42 @@ export class Loading {
     if (room === null) return;
     // What the sink has lost goes first.
     const lost = this.#held.toReload;
-    if (Number.isFinite(lost)) return this.#reloader.load(lost - 1, room);
-    if (Number.isFinite(toReload)) this.#leftLoader.load(toReload - 1, room);
+    if (Number.isFinite(lost)) return this.#loadLost(lost - 1, room);
+    if (Number.isFinite(toReload)) this.#loadLeft(toReload - 1, room);
     if (!lanes.isAnyKeepingUp) return;
     const share = this.#giveWay.share(room, {
       waiting: this.#options.journal.lastSeq - position,
       loaded: isBusy ? lanes.count : 0,
     });
-    if (share !== null) this.#loader.load(position, share);
+    if (share !== null) this.#loadNext(position, share);
   }
 }
 
 /** @param after the seq that was asked for */
 type Take = (events: readonly JournalEvent[], after: number) => void;
+type Load = (after: number, room: Room) => void;
 
-/** Reads the journal for a feed, one page at a time. */
-class Loader {
-  readonly #journal: Pick<EventLog, 'read'>;
-  readonly #onFailed: LoadingEvents['onFailed'];
-  readonly #take: Take;
-  #isLoading = false;
-  #again = false;
-
-  constructor(journal: Pick<EventLog, 'read'>, onFailed: LoadingEvents['onFailed'], take: Take) {
-    this.#journal = journal;
-    this.#onFailed = onFailed;
-    this.#take = take;
-  }
-
-  /** Loads what comes after a seq. While a page is on its way it only notes that there may be more. */
-  load(after: number, room: Parameters<EventLog['read']>[1]): void {
-    if (this.#isLoading) {
-      // What came meanwhile may be too late for the answer on its way.
-      this.#again = true;
-      return;
-    }
-    this.#isLoading = true;
-    this.#again = false;
-    this.#journal.read(after, room).then(
+/**
+ * Reads the journal for a feed, one page at a time.
+ * @returns what loads the page after a seq; while one is on its way it only notes that there may be more
+ */
+function pageLoader(journal: Pick<EventLog, 'read'>, take: Take, onFailed: (reason: string) => void): Load {
+  let isLoading = false;
+  let again = false;
+  return (after, room) => {
+    // What came meanwhile may be too late for the answer on its way.
+    again = isLoading;
+    if (isLoading) return;
+    isLoading = true;
+    journal.read(after, room).then(
       (events) => {
-        this.#isLoading = false;
-        if (events.length > 0 || this.#again) this.#take(events, after);
+        isLoading = false;
+        if (events.length > 0 || again) take(events, after);
       },
       (error: unknown) => {
-        this.#isLoading = false;
-        this.#onFailed(`journal: ${messageOf(error)}`);
+        isLoading = false;
+        onFailed(`journal: ${messageOf(error)}`);
       },
     );
-  }
+  };
 }

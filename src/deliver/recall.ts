@@ -4,14 +4,8 @@ import { decodeStretches, encodeStretches, isWithin, type Stretch } from '../lib
 import type { AcceptedRoutes, Addressed } from '../route/accepted.ts';
 import type { Lane } from './lane.ts';
 
-/** Which routes say where events go, by name; and where they went by others. */
-export interface RoutesByName {
-  readonly now: string;
-  /** Null when nobody knows any more. */
-  asOf(name: string): ((event: Addressed) => readonly Target[]) | null;
-  /** How many destinations of a sink there are. */
-  placesIn(sink: string): number;
-}
+/** The routes of the moment when they are asked for; undefined where they never change. */
+export type RoutesOfNow = (() => AcceptedRoutes) | undefined;
 
 /** Events that were loaded under the same routes: those after the chapter before, up to a seq. */
 export interface Chapter {
@@ -61,13 +55,13 @@ interface ReadChapter extends Chapter {
 /** What a sink had settled ahead of its cursor before the feed began: it is not sent again. */
 export class Recall {
   readonly #sink: string;
-  readonly #routes: RoutesByName;
+  readonly #routes: RoutesOfNow;
   readonly #chapters: readonly ReadChapter[];
   readonly #died = new Map<number, (string | null)[]>();
   /** Nothing is known of what comes after it. */
   readonly last: number;
 
-  constructor(sink: string, { note, died }: Ahead, routes: RoutesByName) {
+  constructor(sink: string, { note, died }: Ahead, routes: RoutesOfNow) {
     this.#sink = sink;
     this.#routes = routes;
     this.#chapters = note === null ? [] : (JSON.parse(note) as Chapter[]).map(read);
@@ -101,10 +95,11 @@ export class Recall {
     if (chapter === undefined) return died === undefined ? own : own.filter((target) => !hasDied(target));
     const isSettled = (target: Target): boolean =>
       hasDied(target) || isSettledIn(chapter, target.destination, seq);
-    const { routes: name } = chapter;
-    if (name === this.#routes.now) return own.filter((target) => !isSettled(target));
-    const before = this.#routes
-      .asOf(name)?.(event)
+    const now = this.#routes?.();
+    if (chapter.routes === nameOf(now)) return own.filter((target) => !isSettled(target));
+    const before = now
+      ?.asOf(chapter.routes)
+      ?.targetsOf(event)
       .filter(({ sink }) => sink === this.#sink);
     // That it was for the sink is decided once and for good: routes that say otherwise are not those of then.
     if (before === undefined || before.length === 0) {
@@ -120,28 +115,17 @@ export class Recall {
 /** What a log remembers of a sink; null for nothing. */
 export async function recallOf(
   sink: string,
-  { journal, routes }: { readonly journal: Pick<EventLog, 'ahead'>; readonly routes?: () => RoutesByName },
+  { journal, routes }: { readonly journal: Pick<EventLog, 'ahead'>; readonly routes?: RoutesOfNow },
 ): Promise<Recall | null> {
   const ahead = await journal.ahead?.(sink);
   if (ahead === undefined || (ahead.note === null && ahead.died.length === 0)) return null;
-  return new Recall(sink, ahead, routes?.() ?? NEVER_CHANGED);
+  return new Recall(sink, ahead, routes);
 }
 
-/** @param accepted the routes of the moment when they are asked for */
-export function byName(accepted: () => AcceptedRoutes): RoutesByName {
-  return {
-    get now() {
-      return accepted().name;
-    },
-    placesIn: (sink) => accepted().placesIn(sink),
-    asOf(name) {
-      const routes = accepted().asOf(name);
-      return routes === null ? null : (event) => routes.targetsOf(event);
-    },
-  };
+/** Name of the routes; the same for all events where they never change. */
+export function nameOf(routes: AcceptedRoutes | undefined): string {
+  return routes?.name ?? '';
 }
-
-const NEVER_CHANGED: RoutesByName = { now: '', asOf: () => null, placesIn: () => 0 };
 
 function read(chapter: Chapter): ReadChapter {
   const lanes = chapter.lanes.map(

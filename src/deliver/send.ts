@@ -1,6 +1,6 @@
 import { messageOf } from '../core/errors.ts';
-import type { Delivery, SendResult } from '../core/sink.ts';
-import { pointerTo } from './claim-check.ts';
+import type { JournalEvent } from '../core/event.ts';
+import type { ClaimCheck, Delivery, SendResult } from '../core/sink.ts';
 import type { Item } from './pending.ts';
 import type { SinkCalls } from './sink-calls.ts';
 
@@ -52,12 +52,22 @@ function isTooLarge({ result }: Outcome): boolean {
 
 async function sendPointer(sink: SinkCalls, item: Item, signal: AbortSignal): Promise<Outcome> {
   try {
-    const event = pointerTo(item.event, await sink.keep(item.event, signal));
-    const [result = MISSING] = await callSink(sink, [{ event, destination: item.destination }], signal);
+    const pointer = pointerTo(item.event, await sink.keep(item.event, signal));
+    const [result = MISSING] = await callSink(
+      sink,
+      [{ event: pointer, destination: item.destination }],
+      signal,
+    );
     return { item, result };
   } catch (error) {
     return { item, result: { status: 'retry', reason: `claim check: ${messageOf(error)}` } };
   }
+}
+
+/** The event a sink gets instead of one that is too large for it: same metadata, and a body that says where to look. */
+function pointerTo(event: JournalEvent, claim: ClaimCheck): JournalEvent {
+  const body = Buffer.from(JSON.stringify({ claim_check: claim }));
+  return { ...event, body, handling: { ...event.handling, claimCheck: true } };
 }
 
 async function sendFitting(sink: SinkCalls, batch: readonly Item[], signal: AbortSignal): Promise<Outcome[]> {

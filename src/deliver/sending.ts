@@ -1,20 +1,19 @@
 import type { Clock } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
-import type { DeadLetters } from './dead-letters.ts';
+import { DeadLetters } from './dead-letters.ts';
 import type { DownTracker } from './down-tracker.ts';
 import type { FeedOptions } from './feed-options.ts';
 import type { InFlightWindow } from './in-flight-window.ts';
 import { Item, type Pending } from './pending.ts';
+import { backoff } from './retry.ts';
 import { type Outcome, sendBatch } from './send.ts';
 import type { SinkCalls } from './sink-calls.ts';
-import { judge, retryGroups, type Verdict } from './verdict.ts';
 
 export interface SendingParts {
   readonly options: FeedOptions;
   readonly calls: SinkCalls;
   readonly pending: Pending;
   readonly window: InFlightWindow;
-  readonly deadLetters: DeadLetters;
   readonly down: DownTracker;
   /** Ends what is being sent. */
   readonly signal: AbortSignal;
@@ -37,11 +36,12 @@ export class Sending {
   readonly #events: SendingEvents;
   /** Deliveries confirmed, and those that had to be sent again. */
   readonly counts = { delivered: 0, retried: 0 };
-
+  readonly deadLetters: DeadLetters;
   readonly #ages: Ages;
 
   constructor(parts: SendingParts, events: SendingEvents) {
     this.#parts = parts;
+    this.deadLetters = new DeadLetters(parts.options);
     this.#ages = new Ages(parts.options.clock);
     this.#events = events;
   }
@@ -73,12 +73,30 @@ export class Sending {
   }
 
   async #settle(outcomes: readonly Outcome[]): Promise<void> {
-    const { options, pending, window, deadLetters, down } = this.#parts;
+    const { options, pending, window, down } = this.#parts;
     const { name, retry, observer, journal } = options;
-    const { delivered, held, dead, later, reason, trouble } = judge(outcomes, retry, (item) =>
-      this.#ages.of(item),
-    );
-    for (const { item, code, reason: why } of dead) await deadLetters.add(item, code, why);
+    const delivered: Item[] = [];
+    const held: { item: Item; until: Promise<void> }[] = [];
+    const dead: { item: Item; code: string; reason: string }[] = [];
+    const later: Retry[] = [];
+    /** Why the last of `later` has to wait. */
+    let reason: string | null = null;
+    /** What the sink itself says is wrong with it, and the longest wait it asked for. */
+    let trouble = null as { reason: string; delayMs: number } | null;
+    for (const { item, result } of outcomes) {
+      if (result.status === 'refused') dead.push({ item, code: result.code, reason: result.reason });
+      else if (result.status === 'delivered') delivered.push(item);
+      else if (result.status === 'held') held.push({ item, until: result.until });
+      else if (retry.giveUpAfter > 0 && this.#ages.of(item) >= retry.giveUpAfter)
+        dead.push({ item, code: 'gave_up', reason: result.reason });
+      else {
+        ({ reason } = result);
+        if (result.sink === true)
+          trouble = { reason, delayMs: Math.max(trouble?.delayMs ?? 0, result.delayMs ?? 0) };
+        later.push({ item, delayMs: result.delayMs ?? backoff(item.attempts, retry) });
+      }
+    }
+    for (const letter of dead) await this.deadLetters.add(letter.item, letter.code, letter.reason);
     down.answered(outcomes);
     if (delivered.length > 0) observer?.delivered(name, delivered);
     if (journal.delivered !== undefined)
@@ -102,27 +120,34 @@ export class Sending {
     this.#events.onTrouble(trouble.reason, trouble.delayMs);
   }
 
-  /** Until the retries of a user come back nothing of that user is sent. */
-  #scheduleRetries(later: Verdict['later'], settled: readonly Item[]): void {
+  /** Until the retries of a user come back, together and after the longest of their waits, nothing of that user is sent. */
+  #scheduleRetries(later: readonly Retry[], settled: readonly Item[]): void {
     const { options, pending, window } = this.#parts;
     if (later.length === 0) return pending.release(settled);
-    const groups = retryGroups(later);
+    const groups = Map.groupBy(later, ({ item }) => item.key ?? item);
     const again = later.map(({ item }) => item);
     pending.postpone(again);
     for (const item of again) window.lanes.inVain(item);
     pending.release(settled.filter((item) => !groups.has(item.key ?? item)));
-    for (const { items, delayMs } of groups.values()) {
+    for (const group of groups.values()) {
+      const items = group.map(({ item }) => item);
       const [first] = items;
       if (first !== undefined && window.lanes.takesFarTooMuch(first)) {
         window.leave([...items, ...pending.drop(first.key)]);
         continue;
       }
-      options.clock.after(delayMs, () => {
+      options.clock.after(Math.max(...group.map(({ delayMs }) => delayMs)), () => {
         pending.release([], items);
         this.#events.onPending();
       });
     }
   }
+}
+
+/** To be tried again. */
+interface Retry {
+  readonly item: Item;
+  readonly delayMs: number;
 }
 
 /** How old deliveries are, for who gives up on them. */

@@ -8,6 +8,7 @@ interface Waiter {
 
 /** Those who wait until a feed has settled all up to some seq. */
 export class Waiters {
+  readonly #window: InFlightWindow;
   readonly #flush: () => Promise<void>;
   readonly #later: (callback: () => void) => void;
   #waiters: Waiter[] = [];
@@ -17,7 +18,8 @@ export class Waiters {
    * @param flush lets the sink confirm what it holds, which it would otherwise do when it suits it
    * @param later calls back when it is time to try that again
    */
-  constructor(flush: () => Promise<void>, later: (callback: () => void) => void) {
+  constructor(window: InFlightWindow, flush: () => Promise<void>, later: (callback: () => void) => void) {
+    this.#window = window;
     this.#flush = flush;
     this.#later = later;
   }
@@ -26,16 +28,17 @@ export class Waiters {
    * Resolves when the sink has everything up to and including this seq; `moved` tells of it.
    * @param until `settled`: what it holds is confirmed, too, and it is asked to
    */
-  passed(seq: number, until: Waiter['until'], window: InFlightWindow): Promise<void> {
+  passed(seq: number, until: Waiter['until']): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiters.push({ seq, until, resolve });
-    this.moved(window);
+    this.moved();
     return promise;
   }
 
   /** To be called whenever something may have been settled, or sent. */
-  moved(window: InFlightWindow): void {
+  moved(): void {
     if (this.#waiters.length === 0) return;
+    const window = this.#window;
     const over = ({ seq, until }: Waiter): boolean =>
       until === 'settled' ? seq <= window.cursor : window.isSent(seq);
     for (const waiter of this.#waiters) if (over(waiter)) waiter.resolve();
@@ -46,7 +49,7 @@ export class Waiters {
       // What failed, or came meanwhile, is asked for once more.
       this.#later(() => {
         this.#flushing = false;
-        this.moved(window);
+        this.moved();
       });
     });
   }

@@ -19,8 +19,8 @@ export function makeSearch(system: System): Stop | void {
   system.search = new EventSearch({
     journal,
     find: (query) => thread.find(query),
-    targetsOf: (event) => delivery.targetsOf(event),
-    eraOf: (seq) => delivery.eraOf(seq),
+    targetsOf: (event) => delivery.routes.targetsOf(event),
+    eraOf: (seq) => delivery.routes.eraOf(seq),
     routeOf: (type) => plan.value.table.routesFor(type),
     sinks: () => dispatcher.status(),
     attemptsOf: (seq) => meter.deliveries.of(seq),

@@ -22,7 +22,7 @@ export function makeDelivery(system: System): void {
     downAfter,
     maxPending,
     maxPendingBytes,
-    targetsOf: (event) => system.delivery.targetsOf(event),
+    targetsOf: (event) => system.delivery.routes.targetsOf(event),
     routes: () => system.delivery.routes,
     // What comes from now on was looked at when it came in, but for dead letters that are retried.
     isErased: (event) => (event.seq <= before || event.handling.only !== undefined) && users.has(event),

@@ -5,6 +5,7 @@ import { archiveKeyOf } from '../config/folders.ts';
 import type { ReceivingStatus } from '../core/operations.ts';
 import type { Stop } from '../lib/parts.ts';
 import { droppedBy } from '../proof/dropped.ts';
+import { countWaiting } from '../deliver/waiting.ts';
 import { isBacklogFull } from './receiver.ts';
 import { mostConnections } from './open-files.ts';
 import type { System } from './system.ts';
@@ -25,7 +26,10 @@ export function makeStatus(system: System): Stop {
           ...running,
           ...(journal === null
             ? {}
-            : { countWaiting: (sink, after) => delivery.countWaiting(sink, after, journal) }),
+            : {
+                countWaiting: (sink, after) =>
+                  countWaiting({ journal, sink, after, routes: delivery.routes }),
+              }),
           journal: administered,
           validate,
           schema: system.schema,

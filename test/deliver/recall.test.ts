@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { NO_ROUTES, type RouteRecord } from '../../src/core/route-record.ts';
 import type { Route } from '../../src/core/route.ts';
 import type { Item } from '../../src/deliver/pending.ts';
-import { byName, Recall } from '../../src/deliver/recall.ts';
+import { Recall } from '../../src/deliver/recall.ts';
 import { AcceptedRoutes } from '../../src/route/accepted.ts';
 import { makeEvent } from '../support/events.ts';
 import { windowOf } from './running.ts';
@@ -31,7 +31,7 @@ function notedWindow(accepted: () => AcceptedRoutes, recall: Recall | null = nul
     maxPending: 1e6,
     maxPendingBytes: 1e9,
     targetsOf: (event) => accepted().targetsOf(event),
-    routes: () => byName(accepted),
+    routes: accepted,
   });
   window.begin(cursor, recall);
   const open = new Map<string, Item>();
@@ -57,7 +57,7 @@ test('what a window notes says of each delivery whether it is settled, over note
       let note: string | null = null;
       let cursor = 0;
       for (const life of [...each, { upTo: 40, settled: [] }]) {
-        const recall = note === null ? null : new Recall('a', { note, died: [] }, byName(atFirst));
+        const recall = note === null ? null : new Recall('a', { note, died: [] }, atFirst);
         const { window, open, admit } = notedWindow(atFirst, recall, cursor);
         for (const [at, type] of all.slice(0, life.upTo).entries()) {
           if (at < cursor) continue;
@@ -94,11 +94,7 @@ test('where routes have changed, what waits goes to the place of now, and what h
   for (const name of ['2@x', '3@y', '5@y']) window.settle(open.get(name) as Item);
   const note = window.note();
   accepted = new AcceptedRoutes(record(FIRST, routes({ one: ['z'], both: ['y', 'z'], other: ['x'] })));
-  const recall = new Recall(
-    'a',
-    { note, died: [['x', 4]] },
-    byName(() => accepted),
-  );
+  const recall = new Recall('a', { note, died: [['x', 4]] }, () => accepted);
   const again = (seq: number, type: string): (string | null)[] => {
     const event = eventOf(seq, type);
     return recall.open(event, accepted.targetsOf(event)).map(({ destination }) => destination);
@@ -120,11 +116,7 @@ test('where nobody knows the routes of then, what was open somewhere is sent aga
   window.settle(open.get('2@x') as Item);
   for (const name of ['4@x', '4@y', '3@x', '3@y']) window.settle(open.get(name) as Item);
   const now = new AcceptedRoutes(record(routes({ both: ['y', 'x'] })));
-  const recall = new Recall(
-    'a',
-    { note: window.note(), died: [['x', 1]] },
-    byName(() => now),
-  );
+  const recall = new Recall('a', { note: window.note(), died: [['x', 1]] }, () => now);
   const again = (seq: number): (string | null)[] => {
     const event = eventOf(seq, 'both');
     return recall.open(event, now.targetsOf(event)).map(({ destination }) => destination);
@@ -138,11 +130,7 @@ test('a feed that goes on under other routes notes by which ones each event was 
   admit(1, 'one');
   accepted = new AcceptedRoutes(record(FIRST, routes({ one: ['z'] })));
   admit(101, 'one');
-  const recall = new Recall(
-    'a',
-    { ...NOTHING, note: window.note() },
-    byName(() => accepted),
-  );
+  const recall = new Recall('a', { ...NOTHING, note: window.note() }, () => accepted);
   for (const seq of [1, 101]) {
     const event = eventOf(seq, 'one');
     expect(recall.open(event, accepted.targetsOf(event)).map(({ destination }) => destination)).toEqual([

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import type { Redaction } from '../../src/core/redaction.ts';
 import type { Target } from '../../src/core/route.ts';
 import { DELIVERED } from '../../src/core/sink.ts';
-import { pointerTo } from '../../src/deliver/claim-check.ts';
 import { DEFAULT_FIELDS } from '../../src/validate/envelope.ts';
 import { makeEvent } from '../support/events.ts';
 import { makeDispatcher } from './running.ts';
@@ -84,7 +83,7 @@ test('what a mask makes larger keeps the limits of the sink; what is still too l
   expect(kept).toHaveLength(1);
   expect(kept[0]?.toString()).not.toContain('1,1');
   const claim = { path: 'kept', sha256: '', bytes: kept[0]?.length ?? 0 };
-  expect(sink.taken.at(-1)?.event.body).toEqual(pointerTo(journal.events[6]!, claim).body);
+  expect(JSON.parse(String(sink.taken.at(-1)?.event.body))).toEqual({ claim_check: claim });
 });
 
 test('a dead letter keeps the event, and what it had to go without', async () => {

@@ -3,7 +3,7 @@ import type { Route } from '../../src/core/route.ts';
 import type { RouteRecord } from '../../src/core/route-record.ts';
 import type { Sink } from '../../src/core/sink.ts';
 import type { Dispatcher } from '../../src/deliver/dispatcher.ts';
-import { byName, Recall, recallOf } from '../../src/deliver/recall.ts';
+import { Recall, recallOf } from '../../src/deliver/recall.ts';
 import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import { AcceptedRoutes } from '../../src/route/accepted.ts';
 import { makeEvent } from '../support/events.ts';
@@ -51,7 +51,7 @@ class World {
       retry: { initial: 10, max: 100, giveUpAfter: 0 },
       maxPending: 1000,
       targetsOf: (event) => this.accepted.targetsOf(event),
-      routes: () => byName(() => this.accepted),
+      routes: () => this.accepted,
     });
     this.accepted = new AcceptedRoutes(await this.journal.acceptUnder(routes));
     for (const name of sinks) await this.dispatcher.add(name, this.sink(name));
@@ -155,11 +155,7 @@ test('a dead letter of an event that is behind the note says nothing of its othe
   const before = new AcceptedRoutes({ ...record, eras: record.eras.slice(0, 1) });
   const accepted = new AcceptedRoutes(record);
   const note = JSON.stringify([{ upTo: 10, routes: before.name, lanes: [['x', 4, '']] }]);
-  const recall = new Recall(
-    'a',
-    { note, died: [['x', 11]] },
-    byName(() => accepted),
-  );
+  const recall = new Recall('a', { note, died: [['x', 11]] }, () => accepted);
   const event = { seq: 11, type: 't.1', handling: {} };
   expect(recall.open(event, accepted.targetsOf(event)).map((t) => t.destination)).toEqual(['y']);
 });
@@ -213,11 +209,7 @@ test('two sinks that have exchanged their names have exchanged their notes', () 
   });
   const now = new AcceptedRoutes(record);
   const note = JSON.stringify([{ upTo: 10, routes: before.name, lanes: [['x', 4, '']] }]);
-  const recall = new Recall(
-    'b',
-    { note, died: [] },
-    byName(() => now),
-  );
+  const recall = new Recall('b', { note, died: [] }, () => now);
   const event = { seq: 5, type: 't.1', handling: {} };
   const own = now.targetsOf(event).filter((t) => t.sink === 'b');
   expect(recall.open(event, own).map((t) => t.destination)).toEqual(['y']);

@@ -46,7 +46,7 @@ export function delivering(
     journal,
     clock,
     retry: { initial: 10, max: 100, giveUpAfter: 0 },
-    targetsOf: (event) => delivery.targetsOf(event),
+    targetsOf: (event) => delivery.routes.targetsOf(event),
     routes: () => delivery.routes,
     ...own,
   });

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import { DELIVERED, type SendResult } from '../../src/core/sink.ts';
+import { NO_ROUTES } from '../../src/core/route-record.ts';
+import { AcceptedRoutes } from '../../src/route/accepted.ts';
 import { makeEvent } from '../support/events.ts';
 import { makeDispatcher } from './running.ts';
 import { ArrayJournal, byType, ManualClock, ScriptedSink, until } from './support.ts';
@@ -10,6 +12,8 @@ const DOWN: SendResult = { status: 'retry', reason: 'down' };
 async function feedOf({ bounds = {}, journal = new ArrayJournal(), places = ['x', 'y', 'z'] } = {}) {
   const down = new Set<string>();
   const got = new Map<string, string[]>(places.map((place) => [place, []]));
+  const table = places.map((place) => ({ match: [place], to: [{ sink: 'a', destination: place }] }));
+  const routes = new AcceptedRoutes({ ...NO_ROUTES, eras: [{ after: 0, tables: [table] }] });
   const clock = new ManualClock();
   const sink = new ScriptedSink(
     ({ event, destination }) => {
@@ -26,7 +30,7 @@ async function feedOf({ bounds = {}, journal = new ArrayJournal(), places = ['x'
     maxPending: 40,
     maxPendingBytes: 1e9,
     targetsOf: byType((type) => [{ sink: 'a', destination: type }]),
-    routes: () => ({ now: '', asOf: () => null, placesIn: () => places.length }),
+    routes: () => routes,
     ...bounds,
   });
   const put = (place: string, count: number, bytes = 10): string[] =>

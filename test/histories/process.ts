@@ -43,7 +43,7 @@ export class Process {
       sendTimeout: 1e6,
       maxPending: 4,
       ...(defects.routesOfNow === true
-        ? { targetsOf: (event) => delivery.targetsOf({ ...event, seq: Number.MAX_SAFE_INTEGER }) }
+        ? { targetsOf: (event) => delivery.routes.targetsOf({ ...event, seq: Number.MAX_SAFE_INTEGER }) }
         : {}),
       seen: defects.forgetsSinks === true ? forgetful(journal) : journal,
     });

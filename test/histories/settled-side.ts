@@ -1,6 +1,5 @@
 import { DELIVERED, type Sink } from '../../src/core/sink.ts';
 import type { Dispatcher } from '../../src/deliver/dispatcher.ts';
-import { byName } from '../../src/deliver/recall.ts';
 import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import { AcceptedRoutes } from '../../src/route/accepted.ts';
 import { makeDispatcher } from '../deliver/running.ts';
@@ -102,7 +101,7 @@ export class Run {
       retry: { initial: 10, max: 100, giveUpAfter: 0 },
       maxPending: 12,
       targetsOf: (event) => this.#accepted.targetsOf(event),
-      routes: () => byName(() => this.#accepted),
+      routes: () => this.#accepted,
     });
   }
 

@@ -40,7 +40,7 @@ const DEFECTS: Readonly<Record<string, readonly [file: string, code: string, ins
     '      else if (end === size && size > 0) await handle.datasync();\n',
     '',
   ],
-  'old sinks not brought back': ['deliver/opening.ts', 'options.patient !== true', 'true'],
+  'old sinks not brought back': ['deliver/feed.ts', 'this.#options.patient !== true', 'true'],
 };
 const defect = process.env['SIMULATION_DEFECT'];
 const SRC = new URL('../../src/', import.meta.url).href;
