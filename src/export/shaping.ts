@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { Places } from '../archive/places.ts';
-import { ThreadPool } from '../lib/thread-pool.ts';
+import { ThreadPool, threadProgram } from '../lib/thread-pool.ts';
 import type { GatheredValues } from '../parquet/column-values.ts';
 import type { EncodedGroup } from '../parquet/row-group.ts';
 import { type Job, type Outcome, shapesJobs, type ThreadData } from './shaping-jobs.ts';
@@ -67,8 +67,11 @@ export class Shaping {
   #threadsAtWork(): ThreadPool<Job, Outcome> {
     if (this.#pool !== null) return this.#pool;
     const { tables, ...terms } = this.#terms;
-    const program = import.meta.url.endsWith('.ts') ? './shaping-thread.ts' : './shaping-thread.js';
     const data: ThreadData = { ...terms, documents: tables.documents };
-    return (this.#pool = new ThreadPool(new URL(program, import.meta.url), data, this.#threads));
+    return (this.#pool = new ThreadPool(
+      threadProgram('shaping-thread', import.meta.url),
+      data,
+      this.#threads,
+    ));
   }
 }

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { transferable, type Call } from '../lib/remote.ts';
+import { threadProgram } from '../lib/thread-pool.ts';
 import type { Repair } from './mend.ts';
 import type { JournalOptions, Opened, Reply } from './protocol.ts';
 
@@ -55,8 +56,7 @@ export class WriterThread {
     { path, retention, maxBytes, dedupWindow, create, recovery }: JournalOptions,
     onFailure: (error: MillraceError) => void,
   ): Promise<WriterThread> {
-    const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js';
-    const worker = new Worker(new URL(file, import.meta.url), {
+    const worker = new Worker(threadProgram('worker', import.meta.url), {
       workerData: { path, retention, maxBytes, dedupWindow, create, recovery } satisfies JournalOptions,
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
     });

@@ -1,8 +1,49 @@
-import { type Transferable, Worker } from 'node:worker_threads';
+import { constants, getPriority, setPriority } from 'node:os';
+import { parentPort, type Transferable, Worker } from 'node:worker_threads';
 
 /** What a thread of a pool answers a job with. */
-export type Answer<Result> =
+type Answer<Result> =
   { readonly ok: true; readonly value: Result } | { readonly ok: false; readonly error: unknown };
+
+/** The program of a thread, `<name>.ts` or as it was built. @param beside `import.meta.url` of a module of its folder */
+export function threadProgram(name: string, beside: string): URL {
+  return new URL(`${name}.${beside.endsWith('.ts') ? 'ts' : 'js'}`, beside);
+}
+
+/**
+ * In a thread of a pool: answers its jobs.
+ * @param handOver buffers of a result that are not the thread's any more
+ */
+export function answerJobs<Work, Result>(
+  perform: (work: Work) => Result | Promise<Result>,
+  handOver: (result: Result) => readonly Transferable[] = () => [],
+): void {
+  const port = parentPort;
+  if (port === null) throw new Error('this program runs as a worker thread only');
+  const answer = async (work: Work): Promise<void> => {
+    try {
+      const value = await perform(work);
+      port.postMessage({ ok: true, value } satisfies Answer<Result>, handOver(value));
+    } catch (error) {
+      port.postMessage({ ok: false, error } satisfies Answer<Result>);
+    }
+  };
+  port.on('message', (work: Work) => void answer(work));
+}
+
+/** How much later than the thread that receives others have their turn, where cores are short: they get a tenth of its time. */
+const NICER = 10;
+
+/** Has the thread that calls it give way to the one that receives, as far as that is possible. */
+export function lowerPriority(): void {
+  // Linux alone takes it for this thread and not for the process.
+  if (process.platform !== 'linux') return;
+  try {
+    setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + NICER));
+  } catch {
+    // Not allowed, as by a unit's SystemCallFilter: then it is one thread among others.
+  }
+}
 
 /** For short-lived objects, of each thread: what V8 takes otherwise is several times as much, and hardly faster. */
 const YOUNG_MB = 16;
@@ -35,7 +76,7 @@ export class ThreadPool<Work, Result> {
   #ended: Error | null = null;
 
   /**
-   * @param program answers each message with an `Answer`
+   * @param program calls `answerJobs`
    * @param data what each thread gets as `workerData`
    */
   constructor(program: URL, data: unknown, size: number) {

@@ -1,6 +1,6 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { workerData } from 'node:worker_threads';
 import { ENTRY_BYTES } from '../core/receipt.ts';
-import type { Answer } from '../lib/thread-pool.ts';
+import { answerJobs } from '../lib/thread-pool.ts';
 import type { Done, Job, LogDocument, Opening } from './job.ts';
 import { LogReader, LogWriter } from './log-files.ts';
 import { openCheckpoint, readSigner, verifierText } from './note.ts';
@@ -12,42 +12,30 @@ const BYTES = 'application/octet-stream';
 const TILE = /^tile\/(entries|[0-5])\/((?:x\d{3}\/){0,4}\d{3})(?:\.p\/(\d{1,3}))?$/;
 
 /** The thread of the log: hashing and syncing it there costs nobody who receives or writes. */
-const port = parentPort;
-if (port === null) throw new Error('the log of receipts runs as a worker thread only');
-
 const { folder, origin, pem } = workerData as Opening;
 const signer = readSigner(origin, pem);
 let opened: Promise<LogWriter> | null = null;
 
 const reader = new LogReader(folder);
 
-/** What leaves the log as it is. */
-async function look(path: string): Promise<Done> {
-  return { size: 0, found: await findDocument(path) };
+async function perform({ entries, sign, before, find }: Job): Promise<Done> {
+  // That leaves the log as it is.
+  if (find !== undefined) return { size: 0, found: await findDocument(find) };
+  try {
+    opened ??= LogWriter.open(folder, signer, before);
+    const log = await opened;
+    if (entries !== null) log.append(Buffer.from(entries.buffer, entries.byteOffset, entries.length));
+    if (sign) await log.checkpoint();
+    return { size: log.size, hasMadeHashes: log.hasMadeHashes };
+  } catch (error) {
+    // The next one begins with what the last checkpoint is of.
+    void opened?.then((log) => log.close()).catch(() => undefined);
+    opened = null;
+    throw error;
+  }
 }
 
-async function perform({ entries, sign, before }: Job): Promise<Done> {
-  opened ??= LogWriter.open(folder, signer, before);
-  const log = await opened;
-  if (entries !== null) log.append(Buffer.from(entries.buffer, entries.byteOffset, entries.length));
-  if (sign) await log.checkpoint();
-  return { size: log.size, hasMadeHashes: log.hasMadeHashes };
-}
-
-port.on('message', (job: Job) => {
-  const { find } = job;
-  const work = find === undefined ? perform(job) : look(find);
-  work.then(
-    (value) => port.postMessage({ ok: true, value } satisfies Answer<Done>),
-    (error: unknown) => {
-      if (find !== undefined) return port.postMessage({ ok: false, error } satisfies Answer<Done>);
-      // The next one begins with what the last checkpoint is of.
-      void opened?.then((log) => log.close()).catch(() => undefined);
-      opened = null;
-      port.postMessage({ ok: false, error } satisfies Answer<Done>);
-    },
-  );
-});
+answerJobs(perform);
 
 /**
  * The log as its readers see it (C2SP tlog-tiles): `checkpoint`, `tile/…`, `key`, and `N`, which proves entry N

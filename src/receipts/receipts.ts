@@ -9,7 +9,7 @@ import { makeFolder, syncFound } from '../lib/durable.ts';
 import { own, type FileLock } from '../lib/file-lock.ts';
 import { writeOnce } from '../lib/new-file.ts';
 import { Serial } from '../lib/serial.ts';
-import { ThreadPool } from '../lib/thread-pool.ts';
+import { ThreadPool, threadProgram } from '../lib/thread-pool.ts';
 import { IDENTITY, LogReader } from './log-files.ts';
 import type { Done, Job, LogDocument, Opening } from './job.ts';
 
@@ -85,8 +85,7 @@ export class Receipts {
     this.#options = options;
     const { folder, origin, pem } = options;
     this.#begin = `log="${origin}", leaf=`;
-    const program = import.meta.url.endsWith('.ts') ? './log-thread.ts' : './log-thread.js';
-    const url = new URL(program, import.meta.url);
+    const url = threadProgram('log-thread', import.meta.url);
     this.#thread = new ThreadPool(url, { folder, origin, pem } satisfies Opening, 1);
   }
 

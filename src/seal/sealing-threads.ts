@@ -1,10 +1,10 @@
 import { availableParallelism } from 'node:os';
-import { ThreadPool } from '../lib/thread-pool.ts';
+import { ThreadPool, threadProgram } from '../lib/thread-pool.ts';
 import { buffersOf, type SealJob } from './job.ts';
 
 type Pool = ThreadPool<SealJob, Uint8Array>;
 
-/** A core stays for the thread that receives, unless these give way to it: on Linux, see `lib/lower-priority.ts`. */
+/** A core stays for the thread that receives, unless these give way to it: on Linux, see `lib/thread-pool.ts`. */
 const CORES = process.platform === 'linux' ? availableParallelism() : availableParallelism() - 1;
 const MOST = Math.max(1, Math.min(3, CORES));
 
@@ -33,6 +33,5 @@ export class SealingThreads {
 }
 
 function newPool(): Pool {
-  const program = import.meta.url.endsWith('.ts') ? './sealing-thread.ts' : './sealing-thread.js';
-  return new ThreadPool(new URL(program, import.meta.url), null, MOST);
+  return new ThreadPool(threadProgram('sealing-thread', import.meta.url), null, MOST);
 }

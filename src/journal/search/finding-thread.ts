@@ -1,6 +1,6 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { workerData } from 'node:worker_threads';
 import type { SearchQuery, SearchResult } from '../../core/search.ts';
-import type { Answer } from '../../lib/thread-pool.ts';
+import { answerJobs } from '../../lib/thread-pool.ts';
 import { type ReadStretch, SearchIndex, type Stretch } from './search-index.ts';
 
 /** Milliseconds that a search reads on for, what has come at last; the first one has nothing else to show. */
@@ -20,9 +20,6 @@ export interface FindingAnswer {
   readonly next: Stretch | null;
 }
 
-const port = parentPort;
-if (port === null) throw new Error('searching runs as a worker thread only');
-
 const index = new SearchIndex(workerData as string);
 
 function answerTo({ firstSeq, lastSeq, query, read }: FindingJob): FindingAnswer {
@@ -35,10 +32,4 @@ function answerTo({ firstSeq, lastSeq, query, read }: FindingJob): FindingAnswer
   return { result: index.find(query), isComplete: index.isComplete, next: null };
 }
 
-port.on('message', (job: FindingJob) => {
-  try {
-    port.postMessage({ ok: true, value: answerTo(job) } satisfies Answer<FindingAnswer>);
-  } catch (error) {
-    port.postMessage({ ok: false, error } satisfies Answer<FindingAnswer>);
-  }
-});
+answerJobs(answerTo);

@@ -1,5 +1,5 @@
 import type { SearchQuery, SearchResult } from '../../core/search.ts';
-import { ThreadPool } from '../../lib/thread-pool.ts';
+import { ThreadPool, threadProgram } from '../../lib/thread-pool.ts';
 import type { FindingAnswer, FindingJob } from './finding-thread.ts';
 import type { ReadStretch, Stretch } from './search-index.ts';
 
@@ -89,6 +89,5 @@ export class JournalSearch {
 }
 
 function newPool<Work, Result>(name: 'finding' | 'reading', path: string): ThreadPool<Work, Result> {
-  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
-  return new ThreadPool(new URL(`./${name}-thread.${extension}`, import.meta.url), path, 1);
+  return new ThreadPool(threadProgram(`${name}-thread`, import.meta.url), path, 1);
 }

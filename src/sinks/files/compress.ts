@@ -3,6 +3,7 @@ import { writeArchiveFile } from '../../archive/write-file.ts';
 import type { Compression } from '../../core/compression.ts';
 import { onAbort } from '../../lib/abort.ts';
 import { readPlain } from '../../lib/durable.ts';
+import { threadProgram } from '../../lib/thread-pool.ts';
 import type { Part } from './part.ts';
 
 /** What the finished file of a part holds. */
@@ -61,8 +62,7 @@ class CompressThread {
   #timer: NodeJS.Timeout | undefined;
 
   constructor() {
-    const program = import.meta.url.endsWith('.ts') ? './compress-thread.ts' : './compress-thread.js';
-    this.#worker = new Worker(new URL(program, import.meta.url), {
+    this.#worker = new Worker(threadProgram('compress-thread', import.meta.url), {
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
     });
     this.#worker.on('message', (answer: CompressAnswer) => this.#answered(answer));
