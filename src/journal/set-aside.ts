@@ -6,13 +6,16 @@ import { formatTarget } from '../core/route.ts';
 import type { SearchQuery } from '../core/search.ts';
 import { ABOUT, insertAside, ROW_COLUMNS, type AsideTable } from './schema.ts';
 import type { DroppedLetters } from './dropped-letters.ts';
-import { bodiesOf, eventOf, packRows, type EventRow, type Handled, type Packed } from './rows.ts';
+import { partsAt } from './segments/format.ts';
+import { bodyAt, encodeRecords, eventOf, rowAt, type EventRow, type Handled } from './segments/records.ts';
 
 /** A dead letter without its event. */
 export type LetterRow = Omit<DeadLetter, 'key' | 'event' | 'bodyBytes'> & { readonly seq: number };
 
 /** Events that wait for a person, and what is said of each; `bodyBytes` where bodies were left out. */
-export interface LetterPage<About> extends Packed {
+export interface LetterPage<About> {
+  /** Of the events, one after the other; a buffer that is all theirs. */
+  readonly records: Uint8Array;
   readonly about: readonly (About & { readonly key: number; readonly bodyBytes?: number })[];
 }
 
@@ -58,11 +61,10 @@ export class SetAside {
   }
 
   /** The letter, and that its delivery is settled: all of it or nothing. */
-  add(letter: LetterRow, event: Packed): void {
-    this.#db.transaction(() => {
-      for (const [index, body] of bodiesOf(event).entries())
-        this.addRow(letter, event.rows[index] as EventRow, body);
-    })();
+  add(letter: LetterRow, { records }: Pick<LetterPage<never>, 'records'>): void {
+    const bytes = Buffer.from(records.buffer, records.byteOffset, records.length);
+    const parts = partsAt(bytes, 0);
+    this.#db.transaction(() => this.addRow(letter, rowAt(bytes, 0, parts), bodyAt(bytes, 0, parts)))();
   }
 
   /** Once for each target. Inside a transaction. */
@@ -97,7 +99,7 @@ export class SetAside {
     const page = this.#select('dead_letters', { ...selection, limit: 500 }, true);
     const events = page.map(({ about, row, body }) => {
       const [sink, destination] = about as AboutLetter;
-      const { handling, ...event } = eventOf(row, body, 0);
+      const { event, handling } = eventOf(row, body);
       return { event, handling: { ...handling, only: [formatTarget({ sink, destination })] } };
     });
     return { keys: page.map(({ key }) => key), events };
@@ -169,10 +171,7 @@ function pageOf<About extends object>(
   aboutOf: (about: unknown[]) => About,
 ): LetterPage<About> {
   return {
-    ...packRows(
-      found.map(({ row }) => row),
-      found.map(({ body }) => body),
-    ),
+    records: encodeRecords(found.map(({ row, body }) => eventOf(row, body))),
     about: found.map(({ key, size, about }) => {
       return { key, ...aboutOf(about), ...(bodies ? {} : { bodyBytes: size }) };
     }),

@@ -24,8 +24,7 @@ import { LateWrites } from './late-writes.ts';
 import type { Repair } from './mend.ts';
 import { clearOwner } from './owner.ts';
 import type { JournalOptions } from './protocol.ts';
-import { pack, unpack } from './rows.ts';
-import { encodeRecords, eventsOf } from './segments/records.ts';
+import { decodeRecords, encodeRecords, eventsOf } from './segments/records.ts';
 import type { Store } from './store.ts';
 import { Tail, Newest } from './tail.ts';
 import { Upkeep } from './upkeep.ts';
@@ -205,13 +204,13 @@ export class SqliteJournal implements Journal, ErasableStore {
 
   async addDeadLetter({ event, ...letter }: Omit<DeadLetter, 'key'>): Promise<void> {
     if (this.#options.isErased?.(event) === true) return this.passedOver(letter.sink, event);
-    const packed = pack([{ event, handling: event.handling }]);
-    await this.#store.addDeadLetter({ ...letter, seq: event.seq }, packed);
+    const records = encodeRecords([{ event, handling: event.handling }]);
+    await this.#store.addDeadLetter({ ...letter, seq: event.seq }, { records });
   }
 
   async listDeadLetters(selection: SetAsideSelection, bodies = true): Promise<readonly DeadLetter[]> {
-    const { about, ...packed } = await this.#store.setAside.list(selection, bodies);
-    return unpack(packed).map((event, index) => {
+    const { about, records } = await this.#store.setAside.list(selection, bodies);
+    return decodeRecords(records).map((event, index) => {
       const { seq, ...letter } = about[index] as (typeof about)[number];
       return { ...letter, event: { ...event, seq } };
     });
@@ -224,8 +223,11 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   async listQuarantine(selection: SetAsideSelection, bodies = true): Promise<readonly QuarantinedEvent[]> {
-    const { about, ...packed } = await this.#store.setAside.listQuarantine(selection, bodies);
-    return unpack(packed).map((event, index) => ({ ...event, ...(about[index] as (typeof about)[number]) }));
+    const { about, records } = await this.#store.setAside.listQuarantine(selection, bodies);
+    return decodeRecords(records).map((event, index) => ({
+      ...event,
+      ...(about[index] as (typeof about)[number]),
+    }));
   }
 
   async release(key: number, event: Event): Promise<boolean> {

@@ -28,8 +28,7 @@ import type { JournalOptions } from './protocol.ts';
 import { RouteRecords } from './route-records.ts';
 import { behind, headsAfter, idsAfter } from './segments/ledger.ts';
 import { pageAfter, rowOf, type DamagedRecord, type PageLimits } from './segments/pages.ts';
-import { encodeRecords, type Page } from './segments/records.ts';
-import { goingWithout, type Packed } from './rows.ts';
+import { encodeRecords, goingWithout, type Page } from './segments/records.ts';
 import { Scrubber } from './scrub.ts';
 import { NOTE, NoteKeeper } from './second-note.ts';
 import { SetAside, type LetterRow } from './set-aside.ts';
@@ -177,8 +176,8 @@ export class Store {
   }
 
   /** @throws MillraceError journal_full when there is no room for it beside what is kept free */
-  addDeadLetter(letter: LetterRow, event: Packed): void {
-    this.#progress.makeRoomFor(event.bodies.length, letter.diedAt);
+  addDeadLetter(letter: LetterRow, event: Pick<Batch, 'records'>): void {
+    this.#progress.makeRoomFor(event.records.length, letter.diedAt);
     this.setAside.add(letter, event);
   }
 

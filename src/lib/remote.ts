@@ -37,11 +37,10 @@ export function perform(target: object, { op, args }: Call): unknown {
   return Reflect.apply(Reflect.get(Object(owner) as object, name) as Method, owner, args);
 }
 
-/** Buffers that a value has for itself alone, under `bodies` or `records`: they are handed over, and not copied. */
+/** Buffers that a value has for itself alone, under `records`: they are handed over, and not copied. */
 export function transferable(values: readonly unknown[]): ArrayBuffer[] {
   return values.flatMap((value) => {
-    const { bodies, records } = Object(value) as { readonly bodies?: unknown; readonly records?: unknown };
-    const bytes = bodies ?? records;
-    return bytes instanceof Uint8Array && bytes.buffer instanceof ArrayBuffer ? [bytes.buffer] : [];
+    const { records } = Object(value) as { readonly records?: unknown };
+    return records instanceof Uint8Array && records.buffer instanceof ArrayBuffer ? [records.buffer] : [];
   });
 }

@@ -1,9 +1,8 @@
 import { cpSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { pack } from '../../src/journal/rows.ts';
 import { SEGMENT_HEADER } from '../../src/journal/segments/format.ts';
-import { encodeRecords } from '../../src/journal/segments/records.ts';
+import { decodeRecords, encodeRecords } from '../../src/journal/segments/records.ts';
 import { Transactions } from '../../src/journal/transactions.ts';
 import { openDatabase } from '../../src/journal/database.ts';
 import { Events } from '../../src/journal/events.ts';
@@ -28,7 +27,7 @@ const databaseIn = (path: string): string[] =>
 function refuse(store: Store, seq: number, destination: string | null): void {
   const [event] = eventsIn(store, seq - 1, { count: 1, bytes: 1e9 });
   const about = { sink: 'hubs', destination, code: 'made_up', reason: '', attempts: 1, diedAt: NOW, seq };
-  store.setAside.add(about, pack([{ event: event! }]));
+  store.setAside.add(about, { records: encodeRecords([{ event: event! }]) });
 }
 
 const countsOf = (store: Store): Record<string, number> =>
@@ -77,11 +76,11 @@ test('what came with a known id and other bytes is in quarantine once, killed at
       allIn(again).map(({ id }) => id),
       `step ${step}`,
     ).toEqual(['a', 'b', 'c']);
-    const { rows, about } = again.setAside.listQuarantine({}, true);
-    expect([rows.map(([id]) => id), about.map(({ reasons }) => reasons)], `step ${step}`).toMatchObject([
-      ['a'],
-      [[{ code: 'id_reused' }]],
-    ]);
+    const { records, about } = again.setAside.listQuarantine({}, true);
+    expect(
+      [decodeRecords(records).map(({ id }) => id), about.map(({ reasons }) => reasons)],
+      `step ${step}`,
+    ).toMatchObject([['a'], [[{ code: 'id_reused' }]]]);
   }
 });
 
@@ -106,7 +105,8 @@ test('killed while an event is released, it is in the journal once and in quaran
   });
   const store = openStore(copy);
   expect(allIn(store).map(({ id }) => id)).toEqual(['q']);
-  expect(store.setAside.listQuarantine({}, true).rows.map(([id]) => id)).toEqual(['r']);
+  const { records } = store.setAside.listQuarantine({}, true);
+  expect(decodeRecords(records).map(({ id }) => id)).toEqual(['r']);
   expect(countsOf(store)).toEqual({ quarantined: 2, released: 1 });
   expect(store.release(1, { records: encodeRecords([{ event: named('q')[0]! }]) }, NOW)).toEqual({
     released: false,
@@ -163,7 +163,7 @@ test('what was put back on a disk with no room for the rest is not put back by t
   const [event] = allIn(store);
   if (event === undefined) throw new Error('no event');
   const about = { destination: null, code: 'made_up', reason: '', attempts: 1, diedAt: NOW, seq: 1 };
-  store.setAside.add({ sink: 'slow', ...about }, pack([{ event }]));
+  store.setAside.add({ sink: 'slow', ...about }, { records: encodeRecords([{ event }]) });
   const full = vi.spyOn(store.setAside, 'remove').mockImplementationOnce(() => {
     throw Object.assign(new Error('made-up'), { code: 'SQLITE_FULL' });
   });

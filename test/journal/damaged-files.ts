@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { MillraceError } from '../../src/core/errors.ts';
 import type { Event, JournalEvent } from '../../src/core/event.ts';
 import type { JournalAccount } from '../../src/core/journal.ts';
-import { eventsOf } from '../../src/journal/segments/records.ts';
+import { decodeRecords, eventsOf } from '../../src/journal/segments/records.ts';
 import { Store } from '../../src/journal/store.ts';
 import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -118,14 +118,14 @@ export function judge(folder: string, made: (id: string) => Event = smallEvent):
     }
     const routes = JSON.stringify(store.routes.read().eras.map(({ tables }) => tables));
     if (routes !== JSON.stringify([[ROUTES]])) silent.push(`routes are ${routes}`);
-    const quarantined = store.setAside.listQuarantine({}, true);
+    const quarantined = decodeRecords(store.setAside.listQuarantine({}, true).records);
     for (const id of TOLD.quarantined)
-      if (!quarantined.rows.some((row) => row[0] === id)) losses.push(`quarantine lacks ${id}`);
-    const letters = store.setAside.list({}, true);
+      if (!quarantined.some((event) => event.id === id)) losses.push(`quarantine lacks ${id}`);
+    const letters = decodeRecords(store.setAside.list({}, true).records);
     // Sent again after all, where its sink was put back.
     const again = store.cursors.known().find(([sink]) => sink === 'a')?.[1] ?? 0;
     for (const id of TOLD.dead)
-      if (again >= 2 && !letters.rows.some((row) => row[0] === id)) losses.push(`dead letters lack ${id}`);
+      if (again >= 2 && !letters.some((event) => event.id === id)) losses.push(`dead letters lack ${id}`);
     const account = store.account(0, Infinity);
     const isNamed = (account.damaged ?? []).some(({ n }) => n > 0) && store.status(NOW).damaged > 0;
     return { refused: null, silent: [...silent, ...(isNamed ? [] : losses)], account };

@@ -6,7 +6,7 @@ import type { SearchQuery } from '../../src/core/search.ts';
 import type { EraseStep } from '../../src/journal/erase.ts';
 import { readStretch, SearchIndex } from '../../src/journal/search/search-index.ts';
 import { JournalSearch } from '../../src/journal/search/search.ts';
-import { pack } from '../../src/journal/rows.ts';
+import { encodeRecords, rowAt } from '../../src/journal/segments/records.ts';
 import type { Store } from '../../src/journal/store.ts';
 import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -164,9 +164,9 @@ test('what is set aside is found newest first, whoever it is of and however that
     return n % 9 === 0 ? { ...event, user: n % 2 === 0 ? id : `{${id.toUpperCase()}}` } : event;
   });
   for (const event of events) {
-    const { rows, ...rest } = pack([{ event }]);
-    setAside.add({ ...LETTER, seq: 0 }, { rows, ...rest });
-    setAside.quarantine('[]', rows[0]!, event.body);
+    const records = encodeRecords([{ event }]);
+    setAside.add({ ...LETTER, seq: 0 }, { records });
+    setAside.quarantine('[]', rowAt(Buffer.from(records), 0), event.body);
   }
   const byKey = new Map(events.map((event, n) => [n + 1, event]));
   for (const query of [...QUERIES, { limit: 3, user: id }, { ...ALL, before: 50, after: 20, user: id }]) {

@@ -1,6 +1,5 @@
-import type { EventRow } from '../rows.ts';
 import type { SegmentLog } from './log.ts';
-import { bodyAt, rowAt, type Page } from './records.ts';
+import { bodyAt, rowAt, type EventRow, type Page } from './records.ts';
 import { recordsFrom } from './records-from.ts';
 import type { Segment } from './segment.ts';
 import type { FoundRecord } from './walker.ts';

@@ -1,6 +1,6 @@
-import type { Handling, JournalEvent } from '../../core/event.ts';
+import type { Event, Handling, JournalEvent } from '../../core/event.ts';
+import type { Redaction } from '../../core/redaction.ts';
 import { OPEN_BRACKET, QUOTE } from '../../lib/json-text.ts';
-import { NO_HANDLING, type EventRow, type Handled } from '../rows.ts';
 import { RECORD_HEADER, aligned, isErasedAt, partsAt, startRecord, type RecordParts } from './format.ts';
 
 /**
@@ -17,6 +17,26 @@ type Head = readonly [
   handling: Handling | null,
 ];
 
+/** An event beside its body as the tables have it, in the order of ROW_COLUMNS. */
+export type EventRow = readonly [
+  id: string,
+  source: string,
+  type: string,
+  team: string | null,
+  user: string | null,
+  clientUser: string | null,
+  receivedAt: number,
+  /** JSON, as is the handling. */
+  headers: string,
+  handling: string | null,
+];
+
+export interface Handled {
+  readonly event: Event;
+  readonly handling?: Handling | undefined;
+}
+
+export const NO_HANDLING: Handling = Object.freeze({});
 /** Handling of an event whose content is gone: there is no sink for it. */
 export const ERASED_HANDLING: Handling = Object.freeze({ only: [], erased: true });
 /** Of the place that the entry of a quarantined event keeps. */
@@ -109,6 +129,14 @@ export function eventsOf({ firstSeq, places, records }: Page): JournalEvent[] {
   );
 }
 
+/** Events of records that follow each other; each seq is 0. */
+export function decodeRecords(records: Uint8Array): JournalEvent[] {
+  const bytes = Buffer.from(records.buffer, records.byteOffset, records.length);
+  const events: JournalEvent[] = [];
+  for (let at = 0; at < bytes.length; at += partsAt(bytes, at).size) events.push(eventAt(bytes, at, 0));
+  return events;
+}
+
 /** Events in order, without a hole, as they travel to the main thread: the bytes are those of the segment. */
 export interface Page {
   /** Of the first; the others follow. */
@@ -136,6 +164,23 @@ export function rowAt(bytes: Buffer, at: number, parts: RecordParts = partsAt(by
   const [type, team, user, clientUser, headers, handling] = head;
   const text = handling === null ? null : JSON.stringify(handling);
   return [id, source, type, team, user, clientUser, parts.receivedAt, JSON.stringify(headers), text];
+}
+
+/** An event of the tables. */
+export function eventOf(row: EventRow, body: Buffer): Handled {
+  const [id, source, type, team, user, clientUser, receivedAt, headers, handling] = row;
+  const said = { id, source, type, team, user, clientUser, receivedAt };
+  return {
+    event: { ...said, headers: JSON.parse(headers) as Record<string, string>, body },
+    handling: handling === null ? NO_HANDLING : (JSON.parse(handling) as Handling),
+  };
+}
+
+/** The same event, with what it has to go without noted beside it. */
+export function goingWithout(row: EventRow, redactions: readonly Redaction[]): EventRow {
+  const [id, source, type, team, user, clientUser, receivedAt, headers, text] = row;
+  const handling: Handling = { ...(text === null ? {} : (JSON.parse(text) as Handling)), redactions };
+  return [id, source, type, team, user, clientUser, receivedAt, headers, JSON.stringify(handling)];
 }
 
 export function identityAt(
