@@ -1,8 +1,8 @@
 import { ID_REUSED, type InvalidReason } from '../core/ingest.ts';
 import { APPENDED, asideAnswer, type Batch } from './batch.ts';
 import type { SeenIds } from './dedup.ts';
-import type { Events, Told } from './events.ts';
-import type { FreshEntries } from './fresh-entries.ts';
+import type { Base, Told } from './events.ts';
+import type { FreshEntries } from './held-receipts.ts';
 import { Tally } from './hour-counts.ts';
 import { bodyHashOf, knownBy } from './identity.ts';
 import { entryOfRecordAt } from './receipt-entries.ts';
@@ -10,7 +10,6 @@ import { entryRecord, NO_ID, partsAt, type KnownBy, type RecordParts } from './s
 import type { Frame } from './segments/frame.ts';
 import { bodyAt, identityAt, identityOf, rowAt, sourceAndId } from './segments/records.ts';
 import type { SetAside } from './set-aside.ts';
-import type { Transactions } from './transactions.ts';
 
 interface Aside {
   /** JSON. */
@@ -20,9 +19,7 @@ interface Aside {
   readonly hasEntry: boolean;
 }
 
-export interface AppendingParts {
-  readonly transactions: Transactions;
-  readonly events: Events;
+interface AppendingParts extends Base {
   readonly seen: SeenIds;
   readonly setAside: SetAside;
   readonly fresh: FreshEntries;

@@ -1,21 +1,19 @@
-import type Database from 'better-sqlite3';
 import type { Ahead } from '../core/journal.ts';
 import type { RouteRecord } from '../core/route-record.ts';
-import type { Events } from './events.ts';
-import type { LedgerReader } from './ledger-reader.ts';
+import type { Base } from './events.ts';
 import type { RouteRecords } from './route-records.ts';
 import { hashedColumns } from './schema.ts';
 import type { NoteKeeper } from './second-note.ts';
-import type { Transactions } from './transactions.ts';
 
-interface CursorParts {
-  readonly db: Database.Database;
-  readonly transactions: Transactions;
-  readonly ledger: LedgerReader;
+interface CursorParts extends Base {
   readonly routes: RouteRecords;
-  readonly events: Pick<Events, 'lastSeq'>;
-  readonly note: Pick<NoteKeeper, 'write'>;
+  readonly note: NoteKeeper;
 }
+
+/** Begins the keys of checkpoints that say where sinks began. */
+const STARTED = 'sink-started/';
+/** What tells of sinks by their names, beside their cursors. */
+const OF_SINKS = ['settled_ahead', 'died_ahead', 'erased_alone', 'dropped_letters'] as const;
 
 /** What a feed says of its sink: where its cursor stands now, and what is settled ahead of it (left out: nothing new). */
 export type Move = readonly [sink: string, seq: number, note?: string | null];
@@ -23,7 +21,8 @@ export type Move = readonly [sink: string, seq: number, note?: string | null];
 /** How far each sink is, in the database and in memory. */
 export class Cursors {
   readonly #parts: CursorParts;
-  readonly #ahead: SettledAhead;
+  readonly #noteAhead;
+  readonly #passed;
   readonly #seqs = new Map<string, number>();
   /** Nothing waits for them, and nothing is routed to them. */
   readonly #left: Set<string>;
@@ -37,7 +36,8 @@ export class Cursors {
   constructor(parts: CursorParts) {
     const { db, routes } = parts;
     this.#parts = parts;
-    this.#ahead = new SettledAhead(db);
+    this.#noteAhead = db.prepare('INSERT OR REPLACE INTO settled_ahead VALUES (?, ?)');
+    this.#passed = db.prepare('DELETE FROM died_ahead WHERE sink = ? AND seq <= ?');
     this.#left = new Set(routes.read().left);
     for (const row of db.prepare('SELECT sink, seq FROM cursors').all() as { sink: string; seq: number }[]) {
       this.#seqs.set(row.sink, row.seq);
@@ -73,7 +73,19 @@ export class Cursors {
 
   /** What is settled ahead of where a sink stands. */
   ahead(sink: string): Ahead {
-    return this.#ahead.read(sink);
+    const { db } = this.#parts;
+    const note = db.prepare('SELECT note FROM settled_ahead WHERE sink = ?').pluck().get(sink);
+    const died = db.prepare('SELECT destination, seq FROM died_ahead WHERE sink = ?').raw().all(sink);
+    return { note: (note ?? null) as string | null, died: died as [string | null, number][] };
+  }
+
+  /** Where sinks began: what came before is not for them. */
+  started(): readonly (readonly [sink: string, seq: number])[] {
+    const name = `substr(key, ${STARTED.length + 1})`;
+    return this.#parts.db
+      .prepare(`SELECT ${name}, CAST(value AS INTEGER) FROM checkpoints WHERE key GLOB ?`)
+      .raw()
+      .all(`${STARTED}*`) as [string, number][];
   }
 
   /** Gives a sink that has no place, or has left, one that events can wait behind. Inside a transaction; `placed` follows. */
@@ -81,8 +93,9 @@ export class Cursors {
     const isNew = !this.#seqs.has(sink);
     if (!isNew && !this.#left.has(sink)) return;
     this.#set(sink, end);
-    if (isNew) this.#parts.ledger.sinkStarted(sink, end);
-    else this.#parts.routes.comeBack(sink);
+    const { checkpoints, routes } = this.#parts;
+    if (!isNew) routes.comeBack(sink);
+    else if (checkpoints.load(STARTED + sink) === null) checkpoints.save(STARTED + sink, String(end));
   }
 
   placed(sink: string, end: number): void {
@@ -100,8 +113,8 @@ export class Cursors {
     if (since === 'back') return void this.leave(sink);
     this.#parts.transactions.run(() => {
       this.#parts.db.prepare('DELETE FROM cursors WHERE sink = ?').run(sink);
-      this.#ahead.forget(sink);
-      this.#parts.ledger.sinkForgotten(sink);
+      this.#forgetAhead(sink);
+      this.#parts.checkpoints.remove(STARTED + sink);
     });
     this.#seqs.delete(sink);
     this.#parts.note.write();
@@ -110,7 +123,7 @@ export class Cursors {
   /** The sink is taken out for good: nothing waits for it. */
   leave(sink: string): RouteRecord {
     const record = this.#parts.transactions.run(() => {
-      this.#ahead.forget(sink);
+      this.#forgetAhead(sink);
       return this.#parts.routes.leave(sink);
     });
     this.#left.add(sink);
@@ -122,14 +135,14 @@ export class Cursors {
   succeed(from: string, to: string): RouteRecord {
     const seq = this.#seqs.get(from);
     if (seq === undefined || this.#seqs.has(to)) throw new Error(`${to} cannot continue for ${from}`);
-    const { db, transactions, ledger, routes } = this.#parts;
+    const { db, transactions, routes } = this.#parts;
     const record = transactions.run(() => {
       db.prepare('UPDATE cursors SET sink = ? WHERE sink = ?').run(to, from);
       const hash = `row_hash(${hashedColumns('dead_letters').replace('sink', '?')})`;
       db.prepare(`UPDATE dead_letters SET sink = ?, crc = ${hash} WHERE sink = ?`).run(to, to, from);
-      db.prepare('UPDATE OR REPLACE erased_alone SET sink = ? WHERE sink = ?').run(to, from);
-      this.#ahead.sinkRenamed(from, to);
-      ledger.sinkRenamed(from, to);
+      for (const table of OF_SINKS)
+        db.prepare(`UPDATE OR REPLACE ${table} SET sink = ? WHERE sink = ?`).run(to, from);
+      db.prepare('UPDATE checkpoints SET key = ? WHERE key = ?').run(STARTED + to, STARTED + from);
       return routes.succeed(from, to);
     });
     this.#seqs.delete(from);
@@ -144,7 +157,7 @@ export class Cursors {
     this.#parts.transactions.run(() => {
       for (const [sink, seq, note] of known) {
         this.#set(sink, seq);
-        if (note !== undefined) this.#ahead.note(sink, note);
+        if (note !== undefined) this.#ahead(sink, note);
       }
     });
     for (const [sink, seq] of known) {
@@ -178,45 +191,17 @@ export class Cursors {
     const upsert =
       'INSERT INTO cursors (sink, seq) VALUES (?, ?) ON CONFLICT (sink) DO UPDATE SET seq = excluded.seq';
     this.#parts.db.prepare(upsert).run(sink, seq);
-    this.#ahead.passed(sink, seq);
-  }
-}
-
-/** What sinks have settled ahead of their cursors. All of it inside transactions of who changes the cursors. */
-class SettledAhead {
-  readonly #db: Database.Database;
-  readonly #note;
-  readonly #passed;
-
-  constructor(db: Database.Database) {
-    this.#db = db;
-    this.#note = db.prepare('INSERT OR REPLACE INTO settled_ahead VALUES (?, ?)');
-    this.#passed = db.prepare('DELETE FROM died_ahead WHERE sink = ? AND seq <= ?');
-  }
-
-  read(sink: string): Ahead {
-    const note = this.#db.prepare('SELECT note FROM settled_ahead WHERE sink = ?').pluck().get(sink);
-    const died = this.#db.prepare('SELECT destination, seq FROM died_ahead WHERE sink = ?').raw().all(sink);
-    return { note: (note ?? null) as string | null, died: died as [string | null, number][] };
-  }
-
-  note(sink: string, note: string | null): void {
-    if (note === null) this.#db.prepare('DELETE FROM settled_ahead WHERE sink = ?').run(sink);
-    else this.#note.run(sink, note);
-  }
-
-  /** The cursor is past all up to a seq. */
-  passed(sink: string, seq: number): void {
     this.#passed.run(sink, seq);
   }
 
-  forget(sink: string): void {
-    this.note(sink, null);
-    this.passed(sink, Number.MAX_SAFE_INTEGER);
+  /** What is settled ahead of a cursor; null: nothing. Inside a transaction. */
+  #ahead(sink: string, note: string | null): void {
+    if (note === null) this.#parts.db.prepare('DELETE FROM settled_ahead WHERE sink = ?').run(sink);
+    else this.#noteAhead.run(sink, note);
   }
 
-  sinkRenamed(from: string, to: string): void {
-    for (const table of ['settled_ahead', 'died_ahead'])
-      this.#db.prepare(`UPDATE OR REPLACE ${table} SET sink = ? WHERE sink = ?`).run(to, from);
+  #forgetAhead(sink: string): void {
+    this.#ahead(sink, null);
+    this.#passed.run(sink, Number.MAX_SAFE_INTEGER);
   }
 }

@@ -1,12 +1,10 @@
-import type Database from 'better-sqlite3';
 import type { DamageReport } from '../core/journal.ts';
 import type { Cursors } from './cursors.ts';
-import type { GoneSegment } from './events.ts';
+import type { Base, GoneSegment } from './events.ts';
 import type { Repair } from './mend.ts';
 import { lastKey, setLastKey } from './schema.ts';
 import type { DamagedRecord } from './segments/pages.ts';
 import type { SetAside } from './set-aside.ts';
-import type { Transactions } from './transactions.ts';
 
 /** A record that is not what was written. */
 export interface Damage {
@@ -14,9 +12,7 @@ export interface Damage {
   readonly id: string | null;
 }
 
-interface DamageParts {
-  readonly db: Database.Database;
-  readonly transactions: Transactions;
+interface DamageParts extends Base {
   readonly setAside: SetAside;
   readonly cursors: Cursors;
 }

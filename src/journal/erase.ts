@@ -1,9 +1,8 @@
-import type Database from 'better-sqlite3';
 import { Owners, type Subject } from '../core/erasure.ts';
 import type { AsideEntries } from './aside-entries.ts';
-import type { Checkpoints } from './checkpoints.ts';
 import type { SeenIds } from './dedup.ts';
 import type { ErasedAlone } from './erased-alone.ts';
+import type { Base } from './events.ts';
 import { ownedRows, rowsKnownBy } from './owned-rows.ts';
 import { entryOfSeq } from './receipt-entries.ts';
 import type { AsideTable } from './schema.ts';
@@ -11,8 +10,6 @@ import type { Scrubber } from './scrub.ts';
 import type { Apply } from './sealed-ids.ts';
 import { eraseGaps, eraseRecords, ownedAfter } from './segments/erasing.ts';
 import type { KnownBy } from './segments/format.ts';
-import type { SegmentLog } from './segments/log.ts';
-import type { Transactions } from './transactions.ts';
 
 /** Events or rows looked at in one step: a few milliseconds, so that deliveries hardly wait. */
 const SLICE = 2000;
@@ -45,11 +42,7 @@ export type EraseStep =
 
 const KIND = { quarantine: 'quarantine', dead_letters: 'dead-letters' } as const;
 
-export interface EraserParts {
-  readonly db: Database.Database;
-  readonly transactions: Transactions;
-  readonly checkpoints: Checkpoints;
-  readonly log: SegmentLog;
+interface EraserParts extends Base {
   readonly scrubber: Scrubber;
   readonly asideEntries: AsideEntries;
   readonly seen: Pick<SeenIds, 'forget'>;
@@ -82,9 +75,9 @@ export class Eraser {
           return this.#events(subjects, step);
         case 'setAside':
           this.#setAside(subjects);
-          return { do: 'events', after: 0, upTo: this.#parts.log.lastSeq };
+          return { do: 'events', after: 0, upTo: this.#parts.events.log.lastSeq };
         case 'gaps': {
-          const next = eraseGaps(this.#parts.log, new Owners(subjects), step.from, (known) =>
+          const next = eraseGaps(this.#parts.events.log, new Owners(subjects), step.from, (known) =>
             this.#forget(known),
           );
           return next === null ? { do: 'scrub', alone: false } : { do: 'gaps', from: next };
@@ -126,7 +119,8 @@ export class Eraser {
   }
 
   #events(subjects: readonly Subject[], { after, upTo }: EraseStep & { do: 'events' }): EraseStep {
-    const { log, transactions, alone, checkpoints } = this.#parts;
+    const { transactions, alone, checkpoints } = this.#parts;
+    const { log } = this.#parts.events;
     const owners = new Owners(subjects);
     const { owned, last } = ownedAfter(log, owners, after, SLICE);
     if (owned.length > 0) {
@@ -162,10 +156,10 @@ export class Eraser {
 
   /** Overwrites what has been counted. */
   #finish(): void {
-    const { checkpoints, log } = this.#parts;
+    const { checkpoints, events } = this.#parts;
     const text = checkpoints.load(INTENT);
     if (text === null) return;
-    eraseRecords(log, JSON.parse(text) as number[]);
+    eraseRecords(events.log, JSON.parse(text) as number[]);
     checkpoints.remove(INTENT);
   }
 

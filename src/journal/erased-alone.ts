@@ -1,9 +1,8 @@
-import type Database from 'better-sqlite3';
 import type { JournalAccount } from '../core/journal.ts';
 import { parseTarget } from '../core/route.ts';
 import type { Handling } from '../core/event.ts';
 import type { Cursors } from './cursors.ts';
-import type { SegmentLog } from './segments/log.ts';
+import type { Base } from './events.ts';
 import { rowOf } from './segments/pages.ts';
 
 /** An event that was for a sink and was not sent there, as its user was erased. */
@@ -11,10 +10,8 @@ export type PassedOver = readonly [sink: string, seq: number, receivedAt: number
 
 const INSERT = 'INSERT OR IGNORE INTO erased_alone (sink, seq, received_at)';
 
-interface AloneParts {
-  readonly db: Database.Database;
+interface AloneParts extends Pick<Base, 'db' | 'events'> {
   readonly cursors: Pick<Cursors, 'known'>;
-  readonly log: SegmentLog;
 }
 
 /**
@@ -49,7 +46,7 @@ export class ErasedAlone {
     const behind = this.#parts.cursors.known();
     for (const seq of seqs) {
       const sinks = behind.flatMap(([sink, at]) => (at < seq ? [sink] : []));
-      const found = sinks.length === 0 ? null : rowOf(this.#parts.log, seq);
+      const found = sinks.length === 0 ? null : rowOf(this.#parts.events.log, seq);
       if (found === null) continue;
       const [, , , , , , receivedAt, , handling] = found.row;
       const { only, replayId } = (handling === null ? {} : JSON.parse(handling)) as Handling;

@@ -1,11 +1,21 @@
 import { randomInt } from 'node:crypto';
 import type Database from 'better-sqlite3';
+import type { HourCount } from '../core/journal.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import { HourCounts, Tally, type Counted } from './hour-counts.ts';
 import type { Frame } from './segments/frame.ts';
 import { SegmentLog } from './segments/log.ts';
 import type { Position } from './segments/recovery.ts';
 import { firstSeqOf, saltOf, segmentsIn } from './segments/segment.ts';
+import type { Transactions } from './transactions.ts';
+
+/** What the parts of a store work on. */
+export interface Base {
+  readonly db: Database.Database;
+  readonly transactions: Transactions;
+  readonly checkpoints: Checkpoints;
+  readonly events: Events;
+}
 
 /** Rows that an event's frame puts back into the journal proper: the frame is written first, then they go. */
 export interface Consumed {
@@ -125,6 +135,17 @@ export class Events {
     if (consumed !== undefined) this.#unsaved.consumed.push(consumed);
     this.#unsaved.entered.push(...entered);
     this.#kept = Math.max(this.#kept, kept);
+  }
+
+  /** The counts of a span of time, and the first hour that was ever counted. @param since and `until`: milliseconds since the epoch */
+  counted(
+    since: number,
+    until: number,
+  ): { readonly counts: readonly HourCount[]; readonly countedSince: number | null } {
+    return {
+      counts: this.counts.read(since, until, this.tally),
+      countedSince: this.counts.first(this.tally),
+    };
   }
 
   /** Writes what the frames have said. Inside the transaction that takes the consumed rows out. @returns to be called after it */

@@ -43,6 +43,7 @@ export class Tally {
 export class HourCounts {
   readonly #upsert;
   readonly #select;
+  readonly #first;
 
   constructor(db: Database.Database) {
     this.#upsert = db.prepare(
@@ -51,6 +52,14 @@ export class HourCounts {
     this.#select = db
       .prepare('SELECT kind, hour, n FROM hour_counts WHERE hour >= ? AND hour < ? ORDER BY hour, kind')
       .raw();
+    this.#first = db.prepare('SELECT min(hour) FROM hour_counts').pluck();
+  }
+
+  /** The first hour that was counted, milliseconds since the epoch; null for none. @param more what is not written yet */
+  first(more: Pick<Tally, 'counted'>): number | null {
+    const written = this.#first.get() as number | null;
+    const hours = [...(written === null ? [] : [written]), ...more.counted.map(([, hour]) => hour)];
+    return hours.length === 0 ? null : Math.min(...hours) * HOUR;
   }
 
   /** Inside a transaction. */

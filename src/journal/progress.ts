@@ -2,13 +2,12 @@ import { MillraceError } from '../core/errors.ts';
 import type { AsideEntries } from './aside-entries.ts';
 import type { Cursors } from './cursors.ts';
 import type { SeenIds } from './dedup.ts';
-import type { Consumed, Events } from './events.ts';
+import type { Base, Consumed } from './events.ts';
 import { Tally } from './hour-counts.ts';
 import type { NoteKeeper } from './second-note.ts';
 import { NO_ID, partsAt } from './segments/format.ts';
 import type { SetAside } from './set-aside.ts';
 import type { Space } from './space.ts';
-import type { Transactions } from './transactions.ts';
 
 /** Ids sealed in one transaction: about two milliseconds. */
 export const SEAL = 1024;
@@ -17,9 +16,7 @@ const SEGMENTS_KEPT = 16;
 /** So many are there only while what is in them is not settled, or came fast. */
 const SEGMENTS_AT_MOST = 4 * SEGMENTS_KEPT;
 
-export interface ProgressParts {
-  readonly transactions: Transactions;
-  readonly events: Events;
+interface ProgressParts extends Base {
   readonly seen: SeenIds;
   readonly cursors: Cursors;
   readonly setAside: SetAside;

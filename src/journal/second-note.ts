@@ -1,13 +1,11 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import type Database from 'better-sqlite3';
 import { errorCode, OWNER_ONLY, readIfThere, syncFolderNow } from '../lib/durable.ts';
-import type { Checkpoints } from './checkpoints.ts';
+import type { Base } from './events.ts';
 import { lastKey, type AsideTable } from './schema.ts';
 import { segmentsIn } from './segments/segment.ts';
 import { sqliteCode } from './sqlite-errors.ts';
-import type { Transactions } from './transactions.ts';
 
 export const NOTE = 'journal.note';
 export const NOTE_NUMBER = 'note';
@@ -71,11 +69,8 @@ const REFRESH = 5000;
 /** Checkpoints of what is made again from the events. */
 const DERIVED = 'schema*';
 
-interface NoteParts {
-  readonly db: Database.Database;
+interface NoteParts extends Base {
   readonly folder: string;
-  readonly transactions: Transactions;
-  readonly checkpoints: Checkpoints;
 }
 
 /** Keeps the second note: at once where sinks come, go or get another name, and before a segment goes; otherwise now and then. */

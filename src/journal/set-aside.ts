@@ -1,11 +1,13 @@
+import { randomBytes } from 'node:crypto';
 import type Database from 'better-sqlite3';
+import { hashedId } from '../core/hashed-id.ts';
 import type { InvalidReason } from '../core/ingest.ts';
-import type { DeadLetter, Selection, SetAsideSelection } from '../core/journal.ts';
+import type { DeadLetter, JournalAccount, Selection, SetAsideSelection } from '../core/journal.ts';
 import { canonicalId } from '../core/named-ids.ts';
 import { formatTarget } from '../core/route.ts';
 import type { SearchQuery } from '../core/search.ts';
+import type { Checkpoints } from './checkpoints.ts';
 import { ABOUT, insertAside, ROW_COLUMNS, type AsideTable } from './schema.ts';
-import type { DroppedLetters } from './dropped-letters.ts';
 import { partsAt } from './segments/format.ts';
 import { bodyAt, encodeRecords, eventOf, rowAt, type EventRow, type Handled } from './segments/records.ts';
 
@@ -30,6 +32,8 @@ interface Found {
   readonly body: Buffer;
 }
 
+const DROP_KEY = 'dropped-letters/key';
+
 /** Dead letters and quarantine: events that wait for a person, each a whole copy that no retention touches. */
 export class SetAside {
   readonly #db: Database.Database;
@@ -37,11 +41,13 @@ export class SetAside {
   readonly #add;
   readonly #isThere;
   readonly #died;
-  readonly #dropped: DroppedLetters;
+  readonly #checkpoints: Checkpoints;
+  #dropKey: string | null = null;
 
-  constructor(db: Database.Database, dropped: DroppedLetters) {
+  constructor(db: Database.Database, checkpoints: Checkpoints) {
     this.#db = db;
-    this.#dropped = dropped;
+    this.#checkpoints = checkpoints;
+    db.function('hashed_id', (id) => hashedId(this.#dropKey ?? '', String(id)));
     db.function('canonical', { deterministic: true }, (id) => (id === null ? null : canonicalId(String(id))));
     this.#quarantine = db.prepare(insertAside('quarantine'));
     this.#add = db.prepare(insertAside('dead_letters'));
@@ -121,13 +127,35 @@ export class SetAside {
     return sinks as string[];
   }
 
+  /**
+   * What a person drops is noted, so that it never counts as lost: by hashes of the ids, for whose they are is not known any more
+   * when a user is erased.
+   */
   drop(table: AsideTable, selection: Selection): number {
     const { where, values } = conditions(table, selection);
-    const sink = table === 'dead_letters' ? 'sink' : `''`;
+    const dropped = `SELECT ${table === 'dead_letters' ? 'sink' : `''`}, hashed_id(id), received_at FROM ${table} ${where}`;
     return this.#db.transaction(() => {
-      this.#dropped.note(table, sink, where, values);
+      this.#haveDropKey();
+      this.#db.prepare(`INSERT OR IGNORE INTO dropped_letters ${dropped}`).run(...values);
       return this.#db.prepare(`DELETE FROM ${table} ${where}`).run(...values).changes;
     })();
+  }
+
+  #haveDropKey(): void {
+    // A key that was made in a transaction that came to nothing is none.
+    this.#dropKey = this.#checkpoints.load(DROP_KEY);
+    if (this.#dropKey !== null) return;
+    this.#dropKey = randomBytes(32).toString('hex');
+    this.#checkpoints.save(DROP_KEY, this.#dropKey);
+  }
+
+  /** What was dropped of a span of time, milliseconds since the epoch. */
+  dropped(since: number, until: number): Pick<JournalAccount, 'dropped' | 'droppedKey'> {
+    const dropped = this.#db
+      .prepare('SELECT id, sink FROM dropped_letters WHERE received_at >= ? AND received_at < ?')
+      .all(since, until) as JournalAccount['dropped'];
+    const key = this.#checkpoints.load(DROP_KEY);
+    return { dropped, ...(key === null ? {} : { droppedKey: key }) };
   }
 
   /** A page whose bytes are bounded: bodies of 10 MiB, a hundred at a time, would not fit into memory. */

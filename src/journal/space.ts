@@ -9,7 +9,7 @@ const PLENTY = { bytes: 1024 * MIB, ms: 100 };
 
 interface SpaceParts {
   readonly db: Database.Database;
-  readonly log: { readonly bytes: number };
+  readonly events: { readonly log: { readonly bytes: number } };
   readonly scrubber: { readonly heldBytes: number };
 }
 
@@ -45,7 +45,7 @@ export class Space {
   /** Bytes in use, free pages not counted. */
   bytes(): number {
     const pages = this.#pages('page_count') - this.#pages('freelist_count');
-    return this.#parts.log.bytes + pages * this.#pageSize - this.#parts.scrubber.heldBytes;
+    return this.#parts.events.log.bytes + pages * this.#pageSize - this.#parts.scrubber.heldBytes;
   }
 
   /** Why no more can be taken; null when it can. */

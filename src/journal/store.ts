@@ -14,14 +14,12 @@ import { Cursors } from './cursors.ts';
 import { Damages, type Damage } from './damages.ts';
 import { openDatabase } from './database.ts';
 import { SeenIds } from './dedup.ts';
-import { DroppedLetters } from './dropped-letters.ts';
 import { Eraser } from './erase.ts';
 import { ErasedAlone, type PassedOver } from './erased-alone.ts';
 import { Events } from './events.ts';
 import type { HeadColumns } from './head-columns.ts';
 import { HeldReceipts } from './held-receipts.ts';
 import { Tally } from './hour-counts.ts';
-import { LedgerReader } from './ledger-reader.ts';
 import type { Repair } from './mend.ts';
 import { Progress, SEAL } from './progress.ts';
 import type { JournalOptions } from './protocol.ts';
@@ -57,7 +55,6 @@ export class Store {
   readonly checkpoints: Checkpoints;
   readonly cursors: Cursors;
   readonly eraser: Eraser;
-  readonly ledger: LedgerReader;
   readonly setAside: SetAside;
   readonly asideEntries: AsideEntries;
   readonly routes: RouteRecords;
@@ -74,25 +71,22 @@ export class Store {
     this.checkpoints = checkpoints;
     const where = { path: options.path, segmentBytes: segmentBytesFor(options) };
     this.#events = new Events(db, checkpoints, where);
-    const { log } = this.#events;
+    const base = { db, transactions, checkpoints, events: this.#events };
     const scrubber = new Scrubber(db, transactions);
-    const base = { db, transactions, checkpoints, log, events: this.#events, scrubber };
     this.#seen = new SeenIds(db, options.dedupWindow, generationFor(options));
-    this.space = new Space(options, base);
-    const dropped = new DroppedLetters(db, checkpoints);
-    this.ledger = new LedgerReader({ ...base, dropped });
+    this.space = new Space(options, { ...base, scrubber });
     this.routes = new RouteRecords(checkpoints);
-    const { ledger, routes } = this;
+    const { routes } = this;
     const note = new NoteKeeper({ ...base, folder: options.path });
     this.#note = note;
-    this.cursors = new Cursors({ ...base, ledger, routes, note });
-    this.setAside = new SetAside(db, dropped);
+    this.cursors = new Cursors({ ...base, routes, note });
+    this.setAside = new SetAside(db, checkpoints);
     this.asideEntries = new AsideEntries(db);
     const { cursors, setAside, asideEntries } = this;
     this.#damages = new Damages({ ...base, setAside, cursors });
     const alone = new ErasedAlone({ ...base, cursors });
     this.#erasedAlone = alone;
-    this.eraser = new Eraser({ ...base, alone, asideEntries, seen: this.#seen });
+    this.eraser = new Eraser({ ...base, scrubber, alone, asideEntries, seen: this.#seen });
     this.receipts = new HeldReceipts({ ...base, cursors });
     const { fresh } = this.receipts;
     const parts = { ...base, seen: this.#seen, cursors, setAside, fresh };
@@ -282,7 +276,9 @@ export class Store {
       lastSeq,
       cursors,
       routes: this.routes.read(),
-      ...this.ledger.account(since, until),
+      ...this.#events.counted(since, until),
+      started: this.cursors.started(),
+      ...this.setAside.dropped(since, until),
       erasedAlone: this.#erasedAlone.read(since, until, firstSeq),
       damaged: this.#damages.since(since),
       ...(log === null || offset === null ? {} : { receipts: { ...log, offset: Number(offset) } }),

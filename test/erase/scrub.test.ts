@@ -65,14 +65,14 @@ test('where rebuilding would take too long, free pages are written over', async 
   const size = Number(db.pragma('page_count', { simple: true }));
 
   const checkpoints = new Checkpoints(db);
-  const { log } = new Events(db, checkpoints, { path: folder, segmentBytes: 1e6 });
+  const events = new Events(db, checkpoints, { path: folder, segmentBytes: 1e6 });
   const transactions = new Transactions(db);
-  const alone = new ErasedAlone({ db, cursors: { known: () => [] }, log });
+  const alone = new ErasedAlone({ db, cursors: { known: () => [] }, events });
   const eraser = new Eraser({
     db,
     transactions,
     checkpoints,
-    log,
+    events,
     scrubber: new Scrubber(db, transactions, NOTHING_LARGE),
     asideEntries: new AsideEntries(db),
     seen: new SeenIds(db, 1e9, 1024),
@@ -86,7 +86,7 @@ test('where rebuilding would take too long, free pages are written over', async 
   expect(Number(db.pragma('page_count', { simple: true }))).toBeLessThanOrEqual(size + 2);
   expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
   expect(db.prepare('SELECT count(*) FROM dead_letters').pluck().get()).toBe(200);
-  log.close();
+  events.log.close();
   db.close();
 });
 

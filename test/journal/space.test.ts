@@ -19,7 +19,7 @@ test('a look that found plenty of room holds for a moment, and until somebody fi
       return held;
     },
   };
-  const space = new Space(options, { db, log, scrubber: { heldBytes: 0 } }, () => now);
+  const space = new Space(options, { db, events: { log }, scrubber: { heldBytes: 0 } }, () => now);
   expect(space.hadPlenty).toBe(false);
 
   expect(space.shortage()).toBeNull();
