@@ -23,25 +23,19 @@ export const fleet = bench(
     rounds: ROUNDS,
     events: [20_000, 'events of each in a round'],
     connections: [256, 'keep-alive connections'],
-    before: ['', 'also measure src/main.ts of another tree, as a receiver of the fleet'],
-    profile: ['', 'the receiver of the fleet writes a CPU profile to this folder'],
   },
-  async ({ rounds, events, connections, before, profile }, context) => {
+  async ({ rounds, events, connections }, context) => {
     const lack = lacksKafka();
     if (lack !== null) throw new Error(lack);
     const cluster = await KafkaCluster.start();
     context.atEnd(() => cluster.stop());
     const { journal, relay } = await topicsOf(cluster);
     const load = new Load(context);
-    const onlyReceives = { config: { journal }, args: ['--role', 'receive'] };
     const all = {
       whole: await started('whole', {}, context),
       journal: await started('journal', { config: NOWHERE }, context),
       relay: await started('relay', { config: { sinks: { archive: relay } } }, context),
-      fleet: await started('fleet', { ...onlyReceives, profile }, context),
-      ...(before === ''
-        ? {}
-        : { before: await started('before', { ...onlyReceives, main: before }, context) }),
+      fleet: await started('fleet', { config: { journal }, args: ['--role', 'receive'] }, context),
     };
     const measured = (name: string, receiver: ReceiverProcess) => async (): Promise<Lap> => {
       const { pid, port } = receiver;

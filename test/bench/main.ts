@@ -8,14 +8,10 @@ import { isMet, jsonOf, tableOf } from './figures.ts';
 import { fleet } from './fleet.ts';
 import { hostile } from './hostile/hostile.ts';
 import { ingest } from './ingest/ingest.ts';
-import { load } from './load.ts';
 import { ndjson } from './ndjson/ndjson.ts';
-import { receipts } from './receipts.ts';
 import { reconcile } from './reconcile.ts';
-import { redaction } from './redaction.ts';
 import { replay } from './replay/replay.ts';
 import { sealed } from './sealed.ts';
-import { search } from './search.ts';
 import { sinks } from './sinks/sinks.ts';
 import { storage } from './storage/storage.ts';
 
@@ -28,10 +24,6 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   sealed,
   storage,
   ndjson,
-  load,
-  receipts,
-  redaction,
-  search,
   replay,
   reconcile,
   export: exportRows,

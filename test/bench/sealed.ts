@@ -2,10 +2,10 @@ import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { KeyStore } from '../../src/seal/key-store.ts';
 import { bench, type BenchContext, type Flags, FOLDER, ROUNDS } from './bench.ts';
-import { type Figure, round, thirdsOf } from './figures.ts';
+import { type Figure, round } from './figures.ts';
 import { Load, ReceiverProcess } from './ingest/children.ts';
 import { fillJournal } from './ingest/fill.ts';
-import { cpuSecondsOf, mainThreadSecondsOf, MemoryWatch } from './processes.ts';
+import { cpuSecondsOf, mainThreadSecondsOf } from './processes.ts';
 import { inTurns, ratios } from './rounds.ts';
 
 const SINK = 'archive';
@@ -22,9 +22,7 @@ const FLAGS = {
   users: [1000, 'users they are of'],
   rounds: ROUNDS,
   seconds: [1, `POSTs, ${POSTS} a second, for so long while it drains; 0 for none`, 0],
-  against: ['', 'also drain another program in the same rounds: a main.js or a src/main.ts'],
   folder: FOLDER,
-  profile: ['', 'write a CPU profile of each thread of each receiver to this folder'],
 } as const;
 
 /** A sealed archive against a plain one: what a receiver does that has to catch up. */
@@ -32,22 +30,14 @@ export const sealed = bench(
   'events a second into a sealed archive, as a share of a plain one; p99 of deliveries meanwhile',
   FLAGS,
   async (flags, context) => {
-    const { events, users, rounds, seconds, against } = flags;
+    const { events, users, rounds, seconds } = flags;
     const { folder, note, signal } = context;
     const journal = join(folder, 'journal');
-    await fillJournal(journal, events, () => undefined, signal, { sink: SINK, users });
+    await fillJournal(journal, events, signal, { sink: SINK, users });
     note(`${events} events wait`);
     const drains = new Drains(flags, context);
-    const contenders: Record<string, () => Promise<Drained>> = {
-      plain: () => drains.drain(false),
-      sealed: () => drains.drain(true),
-    };
-    if (against !== '') {
-      contenders['other_plain'] = () => drains.drain(false, against);
-      contenders['other_sealed'] = () => drains.drain(true, against);
-    }
     const rates = await inTurns(
-      contenders,
+      { plain: () => drains.drain(false), sealed: () => drains.drain(true) },
       { rounds, tell: ({ perSecond }) => `${round(perSecond)}/s` },
       context,
     );
@@ -67,9 +57,6 @@ interface Drained {
   /** CPU time of an event, microseconds: of the thread that receives, and of all of them. */
   readonly mainUs: number;
   readonly allUs: number;
-  /** Resident, in the first and in the last third. */
-  readonly firstMiB: number;
-  readonly lastMiB: number;
 }
 
 /** Receivers on a copy of a journal in which all events wait. */
@@ -83,23 +70,18 @@ class Drains {
   }
 
   /** Until the sink has all of it. @throws Error when an event is not in the archive once */
-  async drain(isSealed: boolean, main = ''): Promise<Drained> {
+  async drain(isSealed: boolean): Promise<Drained> {
     const { events } = this.#flags;
     const journal = join(this.#context.folder, 'journal');
-    return this.#withReceiver(journal, isSealed, main, async (receiver, keys) => {
+    return this.#withReceiver(journal, isSealed, async (receiver, keys) => {
       const { pid } = receiver;
       const counted = await receiver.untilWaiting(events * (1 - WARM_UP));
-      const memory = new MemoryWatch(() => pid);
-      memory.start();
       const before = { at: performance.now(), main: mainThreadSecondsOf(pid), all: cpuSecondsOf(pid) };
-      await receiver.untilDelivered().finally(() => memory.pause());
-      const [firstMiB, , lastMiB] = thirdsOf(memory.samples);
+      await receiver.untilDelivered();
       const drained: Drained = {
         perSecond: (counted * 1000) / (performance.now() - before.at),
         mainUs: ((mainThreadSecondsOf(pid) - before.main) / counted) * 1e6,
         allUs: ((cpuSecondsOf(pid) - before.all) / counted) * 1e6,
-        firstMiB,
-        lastMiB,
       };
       await receiver.end();
       const { records, ids } = await receiver.kept(
@@ -117,7 +99,7 @@ class Drains {
    * @throws Error when the journal was drained before the last of them
    */
   async latency(load: Load, journal: string | null): Promise<number> {
-    return this.#withReceiver(journal, true, '', async (receiver) => {
+    return this.#withReceiver(journal, true, async (receiver) => {
       const to = { port: receiver.port, connections: CONNECTIONS };
       // Until its code is compiled.
       await load.make(POSTS);
@@ -134,7 +116,6 @@ class Drains {
   async #withReceiver<T>(
     journal: string | null,
     isSealed: boolean,
-    main: string,
     work: (receiver: ReceiverProcess, keys: string) => Promise<T>,
   ): Promise<T> {
     this.#context.signal.throwIfAborted();
@@ -144,8 +125,7 @@ class Drains {
     const keys = join(folder, 'keys');
     const encrypt = isSealed ? { encrypt: { store: keys, masterKey: MASTER_KEY.toString('base64') } } : {};
     const sinks = { [SINK]: { type: 'files', path: join(folder, 'archive'), ...encrypt } };
-    const { profile } = this.#flags;
-    const receiver = await ReceiverProcess.start(folder, { config: { sinks }, main, profile });
+    const receiver = await ReceiverProcess.start(folder, { config: { sinks } });
     try {
       return await work(receiver, keys);
     } finally {
@@ -155,45 +135,22 @@ class Drains {
   }
 }
 
-type Kinds = 'plain' | 'sealed' | 'other_plain' | 'other_sealed';
-
 function figuresOf(
-  rates: Readonly<Partial<Record<Kinds, readonly Drained[]>>>,
+  rates: Readonly<Record<'plain' | 'sealed', readonly Drained[]>>,
   p99s: Readonly<Record<'idle' | 'sealed', readonly number[]>> | null,
 ): Figure[] {
   const perSecond = (drained: Drained): number => drained.perSecond;
-  const { plain = [], sealed: own = [] } = rates;
-  const gains = (['plain', 'sealed'] as const).flatMap((kind): Figure[] => {
-    const [now = [], other] = [rates[kind], rates[`other_${kind}`]];
-    if (other === undefined) return [];
-    return [
-      { name: `${kind}, times the other program`, values: ratios(now, other, perSecond) },
-      {
-        name: `${kind}, receiving thread, times the other program`,
-        values: ratios(now, other, ({ mainUs }) => mainUs),
-      },
-    ];
-  });
   return [
     ...Object.entries(rates).flatMap(([name, runs]): Figure[] => [
       { name: `${name}: events`, values: runs.map(perSecond), unit: '/s', digits: 0 },
       { name: `${name}: CPU, receiving thread`, values: runs.map(({ mainUs }) => mainUs), unit: ' µs' },
       { name: `${name}: CPU, all threads`, values: runs.map(({ allUs }) => allUs), unit: ' µs' },
-      {
-        name: `${name}: memory, first third`,
-        values: runs.map((run) => run.firstMiB),
-        unit: ' MiB',
-        digits: 0,
-      },
-      {
-        name: `${name}: memory, last third`,
-        values: runs.map((run) => run.lastMiB),
-        unit: ' MiB',
-        digits: 0,
-      },
     ]),
-    ...gains,
-    { name: 'sealed, as a share of plain', values: ratios(own, plain, perSecond), wanted: '≥ 0.3' },
+    {
+      name: 'sealed, as a share of plain',
+      values: ratios(rates.sealed, rates.plain, perSecond),
+      wanted: '≥ 0.3',
+    },
     ...(p99s === null
       ? []
       : [

@@ -71,7 +71,7 @@ describe('a receiver with a sealed archive', () => {
     const [events, users, sink] = [6000, 20, 'archive'];
     const place = await prepared();
     const { signal } = new AbortController();
-    await fillJournal(place.at('journal'), events, () => undefined, signal, { sink, users });
+    await fillJournal(place.at('journal'), events, signal, { sink, users });
     const receiver = await place.startProcess();
     for (const bytes of ['64KiB', '1MiB']) {
       place.edit(({ sinks }) => (sinks.archive.rotate = { bytes }));

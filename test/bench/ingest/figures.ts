@@ -35,8 +35,6 @@ const WANTED: Readonly<Record<string, Readonly<Record<string, Figure['wanted']>>
 /** By variant: what its rate has to be as a share of the receiver's, or the receiver's of that of one that does less. */
 const BESIDE: Readonly<Record<string, { what: string; wanted?: Figure['wanted']; doesLess?: true }>> = {
   before: { what: 'the program before / receiver' },
-  filled: { what: 'with a filled journal', wanted: '≥ 0.9' },
-  traced: { what: 'with traces', wanted: '≥ 0.98' },
   receipts: { what: 'with receipts', wanted: '≥ 0.95' },
   'no schema': { what: 'with the schema memory', wanted: '≥ 0.97', doesLess: true },
 };

@@ -7,8 +7,6 @@ import { mealBody } from './requests.ts';
 interface FillOptions {
   readonly sink?: string;
   readonly users?: number;
-  readonly body?: Buffer;
-  readonly as?: (n: number) => Partial<Event>;
 }
 
 type JournalOptions = Parameters<typeof SqliteJournal.open>[0];
@@ -38,15 +36,12 @@ const DAY = 86_400_000;
  * what a receiver would have made. A sink that is not named here starts behind them when it is added.
  * @param sink all of them wait for it
  * @param users whose they are, in turn
- * @param body of all of them; meals when left out
- * @param as what an event has that is its own, by its number from 0
  */
 export async function fillJournal(
   path: string,
   count: number,
-  progress: (done: number) => void,
   signal: AbortSignal,
-  { sink, users = 1, body, as }: FillOptions = {},
+  { sink, users = 1 }: FillOptions = {},
 ): Promise<void> {
   const journal = await openJournal(path);
   try {
@@ -58,12 +53,11 @@ export async function fillJournal(
       const size = Math.min(BATCH, count - done);
       const first = done;
       const batch = Promise.all(
-        Array.from({ length: size }, (_, n) => journal.accept(eventOf(first + n, users, body, as))),
+        Array.from({ length: size }, (_, n) => journal.accept(eventOf(first + n, users))),
       );
       await before;
       before = batch;
       done += size;
-      progress(done);
     }
     await before;
   } finally {
@@ -71,9 +65,8 @@ export async function fillJournal(
   }
 }
 
-function eventOf(n: number, users: number, body = mealBody(n), as?: FillOptions['as']): Event {
-  const own = as?.(n);
-  const id = own?.id ?? newDeliveryId();
+function eventOf(n: number, users: number): Event {
+  const id = newDeliveryId();
   return {
     id,
     source: 'webhooks',
@@ -83,7 +76,6 @@ function eventOf(n: number, users: number, body = mealBody(n), as?: FillOptions[
     user: `00000000-0000-4000-8000-${String(2 + (n % users)).padStart(12, '0')}`,
     clientUser: null,
     headers: { 'webhook-id': id, 'webhook-signature': `v1,${'A'.repeat(43)}=` },
-    body,
-    ...own,
+    body: mealBody(n),
   };
 }

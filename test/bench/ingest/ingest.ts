@@ -1,6 +1,3 @@
-import { spawnSync } from 'node:child_process';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { bench, type BenchContext, type Flags, FOLDER, MAIN_FLAG, ROUNDS } from '../bench.ts';
 import { type Figure, median, round } from '../figures.ts';
@@ -10,7 +7,6 @@ import { inTurns } from '../rounds.ts';
 import { Load, NOWHERE, type ReceiverOptions, ReceiverProcess } from './children.ts';
 import { Contestant, type Lap, type Turns, twoInTurns } from './contestant.ts';
 import { FIXED_RATE, figuresOf, type Latencies } from './figures.ts';
-import { fillJournal } from './fill.ts';
 import type { LoadResult } from './load-child.ts';
 
 /**
@@ -30,7 +26,6 @@ const FLAGS = {
   ],
   rounds: ROUNDS,
   'per-round': [0, 'events of one round (0: 50000; 20000 of 10k, 3000 of 100k)'],
-  'per-turn': [0, 'events of one turn where two receivers are compared in turns (0: a tenth of a round)'],
   connections: [0, 'keep-alive connections of the load generator (0: 256; 64 for 100k)'],
   body: ['1.2k', 'bytes of an event', Object.keys(BODIES)],
   'pace-seconds': [6, 'length of a latency run; there is one a round'],
@@ -38,19 +33,12 @@ const FLAGS = {
     0,
     'watch memory over so many events after the rounds, instead of over the rounds; its target counts from 2000000',
   ],
-  long: [
-    false,
-    'also measure a receiver whose journal holds 2000000 events already (4 GB of disk, some minutes)',
-  ],
-  events: [0, 'so many events in that journal; implies --long'],
   against: [
     '',
     'also measure another program, in turns, such as the src/main.ts of the tree before a change',
   ],
-  traces: ['', 'also measure a receiver that exports traces of this share (0 to 1), in turns'],
   schema: [false, 'also measure a receiver without the schema memory, in turns'],
   receipts: [false, 'also measure a receiver that gives receipts, in turns'],
-  cores: ['', 'run everything on these CPUs, such as 0,1 (needs taskset)'],
   folder: ['', `${FOLDER[1]}; put it on the disk that is to be measured`],
   main: MAIN_FLAG,
   profile: ['', 'write a CPU profile of the receiver to this folder'],
@@ -60,13 +48,7 @@ const FLAGS = {
 export const ingest = bench(
   'signed, journaled, fsynced, routed and delivered requests a second, as a share of other handlers',
   FLAGS,
-  (flags, context) => {
-    const { traces } = flags;
-    if (traces !== '' && !(Number(traces) >= 0 && Number(traces) <= 1))
-      throw new TypeError('--traces must be a number from 0 to 1');
-    pin(flags.cores);
-    return new Ingest(flags, context).measure();
-  },
+  (flags, context) => new Ingest(flags, context).measure(),
 );
 
 /** Rounds until caches are full and code is compiled; they count for nothing but the conservation of events. */
@@ -112,14 +94,9 @@ class Ingest {
 
   /** Receivers that are set up otherwise, each measured in turns with the receiver. */
   async #variants(): Promise<Readonly<Record<string, Contestant>>> {
-    const { events, long, against, traces, receipts, schema } = this.#flags;
+    const { against, receipts, schema } = this.#flags;
     const options: Record<string, ReceiverOptions> = {};
-    if (long || events > 0) {
-      await this.#fill(events || 2_000_000);
-      options['filled'] = {};
-    }
     if (against !== '') options['before'] = { main: against };
-    if (traces !== '') options['traced'] = { env: await this.#collector(traces) };
     if (receipts) {
       const path = join(this.#context.folder, 'log');
       options['receipts'] = { config: { receipts: { path, origin: 'made-up.example/bench' } } };
@@ -135,7 +112,7 @@ class Ingest {
     all: Readonly<Record<Name | 'receiver', Contestant>>,
     variants: Readonly<Record<string, Contestant>>,
   ): Promise<{ laps: Record<Name | 'receiver', Lap[]>; turns: Record<string, Turns[]>; watch: MemoryWatch }> {
-    const { rounds, 'per-turn': perTurn } = this.#flags;
+    const { rounds } = this.#flags;
     const { receiver } = all;
     const watch = new MemoryWatch(() => receiver.server.pid);
     const turns: Record<string, Turns[]> = {};
@@ -146,8 +123,12 @@ class Ingest {
     };
     const take = async (name: string, variant: Contestant): Promise<string> => {
       const make = (count: number): Promise<void> => this.#make(count);
-      const each = perTurn || Math.ceil(this.#perRound / 10);
-      const taken = await twoInTurns([variant, receiver], this.#perRound, each, make);
+      const taken = await twoInTurns(
+        [variant, receiver],
+        this.#perRound,
+        Math.ceil(this.#perRound / 10),
+        make,
+      );
       (turns[name] ??= []).push(taken);
       return `${name} ${round(taken.lap.rate / taken.beside.rate, 3)} of the receiver`;
     };
@@ -219,14 +200,6 @@ class Ingest {
     return (bytesToDiskOf(pid) - before) / this.#perRound;
   }
 
-  async #fill(count: number): Promise<void> {
-    const { folder, note, signal } = this.#context;
-    const progress = (done: number): void => {
-      if (done % 262_144 === 0) note(`filled ${done} of ${count}`);
-    };
-    await fillJournal(join(folder, 'filled', 'journal'), count, progress, signal);
-  }
-
   #receiver(name: string, options: ReceiverOptions): Promise<Contestant> {
     const { folder, atEnd } = this.#context;
     const start = async (): Promise<ReceiverProcess> => {
@@ -236,27 +209,6 @@ class Ingest {
       return receiver;
     };
     return Contestant.start(start, this.#load, this.#connections);
-  }
-
-  /** Takes traces, and throws them away. @returns what a receiver exports its own by */
-  async #collector(share: string): Promise<Readonly<Record<string, string>>> {
-    const server = createServer((request, response) => {
-      request.resume().once('end', () => void response.end());
-    });
-    const url = await new Promise<string>((resolve) => {
-      server.listen(0, '127.0.0.1', () =>
-        resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
-      );
-    });
-    this.#context.atEnd(() => {
-      server.close();
-      server.closeAllConnections();
-    });
-    return {
-      OTEL_EXPORTER_OTLP_ENDPOINT: url,
-      OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
-      OTEL_TRACES_SAMPLER_ARG: share,
-    };
   }
 
   async #rivals(): Promise<Readonly<Record<string, Contestant>>> {
@@ -289,13 +241,4 @@ function mapped<Name extends string, A, B>(
     Name,
     B
   >;
-}
-
-/** Processes that are started from here on run where this one does. */
-function pin(cores: string): void {
-  if (cores === '') return;
-  const { status } = spawnSync('taskset', ['-a', '-p', '-c', cores, String(process.pid)], {
-    stdio: 'ignore',
-  });
-  if (status !== 0) throw new TypeError(`--cores ${cores}: taskset cannot set that`);
 }
