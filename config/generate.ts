@@ -8,15 +8,15 @@ import { join, relative } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { format, resolveConfig } from 'prettier';
 import { createProgram } from '../src/cli/program.ts';
-import { commandReference, environmentReference } from '../src/cli/reference.ts';
-import { jsonSchema } from '../src/config/json-schema.ts';
+import { commandReference, environmentReference } from './reference/commands.ts';
+import { jsonSchema } from './reference/json-schema.ts';
 import {
   errorReference,
   exitReference,
   keyReference,
   optionReference,
   requireDefault,
-} from '../src/config/reference.ts';
+} from './reference/keys.ts';
 import { loadSinkModule, SINK_TYPES } from '../src/sinks/registry.ts';
 import { loadSourceModule, SOURCE_TYPES } from '../src/sources/registry.ts';
 import type { SinkModule } from '../src/core/sink.ts';

@@ -1,4 +1,4 @@
-import type { CommandNode } from '../../src/cli/reference.ts';
+import type { CommandNode } from '../../config/reference/commands.ts';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Command } from 'commander';

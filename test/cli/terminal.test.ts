@@ -7,7 +7,7 @@ import { fitHelp } from '../../src/cli/fit-help.ts';
 import { createLog } from '../../src/cli/log.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { StatusLine } from '../../src/cli/status-line.ts';
-import { commandTree } from '../../src/cli/reference.ts';
+import { commandTree } from '../../config/reference/commands.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { run, walk } from './run.ts';

@@ -1,8 +1,8 @@
-import { CATALOGUE, EXIT } from '../core/errors.ts';
-import { markdownTable } from '../lib/markdown.ts';
-import type { Written } from '../lib/parse-options.ts';
-import { configKeys } from './keys.ts';
-import { requirements } from './lists.ts';
+import { CATALOGUE, EXIT } from '../../src/core/errors.ts';
+import { markdownTable } from '../../src/lib/markdown.ts';
+import type { Written } from '../../src/lib/parse-options.ts';
+import { configKeys } from '../../src/config/keys.ts';
+import { requirements } from '../../src/config/lists.ts';
 
 const TYPES: Readonly<Record<string, string>> = {
   texts: 'list of texts',

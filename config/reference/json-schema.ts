@@ -1,8 +1,8 @@
-import type { Written } from '../lib/parse-options.ts';
-import type { Kind } from '../lib/fields.ts';
-import { configKeys } from './keys.ts';
-import { ONE_OR_MORE } from './lists.ts';
-import { isMapping, type Mapping } from './paths.ts';
+import type { Written } from '../../src/lib/parse-options.ts';
+import type { Kind } from '../../src/lib/fields.ts';
+import { configKeys } from '../../src/config/keys.ts';
+import { ONE_OR_MORE } from '../../src/config/lists.ts';
+import { isMapping, type Mapping } from '../../src/config/paths.ts';
 
 /** JSON Schemas of options by type. */
 export interface OptionSchemas {
