@@ -1,5 +1,8 @@
+import { join } from 'node:path';
 import { leftBy } from '../core/erasure.ts';
+import { isStoreUrl } from '../core/place.ts';
 import type { ObjectStore } from '../core/storage.ts';
+import { removeEmpty } from './delta-partition.ts';
 import type { TableErasure } from './delta-table.ts';
 
 /** What an erasure of a Delta table is told, beside its log. */
@@ -21,4 +24,5 @@ export async function eraseTable({ store, ...about }: TableAbout): Promise<void>
     if (run.signal.aborted) throw error;
     run.leave(leftBy(name, search.redact(prefix), run.subjects, error));
   }
+  if (!isStoreUrl(store.url)) await removeEmpty(join(store.url, prefix), search);
 }

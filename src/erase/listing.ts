@@ -1,81 +1,104 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { hashFile } from '../archive/facts.ts';
 import { fileLines } from '../archive/file-lines.ts';
 import { isUnfinished } from '../archive/file-kind.ts';
-import { FolderPlace } from '../archive/folder-place.ts';
-import { DISK, type Bytes } from '../archive/place.ts';
 import { readManifest } from '../archive/manifest.ts';
-import { ManifestWriter } from '../archive/manifest-writer.ts';
-import { MANIFEST } from '../core/archive.ts';
-import type { ErasureLine, ManifestLine } from '../core/archive-manifest.ts';
-import type { ErasureRun } from '../core/erasure.ts';
-import type { OpenProof } from '../core/proof.ts';
-import type { SinkLog } from '../core/sink.ts';
+import type { ArchiveListing, Bytes } from '../archive/place.ts';
+import type { ErasureLine, ManifestLine, NewManifestLine } from '../core/archive-manifest.ts';
+import type { ErasedItem } from '../core/erasure.ts';
+import { isMissing } from '../core/objects.ts';
+import { errorCode } from '../lib/durable.ts';
 import { Contents } from './contents.ts';
 import { kindOf } from './file-kinds.ts';
 import type { Rewrite } from './rewrite-lines.ts';
 
 /** What is listed of one file after it was changed. */
-export type Change = Omit<Rewrite, 'before'> & { readonly at: Date };
+type Change = Omit<Rewrite, 'before'> & { readonly at: Date };
 
-/** The manifest of a folder, if it is an archive: continues with a line for each file that an erasure changes. */
+interface ListingOptions {
+  /** Adds a line to the manifest, durably; null for what is no archive. */
+  readonly append: ((line: NewManifestLine) => Promise<void>) | null;
+  /** The manifest as it lies there. */
+  readonly manifest: () => Promise<Pick<ArchiveListing, 'place' | 'manifest'>>;
+}
+
+/** The manifest of an archive: continues with a line for each file that an erasure changes. */
 export class Listing {
-  readonly #root: string;
-  readonly #writer: ManifestWriter | null;
+  readonly #options: ListingOptions;
+  #entries = new Map<string, ManifestLine>();
+  /** What earlier erasures have left of unfinished files, which have no entry. */
+  readonly #parts = new Set<string>();
 
-  constructor(root: string, log: SinkLog, proof?: OpenProof) {
-    this.#root = root;
-    this.#writer = existsSync(join(root, MANIFEST)) ? new ManifestWriter(root, log, proof) : null;
+  constructor(options: ListingOptions) {
+    this.#options = options;
+  }
+
+  /** Reads what the manifest says; before that it is taken to say nothing. */
+  async refresh(): Promise<void> {
+    if (this.#options.append === null) return;
+    const onEntry = (entry: ManifestLine): void => {
+      if ('erasure' in entry) this.#parts.add(`${entry.sha256} ${entry.file}`);
+    };
+    this.#entries = new Map((await readManifest(await this.#options.manifest(), { onEntry })).entries);
+  }
+
+  /** Files that are listed, and were there once. */
+  get files(): Iterable<string> {
+    return this.#entries.keys();
+  }
+
+  /**
+   * Whether the newest line says this of a file, or there is none. Another erasure may have replaced it and not said so yet,
+   * so the manifest is read again.
+   */
+  async agrees(file: string, sha256: string): Promise<boolean> {
+    if (this.#agrees(file, sha256)) return true;
+    await this.refresh();
+    return this.#agrees(file, sha256);
+  }
+
+  #agrees(file: string, sha256: string): boolean {
+    const listed = this.#entries.get(file);
+    return listed === undefined || listed.sha256 === sha256;
   }
 
   /** Durable once it resolves. What is in no archive is not listed. */
   async add(file: string, change: Change): Promise<void> {
-    if (this.#writer === null || !isListed(file)) return;
-    await this.#writer.append(lineFor(file, change, change.at));
+    if (this.#options.append === null || !isListed(file)) return;
+    const before = this.#entries.get(file);
+    // The line of another machine's erasure must not be the newer one, whatever its clock says.
+    const earliest = before !== undefined && 'erasure' in before ? Date.parse(before.at) + 1 : 0;
+    const line = lineFor(file, change, new Date(Math.max(change.at.getTime(), earliest)));
+    await this.#options.append(line);
+    this.#entries.set(file, { ...line, previous: '' });
   }
 
-  /** Lists what an earlier run of these requests had changed when it was ended, before it could say so here. */
-  async finishInterrupted(at: { store: string; prefix: string }, run: ErasureRun): Promise<void> {
-    const recorded = run.recorded
-      .filter(({ store, item }) => store === at.store && item.startsWith(at.prefix))
-      .map((item) => ({ ...item, item: item.item.slice(at.prefix.length) }))
-      .filter(({ item }) => isListed(item));
-    if (this.#writer === null || recorded.length === 0) return;
-    const erased = new Set<string>();
-    const onEntry = (entry: ManifestLine): void => {
-      if ('erasure' in entry) erased.add(`${entry.sha256} ${entry.file}`);
-    };
-    const listing = { place: new FolderPlace(this.#root), manifest: [MANIFEST] };
-    const { entries } = await readManifest(listing, { onEntry });
-    for (const { item: file, removed, sha256_before: before, sha256_after: after } of recorded) {
-      const isKnown = isUnfinished(file)
-        ? erased.has(`${after} ${file}`)
-        : entries.get(file)?.sha256 !== before;
-      if (isKnown || before === after) continue;
-      const onDisk = existsSync(join(this.#root, file)) ? await hashFile(DISK, join(this.#root, file)) : null;
-      if ((onDisk?.sha256 ?? null) !== after) continue;
-      const contents = onDisk === null ? new Contents() : await contentsOf(DISK, join(this.#root, file));
-      const lines = Object.values(removed).reduce((sum, count) => sum + count, 0);
-      await this.add(file, {
-        removed,
-        lines,
-        contents,
-        after: after === null ? null : { sha256: after, bytes: onDisk?.bytes ?? 0 },
-        at: new Date(),
-      });
-    }
+  /** Lists what an earlier run had changed when it was ended, before it could say so here. */
+  async finish(bytes: Bytes, file: string, item: ErasedItem): Promise<void> {
+    const { removed, sha256_before: before, sha256_after: after } = item;
+    if (this.#options.append === null || !isListed(file) || before === after) return;
+    const isKnown = isUnfinished(file)
+      ? this.#parts.has(`${after} ${file}`)
+      : before === null || !this.#agrees(file, before);
+    if (isKnown) return;
+    const there = await hashFile(bytes, file).catch((error: unknown) => {
+      if (!isGone(error)) throw error;
+      return null;
+    });
+    if ((there?.sha256 ?? null) !== after) return;
+    const contents = there === null ? new Contents() : await contentsOf(bytes, file);
+    const lines = Object.values(removed).reduce((sum, count) => sum + count, 0);
+    await this.add(file, { removed, lines, contents, after: there, at: new Date() });
   }
 }
 
 /** What the manifest has lines for. */
-export function isListed(file: string): boolean {
+function isListed(file: string): boolean {
   const kind = kindOf(file);
   return kind === 'lines' || kind === 'blob';
 }
 
 /** What the manifest is to say of a file that was changed. */
-export function lineFor(
+function lineFor(
   file: string,
   { removed, lines, after, contents }: Change,
   at: Date,
@@ -94,10 +117,15 @@ export function lineFor(
   };
 }
 
-export async function contentsOf(place: Bytes, file: string): Promise<Contents> {
+async function contentsOf(place: Bytes, file: string): Promise<Contents> {
   const contents = new Contents();
   for await (const lines of fileLines(place, file)) {
     for (const { bytes } of lines) if (bytes !== null) contents.add(bytes);
   }
   return contents;
+}
+
+/** Whether an error says that a file is not there any more. */
+export function isGone(error: unknown): boolean {
+  return isMissing(error) || errorCode(error) === 'ENOENT';
 }

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import type { Bytes } from '../archive/place.ts';
 import { ERASED_USER, type Owners } from '../core/erasure.ts';
 import { writeNew } from '../lib/new-file.ts';
-import { type Rewrite, temporaryPath } from './rewrite-lines.ts';
+import type { Rewrite } from './rewrite-lines.ts';
 
 /** The part of a backfill's state that names users. */
 interface State {
@@ -15,12 +15,18 @@ interface State {
 }
 
 /**
- * Writes the state of an unfinished backfill anew beside itself, without the subjects: their places in the plan stay, so
- * that the numbers of the other tasks do, and are passed over when it is resumed.
+ * Writes the state of an unfinished backfill anew, without the subjects: their places in the plan stay, so that the numbers
+ * of the other tasks do, and are passed over when it is resumed.
+ * @param temporary path of the new file until it is put in place
  * @returns null when it names none of them
  */
-export async function rewritePlan(path: string, owners: Owners): Promise<Rewrite | null> {
-  const text = await readFile(path, 'utf8');
+export async function rewritePlan(
+  place: Bytes,
+  file: string,
+  temporary: string,
+  owners: Owners,
+): Promise<Rewrite | null> {
+  const text = Buffer.concat(await Array.fromAsync(place.chunks(file))).toString();
   const state = parse(text);
   const removed: Record<string, number> = {};
   const requestsOf = (user: string): readonly string[] => owners.of({ team: null, user, clientUser: null });
@@ -29,7 +35,6 @@ export async function rewritePlan(path: string, owners: Owners): Promise<Rewrite
   if (Object.keys(removed).length === 0) return null;
   const next = stateWithout(state, (user) => requestsOf(user).length > 0);
   const bytes = Buffer.from(`${JSON.stringify(next)}\n`);
-  const temporary = temporaryPath(path);
   await writeNew(temporary, bytes);
   return {
     removed,

@@ -1,6 +1,6 @@
-import { createHash, hash } from 'node:crypto';
-import { rename, unlink } from 'node:fs/promises';
-import { dirname, basename, join } from 'node:path';
+import { createHash } from 'node:crypto';
+import { unlink } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { hashFile } from '../archive/facts.ts';
 import { fileLines, wholeEvent } from '../archive/file-lines.ts';
 import type { Bytes } from '../archive/place.ts';
@@ -40,12 +40,12 @@ export interface Rewritten {
   /** Path of the new file until it is put in place. */
   readonly temporary: string;
   /** Whoever could read the file still can. */
-  readonly like?: FileOwner;
+  readonly like: FileOwner | undefined;
 }
 
 /**
  * Writes the file anew, synced, without the lines that fall under a request. Every other line keeps its
- * bytes. `commitRewrite` puts it in place, in a folder.
+ * bytes.
  * @returns null when there was nothing to take out
  */
 export async function rewriteLines(
@@ -124,19 +124,4 @@ function noteEntry(
     if (known === undefined) entries.set(request, [text]);
     else known.push(text);
   }
-}
-
-/** Replaces the old file with the rewritten one, or removes it when nothing is left; durable once it resolves. */
-export async function commitRewrite(path: string, { after }: Pick<Rewrite, 'after'>): Promise<void> {
-  if (after === null) await unlink(path);
-  else await rename(temporaryPath(path), path);
-  await syncFolder(dirname(path));
-}
-
-/**
- * Where a file is written anew before it takes the old one's place: the same for the same file, so that what a crash left
- * is overwritten by the next run, and without the extension that readers of the folder look for.
- */
-export function temporaryPath(path: string): string {
-  return join(dirname(path), `.erase-${hash('sha256', basename(path), 'hex').slice(0, 16)}.tmp`);
 }

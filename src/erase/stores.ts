@@ -22,11 +22,12 @@ import { noteLength } from './list-length.ts';
 import type { StorageSettings } from '../storage/fields.ts';
 import { openStore } from '../storage/open.ts';
 import { earlierPlaces, missingPlace, realOf, unreadNotes, withoutKeys } from './earlier-archives.ts';
-import { FolderStore } from './folder-store.ts';
+import { holdFolder } from './held-folder.ts';
 import { leftReplays, leftSpools, type Spooling } from './left-spools.ts';
 import { LocalErasures } from './local-erasures.ts';
 import { outputsOf } from './outputs.ts';
-import { ObjectErasure } from './object-store.ts';
+import { holdObjects } from './held-objects.ts';
+import { PlaceErasure } from './place-erasure.ts';
 
 /** The journal, when it is erased from: it forgets the requests as well, when they are done. */
 export interface ErasableJournal extends ErasableStore {
@@ -198,23 +199,25 @@ function folderStores(
     const settle = async (holds: (file: string) => Promise<boolean>): Promise<void> => {
       for (const writer of writers) await settleSink?.(writer, holds);
     };
-    const shared = { name, fields: { team, user, clientUser }, log, proof, settle };
-    const store = isStoreUrl(path)
-      ? new ObjectErasure({
-          ...shared,
+    const hold = isStoreUrl(path)
+      ? holdObjects({
           open: () => openStore(path, storage),
           isArchive,
           exclude: exclude.flatMap((other) =>
             other.startsWith(`${path}/`) ? [`${other.slice(path.length + 1)}/`] : [],
           ),
           folder: resolve(erasure.path),
+          log,
+          proof,
         })
-      : new FolderStore({
-          ...shared,
+      : holdFolder({
           path,
           exclude: exclude.filter((other) => other !== path),
           missing: missing.get(realOf(path)),
+          log,
+          proof,
         });
+    const store = new PlaceErasure({ name, hold, fields: { team, user, clientUser }, settle });
     return earlier.get(path) === true ? withoutKeys(store, path, storage) : store;
   });
 }

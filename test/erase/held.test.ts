@@ -1,7 +1,6 @@
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { FolderStore } from '../../src/erase/folder-store.ts';
 import type { LocalErasures } from '../../src/erase/local-erasures.ts';
 import type { FilesSink } from '../../src/sinks/files/sink.ts';
 import { openStore } from '../../src/storage/open.ts';
@@ -11,7 +10,7 @@ import { FaultyStore, recordsIn, storeSink, URL } from '../sinks/store-support.t
 import { signal, tempFolder } from '../sinks/support.ts';
 import { batchOf } from '../support/archives.ts';
 import { objectsIn } from './objects-support.ts';
-import { eraseNow, erasuresOver, eventOf, FIELDS, find, QUIET, userId } from './support.ts';
+import { eraseNow, erasuresOver, eventOf, find, folderStore, userId } from './support.ts';
 
 const USERS = [1, 2, 3];
 const OTHERS = ['msg_2_0', 'msg_2_1', 'msg_3_0', 'msg_3_1'];
@@ -33,10 +32,10 @@ async function putAndNotListed(options: object) {
 /** Of the spool and of the store, as a receiver has them; without a sink as a command has them. */
 function erasuresOf(path: string, sink: FilesSink | null): LocalErasures {
   const settle = async (holds: (file: string) => Promise<boolean>): Promise<void> => sink?.settle(holds);
-  const shared = { exclude: [], fields: FIELDS, log: QUIET, ...(sink === null ? {} : { settle }) };
+  const shared = sink === null ? {} : { settle };
   const folder = join(path, 'erasure');
   const stores = [
-    new FolderStore({ ...shared, name: 'spool', path: join(path, 'spool') }),
+    folderStore(join(path, 'spool'), [], { name: 'spool', ...shared }),
     objectsIn(folder, () => openStore(join(path, 'store')), shared),
   ];
   return erasuresOver(folder, stores).erasures;

@@ -6,7 +6,8 @@ import type { Signer } from '../../src/core/signature.ts';
 import type { Delivery } from '../../src/core/sink.ts';
 import type { ObjectStore } from '../../src/core/storage.ts';
 import type { LocalErasures, LocalErasuresOptions } from '../../src/erase/local-erasures.ts';
-import { ObjectErasure } from '../../src/erase/object-store.ts';
+import { holdObjects } from '../../src/erase/held-objects.ts';
+import { PlaceErasure, type PlaceErasureOptions } from '../../src/erase/place-erasure.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { layOut } from '../archive/store-archive.ts';
 import { batchOf, writeFiles } from '../support/archives.ts';
@@ -44,18 +45,10 @@ export async function makeErasable(
 export function objectsIn(
   folder: string,
   open: () => Promise<ObjectStore>,
-  more: Partial<ConstructorParameters<typeof ObjectErasure>[0]> = {},
-): ObjectErasure {
-  return new ObjectErasure({
-    name: NAME,
-    open,
-    isArchive: true,
-    exclude: [],
-    fields: FIELDS,
-    folder,
-    log: QUIET,
-    ...more,
-  });
+  { isArchive = true, ...more }: Partial<PlaceErasureOptions> & { readonly isArchive?: boolean } = {},
+): PlaceErasure {
+  const hold = holdObjects({ open, isArchive, exclude: [], folder, log: QUIET });
+  return new PlaceErasure({ name: NAME, hold, fields: FIELDS, ...more });
 }
 
 /** Erasures of one installation over a store: a folder, or what opens one. */

@@ -1,7 +1,6 @@
 import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { FolderStore } from '../../src/erase/folder-store.ts';
 import type { FilesSink } from '../../src/sinks/files/sink.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { FaultyStore, recordsIn, storeSink } from '../sinks/store-support.ts';
@@ -10,7 +9,7 @@ import { batchOf } from '../support/archives.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { replaceFiles } from '../support/replaced-files.ts';
 import { objectsIn } from './objects-support.ts';
-import { eraseFrom, eventOf, FIELDS, find, QUIET, secretOf, userId } from './support.ts';
+import { eraseFrom, eventOf, find, folderStore, secretOf, userId } from './support.ts';
 
 /** Told before each step by which a file is made, or gets another name, or goes. */
 const disk = { before: (): void => undefined, removes: true };
@@ -90,11 +89,10 @@ function wasConfirmed(root: string): boolean {
 
 async function erase(root: string, sink: FilesSink | null): Promise<void> {
   const settle = async (holds: (path: string) => Promise<boolean>): Promise<void> => sink?.settle(holds);
-  const shared = { fields: FIELDS, log: QUIET, settle };
   const [spool = ''] = readdirSync(join(root, 'spool'));
   const path = join(root, 'spool', spool);
   const stores = [
-    new FolderStore({ ...shared, name: path, path, exclude: [] }),
+    folderStore(path, [], { settle }),
     objectsIn(join(root, 'erasure'), () => openStore(join(root, 'store')), { settle }),
   ];
   const { receipts, left } = await eraseFrom(root, stores, GONE);

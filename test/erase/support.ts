@@ -7,8 +7,9 @@ import type { ErasableStore, ErasureResult, Subject } from '../../src/core/erasu
 import type { JournalEvent } from '../../src/core/event.ts';
 import { GuardedIngest, type Ingest, type IngestStore, type IsErased } from '../../src/core/ingest.ts';
 import { ErasedUsers } from '../../src/erase/erased-users.ts';
-import { FolderStore } from '../../src/erase/folder-store.ts';
+import { holdFolder } from '../../src/erase/held-folder.ts';
 import { LocalErasures, type LocalErasuresOptions } from '../../src/erase/local-erasures.ts';
+import { PlaceErasure, type PlaceErasureOptions } from '../../src/erase/place-erasure.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
 import { proofIn } from '../support/archives.ts';
 
@@ -75,8 +76,13 @@ export function guarded(journal: IngestStore, isErased: IsErased): Ingest {
   return new GuardedIngest(journal, isErased, { stored: () => undefined, storedInvalid: () => undefined });
 }
 
-export function folderStore(path: string, exclude: readonly string[] = []): FolderStore {
-  return new FolderStore({ name: path, path, exclude, fields: FIELDS, log: QUIET });
+export function folderStore(
+  path: string,
+  exclude: readonly string[] = [],
+  more: Partial<PlaceErasureOptions> = {},
+): PlaceErasure {
+  const hold = holdFolder({ path, exclude, log: QUIET });
+  return new PlaceErasure({ name: path, hold, fields: FIELDS, ...more });
 }
 
 /** Erasures over some stores, without a grace period unless one is given. */

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, expect, it } from 'vitest';
 import { readWhole } from '../../src/core/objects.ts';
-import { ObjectErasure } from '../../src/erase/object-store.ts';
 import type { ExportFormat } from '../../src/export/rows.ts';
 import { openStore } from '../../src/storage/open.ts';
-import { erasuresOver, FIELDS, folderStore, QUIET } from '../erase/support.ts';
+import { objectsIn } from '../erase/objects-support.ts';
+import { erasuresOver, folderStore } from '../erase/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { describeOnStores } from '../support/object-stores/emulators.ts';
 import { startFaultProxy, writtenBy } from '../support/object-stores/fault-proxy.ts';
@@ -29,15 +29,7 @@ describeOnStores(' as the place of an export that is erased from', async (emulat
     const erase = async (user: number, archives: readonly string[] = [path]): Promise<void> => {
       const folder = await temporaryFolder();
       const open = () => openStore(url, storage);
-      const objects = new ObjectErasure({
-        name: url,
-        open,
-        isArchive: false,
-        exclude: [],
-        fields: FIELDS,
-        folder,
-        log: QUIET,
-      });
+      const objects = objectsIn(folder, open, { name: url, isArchive: false });
       const { erasures } = erasuresOver(folder, [...archives.map((one) => folderStore(one)), objects]);
       await erasures.request({ by: 'user', id: `user-${user}`, team: null }, true);
       const { receipts, left } = await erasures.run();
