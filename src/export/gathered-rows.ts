@@ -1,72 +1,38 @@
-import { ByteWriter } from '../lib/byte-writer.ts';
 import { getOrMake } from '../lib/get-or-make.ts';
-import { columnsOf, twinsOf } from '../warehouse/definition.ts';
-import type { Tables } from '../warehouse/tables.ts';
+import { columnsOf, type TableDefinition, twinsOf } from '../warehouse/definition.ts';
+import { RowLines } from '../warehouse/shape/row-lines.ts';
 import { packLines } from './ndjson-file.ts';
 import type { GatheredValues } from '../parquet/column-values.ts';
 import { RowColumns } from '../parquet/row-columns.ts';
 import { encodeGroup } from '../parquet/row-group.ts';
 import type { ColumnsOfRows, RowBatch } from './row-file.ts';
 import type { Compression } from '../core/compression.ts';
+import type { RowTerms } from './rows.ts';
 
 /** Fewer bytes of values than this wait for others before they become a row group. */
 const LEAST_GROUP = 1024 * 1024;
 
-/** Rows of one table and partition, as lines. */
-class RowLines {
-  readonly text = new ByteWriter();
-  rows = 0;
-
-  add(lines: Uint8Array, rows: number): void {
-    this.text.append(lines);
-    this.rows += rows;
-  }
-
-  clear(): void {
-    this.text.length = 0;
-    this.rows = 0;
-  }
-}
-
+/** Rows of one table and partition. */
 type Gathered = RowLines | RowColumns;
 
 /**
- * Rows of a few partitions, gathered until they are taken. Their buffers stay here, so that not all of them are made anew
- * for each unit.
+ * Rows of a few partitions, gathered until they are taken: as lines, or as columns. Their buffers stay here, so that not all
+ * of them are made anew for each unit.
  */
-export class GatheredRows<G extends Gathered> {
-  readonly #make: () => ReadonlyMap<string, G>;
-  readonly #contentOf: (gathered: G) => RowBatch['content'];
-  readonly #partitions = new Map<string, ReadonlyMap<string, G>>();
-  readonly #spare: ReadonlyMap<string, G>[] = [];
+export class GatheredRows {
+  readonly #make: () => ReadonlyMap<string, Gathered>;
+  readonly #compression: Compression;
+  readonly #partitions = new Map<string, ReadonlyMap<string, Gathered>>();
+  readonly #spare: ReadonlyMap<string, Gathered>[] = [];
 
-  private constructor(
-    tables: readonly string[],
-    make: (table: string) => G,
-    contentOf: (gathered: G) => RowBatch['content'],
-  ) {
-    this.#make = () => new Map(tables.map((table) => [table, make(table)]));
-    this.#contentOf = contentOf;
-  }
-
-  static ofLines(tables: readonly string[], compression: Compression): GatheredRows<RowLines> {
-    return new GatheredRows(
-      tables,
-      () => new RowLines(),
-      ({ text }) => packLines(text.view(), compression),
-    );
-  }
-
-  static ofColumns(
-    names: readonly string[],
-    tables: Tables,
-    compression: Compression,
-  ): GatheredRows<RowColumns> {
-    const make = (name: string): RowColumns => {
-      const { definition } = tables.entry(name);
-      return new RowColumns(columnsOf(definition), twinsOf(definition));
-    };
-    return new GatheredRows(names, make, (columns) => columnsIn(columns, compression));
+  constructor({ tables, table, format, compression }: RowTerms) {
+    const definitions = tables.withNested(table).map((name) => tables.entry(name).definition);
+    const make = (definition: TableDefinition): Gathered =>
+      format === 'ndjson'
+        ? new RowLines(definition)
+        : new RowColumns(columnsOf(definition), twinsOf(definition));
+    this.#make = () => new Map(definitions.map((definition) => [definition.name, make(definition)]));
+    this.#compression = compression;
   }
 
   get partitions(): number {
@@ -74,7 +40,7 @@ export class GatheredRows<G extends Gathered> {
   }
 
   /** Where rows of a partition go, by table. */
-  of(folder: string): ReadonlyMap<string, G> {
+  of(folder: string): ReadonlyMap<string, Gathered> {
     const known = this.#partitions.get(folder);
     if (known !== undefined) return known;
     const made = this.#spare.pop() ?? this.#make();
@@ -87,8 +53,13 @@ export class GatheredRows<G extends Gathered> {
     const batches: RowBatch[] = [];
     for (const [folder, tables] of this.#partitions) {
       for (const [table, gathered] of tables) {
-        if (gathered.rows > 0)
-          batches.push({ table, folder, rows: gathered.rows, content: this.#contentOf(gathered) });
+        if (gathered.rows > 0) {
+          const content =
+            gathered instanceof RowLines
+              ? packLines(gathered.view(), this.#compression)
+              : columnsIn(gathered, this.#compression);
+          batches.push({ table, folder, rows: gathered.rows, content });
+        }
         gathered.clear();
       }
       this.#spare.push(tables);

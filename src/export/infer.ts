@@ -6,8 +6,8 @@ import { JsonFault } from '../lib/json-text.ts';
 import { Inference, type InferenceOptions, type Inferred } from '../warehouse/learned/infer/infer.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import { memberOf, documentsIn } from './documents.ts';
-import { ByteWriter } from '../lib/byte-writer.ts';
 import type { TableDefinition } from '../warehouse/definition.ts';
+import type { RowTarget } from '../warehouse/shape/row-target.ts';
 import { Shaper } from '../warehouse/shape/shape.ts';
 
 /** Event types that are remembered: whoever sends ever new ones must not fill the memory. */
@@ -87,11 +87,12 @@ function dataOf(body: Buffer): Buffer | null {
   }
 }
 
+const NOWHERE: RowTarget = { value: () => undefined, end: () => undefined };
+
 /** Tells which events the tables have rows for. */
 class Coverage {
   readonly #tables: Tables;
   readonly #shapers = new Map<TableDefinition, Shaper>();
-  #spare = new ByteWriter();
 
   constructor(tables: Tables) {
     this.#tables = tables;
@@ -108,17 +109,16 @@ class Coverage {
     const { events, nested = [] } = document;
     if (events === undefined) return false;
     const tables = nested.map(({ table }) => table.name);
+    const targets = new Map(tables.map((table) => [table, NOWHERE]));
     const shaper =
       this.#shapers.get(document) ??
-      new Shaper({ definition: document, document }, { tables, onReject: () => undefined });
+      new Shaper({ definition: document, document }, { tables, targets, onReject: () => undefined });
     this.#shapers.set(document, shaper);
     try {
       return documentsIn(body, events).every((one) => one !== null && shaper.shape(one));
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error;
       return false;
-    } finally {
-      for (const table of tables) this.#spare = shaper.take(table, this.#spare);
     }
   }
 }

@@ -1,5 +1,4 @@
 import type { RecordEnvelope } from '../core/archive-record.ts';
-import { ByteWriter } from '../lib/byte-writer.ts';
 import { JsonFault, CLOSE_BRACE, COLON, COMMA, OPEN_BRACE, QUOTE, skipString } from '../lib/json-text.ts';
 import type { OnLeft } from '../warehouse/learned/drift.ts';
 import type { TableFields } from '../warehouse/learned/field-sums.ts';
@@ -61,30 +60,16 @@ export interface ExportedRecord {
   readonly body: Buffer;
 }
 
-/** Where rows wait until they are taken: as lines, or as columns. */
-type Places = ReturnType<typeof placesFor>;
-
-function placesFor({ tables, table, format, compression }: RowTerms) {
-  const names = tables.withNested(table);
-  return format === 'ndjson'
-    ? { lines: GatheredRows.ofLines(names, compression), columns: null }
-    : { lines: null, columns: GatheredRows.ofColumns(names, tables, compression) };
-}
-
 /** Shapes records into rows, each in the partition of its day. */
 export class Rows {
   readonly #terms: RowTerms;
   readonly #host: RowsHost;
-  readonly #names: readonly string[];
   readonly #origin: ReturnType<typeof originOf>;
   /** Name in quotes of the member that is the document; null when there can be several. */
   readonly #member: Buffer | null;
   readonly #shaper: Shaper;
-  readonly #places: Places;
+  readonly #gathered: GatheredRows;
   readonly #targets = new Map<string, RowTarget>();
-  #spare = new ByteWriter();
-  /** Rows taken from the shaper so far, by table. */
-  readonly #taken = new Map<string, number>();
   readonly #batches: RowBatch[] = [];
   #folder: string | null = null;
   #at = { file: '', line: 0 };
@@ -99,19 +84,17 @@ export class Rows {
     const entry = tables.entry(table);
     this.#terms = terms;
     this.#host = host;
-    const places = placesFor(terms);
-    this.#places = places;
-    this.#names = tables.withNested(table);
+    this.#gathered = new GatheredRows(terms);
     this.#origin = originOf(entry);
     const { member, each } = this.#origin;
     this.#member = member === null || each === 'array' ? null : Buffer.from(`"${member}"`);
     this.#shaper = new Shaper(entry, {
-      tables: this.#names,
-      ...(places.columns === null ? {} : { targets: this.#targets }),
+      tables: tables.withNested(table),
+      targets: this.#targets,
       onReject: (reject) => host.onReject({ ...reject, ...this.#at }),
       onUnknown: host.onUnknown,
     });
-    this.#takesRecords = member === null && places.columns !== null && isOfRecords(this.#shaper.plan);
+    this.#takesRecords = member === null && terms.format === 'parquet' && isOfRecords(this.#shaper.plan);
   }
 
   /**
@@ -148,38 +131,16 @@ export class Rows {
 
   /** All rows so far, in buffers of their own, and what they had, by table. Nothing of them is known afterwards. */
   take(): { batches: RowBatch[]; met: TableFields[] } {
-    this.#leave();
     const met = this.#shaper.met();
     this.#folder = null;
-    this.#taken.clear();
     this.#shaper.forget();
-    return {
-      batches: [...this.#batches.splice(0), ...(this.#places.columns ?? this.#places.lines).take()],
-      met,
-    };
+    return { batches: [...this.#batches.splice(0), ...this.#gathered.take()], met };
   }
 
   #enter(folder: string): void {
-    this.#leave();
-    const { columns, lines } = this.#places;
-    const places = columns ?? lines;
-    if (places.partitions >= MOST_PARTITIONS) this.#batches.push(...places.take());
+    if (this.#gathered.partitions >= MOST_PARTITIONS) this.#batches.push(...this.#gathered.take());
     this.#folder = folder;
-    for (const [table, target] of columns?.of(folder) ?? []) this.#targets.set(table, target);
-  }
-
-  #leave(): void {
-    const { lines } = this.#places;
-    if (this.#folder === null || lines === null) return;
-    const places = lines.of(this.#folder);
-    const counts = this.#shaper.counts();
-    for (const table of this.#names) {
-      if (this.#shaper.waiting(table) === 0) continue;
-      const rows = this.#shaper.take(table, this.#spare);
-      this.#spare = rows;
-      places.get(table)?.add(rows.view(), (counts[table] ?? 0) - (this.#taken.get(table) ?? 0));
-      this.#taken.set(table, counts[table] ?? 0);
-    }
+    for (const [table, target] of this.#gathered.of(folder)) this.#targets.set(table, target);
   }
 
   #shape({ file, line, record, text, body }: ExportedRecord): void {
@@ -189,7 +150,7 @@ export class Rows {
     const { id: event_id, event_type, received_at, team_id, user_id, client_user_id } = record;
     const isRecord = this.#origin.member === null;
     // Columns that say of the event what the record has anyway are twins.
-    if (!isRecord || this.#places.columns === null)
+    if (!isRecord || this.#terms.format === 'ndjson')
       this.#shaper.about({ event_id, event_type, received_at, team_id, user_id, client_user_id });
     if (isRecord) {
       if (tables.documentsOf(event_type).length === 0) onWithoutTable(event_type);

@@ -6,6 +6,7 @@ import { JsonFault } from '../lib/json-text.ts';
 import type { TableDefinition } from '../warehouse/definition.ts';
 import type { TableFields } from '../warehouse/learned/field-sums.ts';
 import type { RowReject } from '../warehouse/shape/reject.ts';
+import { linesOf, type RowLines } from '../warehouse/shape/row-lines.ts';
 import { Shaper } from '../warehouse/shape/shape.ts';
 import type { TableEntry, Tables } from '../warehouse/tables.ts';
 import type { Database } from './database.ts';
@@ -49,6 +50,7 @@ interface Shape {
   /** One of the tables; any does. */
   readonly entry: TableEntry;
   readonly definitions: readonly TableDefinition[];
+  readonly lines: ReadonlyMap<string, RowLines>;
   readonly shaper: Shaper;
 }
 
@@ -59,8 +61,6 @@ export class Shapes {
   readonly #shapes: readonly Shape[];
   /** Buffers that no batch uses. */
   readonly #spare: ByteWriter[] = [];
-  /** Rows of each table so far. */
-  readonly #counts = new Map<string, number>();
   /** Of the document in hand. */
   #rejected: RowReject[] = [];
   #rejects: (RowReject & { nth: number })[] = [];
@@ -71,12 +71,14 @@ export class Shapes {
     this.#shapes = [...Map.groupBy(entries, ({ document }) => document).values()].map((ofIt) => {
       const definitions = ofIt.map(({ definition }) => definition);
       const entry = ofIt[0] as TableEntry;
+      const lines = linesOf(definitions);
       const shaper = new Shaper(entry, {
-        tables: definitions.map(({ name }) => name),
+        tables: [...lines.keys()],
+        targets: lines,
         onReject: (reject) => this.#rejected.push(reject),
         onUnknown: options.onUnknown,
       });
-      return { entry, definitions, shaper };
+      return { entry, definitions, lines, shaper };
     });
   }
 
@@ -84,16 +86,13 @@ export class Shapes {
   shape(records: readonly LoadedRecord[]): ShapedRows {
     this.#rejects = [];
     for (const [nth, record] of records.entries()) this.#add(record, nth);
-    const tables = this.#shapes.flatMap(({ definitions, shaper }) => {
-      const counts = shaper.counts();
-      return definitions.flatMap((definition) => {
-        const { name } = definition;
-        const rows = (counts[name] ?? 0) - (this.#counts.get(name) ?? 0);
-        if (rows === 0) return [];
-        this.#counts.set(name, counts[name] ?? 0);
-        return { definition, rows, lines: shaper.take(name, this.#spare.pop() ?? new ByteWriter()) };
-      });
-    });
+    const tables = this.#shapes.flatMap(({ definitions, lines }) =>
+      definitions.flatMap((definition) => {
+        const made = lines.get(definition.name);
+        if (made === undefined || made.rows === 0) return [];
+        return { definition, ...made.take(this.#spare.pop() ?? new ByteWriter()) };
+      }),
+    );
     return { tables, rejects: this.#rejects };
   }
 

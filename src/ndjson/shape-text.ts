@@ -2,6 +2,7 @@ import { ByteWriter } from '../lib/byte-writer.ts';
 import type { OnLeft } from '../warehouse/learned/drift.ts';
 import type { TableFields } from '../warehouse/learned/field-sums.ts';
 import type { RowReject } from '../warehouse/shape/reject.ts';
+import { linesOf, type RowLines } from '../warehouse/shape/row-lines.ts';
 import { Shaper } from '../warehouse/shape/shape.ts';
 import { TABLES, type TableEntry, type Tables } from '../warehouse/tables.ts';
 import { DamagedText } from './input.ts';
@@ -70,7 +71,8 @@ export async function shapeText(
   chunks: AsyncIterable<Buffer>,
   options: ShapeTextOptions,
 ): Promise<ShapeProgress> {
-  const entry = entryOf(options.tables, options.known ?? TABLES);
+  const known = options.known ?? TABLES;
+  const entry = entryOf(options.tables, known);
   const { name, nested = [] } = entry.document;
   // An array of that name in a document can be its own rows.
   const holds = nested.some(({ at, each }) => at === 'data' && each === 'array');
@@ -80,8 +82,10 @@ export async function shapeText(
     progress.rejects += 1;
     options.onReject({ ...fault, byte_offset: offset, byte_length: length });
   };
+  const lines = linesOf(options.tables.map((table) => known.entry(table).definition));
   const shaper = new Shaper(entry, {
     tables: options.tables,
+    targets: lines,
     ...(options.given === undefined ? {} : { given: options.given }),
     source: options.source ?? (() => options.given?.['_loaded_at'] ?? ''),
     onReject: (fault) => reject(fault, element.offset, element.length),
@@ -101,7 +105,10 @@ export async function shapeText(
       const end = quick?.shape(at, longest) ?? 0;
       if (quick !== null && end > 0) {
         progress.elements += quick.elements;
-        quick.takeRows((rows) => shaper.adopt(rows));
+        quick.takeRows((ready) => {
+          lines.get(ready.table)?.append(ready.rows, ready.count);
+          shaper.adopt(ready);
+        });
       }
       if (end !== 0) return Math.max(end, 0);
       shaper.at(offset);
@@ -118,7 +125,7 @@ export async function shapeText(
     },
     onFault: (code, reason, offset, length) => reject({ table: name, code, reason }, offset, length),
   });
-  const outputs = options.tables.map((table) => new Output(table, shaper, options));
+  const outputs = [...lines].map(([table, rows]) => new Output(table, rows, options));
   const report = (): ShapeProgress => ({ ...progress, rows: shaper.counts() });
   const readAll = async (): Promise<void> => {
     try {
@@ -162,24 +169,24 @@ function entryOf(tables: readonly string[], known: Tables): TableEntry {
 /** The rows of one table on their way out: one buffer is filled while the other is written. */
 class Output {
   readonly #table: string;
-  readonly #shaper: Shaper;
+  readonly #lines: RowLines;
   readonly #write: ShapeTextOptions['write'];
   #spare = new ByteWriter();
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(table: string, shaper: Shaper, { write }: Pick<ShapeTextOptions, 'write'>) {
+  constructor(table: string, lines: RowLines, { write }: Pick<ShapeTextOptions, 'write'>) {
     this.#table = table;
-    this.#shaper = shaper;
+    this.#lines = lines;
     this.#write = write;
   }
 
   /** Hands the rows on when there are so many bytes of them. */
   async flush(least: number): Promise<void> {
-    if (this.#shaper.waiting(this.#table) < least) return;
+    if (this.#lines.held < least) return;
     await this.#writing;
-    const rows = this.#shaper.take(this.#table, this.#spare);
-    this.#spare = rows;
-    this.#writing = this.#write(this.#table, rows.view());
+    const { lines } = this.#lines.take(this.#spare);
+    this.#spare = lines;
+    this.#writing = this.#write(this.#table, lines.view());
     // Whoever waits for it next sees the error; until then it is not unhandled.
     this.#writing.catch(() => undefined);
   }

@@ -96,14 +96,14 @@ async function written(
   const selection = EVERYTHING;
   const terms = { tables, table: TABLE.name, partition: 'none', format: 'parquet', compression } as const;
   const shaping = new Shaping({ ...terms, selection });
-  const gathered = GatheredRows.ofColumns([TABLE.name], tables, compression);
+  const gathered = new GatheredRows(terms);
   const file = new ParquetFile(
     () => HashedFile.create(parquet),
     TABLE,
     (parts) => shaping.join(TABLE.name, parts),
   );
   for (const [at, row] of rows.entries()) {
-    give(gathered.of('').get(TABLE.name)!, row);
+    give(gathered.of('').get(TABLE.name) as RowColumns, row);
     // As units of the archive end: some pieces are row groups of their own, the others are joined.
     if (at % pieces === 0 || at === rows.length - 1)
       for (const batch of gathered.take()) await file.add(batch);

@@ -4,8 +4,9 @@ import { QuickItems } from '../../src/ndjson/quick/quick-items.ts';
 import { planRow } from '../../src/warehouse/shape/plan.ts';
 import type { TableDefinition } from '../../src/warehouse/definition.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
+import type { RowReject } from '../../src/warehouse/shape/reject.ts';
+import { linesOf, type RowLines } from '../../src/warehouse/shape/row-lines.ts';
 import { Shaper } from '../../src/warehouse/shape/shape.ts';
-import { ByteWriter } from '../../src/lib/byte-writer.ts';
 import { MEALS } from '../../src/warehouse/tables/meals.ts';
 import { anyMeal } from './documents.ts';
 import { referenceRows } from './reference.ts';
@@ -90,6 +91,10 @@ interface Outcome {
   readonly met: unknown;
 }
 
+function refuse({ reason }: RowReject): never {
+  return expect.unreachable(reason);
+}
+
 /** Shapes documents one after the other, and as items of an array. */
 function bothWays(
   definition: TableDefinition,
@@ -97,16 +102,21 @@ function bothWays(
   options: { readonly tables: readonly string[]; readonly given?: Readonly<Record<string, string>> },
 ): { plain: Outcome; quick: Outcome } {
   const { tables, given = {} } = options;
-  const outcome = (shape: (shaper: Shaper) => number): Outcome => {
+  const outcome = (shape: (shaper: Shaper, lines: ReadonlyMap<string, RowLines>) => number): Outcome => {
     const entry = { definition, document: definition };
-    const shaper = new Shaper(entry, { tables, given, onReject: ({ reason }) => expect.unreachable(reason) });
-    const elements = shape(shaper);
-    const rows = tables.map((table) => [table, shaper.take(table, new ByteWriter()).view().toString()]);
+    const targets = linesOf(
+      [definition, ...(definition.nested ?? []).map(({ table }) => table)].filter(({ name }) =>
+        tables.includes(name),
+      ),
+    );
+    const shaper = new Shaper(entry, { tables, targets, given, onReject: refuse });
+    const elements = shape(shaper, targets);
+    const rows = [...targets].map(([table, lines]) => [table, lines.view().toString()]);
     return { elements, met: shaper.met(), rows: Object.fromEntries(rows) as Outcome['rows'] };
   };
   return {
     plain: outcome((shaper) => documents.filter((text) => shaper.shape(Buffer.from(text))).length),
-    quick: outcome((shaper) => {
+    quick: outcome((shaper, lines) => {
       const items = QuickItems.of(planRow(definition, given), tables)!;
       const array = Buffer.from(`[${documents.join(',')}]`);
       items.fill(array);
@@ -115,7 +125,10 @@ function bothWays(
         const end = items.shape(at, LONGEST);
         if (end <= at) return elements;
         elements += items.elements;
-        items.takeRows((rows) => shaper.adopt(rows));
+        items.takeRows((ready) => {
+          lines.get(ready.table)?.append(ready.rows, ready.count);
+          shaper.adopt(ready);
+        });
         at = end + 1;
       }
       return elements;

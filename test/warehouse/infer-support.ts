@@ -1,8 +1,8 @@
-import { ByteWriter } from '../../src/lib/byte-writer.ts';
 import type { TableDefinition } from '../../src/warehouse/definition.ts';
 import { Inference, type Inferred } from '../../src/warehouse/learned/infer/infer.ts';
 import { writeTables, type LearnedTable } from '../../src/warehouse/learned/infer/write.ts';
 import { parseTables } from '../../src/warehouse/learned/read-tables.ts';
+import { linesOf } from '../../src/warehouse/shape/row-lines.ts';
 import { Shaper } from '../../src/warehouse/shape/shape.ts';
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
@@ -41,21 +41,22 @@ export function shaped(
   definition: TableDefinition,
   documents: readonly Json[],
 ): { rows: Record<string, Row[]>; rejects: string[]; unknown: string[] } {
-  const tables = [definition.name, ...(definition.nested ?? []).map(({ table }) => table.name)];
+  const targets = linesOf([definition, ...(definition.nested ?? []).map(({ table }) => table)]);
   const rejects: string[] = [];
   const unknown: string[] = [];
   const shaper = new Shaper(
     { definition, document: definition },
     {
-      tables,
+      tables: [...targets.keys()],
+      targets,
       onReject: ({ table, code, reason }) => rejects.push(`${table}: ${code}: ${reason}`),
       onUnknown: (table, path) => unknown.push(`${table}: ${path}`),
     },
   );
   for (const document of documents) shaper.shape(Buffer.from(JSON.stringify(document)));
   const rows = Object.fromEntries(
-    tables.map((table) => {
-      const lines = shaper.take(table, new ByteWriter()).view().toString().split('\n');
+    [...targets].map(([table, made]) => {
+      const lines = made.view().toString().split('\n');
       return [table, lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Row)];
     }),
   );

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { ByteWriter } from '../../src/lib/byte-writer.ts';
 import type { RowReject } from '../../src/warehouse/shape/reject.ts';
+import { RowLines } from '../../src/warehouse/shape/row-lines.ts';
 import { Shaper } from '../../src/warehouse/shape/shape.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { runCount } from '../support/run-count.ts';
@@ -28,15 +28,18 @@ const RECORD = {
 function rowsOf(text: string, as: 'document' | 'item' = 'document') {
   const rejects: RowReject[] = [];
   const left: string[] = [];
-  const shaper = new Shaper(EVENTS as NonNullable<typeof EVENTS>, {
+  const entry = EVENTS as NonNullable<typeof EVENTS>;
+  const lines = new RowLines(entry.definition);
+  const shaper = new Shaper(entry, {
     tables: ['events'],
+    targets: new Map([['events', lines]]),
     onReject: (reject) => rejects.push(reject),
     onUnknown: (_, path) => left.push(path),
   });
   if (as === 'document') shaper.shape(Buffer.from(text));
   else shaper.shapeItem(Buffer.from(`[${text}]\0\0\0`), 1, 1e6);
   const met = shaper.met();
-  return { rows: shaper.take('events', new ByteWriter()).view().toString(), rejects, left, met };
+  return { rows: lines.view().toString(), rejects, left, met };
 }
 
 it('a usual record is a row of what JSON.parse says', () => {

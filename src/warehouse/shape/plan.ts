@@ -50,8 +50,6 @@ export interface RowPlan {
   readonly numbers: readonly number[];
   /** Indexes in `columns`, and then in `tail`, of those that an event may say. */
   readonly enveloped: readonly number[];
-  /** The same of all that can have a value when the document has none. */
-  readonly elsewhere: readonly number[];
   readonly nested: readonly NestedPlan[];
   /** Bytes of a row beside its values from the document, and those that are given. */
   readonly room: number;
@@ -243,14 +241,6 @@ export function planRow(
     numbers: [...own, ...all.slice(tailFrom)].map((column) => all.indexOf(column)),
     rowId: all.indexOf(ROW_ID),
     ...identitiesOf(definition, [...own, ...all.slice(tailFrom)], inherited),
-    elsewhere: [...columns, ...tail].flatMap(({ name, envelope, given: fixed }, slot) =>
-      envelope !== null ||
-      fixed.length > 0 ||
-      name === EXTRA.name ||
-      [slotOf('position'), slotOf('repetition')].includes(slot)
-        ? [slot]
-        : [],
-    ),
     enveloped: [...columns, ...tail].flatMap(({ envelope, given: fixed }, slot) =>
       envelope !== null && fixed.length === 0 ? [slot] : [],
     ),

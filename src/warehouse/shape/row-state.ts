@@ -1,6 +1,5 @@
 import { canonicalString } from '../../lib/json-compact.ts';
 import { BACKSLASH } from '../../lib/json-text.ts';
-import { ByteWriter } from '../../lib/byte-writer.ts';
 import type { EnvelopeValues } from './envelope.ts';
 import { ExtraWriter } from './extra.ts';
 import { instantOf } from './time.ts';
@@ -21,15 +20,11 @@ export class RowState {
   readonly given: Uint8Array[];
   /** The end of each; negative when it has escapes. */
   readonly givenTo: Int32Array;
-  /** Bytes of a row beside its values from the document. */
-  room = 0;
   /** Its position among its siblings. */
   position = 0;
   /** Rows before it in the document with the same key. */
   repetition = 0;
   readonly #seen = new Map<number, number>();
-  readonly #tail = new ByteWriter(512);
-  #hasTail = false;
 
   constructor(plan: RowPlan) {
     this.plan = plan;
@@ -38,7 +33,6 @@ export class RowState {
     this.filled = new Float64Array(plan.slots);
     this.given = [...plan.columns, ...plan.tail].map(({ given }) => given);
     this.givenTo = Int32Array.from(this.given, endOf);
-    this.room = this.given.reduce((room, { length }) => room + length, plan.room);
   }
 
   /** Takes what an event says of the documents that follow. */
@@ -50,25 +44,9 @@ export class RowState {
       const before = given[slot] as Uint8Array;
       const value = envelope === null ? before : event.of(envelope);
       if (value === before) continue;
-      this.room += value.length - before.length;
-      this.#hasTail = false;
       given[slot] = value;
       givenTo[slot] = endOf(value);
     }
-  }
-
-  /** The columns after `extra`, as they are written behind every row until the next event. */
-  tail(): ByteWriter {
-    if (this.#hasTail) return this.#tail;
-    this.#tail.length = 0;
-    for (const [i, { head }] of this.plan.tail.entries()) {
-      const given = this.given[this.plan.columns.length + i];
-      if (given === undefined || given.length === 0) continue;
-      this.#tail.append(head);
-      this.#tail.append(given);
-    }
-    this.#hasTail = true;
-    return this.#tail;
   }
 
   /** Begins a document. */

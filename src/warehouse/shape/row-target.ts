@@ -3,11 +3,11 @@ import type { RowPlan } from './plan.ts';
 import { hasKnownKey, inheritsKnownKey, type RowIds } from './row-id.ts';
 import type { RowState } from './row-state.ts';
 
-/** Takes rows value by value, instead of the lines of NDJSON that the shaper would write. */
+/** Takes rows value by value. */
 export interface RowTarget {
   /**
    * The text of a value, as JSON. Bytes that are the same object hold the same text until the row ends.
-   * @param column index in `columnsOf` the table
+   * @param column index in `columnsOf` the table; they come in the order of `columnsInRow`
    * @param to negative for a text with escapes and for JSON that is not canonical
    */
   value(column: number, bytes: Uint8Array, from: number, to: number): void;
@@ -15,53 +15,30 @@ export interface RowTarget {
   end(): void;
 }
 
-/** A row as it stands in the document. */
-interface Slots {
-  readonly from: Int32Array;
-  readonly to: Int32Array;
-  position: number;
-  repetition: number;
-}
-
-interface HeldRow extends Slots {
-  extraTo: number;
-  hasKnownKey: boolean;
-}
-
 /** Texts of numbers, made once; more of them are made each time. */
 const numbers: Buffer[] = [];
 const MOST_NUMBERS = 10_000;
 
-/** Hands on a row's own values. */
+/** Hands on a document's own row. */
 export function giveRow(target: RowTarget, row: RowState, bytes: Uint8Array, ids: RowIds): void {
   if (!hasKnownKey(row)) giveId(target, row.plan, ids.of(null));
-  giveSlots(target, row, row, bytes, row.extra.finish());
+  giveSlots(target, row, bytes, row.extra.finish());
+  target.end();
 }
 
-/**
- * @param slots where the row's values stand
- * @param state of the same plan; has what an event says
- * @param extra the row's `extra`, complete; empty for none
- */
-function giveSlots(
-  target: RowTarget,
-  { from, to, position, repetition }: Slots,
-  { plan, given, givenTo, filled }: RowState,
-  bytes: Uint8Array,
-  extra: Uint8Array,
-): void {
+/** @param extra the row's `extra`, complete; empty for none */
+function giveSlots(target: RowTarget, row: RowState, bytes: Uint8Array, extra: Uint8Array): void {
+  const { plan, from, to, given, givenTo, filled, position, repetition } = row;
   const { numbers: numberOf, columns } = plan;
-  for (let slot = 0; slot < columns.length; slot += 1) {
-    const start = from[slot] as number;
-    if (start < 0) continue;
-    filled[slot] = (filled[slot] as number) + 1;
-    target.value(numberOf[slot] as number, bytes, start, to[slot] as number);
-  }
-  for (const slot of plan.elsewhere) {
+  for (let slot = 0; slot < given.length; slot += 1) {
     const number = numberOf[slot] as number;
     // Behind the columns that a document may have, `from` has places where older documents have them.
-    if (slot < columns.length && (from[slot] as number) >= 0) continue;
-    if (givenTo[slot] !== 0) target.value(number, given[slot] as Uint8Array, 0, givenTo[slot] as number);
+    const start = slot < columns.length ? (from[slot] as number) : -1;
+    if (start >= 0) {
+      filled[slot] = (filled[slot] as number) + 1;
+      target.value(number, bytes, start, to[slot] as number);
+    } else if (givenTo[slot] !== 0)
+      target.value(number, given[slot] as Uint8Array, 0, givenTo[slot] as number);
     else if (slot === plan.position) giveNumber(target, number, position);
     else if (slot === plan.repetition && repetition > 0) giveNumber(target, number, repetition);
     else if (slot === plan.extra && extra.length > 0) target.value(number, extra, 0, extra.length);
@@ -100,7 +77,8 @@ function giveInherited(
 export class WaitingRows {
   count = 0;
   readonly #state: RowState;
-  readonly #rows: HeldRow[] = [];
+  /** Of each row: `from` and `to` of its slots, its position, its repetition, and where its `extra` ends. */
+  #rows = new Int32Array(1024);
   readonly #extras = new ByteWriter();
 
   constructor(state: RowState) {
@@ -116,37 +94,52 @@ export class WaitingRows {
   add(): void {
     const { from, to, position, repetition, extra } = this.#state;
     this.#extras.append(extra.finish());
-    const row = (this.#rows[this.count] ??= {
-      from: new Int32Array(from.length),
-      to: new Int32Array(to.length),
-      position: 0,
-      repetition: 0,
-      extraTo: 0,
-      hasKnownKey: true,
-    });
-    row.from.set(from);
-    row.to.set(to);
-    row.position = position;
-    row.repetition = repetition;
-    row.extraTo = this.#extras.length;
-    row.hasKnownKey = hasKnownKey(this.#state);
+    const at = this.count * this.#size;
+    if (at + this.#size > this.#rows.length) {
+      const grown = new Int32Array((at + this.#size) * 2);
+      grown.set(this.#rows);
+      this.#rows = grown;
+    }
+    this.#rows.set(from, at);
+    this.#rows.set(to, at + from.length);
+    const end = at + this.#size;
+    this.#rows[end - 3] = position;
+    this.#rows[end - 2] = repetition;
+    this.#rows[end - 1] = this.#extras.length;
     this.count += 1;
+  }
+
+  get #size(): number {
+    return this.#state.from.length * 2 + 3;
   }
 
   /** Hands all of them on. They are gone only with `clear`. */
   give(target: RowTarget, around: RowState, bytes: Uint8Array, ids: RowIds): void {
     const inherited = around.extra.finish();
-    const { plan } = this.#state;
-    const inheritsKey = inheritsKnownKey(plan, around);
+    const state = this.#state;
+    const inheritsKey = inheritsKnownKey(state.plan, around);
     let extraFrom = 0;
     for (let i = 0; i < this.count; i += 1) {
-      const row = this.#rows[i] as HeldRow;
-      const extra = this.#extras.buffer.subarray(extraFrom, row.extraTo);
-      extraFrom = row.extraTo;
-      if (!inheritsKey || !row.hasKnownKey) giveId(target, plan, ids.of(row.position));
-      giveInherited(target, plan, around, bytes, inherited);
-      giveSlots(target, row, this.#state, bytes, extra);
+      const extraTo = this.#restore(i);
+      const extra = this.#extras.buffer.subarray(extraFrom, extraTo);
+      extraFrom = extraTo;
+      if (!inheritsKey || !hasKnownKey(state)) giveId(target, state.plan, ids.of(state.position));
+      giveInherited(target, state.plan, around, bytes, inherited);
+      giveSlots(target, state, bytes, extra);
       target.end();
     }
+  }
+
+  /** Gives the state a row back. @returns where its `extra` ends */
+  #restore(row: number): number {
+    const { from, to } = this.#state;
+    const [at, end] = [row * this.#size, (row + 1) * this.#size];
+    for (let slot = 0; slot < from.length; slot += 1) {
+      from[slot] = this.#rows[at + slot] as number;
+      to[slot] = this.#rows[at + from.length + slot] as number;
+    }
+    this.#state.position = this.#rows[end - 3] as number;
+    this.#state.repetition = this.#rows[end - 2] as number;
+    return this.#rows[end - 1] as number;
   }
 }

@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer';
-import type { ByteWriter } from '../../lib/byte-writer.ts';
 import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -71,7 +70,7 @@ export class Shaper {
       finished: (row, bytes) => {
         completeRow(row, bytes);
         if (row.plan.repetition >= 0) row.countRepetition(bytes);
-        this.#outputs.hold(row, bytes);
+        this.#outputs.hold(row);
       },
       refused: (row, error) => {
         if (this.#trying) throw error;
@@ -111,9 +110,9 @@ export class Shaper {
     return this.#row.plan;
   }
 
-  /** Adds rows that were shaped elsewhere by the same plan; they are copied. */
-  adopt({ table, rows, count, filled }: ReadyRows): void {
-    this.#outputs.add(table, rows, count);
+  /** Counts rows that were shaped elsewhere by the same plan, and are in their target. */
+  adopt({ table, count, filled }: ReadyRows): void {
+    this.#outputs.add(table, count);
     const state = [this.#row, ...this.#inner.values()].find(({ plan }) => plan.table === table);
     filled.forEach((times, slot) => state?.countFilled(slot, times));
   }
@@ -123,19 +122,6 @@ export class Shaper {
     this.#left.forget();
     this.#outputs.forget();
     for (const { filled } of [this.#row, ...this.#inner.values()]) filled.fill(0);
-  }
-
-  /**
-   * The rows shaped since the last time, as lines of NDJSON. They are the caller's until the buffer is handed back.
-   * @param spare where the next rows go; what it held is forgotten
-   */
-  take(table: string, spare: ByteWriter): ByteWriter {
-    return this.#outputs.take(table, spare);
-  }
-
-  /** Bytes of rows that wait to be taken. */
-  waiting(table: string): number {
-    return this.#outputs.waiting(table);
   }
 
   /** Says which event carries the documents that follow; what it says stands in their rows. */

@@ -9,8 +9,8 @@ export interface ShaperOptions {
   readonly given?: Readonly<Record<string, string>>;
   /** Names the file that the documents are of; asked when a row has an unknown key, and no event carries its document. */
   readonly source?: () => string;
-  /** By table; with it rows go there value by value, and none wait to be taken. */
-  readonly targets?: ReadonlyMap<string, RowTarget>;
+  /** Where the rows of each table go. */
+  readonly targets: ReadonlyMap<string, RowTarget>;
   onReject(reject: RowReject): void;
   /** Told once of each path that no column reads, or whose value did not fit its column. It is in `extra`. */
   onUnknown?: OnLeft;

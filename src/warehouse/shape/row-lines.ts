@@ -1,0 +1,103 @@
+import { ByteWriter } from '../../lib/byte-writer.ts';
+import { copy, copyJson, copyText } from '../../lib/json-compact.ts';
+import { CLOSE_BRACE, COMMA, OPEN_BRACE } from '../../lib/json-text.ts';
+import { type ColumnType, columnsOf, type TableDefinition } from '../definition.ts';
+import type { RowTarget } from './row-target.ts';
+import { copyTime } from './time.ts';
+
+const LINE_FEED = 10;
+/** No value grows beyond twice its text, but for a short time, which gets seconds and minutes of its zone. */
+const TIME_GROWS = 6;
+
+interface Column {
+  /** `,"name":` */
+  readonly head: Uint8Array;
+  readonly copy: typeof copyText;
+}
+
+/** Rows of one table as lines of NDJSON: objects of the columns that have a value, in the order of `columnsInRow`. */
+export class RowLines implements RowTarget {
+  /** Rows that wait to be taken. */
+  rows = 0;
+  readonly #columns: readonly Column[];
+  #text = new ByteWriter();
+  /** Where the row begins that is being written. */
+  #start = 0;
+
+  constructor(definition: TableDefinition) {
+    this.#columns = columnsOf(definition).map(({ name, type }) => ({
+      head: Buffer.from(`,${JSON.stringify(name)}:`),
+      copy: copierOf(type),
+    }));
+  }
+
+  /** Bytes of them. */
+  get held(): number {
+    return this.#text.length;
+  }
+
+  value(column: number, bytes: Uint8Array, from: number, to: number): void {
+    const { head, copy: copyValue } = this.#columns[column] as Column;
+    const out = this.#text;
+    out.room(head.length + (Math.abs(to) - from) * 2 + TIME_GROWS);
+    const at = copy(head, 0, head.length, out.buffer, out.length);
+    out.length = copyValue(bytes, from, to, out.buffer, at);
+  }
+
+  end(): void {
+    const out = this.#text;
+    out.room(3);
+    const { buffer } = out;
+    let at = out.length;
+    // Every column came with a comma in front; the first one's place is the brace's.
+    if (at === this.#start) {
+      buffer[at] = COMMA;
+      at += 1;
+    }
+    buffer[this.#start] = OPEN_BRACE;
+    buffer[at] = CLOSE_BRACE;
+    buffer[at + 1] = LINE_FEED;
+    out.length = at + 2;
+    this.#start = out.length;
+    this.rows += 1;
+  }
+
+  /** Adds rows that are lines already. */
+  append(lines: Uint8Array, rows: number): void {
+    this.#text.append(lines);
+    this.#start = this.#text.length;
+    this.rows += rows;
+  }
+
+  /**
+   * The rows since the last time. They are the caller's until the buffer is handed back.
+   * @param spare where the next rows go; what it held is forgotten
+   */
+  take(spare: ByteWriter): { readonly rows: number; readonly lines: ByteWriter } {
+    const [rows, lines] = [this.rows, this.#text];
+    this.#text = spare;
+    this.clear();
+    return { rows, lines };
+  }
+
+  /** Valid until the next row. */
+  view(): Buffer {
+    return this.#text.view();
+  }
+
+  clear(): void {
+    this.#text.length = 0;
+    this.#start = 0;
+    this.rows = 0;
+  }
+}
+
+function copierOf(type: ColumnType): typeof copyText {
+  if (type === 'timestamp') return copyTime;
+  return type === 'json' ? copyJson : copyText;
+}
+
+/** For each of the tables that a document makes. */
+export function linesOf(definitions: readonly TableDefinition[]): Map<string, RowLines> {
+  return new Map(definitions.map((definition) => [definition.name, new RowLines(definition)]));
+}
