@@ -36,6 +36,18 @@ export function troubleWith(
   return { status: 'retry', reason: `${place}: ${reason}`, sink: true, ...delay };
 }
 
+/** What follows in its order has this result where it has to be sent again; null where it need not wait. */
+export function heldBy(result: SendResult): SendResult | null {
+  const isHeld = result.status === 'retry' || (result.status === 'refused' && result.batch === true);
+  return isHeld ? { status: 'retry', reason: result.reason } : null;
+}
+
+/** @param what the message has beside its body: `attributes` */
+export function tooLarge(what: string, bytes: number, limit: number): SendResult {
+  const reason = `with its ${what} it takes ${bytes} bytes, above the limit of ${limit}`;
+  return { status: 'refused', code: 'too_large', reason };
+}
+
 /** What a failed send means for the `count` events that were sent together. */
 export function resultOf(place: string, failure: Failure, count: number): SendResult {
   const code = REFUSALS[failure.kind];

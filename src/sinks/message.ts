@@ -21,35 +21,43 @@ const SMALLEST_CHUNK = 64;
 const compress = promisify(gzip);
 
 /** Whether a body is sent compressed. */
-export function isZipped({ body }: JournalEvent, compression: Compression): boolean {
+function isZipped({ body }: JournalEvent, compression: Compression): boolean {
   return compression === 'always' || (compression === 'auto' && body.length > PLAIN_BYTES);
 }
 
 /** The gzip of a body. Only a large one takes a thread, and so a promise. */
-export function zip(body: Buffer): Buffer | Promise<Buffer> {
+function zip(body: Buffer): Buffer | Promise<Buffer> {
   if (body.length > INLINE_BYTES) return compress(body, FAST);
   // Asking for a buffer far larger than the result would cost more than compressing does.
   return gzipSync(body, { ...SMALL, chunkSize: Math.max(body.length, SMALLEST_CHUNK) });
 }
 
-/** The messages for a batch, in its order; other work has its turn between those that are compressed. */
-export async function toMessages<T extends object>(
+/**
+ * The messages for a batch, in its order; other work has its turn between those that are compressed.
+ * @param toMessage given the exact bytes of the body, or the gzip of them
+ */
+export async function toMessages<T>(
   batch: readonly Delivery[],
   compression: Compression,
-  toMessage: (event: JournalEvent) => T | Promise<T>,
+  toMessage: (event: JournalEvent, body: Buffer, isZipped: boolean) => T,
 ): Promise<T[]> {
   const messages: T[] = [];
   const large: Promise<void>[] = [];
   let compressed = 0;
   for (const [index, { event }] of batch.entries()) {
-    if (isZipped(event, compression)) compressed += 1;
+    if (!isZipped(event, compression)) {
+      messages[index] = toMessage(event, event.body, false);
+      continue;
+    }
+    compressed += 1;
     if (compressed > TURN) {
       compressed = 1;
       await setImmediate();
     }
-    const message = toMessage(event);
-    if (message instanceof Promise) large.push(message.then((made) => void (messages[index] = made)));
-    else messages[index] = message;
+    const body = zip(event.body);
+    const make = (packed: Buffer): void => void (messages[index] = toMessage(event, packed, true));
+    if (body instanceof Promise) large.push(body.then(make));
+    else make(body);
   }
   await Promise.all(large);
   return messages;

@@ -5,6 +5,7 @@ import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts
 import { partitionKeyOf, toMessage as toHub } from '../../src/sinks/event-hubs/message.ts';
 import { toMessage as toKafka } from '../../src/sinks/kafka/message.ts';
 import { toMessages, type Compression } from '../../src/sinks/message.ts';
+import { messageOf } from './support.ts';
 import { requestBytes, toMessage as toTopic } from '../../src/sinks/pubsub/message.ts';
 
 /** A message as its consumers see it, whichever broker brings it; an empty key and none are alike there. */
@@ -15,18 +16,20 @@ interface Seen {
 }
 
 async function hub(event: JournalEvent, compression: Compression): Promise<Seen> {
-  const { body, properties } = await toHub(event, compression);
+  const { body, properties } = await messageOf(event, compression, toHub);
   return { key: partitionKeyOf(event) ?? '', meta: properties, body };
 }
 
 async function kafka(event: JournalEvent, compression: Compression): Promise<Seen> {
-  const { key, value, headers } = await toKafka(event, compression);
+  const { key, value, headers } = await messageOf(event, compression, toKafka);
   const meta = Object.fromEntries(headers.map(([name, text]) => [name.toString(), text.toString()]));
   return { key: key?.toString() ?? '', meta, body: value ?? Buffer.alloc(0) };
 }
 
+const ordered = (...packed: [JournalEvent, Buffer, boolean]) => toTopic(...packed, true);
+
 async function topic(event: JournalEvent, compression: Compression): Promise<Seen> {
-  const { data, attributes, orderingKey } = await toTopic(event, { compression, ordering: true });
+  const { data, attributes, orderingKey } = await messageOf(event, compression, ordered);
   return { key: orderingKey, meta: attributes, body: data };
 }
 
@@ -108,18 +111,16 @@ test('the messages of a batch are in its order, whatever is compressed where', a
     event: contractEvent(i, { body: Buffer.alloc(i % 3 === 0 ? 20_000 : 2000, 32) }),
     destination: null,
   }));
-  const messages = await toMessages(batch, 'auto', (event) => toHub(event, 'auto'));
+  const messages = await toMessages(batch, 'auto', toHub);
   expect(messages.map(({ properties }) => properties['idempotency-key'])).toEqual(
     batch.map(({ event }) => event.id),
   );
 });
 
 describe('a message for Pub/Sub', () => {
-  const ORDERED = { compression: 'auto', ordering: true } as const;
-
-  it('has no ordering key without ordering', async () => {
-    const { orderingKey } = await toTopic(contractEvent(1), { compression: 'auto', ordering: false });
-    expect(orderingKey).toBe('');
+  it('has no ordering key without ordering', () => {
+    const event = contractEvent(1);
+    expect(toTopic(event, event.body, false, false).orderingKey).toBe('');
   });
 
   it('keeps values within 1024 bytes, and different ones different', async () => {
@@ -139,9 +140,9 @@ describe('a message for Pub/Sub', () => {
     expect(await topic(contractEvent(1, { id }), 'auto')).toMatchObject({ meta: { 'idempotency-key': id } });
   });
 
-  it('knows how large a request will be, never below the truth', async () => {
+  it('knows how large a request will be, never below the truth', () => {
     const event = contractEvent(1, { type: 'x'.repeat(5000), user: 'ü'.repeat(5000), id: 'y'.repeat(5000) });
-    const message = await toTopic(event, ORDERED);
+    const message = ordered(event, event.body, false);
     const texts = ['topic', message.orderingKey, ...Object.entries(message.attributes).flat()];
     const payload = texts.reduce((sum, text) => sum + Buffer.byteLength(text), event.body.length);
     const bytes = requestBytes('topic', message);

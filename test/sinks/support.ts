@@ -7,6 +7,7 @@ import type { JournalEvent } from '../../src/core/event.ts';
 import type { Delivery, SinkContext } from '../../src/core/sink.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { parseOptions } from '../../src/sinks/files/config.ts';
+import { toMessages, type Compression } from '../../src/sinks/message.ts';
 import { FilesSink, type FilesHooks } from '../../src/sinks/files/sink.ts';
 import { readArchive } from '../../src/archive/read.ts';
 import type { ArchiveItem } from '../../src/archive/read-line.ts';
@@ -104,6 +105,16 @@ export function deliver(
   destination: string | null = null,
 ): Delivery[] {
   return Array.from({ length: count }, (_, i) => ({ event: contractEvent(from + i, changes), destination }));
+}
+
+/** The message of one event, as a sink makes it. */
+export async function messageOf<T>(
+  event: JournalEvent,
+  compression: Compression,
+  toMessage: (event: JournalEvent, body: Buffer, isZipped: boolean) => T,
+): Promise<T> {
+  const [message] = await toMessages([{ event, destination: null }], compression, toMessage);
+  return message as T;
 }
 
 /** Ids of as many events as `deliver` makes, in order of their numbers. */

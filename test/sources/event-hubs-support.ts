@@ -7,13 +7,14 @@ import {
 import type { CheckpointStore } from '../../src/core/source.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
 import { toMessage } from '../../src/sinks/event-hubs/message.ts';
+import { messageOf } from '../sinks/support.ts';
 import type { AmqpPeer } from '../support/amqp-peer/peer.ts';
 
 /** Sends events to the hub `events`. */
 export async function publish(peer: AmqpPeer, batch: readonly JournalEvent[]): Promise<void> {
   const client = new EventHubProducerClient(peer.connectionString, 'events');
   for (const event of batch)
-    await client.sendBatch([await toMessage(event, 'auto')], { partitionKey: event.user ?? '' });
+    await client.sendBatch([await messageOf(event, 'auto', toMessage)], { partitionKey: event.user ?? '' });
   await client.close();
 }
 

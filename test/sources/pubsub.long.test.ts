@@ -11,7 +11,7 @@ import { PubSubAdmin } from '../support/pubsub-admin.ts';
 import { describeOnEmulator } from '../support/pubsub-emulator.ts';
 import { PROJECT, startPubSubPeer, type PubSubPeer } from '../support/pubsub-peer/peer.ts';
 import { until, within } from '../support/until.ts';
-import { makeContext } from '../sinks/support.ts';
+import { makeContext, messageOf } from '../sinks/support.ts';
 import { events, sourceContract } from './contract.ts';
 import { idsOf, range, startReading } from './reading.ts';
 
@@ -23,7 +23,7 @@ function sourceOf(endpoint: string, subscription: string, options: object = {}):
 
 const publish = async (admin: PubSubAdmin, topic: string, batch: readonly JournalEvent[]): Promise<void> => {
   for (const event of batch)
-    await admin.publish(topic, await toMessage(event, { compression: 'auto', ordering: true }));
+    await admin.publish(topic, await messageOf(event, 'auto', (...packed) => toMessage(...packed, true)));
 };
 
 /** What holds wherever a subscription is read. */

@@ -1,20 +1,16 @@
 import { z } from 'zod';
 import type { SinkDescription } from '../../core/sink.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
-import { bytes, choice, count, duration } from '../../lib/fields.ts';
+import { bytes, duration } from '../../lib/fields.ts';
+import { batchField, compressionField, MINIMUM_EVENT } from '../broker.ts';
 import { connectionFields, packagesFor, readConnection } from './connection.ts';
 
 const MINIMUM_TIMEOUT = 100;
-const MINIMUM_EVENT = 4096;
 
 const schema = z
   .strictObject({
     ...connectionFields,
-    compression: choice(
-      ['auto', 'always', 'never'],
-      'auto',
-      '`auto` compresses bodies above 1 KiB with gzip and says so in `content-encoding`.',
-    ),
+    compression: compressionField('content-encoding'),
     timeout: duration('15s', 'How long one operation may take before its events are sent again.', {
       min: MINIMUM_TIMEOUT,
     }),
@@ -24,12 +20,7 @@ const schema = z
       { min: MINIMUM_EVENT },
     ),
     /** A message of the broker's own holds as many events of one user as fit. */
-    batch: z
-      .strictObject({
-        count: count(500, 'Most events per send.', { min: 1, max: 10_000 }),
-        bytes: bytes('4MiB', 'Most bytes per send.', { min: MINIMUM_EVENT }),
-      })
-      .prefault({}),
+    batch: batchField,
   })
   .transform(({ compression, timeout, maxEventBytes, batch, ...fields }, context) => {
     return { ...readConnection(fields, context), compression, timeout, maxEventBytes, batch };

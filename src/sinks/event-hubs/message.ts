@@ -1,5 +1,5 @@
 import type { JournalEvent } from '../../core/event.ts';
-import { isZipped, metadataOf, zip, type Compression } from '../message.ts';
+import { metadataOf } from '../message.ts';
 
 /** What is sent of one event. */
 export interface Message {
@@ -13,19 +13,9 @@ const KEY_LENGTH = 128;
 const PLAIN = {};
 const ZIPPED = { 'content-encoding': 'gzip' };
 
-/**
- * The message for one event: its exact bytes, or the gzip of them, and its envelope as properties. Ids that are null
- * leave no property.
- */
-export function toMessage(event: JournalEvent, compression: Compression): Message | Promise<Message> {
-  const { body } = event;
-  const zipped = isZipped(event, compression);
-  const properties = metadataOf(event, zipped ? ZIPPED : PLAIN, wellFormed);
-  if (!zipped) return { body, properties };
-  const packed = zip(body);
-  return packed instanceof Promise
-    ? packed.then((bytes) => ({ body: bytes, properties }))
-    : { body: packed, properties };
+/** The message for one event, with its envelope as properties. */
+export function toMessage(event: JournalEvent, body: Buffer, isZipped: boolean): Message {
+  return { body, properties: metadataOf(event, isZipped ? ZIPPED : PLAIN, wellFormed) };
 }
 
 /**

@@ -1,7 +1,8 @@
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
-import { orAborted, unlessAborted } from '../../lib/abort.ts';
+import { onAbort, orAborted } from '../../lib/abort.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import { ABORTED, resultOf, troubleWith } from '../failure.ts';
+import { eventBytesOf, opened, Sends } from '../broker.ts';
+import { heldBy, resultOf, troubleWith } from '../failure.ts';
 import { toMessages } from '../message.ts';
 import type { Batch } from './batch.ts';
 import type { EventHubsOptions } from './config.ts';
@@ -46,7 +47,7 @@ export class EventHubsSink implements Sink {
   readonly #options: EventHubsOptions;
   readonly #context: SinkContext;
   readonly #producers = new Map<string, Producer>();
-  readonly #running = new Set<Promise<void>>();
+  readonly #sends = new Sends();
   readonly #retiring = new Set<Promise<void>>();
 
   constructor(options: EventHubsOptions, context: SinkContext) {
@@ -55,8 +56,7 @@ export class EventHubsSink implements Sink {
     this.limits = {
       batchCount: options.batch.count,
       batchBytes: options.batch.bytes,
-      // What fits is known only after compression; `send` finds out before anything is sent.
-      eventBytes: options.compression === 'never' ? options.maxEventBytes : Number.POSITIVE_INFINITY,
+      eventBytes: eventBytesOf(options),
       inFlight: IN_FLIGHT,
       order: 'user',
       batchBy: 'destination',
@@ -68,42 +68,31 @@ export class EventHubsSink implements Sink {
     const { hub } = this.#options;
     if (hub === null) return;
     const producer = this.#producer(hub);
-    const opened = producer.open().then(
-      () => null,
-      (error: unknown) => `${producer.place}: ${toFailure(error).reason}`,
-    );
-    const trouble = await unlessAborted(opened, signal, 'stopped before the connection was open');
-    if (trouble !== null) throw new Error(trouble);
+    await opened(producer.open(), signal, (error) => `${producer.place}: ${toFailure(error).reason}`);
   }
 
   async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
-    const results = Array.from(batch, () => ABORTED);
     const hub = batch[0]?.destination ?? this.#options.hub;
     if (hub === null) return batch.map(() => NO_HUB);
-    if (signal.aborted) return results;
-    // A signal of its own: the SDK listens once a message, and the dispatcher's signal is shared by every send.
-    const stop = new AbortController();
-    const producer = this.#producer(hub);
-    const work = this.#send({ producer, batch, results, signal: stop.signal, trouble: null });
-    const settled = work.catch(() => undefined).finally(() => this.#running.delete(settled));
-    this.#running.add(settled);
-    await unlessAborted(work, signal, undefined);
-    if (signal.aborted) stop.abort();
-    // A copy: what is answered must not change when a confirmation comes in after all.
-    return [...results];
+    return this.#sends.run(batch, signal, async (results) => {
+      // A signal of its own: the SDK listens once a message, and the dispatcher's signal is shared by every send.
+      const stop = new AbortController();
+      const forget = onAbort(signal, () => stop.abort());
+      const job = { producer: this.#producer(hub), batch, results, signal: stop.signal, trouble: null };
+      await this.#send(job).finally(forget);
+    });
   }
 
   /** Waits for what is on the way, then closes every connection. */
   async close(signal: AbortSignal): Promise<void> {
-    await orAborted(Promise.all(this.#running), signal);
+    await this.#sends.ended(signal);
     for (const producer of this.#producers.values()) this.#retire(producer);
     this.#producers.clear();
     await orAborted(Promise.all(this.#retiring), signal);
   }
 
   async #send(job: Job): Promise<void> {
-    const { compression } = this.#options;
-    const messages = await toMessages(job.batch, compression, (event) => toMessage(event, compression));
+    const messages = await toMessages(job.batch, this.#options.compression, toMessage);
     const groups = new Map<string | null, Entry[]>();
     for (const [index, message] of messages.entries()) {
       const event = job.batch[index]?.event;
@@ -150,10 +139,10 @@ async function sendGroup(job: Job, key: string | null, group: readonly Entry[]):
     const { sent, result, ...rest } = await sendMessage(job, key, left);
     for (const { index } of sent) results[index] = result;
     left = rest.left;
-    const held = result.status === 'retry' || (result.status === 'refused' && result.batch === true);
-    if (!held) continue;
+    const held = heldBy(result);
+    if (held === null) continue;
     if (result.status === 'retry') job.trouble ??= result;
-    for (const { index } of left) results[index] = { status: 'retry', reason: result.reason };
+    for (const { index } of left) results[index] = held;
     return;
   }
 }

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import type { SinkDescription } from '../../core/sink.ts';
-import { bytes, choice, count, duration, flag, optionalText } from '../../lib/fields.ts';
+import { bytes, choice, duration, flag, optionalText } from '../../lib/fields.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { parseBytes } from '../../lib/units.ts';
+import { batchField, compressionField, MINIMUM_EVENT } from '../broker.ts';
 import { connectionFields, PACKAGES, readConnection } from './connection.ts';
 import { isTopic } from './topic.ts';
 
 const MINIMUM_TIMEOUT = 300;
-const MINIMUM_EVENT = 4096;
 /** The largest message that Event Hubs takes. */
 const EVENT_HUBS_MOST = parseBytes('1MiB');
 
@@ -18,11 +18,7 @@ const schema = z
       (name) => name === null || isTopic(name),
       'must be 1 to 249 letters, digits, dots, dashes and underscores',
     ),
-    compression: choice(
-      ['auto', 'always', 'never'],
-      'auto',
-      '`auto` compresses bodies above 1 KiB with gzip and says so in `content-encoding`.',
-    ),
+    compression: compressionField('content-encoding'),
     codec: choice(
       ['none', 'gzip', 'snappy', 'lz4', 'zstd'],
       'none',
@@ -40,12 +36,7 @@ const schema = z
     timeout: duration('15s', 'How long one operation may take before its events are sent again.', {
       min: MINIMUM_TIMEOUT,
     }),
-    batch: z
-      .strictObject({
-        count: count(500, 'Most events per send.', { min: 1, max: 10_000 }),
-        bytes: bytes('4MiB', 'Most bytes per send.', { min: MINIMUM_EVENT }),
-      })
-      .prefault({}),
+    batch: batchField,
   })
   .transform(({ brokers, tls, sasl, ...options }, context) => {
     const refuse = (option: string, message: string): void =>

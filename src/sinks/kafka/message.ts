@@ -1,5 +1,5 @@
 import type { JournalEvent } from '../../core/event.ts';
-import { isZipped, metadataOf, zip, type Compression } from '../message.ts';
+import { metadataOf } from '../message.ts';
 
 /** One record. */
 export interface Message {
@@ -13,21 +13,13 @@ export interface Message {
 const PLAIN = {};
 const ZIPPED = { 'content-encoding': 'gzip' };
 
-/**
- * The record for one event: its exact bytes, or the gzip of them, and its envelope as headers. Ids that are null leave no
- * header.
- */
-export function toMessage(event: JournalEvent, compression: Compression): Message | Promise<Message> {
-  const { body, user } = event;
-  const zipped = isZipped(event, compression);
-  const metadata = metadataOf(event, zipped ? ZIPPED : PLAIN, wellFormed);
+/** The record for one event, with its envelope as headers. */
+export function toMessage(event: JournalEvent, value: Buffer, isZipped: boolean): Message {
+  const { user } = event;
+  const metadata = metadataOf(event, isZipped ? ZIPPED : PLAIN, wellFormed);
   const headers = Object.entries(metadata).map(([name, value]) => [Buffer.from(name), value] as const);
   const key = user === null || user === '' ? null : Buffer.from(wellFormed(user));
-  if (!zipped) return { key, value: body, headers };
-  const packed = zip(body);
-  return packed instanceof Promise
-    ? packed.then((value) => ({ key, value, headers }))
-    : { key, value: packed, headers };
+  return { key, value, headers };
 }
 
 function wellFormed(text: string): string {

@@ -1,9 +1,9 @@
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
-import { orAborted, unlessAborted } from '../../lib/abort.ts';
+import { orAborted } from '../../lib/abort.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import { ABORTED, resultOf, troubleWith } from '../failure.ts';
+import { badTopic, eventBytesOf, NO_TOPIC, opened, Sends } from '../broker.ts';
+import { heldBy, resultOf, tooLarge, troubleWith } from '../failure.ts';
 import { toMessages } from '../message.ts';
-import { badTopic, NO_TOPIC } from '../topic.ts';
 import { Client } from './client.ts';
 import type { KafkaOptions } from './config.ts';
 import { toFailure } from './failure.ts';
@@ -43,7 +43,7 @@ export class KafkaSink implements Sink {
   readonly limits;
   readonly #options: KafkaOptions;
   readonly #writers = new Map<string, Writer>();
-  readonly #running = new Set<Promise<void>>();
+  readonly #sends = new Sends();
   #client: Promise<Client> | null = null;
   /** Counts on, so that messages without a key go to all partitions in turn. */
   #turn = 0;
@@ -53,8 +53,7 @@ export class KafkaSink implements Sink {
     this.limits = {
       batchCount: options.batch.count,
       batchBytes: options.batch.bytes,
-      // What fits is known only after compression; `send` finds out before anything is sent.
-      eventBytes: options.compression === 'never' ? options.maxEventBytes : Number.POSITIVE_INFINITY,
+      eventBytes: eventBytesOf(options),
       inFlight: IN_FLIGHT,
       order: 'user',
       batchBy: 'destination',
@@ -65,31 +64,21 @@ export class KafkaSink implements Sink {
   /** Throws when no broker answers, or when the default topic does not exist. */
   async open(signal: AbortSignal): Promise<void> {
     const { topic } = this.#options;
-    const opened = (topic === null ? this.#connect() : this.#writer(topic).partitions()).then(
-      () => null,
-      (error: unknown) => troubleWith(topic === null ? 'kafka' : placeOf(topic), toFailure(error)).reason,
-    );
-    const trouble = await unlessAborted(opened, signal, 'stopped before the connection was open');
-    if (trouble !== null) throw new Error(trouble);
+    const place = topic === null ? 'kafka' : placeOf(topic);
+    const opening = topic === null ? this.#connect() : this.#writer(topic).partitions();
+    await opened(opening, signal, (error) => troubleWith(place, toFailure(error)).reason);
   }
 
   async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
-    const results = Array.from(batch, () => ABORTED);
     const topic = batch[0]?.destination ?? this.#options.topic;
     if (topic === null) return batch.map(() => NO_TOPIC);
     if (!isTopic(topic)) return batch.map(() => badTopic(topic));
-    if (signal.aborted) return results;
-    const work = this.#send(batch, { topic, results, signal });
-    const settled = work.catch(() => undefined).finally(() => this.#running.delete(settled));
-    this.#running.add(settled);
-    await unlessAborted(work, signal, undefined);
-    // A copy: what is answered must not change when a confirmation comes in after all.
-    return [...results];
+    return this.#sends.run(batch, signal, (results) => this.#send(batch, { topic, results, signal }));
   }
 
   /** Waits for what is on the way, then closes every connection. */
   async close(signal: AbortSignal): Promise<void> {
-    await orAborted(Promise.all(this.#running), signal);
+    await this.#sends.ended(signal);
     const client = await this.#client?.catch(() => null);
     this.#client = null;
     if (client !== undefined && client !== null) await orAborted(client.close(), signal);
@@ -98,7 +87,7 @@ export class KafkaSink implements Sink {
   async #send(batch: readonly Delivery[], job: Job): Promise<void> {
     const { compression, maxEventBytes } = this.#options;
     const { topic, results } = job;
-    const messages = await toMessages(batch, compression, (event) => toMessage(event, compression));
+    const messages = await toMessages(batch, compression, toMessage);
     const writer = this.#writer(topic);
     let partitions: number;
     try {
@@ -112,7 +101,7 @@ export class KafkaSink implements Sink {
       const record = encodeRecord(message);
       const bytes = BATCH_BYTES + RECORD_BYTES + record.length;
       const partition = message.key === null ? any % partitions : partitionOf(message.key, partitions);
-      if (bytes > maxEventBytes) results[index] = tooLarge(bytes, maxEventBytes);
+      if (bytes > maxEventBytes) results[index] = tooLarge('key and headers', bytes, maxEventBytes);
       else getOrMake(queues, partition, () => []).push({ index, record });
     }
     while (queues.size > 0 && !job.signal.aborted) await this.#round(writer, queues, job);
@@ -132,9 +121,9 @@ export class KafkaSink implements Sink {
       const result = failure === null ? DELIVERED : resultOf(placeOf(topic), failure, entries.length);
       for (const { index } of entries) results[index] = result;
       const queue = queues.get(partition) ?? [];
-      const held = result.status === 'retry' || (result.status === 'refused' && result.batch === true);
-      if (held) for (const { index } of queue) results[index] = { status: 'retry', reason: result.reason };
-      if (held || queue.length === 0) queues.delete(partition);
+      const held = heldBy(result);
+      if (held !== null) for (const { index } of queue) results[index] = held;
+      if (held !== null || queue.length === 0) queues.delete(partition);
     }
   }
 
@@ -172,9 +161,4 @@ function fitting(entries: readonly Entry[], most: number): number {
 
 function placeOf(topic: string): string {
   return `topic ${topic}`;
-}
-
-function tooLarge(bytes: number, limit: number): SendResult {
-  const reason = `with its key and headers it takes ${bytes} bytes, above the limit of ${limit}`;
-  return { status: 'refused', code: 'too_large', reason };
 }

@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import type { SinkDescription } from '../../core/sink.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
-import { bytes, choice, duration, flag } from '../../lib/fields.ts';
+import { bytes, duration, flag } from '../../lib/fields.ts';
 import { parseBytes } from '../../lib/units.ts';
+import { compressionField, MINIMUM_EVENT } from '../broker.ts';
 import { connectionFields, PACKAGES } from './connection.ts';
 import { isTopic } from './topic.ts';
 
 /** What the service takes in one publish request, and so for one event: body, attributes and topic. */
 const REQUEST = '10MB';
-const MINIMUM_EVENT = 4096;
 const MINIMUM_TIMEOUT = 100;
 
 const schema = z.strictObject({
@@ -22,11 +22,7 @@ const schema = z.strictObject({
       'Default topic for routes that name none. Write a topic of another project as `projects/…/topics/…`.',
     ),
   ordering: flag(false, 'Uses the user id as ordering key, and sends the events of one user in order.'),
-  compression: choice(
-    ['auto', 'always', 'never'],
-    'auto',
-    '`auto` compresses bodies above 1 KiB with gzip and says so in `blob-codec`.',
-  ),
+  compression: compressionField('blob-codec'),
   maxEventBytes: bytes(
     REQUEST,
     'Largest request for one event, with its attributes, after compression. The service takes 10 MB.',

@@ -1,9 +1,6 @@
 import { hash } from 'node:crypto';
 import type { JournalEvent } from '../../core/event.ts';
-import { isZipped, metadataOf, zip } from '../message.ts';
-import type { PubSubOptions } from './config.ts';
-
-type Encoding = Pick<PubSubOptions, 'compression' | 'ordering'>;
+import { metadataOf } from '../message.ts';
 
 /** One message of a publish request. */
 export interface Message {
@@ -20,23 +17,12 @@ const PLAIN = { 'blob-type': 'json' };
 const ZIPPED = { ...PLAIN, 'blob-codec': 'gzip' };
 
 /**
- * The message for one event: its exact bytes, or the gzip of them, and its envelope as attributes. Ids that are null
- * leave no attribute.
+ * The message for one event, with its envelope as attributes.
+ * @param ordering whether messages of one user are handed to subscribers in the order of their publishing
  */
-export function toMessage(event: JournalEvent, options: Encoding): Message | Promise<Message> {
-  const { body } = event;
-  const zipped = isZipped(event, options.compression);
-  const attributes = metadataOf(event, zipped ? ZIPPED : PLAIN, fitted);
-  const orderingKey = options.ordering ? orderingKeyOf(event) : '';
-  if (!zipped) return { data: body, attributes, orderingKey };
-  const zippedBody = zip(body);
-  const toData = (data: Buffer): Message => ({ data, attributes, orderingKey });
-  return zippedBody instanceof Promise ? zippedBody.then(toData) : toData(zippedBody);
-}
-
-/** Messages of one key are handed to subscribers in the order of their publishing; without a user there is no order. */
-function orderingKeyOf({ user }: JournalEvent): string {
-  return user === null ? '' : fitted(user);
+export function toMessage(event: JournalEvent, data: Buffer, isZipped: boolean, ordering: boolean): Message {
+  const attributes = metadataOf(event, isZipped ? ZIPPED : PLAIN, fitted);
+  return { data, attributes, orderingKey: ordering && event.user !== null ? fitted(event.user) : '' };
 }
 
 /** Bytes of a publish request with this one message, hardly more than it really takes. */

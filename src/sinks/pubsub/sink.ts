@@ -1,10 +1,10 @@
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
 import { orAborted } from '../../lib/abort.ts';
-import { ABORTED, resultOf, troubleWith } from '../failure.ts';
+import { badTopic, eventBytesOf, NO_TOPIC, Sends } from '../broker.ts';
+import { ABORTED, resultOf, tooLarge, troubleWith } from '../failure.ts';
 import type { PubSubOptions } from './config.ts';
 import { codeOf, PERMISSION_DENIED, toFailure } from './failure.ts';
 import { toMessages } from '../message.ts';
-import { badTopic, NO_TOPIC } from '../topic.ts';
 import { requestBytes, toMessage, type Message } from './message.ts';
 import { Publisher } from './publisher.ts';
 import { isTopic, topicPath } from './topic.ts';
@@ -38,7 +38,7 @@ export class PubSubSink implements Sink {
   readonly limits;
   readonly #options: PubSubOptions;
   readonly #publisher: Publisher;
-  readonly #running = new Set<Promise<void>>();
+  readonly #sends = new Sends();
 
   constructor(options: PubSubOptions, { name, log }: SinkContext) {
     this.#options = options;
@@ -49,8 +49,7 @@ export class PubSubSink implements Sink {
       // 500 messages with all attributes as long as they can be (7.5 KB each) still leave 6 MB of a request's 10 MB.
       batchCount: 500,
       batchBytes: 6_000_000,
-      // What fits is known only after compression; `send` finds out before anything is sent.
-      eventBytes: options.compression === 'never' ? options.maxEventBytes : Number.POSITIVE_INFINITY,
+      eventBytes: eventBytesOf(options),
       inFlight: 8,
       order: options.ordering ? 'user' : 'none',
       batchBy: 'destination',
@@ -75,24 +74,16 @@ export class PubSubSink implements Sink {
   }
 
   async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
-    const results = Array.from(batch, () => ABORTED);
     const name = batch[0]?.destination ?? this.#options.topic;
     if (name === null) return batch.map(() => NO_TOPIC);
     if (!isTopic(name)) return batch.map(() => badTopic(name));
-    if (signal.aborted) return results;
-    const work = this.#send(topicPath(this.#options.project, name), batch, results, signal);
-    this.#running.add(work);
-    try {
-      await work;
-    } finally {
-      this.#running.delete(work);
-    }
-    return results;
+    const topic = topicPath(this.#options.project, name);
+    return this.#sends.run(batch, signal, (results) => this.#send(topic, batch, results, signal));
   }
 
   /** Waits for what is on the way, then closes the connection. */
   async close(signal: AbortSignal): Promise<void> {
-    await orAborted(Promise.allSettled(this.#running), signal);
+    await this.#sends.ended(signal);
     await orAborted(this.#publisher.close(), signal);
   }
 
@@ -103,14 +94,16 @@ export class PubSubSink implements Sink {
     signal: AbortSignal,
   ): Promise<void> {
     const { maxEventBytes, ordering, compression } = this.#options;
-    const messages = await toMessages(batch, compression, (event) => toMessage(event, this.#options));
+    const messages = await toMessages(batch, compression, (event, body, isZipped) =>
+      toMessage(event, body, isZipped, ordering),
+    );
     const fitting: number[] = [];
     for (const [index, message] of messages.entries()) {
       // Counting every attribute's bytes takes its time, and nearly all events are far from the limit.
       const near = message.data.length + ENVELOPE_MOST > maxEventBytes;
       const bytes = near ? requestBytes(topic, message) : 0;
       if (bytes <= maxEventBytes) fitting.push(index);
-      else results[index] = tooLarge(bytes, maxEventBytes);
+      else results[index] = tooLarge('attributes', bytes, maxEventBytes);
     }
     const job: Job = { topic, messages, results, signal };
     if (!ordering) return this.#publish(job, fitting);
@@ -151,11 +144,6 @@ export class PubSubSink implements Sink {
       return;
     }
   }
-}
-
-function tooLarge(bytes: number, limit: number): SendResult {
-  const reason = `with its attributes it takes ${bytes} bytes, above the limit of ${limit}`;
-  return { status: 'refused', code: 'too_large', reason };
 }
 
 function resultAt({ results }: Job, index: number | undefined): SendResult {

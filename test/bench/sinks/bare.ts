@@ -10,7 +10,6 @@ const BATCH = 500;
 /** Sends in flight at once, as the sinks have. */
 const EVENT_HUBS_LANES = 128;
 const PUBSUB_LANES = 8;
-const PLAIN = { compression: 'never', ordering: false } as const;
 
 /** As fast as the SDK goes on the same batches: groups of one partition key, nothing checked but the sizes. */
 export async function bareEventHubs(
@@ -22,10 +21,7 @@ export async function bareEventHubs(
     .values();
   await inLanes(EVENT_HUBS_LANES, groups, async (group) => {
     const batch = await client.createBatch({ partitionKey: group[0]?.user ?? '' });
-    for (const event of group) {
-      const message = toMessage(event, 'never');
-      batch.tryAdd(message instanceof Promise ? await message : message);
-    }
+    for (const event of group) batch.tryAdd(toMessage(event, event.body, false));
     await client.sendBatch(batch);
   });
 }
@@ -38,7 +34,7 @@ export async function barePubSub(
 ): Promise<void> {
   const asDeliveries = events.map((event) => ({ event, destination: null }));
   await inLanes(PUBSUB_LANES, batches(asDeliveries).values(), async (batch) => {
-    const messages = await toMessages(batch, 'never', (event) => toPubSub(event, PLAIN));
+    const messages = await toMessages(batch, 'never', (event, body) => toPubSub(event, body, false, false));
     await client.publish({ topic: `projects/${project}/topics/events`, messages });
   });
 }
