@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Share } from './budget.ts';
 import { type Bytes, type Refusal, CROWDED, FORGERIES, GONE, readBytes } from './bytes.ts';
-import type { Encoding } from './content.ts';
 import {
   type Compression,
   decompress,
@@ -9,15 +8,11 @@ import {
   decompressSmall,
   mostOutput,
 } from './decompress.ts';
+import type { Encoding } from './examine.ts';
+import type { Stages } from './options.ts';
 import type { Sender, UnverifiedWork } from './unverified.ts';
 
 export type BodyResult = Bytes | Refusal;
-
-/** How large bodies may become. */
-export interface BodyLimits {
-  readonly maxBodyBytes: number;
-  readonly maxDecompressionRatio: number;
-}
 
 /** A compressed body may become this large whatever its ratio, and one of a tenth of that goes straight through. */
 const SMALL_BYTES = 64 * 1024;
@@ -42,7 +37,7 @@ export function readBody(
   request: IncomingMessage,
   encoding: Encoding,
   length: number | null,
-  limits: BodyLimits,
+  limits: Stages['limits'],
   share: Share,
   gate: Gate | null,
   fail: (error: unknown) => void,
@@ -62,7 +57,7 @@ export function readBody(
 async function undo(
   encoding: Compression,
   bytes: Buffer,
-  { maxBodyBytes, maxDecompressionRatio }: BodyLimits,
+  { maxBodyBytes, maxDecompressionRatio }: Stages['limits'],
   share: Share,
   { unverified, sender, isEnded }: Gate,
 ): Promise<BodyResult> {

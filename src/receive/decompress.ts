@@ -11,7 +11,7 @@ import {
   zstdDecompress,
   zstdDecompressSync,
 } from 'node:zlib';
-import type { Encoding } from './content.ts';
+import type { Encoding } from './examine.ts';
 
 export type Compression = Exclude<Encoding, 'identity'>;
 

@@ -5,8 +5,7 @@ import type { Gate } from './body.ts';
 import type { Share } from './budget.ts';
 import type { Due } from './deadlines.ts';
 import type { Examined } from './examine.ts';
-import type { DeliveryInfo } from './options.ts';
-import type { Stages } from './stages.ts';
+import type { DeliveryInfo, Stages } from './options.ts';
 
 /** One delivery whose headers may be genuine, and how far it has got. Read by its deadlines and by metrics. */
 export class Delivery implements Due {

@@ -1,5 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Refuse } from './fallback.ts';
+import type { ProblemCode } from './outcome.ts';
+
+/** Answers a request that is no delivery. */
+export type Refuse = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  code: ProblemCode,
+  detail: string,
+) => void;
 
 /** Something that can be read. */
 export interface Document {

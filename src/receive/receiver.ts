@@ -6,15 +6,19 @@ import { Budget } from './budget.ts';
 import { FORGERIES, stopReading } from './bytes.ts';
 import { clientAddress } from './client-address.ts';
 import { Connections } from './connections.ts';
-import { declaredLength } from './content.ts';
 import { Deadlines } from './deadlines.ts';
 import { Delivery } from './delivery.ts';
-import { type Examined, examine } from './examine.ts';
+import { declaredLength, type Examined, examine } from './examine.ts';
 import { handleDelivery } from './handle-delivery.ts';
-import type { Stages } from './stages.ts';
-import { DEFAULT_LIMITS, type ReceiverLimits } from './limits.ts';
 import { hasUnreadBody, lingerOnClose } from './linger.ts';
-import type { DeliveryInfo, ReceiverOptions, Replaceable } from './options.ts';
+import {
+  type DeliveryInfo,
+  OWN_LIMITS,
+  type ReceiverLimits,
+  type ReceiverOptions,
+  type Replaceable,
+  type Stages,
+} from './options.ts';
 import { type Outcome, problem, type ProblemCode } from './outcome.ts';
 import { stopParsing } from './parser.ts';
 import { answerOf, write } from './respond.ts';
@@ -52,7 +56,7 @@ export class Receiver {
 
   constructor(options: ReceiverOptions) {
     this.#options = options;
-    this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.#limits = { ...OWN_LIMITS, ...options.limits };
     this.#clock = options.clock;
     this.#budget = new Budget(this.#limits.maxBufferedBytes);
     this.#unverified = new UnverifiedWork(this.#limits.unverifiedBytes, this.#clock);

@@ -1,11 +1,11 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import express, { type NextFunction, type Request, type Response } from 'express';
 import { messageOf, MillraceError } from '../core/errors.ts';
 import { bracketed, callable, createServer, startListening } from '../lib/listen.ts';
-import { createFallback, type Refuse } from './fallback.ts';
 import type { Connections } from './connections.ts';
-import { createReading, type Documents } from './documents.ts';
-import type { ReceiverLimits } from './limits.ts';
+import { createReading, type Documents, type Refuse } from './documents.ts';
+import type { ReceiverLimits } from './options.ts';
 import { isStopped, watchParser } from './parser.ts';
 
 /** What a server hands on. */
@@ -50,7 +50,6 @@ export function createReceivingServer(path: string, limits: ReceiverLimits, hand
     },
     dispatch,
   );
-  server.maxRequestsPerSocket = limits.maxRequestsPerSocket;
   // Or node drops the request of a sender that has closed its side. The types do not know it.
   Object.assign(server, { httpAllowHalfOpen: true });
   server.on('connection', (socket) => {
@@ -70,6 +69,34 @@ export function createReceivingServer(path: string, limits: ReceiverLimits, hand
     socket.destroy(error);
   });
   return server;
+}
+
+/**
+ * Everything that is not the plain case: other methods, other paths, and spellings of the right path that the fast
+ * comparison in front does not know (upper case, a slash at the end, absolute URLs).
+ */
+function createFallback(
+  path: string,
+  deliver: (request: IncomingMessage, response: ServerResponse) => void,
+  refuse: Refuse,
+): express.Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  const route = path.replace(/[{}()[\]+?!:*\\]/g, '\\$&');
+  app.post(route, deliver);
+  app.all(route, (request, response) => {
+    response.setHeader('allow', 'POST');
+    refuse(request, response, 'method_not_allowed', 'deliveries are POST requests');
+  });
+  app.use((request, response) => refuse(request, response, 'not_found', 'there is nothing at this path'));
+  app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
+    // A path that cannot be decoded is a 400 to express; what else comes here is a fault of ours.
+    if (error instanceof URIError || (error instanceof Error && 'status' in error && error.status === 400))
+      refuse(request, response, 'not_found', 'there is nothing at this path');
+    else refuse(request, response, 'internal', 'the request could not be handled');
+  });
+  return app;
 }
 
 const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT';

@@ -2,9 +2,10 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
+import { CONFIG } from '../../src/config/schema.ts';
 import type { Event } from '../../src/core/event.ts';
 import type { AppendResult, Ingest, InvalidReason } from '../../src/core/ingest.ts';
-import type { DeliveryInfo, ReceiverOptions } from '../../src/receive/options.ts';
+import type { DeliveryInfo, ReceiverLimits, ReceiverOptions } from '../../src/receive/options.ts';
 import type { Outcome } from '../../src/receive/outcome.ts';
 import { Receiver } from '../../src/receive/receiver.ts';
 import { createValidator, DEFAULT_ENVELOPE } from '../../src/validate/envelope.ts';
@@ -37,7 +38,9 @@ export interface Started {
   readonly nextOutcome: () => Promise<Outcome>;
 }
 
-export async function start(overrides: Partial<ReceiverOptions> = {}): Promise<Started> {
+type Overrides = Partial<Omit<ReceiverOptions, 'limits'>> & { readonly limits?: Partial<ReceiverLimits> };
+
+export async function start({ limits, ...overrides }: Overrides = {}): Promise<Started> {
   const accepted: Event[] = [];
   const quarantined: Started['quarantined'] = [];
   const outcomes: Started['outcomes'] = [];
@@ -75,6 +78,7 @@ export async function start(overrides: Partial<ReceiverOptions> = {}): Promise<S
       for (const wake of waiting.splice(0)) wake();
     },
     onError: (error) => errors.push(error),
+    limits: { ...CONFIG.parse({}).server, ...limits },
     ...overrides,
   });
   onTestFinished(async () => {
