@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { decodeAssignment, encodeSubscription, shareOut } from '../../src/journal/kafka/assignment.ts';
-import { fingerprintOf, Ids } from '../../src/journal/kafka/ids.ts';
+import { fingerprintOf, Ids, Recent, recentName } from '../../src/journal/kafka/ids.ts';
 import { idsOf, RELEASED } from '../../src/journal/kafka/window.ts';
 import { eventOf } from '../erase/support.ts';
 
@@ -84,4 +84,34 @@ test('partitions are shared out evenly, and stay where they were', () => {
     { id: 'b', metadata: encodeSubscription('t', []) },
   ];
   expect(decodeAssignment(shareOut('t', 3, members).get('a') ?? Buffer.alloc(0))).toEqual([0, 1]);
+});
+
+const of = (kind: string, source: string, key: string, body: string): Buffer =>
+  recentName(kind, source, key, Buffer.from(body));
+
+const NAMES = Array.from({ length: 1000 }, (_, n) => of('accepted', 'a', String(n), 'x'));
+const NEVER = of('accepted', 'a', 'never', 'x');
+const named = (n: number): Buffer => NAMES[n] ?? NEVER;
+
+test('what was confirmed of late is known, and no more than two generations of it', () => {
+  const recent = new Recent(100);
+  const wrong: string[] = [];
+  for (let n = 0; n < 1000; n += 1) {
+    recent.add(named(n));
+    for (let back = 0; back < 100 && back <= n; back += 1)
+      if (!recent.has(named(n - back))) wrong.push(`${n - back} is forgotten after ${n}`);
+    if (recent.has(named(n - 200))) wrong.push(`${n - 200} is known after ${n}`);
+  }
+  expect(wrong).toEqual([]);
+});
+
+test('other bytes, another source or another kind are another name', () => {
+  const names = [
+    of('accepted', 'a', 'bc', 'x'),
+    of('accepted', 'ab', 'c', 'x'),
+    of('accepted', 'a', 'bc', 'y'),
+    of('quarantined', 'a', 'bc', 'x'),
+  ];
+  expect(new Set(names.map((name) => name.toString('hex'))).size).toBe(names.length);
+  expect(of('accepted', 'a', 'bc', 'x')).toEqual(names[0]);
 });

@@ -38,7 +38,7 @@ test('a window whose reading is ended again and again is read in the end, and no
       return [{ partition, error: 'NONE', records, next, end: RECORDS }];
     },
   } as unknown as Cluster;
-  const options = { topic: 'events', windowTopic: 'window', window: 1e9, now: () => 1_790_000_001_000, log };
+  const options = { topic: 'events', windowTopic: 'window', window: 1e9, log };
   const window = new PartitionWindow(0, options);
   let ended = 0;
   const isRead = (): Promise<boolean> =>

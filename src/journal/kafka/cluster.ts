@@ -65,15 +65,15 @@ export class Cluster {
   ): Promise<ReadonlyMap<number, number>> {
     const timestamp = time === 'earliest' ? EARLIEST : time === 'latest' ? LATEST : BigInt(Math.floor(time));
     const { leaders } = await this.topic(topic, true);
-    const api =
-      await this.#brokers.api<
-        Call<[replica: number, isolation: number, topics: object[]], { topics: OffsetsOfTopic[] }>
-      >('ListOffsets');
     const found = new Map<number, number>();
     for (const [leader, own] of Map.groupBy(partitions, (each) => leaders[each] ?? -1)) {
       const asked = own.map((partitionIndex) => ({ partitionIndex, currentLeaderEpoch: -1, timestamp }));
-      const socket = await this.#brokers.node(leader);
-      const answer = await this.#brokers.soon(api.async(socket, -1, 0, [{ name: topic, partitions: asked }]));
+      const topics = [{ name: topic, partitions: asked }];
+      const answer = await this.#brokers.ask<unknown[], { readonly topics: readonly OffsetsOfTopic[] }>(
+        'ListOffsets',
+        leader,
+        [-1, 0, topics],
+      );
       for (const { partitionIndex, offset } of answer.topics[0]?.partitions ?? [])
         found.set(partitionIndex, Number(offset));
     }
@@ -114,13 +114,11 @@ export class Cluster {
 
   /** What the brokers have been told of a topic, by key. */
   async settings(topic: string): Promise<ReadonlyMap<string, string>> {
-    const api =
-      await this.#brokers.api<
-        Call<Parameters<typeof describeConfigsV4.createRequest>, describeConfigsV4.DescribeConfigsResponse>
-      >('DescribeConfigs');
-    const socket = await this.#brokers.any();
     const asked = [{ resourceType: TOPIC, resourceName: topic, configurationKeys: null }];
-    const { results } = await this.#brokers.soon(api.async(socket, asked, false, false));
+    const { results } = await this.#brokers.ask<
+      Parameters<typeof describeConfigsV4.createRequest>,
+      describeConfigsV4.DescribeConfigsResponse
+    >('DescribeConfigs', null, [asked, false, false]);
     return new Map(results[0]?.configs.map(({ name, value }) => [name, value ?? '']));
   }
 

@@ -1,5 +1,5 @@
 import type { joinGroupV9, offsetFetchV9 } from '@platformatic/kafka';
-import type { Brokers, Call } from '../../sinks/kafka/brokers.ts';
+import type { Brokers } from '../../sinks/kafka/brokers.ts';
 
 /** A member of a consumer group in one generation of it. */
 export interface Member {
@@ -37,12 +37,11 @@ export class Groups {
   }
 
   async coordinator(group: string): Promise<number> {
-    const api =
-      await this.#brokers.api<Call<[type: number, keys: string[]], { coordinators: { nodeId: number }[] }>>(
-        'FindCoordinator',
-      );
-    const socket = await this.#brokers.any();
-    const { coordinators } = await this.#brokers.soon(api.async(socket, 0, [group]));
+    type Answer = { readonly coordinators: readonly { readonly nodeId: number }[] };
+    const { coordinators } = await this.#brokers.ask<unknown[], Answer>('FindCoordinator', null, [
+      0,
+      [group],
+    ]);
     return coordinators[0]?.nodeId ?? -1;
   }
 
@@ -53,23 +52,12 @@ export class Groups {
     { session, rebalance, metadata }: { session: number; rebalance: number; metadata: Buffer },
     onNamed: (id: string) => void,
   ): Promise<Joined> {
-    const api =
-      await this.#brokers.api<
-        Call<Parameters<typeof joinGroupV9.createRequest>, joinGroupV9.JoinGroupResponse>
-      >('JoinGroup');
     const protocols = [{ name: PROTOCOL.name, metadata }];
-    const ask = async (memberId: string): Promise<joinGroupV9.JoinGroupResponse> =>
-      this.#brokers.soon(
-        api.async(
-          await this.#brokers.node(node),
-          group,
-          session,
-          rebalance,
-          memberId,
-          null,
-          PROTOCOL.type,
-          protocols,
-        ),
+    const ask = (memberId: string): Promise<joinGroupV9.JoinGroupResponse> =>
+      this.#brokers.ask<Parameters<typeof joinGroupV9.createRequest>, joinGroupV9.JoinGroupResponse>(
+        'JoinGroup',
+        node,
+        [group, session, rebalance, memberId, null, PROTOCOL.type, protocols],
         rebalance,
       );
     const answer = await ask(id).catch(async (error: unknown) => {
@@ -89,29 +77,27 @@ export class Groups {
   }
 
   /** @returns what the leader of the group has given this member */
-  async sync(node: number, member: Member, shares: ReadonlyMap<string, Buffer>): Promise<Buffer> {
-    const api =
-      await this.#brokers.api<
-        Call<
-          [string, number, string, null, string, string, { memberId: string; assignment: Buffer }[]],
-          { assignment: Buffer }
-        >
-      >('SyncGroup');
+  async sync(
+    node: number,
+    { group, generation, id }: Member,
+    shares: ReadonlyMap<string, Buffer>,
+  ): Promise<Buffer> {
     const given = Array.from(shares, ([memberId, assignment]) => ({ memberId, assignment }));
-    const { group, generation, id } = member;
-    const socket = await this.#brokers.node(node);
-    const work = api.async(socket, group, generation, id, null, PROTOCOL.type, PROTOCOL.name, given);
-    return (await this.#brokers.soon(work, this.#timeout)).assignment;
+    const { assignment } = await this.#brokers.ask<unknown[], { readonly assignment: Buffer }>(
+      'SyncGroup',
+      node,
+      [group, generation, id, null, PROTOCOL.type, PROTOCOL.name, given],
+      this.#timeout,
+    );
+    return assignment;
   }
 
   async heartbeat(node: number, { group, generation, id }: Member): Promise<void> {
-    const api = await this.#brokers.api<Call<[string, number, string, null], unknown>>('Heartbeat');
-    await this.#brokers.soon(api.async(await this.#brokers.node(node), group, generation, id, null));
+    await this.#brokers.ask('Heartbeat', node, [group, generation, id, null]);
   }
 
   async leave(node: number, { group, id }: Member): Promise<void> {
-    const api = await this.#brokers.api<Call<[string, { memberId: string }[]], unknown>>('LeaveGroup');
-    await this.#brokers.soon(api.async(await this.#brokers.node(node), group, [{ memberId: id }]));
+    await this.#brokers.ask('LeaveGroup', node, [group, [{ memberId: id }]]);
   }
 
   /** Refused when the member is of an earlier generation. */
@@ -121,39 +107,31 @@ export class Groups {
     topic: string,
     offsets: ReadonlyMap<number, Committed>,
   ): Promise<void> {
-    const api =
-      await this.#brokers.api<Call<[string, number, string, null, object[]], unknown>>('OffsetCommit');
     const partitions = Array.from(offsets, ([partitionIndex, { offset, text }]) => ({
       partitionIndex,
       committedOffset: BigInt(offset),
       committedLeaderEpoch: -1,
       committedMetadata: text,
     }));
-    const socket = await this.#brokers.node(node);
-    await this.#brokers.soon(api.async(socket, group, generation, id, null, [{ name: topic, partitions }]));
+    const topics = [{ name: topic, partitions }];
+    await this.#brokers.ask('OffsetCommit', node, [group, generation, id, null, topics]);
   }
 
   /** The offsets a group has committed; none for a partition of which it has committed none. */
   async committed(
-    node: number,
     group: string,
     topic: string,
     partitions: readonly number[],
+    node?: number,
   ): Promise<ReadonlyMap<number, Committed>> {
-    const api =
-      await this.#brokers.api<
-        Call<Parameters<typeof offsetFetchV9.createRequest>, offsetFetchV9.OffsetFetchResponse>
-      >('OffsetFetch');
-    const asked = [
-      {
-        groupId: group,
-        memberId: null,
-        memberEpoch: -1,
-        topics: [{ name: topic, partitionIndexes: [...partitions] }],
-      },
-    ];
-    const socket = await this.#brokers.node(node);
-    const { groups } = await this.#brokers.soon(api.async(socket, asked, true));
+    const topics = [{ name: topic, partitionIndexes: [...partitions] }];
+    const { groups } = await this.#brokers.ask<
+      Parameters<typeof offsetFetchV9.createRequest>,
+      offsetFetchV9.OffsetFetchResponse
+    >('OffsetFetch', node ?? (await this.coordinator(group)), [
+      [{ groupId: group, memberId: null, memberEpoch: -1, topics }],
+      true,
+    ]);
     const found = groups[0]?.topics[0]?.partitions ?? [];
     return new Map(
       found.flatMap(({ partitionIndex, committedOffset: offset, metadata }) =>

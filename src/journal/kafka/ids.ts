@@ -48,6 +48,12 @@ export class Ids {
     return this.#count;
   }
 
+  /** Whether it was noted, with these bytes. */
+  has(print: Fingerprint): boolean {
+    const at = this.#find(print);
+    return this.#offsetAt(at) !== null && this.#hasBytes(at, print);
+  }
+
   /**
    * Notes a record, and says what it is: a duplicate has the id and bytes of a record before it that is within the window;
    * with other bytes the id is reused. A record that was noted before is what it was then.
@@ -56,7 +62,7 @@ export class Ids {
   note(print: Fingerprint, second: number, offset: number): Verdict {
     if ((this.#count + 1) * WORDS > this.#slots.length * FULL) this.#grow();
     this.#newest = Math.max(this.#newest, second);
-    const at = this.#find(this.#slots, print);
+    const at = this.#find(print);
     const known = this.#offsetAt(at);
     if (known === null) {
       this.#count += 1;
@@ -65,29 +71,18 @@ export class Ids {
     }
     if (known === offset) return 'first';
     const near = Math.abs(second - (this.#slots[at + SECOND] ?? 0)) <= this.#window;
-    if (known > offset) {
-      // The stretch has been read from further on before: the first one is this.
-      if (near) this.#put(at, print, second, offset);
-      return 'first';
-    }
-    if (!near) {
-      this.#put(at, print, second, offset);
-      return 'first';
-    }
-    return this.#slots[at + 3] === print.readUInt32LE(12) && this.#slots[at + 4] === print.readUInt32LE(16)
-      ? 'duplicate'
-      : 'reused';
+    if (known < offset && near) return this.#hasBytes(at, print) ? 'duplicate' : 'reused';
+    // Where the stretch has been read from further on before, the first one is this.
+    if (known < offset || near) this.#put(at, print, second, offset);
+    return 'first';
   }
 
-  /** The place of an id: where it stands, or the empty one where it would. */
-  #find(slots: Uint32Array, print: Fingerprint): number {
-    const [a, b, c] = [print.readUInt32LE(0), print.readUInt32LE(4), print.readUInt32LE(8)];
-    const places = slots.length / WORDS;
-    for (let place = a & (places - 1); ; place = (place + 1) & (places - 1)) {
-      const at = place * WORDS;
-      if (slots[at + LOW] === 0 && slots[at + HIGH] === 0) return at;
-      if (slots[at] === a && slots[at + 1] === b && slots[at + 2] === c) return at;
-    }
+  #hasBytes(at: number, print: Fingerprint): boolean {
+    return this.#slots[at + 3] === print.readUInt32LE(12) && this.#slots[at + 4] === print.readUInt32LE(16);
+  }
+
+  #find(print: Fingerprint): number {
+    return placeOf(this.#slots, print.readUInt32LE(0), print.readUInt32LE(4), print.readUInt32LE(8));
   }
 
   #put(at: number, print: Fingerprint, second: number, offset: number): void {
@@ -106,20 +101,60 @@ export class Ids {
   #grow(): void {
     const old = this.#slots;
     const oldest = this.#newest - this.#window;
+    const isKept = (at: number): boolean =>
+      (old[at + LOW] !== 0 || old[at + HIGH] !== 0) && (old[at + SECOND] ?? 0) >= oldest;
     let kept = 0;
-    for (let at = 0; at < old.length; at += WORDS)
-      if ((old[at + LOW] !== 0 || old[at + HIGH] !== 0) && (old[at + SECOND] ?? 0) >= oldest) kept += 1;
+    for (let at = 0; at < old.length; at += WORDS) if (isKept(at)) kept += 1;
     let places = SMALLEST;
     while (kept > places * FULL * 0.6) places *= 2;
     const slots = new Uint32Array(places * WORDS);
-    for (let at = 0; at < old.length; at += WORDS) {
-      if ((old[at + LOW] === 0 && old[at + HIGH] === 0) || (old[at + SECOND] ?? 0) < oldest) continue;
-      let place = (old[at] ?? 0) & (places - 1);
-      while (slots[place * WORDS + LOW] !== 0 || slots[place * WORDS + HIGH] !== 0)
-        place = (place + 1) & (places - 1);
-      slots.set(old.subarray(at, at + WORDS), place * WORDS);
-    }
+    for (let at = 0; at < old.length; at += WORDS)
+      if (isKept(at))
+        slots.set(
+          old.subarray(at, at + WORDS),
+          placeOf(slots, old[at] as number, old[at + 1] as number, old[at + 2] as number),
+        );
     this.#slots = slots;
     this.#count = kept;
   }
+}
+
+/** The place of an id: where it stands, or the empty one where it would. */
+function placeOf(slots: Uint32Array, a: number, b: number, c: number): number {
+  const places = slots.length / WORDS;
+  for (let place = a & (places - 1); ; place = (place + 1) & (places - 1)) {
+    const at = place * WORDS;
+    if (slots[at + LOW] === 0 && slots[at + HIGH] === 0) return at;
+    if (slots[at] === a && slots[at + 1] === b && slots[at + 2] === c) return at;
+  }
+}
+
+/** What was confirmed of late, in two generations: when the younger is full the older is forgotten. */
+export class Recent {
+  readonly #most: number;
+  #young = new Ids(Infinity);
+  #old = new Ids(Infinity);
+
+  /** @param most how many a generation has */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  has(name: Fingerprint): boolean {
+    return this.#young.has(name) || this.#old.has(name);
+  }
+
+  add(name: Fingerprint): void {
+    this.#young.note(name, 0, 0);
+    if (this.#young.size < this.#most) return;
+    this.#old = this.#young;
+    this.#young = new Ids(Infinity);
+  }
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/** What tells a repetition: the bytes too. @param kind what it becomes */
+export function recentName(kind: string, source: string, key: string, body: Buffer): Fingerprint {
+  return fingerprintOf(`${kind} ${source}`, bodyHashOf(body) + key, NOTHING);
 }

@@ -10,7 +10,7 @@ import { keptOf, type Kept } from './record.ts';
 import { isSettledIn, type HandedOver } from './settled.ts';
 import { outlineOf, PartitionWindow, RELEASED, type WindowOptions } from './window.ts';
 
-export interface LedgerOptions extends Omit<WindowOptions, 'now'> {
+export interface LedgerOptions extends WindowOptions {
   readonly group: string;
   readonly isErased: IsErased;
 }
@@ -104,7 +104,7 @@ export class Ledger {
   async *#read(): AsyncGenerator<readonly EventHead[]> {
     const { topic } = this.#options;
     for (const { partition, first, end, base } of this.#spans) {
-      const window = new PartitionWindow(partition, { ...this.#options, now: Date.now });
+      const window = new PartitionWindow(partition, this.#options);
       for (let from = first; from < end; from += PAGE) {
         const to = Math.min(end, from + PAGE);
         const records: [Read, Kept][] = [];
@@ -174,7 +174,7 @@ export class Ledger {
     const { topic, group } = this.#options;
     const { groups } = this.#cluster;
     const name = `${group}.${sink}`;
-    const committed = await groups.committed(await groups.coordinator(name), name, topic, partitions);
+    const committed = await groups.committed(name, topic, partitions);
     const progress = Array.from(
       committed,
       ([partition, { offset, text }]) => [partition, decodeAhead(offset, text)] as const,

@@ -114,7 +114,7 @@ export class Membership {
   /** What the group has committed of partitions. */
   async committed(partitions: readonly number[]): Promise<ReadonlyMap<number, Committed>> {
     const { group, topic } = this.#options;
-    return this.#cluster.groups.committed(await this.#coordinator(), group, topic, partitions);
+    return this.#cluster.groups.committed(group, topic, partitions, await this.#coordinator());
   }
 
   /** @returns whether the group has taken it: a member of an earlier generation is refused */

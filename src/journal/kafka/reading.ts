@@ -106,7 +106,11 @@ export class Reading {
     let oldest = Infinity;
     for (const [partition, offset] of positions) {
       try {
-        const window = getOrMake(this.#windows, partition, () => this.#windowOf(partition));
+        const window = getOrMake(
+          this.#windows,
+          partition,
+          () => new PartitionWindow(partition, this.#options),
+        );
         const time = await window.cover(reading, offset, claim.over);
         oldest = Math.min(oldest, time ?? Infinity);
       } catch (error) {
@@ -193,11 +197,7 @@ export class Reading {
     );
     // What was known of these offsets was of something else.
     settled.set(partition, new Settled({ offset: earliest, ahead: new Map() }));
-    this.#windows.set(partition, this.#windowOf(partition));
-  }
-
-  #windowOf(partition: number): PartitionWindow {
-    return new PartitionWindow(partition, { ...this.#options, now: Date.now });
+    this.#windows.set(partition, new PartitionWindow(partition, this.#options));
   }
 
   #take({ claim, settled: all, died }: Following, { partition, records }: Fetched): void {

@@ -10,17 +10,15 @@ interface Found {
   readonly without?: Handling['without'];
 }
 
-type SharedLogOptions = Omit<WindowOptions, 'now'>;
-
 /** Clocks are set back now and then: milliseconds by which a record can say that it is older than its event. */
 const SLACK = 60_000;
 
 /** The topic of events, for who reads each event once: repetitions, and what is in quarantine, are passed over. */
 export class SharedLog {
-  readonly #options: SharedLogOptions;
+  readonly #options: WindowOptions;
   readonly #cluster: Cluster;
 
-  constructor(options: SharedLogOptions, cluster: Cluster) {
+  constructor(options: WindowOptions, cluster: Cluster) {
     this.#options = options;
     this.#cluster = cluster;
   }
@@ -51,7 +49,7 @@ export class SharedLog {
     readonly found: readonly Found[];
   }> {
     const { topic } = this.#options;
-    const window = new PartitionWindow(partition, { ...this.#options, now: Date.now });
+    const window = new PartitionWindow(partition, this.#options);
     // What came before says what of it are repetitions, wherever the reading begins.
     await window.cover(this.#cluster, after, signal);
     let from = after;

@@ -63,7 +63,7 @@ export class TopicStatus {
     const cursorOf = async (sink: string): Promise<CursorStatus> => {
       const { groups } = cluster;
       const name = `${group}.${sink}`;
-      const committed = await groups.committed(await groups.coordinator(name), name, topic, all);
+      const committed = await groups.committed(name, topic, all);
       // What was deleted before the sink had it does not wait any more.
       const left = spans.map((span) => {
         return { ...span, from: Math.max(span.from, committed.get(span.partition)?.offset ?? 0) };

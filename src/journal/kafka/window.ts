@@ -21,7 +21,6 @@ export interface WindowOptions {
   readonly windowTopic: string;
   /** Milliseconds that an id is remembered. */
   readonly window: number;
-  readonly now: () => number;
   readonly log: SinkLog;
 }
 
@@ -128,9 +127,9 @@ export class PartitionWindow {
    * @returns when the record there was written; null when there is none yet
    */
   async cover(cluster: Cluster, upTo: number, signal: AbortSignal): Promise<number | null> {
-    const { topic, window, now, log } = this.#options;
+    const { topic, window, log } = this.#options;
     const { partition } = this;
-    const began = now();
+    const began = Date.now();
     const first = await recordAt(cluster, topic, partition, upTo, signal);
     const time = first?.time ?? began;
     const latest = first === null ? await cluster.offsets(topic, [partition], 'latest') : null;
@@ -146,7 +145,7 @@ export class PartitionWindow {
     // What is read until it is told to stop is not read again.
     if (!isKnown) [this.#from, this.#to] = [from, from];
     const chunks = await this.#chunks(cluster, begin, offset, time, signal);
-    let said = now();
+    let said = Date.now();
     for (let at = begin; at < offset;) {
       const chunk = chunks.get(at - (at % CHUNK));
       if (chunk !== undefined) {
@@ -157,15 +156,18 @@ export class PartitionWindow {
         at = await this.#readLog(cluster, at, end, signal);
       }
       this.#to = Math.max(this.#to, Math.min(at, offset));
-      if (now() - said < PROGRESS_EVERY) continue;
-      said = now();
+      if (Date.now() - said < PROGRESS_EVERY) continue;
+      said = Date.now();
       log.info(
         { topic, partition, done: at - from, of: offset - from, ids: this.#ids.size },
         'reading the window',
       );
     }
     if (this.#ids.size > 0)
-      log.info({ topic, partition, ids: this.#ids.size, ms: Math.round(now() - began) }, 'window is read');
+      log.info(
+        { topic, partition, ids: this.#ids.size, ms: Math.round(Date.now() - began) },
+        'window is read',
+      );
     return first?.time ?? null;
   }
 

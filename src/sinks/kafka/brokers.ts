@@ -66,6 +66,21 @@ export class Brokers {
     });
   }
 
+  /**
+   * The answer of a broker, or, where `node` is null, of whichever answers.
+   * @param beside milliseconds that the broker may take of its own
+   */
+  async ask<Args extends unknown[], Result>(
+    name: string,
+    node: number | null,
+    args: Args,
+    beside = 0,
+  ): Promise<Result> {
+    const api = await this.api<Call<Args, Result>>(name);
+    const socket = await (node === null ? this.any() : this.node(node));
+    return this.soon(api.async(socket, ...args), beside);
+  }
+
   /** A broker that is there and says nothing must not be waited for without end. */
   soon<T>(work: Promise<T>, beside = 0): Promise<T> {
     return within(work, this.#timeout + beside, NEVER, new Error('no answer in time'));
