@@ -84,22 +84,12 @@ type Say = (path: readonly (string | number)[], message: string) => void;
 
 function connect({ brokers: addresses, tls: secured, sasl }: KafkaJournal, refuse: Say): Connection {
   const { mechanism, ...login } = sasl;
-  const context = {
-    addIssue: ({
-      path = [],
-      message = '',
-    }: {
-      readonly path?: readonly string[];
-      readonly message?: string;
-    }) => refuse(path, message),
-  };
   const fields = {
     brokers: addresses,
     tls: secured,
     sasl: mechanism === 'none' ? undefined : { mechanism, ...login },
   };
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- of zod's context only this is used
-  return readConnection(fields, context as unknown as z.RefinementCtx);
+  return readConnection(fields, ({ path, message }) => refuse(path, message));
 }
 
 interface Around extends Waiting {

@@ -5,7 +5,7 @@ import { parseTarget } from '../../core/route.ts';
 import { NO_ROUTES } from '../../core/route-record.ts';
 import type { Cluster, Read } from './cluster.ts';
 import { decodeAhead } from './commit-text.ts';
-import { readRange, recordAt, spansOf } from './read-range.ts';
+import { pagesOf, recordAt, spansOf } from './read-range.ts';
 import { keptOf, type Kept } from './record.ts';
 import { isSettledIn, type HandedOver } from './settled.ts';
 import { outlineOf, PartitionWindow, RELEASED, type WindowOptions } from './window.ts';
@@ -15,8 +15,6 @@ export interface LedgerOptions extends WindowOptions {
   readonly isErased: IsErased;
 }
 
-/** Offsets that a page is made of. */
-const PAGE = 8192;
 const HOUR = 3_600_000;
 const NEVER = new AbortController().signal;
 const NOT_COUNTED =
@@ -92,7 +90,7 @@ export class Ledger {
   /** The next page, in the order of their seqs; after the last of `account`, what has come since. */
   async heads(after: number): Promise<readonly EventHead[]> {
     if (after === 0) this.#pages = this.#read();
-    if (after >= this.#lastSeq) this.#pages = await this.#late();
+    if (after >= this.#lastSeq) this.#pages = this.#late();
     for (;;) {
       const next = await this.#pages?.next();
       if (next === undefined || next.done === true) return [];
@@ -103,16 +101,15 @@ export class Ledger {
 
   async *#read(): AsyncGenerator<readonly EventHead[]> {
     const { topic } = this.#options;
+    const all = this.#spans.map(({ partition }) => partition);
     for (const { partition, first, end, base } of this.#spans) {
       const window = new PartitionWindow(partition, this.#options);
-      for (let from = first; from < end; from += PAGE) {
-        const to = Math.min(end, from + PAGE);
-        const records: [Read, Kept][] = [];
-        await readRange(this.#cluster, topic, partition, { from, to }, NEVER, (record) => {
+      const range = { from: first, to: end };
+      for await (const page of pagesOf(this.#cluster, topic, partition, range, NEVER)) {
+        const records = page.records.flatMap((record) => {
           const kept = keptOf(record);
-          if (kept !== null && this.#isEvent(window, record, kept)) records.push([record, kept]);
+          return kept !== null && this.#isEvent(window, record, kept) ? [[record, kept] as const] : [];
         });
-        const all = this.#spans.map((each) => each.partition);
         for (const sink of new Set(records.flatMap(([, { handling }]) => sinksOf(handling.only))))
           await this.#progressOf(sink, all);
         yield records.map(([{ offset }, kept]) => ({
@@ -125,21 +122,19 @@ export class Ledger {
   }
 
   /** What came after `account`: only that it did is of interest. */
-  async #late(): Promise<AsyncGenerator<readonly EventHead[]>> {
+  async *#late(): AsyncGenerator<readonly EventHead[]> {
     const { topic } = this.#options;
     const partitions = this.#spans.map(({ partition }) => partition);
     const ends = await this.#cluster.offsets(topic, partitions, 'latest');
-    const heads: EventHead[] = [];
+    let seq = this.#lastSeq;
     for (const { partition, end } of this.#spans) {
       const range = { from: end, to: ends.get(partition) ?? end };
-      await readRange(this.#cluster, topic, partition, range, NEVER, (record) => {
-        const kept = keptOf(record);
-        if (kept !== null) heads.push(headOf(kept, this.#lastSeq + heads.length + 1));
-      });
+      for await (const { records } of pagesOf(this.#cluster, topic, partition, range, NEVER))
+        yield records.flatMap((record) => {
+          const kept = keptOf(record);
+          return kept === null ? [] : [headOf(kept, (seq += 1))];
+        });
     }
-    return (async function* () {
-      if (heads.length > 0) yield heads;
-    })();
   }
 
   /** Notes and counts a record. @returns whether it is no repetition of one */

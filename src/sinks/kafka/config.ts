@@ -41,7 +41,7 @@ const schema = z
   .transform(({ brokers, tls, sasl, ...options }, context) => {
     const refuse = (option: string, message: string): void =>
       context.addIssue({ code: 'custom', path: [option], message });
-    const connection = readConnection({ brokers, tls, sasl }, context);
+    const connection = readConnection({ brokers, tls, sasl }, (issue) => context.addIssue(issue));
     if (connection.eventHubs) {
       if (options.idempotent) refuse('idempotent', 'must be false: Event Hubs does not promise it');
       if (options.codec !== 'none' && options.codec !== 'gzip')

@@ -49,10 +49,16 @@ export interface Connection {
 /** Packages that a connection needs. */
 export const PACKAGES: readonly string[] = ['@platformatic/kafka'];
 
+type AddIssue = (issue: {
+  readonly code: 'custom';
+  readonly path: string[];
+  readonly message: string;
+}) => void;
+
 /** Checks what the schema cannot: adds an issue for each option that does not agree with the others. */
-export function readConnection(fields: Fields, context: z.RefinementCtx): Connection {
+export function readConnection(fields: Fields, addIssue: AddIssue): Connection {
   const refuse = (option: string, message: string): void =>
-    context.addIssue({ code: 'custom', path: option.split('.'), message });
+    addIssue({ code: 'custom', path: option.split('.'), message });
   const { brokers } = fields;
   if (brokers.length === 0) refuse('brokers', 'must name a broker, such as kafka-1.example.com:9093');
   for (const broker of brokers)

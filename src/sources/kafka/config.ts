@@ -34,7 +34,10 @@ const schema = z
     }),
   })
   .transform(({ brokers, tls, sasl, ...options }, context) => {
-    return { connection: readConnection({ brokers, tls, sasl }, context), ...options };
+    return {
+      connection: readConnection({ brokers, tls, sasl }, (issue) => context.addIssue(issue)),
+      ...options,
+    };
   });
 
 export const { parseOptions, optionsSchema } = optionsOf(schema);
