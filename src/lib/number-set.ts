@@ -1,13 +1,11 @@
 import { getOrMake } from './get-or-make.ts';
 
-/** Numbers of one block. */
-const BLOCK = 65_536;
-/** From so many numbers on, a bit for each number of the block takes less than the list. */
-const DENSE = 4096;
+/** Numbers of one block: 2 KiB. */
+const BLOCK = 16_384;
 
 /**
- * A set of whole numbers from 0 on, for millions of them: two bytes each where they are far between, and a bit or so where
- * they are close. Fastest when they are added in roughly ascending order.
+ * A set of whole numbers from 0 on, for millions of them: a bit for each number of the blocks that have any. Fastest when they are
+ * added in roughly ascending order.
  */
 export class NumberSet {
   readonly #blocks = new Map<number, Block>();
@@ -88,32 +86,19 @@ export class NumberSet {
   }
 }
 
-/** Numbers below BLOCK: a sorted list, and from DENSE on a bit each. */
+/** Numbers below BLOCK. */
 class Block {
   size = 0;
-  #list: Uint16Array | null = new Uint16Array(4);
-  #bits: Uint8Array = NO_BITS;
+  #bits = new Uint8Array(BLOCK / 8);
 
   has(low: number): boolean {
-    if (this.#list !== null) return this.#list[this.#placeOf(low, this.#list)] === low && this.#isIn(low);
-    return ((this.#bits[low >>> 3] ?? 0) & (1 << (low & 7))) !== 0;
+    return ((this.#bits[low >>> 3] as number) & (1 << (low & 7))) !== 0;
   }
 
   /** @returns false when it was there */
   add(low: number): boolean {
     if (this.has(low)) return false;
-    if (this.#list !== null && this.size === DENSE) this.#spread(this.#list);
-    if (this.#list === null) this.#bits[low >>> 3] = (this.#bits[low >>> 3] ?? 0) | (1 << (low & 7));
-    else {
-      if (this.size === this.#list.length) {
-        const larger = new Uint16Array(this.size * 2);
-        larger.set(this.#list);
-        this.#list = larger;
-      }
-      const place = this.#placeOf(low, this.#list);
-      this.#list.copyWithin(place + 1, place, this.size);
-      this.#list[place] = low;
-    }
+    this.#bits[low >>> 3] = (this.#bits[low >>> 3] as number) | (1 << (low & 7));
     this.size += 1;
     return true;
   }
@@ -121,20 +106,15 @@ class Block {
   /** @returns false when it was not there */
   delete(low: number): boolean {
     if (!this.has(low)) return false;
-    if (this.#list === null) this.#bits[low >>> 3] = (this.#bits[low >>> 3] ?? 0) & ~(1 << (low & 7));
-    else {
-      const place = this.#placeOf(low, this.#list);
-      this.#list.copyWithin(place, place + 1, this.size);
-    }
+    this.#bits[low >>> 3] = (this.#bits[low >>> 3] as number) & ~(1 << (low & 7));
     this.size -= 1;
     return true;
   }
 
   /** The least from a number on. */
   from(low: number): number | undefined {
-    if (this.#list !== null) return this.#isIn(low) ? this.#list[this.#placeOf(low, this.#list)] : undefined;
     for (let each = low; each < BLOCK; each += 1) {
-      const byte = (this.#bits[each >>> 3] ?? 0) >>> (each & 7);
+      const byte = (this.#bits[each >>> 3] as number) >>> (each & 7);
       if ((byte & 1) === 1) return each;
       if (byte === 0) each |= 7;
     }
@@ -143,42 +123,13 @@ class Block {
 
   /** Ascending. */
   *values(): Generator<number> {
-    if (this.#list !== null) yield* this.#list.subarray(0, this.size);
-    else
-      for (const [at, byte] of this.#bits.entries())
-        for (let bit = 0; byte >>> bit !== 0; bit += 1) if (((byte >>> bit) & 1) === 1) yield at * 8 + bit;
+    for (let low = this.from(0); low !== undefined; low = this.from(low + 1)) yield low;
   }
 
   copy(): Block {
     const copy = new Block();
     copy.size = this.size;
-    copy.#list = this.#list?.slice() ?? null;
     copy.#bits = this.#bits.slice();
     return copy;
   }
-
-  #isIn(low: number): boolean {
-    return this.size > 0 && low <= (this.#list?.[this.size - 1] ?? -1);
-  }
-
-  /** Of the first that is not less, among those that count. */
-  #placeOf(low: number, list: Uint16Array): number {
-    if (!this.#isIn(low)) return this.size;
-    let [from, to] = [0, this.size - 1];
-    while (from < to) {
-      const middle = (from + to) >>> 1;
-      if ((list[middle] ?? 0) < low) from = middle + 1;
-      else to = middle;
-    }
-    return from;
-  }
-
-  #spread(list: Uint16Array): void {
-    this.#bits = new Uint8Array(BLOCK / 8);
-    for (const low of list.subarray(0, this.size))
-      this.#bits[low >>> 3] = (this.#bits[low >>> 3] ?? 0) | (1 << (low & 7));
-    this.#list = null;
-  }
 }
-
-const NO_BITS = new Uint8Array(0);
