@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Place } from '../support/place.ts';
@@ -6,36 +6,20 @@ import { ReceiverProcess } from '../support/receiver-process.ts';
 import type { Serving } from '../support/serving.ts';
 import { until } from '../support/until.ts';
 
-/** A sink of a user's own that is down while its gate is shut, and notes the ids it takes. */
-const GATED = `
-import { appendFileSync, existsSync } from 'node:fs';
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-export const parseOptions = (options) => options;
-export const createSink = ({ gate, notes, slow, most = 1e6 }) => ({
-  limits: { batchCount: 10, batchBytes: 1e6, eventBytes: most, inFlight: 1, order: 'user', batchBy: 'mixed' },
-  open: async () => {},
-  send: async (batch) => {
-    if (!existsSync(gate)) return batch.map(() => ({ status: 'retry', reason: 'the gate is shut', sink: true, delayMs: 20 }));
-    if (slow) await pause(slow);
-    appendFileSync(notes, batch.map(({ event }) => event.id + '\\n').join(''));
-    return batch.map(() => ({ status: 'delivered' }));
-  },
-  close: async () => {},
-});`;
+const type = join(import.meta.dirname, 'gated-sink.ts');
 
 /** A place whose config the test changes step by step, and sinks whose gates it opens. */
 async function bench() {
   const place = await Place.make();
-  writeFileSync(place.at('gated.mjs'), GATED);
   const sink = (name: string, more: object = {}): object => {
-    const [gate, notes] = ['gate', 'notes'].map((what) => place.at(`${name}.${what}`));
-    return { type: './gated.mjs', gate, notes, ...more };
+    mkdirSync(place.at(name), { recursive: true });
+    return { type, folder: place.at(name), shut: 'is sent again', limits: { order: 'user' }, ...more };
   };
   /** Everything goes to the sinks named. */
   const configure = (sinks: Record<string, object>, to: readonly string[], more: object = {}): void =>
     place.write({ ...more, sinks, routes: [{ match: '*', to }], shutdown: { deadline: '1s' } });
   const taken = (name: string): string[] => {
-    const notes = place.at(`${name}.notes`);
+    const notes = place.at(name, 'delivered');
     return existsSync(notes) ? sorted(readFileSync(notes, 'utf8').trim().split('\n')) : [];
   };
   return {
@@ -43,7 +27,7 @@ async function bench() {
     sink,
     configure,
     taken,
-    open: (name: string) => writeFileSync(place.at(`${name}.gate`), ''),
+    open: (name: string) => writeFileSync(place.at(name, 'gate'), ''),
   };
 }
 
@@ -161,8 +145,13 @@ test('a files sink that is taken out together with one whose large events it kee
   const { place, sink, configure, taken, open } = await bench();
   const a = sink('a');
   const kept = { type: 'files', path: place.at('kept') };
+  const b = sink('b', {
+    takes: 20,
+    limits: { order: 'user', eventBytes: 700 },
+    oversize: 'claim-check',
+    claimCheck: 'kept',
+  });
   for (const name of ['a', 'b']) open(name);
-  const b = sink('b', { slow: 20, most: 700, oversize: 'claim-check', claimCheck: 'kept' });
   configure({ a, b, kept }, ['a', 'b']);
   const receiver = await place.start();
   const sent = await receiver.send(60);
@@ -178,12 +167,11 @@ test('a files sink that is taken out together with one whose large events it kee
 });
 
 test('routes edited while nothing runs: what waits still goes where it was to go, over two starts', async () => {
-  const gated = join(import.meta.dirname, 'gated-sink.ts');
   const place = await Place.make();
   const archive = { type: 'files', path: place.at('archive') };
   const route = (to: string): void =>
     place.write({
-      sinks: { gated: { type: gated, folder: place.folder }, archive },
+      sinks: { gated: { type, folder: place.folder }, archive },
       routes: [{ match: '*', to }],
     });
   route('gated');

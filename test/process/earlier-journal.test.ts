@@ -3,19 +3,19 @@ import { expect, test } from 'vitest';
 import { Place, saying } from '../support/place.ts';
 import { until } from '../support/until.ts';
 
-const type = new URL('./picky-sink.ts', import.meta.url).pathname;
+const type = new URL('./gated-sink.ts', import.meta.url).pathname;
 const EVENTS = 20;
 
 /** A place with a journal in which events wait, and what writes its config anew. */
 async function leftWaiting() {
   const place = await Place.make();
-  const change = (changes: object, ready = true): void =>
+  const change = (changes: object, opens = 'at once'): void =>
     place.write({
-      sinks: { picky: { type, folder: place.folder, ready } },
-      routes: [{ match: '*', to: ['picky:right'] }],
+      sinks: { gated: { type, folder: place.folder, opens, shut: 'is taken' } },
+      routes: [{ match: '*', to: ['gated'] }],
       ...changes,
     });
-  change({}, false);
+  change({}, 'with an error');
   const receiver = await place.start();
   await receiver.send(EVENTS);
   await receiver.stop();
@@ -32,7 +32,7 @@ test.each([
   const changes = Object.fromEntries(Object.entries(all).filter(([key]) => keys.includes(key)));
   change(changes);
   expect(await place.run('serve')).toMatchObject(
-    saying(2, `events wait in ${place.at('journal')} (${EVENTS} for picky)`),
+    saying(2, `events wait in ${place.at('journal')} (${EVENTS} for gated)`),
   );
 
   // What it says to do helps, and then nothing is said any more.

@@ -11,7 +11,7 @@ import { until } from '../support/until.ts';
 
 const GONE = 7;
 const STAYS = 8;
-const module = (name: string): string => join(import.meta.dirname, name);
+const GATED = join(import.meta.dirname, 'gated-sink.ts');
 
 /** Events of three users: to the archive, some also to a sink that refuses them, some invalid. */
 async function sendAll(receiver: Serving): Promise<void> {
@@ -30,7 +30,7 @@ const refusing = (): Promise<Place> =>
     erasure: { path: join(folder, 'erasure'), grace: '1h' },
     sinks: {
       archive: { type: 'files', path: join(folder, 'archive') },
-      refuses: { type: module('refusing-sink.ts') },
+      refuses: { type: GATED, refuses: true },
     },
   }));
 
@@ -158,7 +158,7 @@ async function waiting(
   sink: object,
 ): Promise<{ place: Place; receiver: Serving; delivered: () => string[] }> {
   const place = await Place.make((folder) => ({
-    sinks: { own: { ...sink, folder } },
+    sinks: { own: { type: GATED, folder, ...sink } },
     routes: [{ match: '*', to: ['own:right'] }],
   }));
   const receiver = await place.startProcess();
@@ -173,7 +173,7 @@ async function waiting(
 const OTHERS = Array.from({ length: 10 }, (_, n) => `msg_2_${n}`);
 
 test('a batch on its way is waited for; what follows it is not sent', async () => {
-  const { place, receiver, delivered } = await waiting({ type: module('gated-sink.ts') });
+  const { place, receiver, delivered } = await waiting({});
   await until('a batch on its way', () => existsSync(place.at('begun')));
   const erased = place.json('erase', userId(1), '--now');
   await until('the list of erased users', () => existsSync(place.at('erasure', 'erased.jsonl')));
@@ -187,7 +187,7 @@ test('a batch on its way is waited for; what follows it is not sent', async () =
 });
 
 test('after a kill -9 amid the run nothing of the user is sent before the run continues', async () => {
-  const { place, receiver, delivered } = await waiting({ type: module('picky-sink.ts'), ready: false });
+  const { place, receiver, delivered } = await waiting({ opens: 'with an error' });
   await receiver.kill('SIGKILL');
   await place.ok('erase', userId(1));
   const requests = place.at('erasure', 'requests');
@@ -196,7 +196,8 @@ test('after a kill -9 amid the run nothing of the user is sent before the run co
   const request = JSON.parse(readFileSync(join(requests, name), 'utf8')) as ErasureRequest;
   writeFileSync(join(requests, name), JSON.stringify({ ...request, begun_at: request.requested_at }));
   await ErasedUsers.open(place.at('erasure')).block(request, request.requested_at);
-  place.edit(({ sinks }) => (sinks.own.ready = true));
+  place.edit(({ sinks }) => (sinks.own.opens = 'at once'));
+  writeFileSync(place.at('gate'), '');
   await (await place.start()).drained();
   await until('the receipt', () => existsSync(place.at('erasure', 'receipts', name)));
   expect(delivered()).toEqual(OTHERS);

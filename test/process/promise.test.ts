@@ -12,7 +12,7 @@ import { until } from '../support/until.ts';
 
 // The promise, a sentence a test. The files around this one, and the long lane, have each of them under many faults.
 
-const moduleIn = (name: string): string => join(import.meta.dirname, name);
+const GATED = join(import.meta.dirname, 'gated-sink.ts');
 
 /** A receiver's folder with an archive, a second one, and a sink that takes nothing until it is opened. */
 function placeWith(change: (archive: object) => object = () => ({})): Promise<Place> {
@@ -23,7 +23,7 @@ function placeWith(change: (archive: object) => object = () => ({})): Promise<Pl
       sinks: {
         archive,
         copy: { type: 'files', path: join(folder, 'copy') },
-        gated: { type: moduleIn('gated-sink.ts'), folder },
+        gated: { type: GATED, folder },
       },
       routes: [
         { match: 'historical.', to: [] },
@@ -101,7 +101,7 @@ test('a sink that takes nothing stops no other one, until the journal is full; w
 
 test('nothing is dropped in silence: quarantined, dead, unrouted and delivered add up', async () => {
   const place = await placeWith(() => ({
-    sinks: { refuses: { type: moduleIn('refusing-sink.ts') } },
+    sinks: { refuses: { type: GATED, refuses: true } },
     routes: [
       { match: 'historical.', to: [] },
       { match: '*', to: ['refuses'] },
@@ -160,7 +160,7 @@ test('what should be there and is not is no fresh start: a journal without its d
 
 test('an erased user is gone from the journal, the archive, the quarantine and the dead letters, and stays so', async () => {
   const place = await placeWith((files) => ({
-    sinks: { archive: files, refuses: { type: moduleIn('refusing-sink.ts') } },
+    sinks: { archive: files, refuses: { type: GATED, refuses: true } },
     routes: [{ match: '*', to: ['archive', 'refuses'] }],
   }));
   const receiver = await place.start();

@@ -84,7 +84,7 @@ test('a config that cannot be used changes nothing, and the log says why', async
 
 test('a SIGHUP that comes before it listens is heeded once it does', async () => {
   const type = join(import.meta.dirname, 'gated-sink.ts');
-  const place = await Place.make((folder) => ({ sinks: { gated: { type, folder, holdOpen: true } } }));
+  const place = await Place.make((folder) => ({ sinks: { gated: { type, folder, opens: 'at the gate' } } }));
   const receiver = new Receiver(place.config);
   await until('the sink to be opened', () => existsSync(place.at('opening')));
   receiver.signal('SIGHUP');

@@ -148,7 +148,7 @@ test('fault 10: past shutdown.deadline it ends although a sink hangs; the next s
 test('fault 62: SIGTERM while a reload exchanges a sink waits for the reload: no event comes twice', async () => {
   const { receiver, ...setting } = await amidABatch('50s', { answersLate: true });
   const { place } = setting;
-  place.edit(({ sinks }) => (sinks.gated.changed = true));
+  place.edit(({ sinks }) => (sinks.gated.takes = 1));
   receiver.signal('SIGHUP');
   await until('the sink to drain', () => receiver.logLines().some(({ msg }) => msg === 'sink draining'));
   receiver.signal('SIGTERM');
@@ -163,7 +163,7 @@ test('fault 62: SIGTERM while a reload exchanges a sink waits for the reload: no
 
 test('fault 62: past shutdown.deadline it ends although a reload hangs; the next start delivers the rest', async () => {
   const { receiver, ...setting } = await amidABatch('200ms');
-  setting.place.edit(({ sinks }) => (sinks.gated.holdOpen = true));
+  setting.place.edit(({ sinks }) => (sinks.gated.opens = 'at the gate'));
   receiver.signal('SIGHUP');
   await until('the changed sink to be opened', () => existsSync(setting.place.at('opening')));
   expect(await receiver.kill('SIGTERM')).toEqual(DONE);
@@ -173,7 +173,7 @@ test('fault 62: past shutdown.deadline it ends although a reload hangs; the next
 /** A receiver whose start waits for its sink. */
 async function amidItsStart(deadline: string): Promise<ReceiverProcess> {
   const place = await Place.make((folder) => ({
-    sinks: { gated: { type: GATED, folder, holdOpen: true } },
+    sinks: { gated: { type: GATED, folder, opens: 'at the gate' } },
     shutdown: { deadline },
   }));
   const receiver = new ReceiverProcess(place.config);

@@ -1,34 +1,25 @@
-import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Place } from '../support/place.ts';
 import { expectConserved } from '../support/read-back.ts';
 import { until } from '../support/until.ts';
 
-/** A sink of a user's own; `open` is how it opens. */
-const sinkThat = (open: string): string => `
-export const parseOptions = () => ({});
-export const createSink = () => ({
-  limits: { batchCount: 10, batchBytes: 1e6, eventBytes: 1e6, inFlight: 1, order: 'none', batchBy: 'mixed' },
-  open: async () => { ${open} },
-  send: async () => { throw new Error('it is down'); },
-  close: async () => {},
-});`;
+const type = join(import.meta.dirname, 'gated-sink.ts');
 
 test.each([
-  ['says neither yes nor no when it is opened', 'await new Promise(() => {});'],
-  ['cannot be opened', `throw new Error('it is down');`],
-  ['takes nothing', ''],
+  ['says neither yes nor no when it is opened', { opens: 'never' }],
+  ['cannot be opened', { opens: 'with an error' }],
+  ['takes nothing', { shut: 'fails' }],
 ])(
   'fault 11: a sink that %s stops no other one, and has a backlog of what waits for it alone, also when nothing runs',
-  async (_, open) => {
+  async (_, trouble) => {
     const place = await Place.make((folder) => ({
-      sinks: { down: { type: './down.mjs' }, archive: { type: 'files', path: `${folder}/archive` } },
+      sinks: { down: { type, folder, ...trouble }, archive: { type: 'files', path: `${folder}/archive` } },
       routes: [
         { match: 'labtest.', to: ['down'] },
         { match: '*', to: ['archive'] },
       ],
     }));
-    writeFileSync(place.at('down.mjs'), sinkThat(open));
     const receiver = await place.start();
     const waiting = await receiver.send(4, 0, 'labtest.order.created');
     const others = await receiver.send(36, 4, 'daily.data.meal.created');

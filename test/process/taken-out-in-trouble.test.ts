@@ -1,34 +1,17 @@
 import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Place } from '../support/place.ts';
 import { until } from '../support/until.ts';
 
-/** Says once that it is down, and answers no more until it is up. */
-const DOWN = `
-import { existsSync } from 'node:fs';
-let said = false;
-export const parseOptions = (options) => options;
-export const createSink = ({ up, most = 1e6 }) => ({
-  limits: { batchCount: 10, batchBytes: 1e6, eventBytes: most, inFlight: 1, order: 'user', batchBy: 'mixed' },
-  open: async () => {},
-  send: async (batch, signal) => {
-    while (!existsSync(up)) {
-      if (!said) { said = true; throw new Error('it is down'); }
-      signal.throwIfAborted();
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
-    return batch.map(() => ({ status: 'delivered' }));
-  },
-  close: async () => {},
-});`;
+const type = join(import.meta.dirname, 'gated-sink.ts');
 
 test.each([
   ['is being tried again', false],
   ['has been made anew by a reload', true],
 ])('a sink in trouble that %s is not taken out while events wait for it', async (_, isMadeAnew) => {
   const place = await Place.make();
-  writeFileSync(place.at('down.mjs'), DOWN);
-  const down = { type: './down.mjs', up: place.at('up') };
+  const down = { type, folder: place.folder, shut: 'fails, then waits' };
   const kept = { type: 'files', path: place.at('kept') };
   const change = (sinks: object): void =>
     place.write({ sinks, routes: [{ match: '*', to: Object.keys(sinks) }], shutdown: { deadline: '1s' } });
@@ -41,13 +24,13 @@ test.each([
       .some(({ sink, from, to }) => sink === 'down' && from === 'paused' && to === 'running'),
   );
   if (isMadeAnew) {
-    change({ kept, down: { ...down, most: 1e5 } });
+    change({ kept, down: { ...down, takes: 1 } });
     expect(await receiver.reload()).toMatchObject({ msg: 'reloaded' });
   }
   change({ kept });
   const refused = { error: expect.stringContaining('sinks.down: 20 events wait for it') };
   expect(await receiver.reload()).toMatchObject(refused);
-  writeFileSync(place.at('up'), '');
+  writeFileSync(place.at('gate'), '');
   await receiver.drained();
   expect(await receiver.reload()).toMatchObject({ msg: 'reloaded' });
 });

@@ -1,4 +1,3 @@
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
@@ -47,24 +46,15 @@ test('quarantine: kept, shown, retried after a change of the config, dropped; wi
   await expectWhole(place.at('archive'));
 });
 
-/** A sink of a user's own that refuses what is larger than it likes. */
-const PICKY = `
-export const parseOptions = (options) => options;
-export const createSink = ({ most }) => ({
-  limits: { batchCount: 10, batchBytes: 1e6, eventBytes: most, inFlight: 1, order: 'none', batchBy: 'mixed' },
-  open: async () => {},
-  send: async (batch) => batch.map(() => ({ status: 'delivered' })),
-  close: async () => {},
-});`;
+const GATED = join(import.meta.dirname, 'gated-sink.ts');
 
 test('dead letters: kept, listed, retried, dropped; with and without a receiver', async () => {
   const place = await Place.make((folder) => ({
     sinks: {
       archive: { type: 'files', path: join(folder, 'archive') },
-      picky: { type: './picky.mjs', most: 10 },
+      picky: { type: GATED, folder, shut: 'is taken', limits: { eventBytes: 10 } },
     },
   }));
-  writeFileSync(place.at('picky.mjs'), PICKY);
   const inBox = (...args: string[]) => place.documents('dead-letters', ...args);
   const receiver = await place.start();
   const sent = await receiver.send(2);
@@ -75,7 +65,7 @@ test('dead letters: kept, listed, retried, dropped; with and without a receiver'
   expect(await inBox('list', '--sink', 'archive')).toEqual([]);
   await receiver.stop();
 
-  place.edit(({ sinks }) => (sinks.picky.most = 1e6));
+  place.edit(({ sinks }) => (sinks.picky.limits = {}));
   expect(await inBox('drop', '2')).toEqual([{ dropped: 1 }]);
   expect(await inBox('retry', '--all')).toEqual([{ retried: 1, kept: 0 }]);
   const next = await place.start();
