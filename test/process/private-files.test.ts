@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FIRST_SEGMENT } from '../support/journal-files.ts';
@@ -13,14 +13,23 @@ test('nobody but its user can read a file of the journal, also one of a journal 
   const first = await place.startProcess();
   await first.send(1);
   expect([modeOf(journal), open()]).toEqual(['700', []]);
+  // The token of the admin API, which it asks for from the first start.
+  const { authorization } = first.authorization;
+  const token = authorization.replace('Bearer ', '');
+  expect(token).toMatch(/^[\w-]{43}$/);
+  expect((await fetch(`${first.adminUrl}/api/status`)).status).toBe(401);
   await first.kill('SIGKILL');
   expect(first.stderr).not.toContain('can read this folder');
+  expect(first.stderr + first.stdout).not.toContain(token);
 
   for (const name of readdirSync(journal)) chmodSync(join(journal, name), 0o664);
   const next = await place.startProcess();
   await next.send(1, 1);
   expect(readdirSync(journal)).toEqual(expect.arrayContaining(['journal.db-wal', FIRST_SEGMENT]));
   expect(open()).toEqual([]);
+  expect((await fetch(`${next.adminUrl}/api/status`, { headers: { authorization } })).status).toBe(401);
+  await next.stop();
+  expect(existsSync(join(journal, 'owner.json'))).toBe(false);
 });
 
 test('a journal or erasure folder that others can read is warned of at the start', async () => {

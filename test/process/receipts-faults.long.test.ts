@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { millrace } from '../support/millrace.ts';
+import { millrace, ROOT } from '../support/millrace.ts';
 import { fillDisk, lacksMount, mountTmpfs } from '../support/mounts.ts';
 import { Place, saying } from '../support/place.ts';
 import { skipped } from '../support/requirements.ts';
@@ -200,14 +200,17 @@ test('a log that is taken away, emptied or replaced while it is written is never
   expect(await sender.verified(place)).toMatchObject(KEPT);
 });
 
-test('two receivers do not write one log, and a killed one leaves it free', async () => {
+test('two receivers do not write one log: the second ends as one that systemd starts again; a killed one leaves it free', async () => {
   const place = await receiptsPlace();
   const first = await place.startProcess();
   await new Sender(first).post();
   const log = place.at('receipts');
   const second = await Place.make({ receipts: { path: log, origin: ORIGIN } });
-  const used = saying(1, `${log} is used by `);
-  expect(await second.run('serve')).toMatchObject(used);
+  expect(await second.run('serve')).toMatchObject(
+    saying(1, `is in use by another process: ${log} is used by `),
+  );
+  const unit = readFileSync(join(ROOT, 'deploy/systemd/millrace.service'), 'utf8');
+  expect(/^RestartPreventExitStatus=(.*)$/m.exec(unit)?.[1]?.split(' ')).not.toContain('1');
   await first.kill('SIGKILL');
   const again = await place.startProcess();
   const { id, body } = madeUpEvent(1);

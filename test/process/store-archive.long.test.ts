@@ -44,31 +44,6 @@ describeOnStores(
       await checkChains(store);
     });
 
-    test('a flush puts what is held, and names the objects', async () => {
-      const { place, url, store } = await scene(emulator, 'flush', { rotate: { every: '1h' } });
-      const receiver = await place.start();
-      const sent = await receiver.send(1);
-      const said = await place.ok('flush');
-      const [found] = await recordsIn(store);
-      expect([found?.id]).toEqual([...sent.keys()]);
-      expect(said).toContain(`${url}/${found?.file}`);
-      await receiver.stop();
-    });
-
-    test('an erasure finds what is held, and leaves nothing of it in the spool', async () => {
-      const { place } = await scene(emulator, 'erase', { rotate: { every: '1h' } });
-      const receiver = await place.start();
-      const { id, body } = eventOf(1, 1);
-      await receiver.send([{ id, body }]);
-      const held = async () => (await receiver.status()).sinks[0]?.held;
-      await until('it to be held', async () => (await held()) === 1);
-      await place.run('erase', userId(1), '--now');
-      expect(await held()).toBe(0);
-      const left = readdirSync(place.at('spool'), { recursive: true, encoding: 'utf8' });
-      expect(left.filter((name) => /\.(part|sent|ndjson)/.test(name))).toEqual([]);
-      await receiver.stop();
-    });
-
     test('sealed, killed, verified, played back, erased from: what is there is sealed, and of an erased user nothing opens', async () => {
       const env = { MILLRACE_MASTER_KEY: MASTER };
       const { place, url, store } = await scene(emulator, 'sealed', {}, {}, env);
@@ -89,7 +64,7 @@ describeOnStores(
       await receiver.kill('SIGKILL');
       receiver = await place.start();
       await receiver.send(all.slice(6));
-      await place.ok('flush', 'archive');
+      expect(await place.ok('flush', 'archive')).toContain(`${url}/`);
       const gone = userOf(all[0]!.body);
       const idsWithout = (user: string): string[] =>
         all.flatMap(({ id, body }) => (userOf(body) === user ? [] : [id])).toSorted();
