@@ -137,16 +137,33 @@ test('with acknowledge: delivered a required sink that is down ends in 503, and 
   expect([status, json['code'], headers['retry-after']]).toEqual([503, 'not_confirmed', '10']);
 });
 
-test('with acknowledge: delivered invalid events go to quarantine.to, or are answered 422', async () => {
-  const invalid = Buffer.from('{"event_type":"daily.data.meal.created"}');
-  const place = await Place.make({ ...STATELESS, quarantine: { to: 'archive:invalid' } });
-  const kept = await place.start();
-  const { json } = await kept.post(invalid, { id: 'msg_invalid' });
-  expect(json).toMatchObject({ status: 'quarantined' });
-  const loud = await (await Place.make(STATELESS)).start();
-  expect(await loud.post(invalid)).toMatchObject({ status: 422, json: { code: 'unfit' } });
-  await kept.stop();
-  const found = await place.archived();
-  expect([...found.keys()]).toEqual(['msg_invalid']);
-  expect(found.get('msg_invalid')?.[0]?.file).toMatch(/^invalid\//);
-});
+test.each([{ quarantine: { to: 'archive:invalid' } }, {}])(
+  'with acknowledge: delivered invalid events, and ids with other bytes, go where the config says, or are answered 422: %j',
+  async (more) => {
+    const invalid = Buffer.from('{"event_type":"daily.data.meal.created"}');
+    const [first, other] = [madeUpEvent(1).body, madeUpEvent(2).body];
+    const place = await Place.make({ ...STATELESS, ...more });
+    const receiver = await place.start();
+    const post = async (id: string, body: Buffer): Promise<unknown[]> => {
+      const { status, json } = await receiver.post(body, { id });
+      return [status, json['code'] ?? json['status']];
+    };
+    expect(await post('msg_a', first)).toEqual([202, 'accepted']);
+    expect(await post('msg_a', first)).toEqual([200, 'duplicate']);
+    const isKept = 'quarantine' in more;
+    expect(await post('msg_a', other)).toEqual(isKept ? [202, 'id_reused'] : [422, 'unfit']);
+    expect(await post('msg_invalid', invalid)).toEqual(isKept ? [202, 'team_missing'] : [422, 'unfit']);
+    await receiver.stop();
+    const found = [...(await place.archived()).values()].flat();
+    const aside = found.filter(({ file }) => file.startsWith('invalid/'));
+    expect(found.length - aside.length).toBe(1);
+    expect(aside.map(({ record, body }) => [record.id, body])).toEqual(
+      isKept
+        ? [
+            ['msg_a', other],
+            ['msg_invalid', invalid],
+          ]
+        : [],
+    );
+  },
+);

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { Place } from '../support/place.ts';
@@ -6,7 +5,6 @@ import type { Serving } from '../support/serving.ts';
 import { SECRET } from '../support/signed-events.ts';
 
 const OTHER_SECRET = `whsec_${Buffer.from('another made-up secret of tests').toString('base64')}`;
-const REUSED = { status: 'quarantined', code: 'id_reused' };
 const bodies = [1, 2, 3, 4].map((n) => madeUpEvent(n).body) as [Buffer, Buffer, Buffer, Buffer];
 
 test('an id that comes again with other bytes is kept and named, never a duplicate', async () => {
@@ -59,29 +57,3 @@ test('an id that comes again with other bytes is kept and named, never a duplica
   expect(copies.map(({ body }) => body.toString())).toEqual([burnt.toString(), genuine.toString()]);
   await place.ok('reconcile');
 });
-
-test.each([{ quarantine: { to: 'kept' } }, {}])(
-  'with acknowledge: delivered an id with other bytes goes where invalid events go, or stays with the sender: %j',
-  async (more: { quarantine?: object }) => {
-    const [first, second] = bodies;
-    const place = await Place.make((folder) => ({
-      acknowledge: 'delivered',
-      sinks: {
-        archive: { type: 'files', path: join(folder, 'archive'), rotate: { every: '1s' } },
-        kept: { type: 'files', path: join(folder, 'kept') },
-      },
-      routes: [{ match: '*', to: ['archive'] }],
-      ...more,
-    }));
-    const receiver = await place.start();
-    const statuses = [];
-    for (const body of [first, first])
-      statuses.push((await receiver.post(body, { id: 'msg_a' })).json['status']);
-    expect(statuses).toEqual(['accepted', 'duplicate']);
-    const { status, json } = await receiver.post(second, { id: 'msg_a' });
-    await receiver.stop();
-    if (more.quarantine === undefined) return expect(status).toBe(422);
-    expect({ status, json }).toMatchObject({ status: 202, json: REUSED });
-    expect((await place.archived('kept')).get('msg_a')).toMatchObject([{ body: second }]);
-  },
-);
