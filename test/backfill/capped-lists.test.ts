@@ -2,7 +2,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { WholeList } from '../../src/service/whole-list.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { answering, id, idsOf, listing, read, run, type Answer, type Listing } from './listing.ts';
+import { answering, idsOf, listing, read, run, type Answer, type Listing } from './listing.ts';
+import { id } from './stand-in.ts';
 import { lastLine, lines } from './support.ts';
 
 const CAP = 50;

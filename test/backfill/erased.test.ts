@@ -4,7 +4,6 @@ import { expect, test } from 'vitest';
 import type { ErasureResult } from '../../src/core/erasure.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
-import { pullingService } from './pulling-service.ts';
 import { standIn } from './stand-in.ts';
 import { environment, rowIds, sandbox } from './support.ts';
 
@@ -49,7 +48,7 @@ test('an erasure finds a user in what backfill, pull and reconcile have written,
 
 test('an erasure finds a user in what a run goes on from, whose pulls failed', async () => {
   const folder = await temporaryFolder();
-  const service = await pullingService(3);
+  const service = await standIn({ users: 3, meals: 0 });
   const [first = '', user = ''] = service.users;
   const config = writeConfig(folder);
   const run = (...args: string[]) => millrace([...args, '--config', config], { env: service.env });

@@ -2,9 +2,8 @@ import { join } from 'node:path';
 import { serve } from '../support/listen.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, type Ended } from '../support/millrace.ts';
+import { id } from './stand-in.ts';
 import { lines } from './support.ts';
-
-export const id = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
 
 /** Ids by their numbers; the last is not among them. */
 export const idsOf = (from: number, to: number): string[] =>

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { pullMeals } from '../../src/backfill/pull-meals.ts';
 import { ServiceClient } from '../../src/service/client.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { answering, id, idsOf, read } from './listing.ts';
+import { answering, idsOf, read } from './listing.ts';
+import { id } from './stand-in.ts';
 import { lastLine } from './support.ts';
 
 /** Orders by page; what is behind the last has none, or the last again. */

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { seededRandom } from '../support/random.ts';
-import { answering, id, idsOf, listing, read, type Listing } from './listing.ts';
+import { answering, idsOf, listing, read, type Listing } from './listing.ts';
+import { id } from './stand-in.ts';
 import { lastLine } from './support.ts';
 
 /** Items of a list that changes while it is read, and what of them is there when it was. */

@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, type Ended } from '../support/millrace.ts';
-import { pullingService, type Pull, type PullingService } from './pulling-service.ts';
+import { standIn, type Pull, type StandIn } from './stand-in.ts';
 import { lines, rowIds } from './support.ts';
 
 const BEGIN = ['--all-users', '--provider', 'made_up', '--since', '2026-01-01', '--until', '2026-01-31'];
 const DONE: Pull = { status: 'success', days_with_data: 2 };
 const FAILED: Pull = { status: 'failure', error_details: 'made up' };
 
-async function folderFor({ env }: PullingService) {
+async function folderFor({ env }: StandIn) {
   const out = await temporaryFolder();
   return {
     out,
@@ -23,7 +23,7 @@ async function folderFor({ env }: PullingService) {
 
 /** Pulls of before the trigger, with fewer meals than there are once ours has landed. */
 async function pulledBefore() {
-  const service = await pullingService(2);
+  const service = await standIn({ users: 2, meals: 0 });
   const have = (meals: number): void => service.users.forEach((user) => service.meals.set(user, meals));
   const show = (pull: Pull): void => service.users.forEach((user) => service.pulls.set(user, pull));
   have(2);
@@ -32,7 +32,7 @@ async function pulledBefore() {
 }
 
 test('--resume triggers again, and only, those whose pulls failed or were not made', async () => {
-  const service = await pullingService(4);
+  const service = await standIn({ users: 4, meals: 0 });
   const [first = '', second = '', third = '', fourth = ''] = service.users;
   service.onTrigger = ({ users }) => {
     for (const user of users) service.pulls.set(user, DONE);
@@ -68,7 +68,7 @@ test('--resume triggers again, and only, those whose pulls failed or were not ma
 });
 
 test('--trigger-only names those whose pulls failed, and --resume triggers them again', async () => {
-  const service = await pullingService(3);
+  const service = await standIn({ users: 3, meals: 0 });
   const [, second = ''] = service.users;
   service.onTrigger = ({ users }) => {
     for (const user of users) service.pulls.set(user, DONE);
@@ -85,7 +85,7 @@ test('--trigger-only names those whose pulls failed, and --resume triggers them 
 });
 
 test('--resume triggers nobody when only meals could not be fetched', async () => {
-  const service = await pullingService(2);
+  const service = await standIn({ users: 2, meals: 0 });
   service.onTrigger = ({ users }) => users.forEach((user) => service.pulls.set(user, DONE));
   const { run, meals, out } = await folderFor(service);
   const [first = ''] = service.users;
@@ -151,7 +151,7 @@ test.each([
   ['two users', 2],
   ['sixty users', 60],
 ])('the pulls of %s among many are found, few of them without reading the whole list', async (_, named) => {
-  const service = await pullingService(260);
+  const service = await standIn({ users: 260, meals: 0 });
   for (const user of service.users) service.pulls.set(user, DONE);
   service.onTrigger = ({ users }) =>
     users.forEach((user) => service.pulls.set(user, { status: 'success', days_with_data: 5 }));
@@ -164,7 +164,7 @@ test.each([
 });
 
 test('a pull of before the trigger that one look at the list did not show is not taken for ours', async () => {
-  const service = await pullingService(70);
+  const service = await standIn({ users: 70, meals: 0 });
   const hidden = service.users.at(-1) ?? '';
   for (const user of service.users) service.meals.set(user, 2);
   for (const user of service.users) service.pulls.set(user, DONE);
@@ -185,7 +185,7 @@ test('a pull of before the trigger that one look at the list did not show is not
 });
 
 test('a user who is deleted at the service while pulls are followed ends for themselves only', async () => {
-  const service = await pullingService(60);
+  const service = await standIn({ users: 60, meals: 0 });
   const [gone = '', ...others] = service.users;
   const named = [gone, ...others.slice(0, 9)];
   service.onTrigger = ({ users }) => {

@@ -26,20 +26,9 @@ test('rows that were fetched stay when the service says, on another try, that th
   const [first = '', second = ''] = service.users;
   const out = await temporaryFolder();
   const failing = new Set([second]);
-  const pull = (user: string) => ({ meal: { status: failing.has(user) ? 'failure' : 'success' } });
-  service.instead = (path) => {
-    const name = path.split('/').at(-1) ?? '';
-    if (path.startsWith('/v2/user/')) return JSON.stringify({ user_id: name });
-    const data = service.users.map((user_id) => ({
-      user_id,
-      provider: { made_up: { pulled: pull(user_id) } },
-    }));
-    const answers: Record<string, unknown> = {
-      bulk_op: { data: [] },
-      bulk_trigger_historical_pull: { detail: 'made up' },
-      historical_pull: { data },
-    };
-    return name in answers ? JSON.stringify(answers[name]) : null;
+  service.onTrigger = () => {
+    for (const user of service.users)
+      service.pulls.set(user, { status: failing.has(user) ? 'failure' : 'success' });
   };
   const run = (...args: string[]) =>
     millrace(['backfill', '--out', out, '--poll', '10ms', ...args], { ...service, cwd: out });
