@@ -2,11 +2,12 @@ import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MillraceError } from '../core/errors.ts';
 import { errorCode, readPlain, syncFolder } from '../lib/durable.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
 import { fillNew, NewFile, writeDurably } from '../lib/new-file.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { keptFile } from './keep.ts';
-import { FILES, OUTCOMES, Outcomes, type Kept, type Outcome, type Result } from './outcomes.ts';
-import { tasksOf, type BackfillPlan } from './plan.ts';
+import { FILES, OUTCOMES, type Kept, type Outcome, type Result } from './outcomes.ts';
+import { keyOf, tasksOf, type BackfillPlan } from './plan.ts';
 
 const LINE_FEED = 10;
 
@@ -22,36 +23,65 @@ export async function assemble(
   checkpoint: Checkpoint,
   { results, kept }: { readonly results: ReadonlyMap<number, Result>; readonly kept: Kept },
 ): Promise<{ readonly outcomes: readonly Outcome[]; readonly files: readonly string[] }> {
-  const outcomes = new Outcomes(plan, results, kept);
+  const outcomes = outcomesOf(plan, results, kept);
   const files: string[] = [];
   for (const { name, column, said } of FILES) {
     const path = join(output, `${name}.ndjson`);
     const target = await fillNew(NewFile.create(`${path}.part`), async (file) => {
-      for (const task of tasksOf(plan)) {
-        const before = kept.get(task.index);
-        if (before !== undefined && outcomes.isKept(task) && before[column] > 0) {
-          const part = keptFile(checkpoint, task.index, name);
-          const rows = await append(file, part);
-          if (rows !== before[column]) throw missing(part, rows, before[column], checkpoint);
-          outcomes.add(task, column, rows);
-        }
-        const result = results.get(task.index);
-        if (result === undefined || 'status' in result || outcomes.isKept(task)) continue;
-        const part = join(checkpoint.taskFolder(task.index), `${name}.ndjson`);
-        // What had nothing to reject has no such file.
-        if (name === '_rejects' && result.rejects === 0) continue;
+      const take = async (outcome: Counted, part: string, wanted: number): Promise<void> => {
         const rows = await append(file, part);
-        if (rows !== result[said]) throw missing(part, rows, Number(result[said]), checkpoint);
-        outcomes.add(task, column, rows);
+        if (rows !== wanted) throw missing(part, rows, wanted, checkpoint);
+        outcome[column] += rows;
+      };
+      for (const task of tasksOf(plan)) {
+        const { index } = task;
+        const outcome = outcomes.get(keyOf(task));
+        const result = results.get(index);
+        if (outcome?.kept === true) {
+          const before = kept.get(index)?.[column] ?? 0;
+          if (before > 0) await take(outcome, keptFile(checkpoint, index, name), before);
+        } else if (outcome !== undefined && result !== undefined && !('status' in result)) {
+          // What had nothing to reject has no such file.
+          if (name !== '_rejects' || result.rejects > 0)
+            await take(outcome, join(checkpoint.taskFolder(index), `${name}.ndjson`), result[said]);
+        }
       }
     });
     await rename(`${path}.part`, path);
     if (target.bytes > 0 || name !== '_rejects') files.push(path);
   }
-  const lines = outcomes.all.map((outcome) => `${JSON.stringify(outcome)}\n`);
-  await writeDurably(output, OUTCOMES, lines.join(''));
+  const all = [...outcomes.values()];
+  await writeDurably(output, OUTCOMES, all.map((outcome) => `${JSON.stringify(outcome)}\n`).join(''));
   await syncFolder(output);
-  return { outcomes: outcomes.all, files: [...files, join(output, OUTCOMES)] };
+  return { outcomes: all, files: [...files, join(output, OUTCOMES)] };
+}
+
+/** An outcome whose rows are being counted. */
+type Counted = { -readonly [Field in keyof Outcome]: Outcome[Field] };
+
+/** An outcome for each user and provider, over all windows, without rows; in the order of the plan. */
+function outcomesOf(
+  plan: BackfillPlan,
+  results: ReadonlyMap<number, Result>,
+  kept: Kept,
+): ReadonlyMap<string, Counted> {
+  const { since, until } = plan;
+  const outcomes = new Map<string, Counted>();
+  for (const task of tasksOf(plan)) {
+    const { user: user_id, provider } = task;
+    const none = { status: 'done', meals: 0, meal_items: 0, rejects: 0, error: null } as const;
+    const outcome = getOrMake(outcomes, keyOf(task), () => ({ user_id, provider, since, until, ...none }));
+    const result = results.get(task.index) ?? { status: 'failed', reason: 'was not done' };
+    if (!('status' in result) || outcome.status !== 'done') continue;
+    outcome.status = result.status;
+    outcome.error = result.reason;
+  }
+  for (const task of tasksOf(plan)) {
+    const outcome = outcomes.get(keyOf(task));
+    // Another try may have fetched it all.
+    if (outcome !== undefined && outcome.status !== 'done' && kept.has(task.index)) outcome.kept = true;
+  }
+  return outcomes;
 }
 
 function missing(part: string, rows: number | null, said: number, { folder }: Checkpoint): MillraceError {

@@ -53,13 +53,6 @@ interface State {
   readonly written?: boolean;
 }
 
-interface Begin {
-  readonly resume: boolean;
-  readonly loadedAt: string;
-  readonly triggers: boolean;
-  readonly replaces?: boolean;
-}
-
 const BEGAN_WITHOUT =
   'the run in --out began without --trigger, and what it has fetched would not be fetched again after the pull; ' +
   'leave out --trigger to resume it, or use another --out';
@@ -92,11 +85,16 @@ export class Checkpoint {
   static async open(
     output: string,
     plan: BackfillPlan,
-    { resume, loadedAt, triggers, replaces = false }: Begin,
+    {
+      resume,
+      loadedAt,
+      triggers,
+      replaces = false,
+    }: Pick<State, 'loadedAt' | 'triggers'> & { resume: boolean; replaces?: boolean },
   ): Promise<Checkpoint> {
     const folder = join(output, FOLDER);
     try {
-      const left = stateIn(folder);
+      const left = leftIn(output);
       const before = left?.written === true && !resume ? null : left;
       goesOn(folder, before === null ? null : planId(before.plan), {
         kind: 'backfill',
@@ -127,18 +125,16 @@ export class Checkpoint {
 
   /** Writes another state in the place of the one that is left. */
   static async change(output: string, changed: (state: State) => object): Promise<void> {
-    const folder = join(output, FOLDER);
-    const state = readState(folder, STATE) as State | null;
-    if (state !== null) await writeState(folder, STATE, changed(state));
+    const state = leftIn(output);
+    if (state !== null) await writeState(join(output, FOLDER), STATE, changed(state));
   }
 
   /** Removes what was fetched by some tasks of the run that is left, for good. */
   static async removeTasks(output: string, tasks: readonly number[]): Promise<void> {
     const left = leftIn(output);
     if (left === null) return;
-    const folder = runFolderOf(join(output, FOLDER), left);
     for (const task of tasks) {
-      const path = taskFolderOf(folder, task);
+      const path = taskFolderOf(join(output, FOLDER, left.run), task);
       await rm(path, { recursive: true, force: true });
       await syncFolder(dirname(path)).catch((error: unknown) => {
         if (errorCode(error) !== 'ENOENT') throw error;
@@ -161,46 +157,34 @@ export class Checkpoint {
     return withoutPull(this.#state);
   }
 
-  triggered(provider: string, triggered: Triggered): Promise<void> {
-    return this.#change({ triggered: { ...this.#state.triggered, [provider]: triggered } });
+  /** Notes a trigger; null forgets it, so that the next run sends it again. */
+  triggered(provider: string, triggered: Triggered | null): Promise<void> {
+    const { [provider]: _, ...others } = this.#state.triggered;
+    return this.#change({ triggered: triggered === null ? others : { ...others, [provider]: triggered } });
   }
 
-  /** Forgets a trigger, so that the next run sends it again. */
-  untriggered(provider: string): Promise<void> {
-    const { [provider]: _, ...triggered } = this.#state.triggered;
-    return this.#change({ triggered });
+  /** Notes who is not connected (`checked`), or whose pulls brought nothing (`followed`). */
+  noteWithout(without: Readonly<Record<string, Without>>, step: 'checked' | 'followed'): Promise<void> {
+    return this.#change({ without: { ...this.#state.without, ...without }, [step]: true });
   }
 
-  /** Notes who is not connected. */
-  checked(without: Readonly<Record<string, Without>>): Promise<void> {
-    return this.#change({ without: { ...this.#state.without, ...without }, checked: true });
-  }
-
-  /** Notes whose pulls brought nothing. */
-  followed(without: Readonly<Record<string, Without>>): Promise<void> {
-    return this.#change({ without: { ...this.#state.without, ...without }, followed: true });
-  }
-
-  /** Notes that the files are complete, and keeps what the next try of those who failed goes on from. */
-  written(): Promise<void> {
-    return this.#change({ written: true });
+  /** The files are complete. What the next try of those who failed goes on from stays, if any did. */
+  async finish(hasFailed: boolean): Promise<void> {
+    if (hasFailed) return this.#change({ written: true });
+    // The state goes first, durably: from then on nothing is left to resume, and what else is left is nobody's.
+    await rm(join(this.folder, STATE), { force: true });
+    await syncFolder(this.folder);
+    await rm(this.folder, { recursive: true, force: true });
   }
 
   /** Folder of all tasks of the run. */
   get runFolder(): string {
-    return runFolderOf(this.folder, this.#state);
+    return join(this.folder, this.#state.run);
   }
 
   /** Where the rows of one task go. */
   taskFolder(index: number): string {
     return taskFolderOf(this.runFolder, index);
-  }
-
-  /** The state goes first, durably: from then on nothing is left to resume, and what else is left is nobody's. */
-  async remove(): Promise<void> {
-    await rm(join(this.folder, STATE), { force: true });
-    await syncFolder(this.folder);
-    await rm(this.folder, { recursive: true, force: true });
   }
 
   async #change(part: Partial<State>): Promise<void> {
@@ -209,25 +193,15 @@ export class Checkpoint {
   }
 }
 
-function runFolderOf(folder: string, { run }: Pick<State, 'run'>): string {
-  return join(folder, run);
-}
-
 /** A hundred tasks to a folder, so that no folder grows without bounds. */
 function taskFolderOf(runFolder: string, index: number): string {
   return join(runFolder, String(Math.floor(index / 100)), String(index));
 }
 
 function newState(plan: BackfillPlan, loadedAt: string): State {
+  const run = randomBytes(6).toString('hex');
   const nothing = { triggered: {}, without: {}, checked: false, followed: false };
-  return {
-    plan,
-    loadedAt,
-    run: randomBytes(6).toString('hex'),
-    triggers: false,
-    replaces: false,
-    ...nothing,
-  };
+  return { plan, loadedAt, run, triggers: false, replaces: false, ...nothing };
 }
 
 /** For another try of those who failed: what the service has to say of them may be another thing now. */
@@ -246,19 +220,15 @@ function withoutPull({ without }: State): [connection: string, why: Without][] {
 function leftIn(output: string): State | null {
   const folder = join(output, FOLDER);
   try {
-    return stateIn(folder);
+    const state = readState(folder, STATE) as Partial<State> | null;
+    // The member that was added last.
+    if (state !== null && state.replaces === undefined)
+      throw new FolderRefused(
+        'not_ours',
+        `${join(folder, STATE)} is of another format: remove ${folder} to start over`,
+      );
+    return state as State | null;
   } catch (error) {
     throw folderError(folder, error);
   }
-}
-
-function stateIn(folder: string): State | null {
-  const state = readState(folder, STATE) as Partial<State> | null;
-  // The member that was added last.
-  if (state !== null && state.replaces === undefined)
-    throw new FolderRefused(
-      'not_ours',
-      `${join(folder, STATE)} is of another format: remove ${folder} to start over`,
-    );
-  return state as State | null;
 }

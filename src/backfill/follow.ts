@@ -2,8 +2,8 @@ import { MillraceError } from '../core/errors.ts';
 import type { PullStatus } from '../service/pulls.ts';
 import { wait } from '../service/wait.ts';
 import type { Without } from './checkpoint.ts';
-import { connectionKey, type Connection } from './connections.ts';
 import { Patience, type WatchOptions } from './patience.ts';
+import { keyOf, type Connection } from './plan.ts';
 import { markOf, RESOURCE, shownPulls } from './shown-pulls.ts';
 
 export interface FollowOptions extends WatchOptions {
@@ -11,14 +11,6 @@ export interface FollowOptions extends WatchOptions {
   readonly processed: ReadonlySet<string>;
   /** Marks of the pulls that had ended before the trigger, by connection. */
   readonly ended: ReadonlyMap<string, string>;
-  readonly onProgress: (progress: FollowProgress) => void;
-}
-
-export interface FollowProgress {
-  readonly total: number;
-  readonly finished: number;
-  readonly failed: number;
-  readonly retrying: number;
 }
 
 /**
@@ -38,7 +30,7 @@ export async function followPulls(
   options: FollowOptions,
 ): Promise<Record<string, Without>> {
   const { clock, processed, ended } = options;
-  const open = new Map(connections.map((connection) => [connectionKey(connection), connection]));
+  const open = new Map(connections.map((connection) => [keyOf(connection), connection]));
   const without: Record<string, Without> = {};
   const leave = (key: string, status: Without['status'], reason: string): void => {
     open.delete(key);
@@ -61,6 +53,7 @@ export async function followPulls(
       else if (pull.status === 'success') open.delete(key);
     }
     options.onProgress({
+      phase: 'follow',
       total: connections.length,
       finished: connections.length - open.size,
       failed: Object.values(without).filter(({ status }) => status === 'failed').length,
@@ -85,7 +78,7 @@ async function lookAt(
   for (const [provider, connections] of Map.groupBy(open.values(), (connection) => connection.provider)) {
     const users = new Set(connections.map(({ user }) => user));
     for await (const one of shownPulls(service, provider, users, signal)) {
-      const key = connectionKey(one);
+      const key = keyOf(one);
       if (open.has(key)) shown.set(key, one.pull);
     }
   }

@@ -6,8 +6,8 @@ import { cutLines } from '../lib/lines.ts';
 import { NewFile } from '../lib/new-file.ts';
 import { readState, writeState } from '../lib/work-folder.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import { outcomesIn, FILES, keyOf, type Kept, type Outcome, type Result, type Rows } from './outcomes.ts';
-import { tasksOf, type BackfillPlan } from './plan.ts';
+import { outcomesIn, FILES, type Kept, type Outcome, type Result, type Rows } from './outcomes.ts';
+import { keyOf, tasksOf, type BackfillPlan } from './plan.ts';
 
 /** Says what is kept: once it is there, the files of the earlier run are not read any more. */
 const KEPT = 'kept.json';
@@ -103,19 +103,31 @@ async function putAside(
 ): Promise<void> {
   const wanted = pieces.reduce((sum, { rows }) => sum + rows, 0);
   let [at, left, lines] = [0, pieces[0]?.rows ?? 0, 0];
-  const out = new KeptRows(fileOf);
+  const ownerOfNext = (): number | null => {
+    lines += 1;
+    while (left === 0 && at < pieces.length - 1) left = pieces[(at += 1)]?.rows ?? 0;
+    left -= 1;
+    return pieces[at]?.owner ?? null;
+  };
+  let current: number | null = null;
+  let file: NewFile | null = null;
   try {
-    for await (const cut of cutLines(readIfAny(path))) {
-      for (const { bytes } of cut) {
-        lines += 1;
-        while (left === 0 && at < pieces.length - 1) left = pieces[(at += 1)]?.rows ?? 0;
-        left -= 1;
-        await out.add(pieces[at]?.owner ?? null, bytes);
+    for await (const cut of cutLines(readIfAny(path)))
+      for (const [owner, rows] of Map.groupBy(cut, ownerOfNext)) {
+        if (owner === null) continue;
+        if (owner !== current) {
+          await finish(file);
+          await mkdir(dirname(fileOf(owner)), { recursive: true });
+          file = await NewFile.create(fileOf(owner));
+          current = owner;
+        }
+        await file?.write(
+          Buffer.concat(rows.flatMap(({ bytes }) => (bytes === null ? [] : [bytes, LINE_FEED]))),
+        );
       }
-    }
-    await out.end();
+    await finish(file);
   } catch (error) {
-    await out.abandon();
+    await file?.abandon();
     throw error;
   }
   if (lines === wanted) return;
@@ -126,52 +138,14 @@ async function putAside(
   );
 }
 
-/** Writes a file for each owner, one after the other. */
-class KeptRows {
-  readonly #fileOf: (owner: number) => string;
-  #owner: number | null = null;
-  #file: NewFile | null = null;
-  #rows: Buffer[] = [];
-  #bytes = 0;
-
-  constructor(fileOf: (owner: number) => string) {
-    this.#fileOf = fileOf;
-  }
-
-  async add(owner: number | null, row: Buffer | null): Promise<void> {
-    if (owner !== this.#owner) await this.end();
-    if (owner === null || row === null) return;
-    this.#owner = owner;
-    this.#rows.push(row, LINE_FEED);
-    this.#bytes += row.length;
-    if (this.#bytes >= PIECE) await this.#write();
-  }
-
-  async #write(): Promise<void> {
-    const path = this.#fileOf(this.#owner as number);
-    if (this.#file === null) await mkdir(dirname(path), { recursive: true });
-    this.#file ??= await NewFile.create(path);
-    await this.#file.write(Buffer.concat(this.#rows.splice(0)));
-    this.#bytes = 0;
-  }
-
-  /** What was added is on disk. */
-  async end(): Promise<void> {
-    if (this.#rows.length > 0) await this.#write();
-    const { path } = this.#file ?? {};
-    await this.#file?.finish();
-    if (path !== undefined) await syncFolder(dirname(path));
-    this.#file = null;
-    this.#owner = null;
-  }
-
-  async abandon(): Promise<void> {
-    await this.#file?.abandon();
-  }
+/** What was written is on disk, under its name. */
+async function finish(file: NewFile | null): Promise<void> {
+  if (file === null) return;
+  await file.finish();
+  await syncFolder(dirname(file.path));
 }
 
 const LINE_FEED = Buffer.from('\n');
-const PIECE = 64 * 1024;
 
 async function* readIfAny(path: string): AsyncGenerator<Buffer> {
   try {

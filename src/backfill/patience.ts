@@ -1,6 +1,21 @@
 import type { Clock } from '../core/clock.ts';
 import type { ServiceClient } from '../service/client.ts';
 
+export type PullProgress =
+  | {
+      readonly phase: 'trigger';
+      readonly provider: string;
+      readonly pending: number;
+      readonly processed: number;
+    }
+  | {
+      readonly phase: 'follow';
+      readonly total: number;
+      readonly finished: number;
+      readonly failed: number;
+      readonly retrying: number;
+    };
+
 /** How the service is watched while it pulls. */
 export interface WatchOptions {
   readonly service: ServiceClient;
@@ -10,6 +25,7 @@ export interface WatchOptions {
   readonly pollMs: number;
   /** Milliseconds without progress after which what is not done is given up; 0 waits for ever. */
   readonly patienceMs: number;
+  readonly onProgress: (progress: PullProgress) => void;
 }
 
 /** How long nothing may change before it is no longer waited for. */

@@ -32,6 +32,17 @@ export interface Task {
   readonly end: string;
 }
 
+/** One user with one provider. */
+export interface Connection {
+  readonly user: string;
+  readonly provider: string;
+}
+
+/** Names a user and provider, or all providers, in what is kept about them. */
+export function keyOf({ user, provider }: Pick<Task, 'user' | 'provider'>): string {
+  return `${user} ${provider ?? ''}`;
+}
+
 const DAY = 86_400_000;
 
 /** @throws MillraceError usage, naming what is wrong */
@@ -66,7 +77,7 @@ export function usersLeft({ users }: BackfillPlan): readonly string[] {
 }
 
 /** Every user of the plan with every provider. */
-export function connectionsOf(plan: BackfillPlan): { user: string; provider: string }[] {
+export function connectionsOf(plan: BackfillPlan): Connection[] {
   return plan.providers.flatMap((provider) => usersLeft(plan).map((user) => ({ user, provider })));
 }
 

@@ -7,11 +7,11 @@ import { ServiceError } from '../service/errors.ts';
 import type { Retry } from '../service/options.ts';
 import { assemble } from './assemble.ts';
 import { Checkpoint } from './checkpoint.ts';
-import { connectionKey } from './connections.ts';
-import { haveHistoryPulled, type PullProgress } from './have-pulled.ts';
+import { haveHistoryPulled } from './have-pulled.ts';
 import { keepRows } from './keep.ts';
 import type { Outcome, Result } from './outcomes.ts';
-import { countTasks, tasksOf, usersLeft, type BackfillPlan, type Task } from './plan.ts';
+import type { PullProgress } from './patience.ts';
+import { countTasks, keyOf, tasksOf, usersLeft, type BackfillPlan, type Task } from './plan.ts';
 import { finishedTask, pullMeals } from './pull-meals.ts';
 import { Silence, withTries } from './tries.ts';
 
@@ -77,45 +77,41 @@ export interface BackfillSummary {
  *   when the service refuses what concerns all users
  */
 export async function runBackfill(options: BackfillOptions): Promise<BackfillSummary> {
-  const { plan, output, clock = systemClock, onProgress = () => undefined } = options;
-  if (options.trigger && plan.providers.length === 0)
-    throw new MillraceError('usage', '--trigger needs --provider');
-  const loadedAt = new Date(options.loadedAt ?? clock.now()).toISOString();
-  const { resume, trigger: triggers, replaces = false } = options;
+  const run = { clock: systemClock, onProgress: () => undefined, ...options };
+  const { plan, output, resume, trigger: triggers, replaces = false } = options;
+  if (triggers && plan.providers.length === 0) throw new MillraceError('usage', '--trigger needs --provider');
+  const loadedAt = new Date(options.loadedAt ?? run.clock.now()).toISOString();
   const checkpoint = await Checkpoint.open(output, plan, { resume, loadedAt, triggers, replaces });
   let results: ReadonlyMap<number, Result>;
   try {
-    if (checkpoint.state.triggers && !checkpoint.state.followed)
-      await haveHistoryPulled(options, checkpoint, clock, onProgress);
-    results = await pullAll(options, checkpoint, clock, onProgress);
+    if (checkpoint.state.triggers && !checkpoint.state.followed) await haveHistoryPulled(checkpoint, run);
+    results = await pullAll(checkpoint, run);
   } catch (error) {
     // From here on there is something to resume.
     if (!(error instanceof ServiceError) || !(error.retryable || error.maybeApplied)) throw error;
     throw new MillraceError('service_lost', `${error.message}; --resume continues`, { cause: error });
   }
-  onProgress({ phase: 'write' });
+  run.onProgress({ phase: 'write' });
   const kept = checkpoint.state.replaces ? new Map() : await keepRows(output, plan, checkpoint, results);
   const { outcomes, files } = await assemble(output, plan, checkpoint, { results, kept });
   const toTrigger = checkpoint.withoutPull.length;
   const summary = { ...summarise(plan, results, outcomes, files), to_trigger: toTrigger };
   await options.onWritten?.(summary);
   // Who failed can be asked for again, with --resume.
-  if (summary.outcomes.failed + summary.outcomes.not_pulled > 0) await checkpoint.written();
-  else await checkpoint.remove();
+  await checkpoint.finish(summary.outcomes.failed + summary.outcomes.not_pulled > 0);
   return summary;
 }
 
+/** Does all tasks of the plan. */
 async function pullAll(
-  options: BackfillOptions,
   checkpoint: Checkpoint,
-  clock: Clock,
-  onProgress: (progress: BackfillProgress) => void,
+  run: BackfillOptions & Required<Pick<BackfillOptions, 'clock' | 'onProgress'>>,
 ): Promise<Map<number, Result>> {
-  const { plan, service, concurrency } = options;
+  const { plan, service, concurrency, clock, onProgress, onRetry } = run;
   const results = new Map<number, Result>();
   const queues = new Map<string | null, PQueue>();
   const stop = new AbortController();
-  const signal = AbortSignal.any([options.signal, stop.signal]);
+  const signal = AbortSignal.any([run.signal, stop.signal]);
   const total = countTasks(plan);
   let meals = 0;
   const running: Promise<void>[] = [];
@@ -132,13 +128,12 @@ async function pullAll(
     // What a try before has fetched stays, whatever the service says of that user now.
     const finished = finishedTask(folder);
     if (finished !== null) return finished;
-    const without =
-      provider === null ? undefined : checkpoint.state.without[connectionKey({ user, provider })];
+    const without = provider === null ? undefined : checkpoint.state.without[keyOf({ user, provider })];
     if (without !== undefined) return without;
     const given = { _loaded_at: checkpoint.state.loadedAt };
     try {
       const pull = () => pullMeals(service, task, folder, signal, { given });
-      const pulled = await withTries(pull, clock, signal, options.onRetry);
+      const pulled = await withTries(pull, clock, signal, onRetry);
       await silence.told(null, signal);
       return pulled;
     } catch (error) {

@@ -3,7 +3,7 @@ import type { ServiceClient } from '../service/client.ts';
 import { ServiceError } from '../service/errors.ts';
 import type { PullStatus, UserPulls } from '../service/pulls.ts';
 import { cursorOf, saysMore } from '../service/shape.ts';
-import type { Connection } from './connections.ts';
+import type { Connection } from './plan.ts';
 
 /** The resource whose pull is waited for. */
 export const RESOURCE = 'meal';

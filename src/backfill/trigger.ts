@@ -3,16 +3,12 @@ import { formatDuration } from '../lib/units.ts';
 import type { BulkOp } from '../service/pulls.ts';
 import { wait } from '../service/wait.ts';
 import type { Checkpoint, OpsBefore, Triggered } from './checkpoint.ts';
-import type { Connection } from './connections.ts';
 import { Patience, type WatchOptions } from './patience.ts';
+import type { Connection } from './plan.ts';
 import { endedPulls } from './shown-pulls.ts';
 
-export interface TriggerOptions extends WatchOptions {
+interface TriggerOptions extends WatchOptions {
   readonly checkpoint: Checkpoint;
-  readonly onProgress: (
-    provider: string,
-    op: { readonly pending: number; readonly processed: number },
-  ) => void;
 }
 
 const TYPE = 'link_bulk_historical_trigger';
@@ -71,12 +67,12 @@ async function followOp(options: TriggerOptions, provider: string, triggered: Tr
     if (op === null) missed += 1;
     else {
       missed = 0;
-      options.onProgress(provider, op);
       const { status, processed, pending } = op;
+      options.onProgress({ phase: 'trigger', provider, pending, processed });
       const said = `${provider}: ${processed} processed, ${pending} pending`;
       if (status === 'success') return true;
       if (status === 'aborted' || status === 'failure') {
-        await checkpoint.untriggered(provider);
+        await checkpoint.triggered(provider, null);
         throw new MillraceError('bulk_op_ended', `${said}, ${status}; --resume triggers it again`);
       }
       // Any other status is one the service has learned since: it is over when it has an end.
@@ -92,12 +88,11 @@ async function followOp(options: TriggerOptions, provider: string, triggered: Tr
 }
 
 /** What tells earlier ops from ours, whatever the clocks say. */
-async function opsBefore({ service, signal }: TriggerOptions, provider: string): Promise<OpsBefore> {
+async function opsBefore(options: TriggerOptions, provider: string): Promise<OpsBefore> {
   let since: string | null = null;
   let known = 0;
-  for await (const op of service.bulk.ops({ pageSize: 50 }, { signal })) {
+  for await (const op of opsSince(null, options)) {
     since ??= op.started_at;
-    if (Date.parse(op.started_at) < Date.parse(since)) break;
     if (isOurKind(op, provider)) known += 1;
   }
   return { since, known };
@@ -105,17 +100,24 @@ async function opsBefore({ service, signal }: TriggerOptions, provider: string):
 
 /** An op has no id: ours is the first of its type and provider after those that were there before. */
 async function findOp(
-  { service, signal }: TriggerOptions,
+  options: TriggerOptions,
   provider: string,
   { before }: Triggered,
 ): Promise<BulkOp | null> {
-  const first = Date.parse(before.since ?? '1970-01-01');
   const found: BulkOp[] = [];
-  for await (const op of service.bulk.ops({ pageSize: 50 }, { signal })) {
-    if (Date.parse(op.started_at) < first) break;
+  for await (const op of opsSince(before.since ?? '1970-01-01', options))
     if (isOurKind(op, provider)) found.push(op);
-  }
   return found.at(-1 - before.known) ?? null;
+}
+
+/** Newest first, those that began at a time or later; for null, at the time when the newest began. */
+async function* opsSince(time: string | null, { service, signal }: TriggerOptions): AsyncGenerator<BulkOp> {
+  let since = time;
+  for await (const op of service.bulk.ops({ pageSize: 50 }, { signal })) {
+    since ??= op.started_at;
+    if (Date.parse(op.started_at) < Date.parse(since)) return;
+    yield op;
+  }
 }
 
 function isOurKind(op: BulkOp, provider: string): boolean {
