@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { type ObjectBody, StorageError } from '../core/storage.ts';
 import { openPlain, READ } from '../lib/durable.ts';
+import { mapAtMost } from '../lib/map-at-most.ts';
 import type { Facts, Upload } from './driver.ts';
 
 export function factsOf(body: ObjectBody): Facts {
@@ -125,34 +126,17 @@ export async function writeParts(
   body: BodyReader,
   { size, partBytes, attempt }: { size: number; partBytes: number; attempt: Attempt },
 ): Promise<string> {
-  const count = Math.ceil(size / partBytes);
-  const failed = new AbortController();
-  let next = 0;
+  const offsets = Array.from({ length: Math.ceil(size / partBytes) }, (_, number) => number * partBytes);
   const fitting = Math.max(1, Math.floor(IN_MEMORY / partBytes));
-  const lanes = Array.from({ length: Math.min(upload.parallel, fitting, count) }, async () => {
-    try {
-      while (next < count && !failed.signal.aborted) {
-        const number = next++;
-        const offset = number * partBytes;
-        const part = { offset, length: Math.min(partBytes, size - offset), most: partBytes };
-        await body.with(part, (bytes, tried) =>
-          attempt((signal) => {
-            tried();
-            return upload.part(number, offset, bytes, signal);
-          }),
-        );
-      }
-    } catch (error) {
-      failed.abort();
-      throw error;
-    }
+  // Waits for those that are on their way when one fails: a part that arrives after the removal would stay.
+  await mapAtMost(Math.min(upload.parallel, fitting), offsets, (offset, number) => {
+    const part = { offset, length: Math.min(partBytes, size - offset), most: partBytes };
+    return body.with(part, (bytes, tried) =>
+      attempt((signal) => {
+        tried();
+        return upload.part(number, offset, bytes, signal);
+      }),
+    );
   });
-  try {
-    await Promise.all(lanes);
-    return await attempt((signal) => upload.finish(signal));
-  } catch (error) {
-    // A part that arrives after the removal would stay.
-    await Promise.allSettled(lanes);
-    throw error;
-  }
+  return attempt((signal) => upload.finish(signal));
 }
