@@ -58,10 +58,9 @@ export interface CompactReport {
  * @throws MillraceError archive_unreadable, archive_in_use, folder_in_use, usage; StorageError
  */
 export async function compactArchive(path: string, options: CompactOptions): Promise<CompactReport> {
-  const run = new CompactRun(path, options);
   const place = options.dryRun ? null : await hold(path, options);
   try {
-    await run.begin();
+    const run = await CompactRun.begin(path, options);
     return await run.run(place);
   } catch (error) {
     if (place === null || isStoreUrl(path) || !isSystemError(error)) throw error;
@@ -81,44 +80,45 @@ async function hold(path: string, { places, proof, signal }: CompactOptions): Pr
 }
 
 class CompactRun {
-  readonly #path: string;
   readonly #options: CompactOptions;
   readonly #counts = { made: 0, replaced: 0, bytes: 0, cleared: 0, problems: 0 };
-  #listing: ArchiveListing | null = null;
-  #manifest: Manifest | null = null;
+  readonly #listing: ArchiveListing;
+  readonly #manifest: Manifest;
   /** Files that could be part of a larger one, by name. */
-  #candidates = new Map<string, Candidate>();
+  readonly #candidates: Map<string, Candidate>;
 
-  constructor(path: string, options: CompactOptions) {
-    this.#path = path;
+  private constructor(
+    options: CompactOptions,
+    listing: ArchiveListing,
+    manifest: Manifest,
+    candidates: readonly Candidate[],
+  ) {
     this.#options = options;
+    this.#listing = listing;
+    this.#manifest = manifest;
+    this.#candidates = new Map(candidates.map((one) => [one.file, one]));
   }
 
   /** Reads the archive, which nobody else compacts. @throws MillraceError */
-  async begin(): Promise<void> {
-    const { places, trust, proof, targetBytes, minAge, now } = this.#options;
-    const listing = await listArchive(this.#path, places);
+  static async begin(path: string, options: CompactOptions): Promise<CompactRun> {
+    const { places, trust, proof, targetBytes, minAge, now, dryRun } = options;
+    const listing = await listArchive(path, places);
     if (!listing.isFolder || listing.manifest.length === 0)
       throw new MillraceError(
         'archive_unreadable',
-        `${this.#path}: name the folder of an archive with its manifest`,
+        `${path}: name the folder of an archive with its manifest`,
       );
     const manifest = await readManifest(listing, { trust });
     if (manifest.chains.some(({ isForged, brokenAt }) => isForged || brokenAt !== null))
       throw new MillraceError(
         'archive_unreadable',
-        `${this.#path}: its manifest is damaged; see \`millrace archive verify\`, and restore it first`,
+        `${path}: its manifest is damaged; see \`millrace archive verify\`, and restore it first`,
       );
-    if (manifest.signatures.signed > 0 && proof === undefined && !this.#options.dryRun)
-      throw new MillraceError(
-        'usage',
-        `${this.#path}: its manifest is signed, so the key from --config is needed`,
-      );
+    if (manifest.signatures.signed > 0 && proof === undefined && !dryRun)
+      throw new MillraceError('usage', `${path}: its manifest is signed, so the key from --config is needed`);
     const { found, unlisted } = await candidatesOf(listing, manifest, { targetBytes, before: now - minAge });
-    for (const file of unlisted) this.#options.onUnlisted(file);
-    this.#candidates = new Map(found.map((one) => [one.file, one]));
-    this.#listing = listing;
-    this.#manifest = manifest;
+    for (const file of unlisted) options.onUnlisted(file);
+    return new CompactRun(options, listing, manifest, found);
   }
 
   async run(place: CompactPlace | null): Promise<CompactReport> {
@@ -172,7 +172,7 @@ class CompactRun {
 
   /** Removes what an earlier run had replaced, or made and not listed. */
   async #clear(place: CompactPlace): Promise<void> {
-    const { listing, manifest } = this.#state;
+    const [listing, manifest] = [this.#listing, this.#manifest];
     const { signal } = this.#options;
     const compactions = new Compactions(manifest.compactions);
     const sound = new Map<string, boolean>();
@@ -199,7 +199,7 @@ class CompactRun {
   /** The file that counts in the place of one that was replaced. */
   #holderOf(file: string, compactions: Compactions): string | null {
     for (const { file: by } of compactions.madeOf(file)) {
-      if (this.#state.listing.files.includes(by)) return by;
+      if (this.#listing.files.includes(by)) return by;
       const further = this.#holderOf(by, compactions);
       if (further !== null) return further;
     }
@@ -207,7 +207,7 @@ class CompactRun {
   }
 
   async #isAsListed(file: string, line: ManifestLine | undefined): Promise<boolean> {
-    const { sha256 } = await hashFile(this.#state.listing.place, file);
+    const { sha256 } = await hashFile(this.#listing.place, file);
     return line?.sha256 === sha256;
   }
 
@@ -226,10 +226,5 @@ class CompactRun {
   #problem(file: string, reason: string): void {
     this.#counts.problems += 1;
     this.#options.onProblem(file, reason);
-  }
-
-  get #state(): { readonly listing: ArchiveListing; readonly manifest: Manifest } {
-    if (this.#listing === null || this.#manifest === null) throw new Error('the archive has not been read');
-    return { listing: this.#listing, manifest: this.#manifest };
   }
 }
