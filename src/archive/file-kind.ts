@@ -1,6 +1,6 @@
 import { CLAIMS_FOLDER, isOldParquet, MANIFEST, OPEN_FOLDER, PART_EXTENSION } from '../core/archive.ts';
 import { parseSegmentKey } from '../core/archive-segments.ts';
-import { TEMPORARY_EXTENSION } from './place.ts';
+import { type ArchiveListing, TEMPORARY_EXTENSION } from './place.ts';
 
 /** What a file is to its archive; `ArchiveListing` says what the words mean. */
 export type FileKind = 'file' | 'part' | 'claim' | 'temporary' | 'manifest';
@@ -18,6 +18,28 @@ export function kindOf(file: string): FileKind | null {
   if (!file.startsWith(`${CLAIMS_FOLDER}/`)) return null;
   if (name.endsWith(TEMPORARY_EXTENSION)) return 'temporary';
   return /\.json(\.gz)?$/.test(name) ? 'claim' : null;
+}
+
+/** The parts of a listing that files make up, in order of their text. */
+type Kinds = Omit<ArchiveListing, 'place' | 'root' | 'isFolder' | 'aside'>;
+
+export function byKind(files: readonly string[]): Kinds {
+  const kinds = Map.groupBy(files, (file) => kindOf(file) ?? 'other');
+  const of = (kind: FileKind | 'other'): string[] => (kinds.get(kind) ?? []).toSorted();
+  return {
+    files: of('file'),
+    parts: of('part'),
+    claims: of('claim'),
+    temporary: of('temporary'),
+    manifest: of('manifest'),
+    notFollowed: [],
+    others: of('other'),
+  };
+}
+
+/** A file that is meant alone is one of records, whatever it is called. */
+export function ofOne(...files: string[]): Pick<ArchiveListing, 'files' | 'aside'> {
+  return { files, aside: [] };
 }
 
 /** Whether it lies where writers have what is not finished. */

@@ -1,9 +1,9 @@
-import type { Dirent } from 'node:fs';
-import { lstat, readdir, realpath } from 'node:fs/promises';
+import { lstat, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { errorCode, isMissing, readPlain } from '../lib/durable.ts';
-import { isUnfinished, kindOf, type FileKind } from './file-kind.ts';
+import { isMissing, readPlain } from '../lib/durable.ts';
+import { walkFolder } from '../lib/walk-folder.ts';
+import { byKind, isUnfinished, ofOne } from './file-kind.ts';
 import { Moved } from './moved.ts';
 import type { ArchiveListing, ArchivePlace, FileState } from './place.ts';
 import { standing } from './standing.ts';
@@ -35,15 +35,14 @@ export class FolderPlace implements ArchivePlace {
   }
 
   async list(): Promise<ArchiveListing> {
-    const about = { place: this, root: this.root, isFolder: this.#only === null, others: [] };
+    const about = { place: this, root: this.root, isFolder: this.#only === null };
+    if (this.#only !== null) return { ...about, ...byKind([]), ...ofOne(this.#only) };
     try {
-      const kinds = this.#only === null ? await listFolder(this.root) : { ...NOTHING, file: [this.#only] };
-      const { file: found, part: parts, claim: claims, ...others } = kinds;
-      const { files, aside } =
-        this.#only === null
-          ? await standing(this, { files: found, manifest: others.manifest })
-          : { files: found, aside: [] };
-      return { ...about, files, aside, parts, claims, ...others };
+      // A folder of unfinished files may go while a receiver runs; the archive itself may not.
+      const { files, links, others } = await walkFolder(this.root, { mayGo: isUnfinished });
+      const kinds = byKind(files);
+      const counted = await standing(this, kinds);
+      return { ...about, ...kinds, ...counted, notFollowed: [...links, ...others].sort() };
     } catch (error) {
       throw new MillraceError('archive_unreadable', `${this.root}: ${messageOf(error)}`, { cause: error });
     }
@@ -67,36 +66,5 @@ export class FolderPlace implements ArchivePlace {
 
   close(): Promise<void> {
     return Promise.resolve();
-  }
-}
-
-type Kinds = Readonly<Record<FileKind | 'notFollowed', string[]>>;
-
-const NOTHING: Kinds = { file: [], part: [], claim: [], temporary: [], manifest: [], notFollowed: [] };
-
-async function listFolder(root: string): Promise<Kinds> {
-  const kinds: Kinds = { file: [], part: [], claim: [], temporary: [], manifest: [], notFollowed: [] };
-  const folders = [''];
-  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    for (const entry of await entriesOf(root, folder)) {
-      const file = folder === '' ? entry.name : `${folder}/${entry.name}`;
-      if (entry.isDirectory()) folders.push(file);
-      else {
-        const kind = entry.isFile() ? kindOf(file) : 'notFollowed';
-        if (kind !== null) kinds[kind].push(file);
-      }
-    }
-  }
-  for (const names of Object.values(kinds)) names.sort();
-  return kinds;
-}
-
-/** A folder of unfinished files may go while a receiver runs; the archive itself may not. */
-async function entriesOf(root: string, folder: string): Promise<Dirent[]> {
-  try {
-    return await readdir(join(root, folder), { withFileTypes: true });
-  } catch (error) {
-    if (isUnfinished(folder) && errorCode(error) === 'ENOENT') return [];
-    throw error;
   }
 }

@@ -70,7 +70,7 @@ export interface ArchiveListing {
   readonly notFollowed: readonly string[];
   /** The files that the manifest is made of. */
   readonly manifest: readonly string[];
-  /** Of a store: what is none of these. */
+  /** What is none of these. */
   readonly others: readonly string[];
   /** False when the path named a single file. */
   readonly isFolder: boolean;

@@ -8,7 +8,7 @@ import {
 } from '../core/storage.ts';
 import { isMissing } from '../core/objects.ts';
 import { FetchAhead } from '../lib/fetch-ahead.ts';
-import { kindOf } from './file-kind.ts';
+import { byKind, kindOf, ofOne } from './file-kind.ts';
 import { parseSegmentKey, type Segment, SEGMENTS } from '../core/archive-segments.ts';
 import { linesOf } from './kept-segments.ts';
 import { Moved } from './moved.ts';
@@ -50,24 +50,15 @@ export class StorePlace implements ArchivePlace {
   }
 
   async list(): Promise<ArchiveListing> {
-    const kinds = { file: [], part: [], claim: [], temporary: [], manifest: [] } as Record<string, string[]>;
-    const others: string[] = [];
     const found = new Map<string, FileState>();
-    for await (const object of this.#objects()) {
-      const kind = this.#only === null ? kindOf(object.key) : 'file';
-      (kind === null ? others : kinds[kind])?.push(object.key);
-      found.set(object.key, stateOf(object));
-    }
+    for await (const object of this.#objects()) found.set(object.key, stateOf(object));
     this.#found = found;
-    for (const names of [others, ...Object.values(kinds)]) names.sort();
-    const { file = [], part: parts = [], claim: claims = [], temporary = [] } = kinds;
-    const about = { place: this, root: this.root, isFolder: this.#only === null, notFollowed: [] };
-    if (this.#only !== null)
-      return { ...about, files: file, aside: [], parts, claims, temporary, manifest: [], others };
+    const about = { place: this, root: this.root, isFolder: this.#only === null };
+    if (this.#only !== null) return { ...about, ...byKind([]), ...ofOne(...found.keys()) };
+    const kinds = byKind([...found.keys()]);
     // Listed after the files: what a compaction has removed from these is in a line by then.
     const manifest = await this.segments();
-    const counted = await standing(this, { files: file, manifest });
-    return { ...about, ...counted, parts, claims, temporary, manifest, others };
+    return { ...about, ...kinds, manifest, ...(await standing(this, { files: kinds.files, manifest })) };
   }
 
   chunks(file: string): AsyncIterable<Buffer> {

@@ -11,6 +11,7 @@ import type { OpenProof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { errorCode, syncFolder } from '../lib/durable.ts';
 import { FolderRefused } from '../lib/folder-refused.ts';
+import { walkFolder } from '../lib/walk-folder.ts';
 import { WorkFolder } from '../lib/work-folder.ts';
 import { openStore } from '../storage/open.ts';
 import { removeEmpty } from './delta-partition.ts';
@@ -18,7 +19,6 @@ import { type ErasableFiles, type Erasing, FileErasure } from './file-erasure.ts
 import { kindOf, NOBODY } from './file-kinds.ts';
 import { Listing } from './listing.ts';
 import type { HeldPlace, Hold } from './place-erasure.ts';
-import { walkFolder } from './walk.ts';
 import { holdWriters } from './writers.ts';
 
 /** Milliseconds without a write after which an unfinished file has lost its writer. */
@@ -79,8 +79,10 @@ async function heldFolder(root: string, options: FolderOptions, own: WorkFolder 
     word: 'files',
     passes: 1,
     list: async (erasing) => {
-      const walked = await walkFolder(root, apart);
-      archives = ['', ...walked.archives.filter((folder) => folder !== '')];
+      // A writer removes its empty folders at any time.
+      const walked = await walkFolder(root, { exclude: apart });
+      const below = walked.files.filter((file) => file.endsWith(`/${MANIFEST}`));
+      archives = ['', ...below.map(dirname)];
       for (const link of walked.links) {
         if (!links.has(link)) await leaveLink(erasing, link, [root, ...apart]);
         links.add(link);

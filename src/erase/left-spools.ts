@@ -4,8 +4,8 @@ import type { SinkDescription, SinkLog } from '../core/sink.ts';
 import { replaysBeside, spoolBeside } from '../core/spool.ts';
 import { namesIn } from '../lib/durable.ts';
 import { realPath } from '../lib/real-path.ts';
+import { walkFolder } from '../lib/walk-folder.ts';
 import { kindOf } from './file-kinds.ts';
-import { walkFolder } from './walk.ts';
 
 /** A folder in a spool is named by a hash of its store's URL. */
 const SPOOL = /^[0-9a-f]{12}$/;

@@ -7,9 +7,8 @@ import type { ErasureLine, ManifestLine, NewManifestLine } from '../core/archive
 import type { ErasedItem } from '../core/erasure.ts';
 import { isMissing } from '../core/objects.ts';
 import { errorCode } from '../lib/durable.ts';
-import { Contents } from './contents.ts';
 import { kindOf } from './file-kinds.ts';
-import type { Rewrite } from './rewrite-lines.ts';
+import { Contents, type Rewrite } from './rewrite-lines.ts';
 
 /** What is listed of one file after it was changed. */
 type Change = Omit<Rewrite, 'before'> & { readonly at: Date };

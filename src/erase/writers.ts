@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { OPEN_FOLDER } from '../core/archive.ts';
 import { errorCode } from '../lib/durable.ts';
 import { tryOwn, type FileLock } from '../lib/file-lock.ts';
-import { walkFolder } from './walk.ts';
+import { walkFolder } from '../lib/walk-folder.ts';
 
 const WRITER = /^[0-9a-f]{12}$/;
 
