@@ -13,12 +13,12 @@ import { erasing } from '../erase/objects-support.ts';
 import { eraseNow, eventOf } from '../erase/support.ts';
 import { ALL, idsOf, listing, readerOf, readUnits, unitsOf } from '../replay/support.ts';
 import { storeSink } from '../sinks/store-support.ts';
-import { signal, tempFolder } from '../sinks/support.ts';
+import { signal } from '../sinks/support.ts';
 import { batchOf, idsRead } from '../support/archives.ts';
+import { copiesOf } from '../support/copies.ts';
 import {
   ALL_IDS,
   compacted,
-  copyOf,
   KINDS,
   makeTemplate,
   nameOf,
@@ -29,11 +29,7 @@ import { WRITERS } from './store-archive.ts';
 
 const COMPACTIONS = 4;
 
-async function archive(): Promise<string> {
-  const base = tempFolder();
-  await makeTemplate(base);
-  return copyOf(base, tempFolder());
-}
+const archive = copiesOf(makeTemplate);
 
 /** The same, closed when the test ends. */
 function placesOf(...given: Parameters<typeof placesIn>): Places {

@@ -1,18 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import {
-  appendFileSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { hostname, tmpdir } from 'node:os';
+import { appendFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { compactArchive } from '../../src/archive/compact.ts';
 import { Places } from '../../src/archive/places.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
@@ -28,12 +19,12 @@ import { eraseFrom, eraseNow, eventOf, find, folderStore, secretOf, userId } fro
 import { inDuckDB, load } from '../load/support.ts';
 import { deliver, makeContext, signal, tempFolder } from '../sinks/support.ts';
 import { batchOf, idsRead as idsIn, writeFiles } from '../support/archives.ts';
+import { copiesOf } from '../support/copies.ts';
 import { describeOnStores, storageSettings } from '../support/object-stores/emulators.ts';
 import {
   ALL_IDS,
   compacted,
   compactOptions,
-  copyOf,
   filesOf,
   idsInFiles,
   idsRead,
@@ -49,19 +40,7 @@ import { millrace } from '../support/millrace.ts';
 import { append, linesOf } from './forger.ts';
 import { hooked, keysIn } from './store-archive.ts';
 
-const base = mkdtempSync(join(tmpdir(), 'millrace-test-'));
-afterAll(() => rmSync(base, { recursive: true, force: true }));
-
-let making: Promise<string> | null = null;
-
-async function copy(): Promise<string> {
-  const template = await (making ??= (async () => {
-    const root = join(base, 'template');
-    await makeTemplate(root);
-    return root;
-  })());
-  return copyOf(template, base);
-}
+const copy = copiesOf(makeTemplate);
 
 /** Of the four files here, two fit into one. */
 const SMALL = { targetBytes: 700 };

@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { compactArchive, type CompactOptions, type CompactReport } from '../../src/archive/compact.ts';
@@ -44,12 +44,6 @@ export async function makeTemplate(root: string, compression: Compression = 'gzi
   await makeErasable(await openStore(join(root, 'store')), join(root, 'archive'), {
     compressions: [compression],
   });
-}
-
-export function copyOf(template: string, base: string): string {
-  const root = mkdtempSync(join(base, 'copy-'));
-  cpSync(template, root, { recursive: true });
-  return root;
 }
 
 /** Of a run that compacts all there is, and tells nobody. */

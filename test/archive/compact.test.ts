@@ -1,14 +1,13 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { copiesOf } from '../support/copies.ts';
 import { runToItsEnd } from '../support/killed.ts';
 import {
   ALL_IDS,
   compacted,
-  copyOf,
   filesOf,
   idsInFiles,
   idsRead,
@@ -19,22 +18,11 @@ import {
 } from './compact-support.ts';
 
 const CHILD = fileURLToPath(new URL('compact-child.ts', import.meta.url));
-const base = mkdtempSync(join(tmpdir(), 'millrace-test-'));
-afterAll(() => rmSync(base, { recursive: true, force: true }));
-
 const COMPRESSIONS = ['gzip', 'none'] as const;
-const making = new Map<string, Promise<string>>();
-
-async function copy(compression: (typeof COMPRESSIONS)[number]): Promise<string> {
-  const make = async (): Promise<string> => {
-    const root = join(base, `template-${compression}`);
-    await makeTemplate(root, compression);
-    return root;
-  };
-  const made = making.get(compression) ?? make();
-  making.set(compression, made);
-  return copyOf(await made, base);
-}
+const copies = {
+  gzip: copiesOf((root) => makeTemplate(root, 'gzip')),
+  none: copiesOf((root) => makeTemplate(root, 'none')),
+};
 
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
@@ -42,7 +30,7 @@ describe.each(KINDS.flatMap((kind) => COMPRESSIONS.map((compression) => [kind, c
   'an archive in a place of kind %s, %s',
   (kind, compression) => {
     test('becomes one file of the same bytes, which is proven as before', async () => {
-      const root = await copy(compression);
+      const root = await copies[compression]();
       const before = filesOf(root, kind);
       const bytes = before.map((file) => readFileSync(join(pathOf(root, kind), file)));
       expect(before.length).toBeGreaterThan(2);
@@ -64,7 +52,7 @@ describe.each(KINDS.flatMap((kind) => COMPRESSIONS.map((compression) => [kind, c
     ] as const)(
       'kill -9 at %s (%i): each event once to who asks the manifest, then all done',
       async (step, nth) => {
-        const root = await copy(compression);
+        const root = await copies[compression]();
         expect(await runToItsEnd(CHILD, root, kind, step, String(nth))).toEqual(['SIGKILL', '']);
         expect(await idsRead(root, kind)).toEqual(ALL_IDS);
         expect(await verified(root, kind)).toEqual([]);

@@ -6,7 +6,7 @@ import { StorePlace } from '../../src/archive/store-place.ts';
 import { StorageError } from '../../src/core/storage.ts';
 import { tempFolder } from '../sinks/support.ts';
 import { appendEach, key, line, openChain } from './chain-support.ts';
-import { compacted, copyOf, makeTemplate, placesOf, URL } from './compact-support.ts';
+import { compacted, makeTemplate, placesOf, URL } from './compact-support.ts';
 import { MemoryStore } from './memory-store.ts';
 
 const placeOn = (store: MemoryStore): StorePlace => new StorePlace(store.url, () => Promise.resolve(store));
@@ -93,9 +93,8 @@ it('reads the manifest that was listed, while its writer joins the objects of it
 });
 
 it('reads what was listed, while compactions join it, and what they have made', async () => {
-  const base = tempFolder();
-  await makeTemplate(base);
-  const root = copyOf(base, tempFolder());
+  const root = tempFolder();
+  await makeTemplate(root);
   const places = placesOf(root);
   const { place, files } = await listArchive(URL, places);
   const bytesOf = async (file: string): Promise<string> =>

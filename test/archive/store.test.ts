@@ -1,8 +1,6 @@
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Places } from '../../src/archive/places.ts';
 import { readArchive } from '../../src/archive/read.ts';
 import { repairArchive, type RepairOptions } from '../../src/archive/repair.ts';
@@ -10,6 +8,7 @@ import { verifyArchive, type VerifyOptions, type VerifyReport } from '../../src/
 import type { Proof } from '../../src/core/proof.ts';
 import { StorageError, type ObjectStore } from '../../src/core/storage.ts';
 import { openStore } from '../../src/storage/open.ts';
+import { copiesOf } from '../support/copies.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { differences as differencesOf } from './support.ts';
 import {
@@ -39,16 +38,14 @@ interface Held {
   differences(options?: VerifyOptions): Promise<string[]>;
 }
 
-const template = mkdtempSync(join(tmpdir(), 'millrace-test-'));
-let making: Promise<Held['files']> | null = null;
+let files: Held['files'] = [];
+const copy = copiesOf(async (path) => {
+  files = await makeStoreArchive(await openStore(path));
+});
 
-afterAll(() => rmSync(template, { recursive: true }));
-
-/** An archive of its own, a copy of what is made once. */
+/** An archive of its own. */
 async function held(): Promise<Held> {
-  const files = await (making ??= openStore(template).then((store) => makeStoreArchive(store)));
-  const path = join(await temporaryFolder(), 'store');
-  cpSync(template, path, { recursive: true });
+  const path = await copy();
   const store = await openStore(path);
   const newPlaces = (): Places => new Places(null, (url) => openStore(join(path, url.slice(URL.length))));
   const verify: Held['verify'] = (more) => verifyArchive(URL, { places: newPlaces(), ...more });

@@ -1,13 +1,13 @@
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import type { ErasureReceipt } from '../../src/core/erasure.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
 import { ids, TestClock } from '../sinks/support.ts';
 import { batchOf, writeFiles } from '../support/archives.ts';
+import { copiesOf } from '../support/copies.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { runToItsEnd } from '../support/killed.ts';
 import { until } from '../support/until.ts';
@@ -37,15 +37,11 @@ const REWRITE_STEPS = ['found', 'written', 'recorded', 'replaced', 'listed'] as 
 const RUN_STEPS = ['begun', 'blocked', 'erased', 'receipted', 'closed'] as const;
 const JOURNAL_STEPS = ['journal setAside', 'journal events', 'journal gaps', 'journal scrub'] as const;
 
-let base = '';
-let template = '';
 let expected: { totals: readonly number[]; left: readonly string[] };
 
 /** Journal, archive of several files and a kept event, tables and an unfinished backfill, all with the same users. */
-beforeAll(async () => {
-  base = mkdtempSync(join(tmpdir(), 'millrace-test-'));
-  template = join(base, 'template');
-  await acceptAndClear();
+const copy = copiesOf(async (template) => {
+  await acceptAndClear(template);
   const journal = await openJournal(join(template, 'journal'));
   for (const [nth, compress] of ['gzip', 'zstd'].entries()) {
     const batches = [nth, nth + 2].map((n) => batchOf(...USERS.map((user) => eventOf(user, n))));
@@ -72,12 +68,15 @@ beforeAll(async () => {
   };
   const state = { plan, triggered: {}, without: { [`${userId(1)} made_up`]: 'x' }, followed: false };
   writeFileSync(join(tables, '_backfill', 'state.json'), JSON.stringify(state));
-  const undisturbed = copy();
+});
+
+beforeAll(async () => {
+  const undisturbed = await copy();
   expected = await outcome(undisturbed, await finish(undisturbed));
 });
 
 /** Only their ids stay in the journal. */
-async function acceptAndClear(): Promise<void> {
+async function acceptAndClear(template: string): Promise<void> {
   const clock = new TestClock();
   const journal = await openJournal(join(template, 'journal'), { retention: 1000, clock });
   await journal.openCursor('archive');
@@ -89,14 +88,6 @@ async function acceptAndClear(): Promise<void> {
     return (await journal.status()).events === 0;
   });
   await journal.close();
-}
-
-afterAll(() => rmSync(base, { recursive: true, force: true }));
-
-function copy(): string {
-  const root = mkdtempSync(join(base, 'copy-'));
-  cpSync(template, root, { recursive: true });
-  return root;
 }
 
 /** Runs until the child kills itself; returns what it had to say. */
@@ -142,10 +133,10 @@ async function outcome(
 }
 
 test('what the journal keeps of events that are gone from it tells no body, and is known to the end of the window', async () => {
-  const folder = join(template, 'journal');
+  const root = await copy();
+  const folder = join(root, 'journal');
   expect(toldById(folder, CLEARED)).toBe(CLEARED.length);
   expect(toldByBody(folder, CLEARED)).toBe(0);
-  const root = copy();
   await finish(root);
   const journal = await openJournal(join(root, 'journal'));
   // Nobody is blocked here; what was erased is not forwarded again.
@@ -167,7 +158,7 @@ test.concurrent.each([
 ])(
   'kill -9 at %s, the %i. time: the next run finishes it, and the receipts say the same',
   async (step, occurrence) => {
-    const root = copy();
+    const root = await copy();
     expect(await crash(root, step, occurrence)).toEqual(['SIGKILL', '']);
     expect(await outcome(root, await finish(root))).toEqual(expected);
   },
@@ -176,7 +167,7 @@ test.concurrent.each([
 test.each(['receipted', 'closed'])(
   'kill -9 at %s: the receipts that are there stay as they are',
   async (step) => {
-    const root = copy();
+    const root = await copy();
     expect(await crash(root, step, 1)).toEqual(['SIGKILL', '']);
     await finish(root);
     expect((await outcome(root, [])).left).toEqual(expected.left);

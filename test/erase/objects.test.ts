@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Places } from '../../src/archive/places.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import type { ErasureReceipt, ErasureResult } from '../../src/core/erasure.ts';
@@ -11,6 +10,7 @@ import type { ObjectStore } from '../../src/core/storage.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { compact, hooked, keysIn, put, read } from '../archive/store-archive.ts';
 import { idsRead } from '../support/archives.ts';
+import { copiesOf } from '../support/copies.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { runToItsEnd } from '../support/killed.ts';
 import { erasing, makeErasable, NAME, USERS } from './objects-support.ts';
@@ -21,23 +21,11 @@ const GONE = [1, 3];
 /** Records of a user, and the kept event. */
 const OF_EACH = 4 + 1;
 
-const base = mkdtempSync(join(tmpdir(), 'millrace-test-'));
-afterAll(() => rmSync(base, { recursive: true, force: true }));
-
-let making: Promise<string> | null = null;
-
-/** A store with an archive, below a folder that erasures can lie in too; a copy of what is made once. */
-async function copy(): Promise<string> {
-  const template = await (making ??= (async () => {
-    const root = join(base, 'template');
-    const compressions = ['gzip', 'zstd'] as const;
-    await makeErasable(await openStore(join(root, 'store')), join(base, 'made'), { compressions });
-    return root;
-  })());
-  const root = mkdtempSync(join(base, 'copy-'));
-  cpSync(template, root, { recursive: true });
-  return root;
-}
+/** A store with an archive, below a folder that erasures can lie in too. */
+const copy = copiesOf(async (root) => {
+  const compressions = ['gzip', 'zstd'] as const;
+  await makeErasable(await openStore(join(root, 'store')), `${root}-made`, { compressions });
+});
 
 async function erase(
   root: string,
