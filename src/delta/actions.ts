@@ -91,20 +91,15 @@ export function parseCommit(text: string): Action[] {
     .map((line) => JSON.parse(line) as Action);
 }
 
-/** The line that takes a data file out of the table. @param deletionTimestamp when, milliseconds since the epoch */
-export function removalOf(
-  { path, partitionValues, size }: Pick<AddFile, 'path' | 'partitionValues' | 'size'>,
-  deletionTimestamp: number,
-): Action {
+/** The line that takes a data file out of the table, now. */
+export function removalOf({
+  path,
+  partitionValues,
+  size,
+}: Pick<AddFile, 'path' | 'partitionValues' | 'size'>): Action {
+  const deletionTimestamp = Date.now();
   return {
-    remove: {
-      path,
-      deletionTimestamp,
-      dataChange: true,
-      extendedFileMetadata: true,
-      partitionValues,
-      size,
-    },
+    remove: { path, deletionTimestamp, dataChange: true, extendedFileMetadata: true, partitionValues, size },
   };
 }
 

@@ -12,7 +12,6 @@ interface LogFolder {
   readonly store: ObjectStore;
   readonly url: string;
   key(name: string): string;
-  now(): number;
 }
 
 const LAST = '_last_checkpoint';
@@ -104,7 +103,7 @@ export async function writeCheckpoint(
   snapshot: Snapshot,
   signal?: AbortSignal,
 ): Promise<void> {
-  const rows = actionsOf(snapshot, log.now());
+  const rows = actionsOf(snapshot, Date.now());
   const columns = ['txn', 'add', 'remove', 'metaData', 'protocol'] as const;
   const columnData = columns.map((name) => {
     return { name, data: rows.map((action) => (action[name] === undefined ? null : stored(action[name]))) };

@@ -31,14 +31,11 @@ export class DeltaLog {
   readonly store: ObjectStore;
   /** Key of the table's folder, with a `/` at its end, or empty. */
   readonly prefix: string;
-  readonly #now: () => number;
   #snapshot = new Snapshot();
 
-  /** @param now milliseconds since the epoch */
-  constructor(store: ObjectStore, prefix: string, now: () => number = Date.now) {
+  constructor(store: ObjectStore, prefix: string) {
     this.store = store;
     this.prefix = prefix;
-    this.#now = now;
   }
 
   /** For messages. */
@@ -49,10 +46,6 @@ export class DeltaLog {
   /** Key of what lies in the log's folder. */
   key(name: string): string {
     return `${this.prefix}${LOG_FOLDER}/${name}`;
-  }
-
-  now(): number {
-    return this.#now();
   }
 
   /** The table as it is now. @throws Error when the log cannot be read; StorageError */
@@ -105,7 +98,7 @@ export class DeltaLog {
     actions: readonly Action[],
   ): Record<string, unknown> {
     return {
-      timestamp: this.#now(),
+      timestamp: Date.now(),
       operation,
       operationParameters,
       ...(version < 0 ? {} : { readVersion: version }),

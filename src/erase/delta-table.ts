@@ -153,7 +153,7 @@ export class DeltaTableErasure {
     const version = await log.commit(PURPOSE, ({ files }) => {
       isStale = replaced.some((add) => files.get(add.path)?.size !== add.size);
       if (isStale) return null;
-      const removes = replaced.map((add) => removalOf(add, log.now()));
+      const removes = replaced.map((add) => removalOf(add));
       return [...removes, ...adds.map((add) => ({ add }))];
     });
     if (version === null) await removeForGood(log.store, put, run.signal);
@@ -181,7 +181,7 @@ export class DeltaTableErasure {
     }
     replaced.push(add);
     const stats = statsOf(bytes);
-    adds.push({ ...add, path: pathOf(rest), size: bytes.length, modificationTime: log.now(), stats });
+    adds.push({ ...add, path: pathOf(rest), size: bytes.length, modificationTime: Date.now(), stats });
     await this.#record(key, judged, hash('sha256', bytes));
   }
 

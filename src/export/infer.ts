@@ -1,11 +1,11 @@
 import type { Places } from '../archive/places.ts';
 import { readArchive } from '../archive/read.ts';
-import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { JsonFault } from '../lib/json-text.ts';
 import { Inference, type InferenceOptions, type Inferred } from '../warehouse/learned/infer/infer.ts';
 import type { Tables } from '../warehouse/tables.ts';
 import { memberOf, documentsIn } from './documents.ts';
+import { isErased } from './source-bytes.ts';
 import type { TableDefinition } from '../warehouse/definition.ts';
 import type { RowTarget } from '../warehouse/shape/row-target.ts';
 import { Shaper } from '../warehouse/shape/shape.ts';
@@ -54,9 +54,7 @@ export async function inferTables(options: InferOptions): Promise<InferSummary> 
   for (const path of paths) {
     for await (const item of readArchive(path, { opener, signal, places })) {
       if (item.kind === 'problem') {
-        if (item.sealed?.why === 'no_keys')
-          throw new MillraceError('archive_sealed', `${item.file}: ${item.reason}`);
-        if (item.sealed?.why === 'erased') counts.erased += 1;
+        if (isErased(item)) counts.erased += 1;
         else {
           counts.problems += 1;
           options.onProblem(item.file, item.line, item.reason);

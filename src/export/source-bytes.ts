@@ -7,6 +7,12 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 
 export type Problem = ArchiveItem & { kind: 'problem' };
 
+/** Whether an erasure has closed the record for good. @throws MillraceError archive_sealed where there are no keys */
+export function isErased({ file, reason, sealed }: Problem): boolean {
+  if (sealed?.why === 'no_keys') throw new MillraceError('archive_sealed', `${file}: ${reason}`);
+  return sealed?.why === 'erased';
+}
+
 /** A piece of a file of the archive. */
 export interface SourceBytes {
   /** A line can go on in the next piece. */

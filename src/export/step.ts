@@ -1,4 +1,3 @@
-import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { readAhead } from '../lib/read-ahead.ts';
 import { FieldSums, type TableFields } from '../warehouse/learned/field-sums.ts';
@@ -10,7 +9,7 @@ import { Outputs } from './outputs.ts';
 import type { ExportFormat, ExportReject } from './rows.ts';
 import type { ShapedUnit } from './shape-unit.ts';
 import type { Shaping } from './shaping.ts';
-import { type Problem, type SourceBytes, sourceBytes } from './source-bytes.ts';
+import { isErased, type Problem, type SourceBytes, sourceBytes } from './source-bytes.ts';
 import type { Source } from './sources.ts';
 import { typesOf } from './types.ts';
 import { UnitWriter } from './unit.ts';
@@ -198,9 +197,9 @@ export class StepRun {
     this.#show(first.reached);
   }
 
-  #note({ file, line, reason, sealed }: Problem): void {
-    if (sealed?.why === 'no_keys') throw new MillraceError('archive_sealed', `${file}: ${reason}`);
-    if (sealed?.why === 'erased') {
+  #note(problem: Problem): void {
+    const { file, line, reason } = problem;
+    if (isErased(problem)) {
       this.#counts.erased += 1;
       return;
     }

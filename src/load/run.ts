@@ -1,12 +1,11 @@
-import type { RecordOpener } from '../core/sealed-record.ts';
 import { Drift } from '../warehouse/learned/drift.ts';
 import { onceEach, readArchiveFolder, type Archive } from './archives.ts';
 import { inTransaction, RowsRefused, type Database } from './database.ts';
 import { createLedger, readLoads, removeLoads, renameArchive, reviveDuplicates } from './ledger.ts';
 import type { LoadOptions, LoadSummary } from './options.ts';
 import { planLoad, type LoadPlan } from './plan.ts';
-import { LoadStep, type StepCounts } from './step.ts';
-import { ensureTables, type LoadedTables } from './tables.ts';
+import { type Load, LoadStep, noCounts } from './step.ts';
+import { ensureTables } from './tables.ts';
 
 /**
  * Brings a database to what archives hold: loads what is new, loads again what has changed, removes what is gone. Each
@@ -22,41 +21,31 @@ export async function runLoad(database: Database, options: LoadOptions): Promise
     await createLedger(database);
     return ensureTables(database, options.tables, options.wanted);
   });
-  return new LoadRun(database, tables, opener, options).load(archives);
+  return new LoadRun({ database, tables, opener, options }).load(archives);
 }
 
 class LoadRun {
-  readonly #database: Database;
-  readonly #tables: LoadedTables;
-  readonly #opener: RecordOpener | undefined;
-  readonly #options: LoadOptions;
-  readonly #counts: StepCounts = { records: 0, duplicates: 0, rejects: 0, problems: 0, erased: 0, rows: {} };
+  readonly #load: Load;
+  readonly #counts = noCounts();
   readonly #drift = new Drift();
   #files = 0;
   #replaced = 0;
 
-  constructor(
-    database: Database,
-    tables: LoadedTables,
-    opener: RecordOpener | undefined,
-    options: LoadOptions,
-  ) {
-    this.#database = database;
-    this.#tables = tables;
-    this.#opener = opener;
-    this.#options = options;
+  constructor(load: Load) {
+    this.#load = load;
   }
 
   async load(archives: readonly Archive[]): Promise<LoadSummary> {
-    const { onProblem } = this.#options;
+    const { database, tables, options } = this.#load;
+    const { onProblem, retriesRefused } = options;
     const renamed = archives.filter(({ id, path }) => id !== path);
-    await inTransaction(this.#database, async () => {
-      for (const { id, path } of renamed) await renameArchive(this.#database, path, id);
+    await inTransaction(database, async () => {
+      for (const { id, path } of renamed) await renameArchive(database, path, id);
     });
     const problems = archives.flatMap((archive) => archive.problems);
     for (const { file, reason } of problems) onProblem(file, null, reason);
     this.#counts.problems += problems.length;
-    const plan = await this.#plan(archives, this.#options.retriesRefused);
+    const plan = await this.#plan(archives, retriesRefused);
     for (const file of plan.missing) onProblem(file, null, 'in the manifest, but missing: its rows stay');
     let done = await this.#work(plan);
     // What was removed may have been held by another file too.
@@ -67,19 +56,20 @@ class LoadRun {
       before: plan.before,
       replaced: this.#replaced,
       missing: plan.missing.length,
-      drift: this.#drift.report((table) => this.#tables.known.get(table)?.definition),
+      drift: this.#drift.report((table) => tables.known.get(table)?.definition),
       unfinished: archives.reduce((sum, { unfinished }) => sum + unfinished, 0),
       complete: done === 'complete',
     };
   }
 
   async #plan(archives: readonly Archive[], isRetry: boolean): Promise<LoadPlan> {
-    const loads = await inTransaction(this.#database, () => readLoads(this.#database));
-    return planLoad(archives, loads, this.#tables.shape, isRetry, this.#opener);
+    const { database, tables, opener } = this.#load;
+    const loads = await inTransaction(database, () => readLoads(database));
+    return planLoad(archives, loads, tables.shape, isRetry, opener);
   }
 
   async #work({ files, gone }: LoadPlan): Promise<'complete' | 'again' | 'interrupted'> {
-    const { signal } = this.#options;
+    const { signal } = this.#load.options;
     try {
       let again = gone.length > 0 && (await this.#remove(gone));
       for (let at = 0; at < files.length;) {
@@ -97,9 +87,10 @@ class LoadRun {
 
   /** @returns whether files that were loaded before have to be loaded again */
   async #remove(gone: readonly number[]): Promise<boolean> {
-    const revived = await inTransaction(this.#database, async () => {
-      await removeLoads(this.#database, this.#tables.names, gone);
-      return reviveDuplicates(this.#database);
+    const { database, tables } = this.#load;
+    const revived = await inTransaction(database, async () => {
+      await removeLoads(database, tables.names, gone);
+      return reviveDuplicates(database);
     });
     this.#replaced += gone.length;
     return revived;
@@ -123,11 +114,12 @@ class LoadRun {
   }
 
   async #tryStep(files: LoadPlan['files'], from: number): Promise<Step> {
-    const { onProgress, stepBytes } = this.#options;
-    const step = new LoadStep(this.#database, this.#tables, this.#opener, this.#options);
+    const { database, options } = this.#load;
+    const { onProgress, stepBytes } = options;
+    const step = new LoadStep(this.#load);
     let done = 0;
     let replaced = 0;
-    await inTransaction(this.#database, async () => {
+    await inTransaction(database, async () => {
       for (const { source, replaces } of files.slice(from)) {
         const show = (): void =>
           onProgress({

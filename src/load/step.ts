@@ -1,7 +1,7 @@
 import { readArchiveFile } from '../archive/read.ts';
 import type { ArchiveItem } from '../archive/read-line.ts';
-import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
+import { isErased } from '../export/source-bytes.ts';
 import type { ArchiveFile } from './archives.ts';
 import type { Database } from './database.ts';
 import type { TableDefinition } from '../warehouse/definition.ts';
@@ -29,32 +29,33 @@ export interface StepCounts {
   rows: Record<string, number>;
 }
 
+export function noCounts(): StepCounts {
+  return { records: 0, duplicates: 0, rejects: 0, problems: 0, erased: 0, rows: {} };
+}
+
+/** What a run loads into, and by what. */
+export interface Load {
+  readonly database: Database;
+  readonly tables: LoadedTables;
+  readonly opener: RecordOpener | undefined;
+  readonly options: LoadOptions;
+}
+
 /** Loads files of archives in one transaction of the caller's. */
 export class LoadStep {
-  readonly counts: StepCounts = { records: 0, duplicates: 0, rejects: 0, problems: 0, erased: 0, rows: {} };
+  readonly counts = noCounts();
   /** Bytes of records so far. */
   bytes = 0;
   /** Whether files that were loaded before have to be loaded again. */
   revived = false;
-  readonly #database: Database;
-  readonly #tables: LoadedTables;
-  readonly #opener: RecordOpener | undefined;
-  readonly #options: LoadOptions;
+  readonly #load: Load;
   readonly #shapes: Shapes;
   /** Rows that the database did not take. */
   #refused = 0;
 
-  constructor(
-    database: Database,
-    tables: LoadedTables,
-    opener: RecordOpener | undefined,
-    options: LoadOptions,
-  ) {
-    this.#database = database;
-    this.#tables = tables;
-    this.#opener = opener;
-    this.#options = options;
-    this.#shapes = new Shapes(tables.known, tables.entries, options);
+  constructor(load: Load) {
+    this.#load = load;
+    this.#shapes = new Shapes(load.tables.known, load.tables.entries, load.options);
   }
 
   /** What the rows had, by table. */
@@ -65,8 +66,9 @@ export class LoadStep {
   /** Loads a file in place of what was loaded of it before. */
   async load(source: ArchiveFile, replaces: readonly number[], onBatch: () => void): Promise<void> {
     const { archive, root, file, sha256 } = source;
-    if (replaces.length > 0) await removeLoads(this.#database, this.#tables.names, replaces);
-    const load = await nextLoad(this.#database);
+    const { database, tables, opener, options } = this.#load;
+    if (replaces.length > 0) await removeLoads(database, tables.names, replaces);
+    const load = await nextLoad(database);
     const before = { ...this.counts };
     const refusedBefore = this.#refused;
     let batch: ArchiveRecordItem[] = [];
@@ -87,11 +89,15 @@ export class LoadStep {
       taken.catch(() => undefined);
     };
     try {
-      const { places, signal } = this.#options;
-      for await (const item of readArchiveFile(places.at(root), file, { signal, opener: this.#opener })) {
+      const { places, signal } = options;
+      for await (const item of readArchiveFile(places.at(root), file, { signal, opener })) {
         if (item.kind === 'problem') {
-          isWhole &&= item.sealed?.why === 'erased';
-          noteProblem(item, this.counts, this.#options);
+          if (isErased(item)) this.counts.erased += 1;
+          else {
+            isWhole = false;
+            this.counts.problems += 1;
+            options.onProblem(item.file, item.line, item.reason);
+          }
           continue;
         }
         if (item.sealed) sealed += 1;
@@ -107,32 +113,33 @@ export class LoadStep {
       await taken.catch(() => undefined);
     }
     await taken;
-    await writeLoad(this.#database, {
+    await writeLoad(database, {
       load,
       archive,
       file,
       // What could not be read in all its lines is tried again the next time.
       sha256: isWhole ? `${this.#refused > refusedBefore ? REFUSED : ''}${sha256}` : '',
-      shape: this.#tables.shape,
+      shape: tables.shape,
       records: this.counts.records - before.records,
       sealed,
-      destroyed: this.#opener?.destroyed ?? 0,
+      destroyed: opener?.destroyed ?? 0,
     });
-    if (replaces.length > 0 && (await reviveDuplicates(this.#database))) this.revived = true;
+    if (replaces.length > 0 && (await reviveDuplicates(database))) this.revived = true;
   }
 
   /** Those that no load has: each event's rows are there once, however often it lies in archives. */
   async #take(records: readonly ArchiveRecordItem[], made: ShapedRows, load: number): Promise<void> {
+    const { database, options } = this.#load;
     const keys = records.map(keyOf);
-    const claimed = await claimEvents(this.#database, load, keys);
+    const claimed = await claimEvents(database, load, keys);
     this.counts.duplicates += records.length - claimed.size;
     const own = rowsOfClaimed(this.#shapes, made, records, keys, claimed);
     for (const { nth, ...reject } of own.rows.rejects) {
       const { file, line } = own.records[nth] as ArchiveRecordItem;
       this.counts.rejects += 1;
-      this.#options.onReject({ ...reject, file, line });
+      options.onReject({ ...reject, file, line });
     }
-    const rows = await appendRows(this.#database, own.rows, load, this.#setsAside(own.records));
+    const rows = await appendRows(database, own.rows, load, this.#setsAside(own.records));
     for (const [table, count] of Object.entries(rows))
       this.counts.rows[table] = (this.counts.rows[table] ?? 0) + count;
     this.#shapes.release(own.rows);
@@ -143,7 +150,7 @@ export class LoadStep {
       const { file, line: number } = recordOf(records, table, line);
       this.#refused += 1;
       this.counts.rejects += 1;
-      this.#options.onReject({ table: table.name, code: 'refused', reason, file, line: number });
+      this.#load.options.onReject({ table: table.name, code: 'refused', reason, file, line: number });
     };
   }
 }
@@ -158,19 +165,4 @@ function recordOf(
   const id = row[eventColumnsOf(table)?.id ?? ''];
   const found = records.find(({ record }) => textInRow(record.id) === id);
   return found ?? (records[0] as ArchiveRecordItem);
-}
-
-/** Counts and tells what could not be read. @throws MillraceError archive_sealed where there are no keys */
-function noteProblem(
-  { file, line, reason, sealed }: ArchiveItem & { kind: 'problem' },
-  counts: StepCounts,
-  { onProblem }: LoadOptions,
-): void {
-  if (sealed?.why === 'no_keys') throw new MillraceError('archive_sealed', `${file}: ${reason}`);
-  if (sealed?.why === 'erased') {
-    counts.erased += 1;
-    return;
-  }
-  counts.problems += 1;
-  onProblem(file, line, reason);
 }

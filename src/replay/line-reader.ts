@@ -1,6 +1,7 @@
+import { readLine } from '../archive/read-line.ts';
 import { eventOfRecord, parseRecord } from '../core/archive-record.ts';
 import type { IsErased } from '../core/ingest.ts';
-import { isSealed, parseSealed, SEALED_REASONS, type RecordOpener } from '../core/sealed-record.ts';
+import { isSealed, type RecordOpener } from '../core/sealed-record.ts';
 import type { Line } from '../lib/lines.ts';
 import type { Validator } from '../validate/envelope.ts';
 import { parseBlobName } from './blob-name.ts';
@@ -51,9 +52,8 @@ export class LineReader {
   take({ bytes, ended }: Line, time: number): Taken {
     if (bytes === null) return { ok: false, reason: 'the line is too long' };
     if (this.#filter.passesOver(bytes)) return 'passed';
-    if (isSealed(bytes)) return ended ? this.#takeSealed(bytes) : NO_END;
-    if (!isRecord(bytes)) return this.#takeForeign(bytes, time);
-    return ended ? this.#takeRecord(bytes) : NO_END;
+    if (!isSealed(bytes) && !isRecord(bytes)) return this.#takeForeign(bytes, time);
+    return ended ? this.#takeRecord(bytes) : { ok: false, reason: 'the line has no end' };
   }
 
   /** True when the name says already that the selection does not take the event. */
@@ -74,19 +74,12 @@ export class LineReader {
     return result.ok ? this.#select(result.event, name.receivedAt) : result;
   }
 
-  #takeSealed(line: Buffer): Taken {
-    const sealed = parseSealed(line);
-    if (sealed === null) return { ok: false, reason: 'not a sealed record of this version' };
-    const opened = this.#opener?.open(sealed) ?? ({ ok: false, why: 'no_keys' } as const);
-    if (opened.ok) return this.#takeRecord(opened.line);
-    return opened.why === 'erased' ? 'erased' : { ok: false, reason: SEALED_REASONS[opened.why] };
-  }
-
   #takeRecord(line: Buffer): Taken {
-    const parsed = parseRecord(line);
-    if (!parsed.ok) return parsed;
+    const item = readLine('', 0, line, parseRecord, this.#opener);
+    if (item.kind === 'problem')
+      return item.sealed?.why === 'erased' ? 'erased' : { ok: false, reason: item.reason };
     // A copy: a whole chunk of the file must not be kept for the sake of one event in it.
-    const event = eventOfRecord(parsed.record, Buffer.from(parsed.body));
+    const event = eventOfRecord(item.record, Buffer.from(item.body));
     if (Number.isNaN(event.receivedAt)) return { ok: false, reason: 'received_at is not a time' };
     return this.#select(event, event.receivedAt);
   }
@@ -102,5 +95,3 @@ export class LineReader {
     return result.ok ? this.#select(result.event, null) : result;
   }
 }
-
-const NO_END = { ok: false, reason: 'the line has no end' } as const;

@@ -139,10 +139,10 @@ export class DeltaTables {
           const part = { name, log, step: step.step, removes };
           if (isPassedOver && files.length > 0)
             return this.#actions(
-              { ...part, adds: [this.#txn(log, step.step, this.#without(step.step))] },
+              { ...part, adds: [this.#txn(step.step, this.#without(step.step))] },
               snapshot,
             );
-          adds ??= files.map((file) => this.#add(log, name, file));
+          adds ??= files.map((file) => this.#add(name, file));
           return this.#actions({ ...part, adds }, snapshot);
         },
         this.#terms.signal,
@@ -158,14 +158,12 @@ export class DeltaTables {
   #actions({ name, log, step, adds, removes }: Part, snapshot: Snapshot): Action[] | null {
     const schema = this.#schemaFor(name, log, snapshot);
     if (adds.length === 0 && removes.length === 0 && schema.length === 0) return null;
-    const removed = this.#had(removes, snapshot).map((file) =>
-      removalOf(standingFor(file, snapshot, log), log.now()),
-    );
-    return [...schema, ...removed, ...adds, this.#txn(log, step, this.#terms.id)];
+    const removed = this.#had(removes, snapshot).map((file) => removalOf(standingFor(file, snapshot, log)));
+    return [...schema, ...removed, ...adds, this.#txn(step, this.#terms.id)];
   }
 
-  #txn(log: DeltaLog, version: number, appId: string): Action {
-    return { txn: { appId, version, lastUpdated: log.now() } };
+  #txn(version: number, appId: string): Action {
+    return { txn: { appId, version, lastUpdated: Date.now() } };
   }
 
   #has(step: number, { txns }: Snapshot): boolean {
@@ -187,7 +185,7 @@ export class DeltaTables {
     const { tables, partition } = this.#terms;
     const { definition } = tables.entry(name);
     const wanted = schemaOf(definition, partition);
-    if (!snapshot.exists) return this.#created(log, name, definition.description, JSON.stringify(wanted));
+    if (!snapshot.exists) return this.#created(name, definition.description, JSON.stringify(wanted));
     const reason = unsupported(snapshot);
     const { metaData } = snapshot;
     if (reason !== null || metaData === null) throw changed(log, reason ?? 'it has no metadata');
@@ -204,7 +202,7 @@ export class DeltaTables {
     }
   }
 
-  #created(log: DeltaLog, name: string, description: string, schemaString: string): Action[] {
+  #created(name: string, description: string, schemaString: string): Action[] {
     const metaData = {
       id: randomUUID(),
       name,
@@ -213,12 +211,12 @@ export class DeltaTables {
       schemaString,
       partitionColumns: this.#partitionBy,
       configuration: {},
-      createdTime: log.now(),
+      createdTime: Date.now(),
     };
     return [{ protocol: { minReaderVersion: 1, minWriterVersion: 2 } }, { metaData }];
   }
 
-  #add(log: DeltaLog, name: string, { file, bytes, rows }: StepFile): Action {
+  #add(name: string, { file, bytes, rows }: StepFile): Action {
     const key = file.slice(name.length + 1);
     const [, day = null] = /^dt=([^/]+)\//.exec(key) ?? [];
     return {
@@ -226,7 +224,7 @@ export class DeltaTables {
         path: pathOf(key),
         partitionValues: this.#terms.partition === 'dt' ? { [DAY]: day === NO_DAY ? null : day } : {},
         size: bytes,
-        modificationTime: log.now(),
+        modificationTime: Date.now(),
         dataChange: true,
         stats: statsOfRows(rows),
       },

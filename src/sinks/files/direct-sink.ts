@@ -1,7 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 import { ManifestChain } from '../../archive/manifest-chain.ts';
 import { archiveBytes } from '../../archive/write-file.ts';
-import { DATA_EXTENSIONS } from '../../core/archive.ts';
 import { formatRecords } from '../../core/archive-record.ts';
 import type { FileLine } from '../../core/archive-manifest.ts';
 import type { ErasableStore } from '../../core/erasure.ts';
@@ -27,8 +26,9 @@ import { ABORTED, newStem } from './append.ts';
 import type { FilesOptions } from './config.ts';
 import { erasedFiles } from './erased-files.ts';
 import { keepInStore } from './keep.ts';
+import { lineOf } from './finish.ts';
 import { openSealer } from './open-sealer.ts';
-import { PartStats } from './part.ts';
+import { finishedPlace, PartStats } from './part.ts';
 import { Partitioner } from './partition.ts';
 import { codeOf, explain, waitOf } from './troubles.ts';
 
@@ -205,19 +205,11 @@ export class DirectSink implements Sink {
       this.#sealer === null ? events : sealedTypes(events);
     const stats = new PartStats();
     for (const { type, receivedAt } of counted) stats.add(type, receivedAt);
-    const name = `${newStem(events)}${DATA_EXTENSIONS[compress]}`;
-    const file = folder === '' ? name : `${folder}/${name}`;
+    const place = { openFolder: '', folder, stem: newStem(events) };
+    const file = finishedPlace(place, compress).name;
     const bytes = await archiveBytes(lines, compress);
-    const line = {
-      file,
-      records: stats.records,
-      bytes: bytes.length,
-      sha256: hash('sha256', bytes, 'hex'),
-      first_received_at: new Date(stats.firstReceivedAt).toISOString(),
-      last_received_at: new Date(stats.lastReceivedAt).toISOString(),
-      types: Object.fromEntries(stats.types),
-    };
-    return { file, bytes, line, isPut: false };
+    const facts = { bytes: bytes.length, sha256: hash('sha256', bytes, 'hex') };
+    return { file, bytes, line: lineOf({ stats, place }, file, facts), isPut: false };
   }
 
   /** Carries every attempt to its end. @throws what keeps one from it */

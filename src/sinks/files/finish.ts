@@ -49,9 +49,14 @@ export async function finishPart(part: Part, finish: Finish): Promise<string> {
   return name;
 }
 
+/** What a line is made of. */
+interface Listed extends Pick<Part, 'stats'> {
+  readonly place: Pick<Part['place'], 'stem'>;
+}
+
 /** The manifest's line of a part's finished file. */
 export function lineOf(
-  part: Part,
+  part: Listed,
   file: string,
   written: { readonly bytes: number; readonly sha256: string },
 ): Omit<FileLine, 'previous'> {
@@ -81,7 +86,7 @@ export async function removePart({ path }: Pick<Part, 'path'>): Promise<void> {
 }
 
 /** A part none of whose records can be read has no times but the one in its name, that of its first record. */
-function isoTime(ms: number, { place }: Part): string {
+function isoTime(ms: number, { place }: Listed): string {
   if (Number.isFinite(ms)) return new Date(ms).toISOString();
   const named = place.stem.replace(/^(\d{4})(\d\d)(\d\dT\d\d)(\d\d)(\d\d)(\d{3}Z).*$/, '$1-$2-$3:$4:$5.$6');
   const time = Date.parse(named);

@@ -1,5 +1,5 @@
 import { link, rename, rm, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { fileChunks } from '../../archive/file-lines.ts';
 import { DISK, type Bytes } from '../../archive/place.ts';
 import { compressionOf, DATA_EXTENSIONS } from '../../core/archive.ts';
@@ -9,7 +9,7 @@ import { type ObjectStore, StorageError } from '../../core/storage.ts';
 import { isMissing, readPlain, syncFolder } from '../../lib/durable.ts';
 import { hashChunks } from '../../lib/hash-chunks.ts';
 import { compress, recordsOf } from './compress.ts';
-import type { Part, PartPlace } from './part.ts';
+import { finishedPlace, type Part, type PartPlace } from './part.ts';
 
 /** What a manifest says of a file. */
 export interface Facts {
@@ -119,15 +119,6 @@ export async function factsIfOf(
   if (found === null) return null;
   const place = { chunks: () => store.get(key, { version: found.version, signal }) };
   return (await holdsRecords(place, key, part)) ? hashChunks(place.chunks()) : null;
-}
-
-/** What the file is called in the archive, and where it lies until it is there. */
-export function finishedPlace(
-  { openFolder, folder, stem }: PartPlace,
-  compression: Compression,
-): { readonly name: string; readonly path: string } {
-  const file = `${stem}${DATA_EXTENSIONS[compression]}`;
-  return { name: folder === '' ? file : `${folder}/${file}`, path: join(openFolder, folder, file) };
 }
 
 /** As `newStem` makes them. */

@@ -15,7 +15,7 @@ import { finishPart, removePart } from './finish.ts';
 import type { ArchiveFolder } from './folder.ts';
 import { keepInFolder } from './keep.ts';
 import { Losses } from './losses.ts';
-import { CAREFUL, Part, type PartPlace } from './part.ts';
+import { CAREFUL, finishedPlace, type Part, type PartPlace } from './part.ts';
 import type { Finishing, FinishStep, Recovery, Target } from './target.ts';
 
 interface Place {
@@ -119,7 +119,7 @@ export class FolderTarget implements Target {
 async function finishedAs(root: string, place: PartPlace): Promise<Compression | null> {
   for (const compression of COMPRESSIONS) {
     try {
-      await lstat(join(root, new Part(place).finishedName(compression)));
+      await lstat(join(root, finishedPlace(place, compression).name));
       return compression;
     } catch (error) {
       if (errorCode(error) !== 'ENOENT') throw error;

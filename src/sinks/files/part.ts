@@ -85,8 +85,7 @@ export class Part extends AppendFile {
 
   /** Path of the finished file inside the archive, `/`-separated. */
   finishedName(compression: Compression): string {
-    const name = `${this.place.stem}${DATA_EXTENSIONS[compression]}`;
-    return this.place.folder === '' ? name : `${this.place.folder}/${name}`;
+    return finishedPlace(this.place, compression).name;
   }
 
   /**
@@ -118,6 +117,15 @@ export class Part extends AppendFile {
 
 function pathIn({ openFolder, folder, stem }: PartPlace, extension: string): string {
   return join(openFolder, folder, `${stem}${extension}`);
+}
+
+/** What the finished file is called in the archive, and where it lies until it is in a store. */
+export function finishedPlace(
+  { openFolder, folder, stem }: PartPlace,
+  compression: Compression,
+): { readonly name: string; readonly path: string } {
+  const file = `${stem}${DATA_EXTENSIONS[compression]}`;
+  return { name: folder === '' ? file : `${folder}/${file}`, path: join(openFolder, folder, file) };
 }
 
 /** More runs than this are not kept: memory must have an end. */

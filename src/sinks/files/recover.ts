@@ -9,7 +9,7 @@ import type { SinkContext } from '../../core/sink.ts';
 import { readPlain, syncFolder } from '../../lib/durable.ts';
 import { cutLines } from '../../lib/lines.ts';
 import { holeIn } from '../../lib/tail.ts';
-import { Part, PartStats, type PartPlace } from './part.ts';
+import { finishedPlace, Part, PartStats, type PartPlace } from './part.ts';
 import { removePart } from './finish.ts';
 import { identityOf, type Identified } from './recovered-ids.ts';
 import type { RecoveredPart, Recovery } from './target.ts';
@@ -40,10 +40,8 @@ export async function recoverFolder(
     const compression = await recovery.finishedAs(place);
     if (compression !== null) finished.set(place, compression);
   }
-  const names = new Set(
-    [...finished].map(([place, compression]) => new Part(place).finishedName(compression)),
-  );
-  const listed = await recovery.listed(names);
+  const names = Array.from(finished, ([place, compression]) => finishedPlace(place, compression).name);
+  const listed = await recovery.listed(new Set(names));
   const recovered: RecoveredPart[] = [];
   const there = new Set<string>();
   for (const place of places) {
