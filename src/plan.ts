@@ -11,7 +11,7 @@ import type { Target } from './core/route.ts';
 import type { Verifier } from './core/verifier.ts';
 import type { PlannedSink } from './deliver/live-sinks.ts';
 import { compileRoutes, type RouteTable } from './route/table.ts';
-import { createValidatorFor, type Validator } from './validate/envelope.ts';
+import { createValidator, type Validator } from './validate/envelope.ts';
 import { createVerifier } from './verify/registry.ts';
 
 /** Everything a config decides that needs no I/O: made anew, and whole, for each reload. */
@@ -34,7 +34,7 @@ export function makePlan(loaded: ResolvedConfig): Plan {
     sources: loaded.sources,
     table: compileRoutes(config.routes),
     verifier: createVerifier(config.signing),
-    validate: createValidatorFor(config),
+    validate: createValidator(config.envelope),
   };
 }
 

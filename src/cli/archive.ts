@@ -101,7 +101,9 @@ export function archiveCommand(io: Io): Command {
       const how: VerifyOptions = {
         ...(opener === undefined ? {} : { opener }),
         ...(verifier === null ? {} : { verifier }),
-        envelopes: createEnvelopeCheck(options.config === undefined ? null : configOf(options, io).config),
+        envelopes: createEnvelopeCheck(
+          options.config === undefined ? null : configOf(options, io).config.envelope,
+        ),
         ...(await proofOf(path, options, io, keyProblems)),
         found: keyProblems,
         signal: io.signal,

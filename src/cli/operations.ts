@@ -1,4 +1,4 @@
-import { createValidatorFor } from '../validate/envelope.ts';
+import { createValidator } from '../validate/envelope.ts';
 import { Audit, auditedOperations } from '../admin/audit.ts';
 import { type AdministeredJournal, createOperations, type OperationsOptions } from '../admin/operations.ts';
 import type { Config, LoadedConfig } from '../config/config.ts';
@@ -110,7 +110,7 @@ function operationsOn(
   const { config } = loaded;
   return createOperations({
     journal,
-    validate: createValidatorFor(config),
+    validate: createValidator(config.envelope),
     pid: null,
     sinks: () => [],
     hasSink: (name) => config.sinks[name] !== undefined,

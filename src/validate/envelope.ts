@@ -5,22 +5,19 @@ import { UUID } from '../lib/uuid.ts';
 import { Scanner } from './scan.ts';
 import { invalidReason, type InvalidCode } from './invalid-reasons.ts';
 
-export type RequiredField = 'team' | 'user' | 'clientUser';
+type RequiredField = 'team' | 'user' | 'clientUser';
 
 /** Event type prefixes (or `*`) and what events of these types must carry. The first rule that matches decides. */
-export interface RequireRule {
+interface RequireRule {
   readonly match: readonly string[];
   readonly fields: readonly RequiredField[];
 }
 
-export interface EnvelopeOptions {
-  /** Names of the top-level keys that hold the envelope. */
-  readonly fields: {
-    readonly type: string;
-    readonly team: string;
-    readonly user: string;
-    readonly clientUser: string;
-  };
+/** Names of the top-level keys that hold the envelope. */
+type EnvelopeFields = Readonly<Record<keyof Envelope, string>>;
+
+/** What a config says under `envelope`. */
+export interface EnvelopeOptions extends EnvelopeFields {
   /** Team ids that may send; empty allows all. */
   readonly teams: readonly string[];
   /** What team and user ids must be: `uuid`, or any text of 1 to 256 characters. */
@@ -30,30 +27,11 @@ export interface EnvelopeOptions {
   readonly maxDepth: number;
 }
 
-/** What a config says of the envelope, as far as it matters here. */
-export interface ConfiguredEnvelope {
-  readonly envelope: EnvelopeOptions['fields'] & Omit<EnvelopeOptions, 'fields'>;
-}
-
-export const DEFAULT_FIELDS = {
+export const DEFAULT_FIELDS: EnvelopeFields = {
   type: 'event_type',
   team: 'team_id',
   user: 'user_id',
   clientUser: 'client_user_id',
-};
-
-export const DEFAULT_REQUIRE: readonly RequireRule[] = [
-  { match: ['labtest.match_review.'], fields: ['team'] },
-  { match: ['message.attempt.'], fields: [] },
-  { match: ['*'], fields: ['team', 'user', 'clientUser'] },
-];
-
-export const DEFAULT_ENVELOPE: EnvelopeOptions = {
-  fields: DEFAULT_FIELDS,
-  teams: [],
-  userIds: 'uuid',
-  require: DEFAULT_REQUIRE,
-  maxDepth: 128,
 };
 
 export type Validation =
@@ -80,8 +58,9 @@ const MAX_CLIENT_USER = 512;
 
 /** Makes the check whether an authentic body can be routed. The body is only looked at. */
 export function createValidator(options: EnvelopeOptions): Validator {
-  const { fields, userIds, require } = options;
-  const scanner = new Scanner(Object.values(fields), options.maxDepth);
+  const { userIds, require } = options;
+  const names = [options.type, options.team, options.user, options.clientUser];
+  const scanner = new Scanner(names, options.maxDepth);
   const isId = userIds === 'uuid' ? isUuid : isTextId;
   // A UUID is the same in either case; another id is not.
   const canonical = (id: string): string => (userIds === 'uuid' ? id.toLowerCase() : id);
@@ -115,7 +94,7 @@ export function createValidator(options: EnvelopeOptions): Validator {
     };
     if (read(body, scanner, refuse)) {
       const part = (name: keyof Envelope): unknown => {
-        const value = scanner.value(fields[name]);
+        const value = scanner.value(options[name]);
         return value === undefined ? known?.[name] : value;
       };
       const parts = {
@@ -188,10 +167,4 @@ function isTextId(value: unknown): value is string {
 
 function isUuid(value: unknown): value is string {
   return typeof value === 'string' && UUID.test(value);
-}
-
-/** The validator that the keys under `envelope` of a config ask for. */
-export function createValidatorFor({ envelope }: ConfiguredEnvelope): Validator {
-  const { type, team, user, clientUser, ...rest } = envelope;
-  return createValidator({ ...rest, fields: { type, team, user, clientUser } });
 }

@@ -1,23 +1,17 @@
 import type { Envelope, Event } from '../core/event.ts';
 import type { InvalidReason } from '../core/ingest.ts';
-import {
-  createValidator,
-  DEFAULT_ENVELOPE,
-  DEFAULT_FIELDS,
-  type ConfiguredEnvelope,
-  type Validator,
-} from './envelope.ts';
+import { createValidator, DEFAULT_FIELDS, type EnvelopeOptions, type Validator } from './envelope.ts';
 import type { InvalidCode } from './invalid-reasons.ts';
 
 /**
  * Reads the envelope of events that came in before, by the rule that reads it before the 2xx. What is kept was judged then,
  * and old archives can lack ids: nothing is required.
  */
-export function createKeptValidator({ envelope }: ConfiguredEnvelope): Validator {
-  const { type, team, user, clientUser, maxDepth } = envelope;
-  const fields = { type, team, user, clientUser };
-  return createValidator({ fields, teams: [], userIds: 'text', require: [], maxDepth });
+export function createKeptValidator(envelope: KeptEnvelope): Validator {
+  return createValidator({ ...envelope, teams: [], userIds: 'text', require: [] });
 }
+
+type KeptEnvelope = Pick<EnvelopeOptions, keyof Envelope | 'maxDepth'>;
 
 /** A kept event as the endpoint would take it in: whose it is, its body says, where it says it. */
 export function asItsBodySays(
@@ -41,13 +35,14 @@ const UNREADABLE: ReadonlySet<string> = new Set([
 
 /**
  * Compares what is kept of events with what their bodies say.
+ * @param fields null for those that a config has by default
  * @returns names of the body's members that say something else; null for a body that cannot be read
  */
 export function createEnvelopeCheck(
-  config: ConfiguredEnvelope | null,
+  fields: KeptEnvelope | null,
 ): (kept: Envelope, body: Buffer, isSigned: () => boolean) => readonly string[] | null {
-  const { envelope: fields } = config ?? { envelope: { ...DEFAULT_ENVELOPE, ...DEFAULT_FIELDS } };
-  const validate = createKeptValidator({ envelope: fields });
+  const names = fields ?? { ...DEFAULT_FIELDS, maxDepth: 128 };
+  const validate = createKeptValidator(names);
   return (kept, body, isSigned) => {
     const validation = validate(body);
     if (!validation.fit && validation.reasons.some(({ code }) => UNREADABLE.has(code))) return null;
@@ -58,6 +53,6 @@ export function createEnvelopeCheck(
       const mayDiffer = (says[name] ?? '') === '' || (name === 'clientUser' && kept.clientUser === null);
       return !mayDiffer || isSigned();
     };
-    return (['type', 'team', 'user', 'clientUser'] as const).filter(differ).map((name) => fields[name]);
+    return (['type', 'team', 'user', 'clientUser'] as const).filter(differ).map((name) => names[name]);
   };
 }

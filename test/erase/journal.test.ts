@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
 import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import { ids } from '../sinks/support.ts';
+import { ENVELOPE } from '../support/defaults.ts';
 import { batchOf, writeFiles } from '../support/archives.ts';
 import { createTake } from '../../src/sources/take.ts';
 import { createValidator } from '../../src/validate/envelope.ts';
@@ -233,11 +234,9 @@ test('what is quarantined from a source for its encoding leaves no digest when i
   const root = await temporaryFolder();
   const journal = await journalIn(join(root, 'journal'));
   const validate = createValidator({
-    fields: { type: 'event_type', team: 'team_id', user: 'user_id', clientUser: 'client_user_id' },
-    userIds: 'uuid',
+    ...ENVELOPE,
     require: [],
-    teams: [],
-  } as never);
+  });
   const take = createTake({ ingest: journal, validate, maxBytes: 1e6 });
   const user = userId(1);
   const body = Buffer.from(

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { CATALOGUE, MillraceError } from '../../src/core/errors.ts';
-import { createValidator, DEFAULT_ENVELOPE } from '../../src/validate/envelope.ts';
+import { createValidator } from '../../src/validate/envelope.ts';
 import { createVerifier } from '../../src/verify/registry.ts';
 import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
+import { ENVELOPE } from '../support/defaults.ts';
 import { TEAM } from '../support/events.ts';
 import { deliver, EVENT, RawClient, head, SECRET, signed, start, verifierOf } from './support.ts';
 
@@ -219,7 +220,7 @@ describe('the running receiver', () => {
     receiver.replace({ verifier: verifierOf(OTHER_SECRET) });
     expect((await deliver(url)).status).toBe(401);
     receiver.replace({ verifier: verifierOf(SECRET) });
-    receiver.replace({ validate: createValidator({ ...DEFAULT_ENVELOPE, require: [] }) });
+    receiver.replace({ validate: createValidator({ ...ENVELOPE, require: [] }) });
     expect((await deliver(url, UNFIT)).json).toMatchObject({ status: 'accepted' });
     receiver.replace({ quarantineStatus: 422 });
     expect((await deliver(url, Buffer.from('5'))).status).toBe(422);

@@ -2,15 +2,15 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
-import { CONFIG } from '../../src/config/schema.ts';
 import type { Event } from '../../src/core/event.ts';
 import type { AppendResult, Ingest, InvalidReason } from '../../src/core/ingest.ts';
 import type { DeliveryInfo, ReceiverLimits, ReceiverOptions } from '../../src/receive/options.ts';
 import type { Outcome } from '../../src/receive/outcome.ts';
 import { Receiver } from '../../src/receive/receiver.ts';
-import { createValidator, DEFAULT_ENVELOPE } from '../../src/validate/envelope.ts';
+import { createValidator } from '../../src/validate/envelope.ts';
 import { createVerifier } from '../../src/verify/registry.ts';
 import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
+import { ENVELOPE, SERVER } from '../support/defaults.ts';
 import { TEAM, USER } from '../support/events.ts';
 
 export const SECRET = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
@@ -58,7 +58,7 @@ export async function start({ limits, ...overrides }: Overrides = {}): Promise<S
     reusePort: false,
     clock: systemClock,
     verifier: verifierOf(SECRET),
-    validate: createValidator(DEFAULT_ENVELOPE),
+    validate: createValidator(ENVELOPE),
     quarantineStatus: 202,
     isBacklogFull: () => false,
     ingest: {
@@ -78,7 +78,7 @@ export async function start({ limits, ...overrides }: Overrides = {}): Promise<S
       for (const wake of waiting.splice(0)) wake();
     },
     onError: (error) => errors.push(error),
-    limits: { ...CONFIG.parse({}).server, ...limits },
+    limits: { ...SERVER, ...limits },
     ...overrides,
   });
   onTestFinished(async () => {

@@ -9,7 +9,7 @@ import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import { reconcile } from '../../src/reconcile/reconcile.ts';
 import type { ReconcileReport } from '../../src/reconcile/report.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
-import { createValidatorFor } from '../../src/validate/envelope.ts';
+import { createValidator } from '../../src/validate/envelope.ts';
 import { run } from '../cli/run.ts';
 import { userId } from '../erase/support.ts';
 import { signal, tempFolder } from '../sinks/support.ts';
@@ -52,7 +52,7 @@ export function operationsOn(journal: SqliteJournal): Operations {
   const { config } = loadConfig({ file, env: {} });
   return createOperations({
     journal,
-    validate: createValidatorFor(config),
+    validate: createValidator(config.envelope),
     pid: null,
     sinks: () => [],
     hasSink: () => true,

@@ -3,7 +3,8 @@ import { type Listing, listPath } from '../../src/replay/list.ts';
 import { FileReader } from '../../src/replay/read-file.ts';
 import type { Selection } from '../../src/replay/selection.ts';
 import type { Candidate, FileUnit, Problem, Step, Unit } from '../../src/replay/unit.ts';
-import { createValidator, DEFAULT_ENVELOPE } from '../../src/validate/envelope.ts';
+import { createValidator } from '../../src/validate/envelope.ts';
+import { ENVELOPE } from '../support/defaults.ts';
 
 /** A selection that takes every event. */
 export const ALL: Selection = { types: [], teams: [], users: [], since: null, until: null };
@@ -14,7 +15,7 @@ export function listing(places = new Places(), some: Partial<Selection> = {}): L
 
 /** A reader that asks little of events which others have written. */
 export function readerOf(more: Partial<ConstructorParameters<typeof FileReader>[0]> = {}): FileReader {
-  const validate = createValidator({ ...DEFAULT_ENVELOPE, userIds: 'text', require: [] });
+  const validate = createValidator({ ...ENVELOPE, userIds: 'text', require: [] });
   return new FileReader({ places: new Places(), selection: ALL, validate, ...more });
 }
 

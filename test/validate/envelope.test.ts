@@ -1,10 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createValidator, DEFAULT_ENVELOPE, type Validation } from '../../src/validate/envelope.ts';
+import { createValidator, type Validation } from '../../src/validate/envelope.ts';
+import { ENVELOPE } from '../support/defaults.ts';
 
 const TEAM = '1B671A64-40d5-491e-99b0-da01ff1f3341';
 const USER = '7b671a64-40d5-091e-09b0-da01ff1f3342';
-const validate = createValidator(DEFAULT_ENVELOPE);
+const validate = createValidator(ENVELOPE);
 const event = (more: object = {}): object => ({
   event_type: 'daily.data.meal.created',
   team_id: TEAM,
@@ -67,14 +68,14 @@ describe('what is required', () => {
   });
 
   it('is nothing but a type when no rule matches', () => {
-    const lax = createValidator({ ...DEFAULT_ENVELOPE, require: [] });
+    const lax = createValidator({ ...ENVELOPE, require: [] });
     expect(check({ event_type: 'x' }, lax).fit).toBe(true);
     expect(codes(check({}, lax))).toEqual(['type_missing']);
   });
 
   it('can be read from other keys, and only from keys of the event itself', () => {
     const fields = { type: 'constructor', team: '__proto__', user: 'toString', clientUser: 'c' };
-    const odd = createValidator({ ...DEFAULT_ENVELOPE, fields });
+    const odd = createValidator({ ...ENVELOPE, ...fields });
     expect(codes(odd(Buffer.from('{}')))).toEqual([
       'type_missing',
       'team_missing',
@@ -126,17 +127,17 @@ describe('an invalid event', () => {
   });
 
   it('has a user id that is text where text is allowed', () => {
-    const text = createValidator({ ...DEFAULT_ENVELOPE, userIds: 'text' });
+    const text = createValidator({ ...ENVELOPE, userIds: 'text' });
     expect(check(event({ user_id: 'u-1' }), text).fit).toBe(true);
     expect(check(event({ team_id: 'acme' }), text).fit).toBe(true);
-    const acme = createValidator({ ...DEFAULT_ENVELOPE, userIds: 'text', teams: ['acme'] });
+    const acme = createValidator({ ...ENVELOPE, userIds: 'text', teams: ['acme'] });
     expect(codes(check(event({ team_id: 'ACME' }), acme))).toEqual(['team_foreign']);
     expect(codes(check(event({ user_id: '' }), text))).toEqual(['user_malformed']);
     expect(codes(check(event({ user_id: 'x'.repeat(257) }), text))).toEqual(['user_malformed']);
   });
 
   it('comes from a team that is not on the list', () => {
-    const ours = createValidator({ ...DEFAULT_ENVELOPE, teams: [TEAM.toLowerCase()] });
+    const ours = createValidator({ ...ENVELOPE, teams: [TEAM.toLowerCase()] });
     expect(check(event(), ours).fit).toBe(true);
     expect(codes(check(event({ team_id: USER }), ours))).toEqual(['team_foreign']);
   });
@@ -190,7 +191,7 @@ describe('whatever it is given', () => {
   it('answers, never throws, and measures depth as the parser does', () => {
     const deep = (value: unknown): number =>
       typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(deep)) : 0;
-    const shallow = createValidator({ ...DEFAULT_ENVELOPE, maxDepth: 3, require: [] });
+    const shallow = createValidator({ ...ENVELOPE, maxDepth: 3, require: [] });
     fc.assert(
       fc.property(fc.json({ maxDepth: 6 }), fc.uint8Array(), (json, bytes) => {
         validate(Buffer.from(bytes));

@@ -3,7 +3,7 @@ import { Places } from '../../archive/places.ts';
 import { readArchive } from '../../archive/read.ts';
 import type { Config, LoadedConfig } from '../../config/config.ts';
 import { EXIT, MillraceError } from '../../core/errors.ts';
-import { createValidatorFor } from '../../validate/envelope.ts';
+import { createValidator } from '../../validate/envelope.ts';
 import { Comparison, fatesBy, QUARANTINED, type Fate } from '../../route/compare.ts';
 import { compileRoutes } from '../../route/table.ts';
 import { differingSinks, type AgainstReport } from './against-report.ts';
@@ -93,7 +93,7 @@ export async function currentConfig(
 function fateUnder(config: Config, judge: boolean): (event: PastEvent) => Fate {
   const fateOf = fatesBy(compileRoutes(config.routes));
   if (!judge) return ({ type }) => fateOf(type);
-  const validate = createValidatorFor(config);
+  const validate = createValidator(config.envelope);
   return ({ body }) => {
     const verdict = validate(body);
     return verdict.fit ? fateOf(verdict.envelope.type) : QUARANTINED;

@@ -54,7 +54,7 @@ export async function replayWork(order: ReplayOrder, parts: ReplayParts): Promis
   const { loaded } = parts;
   const table = compileRoutes(loaded.config.routes);
   const erased = ErasedUsers.open(loaded.config.erasure.path);
-  const validate = createKeptValidator(loaded.config);
+  const validate = createKeptValidator(loaded.config.envelope);
   const isErased: IsErased = (event) => {
     if (erased.isEmpty) return false;
     const said = asItsBodySays(event, validate);
