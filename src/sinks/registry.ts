@@ -8,20 +8,6 @@ import { onBehalfOf } from '../lib/attribution.ts';
 import { isRecord } from '../lib/is-record.ts';
 import { OwnModule } from './own-module.ts';
 
-/** Types that can stand under `sinks.<name>.type` by name. */
-export const SINK_TYPES = [
-  'files',
-  'stdout',
-  'event-hubs',
-  'pubsub',
-  'kafka',
-  'postgres',
-  'http',
-  'follow-up',
-] as const;
-
-export type SinkType = (typeof SINK_TYPES)[number];
-
 /** Loaded on demand: a config without a vendor's sink loads none of that vendor's code. */
 const BUILT_IN = {
   files: () => import('./files/sink.ts'),
@@ -32,7 +18,10 @@ const BUILT_IN = {
   postgres: () => import('./postgres/sink.ts'),
   http: () => import('./http/sink.ts'),
   'follow-up': () => import('./follow-up/sink.ts'),
-} as const satisfies Record<SinkType, () => Promise<SinkModule>>;
+} as const satisfies Record<string, () => Promise<SinkModule>>;
+
+/** Types that can stand under `sinks.<name>.type` by name. */
+export const SINK_TYPES: readonly string[] = Object.keys(BUILT_IN);
 
 const VERBS = ['parseOptions', 'createSink'] as const;
 
@@ -44,8 +33,8 @@ const VERBS = ['parseOptions', 'createSink'] as const;
  * @throws MillraceError sink_module_invalid naming the file and what is wrong with it
  */
 export async function loadSinkModule(type: string, baseFolder: string): Promise<SinkModule> {
-  const builtIn = SINK_TYPES.find((name) => name === type);
-  if (builtIn !== undefined) return BUILT_IN[builtIn]();
+  const builtIn = Object.entries(BUILT_IN).find(([name]) => name === type)?.[1];
+  if (builtIn !== undefined) return builtIn();
   const file = moduleFile(type, baseFolder);
   if (file === null) {
     const known = `a built-in type (${SINK_TYPES.join(', ')})`;

@@ -51,18 +51,9 @@ export function sendBatches(
 
 /** What reads the answer in a version of the protocol. */
 function parserOf(kafka: Kafka, version: number): Parse {
-  const modules = {
-    3: kafka.produceV3,
-    4: kafka.produceV4,
-    5: kafka.produceV5,
-    6: kafka.produceV6,
-    7: kafka.produceV7,
-    8: kafka.produceV8,
-    9: kafka.produceV9,
-    10: kafka.produceV10,
-    11: kafka.produceV11,
-  };
-  const found = Object.entries(modules).find(([each]) => Number(each) === version);
+  const from3 = [kafka.produceV3, kafka.produceV4, kafka.produceV5, kafka.produceV6, kafka.produceV7];
+  const from8 = [kafka.produceV8, kafka.produceV9, kafka.produceV10, kafka.produceV11];
+  const found = [...from3, ...from8][version - 3];
   if (found === undefined) throw new Error(`version ${version} of Produce is not known`);
-  return found[1].parseResponse;
+  return found.parseResponse;
 }

@@ -1,9 +1,5 @@
-import type { Client } from 'pg';
 import { z } from 'zod';
-import { MillraceError } from '../../core/errors.ts';
-import { onAbort } from '../../lib/abort.ts';
 import { duration, text } from '../../lib/fields.ts';
-import { lackOf } from '../../lib/installed.ts';
 
 const MINIMUM_TIMEOUT = 100;
 
@@ -29,42 +25,6 @@ export interface Connection {
 
 /** Packages that a connection and loading need. */
 export const PACKAGES: readonly string[] = ['pg', 'pg-copy-streams'];
-
-/**
- * Loads the driver and connects.
- * @param signal ends a connecting that takes long
- * @throws MillraceError usage where the driver is not installed
- */
-export async function connect(
-  { connectionString, timeout }: Connection,
-  signal: AbortSignal,
-): Promise<Client> {
-  const lack = lackOf(PACKAGES);
-  if (lack !== null) throw new MillraceError('usage', `postgres ${lack}`);
-  const { default: pg } = await import('pg');
-  const client = new pg.Client({
-    connectionString,
-    connectionTimeoutMillis: timeout,
-    application_name: 'millrace',
-    keepAlive: true,
-  });
-  // Told of it by the next statement; without a listener it would end the process.
-  client.on('error', () => undefined);
-  const connected = client.connect();
-  const forget = onAbort(signal, () => disconnect(client));
-  try {
-    await connected;
-  } finally {
-    forget();
-  }
-  return client;
-}
-
-/** Ends a connection at once, whatever runs on it and whether or not the server answers. */
-export function disconnect(client: Client): void {
-  const { connection } = client as unknown as { connection: { stream: { destroy(): void } } };
-  connection.stream.destroy();
-}
 
 /** The address without its password, to be named in messages. */
 export function nameOf(connectionString: string): string {

@@ -1,12 +1,14 @@
 import { finished } from 'node:stream/promises';
 import type { Client } from 'pg';
 import type { from } from 'pg-copy-streams';
+import { MillraceError } from '../../core/errors.ts';
 import { onAbort } from '../../lib/abort.ts';
+import { lackOf } from '../../lib/installed.ts';
 import { LOAD_COLUMN, type Database } from '../../load/database.ts';
 import type { TableDefinition } from '../../warehouse/definition.ts';
 import { type Dialect, tableName } from '../../warehouse/sql/dialects/dialect.ts';
 import { postgres } from '../../warehouse/sql/dialects/postgres.ts';
-import { connect, disconnect, nameOf, type Connection } from './connection.ts';
+import { nameOf, PACKAGES, type Connection } from './connection.ts';
 import { CopyText } from './copy-text.ts';
 import { refusalOf, toMillraceError } from './failure.ts';
 import { LoadLock } from './load-lock.ts';
@@ -58,13 +60,31 @@ export class PostgresDatabase implements Database {
     ].join(';');
   }
 
-  /** @param signal ends the opening; what is open stays so */
+  /**
+   * Loads the driver and connects.
+   * @param signal ends the opening; what is open stays so
+   * @throws MillraceError usage where the driver is not installed
+   */
   static async open(options: Connection, signal: AbortSignal): Promise<PostgresDatabase> {
-    const client = await connect(options, signal);
+    const lack = lackOf(PACKAGES);
+    if (lack !== null) throw new MillraceError('usage', `postgres ${lack}`);
+    const [{ default: pg }, { default: copyStreams }] = await Promise.all([
+      import('pg'),
+      import('pg-copy-streams'),
+    ]);
+    const client = new pg.Client({
+      connectionString: options.connectionString,
+      connectionTimeoutMillis: options.timeout,
+      application_name: 'millrace',
+      keepAlive: true,
+    });
+    // Told of it by the next statement; without a listener it would end the process.
+    client.on('error', () => undefined);
+    const connected = client.connect();
     const forget = onAbort(signal, () => disconnect(client));
     try {
+      await connected;
       const leaves = await client.query(LEAVE_ABANDONED).catch(() => ({ rowCount: 0 }));
-      const { default: copyStreams } = await import('pg-copy-streams');
       return new PostgresDatabase(client, copyStreams.from, options.schema, leaves.rowCount === 1);
     } catch (error) {
       disconnect(client);
@@ -168,4 +188,10 @@ export class PostgresDatabase implements Database {
     await this.#client.end().catch(() => undefined);
     this.#forget();
   }
+}
+
+/** Ends a connection at once, whatever runs on it and whether or not the server answers. */
+export function disconnect(client: Client): void {
+  const { connection } = client as unknown as { connection: { stream: { destroy(): void } } };
+  connection.stream.destroy();
 }

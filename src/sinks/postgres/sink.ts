@@ -5,7 +5,7 @@ import { claimEvents, createLedger, moveEvents, nextLoad, readLoads, writeLoad }
 import { keyOf, type LoadedRecord, Shapes } from '../../load/shapes.ts';
 import { ensureTables, type LoadedTables } from '../../load/tables.ts';
 import { type TableEntry, TABLES } from '../../warehouse/tables.ts';
-import { ABORTED } from '../failure.ts';
+import { Sends } from '../broker.ts';
 import type { PostgresOptions } from './config.ts';
 import { nameOf } from './connection.ts';
 import { PostgresDatabase } from './database.ts';
@@ -49,7 +49,7 @@ export class PostgresSink implements Sink {
   readonly #ending = new AbortController();
   /** Connections that no batch uses. */
   #idle: PostgresDatabase[] = [];
-  readonly #running = new Set<Promise<void>>();
+  readonly #sends = new Sends();
 
   constructor(options: PostgresOptions, context: SinkContext) {
     this.#options = options;
@@ -58,38 +58,28 @@ export class PostgresSink implements Sink {
 
   /** Connects, and makes the tables if they are not there. */
   async open(signal: AbortSignal): Promise<void> {
-    let database: PostgresDatabase | null = null;
-    let forget: (() => void) | null = null;
     try {
-      const opened = (database = await PostgresDatabase.open(this.#options, signal));
-      this.#open.add(opened);
-      forget = onAbort(signal, () => opened.destroy());
-      await inTransaction(opened, async () => {
-        await createLedger(opened);
-        this.#tables = await ensureTables(opened, TABLES.with(this.#options.learned), this.#options.tables);
-        await this.#number(opened);
+      await this.#transact(signal, async (database) => {
+        await createLedger(database);
+        this.#tables = await ensureTables(database, TABLES.with(this.#options.learned), this.#options.tables);
+        await this.#number(database);
       });
-      this.#idle.push(opened);
     } catch (error) {
-      this.#drop(database);
       const name = nameOf(this.#options.connectionString);
       throw new Error(`${name}: ${faultOf(error).reason}`, { cause: error });
-    } finally {
-      forget?.();
     }
   }
 
-  async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
-    if (signal.aborted) return batch.map(() => ABORTED);
-    const work = this.#send(batch, signal);
-    const ended = work.then(() => undefined);
-    this.#running.add(ended);
-    try {
-      const result = await work;
-      return batch.map(() => result);
-    } finally {
-      this.#running.delete(ended);
-    }
+  /** One transaction. An answer that is lost on its way is made good by the next attempt, which finds the events there. */
+  send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
+    return this.#sends.run(batch, signal, async (results) => {
+      try {
+        await this.#transact(signal, (database) => this.#write(database, batch));
+        results.fill(DELIVERED);
+      } catch (error) {
+        if (!signal.aborted) results.fill(resultOf(error, batch.length));
+      }
+    });
   }
 
   async close(signal: AbortSignal): Promise<void> {
@@ -98,7 +88,7 @@ export class PostgresSink implements Sink {
       this.#open.forEach((database) => database.destroy());
     });
     try {
-      await orAborted(Promise.allSettled(this.#running), signal);
+      await this.#sends.ended(signal);
       const idle = this.#idle;
       this.#idle = [];
       await orAborted(Promise.all(idle.map((database) => database.close())), signal);
@@ -107,30 +97,22 @@ export class PostgresSink implements Sink {
     }
   }
 
-  #drop(database: PostgresDatabase | null): void {
-    if (database === null) return;
-    database.destroy();
-    this.#open.delete(database);
-  }
-
-  /** One transaction. An answer that is lost on its way is made good by the next attempt, which finds the events there. */
-  async #send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult> {
-    let database: PostgresDatabase | null = null;
-    let forget: (() => void) | null = null;
+  /** Works with a connection that nothing else uses; one that fails is given up. */
+  async #transact(signal: AbortSignal, work: (database: PostgresDatabase) => Promise<void>): Promise<void> {
+    const database =
+      this.#idle.pop() ??
+      (await PostgresDatabase.open(this.#options, AbortSignal.any([signal, this.#ending.signal])));
+    this.#open.add(database);
+    const forget = onAbort(signal, () => database.destroy());
     try {
-      const used = (database =
-        this.#idle.pop() ??
-        (await PostgresDatabase.open(this.#options, AbortSignal.any([signal, this.#ending.signal]))));
-      this.#open.add(used);
-      forget = onAbort(signal, () => used.destroy());
-      await inTransaction(used, () => this.#write(used, batch));
-      this.#idle.push(used);
-      return DELIVERED;
+      await inTransaction(database, () => work(database));
+      this.#idle.push(database);
     } catch (error) {
-      this.#drop(database);
-      return signal.aborted ? ABORTED : resultOf(error, batch.length);
+      database.destroy();
+      this.#open.delete(database);
+      throw error;
     } finally {
-      forget?.();
+      forget();
     }
   }
 
