@@ -5,7 +5,7 @@ import type { SinkStatus } from '../core/operations.ts';
 import type { Target } from '../core/route.ts';
 import type { ClaimCheck, Delivery, Sink, SinkLog } from '../core/sink.ts';
 import type { Tracing } from '../core/tracing.ts';
-import type { RoutesOfNow } from './recall.ts';
+import type { RoutesOfNow } from './settled-ahead.ts';
 import type { RetryOptions } from './retry.ts';
 
 /** Watches what feeds do; its methods must be cheap and never throw. */

@@ -3,12 +3,12 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import type { TakenBack } from '../core/sink.ts';
 import { onAbort, orAborted, untilAborted } from '../lib/abort.ts';
 import { DownTracker } from './down-tracker.ts';
-import { Held, type Seqs, seqsOf } from './held.ts';
+import { HeldDeliveries, type Seqs, seqsOf } from './held-deliveries.ts';
 import type { FeedOptions, FeedStatus, Forgotten, Loaded } from './feed-options.ts';
-import { InFlightWindow } from './in-flight-window.ts';
+import { Progress } from './progress.ts';
 import { Loading } from './loading.ts';
-import { InOrder } from './in-order.ts';
-import { type Item, type Pending, UserByUser } from './pending.ts';
+import { QueueInOrder } from './queue-in-order.ts';
+import { type Item, type SendQueue, QueuePerUser } from './send-queue.ts';
 import { backoff } from './retry.ts';
 import { Sending } from './sending.ts';
 import { SinkCalls } from './sink-calls.ts';
@@ -20,24 +20,30 @@ const OPEN_WAIT = 5000;
 type FeedMode = 'opening' | 'running' | 'paused' | 'draining' | 'stopped';
 
 /**
- * Carries the journal to one sink.
+ * Carries the journal to one sink. A feed shares nothing with other feeds: one that stands still holds back its own
+ * cursor only.
  *
- * Modes: opening (connecting, again and again if it must) → running ⇄ paused (a call failed: nothing is sent
- * until the pause is over, then one batch at a time until one succeeds) → draining (nothing new is loaded) → stopped.
- * `#enter` is the only place that changes the mode, and all that leads to a change is in this file; what needs no mode
- * (the window, retries, sending, loading) is not. A feed shares nothing with other feeds: one that stands still holds
- * back its own cursor only.
+ * | mode     | loads | sends          | next                                                     |
+ * | -------- | ----- | -------------- | -------------------------------------------------------- |
+ * | opening  | no    | nothing        | running: `open` has succeeded                            |
+ * | running  | yes   | batches        | paused: a call of the sink, or a read, has failed        |
+ * | paused   | yes   | nothing        | running: the time is over; one batch at a time at first  |
+ * | draining | no    | what is loaded | stopped: all that is sent, or a call has failed          |
+ * | stopped  | no    | nothing        |                                                          |
+ *
+ * `stop` leads to draining from every mode. Only `#enter` changes the mode, and all that leads to a change is in this
+ * file; what needs no mode (progress, retries, sending, loading) is not.
  */
 export class Feed {
   readonly name: string;
   readonly #options: FeedOptions;
   readonly #calls: SinkCalls;
-  readonly #pending: Pending;
+  readonly #pending: SendQueue;
   readonly #queue: PQueue;
   readonly #abort = new AbortController();
   readonly #loading: Loading;
-  readonly #held: Held;
-  readonly #window: InFlightWindow;
+  readonly #held: HeldDeliveries;
+  readonly #progress: Progress;
   readonly #sending: Sending;
   readonly #down: DownTracker;
   #mode: FeedMode = 'opening';
@@ -66,14 +72,14 @@ export class Feed {
     this.#calls = new SinkCalls(options);
     const { limits } = options.sink;
     const isOneByOne = limits.inFlight === 1 && limits.batchBy === 'mixed';
-    this.#pending = isOneByOne ? new InOrder(limits) : new UserByUser(limits);
-    this.#held = new Held({
+    this.#pending = isOneByOne ? new QueueInOrder(limits) : new QueuePerUser(limits);
+    this.#held = new HeldDeliveries({
       onConfirmed: (deliveries, seqs) => this.#confirmed(deliveries, seqs),
       onRejected: (deliveries, reason) => this.#rejected(deliveries, reason),
     });
-    this.#window = new InFlightWindow(options, this.#pending, this.#held);
+    this.#progress = new Progress(options, this.#pending, this.#held);
     const later = (callback: () => void): void => void options.clock.after(options.retry.max, callback);
-    this.#waiters = new Waiters(this.#window, () => this.#calls.flush(), later);
+    this.#waiters = new Waiters(this.#progress, () => this.#calls.flush(), later);
     this.#queue = new PQueue({ concurrency: limits.inFlight });
     this.#down = new DownTracker({
       clock: options.clock,
@@ -86,18 +92,18 @@ export class Feed {
         options,
         calls: this.#calls,
         pending: this.#pending,
-        window: this.#window,
+        progress: this.#progress,
         down: this.#down,
         signal: this.#abort.signal,
       },
       {
         onMoved: () => this.#moveCursor(),
         onTrouble: (reason, delayMs) => this.#trouble(reason, delayMs),
-        onAnswered: (reason, progress) => this.#answered(reason, progress),
+        onAnswered: (reason, hasProgressed) => this.#answered(reason, hasProgressed),
         onPending: () => this.#pump(),
       },
     );
-    this.#loading = new Loading(options, this.#window, this.#held, {
+    this.#loading = new Loading(options, this.#progress, this.#held, {
       onLoaded: () => {
         this.#moveCursor();
         this.#pump();
@@ -112,7 +118,7 @@ export class Feed {
    * does not say so soon; until then an error that waiting cannot mend (a MillraceError) is thrown.
    */
   async start(): Promise<void> {
-    await this.#window.open();
+    await this.#progress.open();
     const ends = [this.#loading.watch(), this.#options.journal.subscribe(() => this.#pump())];
     this.#unsubscribe = () => ends.forEach((end) => end());
     const overdue = Promise.withResolvers<void>();
@@ -143,7 +149,7 @@ export class Feed {
 
   /** Never sends what is `owned` again: its data is being erased. What is in flight already is not held back. */
   forget(forgotten: Forgotten): void {
-    this.#window.forget(forgotten);
+    this.#progress.forget(forgotten);
   }
 
   /** Settles when every batch that is in flight now has been answered, those given up for too slow an answer among them. */
@@ -164,14 +170,14 @@ export class Feed {
 
   /** Everything up to and including this seq is settled. */
   get cursor(): number {
-    return this.#window.cursor;
+    return this.#progress.cursor;
   }
 
   status(): FeedStatus {
     return {
       sink: this.name,
       mode: this.#shownMode,
-      ...this.#window.status(),
+      ...this.#progress.status(),
       held: this.#held.count,
       inFlight: this.#queue.pending,
       ...this.#sending.counts,
@@ -189,7 +195,7 @@ export class Feed {
   }
 
   #lookDown(): boolean {
-    const { waiting, lookedAt } = this.#window.status();
+    const { waiting, lookedAt } = this.#progress.status();
     const isOpen = this.#begun && this.#mode !== 'opening';
     return this.#down.look(isOpen && (waiting > this.#held.count || this.lastSeq > lookedAt));
   }
@@ -270,11 +276,11 @@ export class Feed {
     return this.#pending.ready || this.#queue.pending + this.#queue.size > 0;
   }
 
-  /** True when the sink, which pays by the call, would rather have a larger batch a little later; pumps again by then. */
+  /** True when the sink would rather have a larger batch a little later, as it pays by the call; pumps again by then. */
   #lingers(): boolean {
     const { clock, sink } = this.#options;
     const { linger = 0 } = sink.limits;
-    if (linger === 0 || this.#mode === 'draining' || this.#window.lanes.count >= this.#loading.most)
+    if (linger === 0 || this.#mode === 'draining' || this.#progress.lanes.count >= this.#loading.most)
       return false;
     const left = this.#lastSend + linger - clock.monotonic();
     if (left <= 0) return false;
@@ -295,9 +301,9 @@ export class Feed {
     await work.finally(() => this.#underWay.delete(work));
   }
 
-  #answered(reason: string | null, progress: boolean): void {
+  #answered(reason: string | null, hasProgressed: boolean): void {
     if (reason !== null) this.#lastError = reason;
-    if (!progress) return;
+    if (!hasProgressed) return;
     this.#failures = 0;
     this.#lastError = null;
   }
@@ -327,7 +333,7 @@ export class Feed {
 
   #confirmed(deliveries: number, seqs: Seqs): void {
     const { journal } = this.#options;
-    this.#window.confirmed(seqs);
+    this.#progress.confirmed(seqs);
     this.#sending.counts.delivered += deliveries;
     this.#rejections = 0;
     if (journal.delivered !== undefined)
@@ -353,7 +359,7 @@ export class Feed {
 
   #moveCursor(): void {
     this.#lookDown();
-    this.#options.journal.moveCursor(this.name, this.#window.cursor, this.#window.note);
+    this.#options.journal.moveCursor(this.name, this.#progress.cursor, this.#progress.note);
     this.#waiters.moved();
   }
 

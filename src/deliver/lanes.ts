@@ -1,7 +1,7 @@
 import { getOrMake } from '../lib/get-or-make.ts';
 import type { FeedOptions } from './feed-options.ts';
 import { Lane } from './lane.ts';
-import type { Item } from './pending.ts';
+import type { Item } from './send-queue.ts';
 
 /** Events read in one go: while these are sent, the journal reads the next. */
 const LOAD_AT_ONCE = 1000;
@@ -27,7 +27,7 @@ export class Lanes {
   #count = 0;
   #bytes = 0;
 
-  /** @param heldFrom as `Held.from` */
+  /** @param heldFrom as `HeldDeliveries.from` */
   constructor(options: FeedOptions, heldFrom: (destination: string | null, seq: number) => number) {
     this.#options = options;
     this.#heldFrom = heldFrom;

@@ -2,9 +2,9 @@ import { messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
 import type { EventLog } from '../core/journal.ts';
 import type { FeedOptions } from './feed-options.ts';
-import { GiveWay, type Room } from './give-way.ts';
-import type { Held } from './held.ts';
-import type { InFlightWindow } from './in-flight-window.ts';
+import { CatchUp, type Room } from './catch-up.ts';
+import type { HeldDeliveries } from './held-deliveries.ts';
+import type { Progress } from './progress.ts';
 
 export interface LoadingEvents {
   /** Something has been taken in. */
@@ -20,23 +20,23 @@ export interface LoadingEvents {
  */
 export class Loading {
   readonly #options: FeedOptions;
-  readonly #window: InFlightWindow;
-  readonly #held: Held;
+  readonly #progress: Progress;
+  readonly #held: HeldDeliveries;
   readonly #loadNext: Load;
   readonly #loadLost: Load;
   readonly #loadLeft: Load;
-  readonly #giveWay: GiveWay;
+  readonly #catchUp: CatchUp;
 
   constructor(
     options: FeedOptions,
-    window: InFlightWindow,
-    held: Held,
+    progress: Progress,
+    held: HeldDeliveries,
     { onLoaded, onFailed, onTurn }: LoadingEvents,
   ) {
     this.#options = options;
-    this.#window = window;
+    this.#progress = progress;
     this.#held = held;
-    this.#giveWay = new GiveWay(options.clock, options.sink.limits, onTurn);
+    this.#catchUp = new CatchUp(options.clock, options.sink.limits, onTurn);
     const loader = (take: Take): Load => {
       const taken: Take = (events, after) => {
         take(events, after);
@@ -45,27 +45,27 @@ export class Loading {
       return pageLoader(options.journal, taken, onFailed);
     };
     this.#loadNext = loader((events) => {
-      for (const event of events) window.admit(event);
+      for (const event of events) progress.admit(event);
     });
-    this.#loadLost = loader((events, after) => window.readmit(events, after));
-    this.#loadLeft = loader((events, after) => window.readmitLeft(events, after));
+    this.#loadLost = loader((events, after) => progress.readmit(events, after));
+    this.#loadLeft = loader((events, after) => progress.readmitLeft(events, after));
   }
 
   /** Looks at what comes in, until what it returns is called. */
   watch(): () => void {
     const { journal } = this.#options;
-    const cameIn = (): void => this.#giveWay.cameIn();
+    const cameIn = (): void => this.#catchUp.cameIn();
     return journal.onReceived?.(cameIn) ?? journal.subscribe(cameIn);
   }
 
   /** How many events may go in a batch now. */
   get most(): number {
-    return this.#giveWay.most;
+    return this.#catchUp.most;
   }
 
   /** Reads what there is room for. @param isBusy whether something is sent, or can be */
   load(isBusy: boolean): void {
-    const { position, lanes } = this.#window;
+    const { position, lanes } = this.#progress;
     const { room, toReload } = lanes;
     if (room === null) return;
     // What the sink has lost goes first.
@@ -73,7 +73,7 @@ export class Loading {
     if (Number.isFinite(lost)) return this.#loadLost(lost - 1, room);
     if (Number.isFinite(toReload)) this.#loadLeft(toReload - 1, room);
     if (!lanes.isAnyKeepingUp) return;
-    const share = this.#giveWay.share(room, {
+    const share = this.#catchUp.share(room, {
       waiting: this.#options.journal.lastSeq - position,
       loaded: isBusy ? lanes.count : 0,
     });

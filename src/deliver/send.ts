@@ -1,7 +1,7 @@
 import { messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
 import type { ClaimCheck, Delivery, SendResult } from '../core/sink.ts';
-import type { Item } from './pending.ts';
+import type { Item } from './send-queue.ts';
 import type { SinkCalls } from './sink-calls.ts';
 
 export interface Outcome {

@@ -3,8 +3,8 @@ import { messageOf } from '../core/errors.ts';
 import { DeadLetters } from './dead-letters.ts';
 import type { DownTracker } from './down-tracker.ts';
 import type { FeedOptions } from './feed-options.ts';
-import type { InFlightWindow } from './in-flight-window.ts';
-import { Item, type Pending } from './pending.ts';
+import type { Progress } from './progress.ts';
+import { Item, type SendQueue } from './send-queue.ts';
 import { backoff } from './retry.ts';
 import { type Outcome, sendBatch } from './send.ts';
 import type { SinkCalls } from './sink-calls.ts';
@@ -12,8 +12,8 @@ import type { SinkCalls } from './sink-calls.ts';
 export interface SendingParts {
   readonly options: FeedOptions;
   readonly calls: SinkCalls;
-  readonly pending: Pending;
-  readonly window: InFlightWindow;
+  readonly pending: SendQueue;
+  readonly progress: Progress;
   readonly down: DownTracker;
   /** Ends what is being sent. */
   readonly signal: AbortSignal;
@@ -25,7 +25,7 @@ export interface SendingEvents {
   /** The sink itself is in trouble; `delayMs` is the wait it asked for, or 0. */
   readonly onTrouble: (reason: string, delayMs: number) => void;
   /** A batch was answered without trouble: why some of it is to be sent again, null when nothing is. */
-  readonly onAnswered: (reason: string | null, progress: boolean) => void;
+  readonly onAnswered: (reason: string | null, hasProgressed: boolean) => void;
   /** What was to be sent again later is pending. */
   readonly onPending: () => void;
 }
@@ -48,9 +48,9 @@ export class Sending {
 
   /** Never rejects. @param taken from `pending`, and given back to it */
   async send(taken: readonly Item[]): Promise<void> {
-    const { options, calls, pending, window, down, signal } = this.#parts;
+    const { options, calls, pending, progress, down, signal } = this.#parts;
     if (options.journal.noted !== undefined) await options.journal.noted();
-    const batch = window.unforgotten(taken);
+    const batch = progress.unforgotten(taken);
     if (batch.length < taken.length) this.#events.onMoved();
     if (batch.length === 0) return;
     const { name, tracing, observer, clock } = options;
@@ -73,7 +73,7 @@ export class Sending {
   }
 
   async #settle(outcomes: readonly Outcome[]): Promise<void> {
-    const { options, pending, window, down } = this.#parts;
+    const { options, pending, progress, down } = this.#parts;
     const { name, retry, observer, journal } = options;
     const delivered: Item[] = [];
     const held: { item: Item; until: Promise<void> }[] = [];
@@ -105,8 +105,8 @@ export class Sending {
     this.counts.delivered += delivered.length;
     this.counts.retried += later.length;
     const settled = dead.length === 0 ? delivered : [...delivered, ...dead.map(({ item }) => item)];
-    for (const item of settled) window.settle(item);
-    for (const { item, until } of held) window.hold(item, until);
+    for (const item of settled) progress.settle(item);
+    for (const { item, until } of held) progress.hold(item, until);
     const done = held.length === 0 ? settled : [...settled, ...held.map(({ item }) => item)];
     this.#events.onMoved();
     if (trouble === null) {
@@ -122,18 +122,18 @@ export class Sending {
 
   /** Until the retries of a user come back, together and after the longest of their waits, nothing of that user is sent. */
   #scheduleRetries(later: readonly Retry[], settled: readonly Item[]): void {
-    const { options, pending, window } = this.#parts;
+    const { options, pending, progress } = this.#parts;
     if (later.length === 0) return pending.release(settled);
     const groups = Map.groupBy(later, ({ item }) => item.key ?? item);
     const again = later.map(({ item }) => item);
     pending.postpone(again);
-    for (const item of again) window.lanes.inVain(item);
+    for (const item of again) progress.lanes.inVain(item);
     pending.release(settled.filter((item) => !groups.has(item.key ?? item)));
     for (const group of groups.values()) {
       const items = group.map(({ item }) => item);
       const [first] = items;
-      if (first !== undefined && window.lanes.takesFarTooMuch(first)) {
-        window.leave([...items, ...pending.drop(first.key)]);
+      if (first !== undefined && progress.lanes.takesFarTooMuch(first)) {
+        progress.leave([...items, ...pending.drop(first.key)]);
         continue;
       }
       options.clock.after(Math.max(...group.map(({ delayMs }) => delayMs)), () => {

@@ -1,4 +1,4 @@
-import type { InFlightWindow } from './in-flight-window.ts';
+import type { Progress } from './progress.ts';
 
 interface Waiter {
   readonly seq: number;
@@ -8,7 +8,7 @@ interface Waiter {
 
 /** Those who wait until a feed has settled all up to some seq. */
 export class Waiters {
-  readonly #window: InFlightWindow;
+  readonly #progress: Progress;
   readonly #flush: () => Promise<void>;
   readonly #later: (callback: () => void) => void;
   #waiters: Waiter[] = [];
@@ -18,8 +18,8 @@ export class Waiters {
    * @param flush lets the sink confirm what it holds, which it would otherwise do when it suits it
    * @param later calls back when it is time to try that again
    */
-  constructor(window: InFlightWindow, flush: () => Promise<void>, later: (callback: () => void) => void) {
-    this.#window = window;
+  constructor(progress: Progress, flush: () => Promise<void>, later: (callback: () => void) => void) {
+    this.#progress = progress;
     this.#flush = flush;
     this.#later = later;
   }
@@ -38,12 +38,12 @@ export class Waiters {
   /** To be called whenever something may have been settled, or sent. */
   moved(): void {
     if (this.#waiters.length === 0) return;
-    const window = this.#window;
+    const progress = this.#progress;
     const over = ({ seq, until }: Waiter): boolean =>
-      until === 'settled' ? seq <= window.cursor : window.isSent(seq);
+      until === 'settled' ? seq <= progress.cursor : progress.isSent(seq);
     for (const waiter of this.#waiters) if (over(waiter)) waiter.resolve();
     this.#waiters = this.#waiters.filter((waiter) => !over(waiter));
-    if (this.#flushing || !this.#waiters.some(({ seq }) => window.isSent(seq))) return;
+    if (this.#flushing || !this.#waiters.some(({ seq }) => progress.isSent(seq))) return;
     this.#flushing = true;
     void this.#flush().finally(() => {
       // What failed, or came meanwhile, is asked for once more.

@@ -2,7 +2,7 @@ import type { JournalEvent } from '../core/event.ts';
 import type { Journal } from '../core/journal.ts';
 import type { Target } from '../core/route.ts';
 import { AcceptedRoutes, type Addressed } from '../route/accepted.ts';
-import { recallOf } from './recall.ts';
+import { settledAheadOf } from './settled-ahead.ts';
 
 /** What is asked of a journal about one sink. */
 export interface WaitingFor {
@@ -17,10 +17,10 @@ export interface WaitingFor {
 type Waits = (event: Addressed) => readonly Target[];
 
 async function waitsBy({ journal, sink, routes }: WaitingFor): Promise<Waits> {
-  const recall = await recallOf(sink, { journal, routes: () => routes });
+  const ahead = await settledAheadOf(sink, { journal, routes: () => routes });
   return (event) => {
     const own = routes.targetsOf(event).filter((target) => target.sink === sink);
-    return recall?.open(event, own) ?? own;
+    return ahead?.open(event, own) ?? own;
   };
 }
 

@@ -3,7 +3,7 @@ import type { Route } from '../../src/core/route.ts';
 import type { RouteRecord } from '../../src/core/route-record.ts';
 import type { Sink } from '../../src/core/sink.ts';
 import type { Dispatcher } from '../../src/deliver/dispatcher.ts';
-import { Recall, recallOf } from '../../src/deliver/recall.ts';
+import { SettledAhead, settledAheadOf } from '../../src/deliver/settled-ahead.ts';
 import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import { AcceptedRoutes } from '../../src/route/accepted.ts';
 import { makeEvent } from '../support/events.ts';
@@ -155,7 +155,7 @@ test('a dead letter of an event that is behind the note says nothing of its othe
   const before = new AcceptedRoutes({ ...record, eras: record.eras.slice(0, 1) });
   const accepted = new AcceptedRoutes(record);
   const note = JSON.stringify([{ upTo: 10, routes: before.name, lanes: [['x', 4, '']] }]);
-  const recall = new Recall('a', { note, died: [['x', 11]] }, () => accepted);
+  const recall = new SettledAhead('a', { note, died: [['x', 11]] }, () => accepted);
   const event = { seq: 11, type: 't.1', handling: {} };
   expect(recall.open(event, accepted.targetsOf(event)).map((t) => t.destination)).toEqual(['y']);
 });
@@ -209,7 +209,7 @@ test('two sinks that have exchanged their names have exchanged their notes', () 
   });
   const now = new AcceptedRoutes(record);
   const note = JSON.stringify([{ upTo: 10, routes: before.name, lanes: [['x', 4, '']] }]);
-  const recall = new Recall('b', { note, died: [] }, () => now);
+  const recall = new SettledAhead('b', { note, died: [] }, () => now);
   const event = { seq: 5, type: 't.1', handling: {} };
   const own = now.targetsOf(event).filter((t) => t.sink === 'b');
   expect(recall.open(event, own).map((t) => t.destination)).toEqual(['y']);
@@ -217,7 +217,9 @@ test('two sinks that have exchanged their names have exchanged their notes', () 
 
 test('200,000 dead letters ahead of a cursor are no reason not to start', async () => {
   const died: [string, number][] = Array.from({ length: 200_000 }, (_, i) => ['x', i + 2]);
-  const recall = await recallOf('a', { journal: { ahead: () => Promise.resolve({ note: null, died }) } });
+  const recall = await settledAheadOf('a', {
+    journal: { ahead: () => Promise.resolve({ note: null, died }) },
+  });
   expect(recall?.last).toBe(200_001);
 });
 

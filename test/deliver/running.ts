@@ -4,10 +4,10 @@ import type { Sink } from '../../src/core/sink.ts';
 import { Delivery, type DeliveryPlan } from '../../src/deliver/delivery.ts';
 import { Dispatcher, type DispatcherOptions } from '../../src/deliver/dispatcher.ts';
 import type { FeedOptions } from '../../src/deliver/feed-options.ts';
-import { Held } from '../../src/deliver/held.ts';
-import { InFlightWindow } from '../../src/deliver/in-flight-window.ts';
+import { HeldDeliveries } from '../../src/deliver/held-deliveries.ts';
+import { Progress } from '../../src/deliver/progress.ts';
 import { LiveSinks, type PlannedSink } from '../../src/deliver/live-sinks.ts';
-import { UserByUser } from '../../src/deliver/pending.ts';
+import { QueuePerUser } from '../../src/deliver/send-queue.ts';
 import { Cell } from '../../src/lib/live.ts';
 import { ArrayJournal, byType, LIMITS, ManualClock, ScriptedSink, silentLog } from './support.ts';
 
@@ -66,10 +66,10 @@ export function delivering(
 
 /** The window of a feed of the sink `a`, with what it hands out; nothing in it is held. */
 export function windowOf(changes: Partial<FeedOptions> = {}): {
-  readonly pending: UserByUser;
-  readonly window: InFlightWindow;
+  readonly pending: QueuePerUser;
+  readonly window: Progress;
 } {
-  const pending = new UserByUser({ ...LIMITS, batchCount: 1e6 });
+  const pending = new QueuePerUser({ ...LIMITS, batchCount: 1e6 });
   const options: FeedOptions = {
     name: 'a',
     sink: new ScriptedSink(() => ({ status: 'delivered' })),
@@ -83,6 +83,6 @@ export function windowOf(changes: Partial<FeedOptions> = {}): {
     isErased: () => false,
     ...changes,
   };
-  const held = new Held({ onConfirmed: () => {}, onRejected: () => {} });
-  return { pending, window: new InFlightWindow(options, pending, held) };
+  const held = new HeldDeliveries({ onConfirmed: () => {}, onRejected: () => {} });
+  return { pending, window: new Progress(options, pending, held) };
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
 import type { Delivery, SendResult } from '../../src/core/sink.ts';
-import { GiveWay, type Manner } from '../../src/deliver/give-way.ts';
+import { CatchUp, type CatchUpLimits } from '../../src/deliver/catch-up.ts';
 import { makeEvent } from '../support/events.ts';
 import { makeDispatcher } from './running.ts';
 import { ArrayJournal, ManualClock, ScriptedSink, until } from './support.ts';
@@ -27,7 +27,7 @@ function readWithin(ms: number, { waiting = BACKLOG, comesIn = true }): number {
       read += share.count;
     }
   };
-  const way = new GiveWay(clock, FAR, ask);
+  const way = new CatchUp(clock, FAR, ask);
   for (let passed = 0; passed < ms; passed += 1) {
     if (comesIn) way.cameIn();
     ask();
@@ -46,9 +46,9 @@ test('without anything coming in, or without a backlog, it reads what there is r
 });
 
 /** The most that may go in a batch of 1,000, second by second, while events come in and this many wait. */
-function mostWhile(backlog: readonly number[], sink: Partial<Manner> = {}): number[] {
+function mostWhile(backlog: readonly number[], sink: Partial<CatchUpLimits> = {}): number[] {
   const clock = new ManualClock();
-  const way = new GiveWay(clock, { ...FAR, ...sink }, () => undefined);
+  const way = new CatchUp(clock, { ...FAR, ...sink }, () => undefined);
   return backlog.map((waiting) => {
     way.cameIn();
     way.share(ROOM, { waiting, loaded: 0 });
@@ -69,7 +69,7 @@ test('they are small again when it shrinks so fast that a fifth of it is enough,
 });
 
 test('no more is read than is under way and one batch, until some of it is settled', () => {
-  const way = new GiveWay(new ManualClock(), { batchCount: 1000, inFlight: 2 }, () => undefined);
+  const way = new CatchUp(new ManualClock(), { batchCount: 1000, inFlight: 2 }, () => undefined);
   const share = (loaded: number) => way.share(ROOM, { waiting: BACKLOG, loaded });
   expect(share(10_000)).toEqual(ROOM);
   way.cameIn();

@@ -1,26 +1,33 @@
 import type { JournalEvent } from '../core/event.ts';
 import type { Target } from '../core/route.ts';
-import type { Held, Seqs } from './held.ts';
+import type { HeldDeliveries, Seqs } from './held-deliveries.ts';
 import type { FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
 import { Lanes } from './lanes.ts';
-import { Item, type Pending, type Place } from './pending.ts';
-import { type Chapter, chapterOf, nameOf, noteOf, type Recall, recallOf } from './recall.ts';
+import { Item, type SendQueue, type Place } from './send-queue.ts';
+import {
+  type Chapter,
+  chapterOf,
+  nameOf,
+  noteOf,
+  type SettledAhead,
+  settledAheadOf,
+} from './settled-ahead.ts';
 
 /** What a feed has loaded from the journal and not settled: how much there is, how far it goes, what may be dropped. */
-export class InFlightWindow {
+export class Progress {
   readonly #options: FeedOptions;
-  readonly #pending: Pending;
-  readonly #held: Held;
+  readonly #pending: SendQueue;
+  readonly #held: HeldDeliveries;
   readonly lanes: Lanes;
   /** What is known of the time before; null when it has all been loaded again. */
-  #recall: Recall | null = null;
+  #ahead: SettledAhead | null = null;
   /** The routes that events were loaded under, and from which seq on. */
   #routes: { readonly from: number; readonly name: string }[] = [];
   #position = 0;
   /** What was loaded, up to a seq, and is not to be sent any more. */
   #forgotten: readonly Forgotten[] = [];
 
-  constructor(options: FeedOptions, pending: Pending, held: Held) {
+  constructor(options: FeedOptions, pending: SendQueue, held: HeldDeliveries) {
     this.#options = options;
     this.#pending = pending;
     this.#held = held;
@@ -31,16 +38,16 @@ export class InFlightWindow {
   async open(): Promise<void> {
     const { name, journal } = this.#options;
     const position = await journal.openCursor(name);
-    this.begin(position, await recallOf(name, this.#options));
+    this.begin(position, await settledAheadOf(name, this.#options));
   }
 
   /**
    * @param position seq up to which everything is settled; nothing is loaded yet
-   * @param recall what is settled behind that
+   * @param ahead what is settled behind that
    */
-  begin(position: number, recall: Recall | null = null): void {
+  begin(position: number, ahead: SettledAhead | null = null): void {
     this.#position = position;
-    this.#recall = recall;
+    this.#ahead = ahead;
   }
 
   /** Everything up to and including this seq has been loaded. */
@@ -67,7 +74,7 @@ export class InFlightWindow {
       const upTo = (this.#routes[index + 1]?.from ?? this.#position + 1) - 1;
       if (upTo > after) chapters.push(chapterOf(after, upTo, name, this.lanes));
     }
-    return noteOf([...chapters, ...(this.#recall?.after(this.#position) ?? [])]);
+    return noteOf([...chapters, ...(this.#ahead?.after(this.#position) ?? [])]);
   };
 
   /** What `FeedStatus` says of it. */
@@ -85,7 +92,7 @@ export class InFlightWindow {
     if (now !== this.#routes.at(-1)?.name) this.#turnTo(now, seq);
     this.#position = seq;
     let own = this.#ownOf(event);
-    if (this.#recall !== null) own = this.#unsettled(this.#recall, event, own);
+    if (this.#ahead !== null) own = this.#unsettled(this.#ahead, event, own);
     if (this.#passesOver(event, own)) return;
     for (const target of own) {
       const lane = this.lanes.of(target.destination);
@@ -119,7 +126,7 @@ export class InFlightWindow {
     this.lanes.of(item.destination).hold(item.seq);
   }
 
-  /** Takes in anew what was held and has to be sent again, as far as it is still for the sink. @param after as `Held.reload` */
+  /** Takes in anew what was held and has to be sent again, as far as it is still for the sink. @param after as `HeldDeliveries.reload` */
   readmit(page: readonly JournalEvent[], after: number): void {
     for (const { event, destination } of this.#held.reload(page, after))
       this.#again(event, destination, true);
@@ -181,10 +188,10 @@ export class InFlightWindow {
     return true;
   }
 
-  #unsettled(recall: Recall, event: JournalEvent, own: readonly Target[]): Target[] {
-    const open = recall.open(event, own);
+  #unsettled(ahead: SettledAhead, event: JournalEvent, own: readonly Target[]): Target[] {
+    const open = ahead.open(event, own);
     for (const target of own) if (!open.includes(target)) this.lanes.of(target.destination).settle(event.seq);
-    if (recall.last <= event.seq) this.#recall = null;
+    if (ahead.last <= event.seq) this.#ahead = null;
     return [...open];
   }
 

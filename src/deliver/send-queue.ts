@@ -87,7 +87,7 @@ const NO_REDACTIONS: readonly Redaction[] = [];
 const NOTHING = Buffer.alloc(0);
 
 /** Deliveries of one sink that wait to be sent, and the order they may be sent in. */
-export interface Pending {
+export interface SendQueue {
   /** Whether there is something to take. */
   readonly ready: boolean;
   push(event: JournalEvent, target: Place, again?: boolean): void;
@@ -128,7 +128,7 @@ const NONE: readonly Item[] = [];
  * with few users each can be in flight side by side, and a broker gets few large groups instead of many small ones.
  * Users take turns, so one with very many events does not keep the others waiting.
  */
-export class UserByUser implements Pending {
+export class QueuePerUser implements SendQueue {
   readonly #limits: SinkLimits;
   readonly #lanes = new Map<string, Lane>();
   /** Users that are out, and what of theirs is held. */

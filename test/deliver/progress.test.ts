@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
-import type { Item } from '../../src/deliver/pending.ts';
+import type { Item } from '../../src/deliver/send-queue.ts';
 import { makeEvent } from '../support/events.ts';
 import { windowOf } from './running.ts';
 

@@ -1,6 +1,6 @@
 import type { JournalEvent } from '../core/event.ts';
 import type { SinkLimits } from '../core/sink.ts';
-import { Item, mostWith, type Pending, type Place } from './pending.ts';
+import { Item, mostWith, type SendQueue, type Place } from './send-queue.ts';
 
 /** Taken items are let go now and then: a queue that is never empty must not keep them for ever. */
 const COMPACT = 1024;
@@ -9,7 +9,7 @@ const COMPACT = 1024;
  * What waits for a sink that takes one mixed batch at a time: it goes out in the order of the journal. Nobody looks at whose
  * an event is, until one has to be sent again later than the rest: what follows of its user then waits for it.
  */
-export class InOrder implements Pending {
+export class QueueInOrder implements SendQueue {
   readonly #limits: SinkLimits;
   #items: Item[] = [];
   /** Index of the next one. */

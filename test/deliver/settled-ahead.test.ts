@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { NO_ROUTES, type RouteRecord } from '../../src/core/route-record.ts';
 import type { Route } from '../../src/core/route.ts';
-import type { Item } from '../../src/deliver/pending.ts';
-import { Recall } from '../../src/deliver/recall.ts';
+import type { Item } from '../../src/deliver/send-queue.ts';
+import { SettledAhead } from '../../src/deliver/settled-ahead.ts';
 import { AcceptedRoutes } from '../../src/route/accepted.ts';
 import { makeEvent } from '../support/events.ts';
 import { windowOf } from './running.ts';
@@ -26,7 +26,7 @@ const record = (...tables: (readonly Route[])[]): RouteRecord => ({
 const eventOf = (seq: number, type: string) => ({ ...makeEvent({ id: `e${seq}`, type }), seq, handling: {} });
 
 /** A feed's window, and what it has handed out. */
-function notedWindow(accepted: () => AcceptedRoutes, recall: Recall | null = null, cursor = 0) {
+function notedWindow(accepted: () => AcceptedRoutes, recall: SettledAhead | null = null, cursor = 0) {
   const { window, pending } = windowOf({
     maxPending: 1e6,
     maxPendingBytes: 1e9,
@@ -57,7 +57,7 @@ test('what a window notes says of each delivery whether it is settled, over note
       let note: string | null = null;
       let cursor = 0;
       for (const life of [...each, { upTo: 40, settled: [] }]) {
-        const recall = note === null ? null : new Recall('a', { note, died: [] }, atFirst);
+        const recall = note === null ? null : new SettledAhead('a', { note, died: [] }, atFirst);
         const { window, open, admit } = notedWindow(atFirst, recall, cursor);
         for (const [at, type] of all.slice(0, life.upTo).entries()) {
           if (at < cursor) continue;
@@ -94,7 +94,7 @@ test('where routes have changed, what waits goes to the place of now, and what h
   for (const name of ['2@x', '3@y', '5@y']) window.settle(open.get(name) as Item);
   const note = window.note();
   accepted = new AcceptedRoutes(record(FIRST, routes({ one: ['z'], both: ['y', 'z'], other: ['x'] })));
-  const recall = new Recall('a', { note, died: [['x', 4]] }, () => accepted);
+  const recall = new SettledAhead('a', { note, died: [['x', 4]] }, () => accepted);
   const again = (seq: number, type: string): (string | null)[] => {
     const event = eventOf(seq, type);
     return recall.open(event, accepted.targetsOf(event)).map(({ destination }) => destination);
@@ -116,7 +116,7 @@ test('where nobody knows the routes of then, what was open somewhere is sent aga
   window.settle(open.get('2@x') as Item);
   for (const name of ['4@x', '4@y', '3@x', '3@y']) window.settle(open.get(name) as Item);
   const now = new AcceptedRoutes(record(routes({ both: ['y', 'x'] })));
-  const recall = new Recall('a', { note: window.note(), died: [['x', 1]] }, () => now);
+  const recall = new SettledAhead('a', { note: window.note(), died: [['x', 1]] }, () => now);
   const again = (seq: number): (string | null)[] => {
     const event = eventOf(seq, 'both');
     return recall.open(event, now.targetsOf(event)).map(({ destination }) => destination);
@@ -130,7 +130,7 @@ test('a feed that goes on under other routes notes by which ones each event was 
   admit(1, 'one');
   accepted = new AcceptedRoutes(record(FIRST, routes({ one: ['z'] })));
   admit(101, 'one');
-  const recall = new Recall('a', { ...NOTHING, note: window.note() }, () => accepted);
+  const recall = new SettledAhead('a', { ...NOTHING, note: window.note() }, () => accepted);
   for (const seq of [1, 101]) {
     const event = eventOf(seq, 'one');
     expect(recall.open(event, accepted.targetsOf(event)).map(({ destination }) => destination)).toEqual([

@@ -5,8 +5,8 @@ import type { SinkLimits } from '../core/sink.ts';
 /** How much of the journal is read in one go. */
 export type Room = Parameters<EventLog['read']>[1];
 
-/** What of a sink decides how it catches up. */
-export type Manner = Pick<SinkLimits, 'batchCount' | 'inFlight'>;
+/** Sink limits used to throttle catch-up. */
+export type CatchUpLimits = Pick<SinkLimits, 'batchCount' | 'inFlight'>;
 
 /** Events of a sink. */
 export interface Before {
@@ -45,14 +45,14 @@ const LEAST_SHRINKING = 5000;
 const MUCH_SHRINKING = 30_000;
 
 /**
- * Holds back a sink that catches up while events come in: what waits can wait a little longer, and a sender cannot. Both need
+ * Throttles a sink that catches up while events come in: what waits can wait a little longer, and a sender cannot. Both need
  * the thread that receives and the one that owns the journal.
  *
  * Modes: small ⇄ whole (batches), by `#look` alone; small again once there is no backlog.
  */
-export class GiveWay {
+export class CatchUp {
   readonly #clock: Clock;
-  readonly #sink: Manner;
+  readonly #sink: CatchUpLimits;
   readonly #onTurn: () => void;
   /** Monotonic times. */
   #cameIn = Number.NEGATIVE_INFINITY;
@@ -64,7 +64,7 @@ export class GiveWay {
   #looked: { readonly at: number; readonly waiting: number } | null = null;
 
   /** @param onTurn called when a read that was held back may be asked for again */
-  constructor(clock: Clock, sink: Manner, onTurn: () => void) {
+  constructor(clock: Clock, sink: CatchUpLimits, onTurn: () => void) {
     this.#clock = clock;
     this.#sink = sink;
     this.#onTurn = onTurn;

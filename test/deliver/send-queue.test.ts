@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
-import { InOrder } from '../../src/deliver/in-order.ts';
-import { type Item, type Pending, UserByUser } from '../../src/deliver/pending.ts';
+import { QueueInOrder } from '../../src/deliver/queue-in-order.ts';
+import { type Item, type SendQueue, QueuePerUser } from '../../src/deliver/send-queue.ts';
 import { makeEvent } from '../support/events.ts';
 
 const PLACE = { destination: null };
@@ -24,7 +24,7 @@ const event = (seq: number, user: string | null): JournalEvent => ({
 const seqsOf = (items: readonly Item[] | null): number[] => (items ?? []).map(({ event: { seq } }) => seq);
 
 test('a user that is out waits, and what is to be sent again comes first', () => {
-  const pending = new UserByUser(LIMITS);
+  const pending = new QueuePerUser(LIMITS);
   for (const seq of [1, 2, 3]) pending.push(event(seq, 'u'), PLACE);
   const batch = pending.take() ?? [];
   expect(seqsOf(batch)).toEqual([1, 2]);
@@ -35,7 +35,7 @@ test('a user that is out waits, and what is to be sent again comes first', () =>
 });
 
 test('a user released in two parts, as by an erasure in between, loses nothing and keeps its order', () => {
-  const pending = new UserByUser(LIMITS);
+  const pending = new QueuePerUser(LIMITS);
   for (const seq of [1, 2, 3]) pending.push(event(seq, 'u'), PLACE);
   const [gone, left] = pending.take() ?? [];
   pending.release(gone === undefined ? [] : [gone]);
@@ -45,7 +45,7 @@ test('a user released in two parts, as by an erasure in between, loses nothing a
 });
 
 test('what has no order to keep goes out at once, and comes back to the front', () => {
-  const pending = new UserByUser({ ...LIMITS, order: 'none' });
+  const pending = new QueuePerUser({ ...LIMITS, order: 'none' });
   for (const seq of [1, 2, 3, 4]) pending.push(event(seq, 'u'), PLACE);
   const first = pending.take() ?? [];
   pending.release([], first);
@@ -55,7 +55,7 @@ test('what has no order to keep goes out at once, and comes back to the front', 
 });
 
 test('one batch at a time goes out in the order of the journal, and what a retry holds back is its user only', () => {
-  const pending = new InOrder({ ...LIMITS, inFlight: 1 });
+  const pending = new QueueInOrder({ ...LIMITS, inFlight: 1 });
   for (const [index, user] of ['u', 'v', 'u', null, 'u', 'v'].entries())
     pending.push(event(index, user), PLACE);
   const [first, second] = pending.take() ?? [];
@@ -73,15 +73,15 @@ test('one batch at a time goes out in the order of the journal, and what a retry
 });
 
 test('a batch in order has no more bytes than the sink takes, and one event that is larger alone', () => {
-  const pending = new InOrder({ ...LIMITS, inFlight: 1, batchCount: 10, batchBytes: 100 });
+  const pending = new QueueInOrder({ ...LIMITS, inFlight: 1, batchCount: 10, batchBytes: 100 });
   for (const [seq, bytes] of [60, 40, 1, 200, 5].entries())
     pending.push({ ...event(seq, 'u'), body: Buffer.alloc(bytes) }, PLACE);
   expect([1, 2, 3, 4].map(() => seqsOf(pending.take()))).toEqual([[0, 1], [2], [3], [4]]);
 });
 
-const kinds: readonly (readonly [string, (order: 'user' | 'none') => Pending])[] = [
-  ['in order', (order) => new InOrder({ ...LIMITS, inFlight: 1, batchCount: 5, order })],
-  ['user by user', (order) => new UserByUser({ ...LIMITS, inFlight: 1, batchCount: 5, order })],
+const kinds: readonly (readonly [string, (order: 'user' | 'none') => SendQueue])[] = [
+  ['in order', (order) => new QueueInOrder({ ...LIMITS, inFlight: 1, batchCount: 5, order })],
+  ['user by user', (order) => new QueuePerUser({ ...LIMITS, inFlight: 1, batchCount: 5, order })],
 ];
 
 test.each(kinds)(

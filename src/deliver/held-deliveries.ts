@@ -23,7 +23,7 @@ export interface Again {
  * said that it will confirm them) → confirmed, and forgotten; or → rejected → reloaded (they are pending again) → settled,
  * and forgotten, or held once more.
  */
-export class Held {
+export class HeldDeliveries {
   readonly #events: HeldEvents;
   /** By what says when they are confirmed, the same for many. */
   readonly #held = new Map<Promise<void>, Seqs>();

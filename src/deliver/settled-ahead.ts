@@ -53,7 +53,7 @@ interface ReadChapter extends Chapter {
 }
 
 /** What a sink had settled ahead of its cursor before the feed began: it is not sent again. */
-export class Recall {
+export class SettledAhead {
   readonly #sink: string;
   readonly #routes: RoutesOfNow;
   readonly #chapters: readonly ReadChapter[];
@@ -113,13 +113,13 @@ export class Recall {
 }
 
 /** What a log remembers of a sink; null for nothing. */
-export async function recallOf(
+export async function settledAheadOf(
   sink: string,
   { journal, routes }: { readonly journal: Pick<EventLog, 'ahead'>; readonly routes?: RoutesOfNow },
-): Promise<Recall | null> {
+): Promise<SettledAhead | null> {
   const ahead = await journal.ahead?.(sink);
   if (ahead === undefined || (ahead.note === null && ahead.died.length === 0)) return null;
-  return new Recall(sink, ahead, routes);
+  return new SettledAhead(sink, ahead, routes);
 }
 
 /** Name of the routes; the same for all events where they never change. */
