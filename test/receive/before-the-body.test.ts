@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { IncomingMessage } from 'node:http';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createVerifier } from '../../src/verify/registry.ts';
-import { deliver, EVENT, head, RawClient, signed, start } from './support.ts';
+import { deliver, EVENT, head, RawClient, signed, start, wholeRequest } from './support.ts';
 
 const NOW = (): string => String(Math.floor(Date.now() / 1000));
 const PLAUSIBLE = `v1,${Buffer.alloc(32, 1).toString('base64')}`;
@@ -90,7 +90,7 @@ describe('a delivery whose headers cannot be genuine', () => {
 
   it('cannot hide another request in its body', async () => {
     const { port, accepted, outcomes } = await start({ limits: { lingerTimeout: 50 } });
-    const hidden = head({ ...signed(EVENT), 'content-length': EVENT.length }) + EVENT.toString();
+    const hidden = wholeRequest();
     const client = new RawClient(port);
     client.socket.write(head({ 'content-length': 200_000 }) + hidden + 'x'.repeat(200_000 - hidden.length));
     await client.closed;
@@ -104,7 +104,7 @@ describe('a delivery whose headers cannot be genuine', () => {
     const client = new RawClient(port);
     client.socket.write(head({ 'content-length': 5 }) + 'hello');
     await client.until(/"code"/);
-    client.socket.write(head({ ...signed(EVENT), 'content-length': EVENT.length }) + EVENT.toString());
+    client.socket.write(wholeRequest());
     await client.until(/accepted/);
     expect(client.text).toMatch(/ 401 [^]* 202 /);
   });

@@ -1,7 +1,7 @@
 import { IncomingMessage } from 'node:http';
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { deliver, EVENT, head, RawClient, signed, start, takenBy } from './support.ts';
+import { deliver, EVENT, head, heldJournal, RawClient, signed, start } from './support.ts';
 
 const MIB = 1024 * 1024;
 const COMPRESS = {
@@ -195,19 +195,16 @@ describe('the limit', () => {
   });
 
   it('fault 21: refuses bodies that together are too much, and takes the next one when there is room again', async () => {
-    const gate = Promise.withResolvers<void>();
+    const { release, ingest } = heldJournal();
     const { url, nextOutcome } = await start({
       limits: { maxBufferedBytes: 3 * EVENT.length + 512 },
-      ingest: takenBy(async () => {
-        await gate.promise;
-        return { status: 'accepted', seq: 1 };
-      }),
+      ingest,
     });
     const padded = Buffer.concat([EVENT, Buffer.alloc(EVENT.length, 0x20)]);
     const first = deliver(url, padded);
     const second = deliver(url, padded);
     expect(await nextOutcome()).toMatchObject({ code: 'overloaded' });
-    gate.resolve();
+    release();
     const answers = await Promise.all([first, second]);
     expect(answers.map((answer) => answer.status).toSorted((a, b) => a - b)).toEqual([202, 503]);
     expect((await deliver(url)).status).toBe(202);

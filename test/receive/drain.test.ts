@@ -2,34 +2,26 @@ import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import {
   deliver,
-  EVENT,
-  head,
+  heldJournal,
   ManualClock,
   RawClient,
-  signed,
   start,
-  takenBy,
   type Started,
+  wholeRequest,
 } from './support.ts';
 
 /** A receiver whose journal waits until it is released. */
 async function startHeld(
   clock?: ManualClock,
 ): Promise<Started & { held: Promise<void>; release: () => void }> {
-  const gate = Promise.withResolvers<void>();
-  const held = Promise.withResolvers<void>();
+  const { held, release, ...journal } = heldJournal();
   const started = await start({
     ...(clock && { clock }),
-    ingest: takenBy(async () => {
-      held.resolve();
-      await gate.promise;
-      return { status: 'accepted', seq: 1 };
-    }),
+    ...journal,
   });
-  return { ...started, held: held.promise, release: gate.resolve };
+  return { ...started, held, release };
 }
 
-const request = (): string => head({ ...signed(EVENT), 'content-length': EVENT.length }) + EVENT.toString();
 const never = new AbortController().signal;
 
 describe('draining', () => {
@@ -44,7 +36,7 @@ describe('draining', () => {
 
     const drained = receiver.drain(never);
     expect([receiver.state, receiver.ready]).toEqual(['draining', false]);
-    waiting.socket.write(request());
+    waiting.socket.write(wholeRequest());
     await waiting.closed;
     expect(waiting.status).toBe(503);
     expect(waiting.text).toMatch(/retry-after: \d+\r\n/i);

@@ -1,15 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { until } from '../support/until.ts';
-import { EVENT, head, RawClient, signed, start, takenBy } from './support.ts';
-
-const request = (): string => head({ ...signed(EVENT), 'content-length': EVENT.length }) + EVENT.toString();
+import { head, heldJournal, RawClient, start, wholeRequest } from './support.ts';
 
 describe('a sender that closes its side after its request', () => {
   it('fault 55: is answered, to each of its requests, and its connection is closed', async () => {
     const { port, receiver, accepted } = await start();
     for (const times of [1, 2]) {
       const client = new RawClient(port);
-      client.socket.end(request().repeat(times));
+      client.socket.end(wholeRequest().repeat(times));
       await client.closed;
       expect(client.text.match(/HTTP\/1\.1 20\d/g)).toHaveLength(times);
     }
@@ -18,21 +16,16 @@ describe('a sender that closes its side after its request', () => {
   });
 
   it('fault 55: is answered when the journal takes its time, and when it is refused', async () => {
-    const gate = Promise.withResolvers<void>();
-    const { port, receiver } = await start({
-      ingest: takenBy(async () => {
-        await gate.promise;
-        return { status: 'accepted', seq: 1 };
-      }),
-    });
+    const { release, ingest } = heldJournal();
+    const { port, receiver } = await start({ ingest });
     const client = new RawClient(port);
-    client.socket.end(request());
+    client.socket.end(wholeRequest());
     await until('a delivery in flight', () => receiver.inFlight === 1);
     const refused = new RawClient(port);
     refused.socket.end(head({ 'content-length': 2 }) + '{}');
     await refused.closed;
     expect(refused.status).toBe(401);
-    gate.resolve();
+    release();
     await client.closed;
     expect(client.status).toBe(202);
     await until('no connection', () => receiver.connections.open === 0);
@@ -40,7 +33,7 @@ describe('a sender that closes its side after its request', () => {
 
   it('fault 55: leaves nothing behind without a whole request', async () => {
     const { port, receiver, accepted } = await start();
-    for (const part of ['', 'POST /web', request().slice(0, -5)]) {
+    for (const part of ['', 'POST /web', wholeRequest().slice(0, -5)]) {
       const client = new RawClient(port);
       client.socket.end(part);
       await client.closed;

@@ -5,7 +5,17 @@ import { createVerifier } from '../../src/verify/registry.ts';
 import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
 import { ENVELOPE } from '../support/defaults.ts';
 import { TEAM } from '../support/events.ts';
-import { deliver, EVENT, RawClient, head, SECRET, signed, start, verifierOf } from './support.ts';
+import {
+  deliver,
+  EVENT,
+  head,
+  RawClient,
+  SECRET,
+  signed,
+  start,
+  verifierOf,
+  wholeRequest,
+} from './support.ts';
 
 const UNFIT = Buffer.from('{"event_type":"x"}');
 const OTHER_SECRET = `whsec_${Buffer.alloc(24, 8).toString('base64')}`;
@@ -173,7 +183,7 @@ describe('a refusal', () => {
       expect(await statusOf(type)).toBe(415);
     }
     const client = new RawClient(port);
-    client.socket.write(head({ ...signed(EVENT), 'content-length': EVENT.length }) + EVENT.toString());
+    client.socket.write(wholeRequest());
     await client.until(/accepted/);
     expect(client.status).toBe(202);
   });

@@ -94,9 +94,18 @@ export async function start({ limits, ...overrides }: Overrides = {}): Promise<S
   return { receiver, url, port, accepted, quarantined, outcomes, errors, nextOutcome };
 }
 
-/** What takes every event that is fit, in its own way. */
-export function takenBy(accept: Ingest['accept']): Ingest {
-  return { accept, quarantine: () => Promise.reject(new Error('nothing here is invalid')) };
+/** A journal that answers once it is released; `held` resolves when it has an event. */
+export function heldJournal() {
+  const [gate, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const ingest: Ingest = {
+    accept: async () => {
+      held.resolve();
+      await gate.promise;
+      return { status: 'accepted', seq: 1 };
+    },
+    quarantine: () => Promise.reject(new Error('nothing here is invalid')),
+  };
+  return { ingest, held: held.promise, release: gate.resolve };
 }
 
 export function verifierOf(...secrets: string[]): ReceiverOptions['verifier'] {
@@ -177,6 +186,11 @@ export class RawClient {
 export function head(headers: Record<string, string | number>, line = 'POST /webhooks HTTP/1.1'): string {
   const lines = Object.entries({ host: 'x', ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
   return `${line}\r\n${lines.join('')}\r\n`;
+}
+
+/** One signed delivery, as it travels. */
+export function wholeRequest(): string {
+  return head({ ...signed(EVENT), 'content-length': EVENT.length }) + EVENT.toString();
 }
 
 /** A clock whose timers go off when the test says so. */
