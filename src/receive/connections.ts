@@ -1,15 +1,12 @@
 import type { Socket } from 'node:net';
 import type { ConnectionCounts } from '../core/operations.ts';
-import { Chain, type Linked } from '../lib/chain.ts';
 
-class Connection implements Linked {
+class Connection {
   readonly socket: Socket;
   /** Requests in flight: several only when a sender does not wait for its answers. */
   requests = 0;
   /** An authentic delivery has come over it, and no costly forged one since. */
   isKnown = false;
-  sooner: this | null = null;
-  later: this | null = null;
 
   constructor(socket: Socket) {
     this.socket = socket;
@@ -24,7 +21,7 @@ export class Connections implements ConnectionCounts {
   readonly #max: number;
   readonly #all = new Map<Socket, Connection>();
   /** Those without a request in flight, idle for longest first. */
-  readonly #idle = new Chain<Connection>();
+  readonly #idle = new Set<Connection>();
   evicted = 0;
   dropped = 0;
 
@@ -55,7 +52,7 @@ export class Connections implements ConnectionCounts {
     const connection = this.#all.get(socket);
     if (connection === undefined) return;
     connection.requests += 1;
-    if (connection.requests === 1) this.#idle.remove(connection);
+    if (connection.requests === 1) this.#idle.delete(connection);
   }
 
   /** A request on it is answered. */
@@ -83,8 +80,8 @@ export class Connections implements ConnectionCounts {
   }
 
   #evict(): boolean {
-    const { first } = this.#idle;
-    if (first === null) return false;
+    const [first] = this.#idle;
+    if (first === undefined) return false;
     this.#remove(first);
     this.evicted += 1;
     first.socket.destroy();
@@ -92,6 +89,6 @@ export class Connections implements ConnectionCounts {
   }
 
   #remove(connection: Connection): void {
-    if (this.#all.delete(connection.socket)) this.#idle.remove(connection);
+    if (this.#all.delete(connection.socket)) this.#idle.delete(connection);
   }
 }
