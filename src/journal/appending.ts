@@ -19,83 +19,80 @@ interface Aside {
   readonly hasEntry: boolean;
 }
 
-interface AppendingParts extends Base {
+export interface AppendingParts extends Base {
   readonly seen: SeenIds;
   readonly setAside: SetAside;
   readonly fresh: FreshEntries;
 }
 
-/** Makes batches durable: what is valid in one frame, what is quarantined in one transaction before it. */
-export class Appending {
-  readonly #parts: AppendingParts;
-
-  constructor(parts: AppendingParts) {
-    this.#parts = parts;
-  }
-
-  /** @returns the seq of each, or what `asideAnswer` says, or 0 for a duplicate; when it throws, none of those with a seq is kept */
-  append(batch: Batch, now: number): number[] {
-    const { events, seen: ids, fresh } = this.#parts;
-    const { records } = batch;
-    const bytes = Buffer.from(records.buffer, records.byteOffset, records.length);
-    const frame = events.newFrame();
-    const tally = new Tally();
-    const asides: Aside[] = [];
-    const answers: number[] = [];
-    const entries: (string | null)[] = [];
-    const { nextSeq: firstSeq } = frame;
-    try {
-      for (let at = 0; answers.length < batch.count;) {
-        const parts = partsAt(bytes, at);
-        const invalid = batch.invalid?.[answers.length] ?? null;
-        const id = identify(bytes, at, parts, batch.keys?.[answers.length]);
-        const seen = ids.add(id, now, invalid === null ? frame.nextSeq : 0);
-        if (seen === 'repeated') {
-          tally.add('duplicates', parts.receivedAt);
-          answers.push(APPENDED.duplicate);
-        } else if (seen === 'new' && invalid === null) {
-          tally.add(parts.replayed ? 'replayed' : 'accepted', parts.receivedAt);
-          if (fresh.isOn) entries.push(entryOfRecordAt(bytes, at, parts, id.bodyHash));
-          answers.push(frame.add(bytes, at, id));
-        } else {
-          const entry = entryOfRecordAt(bytes, at, parts, id.bodyHash);
-          const reasons = seen === 'new' ? String(invalid) : withReuse(invalid);
-          asides.push({ reasons, at, parts, hasEntry: entry !== null });
-          answers.push(asideAnswer(seen === 'reused', entry === null ? 0 : addEntry(frame, entry, parts)));
-          if (entry !== null) entries.push(entry);
-        }
-        at += parts.size;
+/**
+ * Makes a batch durable: what is valid in one frame, what is quarantined in one transaction before it.
+ * @returns the seq of each, or what `asideAnswer` says, or 0 for a duplicate; when it throws, none of those with a seq is kept
+ */
+export function appendBatch(parts: AppendingParts, batch: Batch, now: number): number[] {
+  const { events, seen: ids, fresh } = parts;
+  const { records } = batch;
+  const bytes = Buffer.from(records.buffer, records.byteOffset, records.length);
+  const frame = events.newFrame();
+  const tally = new Tally();
+  const asides: Aside[] = [];
+  const answers: number[] = [];
+  const entries: (string | null)[] = [];
+  const { nextSeq: firstSeq } = frame;
+  try {
+    for (let at = 0; answers.length < batch.count;) {
+      const record = partsAt(bytes, at);
+      const invalid = batch.invalid?.[answers.length] ?? null;
+      const id = identify(bytes, at, record, batch.keys?.[answers.length]);
+      const seen = ids.add(id, now, invalid === null ? frame.nextSeq : 0);
+      if (seen === 'repeated') {
+        tally.add('duplicates', record.receivedAt);
+        answers.push(APPENDED.duplicate);
+      } else if (seen === 'new' && invalid === null) {
+        tally.add(record.replayed ? 'replayed' : 'accepted', record.receivedAt);
+        if (fresh.isOn) entries.push(entryOfRecordAt(bytes, at, record, id.bodyHash));
+        answers.push(frame.add(bytes, at, id));
+      } else {
+        const entry = entryOfRecordAt(bytes, at, record, id.bodyHash);
+        const reasons = seen === 'new' ? String(invalid) : withReuse(invalid);
+        asides.push({ reasons, at, parts: record, hasEntry: entry !== null });
+        answers.push(asideAnswer(seen === 'reused', entry === null ? 0 : addEntry(frame, entry, record)));
+        if (entry !== null) entries.push(entry);
       }
-      const aside = asides.length > 0 ? this.#putAside(bytes, asides) : {};
-      events.append(frame, tally, now, aside);
-      ids.committed();
-      if (fresh.isOn && entries.length > 0) fresh.add(firstSeq, entries);
-      return answers;
-    } catch (error) {
-      ids.takeBack();
-      throw error;
+      at += record.size;
     }
+    const aside = asides.length > 0 ? putAside(parts, bytes, asides) : {};
+    events.append(frame, tally, now, aside);
+    ids.committed();
+    if (fresh.isOn && entries.length > 0) fresh.add(firstSeq, entries);
+    return answers;
+  } catch (error) {
+    ids.takeBack();
+    throw error;
   }
+}
 
-  /** @returns what the frame says of them, though it may have no record of them */
-  #putAside(bytes: Buffer, asides: readonly Aside[]): Told {
-    const tally = new Tally();
-    const entered: number[] = [];
-    let kept = 0;
-    const { transactions, events, seen, setAside } = this.#parts;
-    const saved = transactions.run(() => {
-      for (const { reasons, at, parts, hasEntry } of asides) {
-        const key = setAside.quarantine(reasons, rowAt(bytes, at, parts), bodyAt(bytes, at, parts));
-        kept = key;
-        if (hasEntry) entered.push(key);
-        tally.add('quarantined', parts.receivedAt);
-      }
-      events.counts.save(tally);
-      return seen.saveAside();
-    });
-    saved();
-    return { kept, ...(entered.length > 0 ? { entered } : {}) };
-  }
+/** @returns what the frame says of them, though it may have no record of them */
+function putAside(
+  { transactions, events, seen, setAside }: AppendingParts,
+  bytes: Buffer,
+  asides: readonly Aside[],
+): Told {
+  const tally = new Tally();
+  const entered: number[] = [];
+  let kept = 0;
+  const saved = transactions.run(() => {
+    for (const { reasons, at, parts, hasEntry } of asides) {
+      const key = setAside.quarantine(reasons, rowAt(bytes, at, parts), bodyAt(bytes, at, parts));
+      kept = key;
+      if (hasEntry) entered.push(key);
+      tally.add('quarantined', parts.receivedAt);
+    }
+    events.counts.save(tally);
+    return seen.saveAside();
+  });
+  saved();
+  return { kept, ...(entered.length > 0 ? { entered } : {}) };
 }
 
 /** @returns its seq */

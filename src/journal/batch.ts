@@ -41,7 +41,7 @@ export function batchOf(waiting: readonly Waiting[], allocate: (bytes: number) =
   };
 }
 
-/** @param answer as `Appending` says what became of an event */
+/** @param answer as `appendBatch` says what became of an event */
 export function resultOf(answer: number): Exclude<AppendResult, { status: 'erased' }> {
   if (answer === APPENDED.duplicate) return { status: 'duplicate' };
   if (answer > 0) return { status: 'accepted', seq: answer };

@@ -5,7 +5,6 @@ import type { InvalidReason } from '../core/ingest.ts';
 import type { DeadLetter, JournalAccount, Selection, SetAsideSelection } from '../core/journal.ts';
 import { canonicalId } from '../core/named-ids.ts';
 import { formatTarget } from '../core/route.ts';
-import type { SearchQuery } from '../core/search.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import { ABOUT, insertAside, ROW_COLUMNS, type AsideTable } from './schema.ts';
 import { partsAt } from './segments/format.ts';
@@ -206,38 +205,29 @@ function pageOf<About extends object>(
   };
 }
 
-function conditions(table: AsideTable, selection: SetAsideSelection): { where: string; values: unknown[] } {
-  const [parts, values] = selection.newestOf === undefined ? [[], []] : meantBy(selection.newestOf);
-  if (selection.keys !== undefined) {
-    parts.push('key IN (SELECT value FROM json_each(?))');
-    values.push(JSON.stringify(selection.keys));
-  }
-  if (selection.after !== undefined) {
-    parts.push('key > ?');
-    values.push(selection.after);
-  }
-  if (selection.id !== undefined) {
-    parts.push('id = ?');
-    values.push(selection.id);
-  }
-  if (selection.sink !== undefined && table === 'dead_letters') {
-    parts.push('sink = ?');
-    values.push(selection.sink);
-  }
-  return { where: parts.length === 0 ? '' : `WHERE ${parts.join(' AND ')}`, values };
-}
-
-function meantBy({ id, user, type, since, until, after, before }: SearchQuery): [string[], unknown[]] {
-  const canonical = user === undefined ? undefined : canonicalId(user);
+function conditions(
+  table: AsideTable,
+  selection: SetAsideSelection,
+): {
+  readonly where: string;
+  readonly values: readonly unknown[];
+} {
+  const { newestOf: meant, keys, after, id, sink } = selection;
+  const user = meant?.user === undefined ? undefined : canonicalId(meant.user);
   const parts: readonly (readonly [string, unknown])[] = [
-    ['id = ?', id],
-    ['? IN (canonical(user), canonical(client_user))', canonical],
-    ['instr(type, ?) = 1', type],
-    ['received_at >= ?', since],
-    ['received_at < ?', until],
+    ['id = ?', meant?.id],
+    ['? IN (canonical(user), canonical(client_user))', user],
+    ['instr(type, ?) = 1', meant?.type],
+    ['received_at >= ?', meant?.since],
+    ['received_at < ?', meant?.until],
+    ['key > ?', meant?.after],
+    ['key < ?', meant?.before],
+    ['key IN (SELECT value FROM json_each(?))', keys === undefined ? undefined : JSON.stringify(keys)],
     ['key > ?', after],
-    ['key < ?', before],
+    ['id = ?', id],
+    ['sink = ?', table === 'dead_letters' ? sink : undefined],
   ];
   const given = parts.filter(([, value]) => value !== undefined);
-  return [given.map(([text]) => text), given.map(([, value]) => value)];
+  const where = given.length === 0 ? '' : `WHERE ${given.map(([text]) => text).join(' AND ')}`;
+  return { where, values: given.map(([, value]) => value) };
 }

@@ -20,7 +20,11 @@ export class Space {
   readonly #pageSize: number;
   /** Free pages given back at once: few, because the database notes each before that. */
   readonly #step: number;
-  readonly #disk: DiskRoom;
+  /**
+   * Bytes of the disk that are left alone: what is already acknowledged needs some to be settled, cleared away and checkpointed. A
+   * disk filled to the last byte would never recover by itself.
+   */
+  readonly #reserve: number;
   readonly #parts: SpaceParts;
   readonly #monotonic: () => number;
   /** Until then there is room, whatever is written. */
@@ -38,7 +42,7 @@ export class Space {
       freelist_count: db.prepare('PRAGMA freelist_count').pluck(),
     };
     this.#pageSize = Number(db.pragma('page_size', { simple: true }));
-    this.#disk = new DiskRoom(options.path);
+    this.#reserve = Math.min(32 * MIB, Math.floor(diskBytes(options.path) / 8));
     this.#step = Math.max(1, Math.floor(walBytesFor(options.path) / this.#pageSize / 4));
   }
 
@@ -54,25 +58,25 @@ export class Space {
     this.#plentyUntil = Number.NEGATIVE_INFINITY;
     const bytes = this.bytes();
     if (bytes >= maxBytes) return `${path} holds ${bytes} of at most ${maxBytes} bytes`;
-    const free = this.#disk.free();
-    if (free < this.#disk.reserve) return `the disk of ${path} has ${free} bytes left`;
-    if (Math.min(maxBytes - bytes, free - this.#disk.reserve) >= PLENTY.bytes)
+    const free = this.#free();
+    if (free < this.#reserve) return `the disk of ${path} has ${free} bytes left`;
+    if (Math.min(maxBytes - bytes, free - this.#reserve) >= PLENTY.bytes)
       this.#plentyUntil = this.#monotonic() + PLENTY.ms;
     return null;
   }
 
   /** Why so many bytes cannot be set aside, or put back; null when they can: half of the reserve stays for what clears away. */
   shortageFor(bytes: number): string | null {
-    const free = this.#disk.free();
+    const free = this.#free();
     // They are written twice, to the log of the database and to itself.
-    if (free - 2 * bytes >= this.#disk.reserve / 2) return null;
+    if (free - 2 * bytes >= this.#reserve / 2) return null;
     return `the disk of ${this.#options.path} has ${free} bytes left, too few for ${bytes} more; make room on it, or drop dead letters`;
   }
 
   /** Gives the disk back some pages of the database that hold nothing, if it is short of space; false when there are none. */
   giveBack(): boolean {
     const before = this.#pages('freelist_count');
-    if (before < this.#step || this.#disk.free() >= this.#disk.reserve) return false;
+    if (before < this.#step || this.#free() >= this.#reserve) return false;
     try {
       this.#parts.db.pragma(`incremental_vacuum(${this.#step})`);
       // Only this shortens the file.
@@ -87,6 +91,12 @@ export class Space {
   /** Whether a moment ago there was so much room that there is some still; to look takes 40 µs when it is done once a commit. */
   get hadPlenty(): boolean {
     return this.#monotonic() < this.#plentyUntil;
+  }
+
+  /** Bytes of the disk that are free for this process now; costs a few microseconds. */
+  #free(): number {
+    const { bavail, bsize } = statfsSync(this.#options.path);
+    return bavail * bsize;
   }
 
   #pages(counter: 'page_count' | 'freelist_count'): number {
@@ -119,25 +129,4 @@ export function generationFor({ path }: Pick<JournalOptions, 'path'>): number {
 function diskBytes(path: string): number {
   const { blocks, bsize } = statfsSync(path);
   return blocks * bsize;
-}
-
-/**
- * The space on the journal's disk, and the part of it that is left alone: what is already acknowledged needs some to be
- * settled, cleared away and checkpointed. A disk filled to the last byte would never recover by itself.
- */
-class DiskRoom {
-  readonly #folder: string;
-  /** Bytes that stay free. */
-  readonly reserve: number;
-
-  constructor(folder: string) {
-    this.#folder = folder;
-    this.reserve = Math.min(32 * MIB, Math.floor(diskBytes(folder) / 8));
-  }
-
-  /** Bytes that are free for this process now; costs a few microseconds. */
-  free(): number {
-    const { bavail, bsize } = statfsSync(this.#folder);
-    return bavail * bsize;
-  }
 }

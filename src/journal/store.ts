@@ -7,7 +7,7 @@ import { LOG_OFFSET } from '../core/receipt.ts';
 import type { Route } from '../core/route.ts';
 import type { RouteRecord } from '../core/route-record.ts';
 import { AsideEntries } from './aside-entries.ts';
-import { Appending } from './appending.ts';
+import { appendBatch, type AppendingParts } from './appending.ts';
 import type { Appended, Batch } from './batch.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { Cursors } from './cursors.ts';
@@ -44,7 +44,7 @@ export class Store {
   readonly #transactions: Transactions;
   readonly #seen: SeenIds;
   readonly #events: Events;
-  readonly #appending: Appending;
+  readonly #appending: AppendingParts;
   readonly #progress: Progress;
   readonly #damages: Damages;
   readonly #erasedAlone: ErasedAlone;
@@ -90,7 +90,7 @@ export class Store {
     this.receipts = new HeldReceipts({ ...base, cursors });
     const { fresh } = this.receipts;
     const parts = { ...base, seen: this.#seen, cursors, setAside, fresh };
-    this.#appending = new Appending(parts);
+    this.#appending = parts;
     this.#progress = new Progress({ ...parts, asideEntries, space: this.space, note });
     const { gone, unsaved, kept, hasRolled } = this.#events;
     this.repairs = [
@@ -119,14 +119,14 @@ export class Store {
   }
 
   /**
-   * @returns of each what became of it, as `Appending` says it
+   * @returns of each what became of it, as `appendBatch` says it
    * @throws MillraceError journal_full when the limit is reached and nothing settled can make room.
    */
   append(batch: Batch, now: number): readonly number[] {
     if (this.#transactions.isPausing(now))
       throw new MillraceError('journal_full', `no space left for ${this.#options.path}`);
     this.#progress.makeRoom(now);
-    const answers = this.#transactions.noticingFull(now, () => this.#appending.append(batch, now));
+    const answers = this.#transactions.noticingFull(now, () => appendBatch(this.#appending, batch, now));
     // A segment that the database does not know yet could go without a word.
     if (this.#events.hasRolled) this.#progress.save();
     return answers;

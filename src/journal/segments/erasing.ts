@@ -1,8 +1,7 @@
 import type { Owners } from '../../core/erasure.ts';
 import { idOf, NO_ID, RECORD_HEADER, erasedMark, withoutDigest, type KnownBy } from './format.ts';
-import type { SegmentLog } from './log.ts';
+import type { SegmentLog, Walked } from './log.ts';
 import { bodyAt, rowAt } from './records.ts';
-import { itemsFrom, recordsFrom, type Walked } from './records-from.ts';
 import type { Segment } from './segment.ts';
 import type { FoundRecord, Gap } from './walker.ts';
 
@@ -28,7 +27,7 @@ export function ownedAfter(log: SegmentLog, owners: Owners, after: number, count
   const owned: Owned[] = [];
   let last: number | null = null;
   let looked = 0;
-  for (const found of recordsFrom(log, after + 1)) {
+  for (const found of log.records(after + 1)) {
     if (looked === count) return { owned, last };
     const { seq, erased } = found.item;
     const requests = erased ? [] : requestsOf(found, owners);
@@ -66,7 +65,7 @@ export function eraseRecords(log: SegmentLog, seqs: readonly number[]): void {
   const wanted = new Set(seqs);
   const found: { readonly segment: Segment; readonly at: number; readonly size: number }[] = [];
   if (seqs.length > 0)
-    for (const { item, segment } of recordsFrom(log, first)) {
+    for (const { item, segment } of log.records(first)) {
       if (item.seq > last) break;
       if (wanted.has(item.seq)) found.push({ segment, at: item.at, size: item.size });
     }
@@ -93,7 +92,7 @@ export function eraseGaps(
   const here = log.holding(seq);
   const known: KnownBy[] = [];
   const headers: { readonly at: number; readonly parts: ReturnType<typeof withoutDigest> }[] = [];
-  for (const { item, segment } of itemsFrom(log, here.header.firstSeq)) {
+  for (const { item, segment } of log.items(here.header.firstSeq)) {
     if (segment !== here) break;
     if (item.kind === 'record' && item.erased && !item.isEntry) {
       const id = idOf(item.bytes, item.pos);

@@ -1,9 +1,8 @@
 import type { CursorStatus } from '../../core/journal.ts';
 import { HeadPacker, type HeadColumns } from '../head-columns.ts';
 import { NO_ID, RECORD_HEADER, idOf, type KnownBy } from './format.ts';
-import type { SegmentLog } from './log.ts';
+import type { SegmentLog, Walked } from './log.ts';
 import { titleAt } from './records.ts';
-import { itemsFrom, recordsFrom, type Walked } from './records-from.ts';
 import type { FoundRecord } from './walker.ts';
 
 /** Heads of one answer: a few milliseconds of the writer thread. */
@@ -17,7 +16,7 @@ export function headsAfter(log: SegmentLog, after: number): HeadColumns {
   const missUpTo = (seq: number): void => {
     while (heads.seq < seq && !heads.isFull) heads.other(NOBODY);
   };
-  for (const found of recordsFrom(log, heads.seq)) {
+  for (const found of log.records(heads.seq)) {
     missUpTo(found.item.seq);
     if (!heads.isFull) packHead(heads, found);
     if (heads.isFull) return heads.pack();
@@ -43,7 +42,7 @@ function packHead(heads: HeadPacker, { item, walker }: Walked<FoundRecord>): voi
 
 /** What waits behind a cursor. @param now milliseconds since the epoch */
 export function behind(log: SegmentLog, sink: string, seq: number, now: number): CursorStatus {
-  const next = seq < log.lastSeq ? recordsFrom(log, seq + 1).next().value : undefined;
+  const next = seq < log.lastSeq ? log.records(seq + 1).next().value : undefined;
   const backlog = Math.max(0, log.lastSeq - Math.max(seq, log.firstSeq - 1));
   if (next === undefined) return { sink, seq, backlog, backlogBytes: 0, backlogAge: 0 };
   const { upto, receivedAt } = next.item;
@@ -57,7 +56,7 @@ export function idsAfter(
   tell: (id: KnownBy, seq: number, at: number) => void,
 ): void {
   let since = 0;
-  for (const { item } of itemsFrom(log, seq + 1)) {
+  for (const { item } of log.items(seq + 1)) {
     if (item.kind === 'frame') since = item.writtenAt;
     else if (item.kind === 'record' && item.seq > seq) {
       const id = idOf(item.bytes, item.pos);

@@ -3,7 +3,17 @@ import { encodeFrameHead } from './format.ts';
 import { Frame } from './frame.ts';
 import { recover, type End, type Position } from './recovery.ts';
 import { firstSeqOf, Segment, segmentsIn, unlessShort } from './segment.ts';
-import type { FoundFrame } from './walker.ts';
+import type { FoundFrame, FoundRecord, Gap, Walker } from './walker.ts';
+
+/** What was come across, and how: a record's walker says whether it is whole. */
+export interface Walked<T> {
+  readonly item: T;
+  readonly walker: Walker;
+  readonly segment: Segment;
+}
+
+/** Bytes between two points that are noted on the way. */
+const NOTE_EVERY = 64 * 1024;
 
 export interface LogOptions {
   readonly folder: string;
@@ -173,6 +183,35 @@ export class SegmentLog {
   holding(seq: number): Segment {
     const next = this.#segments.findIndex(({ header }) => header.firstSeq > seq);
     return this.#segments[next === -1 ? this.#segments.length - 1 : Math.max(0, next - 1)] as Segment;
+  }
+
+  /**
+   * All items at or after the last known point in front of a seq, in order, segment by segment: a frame is told before its
+   * records only where the walk begins in front of it.
+   * @param keepingOf as the walker takes it
+   */
+  *items(
+    seq: number,
+    keepingOf?: (segment: Segment) => number,
+  ): Generator<Walked<FoundFrame | FoundRecord | Gap>> {
+    for (const segment of this.#segments.slice(this.#segments.indexOf(this.holding(seq)))) {
+      const walker = segment.walk(seq, keepingOf?.(segment));
+      let noted = walker.at;
+      for (let item = walker.next(); item !== null; item = walker.next()) {
+        if (item.kind !== 'gap' && item.at - noted > NOTE_EVERY) {
+          const { at, upto } = item;
+          segment.noteAt({ seq: item.kind === 'frame' ? item.firstSeq : item.seq, at, upto });
+          noted = at;
+        }
+        yield { item, walker, segment };
+      }
+    }
+  }
+
+  /** The records at and after a seq, whole or not. */
+  *records(seq: number, keepingOf?: (segment: Segment) => number): Generator<Walked<FoundRecord>> {
+    for (const walked of this.items(seq, keepingOf))
+      if (walked.item.kind === 'record' && walked.item.seq >= seq) yield walked as Walked<FoundRecord>;
   }
 
   close(): void {

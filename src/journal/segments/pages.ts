@@ -1,6 +1,5 @@
 import type { SegmentLog } from './log.ts';
 import { bodyAt, rowAt, type EventRow, type Page } from './records.ts';
-import { recordsFrom } from './records-from.ts';
 import type { Segment } from './segment.ts';
 import type { FoundRecord } from './walker.ts';
 
@@ -33,7 +32,7 @@ export function pageAfter(
   onDamage: (record: DamagedRecord) => void,
 ): Page {
   const page = new PageBuilder(Math.max(after + 1, log.firstSeq), limits, onDamage);
-  for (const { item, walker } of recordsFrom(log, page.nextSeq, (segment) => toRead(log, segment, limits))) {
+  for (const { item, walker } of log.records(page.nextSeq, (segment) => toRead(log, segment, limits))) {
     if (item.seq < page.nextSeq) continue;
     page.missUpTo(item.seq - 1);
     if (!page.hasRoom(item)) return page;
@@ -115,7 +114,7 @@ export function rowOf(
   log: SegmentLog,
   seq: number,
 ): { readonly row: EventRow; readonly body: Buffer } | null {
-  const found = recordsFrom(log, seq).next().value;
+  const found = log.records(seq).next().value;
   if (found === undefined || found.item.seq !== seq || !found.walker.isWhole(found.item)) return null;
   const record = found.walker.whole(found.item);
   const { bytes, pos } = record;
