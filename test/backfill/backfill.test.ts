@@ -1,27 +1,10 @@
 import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
-import { backfill, environment, lastLine, lines, sandbox } from './support.ts';
+import { backfill, environment, lastLine, sandbox } from './support.ts';
 
 const RANGE = ['--since', '2026-01-01', '--until', '2026-01-10'];
-
-// With many users, faults and kills: backfill.long.test.ts.
-test('the history of all users is fetched, each meal once, and the files are as the summary says', async () => {
-  const service = await sandbox({ users: 6, speed: 100_000, data: 'after_pull' });
-  const out = await temporaryFolder();
-  const pull = ['--all-users', '--provider', 'made_up', '--trigger', '--poll', '100ms'];
-  const ended = await backfill(service, out, ...pull, ...RANGE);
-  expect(ended.code, ended.stderr).toBe(0);
-  const summary = lastLine(ended);
-  expect(summary).toMatchObject({ ok: true, users: 6, failed_users: [] });
-  const meals = lines(join(out, 'meals.ndjson'));
-  expect(meals).toHaveLength(Number(summary['meals']));
-  expect(new Set(meals.map(({ id }) => id)).size).toBe(meals.length);
-  expect(new Set(meals.map(({ user_id: user }) => user)).size).toBe(6);
-  expect(lines(join(out, 'meal_items.ndjson'))).toHaveLength(Number(summary['meal_items']));
-});
 
 test('a dry run says what it would do, with an estimate from the throttle, and writes nothing', async () => {
   const service = await sandbox({ users: 100 });

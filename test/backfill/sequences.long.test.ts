@@ -7,7 +7,7 @@ import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { createSink, parseOptions } from '../../src/sinks/follow-up/sink.ts';
 import { makeContext, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { childEnvironment, MAIN, millrace, millraceProcess, type Ended } from '../support/millrace.ts';
+import { childEnvironment, MAIN, millrace, type Ended } from '../support/millrace.ts';
 import { standIn, type StandIn } from './stand-in.ts';
 import { lines, rowIds } from './support.ts';
 
@@ -37,21 +37,6 @@ function held(service: StandIn) {
   };
   return { came: came.promise, go: go.resolve };
 }
-
-test('of two at once in one folder the second is refused, and the first is whole', async () => {
-  const service = await standIn({ users: 3 });
-  const out = await temporaryFolder();
-  const { came, go } = held(service);
-  const first = millraceProcess(['backfill', '--out', out, ...ALL], { env: service.env, cwd: out });
-  await came;
-  for (const more of [[], ['--resume'], ['--replace']]) {
-    const second = await run(service, out, ...ALL, ...more);
-    expect([second.code, second.stderr]).toEqual([2, expect.stringContaining('is being written by')]);
-  }
-  go();
-  expect((await first).code).toBe(0);
-  expect(rowsIn(out)).toEqual(service.mealIds());
-});
 
 /** Ended by the kill before the nth rename: true; there were fewer: false. */
 function isKilled(nth: number, service: StandIn, out: string): Promise<boolean> {

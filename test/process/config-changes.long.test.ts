@@ -165,33 +165,3 @@ test('a files sink that is taken out together with one whose large events it kee
   expect(taken('b')).toEqual(sorted(sent.keys()));
   expect((await receiver.status()).journal.cursors.map(({ sink: left }) => left)).toEqual(['a']);
 });
-
-test('routes edited while nothing runs: what waits still goes where it was to go, over two starts', async () => {
-  const place = await Place.make();
-  const archive = { type: 'files', path: place.at('archive') };
-  const route = (to: string): void =>
-    place.write({
-      sinks: { gated: { type, folder: place.folder }, archive },
-      routes: [{ match: '*', to }],
-    });
-  route('gated');
-  const first = await place.startProcess();
-  const waiting = await first.send(30);
-  // The archive has nothing to take of them, and is past them for good.
-  await until('the archive to pass them', async () => {
-    const { journal } = await first.status();
-    return journal.cursors.find(({ sink }) => sink === 'archive')?.seq === waiting.size;
-  });
-  await first.kill('SIGKILL');
-  route('archive');
-  await (await place.startProcess()).kill('SIGKILL');
-  const third = await place.start();
-  const later = await third.send(1, 30);
-  writeFileSync(place.at('gate'), '');
-  await third.drained();
-  await third.stop();
-  expect(sorted(readFileSync(place.at('delivered'), 'utf8').trim().split('\n'))).toEqual(
-    sorted(waiting.keys()),
-  );
-  expect([...(await place.archived()).keys()]).toEqual([...later.keys()]);
-});

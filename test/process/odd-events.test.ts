@@ -1,14 +1,10 @@
-import { readdirSync } from 'node:fs';
 import { connect } from 'node:net';
-import { join } from 'node:path';
 import { request } from 'undici';
 import { expect, test } from 'vitest';
-import { newDeliveryId } from '../../src/sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
 import { TEAM } from '../support/events.ts';
 import { millrace } from '../support/millrace.ts';
 import { Place } from '../support/place.ts';
-import { expectConserved, expectOnce, expectWhole } from '../support/read-back.ts';
 import { SECRET } from '../support/signed-events.ts';
 
 const USER = '00000000-0000-4000-8000-00000000abcd';
@@ -18,61 +14,6 @@ const FIELDS = `"event_type":"daily.data.meal.created","team_id":"${TEAM}","user
 function around(text: string): Buffer {
   return Buffer.from(`{${FIELDS},"data":${text}}`);
 }
-
-/** Authentic, fit to route, and lost by a parse and a stringify. */
-const ODD: Readonly<Record<string, Buffer>> = {
-  'duplicate keys': around('{"a":1,"a":2}'),
-  'keys that are numbers, not in order': around('{"2":0,"1":0,"b":0,"a":0}'),
-  __proto__: around('{"__proto__":{"admin":true},"constructor":{"prototype":{"admin":true}}}'),
-  'lone surrogates': around(String.raw`"\ud800 \udfff \ud83d\ude00"`),
-  'numbers beyond a double': around('[9007199254740993,1E400,-0,1.10,1e-400]'),
-  'control characters, escaped': around(String.raw`"\u0000\r\n\u001b[31m\u2028"`),
-  'white space and line breaks': Buffer.from(
-    `\r\n { ${FIELDS} ,\n\t"data" : [ 1 ,\r\n 2 ] }\n`.replaceAll('":"', '" : "'),
-  ),
-  'an unknown type': Buffer.from(
-    `{"event_type":"nobody.knows.this.yet","team_id":"${TEAM}","user_id":"${USER}","client_user_id":"c","data":{"status":"no_such_value"}}`,
-  ),
-  'client user ids that look like paths': Buffer.from(
-    `{${FIELDS.replace('"client_user_id":"c"', String.raw`"client_user_id":"../../../x\u0000CON"`)}}`,
-  ),
-  'other scripts': around('"ﷺ 漢字 \u{1f9ec} e\u0301"'),
-};
-
-test('faults 25, 27, 31: odd bodies are archived byte for byte, and nothing else is written', async () => {
-  const place = await Place.make((folder) => ({
-    sinks: {
-      archive: { type: 'files', path: join(folder, 'archive'), partitionBy: ['date', 'type', 'team'] },
-    },
-    envelope: { userIds: 'text' },
-  }));
-  const receiver = await place.start();
-  const taken = new Map<string, Buffer>();
-  const taking = async (body: Buffer, id = newDeliveryId()): Promise<void> => {
-    const answer = await receiver.post(body, { id });
-    expect({ ...answer.json, status: answer.status }).toEqual({ status: 202, id });
-    taken.set(id, body);
-  };
-  for (const body of Object.values(ODD)) await taking(body);
-  const plain = around('{}');
-  for (const id of ['../../../x', '/etc/passwd', 'CON', 'a'.repeat(256), '%00', '$(id)', '..']) {
-    await taking(plain, id);
-  }
-  for (const type of ['../../../x', '..', 'CON', 'a/b', String.raw`a\\b`, 'a'.repeat(256)]) {
-    await taking(Buffer.from(plain.toString().replace('daily.data.meal.created', type)));
-  }
-  for (const team of ['../../../x', 'CON', '.', 'a'.repeat(256)]) {
-    await taking(Buffer.from(plain.toString().replace(TEAM, team)));
-  }
-  expect((await receiver.status()).journal).toMatchObject({ quarantined: 0, deadLetters: 0 });
-  await receiver.stop();
-  const found = await place.archived();
-  expectConserved(found, taken);
-  expectOnce(found);
-  await expectWhole(place.at('archive'));
-  expect(readdirSync(place.folder).toSorted()).toEqual(['archive', 'erasure', 'journal', 'millrace.yaml']);
-  expect(Object.hasOwn(Object.prototype, 'admin')).toBe(false);
-});
 
 /** What may be nowhere but in the journal and the archive. */
 const HEALTH = 'MADE-UP-GLUCOSE-5.4';

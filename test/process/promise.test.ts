@@ -178,7 +178,9 @@ test('an erased user is gone from the journal, the archive, the quarantine and t
     json: { status: 'erased' },
   });
   await receiver.stop();
-  expect(find([place.folder], [secretOf(1)])).toEqual([]);
+  // The log of the process, too.
+  writeFileSync(place.at('log'), receiver.stderr);
+  expect(find([place.folder], [userId(1), secretOf(1)])).toEqual([]);
   expect([...(await place.archived()).keys()].toSorted()).toEqual(['msg_2_1', 'msg_2_2']);
   expect((await verifyArchive(place.at('archive'))).differences).toEqual([]);
 });
