@@ -19,12 +19,10 @@ export interface Order {
   /** Folder of a kept history, and the only state of it that is wanted. */
   readonly kept?: string | undefined;
   readonly only?: string | undefined;
-  /** One in so many is recovered by the whole program. */
-  readonly served: number;
 }
 
-export const NOTHING = { histories: 0, points: 0, states: 0, recoveries: 0, served: 0, failed: 0 };
-/** `states`: different ones. `served`: recoveries by the whole program. */
+export const NOTHING = { histories: 0, points: 0, states: 0, recoveries: 0, failed: 0 };
+/** `states`: different ones. */
 export type Counts = typeof NOTHING;
 
 export interface Failure {
@@ -36,8 +34,6 @@ export interface Failure {
   readonly lost: readonly string[];
   /** Where the history was kept. */
   readonly folder: string;
-  /** Whether it takes the whole program. */
-  readonly whole: boolean;
 }
 
 export interface Report {
@@ -64,35 +60,35 @@ if (import.meta.main)
       place = { folder, library: kept === undefined ? buildRecorder(folder) : '' };
     }
     const { folder, library } = place;
-    if (kept !== undefined) return tryAll(readKept(kept), order, { tell, folder, keep: () => kept });
+    if (kept !== undefined) return tryAll(readKept(kept), order, { tell, keep: () => kept });
     const random = seededRandom(seed);
     const steps = drawSteps(random, drawLength(random));
     const recorded = await record(folder, library, seed, steps).catch((error: unknown) => error as Error);
     if (recorded instanceof Error) {
       const faults = [`it was not recorded: ${recorded.stack}`];
-      const failure = { seed, state: null, faults, lost: [], folder, whole: false };
+      const failure = { seed, state: null, faults, lost: [], folder };
       return { counts: { failed: 1 }, at: `${seed}`, failure };
     }
     const { recording, keep } = recorded;
     const to = join(base, `failed-${seed}`);
-    const report = await tryAll(recording, order, { tell, folder, keep: () => (keep(to), to) });
+    const report = await tryAll(recording, order, { tell, keep: () => (keep(to), to) });
     rmSync(join(recording.history.root, '..'), { recursive: true, force: true });
     return report;
   });
 
 async function tryAll(
   recording: Recording,
-  { perPoint, only, served }: Order,
-  { tell, folder, keep }: { tell: (report: Report) => void; folder: string; keep: () => string },
+  { perPoint, only }: Order,
+  { tell, keep }: { tell: (report: Report) => void; keep: () => string },
 ): Promise<Report> {
   const { seed } = recording.history;
-  const tries = new Tries(recording, { config: join(folder, 'config.json'), served });
+  const tries = new Tries(recording);
   let before: Counts = NOTHING;
   let failed = 0;
   let told = performance.now();
   const newCounts = (): Counts => {
-    const { points, states, recoveries, served: byServe } = tries;
-    const all = { histories: 0, points, states, recoveries, served: byServe, failed };
+    const { points, states, recoveries } = tries;
+    const all = { histories: 0, points, states, recoveries, failed };
     const names = Object.keys(NOTHING) as (keyof Counts)[];
     const counts = Object.fromEntries(names.map((name) => [name, all[name] - before[name]])) as Counts;
     before = all;
@@ -116,7 +112,7 @@ async function tryAll(
 }
 
 async function lookInto(
-  { state, disk, fate, faults, whole }: Tried,
+  { state, disk, fate, faults }: Tried,
   tries: Tries,
   seed: number,
   folder: string,
@@ -126,7 +122,7 @@ async function lookInto(
   const smallest = await shrink(
     disk,
     fate,
-    async (candidate) => kindOf(await tries.check(disk, candidate, point, whole)) === kind,
+    async (candidate) => kindOf(await tries.check(disk, candidate, point)) === kind,
   );
-  return { seed, state, faults, lost: describeLoss(disk, smallest), folder, whole };
+  return { seed, state, faults, lost: describeLoss(disk, smallest), folder };
 }

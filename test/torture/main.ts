@@ -7,7 +7,7 @@ import { lacksRecorder } from './recorder.ts';
 import { torture, type Options } from './run.ts';
 
 const USAGE = `Usage: npm run torture -- [--seed N] [--states M] [--minutes K] [--jobs J] [--per-point P]
-       npm run torture -- --history FOLDER [--only STATE] [--serve]
+       npm run torture -- --history FOLDER [--only STATE]
 
   --seed N          the first history's seed (default: another one each time); the others count on from it
   --states M        ends when so many different states were tried (default 10000)
@@ -16,7 +16,6 @@ const USAGE = `Usage: npm run torture -- [--seed N] [--states M] [--minutes K] [
   --per-point P     states at each crash point, at most (default 12)
   --history FOLDER  tries the states of a history that a failure has left
   --only STATE      only this one, as the failure names it
-  --serve           all recoveries are those of \`millrace serve\`, and not one in 1000
 
 Progress goes to stderr. The last line, on stdout, says what was tried and which seeds failed. Exit code 0 when all held, 1 when something was found or it
 cannot run here, 2 for wrong usage.
@@ -55,7 +54,7 @@ async function main(argv: readonly string[]): Promise<number> {
 function parseOptions(argv: readonly string[]): Options {
   const text = { type: 'string' } as const;
   const numbers = { seed: text, states: text, minutes: text, jobs: text, 'per-point': text };
-  const options = { ...numbers, history: text, only: text, serve: { type: 'boolean' } } as const;
+  const options = { ...numbers, history: text, only: text } as const;
   const { values } = parseArgs({ args: [...argv], options });
   const number = (name: keyof typeof numbers, otherwise: number): number => {
     const value = Number(values[name] ?? otherwise);
@@ -70,6 +69,5 @@ function parseOptions(argv: readonly string[]): Options {
     perPoint: number('per-point', 12),
     kept: values.history,
     only: values.only,
-    served: values.serve === true ? 1 : 1000,
   };
 }

@@ -1,7 +1,7 @@
 import { runJobs } from '../support/jobs.ts';
 import { NOTHING, type Counts, type Failure, type Order, type Report } from './job.ts';
 
-export interface Options extends Pick<Order, 'kept' | 'only' | 'served' | 'perPoint'> {
+export interface Options extends Pick<Order, 'kept' | 'only' | 'perPoint'> {
   readonly seed: number;
   readonly states: number;
   readonly minutes: number;
@@ -27,7 +27,7 @@ export async function torture(
       `${counts.histories} recorded histories`,
       `${counts.points} crash points`,
       `${counts.states} states (${(counts.states / seconds).toFixed(1)} a second)`,
-      `${counts.recoveries} recoveries, ${counts.served} by serve`,
+      `${counts.recoveries} recoveries`,
       `${counts.failed} failed`,
     ].join(', ');
   };
@@ -55,11 +55,9 @@ export async function torture(
       note(`seed ${order.seed}: its process ended with ${code}`);
     },
   });
-  for (const { seed: own, state, folder, whole } of failures)
+  for (const { seed: own, state, folder } of failures)
     if (state !== null)
-      note(
-        `failed: seed ${own}, state ${state}: npm run torture -- --history ${folder} --only ${state}${whole ? ' --serve' : ''}`,
-      );
+      note(`failed: seed ${own}, state ${state}: npm run torture -- --history ${folder} --only ${state}`);
   const found = [
     ...failures.map(
       ({ seed: own, state }) => `${own} (${state === null ? 'not recorded' : `state ${state}`})`,

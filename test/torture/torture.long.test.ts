@@ -28,12 +28,8 @@ describe.skipIf(lack !== null)(`the disk after a crash${skipped(lack)}`, () => {
   });
   afterAll(() => rmSync(base, { recursive: true, force: true }));
 
-  function triesOf(one: Recording): Tries {
-    return new Tries(one, { config: join(base, 'config.json'), served: 0 });
-  }
-
   test('of a run with a reload and an erasure, between its operations: nothing is lost, torn or back', async () => {
-    const tries = triesOf(recording);
+    const tries = new Tries(recording);
     const failed: string[] = [];
     for await (const { state, faults } of tries.run({ perPoint, seed: SEED }))
       if (faults.length > 0) failed.push(`${state}: ${faults[0]}`);
@@ -45,7 +41,7 @@ describe.skipIf(lack !== null)(`the disk after a crash${skipped(lack)}`, () => {
     const mutant = MUTANTS[name](recording);
     const from = mutant.said[0]?.at;
     let found: readonly string[] = [];
-    for await (const { faults } of triesOf(mutant).run({ perPoint: () => 1, seed: SEED, from })) {
+    for await (const { faults } of new Tries(mutant).run({ perPoint: () => 1, seed: SEED, from })) {
       found = faults;
       if (found.length > 0) break;
     }

@@ -9,7 +9,6 @@ import { TABLES } from './history.ts';
 import { faultsIn, tracesIn } from './oracle.ts';
 import type { Recording } from './recording.ts';
 import { recover } from './recover.ts';
-import { serveOn } from './serve.ts';
 import { layOut, treeOf } from './tree.ts';
 
 /** A state that was tried, by its crash point and its number among those of that point. */
@@ -18,8 +17,6 @@ export interface Tried {
   readonly disk: Disk;
   readonly fate: Fate;
   readonly faults: readonly string[];
-  /** Whether the whole program was started on it. */
-  readonly whole: boolean;
 }
 
 export interface TryOptions {
@@ -30,14 +27,6 @@ export interface TryOptions {
   /** The first crash point. */
   readonly from?: number | undefined;
   readonly seed: number;
-}
-
-/** How the whole program comes into it. */
-export interface Serving {
-  /** Where its config is written. */
-  readonly config: string;
-  /** One in so many recoveries is the whole program's; none where it is 0. */
-  readonly served: number;
 }
 
 /** What is wrong with it, in one word. */
@@ -51,15 +40,11 @@ export class Tries {
   readonly #configs = new Map<number, ResolvedConfig>();
   readonly #seen = new Set<string>();
   readonly #digests = new Set<string>();
-  readonly #serving: Serving;
   points = 0;
   recoveries = 0;
-  /** Recoveries by the whole program. */
-  served = 0;
 
-  constructor(recording: Recording, serving: Serving) {
+  constructor(recording: Recording) {
     this.#recording = recording;
-    this.#serving = serving;
   }
 
   /** Different states of the disk. */
@@ -84,8 +69,8 @@ export class Tries {
       let number = 0;
       for (const fate of fatesAt(disk, seededRandom(seed * 1_000_003 + point))) {
         const state = `${point}.${number}`;
-        const found = only === undefined || only === state ? await this.#try(disk, fate, point) : null;
-        if (found !== null) yield { state, disk, fate, ...found };
+        const faults = only === undefined || only === state ? await this.#try(disk, fate, point) : null;
+        if (faults !== null) yield { state, disk, fate, faults };
         number += 1;
         if (number >= perPoint(point)) break;
       }
@@ -93,7 +78,7 @@ export class Tries {
   }
 
   /** @returns null when it has been tried before */
-  async #try(disk: Disk, fate: Fate, point: number): Promise<Pick<Tried, 'faults' | 'whole'> | null> {
+  async #try(disk: Disk, fate: Fate, point: number): Promise<readonly string[] | null> {
     const tree = treeOf(disk, fate);
     const said = this.#recording.said.filter(({ at }) => at < point);
     const key = `${tree.digest} ${said.length}`;
@@ -101,20 +86,11 @@ export class Tries {
     if (this.#seen.has(key)) return null;
     this.#seen.add(key);
     this.recoveries += 1;
-    const { served } = this.#serving;
-    const whole = served > 0 && this.recoveries % served === 0;
-    if (whole) this.served += 1;
-    return { faults: await this.check(disk, fate, point, whole, tree), whole };
+    return this.check(disk, fate, point, tree);
   }
 
-  /** Lays a state out, starts on it, and looks at what has become of it. @param whole whether the whole program starts */
-  async check(
-    disk: Disk,
-    fate: Fate,
-    point: number,
-    whole = false,
-    tree = treeOf(disk, fate),
-  ): Promise<readonly string[]> {
+  /** Lays a state out, starts on it, and looks at what has become of it. */
+  async check(disk: Disk, fate: Fate, point: number, tree = treeOf(disk, fate)): Promise<readonly string[]> {
     const { history, said } = this.#recording;
     const { root, events: sent, erasures } = history;
     layOut(root, tree);
@@ -123,19 +99,17 @@ export class Tries {
     const erased = promised.flatMap((one) => one.erased ?? []);
     const traces = tracesIn(tree.files, erased);
     if (traces.length > 0) return traces;
-    const { config, table, text } = await this.#configAt(point);
+    const { config, table } = await this.#configAt(point);
     const fresh = [freshEvent(table)];
     try {
-      const { answers, quarantined } = whole
-        ? await serveOn(this.#serving.config, text, acknowledged, fresh)
-        : await recover(config, Date.now(), acknowledged, fresh);
+      const { answers, quarantined } = await recover(config, Date.now(), acknowledged, fresh);
       return faultsIn(root, { acknowledged, erasures, erased, sent, fresh, answers }, quarantined);
     } catch (error) {
       return [`it does not start: ${(error as Error).stack}`];
     }
   }
 
-  async #configAt(point: number): Promise<{ config: ResolvedConfig; table: number; text: string }> {
+  async #configAt(point: number): Promise<{ config: ResolvedConfig; table: number }> {
     const { configs } = this.#recording;
     const { at, table, text } = configs.findLast((config) => config.at <= point) ?? configs[0]!;
     let config = this.#configs.get(at);
@@ -143,7 +117,7 @@ export class Tries {
       config = await resolveText(text, { file: 'config.json', env: {} });
       this.#configs.set(at, config);
     }
-    return { config, table, text };
+    return { config, table };
   }
 }
 
