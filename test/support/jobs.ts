@@ -10,7 +10,6 @@ interface Told<Report> {
 interface JobsOptions<Order, Report> {
   /** The program of each process, which calls `obey`. */
   readonly job: URL;
-  readonly execArgv?: readonly string[];
   readonly jobs: number;
   readonly minutes: number;
   /** Null when there is none left. */
@@ -30,7 +29,7 @@ const LONGEST_MINUTES = 24 * 24 * 60;
 export async function runJobs<Order extends object, Report>(
   options: JobsOptions<Order, Report>,
 ): Promise<void> {
-  const { job, execArgv = [], jobs, minutes, next, heard, died } = options;
+  const { job, jobs, minutes, next, heard, died } = options;
   const over = Promise.withResolvers<null>();
   const state = { isOver: false };
   const end = (): void => over.resolve(((state.isOver = true), null));
@@ -54,7 +53,7 @@ export async function runJobs<Order extends object, Report>(
   };
   const work = async (): Promise<void> => {
     for (let order = next(); order !== null && !state.isOver;) {
-      const child = fork(job, { detached: true, execArgv: [...execArgv] });
+      const child = fork(job, { detached: true, execArgv: [] });
       const exit = once(child, 'exit');
       for (let done = 0; order !== null && child.connected && done < ORDERS_A_PROCESS; done += 1) {
         await carryOut(child, order);

@@ -13,7 +13,6 @@ import { foundation, type System } from '../../src/parts/system.ts';
 import { makePlan } from '../../src/plan.ts';
 import { InlineWriter } from '../support/inline-journal.ts';
 import type { Sent } from './history.ts';
-import { pace } from './pace.ts';
 
 /** What a receiver answered that was started on a state. */
 export interface Recovered {
@@ -30,8 +29,6 @@ const SILENT = pino({ level: 'silent' }, { write: () => undefined });
 const PATIENCE = 30_000;
 /** So much faster than the wall's goes the time of a recovery, which then hardly waits. */
 const FASTER = 25;
-/** Milliseconds of a recovery's time in which nothing is due, at most, that go by at once. */
-const LEAP = 25;
 
 /**
  * Starts the receiver in this process on the state that lies on the disk, without its listeners: it recovers and delivers
@@ -123,20 +120,12 @@ class FastClock implements Clock {
   }
 
   async step(): Promise<void> {
-    if (pace.isInline) {
-      // All that can happen now has happened after a round of the event loop: what is left waits for a time.
-      await new Promise((resolve) => setImmediate(resolve));
-      this.#now = Math.max(this.#now, Math.min(...this.#timers.map(({ at }) => at), this.#now + LEAP));
-    } else await this.#wait();
-    const due = this.#timers.filter(({ at }) => at <= this.#now);
-    this.#timers = this.#timers.filter(({ at }) => at > this.#now);
-    for (const { callback } of due) callback();
-  }
-
-  async #wait(): Promise<void> {
     // A thread of libuv does the work meanwhile; turns of the event loop would only take its processor.
     await wait(1);
     this.#now = (performance.now() - this.#since) * FASTER;
+    const due = this.#timers.filter(({ at }) => at <= this.#now);
+    this.#timers = this.#timers.filter(({ at }) => at > this.#now);
+    for (const { callback } of due) callback();
   }
 
   /** Lets time go by until something is over. */

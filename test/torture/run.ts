@@ -8,9 +8,6 @@ export interface Options extends Pick<Order, 'kept' | 'only' | 'perPoint'> {
   readonly jobs: number;
 }
 
-/** A recovery does hundreds of small things with files, one after the other: no thread is asked for them. */
-const INLINE = ['--import', new URL('inline/hooks.ts', import.meta.url).href];
-
 /** Tries states of history after history. @returns the exit code, and what was tried, for a person */
 export async function torture(
   { seed, states, minutes, jobs, ...rest }: Options,
@@ -33,7 +30,6 @@ export async function torture(
   };
   await runJobs<Order, Report>({
     job: new URL('job.ts', import.meta.url),
-    execArgv: INLINE,
     jobs: rest.kept === undefined ? jobs : 1,
     minutes,
     next: () => {
