@@ -9,8 +9,6 @@ import { partsOf } from './parts/parts.ts';
 import { type AppOptions, foundation, type System } from './parts/system.ts';
 import { makePlan, needsRestart } from './plan.ts';
 
-export type { Role } from './parts/system.ts';
-
 /** A running system: receiver, journal, dispatcher, sinks and admin listener. */
 export interface App {
   /** Where deliveries go; empty where none do. */

@@ -70,7 +70,11 @@ export function refuseLoss(output: string, fetches: Fetches): void {
 /** Whether the files are complete, nobody has failed, and they are of the days and users that are named. */
 export function isFinished(
   outcomes: readonly Outcome[],
-  named: { readonly since?: string; readonly until?: string; readonly user?: readonly string[] },
+  named: {
+    readonly since: string | undefined;
+    readonly until: string | undefined;
+    readonly user: readonly string[] | undefined;
+  },
 ): boolean {
   const { since, until } = outcomes[0] ?? {};
   const users = new Set(outcomes.map(({ user_id: user }) => user));

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { compactArchive, type CompactReport } from '../archive/compact.ts';
 import { MANIFEST } from '../core/archive.ts';
 import { EXIT } from '../core/errors.ts';
@@ -8,7 +8,7 @@ import { openProof, readProof } from '../proof/open.ts';
 import { actAsOwnerOf } from './as-owner.ts';
 import { configOf } from './config-options.ts';
 import { note, print, type Io } from './io.ts';
-import { option } from './options.ts';
+import { commandOf, type OptionsOf, readBy } from './options.ts';
 import { storageOf, withPlaces } from './places.ts';
 import { StatusLine } from './status-line.ts';
 
@@ -31,27 +31,20 @@ After a kill run the same command again: it removes what was left and continues.
 Exit codes: 0 done, 1 not readable, 2 usage or config, or another process is compacting, 3 interrupted, or files were left
 alone for the reasons that are printed.`;
 
-interface Options {
-  readonly targetSize: number;
-  readonly minAge: number;
-  readonly dryRun?: boolean;
-  readonly config?: string;
-  readonly json?: boolean;
-}
+const OPTIONS = {
+  '--target-size <size>': readBy(targetSize, 'no new file becomes larger', '128MiB'),
+  '--min-age <time>': readBy(parseDuration, 'leave files alone that are younger', '1h'),
+  '--config <file>': 'sign as this config says, and reach stores by it',
+  '--dry-run': 'only print what it would do',
+  '--json':
+    'print one JSON document: {path, dry_run, made: [{file, files, bytes}], replaced, bytes, cleared, problems: [{file, reason}], unlisted: [file], complete}',
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 export function compactCommand(io: Io): Command {
-  return new Command('compact')
+  return commandOf('compact', OPTIONS, HELP)
     .description('join small closed files of each folder into large ones')
     .argument('<path>', 'the folder of the archive, or its URL: s3://, azblob:// or gs://')
-    .addOption(option('--target-size <size>', 'no new file becomes larger', targetSize, '128MiB'))
-    .addOption(option('--min-age <time>', 'leave files alone that are younger', parseDuration, '1h'))
-    .option('--config <file>', 'sign as this config says, and reach stores by it')
-    .option('--dry-run', 'only print what it would do')
-    .option(
-      '--json',
-      'print one JSON document: {path, dry_run, made: [{file, files, bytes}], replaced, bytes, cleared, problems: [{file, reason}], unlisted: [file], complete}',
-    )
-    .addHelpText('after', HELP)
     .action((path: string, options: Options) => compact(path, options, io));
 }
 

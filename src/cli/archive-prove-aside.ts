@@ -7,7 +7,7 @@ import type { SetAsideKind } from '../core/receipt.ts';
 import { readProof } from '../proof/open.ts';
 import type { LogEntries } from '../receipts/prove.ts';
 import type { ProveReport } from './archive-prove-report.ts';
-import { resolvedConfigOf, type ConfigFlags } from './config-options.ts';
+import { type ConfigFlags, resolvedConfigOf } from './config-options.ts';
 import { note, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { readManifest } from '../archive/manifest.ts';
 import { listArchive, type Places } from '../archive/places.ts';
 import { readArchive } from '../archive/read.ts';
@@ -19,9 +19,9 @@ import { findAside, NOTHING_ASIDE, writersOf } from './archive-prove-aside.ts';
 import { showProof, verdictOf, type ProveReport } from './archive-prove-report.ts';
 import { configOf } from './config-options.ts';
 import { print, usageError, type Io } from './io.ts';
-import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
-import { addLogOptions, type LogOptions } from './log-options.ts';
-import { collect, readAs } from './options.ts';
+import { KEY_OPTIONS, openerOf } from './key-options.ts';
+import { LOG_OPTIONS } from './log-options.ts';
+import { commandOf, type OptionsOf, readAs, repeated } from './options.ts';
 import { storageOf, withPlaces } from './places.ts';
 import { StatusLine } from './status-line.ts';
 
@@ -47,28 +47,23 @@ archive says is checked by \`archive verify\`.
 
 Exit codes: 0 every event is accounted for, or the log is empty, 1 not readable, or there is no log, 2 usage or config, 3 an erasure is not done, or is to be confirmed, or events are unclear, 4 events are missing, named by their entries.`;
 
-interface Options extends KeyOptions, LogOptions {
-  readonly receipts?: string;
-  readonly erasure?: readonly string[];
-  readonly json?: boolean;
-}
+const OPTIONS = {
+  ...KEY_OPTIONS,
+  ...LOG_OPTIONS,
+  '--config <file>': 'the config, for its log, its keys and its erasures',
+  '--receipts <file>': 'what a sender kept',
+  '--erasure <id>': repeated(
+    'with --receipts: an erasure that was asked for, by the id that `millrace erase` printed; may be repeated',
+  ),
+  '--json':
+    'print one JSON object: {size, events, archived, erased, closed, quarantined, dead, dropped, unclear, missing, open, unconfirmed, false_receipts, false_heads}',
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 export function proveCommand(io: Io): Command {
-  return addLogOptions(addKeyOptions(new Command('prove')))
+  return commandOf('prove', OPTIONS, PROVE_HELP)
     .description('prove that every event with a receipt is in the archive, or was erased')
     .argument('<path...>', 'folders of archives, or their URLs')
-    .option('--config <file>', 'the config, for its log, its keys and its erasures')
-    .option('--receipts <file>', 'what a sender kept')
-    .option(
-      '--erasure <id>',
-      'with --receipts: an erasure that was asked for, by the id that `millrace erase` printed; may be repeated',
-      collect,
-    )
-    .option(
-      '--json',
-      'print one JSON object: {size, events, archived, erased, closed, quarantined, dead, dropped, unclear, missing, open, unconfirmed, false_receipts, false_heads}',
-    )
-    .addHelpText('after', PROVE_HELP)
     .action(async (paths: readonly string[], options: Options) => {
       const report = await prove(paths, options, io);
       if (options.json === true) print(io, JSON.stringify(report));

@@ -1,6 +1,6 @@
 import { realpath } from 'node:fs/promises';
 import { isAbsolute } from 'node:path';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { nameOf } from '../archive/place.ts';
 import { urlOf } from '../archive/places.ts';
 import { repairArchive, type RepairAction } from '../archive/repair.ts';
@@ -23,10 +23,10 @@ import { proveCommand } from './archive-prove.ts';
 import { actAsOwnerOf } from './as-owner.ts';
 import { placed } from './file-reports.ts';
 import { note, print, usageError, type Io } from './io.ts';
-import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
+import { KEY_OPTIONS, openerOf } from './key-options.ts';
 import { configOf } from './config-options.ts';
 import { storageOf, withPlaces } from './places.ts';
-import { collect, readAs, textOf } from './options.ts';
+import { commandOf, type OptionsOf, readAs, repeated, textOf } from './options.ts';
 import { StatusLine } from './status-line.ts';
 
 const HELP = `
@@ -56,39 +56,26 @@ no end was cut off.
 Exit codes: 0 everything matches, 1 not readable, 2 usage or config, 4 a difference, reported by file; also after an
 incomplete repair and after --dry-run.`;
 
-interface Options extends KeyOptions {
-  readonly secretEnv?: readonly string[];
-  readonly secretFile?: readonly string[];
-  readonly head?: string;
-  readonly publicKey?: readonly string[];
-  readonly repair?: boolean;
-  readonly dryRun?: boolean;
-}
+const OPTIONS = {
+  ...KEY_OPTIONS,
+  '--config <file>': 'check signatures as the signing section of this config says',
+  '--secret-env <name>': repeated('check with the secret in this variable; may be repeated'),
+  '--secret-file <file>': repeated('check with the secrets in this file; may be repeated'),
+  '--head <sha256>': 'the manifest must still hold the line that an earlier run named as its head',
+  '--public-key <key>': repeated(
+    'its lines must be signed by this key, as `millrace keys public` prints it; may be repeated',
+  ),
+  '--repair': 'make the repairs that are safe, then verify again',
+  '--dry-run': 'with --repair: only print what it would do',
+  '--json':
+    'print one JSON document: {path, files, records, bytes, claim_checks, manifest, signatures, sealed, envelopes, differences, notes}; with --repair also {repair: {dry_run, actions}}',
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 export function archiveCommand(io: Io): Command {
-  const archive = new Command('archive')
-    .description('inspect and compact what the files sink wrote')
-    .addHelpText('after', HELP)
-    .addCommand(compactCommand(io));
-  addKeyOptions(archive.command('verify'))
+  const verify = commandOf('verify', OPTIONS, HELP)
     .description('compare every file with the manifest: counts, sizes, hashes, chain and signatures')
     .argument('<path>', 'the folder of the archive, or its URL: s3://, azblob:// or gs://')
-    .option('--config <file>', 'check signatures as the signing section of this config says')
-    .option('--secret-env <name>', 'check with the secret in this variable; may be repeated', collect)
-    .option('--secret-file <file>', 'check with the secrets in this file; may be repeated', collect)
-    .option('--head <sha256>', 'the manifest must still hold the line that an earlier run named as its head')
-    .option(
-      '--public-key <key>',
-      'its lines must be signed by this key, as `millrace keys public` prints it; may be repeated',
-      collect,
-    )
-    .option('--repair', 'make the repairs that are safe, then verify again')
-    .option('--dry-run', 'with --repair: only print what it would do')
-    .option(
-      '--json',
-      'print one JSON document: {path, files, records, bytes, claim_checks, manifest, signatures, sealed, envelopes, differences, notes}; with --repair also {repair: {dry_run, actions}}',
-    )
-    .addHelpText('after', HELP)
     .action(async (path: string, options: Options) => {
       if (options.dryRun === true && options.repair !== true)
         throw usageError('--dry-run goes with --repair');
@@ -122,8 +109,11 @@ export function archiveCommand(io: Io): Command {
       } else print(io, render(report, verifier !== null));
       if (report.differences.length > 0) io.setExit(EXIT.difference);
     });
-  archive.addCommand(proveCommand(io));
-  return archive;
+  return commandOf('archive', {}, HELP)
+    .description('inspect and compact what the files sink wrote')
+    .addCommand(compactCommand(io))
+    .addCommand(verify)
+    .addCommand(proveCommand(io));
 }
 
 async function work(

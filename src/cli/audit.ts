@@ -1,12 +1,12 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { AUDIT, auditKey, type AuditEntry } from '../admin/audit.ts';
 import { hashedId } from '../core/hashed-id.ts';
 import { EXIT } from '../core/errors.ts';
 import { ownerFolder } from '../journal/owner.ts';
 import { verifyChain, type ChainedLine, type ChainReport } from '../lib/verify-chain.ts';
 import { note, print, type Io, printList } from './io.ts';
-import { configOf, configOption, type CommonFlags } from './config-options.ts';
-import { option, wholeNumber } from './options.ts';
+import { CONFIG, type ConfigFlags, configOf } from './config-options.ts';
+import { commandOf, type OptionsOf, readBy, wholeNumber } from './options.ts';
 
 const HELP = `
 Examples:
@@ -23,25 +23,22 @@ bodies, no user ids, and of the ids of events only keyed hashes (the key is audi
 could rewrite the whole log; compare it with a head stored elsewhere to detect that.
 Exit codes: 0 unchanged, 2 usage or config, 4 lines are missing or were changed.`;
 
-interface Options extends CommonFlags {
-  readonly head?: string;
-}
+const LIST = {
+  ...CONFIG,
+  '--json': 'print JSON',
+  '--limit <n>': readBy(wholeNumber(1), 'show at most this many entries', '50'),
+  '--id <id>': 'show only entries about the event with this delivery id',
+};
+const VERIFY = {
+  ...CONFIG,
+  '--json': 'print JSON',
+  '--head <hash>': 'the log must hold a line with this hash',
+};
 
 export function auditCommand(io: Io): Command {
-  const audit = new Command('audit')
-    .description('who read which bodies, and who dropped, retried or erased what: list, verify')
-    .addHelpText('after', HELP);
-  const verb = (name: string, description: string): Command =>
-    audit
-      .command(name)
-      .description(description)
-      .addOption(configOption())
-      .option('--json', 'print JSON')
-      .addHelpText('after', HELP);
-  verb('list', 'the newest entries, oldest first')
-    .addOption(option('--limit <n>', 'show at most this many entries', wholeNumber(1), '50'))
-    .option('--id <id>', 'show only entries about the event with this delivery id')
-    .action(async (options: Options & { readonly limit: number; readonly id?: string }) => {
+  const list = commandOf('list', LIST, HELP)
+    .description('the newest entries, oldest first')
+    .action(async (options: OptionsOf<typeof LIST>) => {
       const { limit, id } = options;
       const folder = folderOf(io, options);
       const hashed = id === undefined ? undefined : hashedId(auditKey(folder) ?? '', id);
@@ -57,9 +54,9 @@ export function auditCommand(io: Io): Command {
       printList(io, options, newest, ['N', 'AT', 'WHO', 'ACTION', 'WHAT', 'IDS'], row);
       if (problems.length > 0) note(io, 'the log was changed: `millrace audit verify` says where');
     });
-  verb('verify', 'check the hash chain of the log')
-    .option('--head <hash>', 'the log must hold a line with this hash')
-    .action(async (options: Options) => {
+  const verify = commandOf('verify', VERIFY, HELP)
+    .description('check the hash chain of the log')
+    .action(async (options: OptionsOf<typeof VERIFY>) => {
       const head = options.head?.toLowerCase();
       const report = await verifyAudit(folderOf(io, options), head === undefined ? {} : { head });
       if (options.json === true) print(io, JSON.stringify(report));
@@ -70,7 +67,10 @@ export function auditCommand(io: Io): Command {
       }
       if (report.problems.length > 0) io.setExit(EXIT.difference);
     });
-  return audit;
+  return commandOf('audit', {}, HELP)
+    .description('who read which bodies, and who dropped, retried or erased what: list, verify')
+    .addCommand(list)
+    .addCommand(verify);
 }
 
 /** The key of the hashes is made for the first line that needs it. */
@@ -80,7 +80,7 @@ async function verifyAudit(folder: string, options: Parameters<typeof verifyChai
   return { ...report, problems: [`${AUDIT}.jsonl is missing: ${AUDIT}.key says that there was one`] };
 }
 
-function folderOf(io: Io, options: Options): string {
+function folderOf(io: Io, options: ConfigFlags): string {
   return ownerFolder(configOf(options, io).config);
 }
 

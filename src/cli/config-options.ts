@@ -1,4 +1,3 @@
-import { Option } from 'commander';
 import type { LoadedConfig, ResolvedConfig, Config } from '../config/config.ts';
 import { loadConfig, resolveConfig } from '../config/load.ts';
 import { MillraceError } from '../core/errors.ts';
@@ -8,21 +7,15 @@ import { ownerFolder, readOwner } from '../journal/owner.ts';
 import { bracketed, callable } from '../lib/listen.ts';
 import { isRunning } from '../lib/lock-owner.ts';
 
-// Apart from the other options: commands that need no config would take longer to start, and more memory.
+// Apart from options.ts: commands that need no config would take longer to start, and more memory.
 
 /** `--config <file>` of a command that works by the receiver's config. */
-export function configOption(): Option {
-  const where = 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)';
-  return new Option('--config <file>', where);
-}
+export const CONFIG = {
+  '--config <file>': 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)',
+};
 
 export interface ConfigFlags {
   readonly config?: string | undefined;
-}
-
-/** What most commands take beside options of their own. */
-export interface CommonFlags extends ConfigFlags {
-  readonly json?: boolean;
 }
 
 /** The config that is meant; variables that are not set here are no error. */

@@ -1,8 +1,9 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { consoleLink } from '../admin/console-access.ts';
 import { note, print, usageError, type Io } from './io.ts';
-import { configOption, type CommonFlags, receiverConfigOf } from './config-options.ts';
+import { CONFIG, receiverConfigOf } from './config-options.ts';
 import { AdminClient } from './admin-client.ts';
+import { commandOf, type OptionsOf } from './options.ts';
 
 const HELP = `
 Examples:
@@ -13,13 +14,16 @@ Prints a link that opens the console of the running receiver. The link works onc
 tab, for twelve hours or until the tab is closed. The receiver's own token, which commands read from owner.json beside the
 journal, is never shown.`;
 
+const OPTIONS = {
+  ...CONFIG,
+  '--json': 'print one JSON object: url, valid_seconds',
+};
+type Options = OptionsOf<typeof OPTIONS>;
+
 export function consoleCommand(io: Io): Command {
-  return new Command('console')
+  return commandOf('console', OPTIONS, HELP)
     .description('print a one-time link to the console of the running receiver')
-    .addOption(configOption())
-    .option('--json', 'print one JSON object: url, valid_seconds')
-    .addHelpText('after', HELP)
-    .action(async (options: CommonFlags) => {
+    .action(async (options: Options) => {
       const { config } = receiverConfigOf(options, io);
       if (!config.console.enabled) throw usageError('console.enabled is false');
       const client = AdminClient.running(config);

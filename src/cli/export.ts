@@ -1,11 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { EXIT, messageOf, MillraceError } from '../core/errors.ts';
 import { StorageError } from '../core/storage.ts';
 import { changesAfter } from '../export/new-files.ts';
-import { COMPRESSIONS, type Compression } from '../core/compression.ts';
+import { COMPRESSIONS } from '../core/compression.ts';
 import type { ExportOptions, ExportSummary } from '../export/options.ts';
-import type { OutputFormat } from '../export/rows.ts';
 import { runExport } from '../export/run.ts';
 import { formatAmount } from '../lib/amount.ts';
 import { formatDuration, parseBytes, parseDuration } from '../lib/units.ts';
@@ -13,12 +12,25 @@ import { describeDrift, describeLeft } from '../warehouse/learned/drift.ts';
 import { TABLES, type Tables } from '../warehouse/tables.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { storageOf, withPlaces } from './places.ts';
-import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
-import { collect, endInstant, instant, isoOf, option, wholeNumber, workOption } from './options.ts';
+import { KEY_OPTIONS, openerOf } from './key-options.ts';
+import {
+  commandOf,
+  endInstant,
+  instant,
+  isoOf,
+  oneOf,
+  type OptionsOf,
+  readBy,
+  repeated,
+  required,
+  special,
+  wholeNumber,
+  WORK,
+} from './options.ts';
 import { refuseArchives } from './own-folder.ts';
 import { StatusLine } from './status-line.ts';
 import { fileReports, tellLost } from './file-reports.ts';
-import { addTablesOption, tableOption, tablesOf, type TablesFlags } from './tables-option.ts';
+import { tableOption, TABLES_OPTION, tablesOf } from './tables-option.ts';
 
 const HELP = `
 Examples:
@@ -62,83 +74,52 @@ lines: {step, action: load|remove, table, dt, file, rows, bytes, sha256}, and la
 Exit codes: 0 done, 1 failed, 2 usage, 3 partly done: interrupted, some records could not be read or made no row,
 or files of the archive or of the export are missing.`;
 
-interface Options extends KeyOptions, TablesFlags {
-  readonly out: string;
-  readonly work?: string;
-  readonly table: string;
-  readonly format: OutputFormat;
-  readonly compress: Compression;
-  readonly partition: 'dt' | 'none';
-  readonly since?: number;
-  readonly until?: number;
-  readonly type: readonly string[];
-  readonly team: readonly string[];
-  readonly user: readonly string[];
-  readonly fileSize: number;
-  readonly again?: boolean;
-  readonly follow?: boolean;
-  readonly every?: number;
-  readonly listNew?: List | true;
-  readonly after: number;
-}
-
 const LISTS = ['files', 'removed', 'days', 'emptied', 'step'] as const;
 
 type List = (typeof LISTS)[number];
 
+const OPTIONS = {
+  '--out <place>': required('folder or URL of the export (s3://bucket/prefix); must hold nothing else'),
+  ...WORK,
+  '--table <table>': tableOption(
+    'table to export; tables nested in it are included',
+    madeOfEvents(TABLES),
+    'events',
+  ),
+  '--format <format>': oneOf(
+    ['parquet', 'ndjson', 'delta'],
+    'format of the files; delta: Parquet in Delta Lake tables',
+    'parquet',
+  ),
+  '--compress <how>': oneOf(COMPRESSIONS, 'compression inside the files', 'gzip'),
+  '--partition <by>': oneOf(['dt', 'none'], 'a folder a day, or none', 'dt'),
+  '--since <time>': readBy(instant, 'only received at or after this time: a day, or ISO 8601'),
+  '--until <time>': readBy(endInstant, 'only received before this time; a day is the whole day'),
+  '--type <prefix>': repeated('only event types with this prefix; may be repeated', []),
+  '--team <id>': repeated('only this team; may be repeated', []),
+  '--user <id>': repeated('only this user; may be repeated', []),
+  '--file-size <size>': readBy(parseBytes, 'start a new file after this many bytes of records', '256MiB'),
+  '--again': 'export everything again and remove the earlier export',
+  '--follow': special<boolean | undefined>(
+    'export what is new again and again, until it is stopped',
+    (option) => option.conflicts(['again', 'listNew']),
+  ),
+  '--every <duration>': readBy(pause, 'with --follow: time between two steps, at least 1m (default: 1h)'),
+  '--list-new [what]': special<List | true | undefined>('print what is new since --after: files', (option) =>
+    option.choices(LISTS),
+  ),
+  '--after <step>': readBy(wholeNumber(), 'the last step that was loaded', '0'),
+  '--config <file>': 'the config: keys of its sinks open sealed records, and its `tables` are added',
+  '--json': 'end with a line of JSON: {ok, steps, read, records, rows, files, bytes, …}',
+  ...TABLES_OPTION,
+  ...KEY_OPTIONS,
+};
+type Options = OptionsOf<typeof OPTIONS>;
+
 export function exportCommand(io: Io): Command {
-  const command = new Command('export')
+  return commandOf('export', OPTIONS, HELP)
     .description('turn archives into table rows: Parquet, Delta Lake or NDJSON, by day')
     .argument('[path...]', 'folders or URLs of archives, or single files of one')
-    .requiredOption(
-      '--out <place>',
-      'folder or URL of the export (s3://bucket/prefix); must hold nothing else',
-    )
-    .addOption(workOption())
-    .addOption(
-      tableOption(
-        '--table <table>',
-        'table to export; tables nested in it are included',
-        madeOfEvents(TABLES),
-      ).default('events'),
-    )
-    .addOption(
-      new Option('--format <format>', 'format of the files; delta: Parquet in Delta Lake tables')
-        .choices(['parquet', 'ndjson', 'delta'])
-        .default('parquet'),
-    )
-    .addOption(
-      new Option('--compress <how>', 'compression inside the files').choices(COMPRESSIONS).default('gzip'),
-    )
-    .addOption(
-      new Option('--partition <by>', 'a folder a day, or none').choices(['dt', 'none']).default('dt'),
-    )
-    .addOption(option('--since <time>', 'only received at or after this time: a day, or ISO 8601', instant))
-    .addOption(option('--until <time>', 'only received before this time; a day is the whole day', endInstant))
-    .option('--type <prefix>', 'only event types with this prefix; may be repeated', collect, [])
-    .option('--team <id>', 'only this team; may be repeated', collect, [])
-    .option('--user <id>', 'only this user; may be repeated', collect, [])
-    .addOption(
-      option('--file-size <size>', 'start a new file after this many bytes of records', parseBytes, '256MiB'),
-    )
-    .option('--again', 'export everything again and remove the earlier export')
-    .addOption(
-      new Option('--follow', 'export what is new again and again, until it is stopped').conflicts([
-        'again',
-        'listNew',
-      ]),
-    )
-    .addOption(
-      option('--every <duration>', 'with --follow: time between two steps, at least 1m (default: 1h)', pause),
-    )
-    .addOption(new Option('--list-new [what]', 'print what is new since --after: files').choices(LISTS))
-    .addOption(option('--after <step>', 'the last step that was loaded', wholeNumber(), '0'))
-    .option(
-      '--config <file>',
-      'the config: keys of its sinks open sealed records, and its `tables` are added',
-    )
-    .option('--json', 'end with a line of JSON: {ok, steps, read, records, rows, files, bytes, …}')
-    .addHelpText('after', HELP)
     .action(async (paths: readonly string[], options: Options) => {
       if (paths.length === 0 && options.listNew === undefined)
         throw usageError('name an archive to export, or say --list-new');
@@ -147,7 +128,6 @@ export function exportCommand(io: Io): Command {
       if (paths.length > 0) await exportTo(paths, options, io);
       if (options.listNew !== undefined) await listNew(options, io);
     });
-  return addKeyOptions(addTablesOption(command));
 }
 
 /** Milliseconds between two steps. */

@@ -1,9 +1,10 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { EXIT } from '../core/errors.ts';
 import type { FlushedSink } from '../core/operations.ts';
 import { AdminClient } from './admin-client.ts';
-import { configOption, type CommonFlags, receiverConfigOf } from './config-options.ts';
+import { CONFIG, receiverConfigOf } from './config-options.ts';
 import { note, print, type Io } from './io.ts';
+import { commandOf, type OptionsOf } from './options.ts';
 
 const HELP = `
 Examples:
@@ -15,14 +16,17 @@ Waits until each sink has confirmed the events accepted before (5 seconds at mos
 of each on a line of its own. Files close by themselves when rotate.bytes or rotate.every is reached, and when the receiver stops.
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 a file could not be closed, or events still wait for a sink.`;
 
+const OPTIONS = {
+  ...CONFIG,
+  '--json': 'print one line of JSON per sink',
+};
+type Options = OptionsOf<typeof OPTIONS>;
+
 export function flushCommand(io: Io): Command {
-  return new Command('flush')
+  return commandOf('flush', OPTIONS, HELP)
     .description('close the files that sinks hold open now, so that they can be read')
     .argument('[sinks...]', 'only these sinks')
-    .addOption(configOption())
-    .option('--json', 'print one line of JSON per sink')
-    .addHelpText('after', HELP)
-    .action(async (sinks: readonly string[], options: CommonFlags) => {
+    .action(async (sinks: readonly string[], options: Options) => {
       const client = AdminClient.running(receiverConfigOf(options, io).config);
       const body = sinks.length === 0 ? {} : { sinks };
       // It answers when the files are compressed, which takes as long as they are large.

@@ -1,15 +1,15 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { EXIT } from '../core/errors.ts';
 import { inferTables, type InferSummary } from '../export/infer.ts';
 import { writeTables } from '../warehouse/learned/infer/write.ts';
 import { fileReports } from './file-reports.ts';
 import { note, print, type Io } from './io.ts';
 import { storageOf, withPlaces } from './places.ts';
-import { addKeyOptions, openerOf, type KeyOptions } from './key-options.ts';
-import { collect, option, wholeNumber } from './options.ts';
+import { KEY_OPTIONS, openerOf } from './key-options.ts';
+import { commandOf, type OptionsOf, readBy, repeated, wholeNumber } from './options.ts';
 import { writeNew } from './out-file.ts';
 import { StatusLine } from './status-line.ts';
-import { addTablesOption, tablesOf, type TablesFlags } from './tables-option.ts';
+import { TABLES_OPTION, tablesOf } from './tables-option.ts';
 
 const HELP = `
 Examples:
@@ -25,27 +25,22 @@ in the config: export, ndjson, schema and load take its tables like built-in one
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 done, but some records could not be read.`;
 
-interface Options extends KeyOptions, TablesFlags {
-  readonly type: readonly string[];
-  readonly out?: string;
-  readonly limit: number;
-  readonly all?: boolean;
-}
+const OPTIONS = {
+  '--out <file>': 'write the definitions to this new file (default: stdout)',
+  '--type <prefix>': repeated('only event types with this prefix; may be repeated', []),
+  '--limit <count>': readBy(wholeNumber(1), 'look at this many events of each table', '10000'),
+  '--all': 'propose tables for types that a table covers, too',
+  '--config <file>': 'the config: keys of its sinks open sealed records, and its `tables` are added',
+  '--json': 'print one JSON document: {ok, records, covered, tables, without, …}',
+  ...TABLES_OPTION,
+  ...KEY_OPTIONS,
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 export function inferCommand(io: Io): Command {
-  const command = new Command('infer')
+  return commandOf('infer', OPTIONS, HELP)
     .description('propose tables for the events of archives that no table covers')
     .argument('<path...>', 'folders or URLs of archives, or single files of one')
-    .option('--out <file>', 'write the definitions to this new file (default: stdout)')
-    .option('--type <prefix>', 'only event types with this prefix; may be repeated', collect, [])
-    .addOption(option('--limit <count>', 'look at this many events of each table', wholeNumber(1), '10000'))
-    .option('--all', 'propose tables for types that a table covers, too')
-    .option(
-      '--config <file>',
-      'the config: keys of its sinks open sealed records, and its `tables` are added',
-    )
-    .option('--json', 'print one JSON document: {ok, records, covered, tables, without, …}')
-    .addHelpText('after', HELP)
     .action(async (paths: readonly string[], _: unknown, self: Command) => {
       // `schema` has options of the same names, and takes them for its own wherever they stand.
       const options = self.optsWithGlobals<Options>();
@@ -70,7 +65,6 @@ export function inferCommand(io: Io): Command {
       report(summary, options, io);
       if (summary.problems > 0) io.setExit(EXIT.partial);
     });
-  return addKeyOptions(addTablesOption(command));
 }
 
 function report(summary: InferSummary, { out, json }: Options, io: Io): void {

@@ -70,7 +70,7 @@ export function styled(style: Style, text: string, isColoured: boolean): string 
 
 export function printList<T>(
   io: Io,
-  { json }: { readonly json?: boolean },
+  { json }: { readonly json?: boolean | undefined },
   found: readonly T[],
   header: readonly string[],
   row: (one: T) => readonly string[],

@@ -1,13 +1,13 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { Audit } from '../admin/audit.ts';
 import { EXIT, MillraceError } from '../core/errors.ts';
 import { NO_ROUTES, type RouteRecord } from '../core/route-record.ts';
 import type { SqliteJournal, SqliteJournalOptions } from '../journal/sqlite-journal.ts';
 import { asOwner } from './as-owner.ts';
-import { configOf, configOption, type CommonFlags } from './config-options.ts';
+import { CONFIG, configOf } from './config-options.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { openJournal } from './operations.ts';
-import { collect, instant, option } from './options.ts';
+import { commandOf, instant, type OptionsOf, readBy, repeated } from './options.ts';
 
 const HELP = `
 Examples:
@@ -22,31 +22,21 @@ some. Dead letters and quarantined events that cannot be read are named as lost.
 
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 the journal needs no recovery.`;
 
-interface Options extends CommonFlags {
-  readonly fromFirst: readonly string[];
-  readonly from?: number;
-}
+const OPTIONS = {
+  '--from-first <sink>': repeated('this sink gets all events that are there (repeatable)', []),
+  '--from <time>': readBy(instant, 'the other sinks get what was received at or after: a day, or ISO 8601'),
+  ...CONFIG,
+  '--json': 'print one JSON document',
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 export function journalCommand(io: Io): Command {
-  const command = new Command('journal').description(
-    'recover a journal that does not say how far its sinks are',
-  );
-  command
-    .command('recover')
+  const command = commandOf('recover', OPTIONS, HELP)
     .description('set by hand how far the sinks are')
-    .option('--from-first <sink>', 'this sink gets all events that are there (repeatable)', collect, [])
-    .addOption(
-      option(
-        '--from <time>',
-        'the other sinks get what was received at or after: a day, or ISO 8601',
-        instant,
-      ),
-    )
-    .addOption(configOption())
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', HELP)
     .action((options: Options) => recover(options, io));
-  return command.addHelpText('after', HELP);
+  return commandOf('journal', {}, HELP)
+    .description('recover a journal that does not say how far its sinks are')
+    .addCommand(command);
 }
 
 async function recover(options: Options, io: Io): Promise<void> {

@@ -1,4 +1,3 @@
-import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { errorCode } from '../lib/durable.ts';
@@ -9,29 +8,25 @@ import { parseMasterKey } from '../seal/master-key.ts';
 import { notTheOneSeen, problemsOf, refuse, seenIn } from '../seal/seen.ts';
 import type { KeyProblem } from '../seal/tombstones.ts';
 import { usageError, type Io } from './io.ts';
-import { resolvedConfigOf, type CommonFlags } from './config-options.ts';
-import { readAs } from './options.ts';
+import { type ConfigFlags, resolvedConfigOf } from './config-options.ts';
+import { type OptionsOf, readAs } from './options.ts';
 
 /** The variable that is looked at when none is named. */
 export const MASTER_KEY = 'MILLRACE_MASTER_KEY';
 
-export interface KeyOptions extends CommonFlags {
-  readonly keys?: string;
-  readonly masterKeyEnv?: string;
-}
+/** For commands that read archives; those with a `--config` of their own need not ask for another. */
+export const KEY_OPTIONS = {
+  '--keys <folder>': 'open sealed records with the keys in this folder',
+  '--master-key-env <name>': `the variable with its master key (default: ${MASTER_KEY})`,
+};
+
+export type KeyOptions = ConfigFlags & Partial<OptionsOf<typeof KEY_OPTIONS>>;
 
 export interface KeyPlace {
   readonly path: string;
   readonly master: Buffer;
   /** The config whose ledger says what was destroyed of it; null without one. */
   readonly config: Config | null;
-}
-
-/** For commands that read archives; those with a `--config` of their own need not ask for another. */
-export function addKeyOptions(command: Command): Command {
-  return command
-    .option('--keys <folder>', 'open sealed records with the keys in this folder')
-    .option('--master-key-env <name>', `the variable with its master key (default: ${MASTER_KEY})`);
 }
 
 /**

@@ -1,13 +1,14 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { EXIT, MillraceError } from '../core/errors.ts';
 import { openProof, readProof } from '../proof/open.ts';
 import { KEYS, KeyStore } from '../seal/key-store.ts';
 import { newMasterKey } from '../seal/master-key.ts';
 import { problemsOf, seenIn } from '../seal/seen.ts';
-import { addKeyOptions, keyPlaces, masterKeyFrom, type KeyOptions, type KeyPlace } from './key-options.ts';
+import { KEY_OPTIONS, type KeyOptions, type KeyPlace, keyPlaces, masterKeyFrom } from './key-options.ts';
 import { actAsOwnerOf } from './as-owner.ts';
 import { note, print, usageError, type Io } from './io.ts';
-import { configOf, configOption } from './config-options.ts';
+import { CONFIG, configOf } from './config-options.ts';
+import { commandOf, type OptionsOf, required } from './options.ts';
 
 const HELP = `
 Examples:
@@ -29,28 +30,33 @@ not there any more; catch-up destroys those keys again, and goes on with what is
 proves manifests and receipts: give it to anyone who verifies without this config.
 Exit codes: 0 done, 1 failed, 2 usage or config, wrong master key, or store in use, 4 the store was changed or is an older copy.`;
 
-interface Options extends KeyOptions {
-  readonly newMasterKeyEnv?: string;
-}
+const PLACE = { '--config <file>': 'the config file that names the key stores', ...KEY_OPTIONS };
+const GENERATE = { '--json': 'print one JSON document: {master_key}' };
+const STATUS = {
+  ...PLACE,
+  '--json': 'print one JSON document: {path, active, destroyed, damaged}, and {problems} if there are any',
+};
+const ROTATE = {
+  ...PLACE,
+  '--new-master-key-env <name>': required('the variable with the new master key'),
+  '--json': 'print one JSON document: {path, rotated}',
+};
+const CATCH_UP = {
+  '--config <file>': required('the config whose sinks and ledger are meant'),
+  '--json': 'print one JSON document: {path, destroyed}',
+};
+const PUBLIC = { ...CONFIG, '--json': 'print one JSON document: {public_key}' };
 
 export function keysCommand(io: Io): Command {
-  const keys = new Command('keys')
-    .description('create and manage the keys of sealed archives')
-    .addHelpText('after', HELP);
-  keys
-    .command('generate')
+  const generate = commandOf('generate', GENERATE, HELP)
     .description('print a new master key')
-    .option('--json', 'print one JSON document: {master_key}')
-    .action(({ json }: Options) => {
+    .action(({ json }: OptionsOf<typeof GENERATE>) => {
       const key = newMasterKey();
       print(io, json === true ? JSON.stringify({ master_key: key }) : key);
     });
-  withPlace(keys.command('status').description('count the keys of a store'))
-    .option(
-      '--json',
-      'print one JSON document: {path, active, destroyed, damaged}, and {problems} if there are any',
-    )
-    .action(async (options: Options) => {
+  const status = commandOf('status', STATUS, HELP)
+    .description('count the keys of a store')
+    .action(async (options: OptionsOf<typeof STATUS>) => {
       for (const { path, master, config } of await placesOf(options, io)) {
         const ledger = config === null ? null : readProof(config).ledger;
         const seen = seenIn(path, ledger);
@@ -65,22 +71,18 @@ export function keysCommand(io: Io): Command {
         if (problems.length > 0) io.setExit(EXIT.difference);
       }
     });
-  withPlace(keys.command('rotate').description('rewrap every key with a new master key'))
-    .requiredOption('--new-master-key-env <name>', 'the variable with the new master key')
-    .option('--json', 'print one JSON document: {path, rotated}')
-    .action(async (options: Options) => {
-      const fresh = masterKeyFrom(io, '--new-master-key-env', options.newMasterKeyEnv ?? '');
-      for (const place of await placesOf(options, io)) await rotate(place, fresh, options, io);
+  const rotateAll = commandOf('rotate', ROTATE, HELP)
+    .description('rewrap every key with a new master key')
+    .action(async (options: OptionsOf<typeof ROTATE>) => {
+      const fresh = masterKeyFrom(io, '--new-master-key-env', options.newMasterKeyEnv);
+      for (const place of await placesOf(options, io)) await rotate(place, fresh, options.json === true, io);
       note(io, 'give the receiver the new master key before it starts, and destroy the old one');
     });
-  keys
-    .command('catch-up')
+  const catchUp = commandOf('catch-up', CATCH_UP, HELP)
     .description(
       'in a store restored from a backup, destroy again what erasures destroyed, and go on with it',
     )
-    .requiredOption('--config <file>', 'the config whose sinks and ledger are meant')
-    .option('--json', 'print one JSON document: {path, destroyed}')
-    .action(async (options: Options) => {
+    .action(async (options: OptionsOf<typeof CATCH_UP>) => {
       for (const { path, master, config } of await placesOf(options, io)) {
         if (config === null) continue;
         const { ledger } = await openProof(config)();
@@ -89,12 +91,9 @@ export function keysCommand(io: Io): Command {
         else print(io, `${path}: ${destroyed} keys destroyed again`);
       }
     });
-  keys
-    .command('public', { isDefault: true })
+  const showPublic = commandOf('public', PUBLIC, HELP)
     .description('print the public half of the key that signs manifests and receipts')
-    .addOption(configOption())
-    .option('--json', 'print one JSON document: {public_key}')
-    .action((options: Options) => {
+    .action((options: OptionsOf<typeof PUBLIC>) => {
       const { config } = configOf(options, io);
       const { publicKey, keyFile } = readProof(config);
       if (publicKey === null)
@@ -104,15 +103,16 @@ export function keysCommand(io: Io): Command {
         );
       print(io, options.json === true ? JSON.stringify({ public_key: publicKey }) : publicKey);
     });
-  for (const command of keys.commands) command.addHelpText('after', HELP);
-  return keys;
+  return commandOf('keys', {}, HELP)
+    .description('create and manage the keys of sealed archives')
+    .addCommand(generate)
+    .addCommand(status)
+    .addCommand(rotateAll)
+    .addCommand(catchUp)
+    .addCommand(showPublic, { isDefault: true });
 }
 
-function withPlace(command: Command): Command {
-  return addKeyOptions(command.option('--config <file>', 'the config file that names the key stores'));
-}
-
-async function placesOf(options: Options, io: Io): Promise<KeyPlace[]> {
+async function placesOf(options: KeyOptions, io: Io): Promise<KeyPlace[]> {
   const places = await keyPlaces(options, io);
   const [first] = places;
   if (first === undefined)
@@ -121,13 +121,13 @@ async function placesOf(options: Options, io: Io): Promise<KeyPlace[]> {
   return places;
 }
 
-async function rotate(place: KeyPlace, fresh: Buffer, options: Options, io: Io): Promise<void> {
+async function rotate(place: KeyPlace, fresh: Buffer, isJson: boolean, io: Io): Promise<void> {
   const { path, master, config } = place;
   const ledger = config === null ? null : (await openProof(config)()).ledger;
   const store = await KeyStore.open(path, master, ledger).catch(refuse);
   try {
     const rotated = await store.rotate(fresh);
-    if (options.json === true) print(io, JSON.stringify({ path, rotated }));
+    if (isJson) print(io, JSON.stringify({ path, rotated }));
     else print(io, `${path}: ${rotated} keys rewrapped`);
   } finally {
     await store.close();

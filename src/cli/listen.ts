@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import PQueue from 'p-queue';
 import { request } from 'undici';
 import { MillraceError, messageOf } from '../core/errors.ts';
@@ -7,9 +7,9 @@ import type { TailLine } from '../core/tail.ts';
 import { visible, visibleLines } from '../lib/visible.ts';
 import { signWith } from '../verify/sign-standard-webhooks.ts';
 import { parseStandardSecret, type StandardSecret } from '../verify/standard-secret.ts';
-import { configOption, type CommonFlags, receiverConfigOf, receiverUrlOf } from './config-options.ts';
+import { CONFIG, receiverConfigOf, receiverUrlOf } from './config-options.ts';
 import { hasColours, styled, note, usageError, type Io } from './io.ts';
-import { collect, httpUrl, option, wholeNumber } from './options.ts';
+import { commandOf, httpUrl, type OptionsOf, readBy, repeated, required, wholeNumber } from './options.ts';
 import { follow } from './tail/command.ts';
 import { writeLine } from './tail/render.ts';
 
@@ -32,13 +32,16 @@ const MOST_WAITING = 100;
 /** As long as the service waits for an answer. */
 const TIMEOUT = 15_000;
 
-interface Options extends CommonFlags {
-  readonly forward: string;
-  readonly type?: readonly string[];
-  readonly user?: readonly string[];
-  readonly secretEnv?: string;
-  readonly count?: number;
-}
+const OPTIONS = {
+  '--forward <url>': required(readBy(handlerUrl, 'the handler')),
+  '--type <prefix>': repeated('only event types that begin so; may be repeated'),
+  '--user <id>': repeated('only this user_id or client_user_id; may be repeated'),
+  '--secret-env <name>': 'the variable with the secret to sign with',
+  '--count <n>': readBy(wholeNumber(1), 'end after so many deliveries'),
+  ...CONFIG,
+  '--json': 'print a line of JSON for each',
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 /** What became of one delivery at the handler. */
 interface Forwarded {
@@ -52,16 +55,8 @@ interface Forwarded {
 }
 
 export function listenCommand(io: Io): Command {
-  return new Command('listen')
+  return commandOf('listen', OPTIONS, HELP)
     .description('also send each delivery to a handler on this machine, signed again')
-    .addOption(option('--forward <url>', 'the handler', handlerUrl).makeOptionMandatory())
-    .option('--type <prefix>', 'only event types that begin so; may be repeated', collect)
-    .option('--user <id>', 'only this user_id or client_user_id; may be repeated', collect)
-    .option('--secret-env <name>', 'the variable with the secret to sign with')
-    .addOption(option('--count <n>', 'end after so many deliveries', wholeNumber(1)))
-    .addOption(configOption())
-    .option('--json', 'print a line of JSON for each')
-    .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const { forward, type = [], user = [], count = Infinity } = options;
       const sign = signerOf(options, io);

@@ -2,7 +2,7 @@ import { Places } from '../archive/places.ts';
 import { isStoreUrl } from '../core/place.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import { openStore } from '../storage/open.ts';
-import { configIfAny, type ConfigFlags } from './config-options.ts';
+import { type ConfigFlags, configIfAny } from './config-options.ts';
 import type { Io } from './io.ts';
 
 export type Settings = ConstructorParameters<typeof Places>[0];

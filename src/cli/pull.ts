@@ -1,15 +1,15 @@
-import { Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { pullReference, type PullProgress } from '../backfill/reference.ts';
 import { RESOURCES, type ReferenceQuery, type Resource } from '../backfill/resources.ts';
 import { EXIT } from '../core/errors.ts';
 import { RADII } from '../service/labs.ts';
 import { print, usageError, type Io } from './io.ts';
-import { collect, loadedAtOption, workOption } from './options.ts';
+import { commandOf, LOADED_AT, oneOf, type OptionsOf, repeated, required, WORK } from './options.ts';
 import { noteOutput } from './note-output.ts';
 import { makeInPlace } from './output-place.ts';
 import { StatusLine } from './status-line.ts';
 import { storageOf } from './places.ts';
-import { serviceOptions, usersOf, withService, type ServiceFlags, type UserFlags } from './service.ts';
+import { SERVICE_OPTIONS, usersOf, withService } from './service.ts';
 
 const NAMES = Object.keys(RESOURCES).join(', ');
 
@@ -47,61 +47,34 @@ const FLAGS: Readonly<Record<keyof ReferenceQuery, string>> = {
   provider: '--provider',
 };
 
-interface Options extends ServiceFlags, UserFlags {
-  readonly out: string;
-  readonly work?: string;
-  readonly zip?: readonly string[];
-  readonly labTest?: readonly string[];
-  readonly addOn?: readonly string[];
-  readonly job?: readonly string[];
-  readonly lab?: readonly string[];
-  readonly radius?: string;
-  readonly labAccount?: string;
-  readonly labSlug?: string;
-  readonly status?: string;
-  readonly interpretation?: string;
-  readonly provider?: string;
-  readonly loadedAt?: number;
-}
+const OPTIONS = {
+  '--out <place>': required('folder of the tables, or a URL such as s3://bucket/prefix'),
+  ...WORK,
+  '--user <id>': repeated('a user, for insurance, users and historical-pulls; may be repeated'),
+  '--users-file <file>': 'users, one a line',
+  '--all-users': 'every user the service has, for insurance',
+  '--zip <code>': repeated('a zip code of five digits, for areas; may be repeated'),
+  '--radius <miles>': oneOf(RADII.map(String), 'how far service centers may be, for areas'),
+  '--lab <id>': repeated('a laboratory whose service centers are counted, for areas; may be repeated'),
+  '--lab-account <id>': 'for lab-accounts: only this one; for areas: the one that has to serve them',
+  '--status <status>': 'lab-accounts of this status, such as active',
+  '--lab-test <id>': repeated('a lab test whose markers are wanted; may be repeated'),
+  '--add-on <id>': repeated("a marker's identifier at the lab, beside those of --lab-test; may be repeated"),
+  '--lab-slug <slug>': 'markers of this laboratory',
+  '--interpretation <word>': 'orders of this interpretation, such as critical',
+  '--job <id>': repeated('a parsing job; may be repeated'),
+  '--provider <id>': 'historical-pulls of this provider',
+  ...LOADED_AT,
+  '--config <file>': 'the config file, for its service section',
+  '--json': 'print one JSON object',
+  ...SERVICE_OPTIONS,
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 export function pullCommand(io: Io): Command {
-  const command = new Command('pull')
+  return commandOf('pull', OPTIONS, HELP)
     .description('fetch reference data from the service into tables')
     .argument('<resource>', NAMES)
-    .requiredOption('--out <place>', 'folder of the tables, or a URL such as s3://bucket/prefix')
-    .addOption(workOption())
-    .option('--user <id>', 'a user, for insurance, users and historical-pulls; may be repeated', collect)
-    .option('--users-file <file>', 'users, one a line')
-    .option('--all-users', 'every user the service has, for insurance')
-    .option('--zip <code>', 'a zip code of five digits, for areas; may be repeated', collect)
-    .addOption(
-      new Option('--radius <miles>', 'how far service centers may be, for areas').choices(RADII.map(String)),
-    )
-    .option(
-      '--lab <id>',
-      'a laboratory whose service centers are counted, for areas; may be repeated',
-      collect,
-    )
-    .option(
-      '--lab-account <id>',
-      'for lab-accounts: only this one; for areas: the one that has to serve them',
-    )
-    .option('--status <status>', 'lab-accounts of this status, such as active')
-    .option('--lab-test <id>', 'a lab test whose markers are wanted; may be repeated', collect)
-    .option(
-      '--add-on <id>',
-      "a marker's identifier at the lab, beside those of --lab-test; may be repeated",
-      collect,
-    )
-    .option('--lab-slug <slug>', 'markers of this laboratory')
-    .option('--interpretation <word>', 'orders of this interpretation, such as critical')
-    .option('--job <id>', 'a parsing job; may be repeated', collect)
-    .option('--provider <id>', 'historical-pulls of this provider')
-    .addOption(loadedAtOption())
-    .option('--config <file>', 'the config file, for its service section')
-    .option('--json', 'print one JSON object');
-  return serviceOptions(command)
-    .addHelpText('after', HELP)
     .action(async (name: string, options: Options) => {
       const known = name.replaceAll('_', '-');
       const resource = Object.hasOwn(RESOURCES, known) ? RESOURCES[known] : undefined;

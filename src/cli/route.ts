@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { messageOf } from '../core/errors.ts';
 import { explain, type ExplainedEvent } from '../route/explain.ts';
@@ -7,7 +7,8 @@ import { renderExplanation } from '../route/render.ts';
 import { compileRoutes } from '../route/table.ts';
 import { unknownNames } from './unknown-names.ts';
 import { note, print, usageError, type Io } from './io.ts';
-import { configOf, configOption, withRedactions, type CommonFlags } from './config-options.ts';
+import { CONFIG, configOf, withRedactions } from './config-options.ts';
+import { commandOf, type OptionsOf } from './options.ts';
 
 const HELP = `
 Examples:
@@ -19,15 +20,18 @@ Examples:
 A target that redacts says what of an event leaves for it.
 Nothing is sent and no sink is opened. Exit codes: 0 explained (also when the answer is "nowhere"), 2 usage or config.`;
 
+const OPTIONS = {
+  '--event <file>': 'read the type, the ids and the size from an event',
+  ...CONFIG,
+  '--json': 'print one JSON document: {"results":[{type, rule, targets, skipped, event}]}',
+};
+type Options = OptionsOf<typeof OPTIONS>;
+
 export function routeCommand(io: Io): Command {
-  return new Command('route')
+  return commandOf('route', OPTIONS, HELP)
     .description('explain where events go: which rule decides, which sinks and destinations, by which key')
     .argument('[type...]', 'event types, such as daily.data.meal.created')
-    .option('--event <file>', 'read the type, the ids and the size from an event')
-    .addOption(configOption())
-    .option('--json', 'print one JSON document: {"results":[{type, rule, targets, skipped, event}]}')
-    .addHelpText('after', HELP)
-    .action(async (types: string[], options: CommonFlags & { event?: string }) => {
+    .action(async (types: string[], options: Options) => {
       if (types.length === 0 && options.event === undefined)
         throw usageError('name at least one event type, or give --event FILE');
       const { config, warnings } = await withRedactions(configOf(options, io), io);

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { EXIT } from '../core/errors.ts';
 import type { SchemaType } from '../core/schema.ts';
 import { changesSince, compareReports, type TypeDrift } from '../schema/compare.ts';
@@ -6,8 +6,8 @@ import { inColumns } from '../lib/columns.ts';
 import { visible } from '../lib/visible.ts';
 import { changesToDocumented } from '../schema/documented.ts';
 import { hasColours, styled, type Style, note, print, usageError, type Io } from './io.ts';
-import { addKeyOptions } from './key-options.ts';
-import { instant, option } from './options.ts';
+import { KEY_OPTIONS } from './key-options.ts';
+import { commandOf, instant, type OptionsOf, readBy } from './options.ts';
 import { onlyTypes, readReport, seenOf, type SeenOptions } from './seen.ts';
 
 const DOCUMENTED = 'service-spec';
@@ -24,13 +24,22 @@ types of the built-in tables: + is not documented, - documented and not seen, wh
 
 Exit codes: 0 no drift, 1 failed, 2 usage, 4 drift.`;
 
-interface Options extends SeenOptions {
-  readonly since?: number;
-  readonly against?: string;
-}
+const OPTIONS = {
+  '--since <date>': readBy(instant, 'compare with the time before: a day or time, ISO 8601, UTC'),
+  '--against <what>': `a file of \`millrace schema --json\`, or ${DOCUMENTED}`,
+  '--from <place>': 'instead of the receiver: an archive, or a file of `millrace schema --json`',
+  '--config <file>': 'the config of the receiver',
+  '--json': 'print one JSON document: {drift: [{type, is, new, gone, kinds}]}',
+  ...KEY_OPTIONS,
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 /** `millrace schema [type]` without a dialect: what accepted events look like. */
-export async function printSeen(type: string | undefined, options: SeenOptions, io: Io): Promise<void> {
+export async function printSeen(
+  type: string | undefined,
+  options: SeenOptions & { readonly json: boolean | undefined },
+  io: Io,
+): Promise<void> {
   const report = await seenOf(options, io);
   const types = onlyTypes(report, type === undefined ? [] : [type]);
   if (options.json === true) {
@@ -69,17 +78,9 @@ function day(at: string): string {
 }
 
 export function schemaDiffCommand(io: Io): Command {
-  const command = new Command('diff')
+  return commandOf('diff', OPTIONS, DIFF_HELP)
     .description('show how events have changed: new fields, fields that are gone, other kinds of values')
     .argument('[type]', 'only event types that begin so')
-    .addOption(
-      option('--since <date>', 'compare with the time before: a day or time, ISO 8601, UTC', instant),
-    )
-    .option('--against <what>', `a file of \`millrace schema --json\`, or ${DOCUMENTED}`)
-    .option('--from <place>', 'instead of the receiver: an archive, or a file of `millrace schema --json`')
-    .option('--config <file>', 'the config of the receiver')
-    .option('--json', 'print one JSON document: {drift: [{type, is, new, gone, kinds}]}')
-    .addHelpText('after', DIFF_HELP)
     .action(async (type: string | undefined, _: unknown, self: Command) => {
       // `schema` has options of the same names, and takes them for its own wherever they stand.
       const options = self.optsWithGlobals<Options>();
@@ -93,7 +94,6 @@ export function schemaDiffCommand(io: Io): Command {
       const isDrift = (options.against === DOCUMENTED ? beyond : found).length > 0;
       if (isDrift) io.setExit(EXIT.difference);
     });
-  return addKeyOptions(command);
 }
 
 async function driftOf(options: Options, io: Io): Promise<TypeDrift[]> {

@@ -1,18 +1,18 @@
-import { Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { changesAfter, type Changes } from '../export/new-files.ts';
 import type { Dialect } from '../warehouse/sql/dialects/dialect.ts';
 import { DIALECTS, type DialectName } from '../warehouse/sql/dialects/registry.ts';
-import { dayOf, type SourceFormat } from '../warehouse/sql/dialects/source.ts';
+import { dayOf } from '../warehouse/sql/dialects/source.ts';
 import { schemaOf, type SchemaOptions, type TableSchema } from '../warehouse/sql/schema.ts';
 import { TABLES, type TableEntry } from '../warehouse/tables.ts';
 import { messageOf } from '../core/errors.ts';
 import { tellLost } from './file-reports.ts';
 import { inferCommand } from './infer.ts';
-import { addKeyOptions, type KeyOptions } from './key-options.ts';
 import { printSeen, schemaDiffCommand } from './schema-seen.ts';
 import { print, usageError, type Io } from './io.ts';
-import { collect, option, wholeNumber } from './options.ts';
-import { addTablesOption, tablesOf, type TablesFlags } from './tables-option.ts';
+import { commandOf, oneOf, type OptionsOf, readBy, repeated, special, wholeNumber } from './options.ts';
+import { TABLES_OPTION, tablesOf } from './tables-option.ts';
+import { KEY_OPTIONS } from './key-options.ts';
 
 const PARTS = ['tables', 'upgrade', 'views', 'load', 'erase'] as const;
 
@@ -48,59 +48,37 @@ Redshift and Databricks have no statement for that which may be repeated.
 --erase removes the rows that say they are the user's, and then those of the user's events whose documents name somebody else:
 these are found in the table events, which comes last, and is made where it is not there.`;
 
-interface Options extends TablesFlags, KeyOptions {
-  readonly dialect?: DialectName;
-  readonly only?: readonly Part[];
-  readonly load?: boolean;
-  readonly from?: string;
-  readonly export?: string;
-  readonly after: number;
-  readonly format?: SourceFormat['format'];
-  readonly compress?: SourceFormat['compression'];
-  readonly replace?: boolean;
-  readonly upgrade?: boolean;
-  readonly erase?: readonly string[];
-  readonly eraseDay?: string;
-  readonly clientUser?: boolean;
-  readonly json?: boolean;
-}
+const OPTIONS = {
+  '--dialect <dialect>': oneOf(Object.keys(DIALECTS) as DialectName[], 'the warehouse'),
+  '--only <parts>': special<readonly Part[] | undefined>(`some of ${PARTS.join(',')}`, (option) =>
+    option.argParser(partsOf),
+  ),
+  '--load': 'only the load statements',
+  '--from <place>':
+    'with --dialect where the rows of the table are: a file, a folder, an address that the warehouse can read; without it the archive to look at instead of the receiver',
+  '--export <folder>': 'only the loads of what is new in this export',
+  '--after <step>': readBy(wholeNumber(), 'the last step of the export that was loaded', '0'),
+  '--format <format>': oneOf(['parquet', 'ndjson'], 'what a folder holds'),
+  '--compress <how>': oneOf(['gzip', 'zstd', 'none'], 'how its NDJSON is compressed'),
+  '--replace': 'also remove other rows of the day whose folder --from names',
+  '--upgrade': 'only statements that complete tables of an earlier version',
+  '--erase <user>': repeated('only statements that remove the rows of this user; may be repeated'),
+  '--erase-day <day>': readBy(dayText, 'only statements that remove the rows that came in on this day, UTC'),
+  '--client-user': 'the ids to erase are client user ids',
+  '--config <file>': 'the config of the receiver; its `tables` are added',
+  '--json':
+    'print one JSON document: [{table, createTable, createIndexes, createView, load, upgrade, erase, eraseByEvent}]',
+  ...KEY_OPTIONS,
+  ...TABLES_OPTION,
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 type Part = (typeof PARTS)[number];
 
 export function schemaCommand(io: Io): Command {
-  const command = new Command('schema')
+  return commandOf('schema', OPTIONS, HELP)
     .description('show what events look like; with --dialect print tables, views and load statements')
     .argument('[type-or-table]', 'only event types that begin so; with --dialect one table')
-    .addOption(new Option('--dialect <dialect>', 'the warehouse').choices(Object.keys(DIALECTS)))
-    .option('--only <parts>', `some of ${PARTS.join(',')}`, partsOf)
-    .option('--load', 'only the load statements')
-    .option(
-      '--from <place>',
-      'with --dialect where the rows of the table are: a file, a folder, an address that the warehouse can read; without it the archive to look at instead of the receiver',
-    )
-    .option('--export <folder>', 'only the loads of what is new in this export')
-    .addOption(option('--after <step>', 'the last step of the export that was loaded', wholeNumber(), '0'))
-    .addOption(new Option('--format <format>', 'what a folder holds').choices(['parquet', 'ndjson']))
-    .addOption(
-      new Option('--compress <how>', 'how its NDJSON is compressed').choices(['gzip', 'zstd', 'none']),
-    )
-    .option('--replace', 'also remove other rows of the day whose folder --from names')
-    .option('--upgrade', 'only statements that complete tables of an earlier version')
-    .option('--erase <user>', 'only statements that remove the rows of this user; may be repeated', collect)
-    .addOption(
-      option(
-        '--erase-day <day>',
-        'only statements that remove the rows that came in on this day, UTC',
-        dayText,
-      ),
-    )
-    .option('--client-user', 'the ids to erase are client user ids')
-    .option('--config <file>', 'the config of the receiver; its `tables` are added')
-    .option(
-      '--json',
-      'print one JSON document: [{table, createTable, createIndexes, createView, load, upgrade, erase, eraseByEvent}]',
-    )
-    .addHelpText('after', HELP)
     .action(async (table: string | undefined, options: Options) => {
       const { dialect, from, json } = options;
       if (dialect === undefined) {
@@ -128,8 +106,7 @@ export function schemaCommand(io: Io): Command {
       );
       if (json === true) print(io, JSON.stringify(schemas, null, 2));
       else print(io, render(schemas, parts, dialect));
-    });
-  return addTablesOption(addKeyOptions(command))
+    })
     .addCommand(inferCommand(io))
     .addCommand(schemaDiffCommand(io));
 }

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { isDeliveryId } from '../core/delivery-id.ts';
 import { EXIT, MillraceError, messageOf } from '../core/errors.ts';
 import { splitSecrets } from '../core/secrets.ts';
@@ -11,9 +11,9 @@ import { visible } from '../lib/visible.ts';
 import { madeUpEvent, newDeliveryId } from '../sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
 import { hasColours, styled, note, print, usageError, type Io } from './io.ts';
-import { configOption, type ConfigFlags, DEV, receiverConfigIfAny, receiverUrlOf } from './config-options.ts';
+import { CONFIG, DEV, receiverConfigIfAny, receiverUrlOf } from './config-options.ts';
 import { readFixture } from './fixture/file.ts';
-import { httpUrl, option, readAs, wholeNumber } from './options.ts';
+import { commandOf, httpUrl, type OptionsOf, readAs, readBy, wholeNumber } from './options.ts';
 import { Sender, type Answer } from './sender.ts';
 
 const HELP = `
@@ -29,35 +29,26 @@ how the rest can be sent. Prints one line per answer: on a terminal for a person
 one. \`millrace receipt verify\` takes these lines.
 Exit codes: 0 every event was accepted, or known already, 1 some were refused or quarantined, 3 it stopped before the last one.`;
 
-interface Options extends ConfigFlags {
-  readonly url?: string;
-  readonly type?: string;
-  readonly file?: string;
-  readonly fixture?: string;
-  readonly id?: string;
-  readonly count: number;
-  /** Milliseconds. */
-  readonly retry: number;
-  readonly json?: boolean;
-}
+const OPTIONS = {
+  '--url <url>': readBy(httpUrl, 'address of the receiver (default: that of the config)'),
+  '--type <type>': 'event type of the made-up events (default: the documented types in turn)',
+  '--file <file>': 'send this file as the body, unchanged',
+  '--fixture <file>': 'send the event in this file, which `millrace fixture` has written',
+  '--id <id>': 'delivery id (default: a new one for each event)',
+  '--count <n>': readBy(wholeNumber(1), 'how many', '1'),
+  '--retry <duration>': readBy(parseDuration, 'how long one is sent again', '5s'),
+  ...CONFIG,
+  '--json': 'print answers and errors as JSON on a terminal too',
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 const USUAL_URL = 'http://127.0.0.1:8080/webhooks';
 /** Milliseconds between two tries, and at most. */
 const PAUSE = { first: 100, most: 2000 };
 
 export function sendCommand(io: Io): Command {
-  return new Command('send')
+  return commandOf('send', OPTIONS, HELP)
     .description('sign events and post them to a receiver')
-    .addOption(option('--url <url>', 'address of the receiver (default: that of the config)', httpUrl))
-    .option('--type <type>', 'event type of the made-up events (default: the documented types in turn)')
-    .option('--file <file>', 'send this file as the body, unchanged')
-    .option('--fixture <file>', 'send the event in this file, which `millrace fixture` has written')
-    .option('--id <id>', 'delivery id (default: a new one for each event)')
-    .addOption(option('--count <n>', 'how many', wholeNumber(1), '1'))
-    .addOption(option('--retry <duration>', 'how long one is sent again', parseDuration, '5s'))
-    .addOption(configOption())
-    .option('--json', 'print answers and errors as JSON on a terminal too')
-    .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const { url, secret } = targetOf(options, io);
       const { count } = options;

@@ -1,5 +1,4 @@
 import { text } from 'node:stream/consumers';
-import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { parseDocument } from '../config/parse.ts';
 import { ServiceClient } from '../service/client.ts';
@@ -7,32 +6,30 @@ import type { PathName } from '../service/paths.ts';
 import type { Retry } from '../service/options.ts';
 import { formatAbout } from '../lib/units.ts';
 import { note, usageError, type Io } from './io.ts';
-import { configIfAny, type CommonFlags } from './config-options.ts';
-import { collect, readAs, textOf } from './options.ts';
+import { type ConfigFlags, configIfAny } from './config-options.ts';
+import { type OptionsOf, readAs, repeated, textOf } from './options.ts';
 
-export interface ServiceFlags extends CommonFlags {
-  readonly baseUrl?: string;
-  readonly apiKeyHeader?: string;
-  readonly managementKeyHeader?: string;
-  readonly servicePath?: readonly string[];
-  /** Requests a second. */
-  readonly maxRate?: number;
-}
+const KEY_HEADER = 'header that carries the key of the service';
+const BASE_URL = { '--base-url <url>': 'address of the service' };
+const SERVICE_PATH = {
+  '--service-path <operation=path>': repeated(
+    'path of an operation of the service, as in service.paths; may be repeated',
+  ),
+};
 
-/** Adds what a command takes that talks to the service, as the bearer of one of the keys. */
-export function serviceOptions(command: Command, bearer: Bearer = 'team'): Command {
-  return command
-    .option('--base-url <url>', 'address of the service')
-    .option(
-      bearer === 'team' ? '--api-key-header <name>' : '--management-key-header <name>',
-      'header that carries the key of the service',
-    )
-    .option(
-      '--service-path <operation=path>',
-      'path of an operation of the service, as in service.paths; may be repeated',
-      collect,
-    );
-}
+/** Of a command that talks to the service, as the bearer of the team's key or of a management key. */
+export const SERVICE_OPTIONS = { ...BASE_URL, '--api-key-header <name>': KEY_HEADER, ...SERVICE_PATH };
+export const MANAGEMENT_OPTIONS = {
+  ...BASE_URL,
+  '--management-key-header <name>': KEY_HEADER,
+  ...SERVICE_PATH,
+};
+
+export type ServiceFlags = ConfigFlags &
+  Partial<OptionsOf<typeof SERVICE_OPTIONS & typeof MANAGEMENT_OPTIONS>> & {
+    /** Requests a second. */
+    readonly maxRate?: number | undefined;
+  };
 
 /**
  * Runs `work` with the client that a config and the flags describe. The config may be absent altogether: then the variables
@@ -55,9 +52,9 @@ export async function withService<T>(
 
 /** How a command names users. */
 export interface UserFlags {
-  readonly user?: readonly string[];
-  readonly usersFile?: string;
-  readonly allUsers?: boolean;
+  readonly user?: readonly string[] | undefined;
+  readonly usersFile?: string | undefined;
+  readonly allUsers?: boolean | undefined;
 }
 
 /** One by one, in a file (`-` is standard input), or every user that the service has. */

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { Selection } from '../core/journal.ts';
 import { pagesOf } from '../core/page.ts';
 import type {
@@ -11,8 +11,8 @@ import type {
 import { asOwner } from './as-owner.ts';
 import { print, usageError, type Io, printList } from './io.ts';
 import { withOperations } from './operations.ts';
-import { configOf, configOption, type CommonFlags } from './config-options.ts';
-import { option, readAs, wholeNumber } from './options.ts';
+import { CONFIG, configOf } from './config-options.ts';
+import { commandOf, type OptionsOf, type OptionTable, readAs, readBy, wholeNumber } from './options.ts';
 import { formatTarget } from '../core/route.ts';
 
 /** What quarantine and dead letters do differently; the four verbs are the same for both. */
@@ -30,37 +30,34 @@ interface LetterBox<Summary extends EventSummary> {
   drop(operations: Operations, selection: Selection): Promise<number>;
 }
 
-interface Options extends CommonFlags {
-  readonly all?: boolean;
-  readonly sink?: string;
-}
+const COMMON = { ...CONFIG, '--json': 'print JSON' };
+const SINK = { '--sink <name>': 'only those of one sink' };
+const LIST = { '--limit <n>': readBy(wholeNumber(), 'show at most this many', '100') };
+const ALL = { '--all': 'all of them' };
+type Options = OptionsOf<typeof COMMON> & Partial<OptionsOf<typeof SINK & typeof ALL>>;
 
 /** `list`, `show`, `retry`, `drop` over one box of events that wait for a person. */
 function letterCommand<Summary extends EventSummary>(io: Io, box: LetterBox<Summary>): Command {
-  const command = new Command(box.name).description(box.description).addHelpText('after', box.help);
-  const verb = (name: string, description: string): Command => {
-    const child = command
-      .command(name)
-      .description(description)
-      .addOption(configOption())
-      .option('--json', 'print JSON')
-      .addHelpText('after', box.help);
-    if (box.hasSink && name !== 'show') child.option('--sink <name>', 'only those of one sink');
+  const command = commandOf(box.name, {}, box.help).description(box.description);
+  const verb = (name: string, description: string, own: OptionTable): Command => {
+    const sink = box.hasSink && name !== 'show' ? SINK : {};
+    const child = commandOf(name, { ...COMMON, ...sink, ...own }, box.help).description(description);
+    command.addCommand(child);
     return child;
   };
   const run = <T>(options: Options, work: (operations: Operations) => Promise<T>): Promise<T> =>
     withOperations(asOwner(configOf(options, io)), work);
 
-  verb('list', 'one line per event, without bodies')
-    .addOption(option('--limit <n>', 'show at most this many', wholeNumber(), '100'))
-    .action(async (options: Options & { readonly limit: number }) => {
+  verb('list', 'one line per event, without bodies', LIST).action(
+    async (options: Options & OptionsOf<typeof LIST>) => {
       const found = await run(options, (operations) =>
         all((part) => box.list(operations, part, false), { ...sinkOf(options), limit: options.limit }),
       );
       printList(io, options, found, box.header, (summary) => box.row(summary));
-    });
+    },
+  );
 
-  verb('show', 'one complete event, including its body')
+  verb('show', 'one complete event, including its body', {})
     .argument('<key>', 'as `list` prints it')
     .action(async (key: string, options: Options) => {
       const keys = [keyOf(key)];
@@ -77,9 +74,8 @@ function letterCommand<Summary extends EventSummary>(io: Io, box: LetterBox<Summ
     work: (operations: Operations, selection: Selection) => Promise<T>,
     render: (result: T, json: boolean) => string,
   ): Command =>
-    verb(name, description)
+    verb(name, description, ALL)
       .argument('[keys...]', 'as `list` prints them')
-      .option('--all', 'all of them')
       .action(async (keys: string[], options: Options) => {
         const selection = selectionOf(keys, options);
         const result = await run(options, async (operations) => {

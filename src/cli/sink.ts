@@ -1,9 +1,10 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { GivenUp } from '../core/operations.ts';
 import { asOwner } from './as-owner.ts';
 import { print, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
-import { configOf, configOption, type CommonFlags } from './config-options.ts';
+import { CONFIG, configOf } from './config-options.ts';
+import { commandOf, type OptionsOf } from './options.ts';
 
 const HELP = `
 Examples:
@@ -14,21 +15,20 @@ A start without a sink for which events are waiting is refused, and so is a relo
 first gets what waits for it. Put the sink back, let a new sink take over its events (sinks.<new>.continues: hubs), or drop it. If
 the running receiver still has the sink, the drop takes effect at the next reload without it. Exit codes: 0 done, 1 failed, 2 usage or config.`;
 
+const OPTIONS = { ...CONFIG, '--json': 'print one JSON document' };
+
 export function sinkCommand(io: Io): Command {
-  const command = new Command('sink').description('give up events that wait for a removed sink: drop');
-  command
-    .command('drop')
+  const drop = commandOf('drop', OPTIONS, HELP)
     .description('turn events that wait for a removed sink into dead letters')
     .argument('<name>', 'the sink')
-    .addOption(configOption())
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', HELP)
-    .action(async (name: string, options: CommonFlags) => {
+    .action(async (name: string, options: OptionsOf<typeof OPTIONS>) => {
       const loaded = asOwner(configOf(options, io));
       const result = await withOperations(loaded, (operations) => operations.dropSink(name));
       print(io, options.json === true ? JSON.stringify(result) : render(result));
     });
-  return command.addHelpText('after', HELP);
+  return commandOf('sink', {}, HELP)
+    .description('give up events that wait for a removed sink: drop')
+    .addCommand(drop);
 }
 
 function render({ sink, dropped, waiting }: GivenUp): string {

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { EXIT } from '../core/errors.ts';
 import type { ReceiptsStatus, ReceivingStatus, SinkStatus, SystemStatus } from '../core/operations.ts';
 import type { SinkTrouble } from '../core/sink.ts';
@@ -7,8 +7,8 @@ import { formatBytes, formatDuration, parseDuration } from '../lib/units.ts';
 import { asOwner } from './as-owner.ts';
 import { note, print, type Io, printTable } from './io.ts';
 import { withOperations } from './operations.ts';
-import { option } from './options.ts';
-import { configOption, type CommonFlags, receiverConfigOf } from './config-options.ts';
+import { commandOf, type OptionsOf, readBy, special } from './options.ts';
+import { CONFIG, receiverConfigOf } from './config-options.ts';
 
 const HELP = `
 Examples:
@@ -24,21 +24,19 @@ cannot be asked, and with --wait events still wait when the time is over, at a s
 
 const LOOK_EVERY = 200;
 
-interface Options extends CommonFlags {
-  readonly wait?: number;
-}
+const WAIT = readBy(parseDuration, 'wait until all is delivered, so long at most');
+const OPTIONS = {
+  ...CONFIG,
+  '--wait [duration]': special<number | undefined>(WAIT.description, (option) =>
+    WAIT.set(option).preset('60s'),
+  ),
+  '--json': 'print one JSON document',
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 export function statusCommand(io: Io): Command {
-  return new Command('status')
+  return commandOf('status', OPTIONS, HELP)
     .description('connections and refusals, journal, backlog and age per sink, quarantine, dead letters')
-    .addOption(configOption())
-    .addOption(
-      option('--wait [duration]', 'wait until all is delivered, so long at most', parseDuration).preset(
-        '60s',
-      ),
-    )
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const loaded = asOwner(receiverConfigOf(options, io));
       const { wait } = options;

@@ -1,31 +1,27 @@
 import { readFileSync } from 'node:fs';
-import { type Command, Option } from 'commander';
 import { tablesWith } from '../warehouse/learned/tables-with.ts';
 import type { Tables } from '../warehouse/tables.ts';
+import type { ConfigFlags } from './config-options.ts';
 import type { Io } from './io.ts';
-import { collect } from './options.ts';
+import { type OptionsOf, repeated, type Spec, special } from './options.ts';
 
 const DEFAULT_CONFIG = 'config/millrace.yaml';
 
 /** Of a command that takes tables of definition files. */
-export interface TablesFlags {
-  readonly tables?: readonly string[];
-  readonly config?: string | undefined;
-}
-
-export function addTablesOption(command: Command): Command {
-  return command.option(
-    '--tables <file>',
+export const TABLES_OPTION = {
+  '--tables <file>': repeated(
     'also the tables of this definition file; may be repeated (default: those that `tables:` in the config names)',
-    collect,
-  );
-}
+  ),
+};
+
+export type TablesFlags = ConfigFlags & Partial<OptionsOf<typeof TABLES_OPTION>>;
 
 /** An option whose value is a table: the built-in ones are named in the help; definition files may add others. */
-export function tableOption(flags: string, description: string, names: readonly string[]): Option {
-  const made = new Option(flags, description);
-  made.argChoices = [...names];
-  return made;
+export function tableOption(description: string, names: readonly string[], fallback?: string): Spec<string> {
+  return special(description, (option) => {
+    option.argChoices = [...names];
+    return option.default(fallback);
+  });
 }
 
 /**

@@ -1,12 +1,13 @@
-import { Argument, Command } from 'commander';
+import { Argument, type Command } from 'commander';
 import { messageOf } from '../core/errors.ts';
 import { installCommand } from '../lib/installed.ts';
 import { jsonSchemaOf, type JsonSchema } from '../schema/json-schema.ts';
 import { takeName } from '../warehouse/learned/infer/names.ts';
 import { note, usageError, type Io } from './io.ts';
-import { addKeyOptions } from './key-options.ts';
+import { KEY_OPTIONS } from './key-options.ts';
 import { writeOver } from './out-file.ts';
-import { onlyTypes, seenOf, type SeenOptions } from './seen.ts';
+import { onlyTypes, seenOf } from './seen.ts';
+import { commandOf, type OptionsOf } from './options.ts';
 
 const LANGUAGES = ['ts', 'python', 'go'] as const;
 
@@ -25,19 +26,19 @@ have your code pass over what it does not know.
 
 Needs quicktype-core beside millrace: npm install quicktype-core`;
 
-interface Options extends SeenOptions {
-  readonly out?: string;
-}
+const OPTIONS = {
+  '--from <place>': 'instead of the receiver: an archive, or a file of `millrace schema --json`',
+  '--out <file>': 'write the code to this file (default: stdout)',
+  '--config <file>': 'the config of the receiver',
+  ...KEY_OPTIONS,
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 export function typesCommand(io: Io): Command {
-  const command = new Command('types')
+  return commandOf('types', OPTIONS, HELP)
     .description('write typed code for the events that were seen: TypeScript, Python or Go')
     .addArgument(new Argument('<language>', 'the language').choices(LANGUAGES))
     .argument('[type...]', 'only event types that begin so')
-    .option('--from <place>', 'instead of the receiver: an archive, or a file of `millrace schema --json`')
-    .option('--out <file>', 'write the code to this file (default: stdout)')
-    .option('--config <file>', 'the config of the receiver')
-    .addHelpText('after', HELP)
     .action(async (language: Language, beginnings: readonly string[], options: Options) => {
       const types = onlyTypes(await seenOf(options, io), beginnings).filter(
         ({ fields }) => fields.length > 0,
@@ -49,7 +50,6 @@ export function typesCommand(io: Io): Command {
       else writeOver(`--out ${options.out}`, options.out, code);
       if (options.out !== undefined) note(io, `${types.length} event types in ${options.out}`);
     });
-  return addKeyOptions(command);
 }
 
 const RENDERED = {

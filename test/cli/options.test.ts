@@ -1,13 +1,17 @@
-import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import {
-  collect,
+  commandOf,
   endInstant,
   httpUrl,
   instant,
   number,
-  option,
+  type OptionsOf,
   readAs,
+  readBy,
+  repeated,
+  required,
+  special,
+  textOr,
   wholeNumber,
 } from '../../src/cli/options.ts';
 import { parseDuration } from '../../src/lib/units.ts';
@@ -56,14 +60,30 @@ it('an address is one of http or https', () => {
 });
 
 it('an option is read as the line is taken apart; its default is shown as it is written', async () => {
-  const command = new Command('x')
-    .addOption(option('--every <duration>', 'how often', parseDuration, '5s'))
-    .option('--user <id>', 'who', collect)
-    .exitOverride();
-  await command.action(() => undefined).parseAsync(['--user', 'a', '--user', 'b'], { from: 'user' });
-  expect(command.opts()).toEqual({ every: 5000, user: ['a', 'b'] });
+  const options = {
+    '--every <duration>': readBy(parseDuration, 'how often', '5s'),
+    '--user-name <id>': repeated('who'),
+    '--team <id>': textOr('all', 'whose'),
+    '--rate-429 <share>': special<string>('how much', (option) => option.default('0')),
+    '--out <file>': required('where to'),
+    '--dry-run': 'nothing is done',
+    '--no-reload': 'as it is',
+  };
+  const command = commandOf('x', options, 'Examples: none').exitOverride();
+  const run = (...args: string[]) => command.action(() => undefined).parseAsync(args, { from: 'user' });
+  await run('--user-name', 'a', '--user-name', 'b', '--out', 'c', '--dry-run');
+  const expected: OptionsOf<typeof options> = {
+    every: 5000,
+    userName: ['a', 'b'],
+    team: 'all',
+    rate429: '0',
+    out: 'c',
+    dryRun: true,
+    reload: true,
+  };
+  expect(command.opts()).toEqual(expected);
   expect(command.helpInformation()).toContain('(default: 5s)');
-  await expect(command.parseAsync(['--every', 'often'], { from: 'user' })).rejects.toMatchObject({
+  await expect(run('--every', 'often')).rejects.toMatchObject({
     code: 'usage',
     detail: expect.stringMatching(/^--every often: /),
   });

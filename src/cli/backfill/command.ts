@@ -1,25 +1,24 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { Checkpoint, FOLDER } from '../../backfill/checkpoint.ts';
 import { isFinished, outcomesIn, parseOutcomes, refuseLoss, OUTCOMES } from '../../backfill/outcomes.ts';
 import { runTrigger, type PulledSummary } from '../../backfill/have-pulled.ts';
-import { type BackfillPlan, parseShard, shardFolder } from '../../backfill/plan.ts';
+import { type BackfillPlan, shardFolder } from '../../backfill/plan.ts';
 import { runBackfill, type BackfillProgress, type BackfillSummary } from '../../backfill/run.ts';
 import { systemClock } from '../../core/clock.ts';
 import { EXIT } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
-import { parseDuration } from '../../lib/units.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { note, usageError, type Io } from '../io.ts';
 import { noteOutput } from '../note-output.ts';
 import { owningFolder } from '../own-folder.ts';
-import { collect, loadedAtOption, number, option, workOption, wholeNumber } from '../options.ts';
+import { commandOf } from '../options.ts';
 import { makeInPlace, textPut, type OutputPlace } from '../output-place.ts';
 import { storageOf } from '../places.ts';
-import { retryNotes, serviceOptions, withService } from '../service.ts';
-import { erasedUsers, isOfAll, planOf, showPlan, type BackfillFlags } from './plan.ts';
+import { retryNotes, withService } from '../service.ts';
+import { type BackfillFlags, backfillOptions, erasedUsers, isOfAll, planOf, showPlan } from './plan.ts';
 import { backfillProgress, backfillReport, newsOf, showPulled, showShards, showSummary } from './report.ts';
 import { summariseShards } from './shards.ts';
 
@@ -50,50 +49,8 @@ Exit codes: 0 complete, even if users are not connected; 1 failed: after an abor
 2 usage or config, or the folder is in use; 3 users failed or were not pulled, or interrupted: use --resume; or rows were rejected.`;
 
 export function backfillCommand(io: Io): Command {
-  const shard = (text: string) => parseShard(text, io.env);
-  const command = new Command('backfill')
+  return commandOf('backfill', backfillOptions(io.env), HELP)
     .description("fetch users' history from the service into tables, resumable")
-    .requiredOption('--out <place>', 'folder of the tables, or a URL such as s3://bucket/prefix')
-    .addOption(workOption())
-    .option('--user <id>', 'a user; may be repeated', collect)
-    .option('--users-file <file>', 'users, one a line; - is standard input')
-    .option('--all-users', 'every user the service has')
-    .option('--provider <id>', 'only this provider; may be repeated', collect)
-    .option('--since <day>', 'first day, YYYY-MM-DD')
-    .option('--until <day>', 'last day (default: today)')
-    .addOption(
-      option('--window <days>', 'days per request; 0 requests the whole range at once', wholeNumber(), '0'),
-    )
-    .option('--trigger', 'trigger the bulk historical pull first, and follow it to its end')
-    .option('--trigger-only', 'trigger and follow it, and fetch nothing')
-    .addOption(option('--shard <number/of>', 'fetch one of so many parts of the users', shard))
-    .option('--summary', 'print what all shards in --out did, fetch nothing')
-    .option('--resume', 'continue what is unfinished in --out')
-    .option(
-      '--replace',
-      'replace the files of a finished backfill even where they hold what this one does not fetch',
-    )
-    .option('--dry-run', 'print the plan, fetch nothing')
-    .addOption(option('--concurrency <n>', 'requests of one provider at once', wholeNumber(1), '8'))
-    .addOption(
-      option('--max-rate <requests>', 'most requests a second, of all shards together', number(0.001)),
-    )
-    .addOption(
-      option('--poll <duration>', 'how often the status of the pulls is checked', parseDuration, '10s'),
-    )
-    .addOption(
-      option(
-        '--patience <duration>',
-        'longest wait without progress of the bulk operation or a pull; 0 waits forever',
-        parseDuration,
-        '6h',
-      ),
-    )
-    .addOption(loadedAtOption())
-    .option('--config <file>', 'the config file, for its service section')
-    .option('--json', 'print one JSON object as the last line');
-  return serviceOptions(command)
-    .addHelpText('after', HELP)
     .action(async (options: BackfillFlags) => {
       if (options.summary === true) {
         const storage = storageOf(options, io, [options.out]);

@@ -1,33 +1,58 @@
 import { Checkpoint } from '../../backfill/checkpoint.ts';
-import { countTasks, makePlan, planId, tasksOf, type BackfillPlan, type Shard } from '../../backfill/plan.ts';
+import { type BackfillPlan, countTasks, makePlan, parseShard, planId, tasksOf } from '../../backfill/plan.ts';
 import { ERASED_USER } from '../../core/erasure.ts';
 import { ErasedUsers } from '../../erase/erased-users.ts';
 import { stateWithout } from '../../erase/plan-file.ts';
-import { formatDuration } from '../../lib/units.ts';
+import { formatDuration, parseDuration } from '../../lib/units.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { configIfAny } from '../config-options.ts';
 import { note, print, usageError, type Io } from '../io.ts';
-import { usersOf, type ServiceFlags, type UserFlags } from '../service.ts';
+import { SERVICE_OPTIONS, usersOf } from '../service.ts';
+import {
+  LOADED_AT,
+  number,
+  type OptionsOf,
+  readBy,
+  repeated,
+  required,
+  wholeNumber,
+  WORK,
+} from '../options.ts';
 
-export interface BackfillFlags extends ServiceFlags, UserFlags {
-  readonly out: string;
-  readonly work?: string;
-  readonly provider?: readonly string[];
-  readonly since?: string;
-  readonly until?: string;
-  readonly window: number;
-  readonly trigger?: boolean;
-  readonly triggerOnly?: boolean;
-  readonly shard?: Shard;
-  readonly summary?: boolean;
-  readonly resume?: boolean;
-  readonly replace?: boolean;
-  readonly dryRun?: boolean;
-  readonly concurrency: number;
-  readonly poll: number;
-  readonly patience: number;
-  readonly loadedAt?: number;
+export function backfillOptions(env: Io['env']) {
+  return {
+    '--out <place>': required('folder of the tables, or a URL such as s3://bucket/prefix'),
+    ...WORK,
+    '--user <id>': repeated('a user; may be repeated'),
+    '--users-file <file>': 'users, one a line; - is standard input',
+    '--all-users': 'every user the service has',
+    '--provider <id>': repeated('only this provider; may be repeated'),
+    '--since <day>': 'first day, YYYY-MM-DD',
+    '--until <day>': 'last day (default: today)',
+    '--window <days>': readBy(wholeNumber(), 'days per request; 0 requests the whole range at once', '0'),
+    '--trigger': 'trigger the bulk historical pull first, and follow it to its end',
+    '--trigger-only': 'trigger and follow it, and fetch nothing',
+    '--shard <number/of>': readBy((text) => parseShard(text, env), 'fetch one of so many parts of the users'),
+    '--summary': 'print what all shards in --out did, fetch nothing',
+    '--resume': 'continue what is unfinished in --out',
+    '--replace': 'replace the files of a finished backfill even where they hold what this one does not fetch',
+    '--dry-run': 'print the plan, fetch nothing',
+    '--concurrency <n>': readBy(wholeNumber(1), 'requests of one provider at once', '8'),
+    '--max-rate <requests>': readBy(number(0.001), 'most requests a second, of all shards together'),
+    '--poll <duration>': readBy(parseDuration, 'how often the status of the pulls is checked', '10s'),
+    '--patience <duration>': readBy(
+      parseDuration,
+      'longest wait without progress of the bulk operation or a pull; 0 waits forever',
+      '6h',
+    ),
+    ...LOADED_AT,
+    '--config <file>': 'the config file, for its service section',
+    '--json': 'print one JSON object as the last line',
+    ...SERVICE_OPTIONS,
+  };
 }
+
+export type BackfillFlags = OptionsOf<ReturnType<typeof backfillOptions>>;
 
 /** What a run is to fetch: what it is told to, or what the one that it resumes was told. @throws MillraceError usage */
 export async function planOf(io: Io, options: BackfillFlags, service: ServiceClient): Promise<BackfillPlan> {

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { stringify } from 'yaml';
 import { printable } from '../../config/print.ts';
 import type { LoadedConfig } from '../../config/config.ts';
@@ -9,7 +9,8 @@ import { renderAgainst } from './against-report.ts';
 import { checkAgainst, currentConfig } from './against.ts';
 import { unknownNames } from '../unknown-names.ts';
 import { note, print, usageError, type Io } from '../io.ts';
-import { resolvedConfigOf, configOption, type CommonFlags } from '../config-options.ts';
+import { CONFIG, resolvedConfigOf } from '../config-options.ts';
+import { commandOf, type OptionsOf } from '../options.ts';
 
 const HELP = `
 Examples:
@@ -27,27 +28,19 @@ Unset variables are only warnings, so a config can be checked on a machine witho
 Exit codes: 0 the config can be used, 2 it cannot; every problem is reported on its own line. With --against: 3 some records
 could not be read, and with --exit-code 4 when events would go elsewhere.`;
 
-interface Options extends CommonFlags {
-  readonly against?: string;
-  readonly current?: string;
-  readonly exitCode?: boolean;
-}
+const OPTIONS = {
+  ...CONFIG,
+  '--against <path>':
+    'the folder or URL of an archive, or `journal`: report what this config would have done with its events',
+  '--current <file>': 'the config to compare with (default: $MILLRACE_CONFIG, else config/millrace.yaml)',
+  '--exit-code': 'with --against: exit with 4 when events would go elsewhere',
+  '--json': 'print one JSON document: file, config (milliseconds and bytes), routes, warnings',
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 export function checkCommand(io: Io): Command {
-  return new Command('check')
+  return commandOf('check', OPTIONS, HELP)
     .description('validate the config; print it as resolved, without its secrets, and the route table')
-    .addOption(configOption())
-    .option(
-      '--against <path>',
-      'the folder or URL of an archive, or `journal`: report what this config would have done with its events',
-    )
-    .option(
-      '--current <file>',
-      'the config to compare with (default: $MILLRACE_CONFIG, else config/millrace.yaml)',
-    )
-    .option('--exit-code', 'with --against: exit with 4 when events would go elsewhere')
-    .option('--json', 'print one JSON document: file, config (milliseconds and bytes), routes, warnings')
-    .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const loaded = await resolvedConfigOf(options, io);
       const { signing } = loaded.config;

@@ -2,7 +2,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { startApp, type App } from '../../app.ts';
 import { resolveText } from '../../config/load.ts';
 import { EXIT, MillraceError } from '../../core/errors.ts';
@@ -13,7 +13,7 @@ import { DEMO_BODY_LIMIT, demoRequests, Tally, type DemoRequest } from './reques
 import { demoHistory, type DemoHistory } from './history.ts';
 import { note, print, type Io } from '../io.ts';
 import { createLog } from '../log.ts';
-import { option, wholeNumber } from '../options.ts';
+import { commandOf, type OptionsOf, readBy, wholeNumber } from '../options.ts';
 import { withPlaces } from '../places.ts';
 import { Sender } from '../sender.ts';
 
@@ -30,17 +30,15 @@ counts from the files themselves. Exit codes: 0 the counts add up, 1 they do not
 /** Connections of the sender: as many as a busy service would hold open. */
 const CONNECTIONS = 16;
 
-interface Options {
-  readonly events: number;
-  readonly json?: boolean;
-}
+const OPTIONS = {
+  '--events <n>': readBy(wholeNumber(1), 'good events to send', '1000'),
+  '--json': 'print one JSON object as the last line',
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 export function demoCommand(io: Io): Command {
-  return new Command('demo')
+  return commandOf('demo', OPTIONS, HELP)
     .description('send events through a temporary receiver; prove the counts from the files')
-    .addOption(option('--events <n>', 'good events to send', wholeNumber(1), '1000'))
-    .option('--json', 'print one JSON object as the last line')
-    .addHelpText('after', HELP)
     .action(async ({ events, json = false }: Options) => {
       const counts = await runDemo(io, events);
       print(io, json ? JSON.stringify(counts) : render(counts));

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { actAsOwnerOf } from '../../core/act-as-owner.ts';
 import { untilAborted } from '../../lib/abort.ts';
 import { formatDuration, parseDuration } from '../../lib/units.ts';
@@ -7,7 +7,7 @@ import { madeUpEvent } from '../../sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../../verify/sign-standard-webhooks.ts';
 import { startDev, type DevApp } from './app.ts';
 import { note, print, type Io } from '../io.ts';
-import { option, wholeNumber } from '../options.ts';
+import { commandOf, type OptionsOf, readBy, textOr, wholeNumber } from '../options.ts';
 import { programName } from '../program-name.ts';
 import { DEV } from '../config-options.ts';
 
@@ -22,37 +22,27 @@ files are closed every 10 seconds, tables for completed pulls, and the console. 
 free port if one of those is taken. All data is in --folder and is kept for the next start. Prints all addresses to stdout,
 with a request to try. Ctrl-C flushes what was received, then stops.`;
 
-interface Options {
-  readonly folder: string;
-  readonly port?: number;
-  readonly adminPort?: number;
-  readonly servicePort?: number;
-  readonly users: number;
-  readonly every: number;
-  readonly json?: boolean;
-}
+const anyPort = wholeNumber(0, 65_535);
+const OPTIONS = {
+  '--folder <dir>': textOr('./data/dev', 'folder of all its data'),
+  '--port <n>': readBy(anyPort, 'port of the receiver; 0 takes a free one'),
+  '--admin-port <n>': readBy(anyPort, 'port of the console and the health checks'),
+  '--service-port <n>': readBy(anyPort, 'port of the stand-in'),
+  '--users <n>': readBy(wholeNumber(0, 1_000_000), 'made-up users of the stand-in', '100'),
+  '--every <duration>': readBy(
+    parseDuration,
+    'time between two events from the stand-in; 0 sends none',
+    '2s',
+  ),
+  '--json': 'print one JSON object',
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 const FLUSH_DEADLINE = 10_000;
-const anyPort = wholeNumber(0, 65_535);
 
 export function devCommand(io: Io): Command {
-  return new Command('dev')
+  return commandOf('dev', OPTIONS, HELP)
     .description('receiver, files, console and a stand-in of the service, all on this machine')
-    .option('--folder <dir>', 'folder of all its data', './data/dev')
-    .addOption(option('--port <n>', 'port of the receiver; 0 takes a free one', anyPort))
-    .addOption(option('--admin-port <n>', 'port of the console and the health checks', anyPort))
-    .addOption(option('--service-port <n>', 'port of the stand-in', anyPort))
-    .addOption(option('--users <n>', 'made-up users of the stand-in', wholeNumber(0, 1_000_000), '100'))
-    .addOption(
-      option(
-        '--every <duration>',
-        'time between two events from the stand-in; 0 sends none',
-        parseDuration,
-        '2s',
-      ),
-    )
-    .option('--json', 'print one JSON object')
-    .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const { folder, users, every, port = null, adminPort = null, servicePort = null } = options;
       actAsOwnerOf(folder);

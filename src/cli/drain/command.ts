@@ -1,16 +1,16 @@
 import { resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { ResolvedConfig } from '../../config/config.ts';
 import { resolveConfig } from '../../config/load.ts';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { startDraining, type Left } from '../../drain.ts';
 import { parseDuration } from '../../lib/units.ts';
 import { actAsOwnerOfJournal } from '../as-owner.ts';
-import { configOption, type CommonFlags } from '../config-options.ts';
+import { CONFIG } from '../config-options.ts';
 import { note, print, type Io } from '../io.ts';
 import { createLog } from '../log.ts';
-import { option } from '../options.ts';
+import { commandOf, type OptionsOf, readBy, required } from '../options.ts';
 import { StatusLine } from '../status-line.ts';
 
 const HELP = `
@@ -30,21 +30,17 @@ Exit codes: 0 the journal is empty and its volume can go, 1 failed, 2 usage or c
 /** Milliseconds between two looks. */
 const LOOK_EVERY = 200;
 
-interface Options extends CommonFlags {
-  readonly journal: string;
-  readonly timeout?: number;
-}
+const OPTIONS = {
+  '--journal <path>': required('folder of the journal'),
+  '--timeout <duration>': readBy(parseDuration, 'stop after so long (default: when all is delivered)'),
+  ...CONFIG,
+  '--json': 'print one JSON object',
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 export function drainCommand(io: Io): Command {
-  return new Command('drain')
+  return commandOf('drain', OPTIONS, HELP)
     .description('deliver what a journal holds that no receiver owns any more')
-    .requiredOption('--journal <path>', 'folder of the journal')
-    .addOption(
-      option('--timeout <duration>', 'stop after so long (default: when all is delivered)', parseDuration),
-    )
-    .addOption(configOption())
-    .option('--json', 'print one JSON object')
-    .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const loaded = await resolveConfig({ file: options.config, env: io.env });
       actAsOwnerOfJournal(options.journal);

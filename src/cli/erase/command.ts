@@ -1,13 +1,14 @@
 import { text } from 'node:stream/consumers';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { ErasureResult, Erasures, Subject } from '../../core/erasure.ts';
 import { EXIT } from '../../core/errors.ts';
 import { withErasures } from './erasures.ts';
 import { eraseVerifyCommand } from './verify.ts';
 import { asOwner } from '../as-owner.ts';
 import { note, print, usageError, type Io, printTable } from '../io.ts';
-import { resolvedConfigOf, configOption } from '../config-options.ts';
-import { serviceOptions, withService, type ServiceFlags } from '../service.ts';
+import { CONFIG, resolvedConfigOf } from '../config-options.ts';
+import { SERVICE_OPTIONS, withService } from '../service.ts';
+import { commandOf, type OptionsOf } from '../options.ts';
 
 const HELP = `
 Examples:
@@ -38,35 +39,28 @@ soft-deleted copies are removed; those that a lock or a retention rule of the st
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 something could not be reached (the next run retries it) or not searched
 (the receipt lists it).`;
 
-interface Options extends ServiceFlags {
-  readonly team?: string;
-  readonly clientUser?: boolean;
-  readonly now?: boolean;
-  readonly service?: boolean;
-  readonly cancel?: boolean;
-  readonly list?: boolean;
-  readonly run?: boolean;
-}
+const OPTIONS = {
+  '--client-user': 'the ids are client user ids',
+  '--team <id>': 'only data of this team',
+  '--now': 'erase at once, without the grace period',
+  '--cancel': 'cancel the request; after the erasure: accept new events of the user again',
+  '--list': 'list waiting requests and hashes of erased users',
+  '--run': 'run the erasures that are due',
+  '--service': 'also ask the service to delete the user (with --cancel: to undo it)',
+  ...CONFIG,
+  '--json': 'print JSON: requests; receipts, what is left, sinks not reached',
+  ...SERVICE_OPTIONS,
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 /** Whose data is meant. */
 type Person = Omit<Subject, 'request'>;
 
 export function eraseCommand(io: Io): Command {
-  const command = new Command('erase')
+  return commandOf('erase', OPTIONS, HELP)
     .description("remove a user's data everywhere, after a grace period, with a receipt")
     .argument('[users...]', 'user ids; - reads them from standard input')
-    .option('--client-user', 'the ids are client user ids')
-    .option('--team <id>', 'only data of this team')
-    .option('--now', 'erase at once, without the grace period')
-    .option('--cancel', 'cancel the request; after the erasure: accept new events of the user again')
-    .option('--list', 'list waiting requests and hashes of erased users')
-    .option('--run', 'run the erasures that are due')
-    .option('--service', 'also ask the service to delete the user (with --cancel: to undo it)')
-    .addOption(configOption())
-    .option('--json', 'print JSON: requests; receipts, what is left, sinks not reached');
-  return serviceOptions(command)
     .addCommand(eraseVerifyCommand(io))
-    .addHelpText('after', HELP)
     .action(async (given: string[], options: Options) => {
       const loaded = asOwner(await resolvedConfigOf(options, io));
       const ids = await idsOf(io, given);

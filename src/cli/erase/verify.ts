@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { Places } from '../../archive/places.ts';
 import { readArchive } from '../../archive/read.ts';
 import { inspectArchive, type VerifyOptions } from '../../archive/verify.ts';
@@ -18,9 +18,9 @@ import { receiptsPlace } from '../../receipts/place.ts';
 import { configOf } from '../config-options.ts';
 import { placed } from '../file-reports.ts';
 import { note, print, usageError, type Io } from '../io.ts';
-import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
-import { addLogOptions, type LogOptions } from '../log-options.ts';
-import { collect, readAs } from '../options.ts';
+import { KEY_OPTIONS, openerOf } from '../key-options.ts';
+import { LOG_OPTIONS } from '../log-options.ts';
+import { commandOf, type OptionsOf, readAs, repeated } from '../options.ts';
 import { writeNew } from '../out-file.ts';
 import { storageOf, withPlaces } from '../places.ts';
 import { proofsOf, type Findings } from './proofs.ts';
@@ -43,26 +43,22 @@ events; subject_hash is keyed.
 
 Exit codes: 0 verified, 1 not readable, 2 usage or config, 3 entries are not proven, 4 a difference.`;
 
-interface Options extends KeyOptions, LogOptions {
-  readonly publicKey?: readonly string[];
-  readonly archive?: readonly string[];
-  readonly out?: string;
-  readonly json?: boolean;
-}
+const OPTIONS = {
+  ...KEY_OPTIONS,
+  ...LOG_OPTIONS,
+  '--config <file>': 'the config, for its keys, its log and its receipts',
+  '--public-key <key>': repeated('key that signs receipts; may be repeated'),
+  '--archive <place>': repeated('folder or URL of an archive; may be repeated'),
+  '--out <file>': 'write the receipt with its proofs to this file',
+  '--json':
+    'print one JSON object: {receipt, signed_by, records_removed, not_searched, not_reached, entries, proven, unproven, archives, differences}',
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 export function eraseVerifyCommand(io: Io): Command {
-  return addLogOptions(addKeyOptions(new Command('verify')))
+  return commandOf('verify', OPTIONS, HELP)
     .description('verify the receipt of an erasure, without learning whose it was')
     .argument('<receipt>', 'its file, or one that --out wrote; - is standard input')
-    .option('--config <file>', 'the config, for its keys, its log and its receipts')
-    .option('--public-key <key>', 'key that signs receipts; may be repeated', collect)
-    .option('--archive <place>', 'folder or URL of an archive; may be repeated', collect)
-    .option('--out <file>', 'write the receipt with its proofs to this file')
-    .option(
-      '--json',
-      'print one JSON object: {receipt, signed_by, records_removed, not_searched, not_reached, entries, proven, unproven, archives, differences}',
-    )
-    .addHelpText('after', HELP)
     .action(async (file: string, given: Options, command: Command) => {
       // What stands before `verify` is taken for the command above it.
       const options: Options = { ...command.parent?.opts(), ...given };

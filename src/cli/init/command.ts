@@ -1,21 +1,12 @@
 import { join, relative, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
-import { Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { actAsOwnerOf } from '../../core/act-as-owner.ts';
 import { messageOf } from '../../core/errors.ts';
 import { note, print, usageError, type Io } from '../io.ts';
-import { option } from '../options.ts';
+import { commandOf, oneOf, type OptionsOf, readBy, special, textOr } from '../options.ts';
 import { programName } from '../program-name.ts';
-import {
-  INIT_SINKS,
-  NAMES,
-  readRoutes,
-  readSinks,
-  RUNNERS,
-  type InitPlan,
-  type InitSink,
-  type Runner,
-} from './plan.ts';
+import { INIT_SINKS, NAMES, readRoutes, readSinks, RUNNERS, type InitPlan } from './plan.ts';
 import { composeText, configText, envText, unitText, variablesOf } from './texts.ts';
 import { addLines, readIfAny, writeTexts, type NewText } from './write.ts';
 
@@ -37,32 +28,25 @@ const IGNORED = ['.env', 'data/'];
 /** Only the owner reads secrets. */
 const PRIVATE = 0o600;
 
-interface Options {
-  readonly folder: string;
-  readonly sinks?: readonly InitSink[];
-  readonly routes?: readonly string[];
-  readonly run?: Runner;
-  readonly key?: string;
-  readonly yes?: boolean;
-  readonly force?: boolean;
-  readonly json?: boolean;
-}
+const OPTIONS = {
+  '--folder <dir>': textOr('.', 'where'),
+  '--sinks <list>': readBy(readSinks, 'files, event-hubs, pubsub, http; commas between'),
+  '--routes <rules...>': special<readonly string[] | undefined>(
+    'TYPES=SINKS, such as labtest.,lab_report.=archive',
+    (option) => option,
+  ),
+  '--run <with>': oneOf(RUNNERS, 'what will run it'),
+  '--key <file>':
+    'file of the key that signs archives, on another disk than they are; made at the first start',
+  '--yes': 'ask nothing: what is not given is files, one route for all, compose',
+  '--force': 'replace files that are there',
+  '--json': 'print one JSON object: files, fill_in, next',
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 export function initCommand(io: Io): Command {
-  return new Command('init')
+  return commandOf('init', OPTIONS, HELP)
     .description('write a config, .env and what runs it, and print the next commands')
-    .option('--folder <dir>', 'where', '.')
-    .addOption(option('--sinks <list>', 'files, event-hubs, pubsub, http; commas between', readSinks))
-    .option('--routes <rules...>', 'TYPES=SINKS, such as labtest.,lab_report.=archive')
-    .addOption(new Option('--run <with>', 'what will run it').choices(RUNNERS))
-    .option(
-      '--key <file>',
-      'file of the key that signs archives, on another disk than they are; made at the first start',
-    )
-    .option('--yes', 'ask nothing: what is not given is files, one route for all, compose')
-    .option('--force', 'replace files that are there')
-    .option('--json', 'print one JSON object: files, fill_in, next')
-    .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const plan = await planOf(options, io);
       const folder = resolve(options.folder);

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { backoff } from '../../deliver/retry.ts';
 import { formatDuration, parseDuration } from '../../lib/units.ts';
@@ -10,11 +10,11 @@ import { describeDrift, describeLeft } from '../../warehouse/learned/drift.ts';
 import type { Tables } from '../../warehouse/tables.ts';
 import { print, usageError, type Io } from '../io.ts';
 import { storageOf, withPlaces } from '../places.ts';
-import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
-import { collect, option } from '../options.ts';
+import { KEY_OPTIONS, openerOf } from '../key-options.ts';
+import { commandOf, type OptionsOf, readBy, repeated, required, textOr } from '../options.ts';
 import { fileReports } from '../file-reports.ts';
 import { StatusLine } from '../status-line.ts';
-import { addTablesOption, tablesOf, type TablesFlags } from '../tables-option.ts';
+import { TABLES_OPTION, tablesOf } from '../tables-option.ts';
 import { targetOf, type Target } from './target.ts';
 
 const HELP = `
@@ -49,35 +49,26 @@ const MOST_TOLD = 200;
 /** Milliseconds by which a round waits longer, at most, while the database is gone: all that load into it come back at once. */
 const LONGEST_BACKOFF = 60_000;
 
-interface Options extends KeyOptions, Omit<TablesFlags, 'config'> {
-  readonly to: string;
-  readonly schema: string;
-  readonly table: readonly string[];
-  readonly follow?: boolean;
-  readonly every: number;
-  readonly json?: boolean;
-}
+const OPTIONS = {
+  '--to <address>': required('postgres://user@host:5432/database or duckdb:FILE'),
+  '--table <table>': repeated(
+    'table to load with those nested in it, or all; may be repeated (default: events)',
+    [],
+  ),
+  '--schema <name>': textOr('public', 'schema of the tables in PostgreSQL'),
+  '--follow': 'keep loading what is new, until it is stopped',
+  '--every <duration>': readBy(parseDuration, 'with --follow: time between two rounds', '5s'),
+  '--config <file>': 'open sealed records with the keys of the sinks of this config; use its `tables:`',
+  '--json': 'end each round with a line of JSON: {ok, files, records, rows, duplicates, …}',
+  ...TABLES_OPTION,
+  ...KEY_OPTIONS,
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 export function loadCommand(io: Io): Command {
-  const command = new Command('load')
+  return commandOf('load', OPTIONS, HELP)
     .description('load archives into PostgreSQL or a DuckDB file, once or continuously')
     .argument('<folder...>', 'folders or URLs of archives')
-    .requiredOption('--to <address>', 'postgres://user@host:5432/database or duckdb:FILE')
-    .option(
-      '--table <table>',
-      'table to load with those nested in it, or all; may be repeated (default: events)',
-      collect,
-      [],
-    )
-    .option('--schema <name>', 'schema of the tables in PostgreSQL', 'public')
-    .option('--follow', 'keep loading what is new, until it is stopped')
-    .addOption(option('--every <duration>', 'with --follow: time between two rounds', parseDuration, '5s'))
-    .option(
-      '--config <file>',
-      'open sealed records with the keys of the sinks of this config; use its `tables:`',
-    )
-    .option('--json', 'end each round with a line of JSON: {ok, files, records, rows, duplicates, …}')
-    .addHelpText('after', HELP)
     .action(async (paths: readonly string[], options: Options) => {
       const tables = await tablesOf(options, io);
       const target = await targetOf(options.to, options.schema);
@@ -101,7 +92,6 @@ export function loadCommand(io: Io): Command {
         else begin(await round(target, work));
       });
     });
-  return addKeyOptions(addTablesOption(command));
 }
 
 /** Names of tables; those nested in a named one come along. */

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { EXIT, MillraceError, messageOf } from '../../core/errors.ts';
 import { formatBytes, parseBytes } from '../../lib/units.ts';
 import { decompressed, openFile, type Input } from '../../ndjson/input.ts';
@@ -16,9 +16,9 @@ import { checkGiven } from '../../warehouse/given.ts';
 import { TABLES, type Tables } from '../../warehouse/tables.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { NdjsonProgress } from './progress.ts';
-import { collect, option } from '../options.ts';
+import { commandOf, oneOf, type OptionsOf, readBy, repeated, required, textOr } from '../options.ts';
 import { owningFolder } from '../own-folder.ts';
-import { addTablesOption, tableOption, tablesOf, type TablesFlags } from '../tables-option.ts';
+import { tableOption, TABLES_OPTION, tablesOf } from '../tables-option.ts';
 
 const HELP = `
 Examples:
@@ -36,56 +36,30 @@ A document without a byte, or with nothing at --at, is an error and replaces no 
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 done, but some rows were rejected.`;
 
-interface Options extends TablesFlags {
-  readonly table: string;
-  readonly out: string;
-  readonly at?: string;
-  readonly lines?: boolean;
-  readonly gzip: 'auto' | 'no';
-  readonly longest: number;
-  readonly set: readonly string[];
-  readonly json?: boolean;
-}
+const OPTIONS = {
+  '--table <table>': required(tableOption('what the document holds', [...TABLES.keys()])),
+  '--out <folder>': textOr(
+    '-',
+    'write a file for the table and each nested in it; - writes its rows to stdout',
+  ),
+  '--at <path>': 'path of the array when it is nested, such as result.meals (slower)',
+  '--lines': 'treat every line as a document, whatever the first one looks like',
+  '--gzip <how>': oneOf(['auto', 'no'], 'detect compression by the first bytes, or not at all', 'auto'),
+  '--longest <size>': readBy(parseBytes, 'reject documents that are longer', formatBytes(LONGEST_ELEMENT)),
+  '--set <column=value>': repeated(
+    'fill a column that the document leaves empty, such as user_id; _loaded_at is the time of the run if it is not set here; may be repeated',
+    [],
+  ),
+  '--config <file>': 'the config, whose `tables` are added',
+  '--json': 'with a folder: end with a line of JSON: {ok, bytes, elements, rows, rejects, drift, files}',
+  ...TABLES_OPTION,
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 export function ndjsonCommand(io: Io): Command {
-  const command = new Command('ndjson')
+  return commandOf('ndjson', OPTIONS, HELP)
     .description('turn a bulk JSON document of any size into table rows')
     .argument('[file]', 'the document; - is stdin', '-')
-    .addOption(
-      tableOption('--table <table>', 'what the document holds', [...TABLES.keys()]).makeOptionMandatory(),
-    )
-    .option(
-      '--out <folder>',
-      'write a file for the table and each nested in it; - writes its rows to stdout',
-      '-',
-    )
-    .option('--at <path>', 'path of the array when it is nested, such as result.meals (slower)')
-    .option('--lines', 'treat every line as a document, whatever the first one looks like')
-    .addOption(
-      new Option('--gzip <how>', 'detect compression by the first bytes, or not at all')
-        .choices(['auto', 'no'])
-        .default('auto'),
-    )
-    .addOption(
-      option(
-        '--longest <size>',
-        'reject documents that are longer',
-        parseBytes,
-        formatBytes(LONGEST_ELEMENT),
-      ),
-    )
-    .option(
-      '--set <column=value>',
-      'fill a column that the document leaves empty, such as user_id; _loaded_at is the time of the run if it is not set here; may be repeated',
-      collect,
-      [],
-    )
-    .option('--config <file>', 'the config, whose `tables` are added')
-    .option(
-      '--json',
-      'with a folder: end with a line of JSON: {ok, bytes, elements, rows, rejects, drift, files}',
-    )
-    .addHelpText('after', HELP)
     .action(async (file: string, options: Options) => {
       const work = await prepare(file, options, io);
       try {
@@ -98,7 +72,6 @@ export function ndjsonCommand(io: Io): Command {
         await work.input.close();
       }
     });
-  return addTablesOption(command);
 }
 
 interface Work {

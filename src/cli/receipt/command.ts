@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { EXIT, messageOf, MillraceError } from '../../core/errors.ts';
 import { visible } from '../../lib/visible.ts';
 import { parseKept, type KeptReceipt } from '../../receipts/kept.ts';
@@ -8,9 +8,9 @@ import { openCheckpoint, type NoteVerifier } from '../../receipts/note.ts';
 import { ProvingLog } from '../../receipts/proving-log.ts';
 import { parseProof, verifyProof } from '../../receipts/proof-text.ts';
 import { note, print, usageError, type Io } from '../io.ts';
-import { addLogOptions, type LogOptions } from '../log-options.ts';
-import { readAs } from '../options.ts';
+import { commandOf, type OptionsOf, readAs } from '../options.ts';
 import { writeNew } from '../out-file.ts';
+import { LOG_OPTIONS } from '../log-options.ts';
 
 const HELP = `
 Examples:
@@ -25,10 +25,12 @@ again is not the one it is of. --key is the key of the log, from a place you tru
 
 Exit codes: 0 every receipt is proven, 1 not readable, or there is no log, 2 usage, 3 some are not in the log yet, 4 a receipt is not what the log has.`;
 
-interface Options extends LogOptions {
-  readonly out?: string;
-  readonly json?: boolean;
-}
+const OPTIONS = {
+  ...LOG_OPTIONS,
+  '--out <file>': 'write the receipts with their proofs to this file',
+  '--json': 'print one JSON object: {proven, open, false, receipts}',
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 type Judged = {
   readonly line: string;
@@ -38,15 +40,9 @@ type Judged = {
 };
 
 export function receiptCommand(io: Io): Command {
-  const receipt = new Command('receipt')
-    .description('verify the receipts that deliveries were answered with')
-    .addHelpText('after', HELP);
-  addLogOptions(receipt.command('verify'))
+  const verify = commandOf('verify', OPTIONS, HELP)
     .description('prove that each delivery is in the log')
     .argument('<file>', 'receipts, one a line; - is standard input')
-    .option('--out <file>', 'write the receipts with their proofs to this file')
-    .option('--json', 'print one JSON object: {proven, open, false, receipts}')
-    .addHelpText('after', HELP)
     .action(async (file: string, options: Options) => {
       const log = options.log === undefined ? null : await openExistingLog(options.log);
       const verifier = options.key ?? (await log?.key()) ?? null;
@@ -66,7 +62,9 @@ export function receiptCommand(io: Io): Command {
         writeNew(`--out ${options.out}`, options.out, judged.map(({ line }) => `${line}\n`).join(''));
       show(io, judged, options.json === true);
     });
-  return receipt;
+  return commandOf('receipt', {}, HELP)
+    .description('verify the receipts that deliveries were answered with')
+    .addCommand(verify);
 }
 
 interface Against {

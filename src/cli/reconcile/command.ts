@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { makePlan } from '../../backfill/plan.ts';
 import type { Places } from '../../archive/places.ts';
 import type { DescribedConfig } from '../../config/config.ts';
@@ -25,12 +25,12 @@ import { noteOutput } from '../note-output.ts';
 import { owningFolder } from '../own-folder.ts';
 import { print, usageError, type Io } from '../io.ts';
 import { withPlaces } from '../places.ts';
-import { addKeyOptions, openerOf, type KeyOptions } from '../key-options.ts';
+import { KEY_OPTIONS, openerOf } from '../key-options.ts';
 import { withLedger } from '../operations.ts';
-import { resolvedConfigOf, configOption } from '../config-options.ts';
-import { collect, endInstant, instant, readAs } from '../options.ts';
+import { CONFIG, resolvedConfigOf } from '../config-options.ts';
+import { commandOf, endInstant, instant, type OptionsOf, readAs, repeated } from '../options.ts';
 import { renderComparison, renderReconciliation } from './report.ts';
-import { serviceOptions, withService, type ServiceFlags } from '../service.ts';
+import { SERVICE_OPTIONS, withService } from '../service.ts';
 import { StatusLine } from '../status-line.ts';
 
 const HELP = `
@@ -55,14 +55,21 @@ in a separate folder.
 
 Exit codes: 0 everything is accounted for, 1 failed, 2 usage or config, 4 a difference, even if --fill has filled it.`;
 
-interface Options extends KeyOptions, ServiceFlags {
-  readonly since?: string;
-  readonly until?: string;
-  readonly service?: boolean;
-  readonly user?: readonly string[];
-  readonly tables?: readonly string[];
-  readonly fill?: string;
-}
+const OPTIONS = {
+  '--since <time>': 'start: day or time of receipt, UTC (default: 24 hours before --until)',
+  '--until <time>': 'end of the window; a day means all of that day (default: now)',
+  ...CONFIG,
+  '--service': 'compare the meals at the service with the archives',
+  '--user <id>': repeated('with --service: a user; may be repeated (default: those in the archives)'),
+  '--tables <folder>': repeated(
+    'with --service: also compare tables of a backfill or a fill; may be repeated',
+  ),
+  '--fill <folder>': 'with --service: fetch the missing meals into tables in this folder',
+  '--json': 'print one JSON document',
+  ...SERVICE_OPTIONS,
+  ...KEY_OPTIONS,
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 /** Flags that mean nothing without `--service`. */
 const OF_SERVICE = {
@@ -75,57 +82,41 @@ const OF_SERVICE = {
 } as const satisfies Partial<Record<keyof Options, string>>;
 
 export function reconcileCommand(io: Io): Command {
-  const command = new Command('reconcile')
+  return commandOf('reconcile', OPTIONS, HELP)
     .description('account for every delivery in a time window: compare the journal with the files')
-    .option('--since <time>', 'start: day or time of receipt, UTC (default: 24 hours before --until)')
-    .option('--until <time>', 'end of the window; a day means all of that day (default: now)')
-    .addOption(configOption())
-    .option('--service', 'compare the meals at the service with the archives')
-    .option(
-      '--user <id>',
-      'with --service: a user; may be repeated (default: those in the archives)',
-      collect,
-    )
-    .option(
-      '--tables <folder>',
-      'with --service: also compare tables of a backfill or a fill; may be repeated',
-      collect,
-    )
-    .option('--fill <folder>', 'with --service: fetch the missing meals into tables in this folder')
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', HELP);
-  return addKeyOptions(serviceOptions(command)).action(async (options: Options) => {
-    const stray = Object.entries(OF_SERVICE).find(([key]) => options[key as keyof Options] !== undefined);
-    if (options.service !== true && stray !== undefined) throw usageError(`${stray[1]} goes with --service`);
-    const since = options.since === undefined ? null : readAs('--since', options.since, instant);
-    const until = options.until === undefined ? null : readAs('--until', options.until, endInstant);
-    const loaded = await resolvedConfigOf(options, io);
-    if (loaded.config.acknowledge === 'delivered' && options.service !== true)
-      throw usageError('with acknowledge: delivered there is no journal to count from');
-    const opener = await openerOf({ ...options, config: loaded.file }, io);
-    const sinks = countedSinks(loaded.config, opener);
-    if (options.service === true)
-      return withPlaces(loaded.config.storage, (places) => againstService(io, options, sinks, places));
-    const window = windowOf(since, until, Date.now());
-    const reading = filesRead(io);
-    const report = await withPlaces(loaded.config.storage, (places) =>
-      withLedger(asOwner(loaded), (operations) =>
-        reconcile({
-          operations,
-          places,
-          sinks,
-          earlier: earlierArchives(loaded.config, opener),
-          window,
-          erasures: new ErasuresUnderWay(loaded.config.erasure.path),
-          logHead: headReader(loaded.config),
-          signal: io.signal,
-          onFile: (sink, file) => reading(sink, file),
-        }),
-      ),
-    );
-    print(io, options.json === true ? JSON.stringify(report, null, 2) : renderReconciliation(report));
-    if (report.differences.length > 0) io.setExit(EXIT.difference);
-  });
+    .action(async (options: Options) => {
+      const stray = Object.entries(OF_SERVICE).find(([key]) => options[key as keyof Options] !== undefined);
+      if (options.service !== true && stray !== undefined)
+        throw usageError(`${stray[1]} goes with --service`);
+      const since = options.since === undefined ? null : readAs('--since', options.since, instant);
+      const until = options.until === undefined ? null : readAs('--until', options.until, endInstant);
+      const loaded = await resolvedConfigOf(options, io);
+      if (loaded.config.acknowledge === 'delivered' && options.service !== true)
+        throw usageError('with acknowledge: delivered there is no journal to count from');
+      const opener = await openerOf({ ...options, config: loaded.file }, io);
+      const sinks = countedSinks(loaded.config, opener);
+      if (options.service === true)
+        return withPlaces(loaded.config.storage, (places) => againstService(io, options, sinks, places));
+      const window = windowOf(since, until, Date.now());
+      const reading = filesRead(io);
+      const report = await withPlaces(loaded.config.storage, (places) =>
+        withLedger(asOwner(loaded), (operations) =>
+          reconcile({
+            operations,
+            places,
+            sinks,
+            earlier: earlierArchives(loaded.config, opener),
+            window,
+            erasures: new ErasuresUnderWay(loaded.config.erasure.path),
+            logHead: headReader(loaded.config),
+            signal: io.signal,
+            onFile: (sink, file) => reading(sink, file),
+          }),
+        ),
+      );
+      print(io, options.json === true ? JSON.stringify(report, null, 2) : renderReconciliation(report));
+      if (report.differences.length > 0) io.setExit(EXIT.difference);
+    });
 }
 
 /** Null without receipts. What keeps it from being read is told beside what the rest comes to. */

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { parseTarget } from '../../core/route.ts';
 import { Checkpoint } from '../../replay/checkpoint.ts';
@@ -7,10 +7,10 @@ import { finishedBefore, type Finished } from '../../replay/finished.ts';
 import { asOwner } from '../as-owner.ts';
 import { note, print, type Io, printTable } from '../io.ts';
 import { withPlaces } from '../places.ts';
-import { addKeyOptions, openerOf } from '../key-options.ts';
-import { resolvedConfigOf, configOption } from '../config-options.ts';
-import { collect, endInstant, instant, option } from '../options.ts';
-import { rate, replayOrder, type ReplayFlags, type ReplayOrder } from './options.ts';
+import { openerOf } from '../key-options.ts';
+import { resolvedConfigOf } from '../config-options.ts';
+import { commandOf } from '../options.ts';
+import { REPLAY_OPTIONS, type ReplayFlags, replayOrder, type ReplayOrder } from './options.ts';
 import { ReplayProgress } from './progress.ts';
 import { runReplay, type ReplaySummary } from './run.ts';
 import { ReplayStore } from './store.ts';
@@ -42,34 +42,9 @@ Sealed records are opened with the keys of the config, or with --keys.
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 interrupted (use --resume), or done except for the listed problems.`;
 
 export function replayCommand(io: Io): Command {
-  const command = new Command('replay')
+  return commandOf('replay', REPLAY_OPTIONS, HELP)
     .description('send archived, journaled, quarantined or dead-lettered events to sinks again, resumable')
     .argument('<inputs...>', 'archive folders, files and URLs, journal, quarantine, dead-letters')
-    .option(
-      '--to <sink>',
-      'send to this sink, or sink:destination, whatever the routes say; may be repeated',
-      collect,
-    )
-    .option('--routes', 'send where the routes of the config lead')
-    .option('--type <prefix>', 'only event types with this prefix; may be repeated', collect)
-    .option('--team <id>', 'only this team; may be repeated', collect)
-    .option('--user <id>', 'only this user; may be repeated', collect)
-    .addOption(option('--since <time>', 'only received at or after this time: a day, or ISO 8601', instant))
-    .addOption(option('--until <time>', 'only received before this time; a day is the whole day', endInstant))
-    .option('--sink <name>', 'only events routed to this sink, or refused by it; may be repeated', collect)
-    .addOption(option('--rate <n/s>', 'at most this many events a second; also n/m and n/h', rate))
-    .option('--dry-run', 'count by type and destination, send nothing')
-    .option('--resume', 'continue an interrupted replay')
-    .option('--state <dir>', 'folder of the state (default: replay/<hash of the command> beside the journal)')
-    .option('--id <text>', 'the replay-id of its messages (default: random)')
-    .option('--map-user <from=to>', 'give a user another id; may be repeated', collect)
-    .option('--pseudonymise', 'give every team, user and client user a pseudonym')
-    .option('--key-env <name>', 'variable with the secret key of the pseudonyms', 'MILLRACE_PSEUDONYM_KEY')
-    .option('--key-file <file>', 'file with that key')
-    .option('--no-yield', 'do not wait for live traffic')
-    .addOption(configOption())
-    .option('--json', 'print one JSON object as the last line; on stderr where events go to stdout')
-    .addHelpText('after', HELP)
     .action(async (inputs: string[], flags: ReplayFlags) => {
       const loaded = asOwner(await resolvedConfigOf(flags, io));
       const order = replayOrder(inputs, flags, loaded.config, io);
@@ -101,7 +76,6 @@ export function replayCommand(io: Io): Command {
         await store.close();
       }
     });
-  return addKeyOptions(command);
 }
 
 /** What `--resume` is asked for, when all of it was done before. */

@@ -9,32 +9,36 @@ import { Pseudonymiser } from '../../replay/pseudonymiser.ts';
 import type { StoreName } from '../../replay/read-store.ts';
 import type { Selection } from '../../replay/selection.ts';
 import { usageError, type Io } from '../io.ts';
-import type { KeyOptions } from '../key-options.ts';
-import { readAs, textOf } from '../options.ts';
+import { endInstant, instant, type OptionsOf, readAs, readBy, repeated, textOf, textOr } from '../options.ts';
+import { CONFIG } from '../config-options.ts';
+import { KEY_OPTIONS } from '../key-options.ts';
+
+export const REPLAY_OPTIONS = {
+  '--to <sink>': repeated('send to this sink, or sink:destination, whatever the routes say; may be repeated'),
+  '--routes': 'send where the routes of the config lead',
+  '--type <prefix>': repeated('only event types with this prefix; may be repeated'),
+  '--team <id>': repeated('only this team; may be repeated'),
+  '--user <id>': repeated('only this user; may be repeated'),
+  '--since <time>': readBy(instant, 'only received at or after this time: a day, or ISO 8601'),
+  '--until <time>': readBy(endInstant, 'only received before this time; a day is the whole day'),
+  '--sink <name>': repeated('only events routed to this sink, or refused by it; may be repeated'),
+  '--rate <n/s>': readBy(rate, 'at most this many events a second; also n/m and n/h'),
+  '--dry-run': 'count by type and destination, send nothing',
+  '--resume': 'continue an interrupted replay',
+  '--state <dir>': 'folder of the state (default: replay/<hash of the command> beside the journal)',
+  '--id <text>': 'the replay-id of its messages (default: random)',
+  '--map-user <from=to>': repeated('give a user another id; may be repeated'),
+  '--pseudonymise': 'give every team, user and client user a pseudonym',
+  '--key-env <name>': textOr('MILLRACE_PSEUDONYM_KEY', 'variable with the secret key of the pseudonyms'),
+  '--key-file <file>': 'file with that key',
+  '--no-yield': 'do not wait for live traffic',
+  ...CONFIG,
+  '--json': 'print one JSON object as the last line; on stderr where events go to stdout',
+  ...KEY_OPTIONS,
+};
 
 /** As they are given. */
-export interface ReplayFlags extends KeyOptions {
-  readonly to?: readonly string[];
-  readonly routes?: boolean;
-  readonly type?: readonly string[];
-  readonly team?: readonly string[];
-  readonly user?: readonly string[];
-  /** Milliseconds since the epoch. */
-  readonly since?: number;
-  readonly until?: number;
-  readonly sink?: readonly string[];
-  /** Events a second. */
-  readonly rate?: number;
-  readonly dryRun?: boolean;
-  readonly resume?: boolean;
-  readonly state?: string;
-  readonly id?: string;
-  readonly mapUser?: readonly string[];
-  readonly pseudonymise?: boolean;
-  readonly keyEnv: string;
-  readonly keyFile?: string;
-  readonly yield: boolean;
-}
+export type ReplayFlags = OptionsOf<typeof REPLAY_OPTIONS>;
 
 /** What they mean. */
 export interface ReplayOrder {
@@ -138,7 +142,7 @@ function requireSink(flag: string, name: string, { sinks }: Config): void {
 const PER: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600 };
 
 /** Events a second of `500/s`, `3000/m` or `100/h`. */
-export function rate(text: string): number {
+function rate(text: string): number {
   const [, count = '', unit = 's'] = /^(\d+(?:\.\d+)?)(?:\/([smh]))?$/.exec(text) ?? [];
   const perSecond = Number(count) / (PER[unit] ?? 1);
   if (perSecond > 0) return perSecond;

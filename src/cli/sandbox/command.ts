@@ -1,13 +1,24 @@
-import { Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { splitSecrets } from '../../core/secrets.ts';
 import { untilAborted } from '../../lib/abort.ts';
 import { parseDuration } from '../../lib/units.ts';
-import type { FaultOptions } from '../../sandbox/faults.ts';
 import type { SandboxOptions } from '../../sandbox/options.ts';
 import { startSandbox, type Sandbox } from '../../sandbox/start.ts';
 import { print, usageError, type Io } from '../io.ts';
 import { createLog } from '../log.ts';
-import { collect, httpUrl, number, option, readAs, wholeNumber } from '../options.ts';
+import {
+  commandOf,
+  httpUrl,
+  number,
+  oneOf,
+  type OptionsOf,
+  readAs,
+  readBy,
+  repeated,
+  special,
+  textOr,
+  wholeNumber,
+} from '../options.ts';
 import { readEtl } from './etl.ts';
 import { openPipelines } from './pipelines.ts';
 
@@ -36,74 +47,54 @@ operations. With --speed 1000 an hour of throttles, pulls, grace periods and web
 Events are signed with $MILLRACE_SECRET, or the variable that --secret-env names; without one, with a new secret.
 Prints its address and keys; logs a JSON line with "msg":"listening" and the actual URL to stderr. SIGTERM stops it.`;
 
+/** By the names that the stand-in has for them. */
 const FAULTS = {
-  failingUsers: ['--failing-users <n>', 'users whose historical pulls fail', wholeNumber()],
-  retryingUsers: ['--retrying-users <n>', 'users whose historical pulls retry first', wholeNumber()],
-  unconnectedUsers: ['--unconnected-users <n>', 'users without a connection to any provider', wholeNumber()],
-  leftOutUsers: ['--left-out-users <n>', 'users whose triggers start no pull', wholeNumber()],
-  unpulledUsers: ['--unpulled-users <n>', 'users whose meals are not pulled', wholeNumber()],
-  stuckOps: ['--stuck-ops <n>', 'bulk operations that never start: the first', wholeNumber()],
-  abortedOps: ['--aborted-ops <n>', 'bulk operations that are aborted halfway: the next', wholeNumber()],
-  failedOps: ['--failed-ops <n>', 'bulk operations that fail halfway: the next', wholeNumber()],
-  rate429: ['--rate-429 <share>', 'share of requests answered with 429', number(0, 1)],
-  dropConnections: ['--drop-connections <share>', 'share of requests whose connection is cut', number(0, 1)],
-} as const satisfies Partial<
-  Record<keyof FaultOptions, readonly [flags: string, what: string, read: (text: string) => number]>
->;
+  '--failing-users <n>': readBy(wholeNumber(), 'users whose historical pulls fail', '0'),
+  '--retrying-users <n>': readBy(wholeNumber(), 'users whose historical pulls retry first', '0'),
+  '--unconnected-users <n>': readBy(wholeNumber(), 'users without a connection to any provider', '0'),
+  '--left-out-users <n>': readBy(wholeNumber(), 'users whose triggers start no pull', '0'),
+  '--unpulled-users <n>': readBy(wholeNumber(), 'users whose meals are not pulled', '0'),
+  '--stuck-ops <n>': readBy(wholeNumber(), 'bulk operations that never start: the first', '0'),
+  '--aborted-ops <n>': readBy(wholeNumber(), 'bulk operations that are aborted halfway: the next', '0'),
+  '--failed-ops <n>': readBy(wholeNumber(), 'bulk operations that fail halfway: the next', '0'),
+  '--rate-429 <share>': readBy(number(0, 1), 'share of requests answered with 429', '0'),
+  '--drop-connections <share>': readBy(number(0, 1), 'share of requests whose connection is cut', '0'),
+};
 
-interface Options extends Required<Pick<FaultOptions, keyof typeof FAULTS>> {
-  readonly host: string;
-  readonly port: number;
-  readonly users: number;
-  readonly mealsPerDay: number;
-  readonly days: number;
-  readonly since: string;
-  readonly seed: string;
-  readonly speed: number;
-  readonly afterPull?: boolean;
-  readonly webhook: readonly string[];
-  readonly secretEnv: string;
-  readonly secret?: string;
-  readonly daily?: number;
-  readonly etl?: string;
-  readonly plan: 'scale' | 'launch';
-  readonly beta: 'open' | 'closed';
-  readonly partialResults?: boolean;
-  readonly json?: boolean;
-}
+const OPTIONS = {
+  '--host <host>': textOr('127.0.0.1', 'address to listen on'),
+  '--port <n>': readBy(wholeNumber(), 'port to listen on; 0 takes a free one', '8090'),
+  '--users <n>': readBy(wholeNumber(), 'users at the start', '100'),
+  '--meals-per-day <n>': readBy(wholeNumber(), 'meals of a user on a day', '3'),
+  '--days <n>': readBy(wholeNumber(), 'days with data', '180'),
+  '--since <date>': textOr('2026-01-01', 'first day with data'),
+  '--seed <s>': textOr('made-up', 'seed of the generated data'),
+  '--speed <x>': readBy(number(), 'how many times faster than real time it runs', '1'),
+  '--after-pull': 'meals can be read only after a historical pull',
+  '--plan <plan>': oneOf(
+    ['scale', 'launch'],
+    'plan of the team; management and pipelines are part of scale only',
+    'scale',
+  ),
+  '--beta <access>': oneOf(
+    ['open', 'closed'],
+    'whether the team may use what is in closed beta: lab report parsing',
+    'open',
+  ),
+  '--partial-results': 'send events for partial lab results too',
+  '--webhook <url>': repeated('send events there; may be repeated', []),
+  '--secret-env <name>': textOr('MILLRACE_SECRET', 'variable with the secret that events are signed with'),
+  '--secret <secret>': special<string | undefined>('', (option) => option.hideHelp()),
+  '--daily <duration>': readBy(parseDuration, 'how often to send a daily.data event, such as 10s'),
+  '--etl <file>': 'publish events to Event Hubs and Pub/Sub too, as the YAML file says',
+  '--json': 'print one JSON object',
+  ...FAULTS,
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 export function sandboxCommand(io: Io): Command {
-  const command = new Command('sandbox')
+  const command = commandOf('sandbox', OPTIONS, HELP)
     .description('a stand-in of the whole service, with made-up data, for development and tests')
-    .option('--host <host>', 'address to listen on', '127.0.0.1')
-    .addOption(option('--port <n>', 'port to listen on; 0 takes a free one', wholeNumber(), '8090'))
-    .addOption(option('--users <n>', 'users at the start', wholeNumber(), '100'))
-    .addOption(option('--meals-per-day <n>', 'meals of a user on a day', wholeNumber(), '3'))
-    .addOption(option('--days <n>', 'days with data', wholeNumber(), '180'))
-    .option('--since <date>', 'first day with data', '2026-01-01')
-    .option('--seed <s>', 'seed of the generated data', 'made-up')
-    .addOption(option('--speed <x>', 'how many times faster than real time it runs', number(), '1'))
-    .option('--after-pull', 'meals can be read only after a historical pull')
-    .addOption(
-      new Option('--plan <plan>', 'plan of the team; management and pipelines are part of scale only')
-        .choices(['scale', 'launch'])
-        .default('scale'),
-    )
-    .addOption(
-      new Option('--beta <access>', 'whether the team may use what is in closed beta: lab report parsing')
-        .choices(['open', 'closed'])
-        .default('open'),
-    )
-    .option('--partial-results', 'send events for partial lab results too')
-    .option('--webhook <url>', 'send events there; may be repeated', collect, [])
-    .option('--secret-env <name>', 'variable with the secret that events are signed with', 'MILLRACE_SECRET')
-    .addOption(new Option('--secret <secret>').hideHelp())
-    .addOption(
-      option('--daily <duration>', 'how often to send a daily.data event, such as 10s', parseDuration),
-    )
-    .option('--etl <file>', 'publish events to Event Hubs and Pub/Sub too, as the YAML file says')
-    .option('--json', 'print one JSON object')
-    .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const secret = secretFrom(io, options);
       const log = createLog(io, { level: 'info' });
@@ -124,7 +115,6 @@ export function sandboxCommand(io: Io): Command {
       if (unpublished > 0) log.warn({ unpublished }, 'messages that no pipeline took were given up');
       log.info('stopped');
     });
-  for (const [flags, what, read] of Object.values(FAULTS)) command.addOption(option(flags, what, read, '0'));
   return command;
 }
 
@@ -137,7 +127,6 @@ function secretFrom(io: Io, { secret, secretEnv }: Options): string | null {
 
 function optionsOf(options: Options, secret: string | null): SandboxOptions {
   const { host, port, users, mealsPerDay, days, since, seed, speed, afterPull, webhook, daily } = options;
-  const faults = Object.keys(FAULTS) as (keyof typeof FAULTS)[];
   return {
     host,
     port,
@@ -155,7 +144,8 @@ function optionsOf(options: Options, secret: string | null): SandboxOptions {
       return secret === null ? { url } : { url, secret };
     }),
     ...(daily === undefined ? {} : { dailyEveryMs: daily }),
-    faults: Object.fromEntries(faults.map((name) => [name, options[name]])),
+    // They have the same names.
+    faults: options,
   };
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { Command, Option } from 'commander';
+import type { Command } from 'commander';
 import type { Logger } from 'pino';
-import { startApp, type App, type Role } from '../../app.ts';
+import { startApp, type App } from '../../app.ts';
 import { resolveConfig } from '../../config/load.ts';
 import { EXIT, messageOf, MillraceError } from '../../core/errors.ts';
 import { untilAborted } from '../../lib/abort.ts';
@@ -10,7 +10,8 @@ import { Serial } from '../../lib/serial.ts';
 import { asOwner } from '../as-owner.ts';
 import { usageError, type Io } from '../io.ts';
 import { createLog } from '../log.ts';
-import { configOption } from '../config-options.ts';
+import { CONFIG } from '../config-options.ts';
+import { commandOf, oneOf, type OptionsOf } from '../options.ts';
 
 const HELP = `
 Examples:
@@ -25,18 +26,19 @@ events are never lost.
 Exit codes: 0 stopped by a signal, 1 failed, or something it needs is in use by another process, 2 usage or config, 4 the key store
 is an older copy, or its ledger was changed. On 2 and 4 a restart does not help.`;
 
+const OPTIONS = {
+  '--role <role>': oneOf(
+    ['receive', 'deliver'],
+    'with journal.type kafka: what this process does (default: both)',
+  ),
+  ...CONFIG,
+};
+type Options = OptionsOf<typeof OPTIONS>;
+
 export function serveCommand(io: Io): Command {
-  return new Command('serve')
+  return commandOf('serve', OPTIONS, HELP)
     .description('receive signed webhooks, keep them durably, deliver them to the sinks')
-    .addOption(
-      new Option('--role <role>', 'with journal.type kafka: what this process does (default: both)').choices([
-        'receive',
-        'deliver',
-      ]),
-    )
-    .addOption(configOption())
-    .addHelpText('after', HELP)
-    .action(async (options: { config?: string; role?: Role }) => {
+    .action(async (options: Options) => {
       const stopped = untilAborted(io.signal).then(() => null);
       const loaded = await Promise.race([resolveConfig({ file: options.config, env: io.env }), stopped]);
       if (loaded === null) return io.setExit(EXIT.done);

@@ -1,10 +1,10 @@
-import { Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { TAIL_OUTCOMES, type TailRequest, type TailLine, type TailNotice } from '../../core/tail.ts';
 import { parseDuration } from '../../lib/units.ts';
 import { visibleLines } from '../../lib/visible.ts';
 import { hasColours, note, type Io } from '../io.ts';
-import { configOption, type CommonFlags, type ConfigFlags, receiverConfigOf } from '../config-options.ts';
-import { collect, instant, option, wholeNumber } from '../options.ts';
+import { CONFIG, type ConfigFlags, receiverConfigOf } from '../config-options.ts';
+import { commandOf, instant, type OptionsOf, readBy, repeated, special, wholeNumber } from '../options.ts';
 import { render, writeLine } from './render.ts';
 import { setTimeout as wait } from 'node:timers/promises';
 import { MillraceError, messageOf } from '../../core/errors.ts';
@@ -23,29 +23,24 @@ then its event is delivered to a sink, retried or dead. Of a refused request not
 shown is noted in the audit log. A reader that is too slow for what happens loses lines, and a line in stderr says how many.
 The connection is made again after a restart. Ends on Ctrl-C, or after --count lines.`;
 
-interface Options extends CommonFlags {
-  readonly type?: readonly string[];
-  readonly user?: readonly string[];
-  readonly sink?: readonly string[];
-  readonly outcome?: TailRequest['outcomes'];
-  readonly bodies?: boolean;
-  readonly since?: number;
-  readonly count?: number;
-}
+const OPTIONS = {
+  '--type <prefix>': repeated('only event types that begin so; may be repeated'),
+  '--user <id>': repeated('only this user_id or client_user_id; may be repeated'),
+  '--sink <name>': repeated('only deliveries to this sink; may be repeated'),
+  '--outcome <names...>': special<TailRequest['outcomes'] | undefined>('only what came to this', (option) =>
+    option.choices(TAIL_OUTCOMES),
+  ),
+  '--bodies': 'show bodies too; noted in the audit log',
+  '--since <time>': readBy(sinceOf, 'begin with what came in since: 10m, or a time'),
+  '--count <n>': readBy(wholeNumber(1), 'end after so many lines'),
+  ...CONFIG,
+  '--json': 'print a line of JSON for each',
+};
+type Options = OptionsOf<typeof OPTIONS>;
 
 export function tailCommand(io: Io): Command {
-  return new Command('tail')
+  return commandOf('tail', OPTIONS, HELP)
     .description('show deliveries as they arrive and reach the sinks, live')
-    .option('--type <prefix>', 'only event types that begin so; may be repeated', collect)
-    .option('--user <id>', 'only this user_id or client_user_id; may be repeated', collect)
-    .option('--sink <name>', 'only deliveries to this sink; may be repeated', collect)
-    .addOption(new Option('--outcome <names...>', 'only what came to this').choices(TAIL_OUTCOMES))
-    .option('--bodies', 'show bodies too; noted in the audit log')
-    .addOption(option('--since <time>', 'begin with what came in since: 10m, or a time', sinceOf))
-    .addOption(option('--count <n>', 'end after so many lines', wholeNumber(1)))
-    .addOption(configOption())
-    .option('--json', 'print a line of JSON for each')
-    .addHelpText('after', HELP)
     .action(async (options: Options) => {
       const { type = [], user = [], sink = [], outcome = [], bodies = false, since = null } = options;
       const request = {

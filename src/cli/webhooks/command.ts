@@ -1,16 +1,16 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { parseDuration } from '../../lib/units.ts';
 import type { Webhook } from '../../service/webhooks.ts';
-import { configOption } from '../config-options.ts';
 import { usageError, type Io, printList } from '../io.ts';
-import { collect, httpUrl, option } from '../options.ts';
-import { serviceOptions } from '../service.ts';
+import { commandOf, httpUrl, type OptionsOf, readBy, repeated, required, textOr } from '../options.ts';
 import { createWebhook } from './create.ts';
-import { deleteWebhook, type DeleteFlags } from './delete.ts';
+import { deleteWebhook } from './delete.ts';
 import { retireSecrets } from './retire.ts';
 import { rotateWebhook } from './rotate.ts';
-import { testWebhook, type TestFlags } from './send-test.ts';
-import { withSession, withTeam, type Flags, type StoreFlags } from './session.ts';
+import { testWebhook } from './send-test.ts';
+import { withSession, withTeam } from './session.ts';
+import { MANAGEMENT_OPTIONS } from '../service.ts';
+import { CONFIG } from '../config-options.ts';
 
 const HELP = `
 Examples:
@@ -41,42 +41,60 @@ is routed like any other; the route { match: [millrace.test], to: [] } keeps it 
 Exit codes: 0 done, 1 failed (test: not accepted), 2 usage or config, or another command is changing the secrets, 3 not over:
 the receiver has not read the secret yet, or an old one is still used.`;
 
-interface CreateFlags extends StoreFlags {
-  readonly url: string;
-  readonly events?: readonly string[];
-}
-
-interface RotateFlags extends StoreFlags {
-  readonly again?: boolean;
-  readonly retire?: boolean;
-  readonly unusedFor: number;
-  readonly force?: boolean;
-}
+const COMMON = {
+  ...MANAGEMENT_OPTIONS,
+  ...CONFIG,
+  '--team <id>': 'the team (default: that of the config or the key)',
+  '--json': 'print JSON',
+};
+const STORING = {
+  ...COMMON,
+  '--secret-file <file>': 'the file of secrets, one a line (default: what signing.secrets names)',
+  '--env-file <file>': 'the file that sets the variable of signing.secrets (default: .env)',
+  '--no-reload': 'do not have the running receiver read the secrets',
+};
+const GIVING = {
+  ...STORING,
+  '--now': 'do not wait until the running receiver accepts the new secret',
+  '--show-secret': 'print the secret',
+};
+const CREATE = {
+  ...GIVING,
+  '--url <url>': required(readBy(httpUrl, 'where events are sent to')),
+  '--events <prefix>': repeated('only event types that begin with it; may be repeated (default: all)'),
+  '--keep-secret': 'give the service the newest stored secret, instead of a new one',
+};
+const ROTATE = {
+  ...GIVING,
+  '--again': 'although the old secret of the last rotation is not retired',
+  '--retire': 'remove old secrets that no delivery needs any more',
+  '--unused-for <duration>': readBy(parseDuration, 'how long an old secret must not have been needed', '1d'),
+  '--force': 'with --retire: whatever the counts say',
+};
+const TEST = {
+  ...COMMON,
+  '--url <url>': readBy(httpUrl, 'send it there instead'),
+  '--type <type>': textOr('millrace.test', 'event type'),
+};
+const DELETE = { ...STORING, '--yes': 'do not ask', '--forget-secret': 'remove its secret here too' };
 
 export function webhooksCommand(io: Io): Command {
-  const webhooks = new Command('webhooks')
-    .description("manage the team's webhooks at the service, and their signing secrets here")
-    .addHelpText('after', HELP);
-  common(webhooks.command('list').description('list the webhooks of the team')).action((flags: Flags) =>
-    withTeam(io, flags, async ({ service, id }) => {
-      const data = (await service.webhooks.list(id)).data.map(withoutSecret);
-      printList(io, flags, data, ['ID', 'URL', 'EVENTS', 'STATE'], (webhook) => [
-        webhook.id,
-        webhook.url,
-        (webhook.event_types ?? []).join(', ') || 'all',
-        webhook.disabled === true ? 'disabled' : 'enabled',
-      ]);
-    }),
-  );
-  giving(common(webhooks.command('create').description('create a webhook and store its secret')))
-    .addOption(option('--url <url>', 'where events are sent to', httpUrl).makeOptionMandatory())
-    .option(
-      '--events <prefix>',
-      'only event types that begin with it; may be repeated (default: all)',
-      collect,
-    )
-    .option('--keep-secret', 'give the service the newest stored secret, instead of a new one')
-    .action((flags: CreateFlags) =>
+  const list = commandOf('list', COMMON, HELP)
+    .description('list the webhooks of the team')
+    .action((flags: OptionsOf<typeof COMMON>) =>
+      withTeam(io, flags, async ({ service, id }) => {
+        const data = (await service.webhooks.list(id)).data.map(withoutSecret);
+        printList(io, flags, data, ['ID', 'URL', 'EVENTS', 'STATE'], (webhook) => [
+          webhook.id,
+          webhook.url,
+          (webhook.event_types ?? []).join(', ') || 'all',
+          webhook.disabled === true ? 'disabled' : 'enabled',
+        ]);
+      }),
+    );
+  const create = commandOf('create', CREATE, HELP)
+    .description('create a webhook and store its secret')
+    .action((flags: OptionsOf<typeof CREATE>) =>
       withSession(io, flags, (session) =>
         createWebhook(session, {
           url: flags.url,
@@ -85,20 +103,10 @@ export function webhooksCommand(io: Io): Command {
         }),
       ),
     );
-  giving(common(webhooks.command('rotate').description('give a webhook a new secret, or retire old ones')))
+  const rotate = commandOf('rotate', ROTATE, HELP)
+    .description('give a webhook a new secret, or retire old ones')
     .argument('[webhook]', 'id or address (default: the only one; with --retire: all)')
-    .option('--again', 'although the old secret of the last rotation is not retired')
-    .option('--retire', 'remove old secrets that no delivery needs any more')
-    .addOption(
-      option(
-        '--unused-for <duration>',
-        'how long an old secret must not have been needed',
-        parseDuration,
-        '1d',
-      ),
-    )
-    .option('--force', 'with --retire: whatever the counts say')
-    .action((webhook: string | undefined, flags: RotateFlags) => {
+    .action((webhook: string | undefined, flags: OptionsOf<typeof ROTATE>) => {
       if (flags.force === true && flags.retire !== true) throw usageError('--force goes with --retire');
       return withSession(io, flags, (session) =>
         flags.retire === true
@@ -106,44 +114,27 @@ export function webhooksCommand(io: Io): Command {
           : rotateWebhook(session, webhook, flags.again === true),
       );
     });
-  common(webhooks.command('test').description('send a signed test event where the service sends them'))
+  const test = commandOf('test', TEST, HELP)
+    .description('send a signed test event where the service sends them')
     .argument('[webhook]', 'id or address (default: the only one)')
-    .addOption(option('--url <url>', 'send it there instead', httpUrl))
-    .option('--type <type>', 'event type', 'millrace.test')
-    .action((webhook: string | undefined, flags: TestFlags) =>
+    .action((webhook: string | undefined, flags: OptionsOf<typeof TEST>) =>
       withTeam(io, flags, (team) => testWebhook(io, team, webhook, flags)),
     );
-  storing(common(webhooks.command('delete').description('delete a webhook, and what waits for it')))
+  const remove = commandOf('delete', DELETE, HELP)
+    .description('delete a webhook, and what waits for it')
     .argument('<webhook>', 'id or address')
-    .option('--yes', 'do not ask')
-    .option('--forget-secret', 'remove its secret here too')
-    .action((webhook: string, flags: DeleteFlags) => deleteWebhook(io, webhook, flags));
-  for (const command of webhooks.commands) command.addHelpText('after', HELP);
-  return webhooks;
+    .action((webhook: string, flags: OptionsOf<typeof DELETE>) => deleteWebhook(io, webhook, flags));
+  return commandOf('webhooks', {}, HELP)
+    .description("manage the team's webhooks at the service, and their signing secrets here")
+    .addCommand(list)
+    .addCommand(create)
+    .addCommand(rotate)
+    .addCommand(test)
+    .addCommand(remove);
 }
 
 /** Whatever the service calls it. */
 function withoutSecret(webhook: Webhook): Webhook {
   const fields = Object.entries(webhook).filter(([name]) => !/secret/i.test(name));
   return { ...Object.fromEntries(fields), id: webhook.id, url: webhook.url };
-}
-
-function common(command: Command): Command {
-  return serviceOptions(command, 'management')
-    .addOption(configOption())
-    .option('--team <id>', 'the team (default: that of the config or the key)')
-    .option('--json', 'print JSON');
-}
-
-function storing(command: Command): Command {
-  return command
-    .option('--secret-file <file>', 'the file of secrets, one a line (default: what signing.secrets names)')
-    .option('--env-file <file>', 'the file that sets the variable of signing.secrets (default: .env)')
-    .option('--no-reload', 'do not have the running receiver read the secrets');
-}
-
-function giving(command: Command): Command {
-  return storing(command)
-    .option('--now', 'do not wait until the running receiver accepts the new secret')
-    .option('--show-secret', 'print the secret');
 }

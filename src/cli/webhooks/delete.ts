@@ -3,8 +3,8 @@ import { note, print, usageError, type Io } from '../io.ts';
 import { findWebhook, withSession, withTeam, type StoreFlags, type Team } from './session.ts';
 
 export interface DeleteFlags extends StoreFlags {
-  readonly yes?: boolean;
-  readonly forgetSecret?: boolean;
+  readonly yes: boolean | undefined;
+  readonly forgetSecret: boolean | undefined;
 }
 
 /** Deletes a webhook at the service; its secret stays accepted here unless it is to be forgotten. */

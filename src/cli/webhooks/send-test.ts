@@ -8,7 +8,7 @@ import { Sender } from '../sender.ts';
 import { findWebhook, secretAtService, type Flags, type Team } from './session.ts';
 
 export interface TestFlags extends Flags {
-  readonly url?: string;
+  readonly url: string | undefined;
   readonly type: string;
 }
 

@@ -12,18 +12,16 @@ import { LocalReceiver } from './receiver.ts';
 import { fileStore, fixedStore, variableStore, type SecretStore } from './secret-store.ts';
 
 /** What every command of the group takes. */
-export interface Flags extends ServiceFlags {
-  readonly team?: string;
-}
+export type Flags = ServiceFlags & { readonly team: string | undefined; readonly json: boolean | undefined };
 
 /** Of those that change secrets. */
 export interface StoreFlags extends Flags {
-  readonly secretFile?: string;
-  readonly envFile?: string;
+  readonly secretFile: string | undefined;
+  readonly envFile: string | undefined;
   readonly reload: boolean;
-  readonly now?: boolean;
-  readonly showSecret?: boolean;
-  readonly keepSecret?: boolean;
+  readonly now?: boolean | undefined;
+  readonly showSecret?: boolean | undefined;
+  readonly keepSecret?: boolean | undefined;
 }
 
 /** The webhooks of one team at the service. */
