@@ -1,17 +1,16 @@
 import type { Command } from 'commander';
 import PQueue from 'p-queue';
 import { request } from 'undici';
-import { MillraceError, messageOf } from '../core/errors.ts';
+import { messageOf, MillraceError } from '../core/errors.ts';
 import { DEVELOPMENT_SECRET, splitSecrets } from '../core/secrets.ts';
 import type { TailLine } from '../core/tail.ts';
 import { visible, visibleLines } from '../lib/visible.ts';
 import { signWith } from '../verify/sign-standard-webhooks.ts';
 import { parseStandardSecret, type StandardSecret } from '../verify/standard-secret.ts';
 import { CONFIG, receiverConfigOf, receiverUrlOf } from './config-options.ts';
-import { hasColours, styled, note, usageError, type Io } from './io.ts';
+import { hasColours, type Io, note, styled, usageError } from './io.ts';
 import { commandOf, httpUrl, type OptionsOf, readBy, repeated, required, wholeNumber } from './options.ts';
-import { follow } from './tail/command.ts';
-import { writeLine } from './tail/render.ts';
+import { follow, writeLine } from './tail/command.ts';
 
 const HELP = `
 Examples:

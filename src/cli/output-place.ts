@@ -8,11 +8,13 @@ import { MillraceError } from '../core/errors.ts';
 import { readWhole } from '../core/objects.ts';
 import { isStoreUrl } from '../core/place.ts';
 import type { ObjectStore } from '../core/storage.ts';
+import { noteOutputs } from '../erase/outputs.ts';
 import { isRecord } from '../lib/is-record.ts';
 import { readState, workFolderFor, writeState } from '../lib/work-folder.ts';
+import { configIfAny } from './config-options.ts';
+import { type Io, usageError } from './io.ts';
 import { owningFolder } from './own-folder.ts';
-import { usageError } from './io.ts';
-import { withStore, type Settings } from './places.ts';
+import { type Settings, withStore } from './places.ts';
 
 export interface OutputPlace {
   /** A folder, or the URL of an object store. */
@@ -198,4 +200,18 @@ class Output<T extends Made> {
   #key(name: 'begun' | 'files'): string {
     return keyOf(this.#place.kind, name);
   }
+}
+
+/** Has erasures look where a command is about to write tables, and where it keeps them until they are complete. */
+export async function noteOutput(
+  io: Io,
+  config: string | undefined,
+  out: string,
+  work?: string,
+): Promise<void> {
+  const loaded = configIfAny({ config }, io);
+  // Without a config nothing says who erases.
+  if (loaded === null) return;
+  const places = isStoreUrl(out) ? [out, work ?? workFolderFor(out)] : [out];
+  await noteOutputs(loaded.config.erasure.path, places);
 }

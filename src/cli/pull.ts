@@ -1,15 +1,14 @@
 import type { Command } from 'commander';
-import { pullReference, type PullProgress } from '../backfill/reference.ts';
-import { RESOURCES, type ReferenceQuery, type Resource } from '../backfill/resources.ts';
+import { type PullProgress, pullReference } from '../backfill/reference.ts';
+import { type ReferenceQuery, type Resource, RESOURCES } from '../backfill/resources.ts';
 import { EXIT } from '../core/errors.ts';
 import { RADII } from '../service/labs.ts';
-import { print, usageError, type Io } from './io.ts';
+import { type Io, print, usageError } from './io.ts';
 import { commandOf, LOADED_AT, oneOf, type OptionsOf, repeated, required, WORK } from './options.ts';
-import { noteOutput } from './note-output.ts';
-import { makeInPlace } from './output-place.ts';
-import { StatusLine } from './status-line.ts';
+import { makeInPlace, noteOutput } from './output-place.ts';
 import { storageOf } from './places.ts';
 import { SERVICE_OPTIONS, usersOf, withService } from './service.ts';
+import { StatusLine } from './status-line.ts';
 
 const NAMES = Object.keys(RESOURCES).join(', ');
 

@@ -5,7 +5,7 @@ import { messageOf } from '../core/errors.ts';
 import { explain, type ExplainedEvent } from '../route/explain.ts';
 import { renderExplanation } from '../route/render.ts';
 import { compileRoutes } from '../route/table.ts';
-import { unknownNames } from './unknown-names.ts';
+import { unknownNames } from '../config/redactions.ts';
 import { note, print, usageError, type Io } from './io.ts';
 import { CONFIG, configOf, withRedactions } from './config-options.ts';
 import { commandOf, type OptionsOf } from './options.ts';

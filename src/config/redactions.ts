@@ -1,10 +1,12 @@
+import { messageOf } from '../core/errors.ts';
+import { NAMES } from '../core/member-names.ts';
 import type { Redaction } from '../core/redaction.ts';
 import { parseTarget, type Route } from '../core/route.ts';
 import type { SinkDescription } from '../core/sink.ts';
-import { messageOf } from '../core/errors.ts';
 import { JsonCutter } from '../lib/json-cut.ts';
 import { parsePath, type Step } from '../lib/json-paths.ts';
 import { DEEPEST } from '../lib/json-text.ts';
+import { nearest } from '../lib/nearest.ts';
 import type { DescribedConfig } from './config.ts';
 import type { WrittenRedaction, WrittenRoute } from './lists.ts';
 import { keyOf, type Path, type Problem } from './paths.ts';
@@ -107,4 +109,29 @@ export function checkRedactions({ routes, sinks, quarantine, envelope }: Describ
     problems.push({ path: ['quarantine', 'to'], message });
   }
   return problems;
+}
+
+const INDEX = /^\d+$/;
+
+/**
+ * Of the paths that say what leaves, those that no documented event has: a slip in one lets everything out. A line each. That a
+ * name is documented does not say that it stands there; `check --against` with real events does.
+ */
+export function unknownNames(routes: readonly Route[]): string[] {
+  const lines = new Set<string>();
+  for (const [index, { to }] of routes.entries())
+    for (const { redactions = [] } of to)
+      for (const { only = [], redact = [], remove = [], fields } of redactions)
+        for (const path of [...only, ...redact, ...remove]) {
+          const known = [...NAMES, ...Object.values(fields)];
+          for (const step of parsePath(path)) {
+            if (typeof step === 'string' || known.includes(step.name) || INDEX.test(step.name)) continue;
+            const close = nearest(step.name, known);
+            const advice = close === undefined ? 'check how it is written' : `did you mean "${close}"?`;
+            lines.add(
+              `routes[${index}]: "${path}": no documented event has a member "${step.name}"; ${advice}`,
+            );
+          }
+        }
+  return [...lines];
 }

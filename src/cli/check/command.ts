@@ -1,15 +1,13 @@
 import type { Command } from 'commander';
 import { stringify } from 'yaml';
-import { printable } from '../../config/print.ts';
 import type { LoadedConfig } from '../../config/config.ts';
+import { printable } from '../../config/print.ts';
+import { unknownNames } from '../../config/redactions.ts';
 import { EXIT } from '../../core/errors.ts';
 import { renderRoutes } from '../../route/render.ts';
 import { createVerifier } from '../../verify/registry.ts';
-import { renderAgainst } from './against-report.ts';
-import { checkAgainst, currentConfig } from './against.ts';
-import { unknownNames } from '../unknown-names.ts';
-import { note, print, usageError, type Io } from '../io.ts';
 import { CONFIG, resolvedConfigOf } from '../config-options.ts';
+import { type Io, note, print, usageError } from '../io.ts';
 import { commandOf, type OptionsOf } from '../options.ts';
 
 const HELP = `
@@ -70,6 +68,8 @@ export function checkCommand(io: Io): Command {
 }
 
 async function compare(io: Io, against: string, loaded: LoadedConfig, options: Options): Promise<void> {
+  // Needs the journal, the archive and their keys, which a config is checked without.
+  const { checkAgainst, currentConfig, renderAgainst } = await import('./against.ts');
   const current = await currentConfig(io, options.current, loaded);
   const report = await checkAgainst(io, against, loaded, current);
   print(io, options.json === true ? JSON.stringify(report, null, 2) : renderAgainst(report));

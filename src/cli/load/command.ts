@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { EXIT, MillraceError } from '../../core/errors.ts';
+import { EXIT, messageOf, MillraceError } from '../../core/errors.ts';
 import { backoff } from '../../deliver/retry.ts';
 import { formatDuration, parseDuration } from '../../lib/units.ts';
 import type { Database } from '../../load/database.ts';
@@ -8,14 +8,13 @@ import type { LoadOptions, LoadSummary } from '../../load/options.ts';
 import { runLoad } from '../../load/run.ts';
 import { describeDrift, describeLeft } from '../../warehouse/learned/drift.ts';
 import type { Tables } from '../../warehouse/tables.ts';
-import { print, usageError, type Io } from '../io.ts';
-import { storageOf, withPlaces } from '../places.ts';
+import { fileReports } from '../file-reports.ts';
+import { type Io, print, usageError } from '../io.ts';
 import { KEY_OPTIONS, openerOf } from '../key-options.ts';
 import { commandOf, type OptionsOf, readBy, repeated, required, textOr } from '../options.ts';
-import { fileReports } from '../file-reports.ts';
+import { storageOf, withPlaces } from '../places.ts';
 import { StatusLine } from '../status-line.ts';
 import { TABLES_OPTION, tablesOf } from '../tables-option.ts';
-import { targetOf, type Target } from './target.ts';
 
 const HELP = `
 Examples:
@@ -210,4 +209,51 @@ function report(summary: LoadSummary, target: Target, { json }: Options, io: Io)
   for (const drift of summary.drift) print(io, describeDrift(drift));
   if (summary.rejects > 0) print(io, `${summary.rejects} records made no row`);
   if (!summary.complete) print(io, 'interrupted; run the same command to continue');
+}
+
+/** Milliseconds until a database that does not answer counts as unreachable. */
+const TIMEOUT = 15_000;
+
+/** The database that is loaded into. */
+interface Target {
+  /** As it may be shown: without a password. */
+  readonly name: string;
+  /** @param signal ends the opening and, where it can, what runs then */
+  open(signal: AbortSignal): Promise<Database>;
+  /** What an error of it means. */
+  explain(error: unknown): unknown;
+}
+
+/**
+ * @param address `postgres://…` or `duckdb:FILE`
+ * @param schema of PostgreSQL
+ * @throws MillraceError usage
+ */
+async function targetOf(address: string, schema: string): Promise<Target> {
+  if (/^postgres(ql)?:\/\//.test(address)) {
+    const { PostgresDatabase } = await import('../../sinks/postgres/database.ts');
+    const { nameOf } = await import('../../sinks/postgres/connection.ts');
+    const { toMillraceError } = await import('../../sinks/postgres/failure.ts');
+    const name = nameOf(address);
+    return {
+      name,
+      open: (signal) =>
+        PostgresDatabase.openAlone({ connectionString: address, schema, timeout: TIMEOUT }, signal),
+      explain: (error) => toMillraceError(name, error),
+    };
+  }
+  const [, file] = /^duckdb:(.+)$/.exec(address) ?? [];
+  if (file === undefined)
+    throw usageError(
+      '--to must be postgres://user@host:5432/database or duckdb:FILE (for BigQuery see To BigQuery in deploy/README.md)',
+    );
+  const { DuckDBDatabase } = await import('../../load/duckdb.ts');
+  return {
+    name: file,
+    open: () => DuckDBDatabase.open(file),
+    explain: (error) =>
+      error instanceof MillraceError
+        ? error
+        : new MillraceError('database_refused', `${file}: ${messageOf(error)}`, { cause: error }),
+  };
 }

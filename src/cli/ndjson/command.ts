@@ -1,23 +1,24 @@
 import { once } from 'node:events';
 import type { Command } from 'commander';
-import { EXIT, MillraceError, messageOf } from '../../core/errors.ts';
+import { EXIT, messageOf, MillraceError } from '../../core/errors.ts';
+import { formatAmount } from '../../lib/amount.ts';
 import { formatBytes, parseBytes } from '../../lib/units.ts';
-import { decompressed, openFile, type Input } from '../../ndjson/input.ts';
+import { decompressed, type Input, openFile } from '../../ndjson/input.ts';
 import { pickText } from '../../ndjson/pick.ts';
 import { RowFiles } from '../../ndjson/row-files.ts';
 import {
-  LONGEST_ELEMENT,
   type LocatedReject,
-  shapeText,
+  LONGEST_ELEMENT,
   type ShapeProgress,
+  shapeText,
 } from '../../ndjson/shape-text.ts';
-import { describeDrift, describeLeft, Drift, type TableDrift } from '../../warehouse/learned/drift.ts';
 import { checkGiven } from '../../warehouse/given.ts';
+import { describeDrift, describeLeft, Drift, type TableDrift } from '../../warehouse/learned/drift.ts';
 import { TABLES, type Tables } from '../../warehouse/tables.ts';
-import { note, print, usageError, type Io } from '../io.ts';
-import { NdjsonProgress } from './progress.ts';
+import { type Io, note, print, usageError } from '../io.ts';
 import { commandOf, oneOf, type OptionsOf, readBy, repeated, required, textOr } from '../options.ts';
 import { owningFolder } from '../own-folder.ts';
+import { StatusLine } from '../status-line.ts';
 import { tableOption, TABLES_OPTION, tablesOf } from '../tables-option.ts';
 
 const HELP = `
@@ -210,5 +211,46 @@ async function toFolder(work: Work, io: Io): Promise<Shaped> {
   } catch (error) {
     await files.discard();
     throw error;
+  }
+}
+
+/** Progress of one document, on stderr: bytes, rows, rate and how long it still takes. */
+class NdjsonProgress {
+  readonly status: StatusLine;
+  readonly #size: number | null;
+  #read = 0;
+
+  /** @param size of the input in bytes, as it lies on disk; null when it is not known */
+  constructor(io: Io, size: number | null) {
+    this.status = new StatusLine(io);
+    this.#size = size;
+  }
+
+  /** Counts what is read of the input. */
+  async *counted(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of chunks) {
+      this.#read += chunk.length;
+      yield chunk;
+    }
+  }
+
+  show(progress: ShapeProgress): void {
+    this.status.show(() => `${this.#summary(progress)}${this.#left()}`);
+  }
+
+  end(progress: ShapeProgress): void {
+    this.status.note(this.#summary(progress));
+  }
+
+  #summary({ bytes, rows, rejects }: ShapeProgress): string {
+    const counts = Object.entries(rows).map(([table, count]) => `${count} ${table}`);
+    if (rejects > 0) counts.push(`${rejects} rejected`);
+    return `${formatAmount(bytes)}, ${counts.join(', ')}, ${formatAmount(bytes / this.status.seconds)}/s`;
+  }
+
+  #left(): string {
+    if (this.#size === null || this.#read === 0) return '';
+    const left = ((this.#size - this.#read) / this.#read) * this.status.seconds;
+    return `, ${Math.round((this.#read / this.#size) * 100)} %, ${Math.ceil(left)} s left`;
   }
 }

@@ -21,7 +21,7 @@ import { compareWithService } from '../../reconcile/service-side.ts';
 import { windowOf, type Window } from '../../reconcile/window.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { asOwner } from '../as-owner.ts';
-import { noteOutput } from '../note-output.ts';
+import { noteOutput } from '../output-place.ts';
 import { owningFolder } from '../own-folder.ts';
 import { print, usageError, type Io } from '../io.ts';
 import { withPlaces } from '../places.ts';

@@ -3,18 +3,16 @@ import { EXIT, MillraceError } from '../../core/errors.ts';
 import { parseTarget } from '../../core/route.ts';
 import { Checkpoint } from '../../replay/checkpoint.ts';
 import { dryRun, type DryRun } from '../../replay/dry-run.ts';
-import { finishedBefore, type Finished } from '../../replay/finished.ts';
+import { type Finished, finishedBefore } from '../../replay/finished.ts';
 import { asOwner } from '../as-owner.ts';
-import { note, print, type Io, printTable } from '../io.ts';
-import { withPlaces } from '../places.ts';
-import { openerOf } from '../key-options.ts';
 import { resolvedConfigOf } from '../config-options.ts';
+import { type Io, note, print, printTable } from '../io.ts';
+import { openerOf } from '../key-options.ts';
 import { commandOf } from '../options.ts';
+import { withPlaces } from '../places.ts';
 import { REPLAY_OPTIONS, type ReplayFlags, replayOrder, type ReplayOrder } from './options.ts';
-import { ReplayProgress } from './progress.ts';
-import { runReplay, type ReplaySummary } from './run.ts';
-import { ReplayStore } from './store.ts';
-import { replayWork, type ReplayWork } from './work.ts';
+import { ReplayProgress, type ReplaySummary, runReplay } from './run.ts';
+import { ReplayStore, replayWork, type ReplayWork } from './work.ts';
 
 const HELP = `
 Examples:
@@ -58,15 +56,10 @@ export function replayCommand(io: Io): Command {
         const onChanged = (where: string): void =>
           note(io, `${where} has changed since: replayed again from its first line, under the same ids`);
         await withPlaces(loaded.config.storage, async (places) => {
-          const topicLog = (): ReturnType<ReplayStore['topicLog']> => store.topicLog();
-          const routes = (): ReturnType<ReplayStore['routes']> => store.routes();
-          const parts = { loaded, opener, ask: store.ask, routes, topicLog, places, onPassedOver, onChanged };
-          const work = await replayWork(order, parts);
+          const work = await replayWork(order, { loaded, opener, store, places, onPassedOver, onChanged });
           if (flags.dryRun === true) return count(work, flags, io);
           // A sink whose reader is gone would be tried again and again.
-          if (
-            Object.values(loaded.config.sinks).some(({ description }) => description.writesStdout === true)
-          ) {
+          if (Object.values(loaded.config.sinks).some((sink) => sink.description.writesStdout === true)) {
             io.setExit(EXIT.partial);
             io.whenOutputIsLost('end');
           }

@@ -6,20 +6,23 @@ import { formatTarget } from '../../core/route.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import type { ObjectStore } from '../../core/storage.ts';
 import { Dispatcher } from '../../deliver/dispatcher.ts';
+import type { FeedStatus } from '../../deliver/feed-options.ts';
 import { LiveSinks } from '../../deliver/live-sinks.ts';
+import { formatAmount } from '../../lib/amount.ts';
 import { planSinks } from '../../plan.ts';
 import { openProof } from '../../proof/open.ts';
+import { Backpressure } from '../../replay/backpressure.ts';
 import { Checkpoint } from '../../replay/checkpoint.ts';
 import type { Counts } from '../../replay/counts.ts';
 import { forgetFinished, noteFinished } from '../../replay/finished.ts';
-import { Backpressure } from '../../replay/backpressure.ts';
 import { Replay } from '../../replay/replay.ts';
+import type { Problem, Tally } from '../../replay/unit.ts';
 import { openStore } from '../../storage/open.ts';
 import { ActivityReport } from '../activity-report.ts';
-import type { Io } from '../io.ts';
 import { AdminClient } from '../admin-client.ts';
+import type { Io } from '../io.ts';
+import { StatusLine } from '../status-line.ts';
 import type { ReplayFlags, ReplayOrder } from './options.ts';
-import { ReplayProgress } from './progress.ts';
 import type { ReplayWork } from './work.ts';
 
 export interface ReplaySummary extends Counts {
@@ -207,4 +210,51 @@ function sinkLog(progress: ReplayProgress): SinkLog {
     progress.problem({ where: String(sink), reason: text.join(': ') });
   };
   return { info: () => undefined, warn: say, error: say };
+}
+
+/** Problems that have a line of their own; the rest are counted. */
+const SHOWN = 1000;
+
+/** Progress of a replay, on stderr: how much is read and delivered, the rate, what is waited for. */
+export class ReplayProgress {
+  readonly status: StatusLine;
+  readonly #total: number;
+  readonly #name: (line: string) => void;
+  #first: { readonly delivered: number; readonly bytes: number } | null = null;
+
+  /** @param total bytes of all files */
+  constructor(io: Io, total: number) {
+    this.status = new StatusLine(io);
+    this.#total = total;
+    this.#name = this.status.atMost(SHOWN);
+  }
+
+  show(read: Tally, settled: Counts, sinks: readonly FeedStatus[] = []): void {
+    const delivered = settled.selected;
+    this.#first ??= { delivered, bytes: read.bytes };
+    this.status.show(() => `${this.#summary(read, settled)}${this.#left(read.bytes)}${trouble(sinks)}`);
+  }
+
+  problem({ where, reason }: Problem): void {
+    this.#name(`${where}: ${reason}`);
+  }
+
+  #summary({ read, bytes }: Tally, { selected }: Counts): string {
+    const rate = (selected - (this.#first?.delivered ?? 0)) / this.status.seconds;
+    return `read ${read} (${formatAmount(bytes)}), done ${selected}, ${Math.round(rate)}/s`;
+  }
+
+  #left(bytes: number): string {
+    if (this.#total === 0 || bytes === 0) return '';
+    const share = Math.min(1, bytes / this.#total);
+    const rate = (bytes - (this.#first?.bytes ?? 0)) / this.status.seconds;
+    const left = rate <= 0 ? '' : `, ${Math.ceil(Math.max(0, this.#total - bytes) / rate)} s left`;
+    return `, ${Math.round(share * 100)} %${left}`;
+  }
+}
+
+function trouble(sinks: readonly FeedStatus[]): string {
+  return sinks
+    .flatMap(({ sink, mode, lastError }) => (lastError === null ? [] : [`; ${sink} ${mode}: ${lastError}`]))
+    .join('');
 }

@@ -1,21 +1,24 @@
-import type { ResolvedConfig } from '../../config/config.ts';
-import type { RecordOpener } from '../../core/sealed-record.ts';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Places } from '../../archive/places.ts';
-import type { RouteRecord } from '../../core/route-record.ts';
+import type { LoadedConfig, ResolvedConfig } from '../../config/config.ts';
+import { MillraceError } from '../../core/errors.ts';
 import type { IsErased } from '../../core/ingest.ts';
+import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
+import type { RecordOpener } from '../../core/sealed-record.ts';
 import { ErasedUsers } from '../../erase/erased-users.ts';
-import { destinationsOf, type Destinations } from '../../replay/destinations.ts';
-import { listPath, type Listing } from '../../replay/list.ts';
+import { type Destinations, destinationsOf } from '../../replay/destinations.ts';
+import { type Listing, listPath } from '../../replay/list.ts';
 import { FileReader } from '../../replay/read-file.ts';
-import { listStore, StoreReader, type AskStore } from '../../replay/read-store.ts';
+import { type AskStore, listStore, StoreReader } from '../../replay/read-store.ts';
 import { listTopic, readTopic, type TopicLog, type TopicUnit } from '../../replay/read-topic.ts';
 import type { ReadUnit } from '../../replay/replay.ts';
-import { StepMaker, type Step, type Unit } from '../../replay/unit.ts';
+import { type Step, StepMaker, type Unit } from '../../replay/unit.ts';
 import { AcceptedRoutes } from '../../route/accepted.ts';
 import { explicitTargets } from '../../route/explicit.ts';
 import { compileRoutes } from '../../route/table.ts';
 import type { Validator } from '../../validate/envelope.ts';
 import { asItsBodySays, createKeptValidator } from '../../validate/kept-envelope.ts';
+import type { OpenOperations, openTopics } from '../operations.ts';
 import type { ReplayOrder } from './options.ts';
 
 /** What is to be replayed, and the parts that do it. */
@@ -37,11 +40,7 @@ export interface ReplayParts {
   readonly loaded: ResolvedConfig;
   /** Opens sealed records. */
   readonly opener: RecordOpener | undefined;
-  readonly ask: AskStore;
-  /** What the journal of the config remembers of earlier routes. */
-  readonly routes: () => Promise<RouteRecord>;
-  /** The journal of a fleet; null where it is on a machine. */
-  readonly topicLog: () => Promise<TopicLog | null>;
+  readonly store: ReplayStore;
   /** Where archives are opened. */
   readonly places: Places;
   readonly onPassedOver: Listing['onPassedOver'];
@@ -61,7 +60,7 @@ export async function replayWork(order: ReplayOrder, parts: ReplayParts): Promis
     return erased.isErased(event) || erased.isErased(said.event, said.reasons);
   };
   const { to } = order;
-  const ever = to === null ? [] : new AcceptedRoutes(await parts.routes()).ever;
+  const ever = to === null ? [] : new AcceptedRoutes(await parts.store.routes()).ever;
   const named: Parameters<typeof destinationsOf>[0] =
     to === null ? null : (type, before) => explicitTargets(to, type, table, { ever, before });
   return {
@@ -77,30 +76,30 @@ export async function replayWork(order: ReplayOrder, parts: ReplayParts): Promis
 
 async function* listInputs(
   { inputs, selection }: ReplayOrder,
-  { ask, topicLog, places, onPassedOver }: ReplayParts,
+  { store, places, onPassedOver }: ReplayParts,
 ): AsyncGenerator<Unit> {
   for (const input of inputs) {
-    const log = input.kind === 'store' && input.name === 'journal' ? await topicLog() : null;
+    const log = input.kind === 'store' && input.name === 'journal' ? await store.topicLog() : null;
     if (input.kind === 'path') yield* listPath(input.path, { places, selection, onPassedOver });
     else if (log !== null) yield* listTopic(log, selection);
-    else yield await listStore(input.name, ask);
+    else yield await listStore(input.name, store.ask);
   }
 }
 
 function readerOf(
   { selection, sinks, to }: ReplayOrder,
-  { opener, ask, topicLog, places, onChanged }: ReplayParts,
+  { opener, store, places, onChanged }: ReplayParts,
   { validate, isErased }: { readonly validate: Validator; readonly isErased: IsErased },
 ): Pick<ReplayWork, 'read' | 'expect'> {
   const files = new FileReader({ places, onChanged, selection, validate, opener, isErased });
-  const stores = new StoreReader({ selection, sinks, ask, isErased });
+  const stores = new StoreReader({ selection, sinks, ask: store.ask, isErased });
   return {
     read: (unit, from, signal) => {
       if (unit.kind === 'file') return files.read(unit, from, signal);
       if (unit.kind === 'unreadable') return unreadable(unit.where, unit.reason);
       if (unit.kind !== 'topic') return stores.read(unit, from, signal);
       const named = (to ?? []).map(({ sink }) => sink);
-      return topic(unit, from, { log: topicLog, selection, isErased, sinks: named, signal });
+      return topic(store, unit, from, { selection, isErased, sinks: named, signal });
     },
     expect: (unit) => {
       if (unit.kind === 'file') files.expect(unit);
@@ -115,11 +114,80 @@ async function* unreadable(where: string, reason: string): AsyncGenerator<Step> 
 }
 
 async function* topic(
+  store: ReplayStore,
   unit: TopicUnit,
   from: number,
-  { log, ...around }: Parameters<typeof readTopic>[3] & { readonly log: ReplayParts['topicLog'] },
+  around: Parameters<typeof readTopic>[3],
 ): AsyncGenerator<Step> {
-  const opened = await log();
-  if (opened === null) yield* unreadable('journal', 'journal.type is not kafka any more');
-  else yield* readTopic(opened, unit, from, around);
+  const log = await store.topicLog();
+  if (log === null) yield* unreadable('journal', 'journal.type is not kafka any more');
+  else yield* readTopic(log, unit, from, around);
+}
+
+/** A receiver that restarts is away for a moment: tries, and milliseconds between them. */
+const TRIES = { count: 30, every: 1000 };
+
+/** The journal as a replay reads it: opened when it is first asked, through the receiver if one runs. */
+export class ReplayStore {
+  readonly #loaded: LoadedConfig;
+  readonly #signal: AbortSignal;
+  #open: OpenOperations | null = null;
+  #topics: Awaited<ReturnType<typeof openTopics>> | null = null;
+
+  constructor(loaded: LoadedConfig, signal: AbortSignal) {
+    this.#loaded = loaded;
+    this.#signal = signal;
+  }
+
+  readonly ask: AskStore = async (work) => {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        // Loads the journal, which a replay of archives never needs.
+        this.#open ??= await (await import('../operations.ts')).openOperations(this.#loaded);
+        return await work(this.#open.operations);
+      } catch (error) {
+        await this.close();
+        if (!isPassing(error) || tries === TRIES.count) throw error;
+        await wait(TRIES.every, undefined, { signal: this.#signal });
+      }
+    }
+  };
+
+  /** None where there is no journal, or none that remembers. What reads only archives must not hold it any longer. */
+  async routes(): Promise<RouteRecord> {
+    const { config } = this.#loaded;
+    if (config.acknowledge === 'delivered' || config.journal.type === 'kafka') return NO_ROUTES;
+    try {
+      return await this.ask((operations) => operations.routes());
+    } catch (error) {
+      if (error instanceof MillraceError && error.code === 'journal_missing') return NO_ROUTES;
+      throw error;
+    } finally {
+      await this.close();
+    }
+  }
+
+  /** The journal of a fleet, which is read here whoever runs; null where it is not one. */
+  async topicLog(): Promise<TopicLog | null> {
+    const { config } = this.#loaded;
+    if (config.journal.type !== 'kafka') return null;
+    this.#topics ??= await (await import('../operations.ts')).openTopics(config);
+    return this.#topics.sharedLog();
+  }
+
+  async close(): Promise<void> {
+    const topics = this.#topics;
+    this.#topics = null;
+    await topics?.close();
+    const open = this.#open;
+    this.#open = null;
+    await open?.close();
+  }
+}
+
+function isPassing(error: unknown): boolean {
+  return (
+    error instanceof MillraceError &&
+    (error.code === 'receiver_unreachable' || error.code === 'journal_in_use')
+  );
 }
