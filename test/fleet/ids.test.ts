@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { decodeAssignment, encodeSubscription, shareOut } from '../../src/journal/kafka/assignment.ts';
 import { fingerprintOf, Ids, Recent, recentName } from '../../src/journal/kafka/ids.ts';
+import { shareOut } from '../../src/journal/kafka/membership.ts';
 import { idsOf, RELEASED } from '../../src/journal/kafka/window.ts';
 import { eventOf } from '../erase/support.ts';
 
@@ -67,10 +67,8 @@ test('partitions are shared out evenly, and stay where they were', () => {
       fc.integer({ min: 1, max: 16 }),
       fc.array(owned, { minLength: 1, maxLength: 6 }),
       (partitions, all) => {
-        const members = all.map((own, n) => ({ id: `m${n}`, metadata: encodeSubscription('t', own) }));
-        const shares = new Map(
-          Array.from(shareOut('t', partitions, members), ([id, share]) => [id, decodeAssignment(share)]),
-        );
+        const members = all.map((own, n) => ({ id: `m${n}`, owned: own }));
+        const shares = shareOut(partitions, members);
         const sizes = [...shares.values()].map(({ length }) => length);
         expect([...shares.values()].flat().toSorted((a, b) => a - b)).toEqual(
           Array.from({ length: partitions }, (_, n) => n),
@@ -80,10 +78,10 @@ test('partitions are shared out evenly, and stay where they were', () => {
     ),
   );
   const members = [
-    { id: 'a', metadata: encodeSubscription('t', [0, 1, 2]) },
-    { id: 'b', metadata: encodeSubscription('t', []) },
+    { id: 'a', owned: [0, 1, 2] },
+    { id: 'b', owned: [] },
   ];
-  expect(decodeAssignment(shareOut('t', 3, members).get('a') ?? Buffer.alloc(0))).toEqual([0, 1]);
+  expect(shareOut(3, members).get('a')).toEqual([0, 1]);
 });
 
 const of = (kind: string, source: string, key: string, body: string): Buffer =>

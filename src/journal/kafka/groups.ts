@@ -1,4 +1,5 @@
 import type { joinGroupV9, offsetFetchV9 } from '@platformatic/kafka';
+import { jsonIn } from '../../lib/parsed.ts';
 import type { Brokers } from '../../sinks/kafka/brokers.ts';
 
 /** A member of a consumer group in one generation of it. */
@@ -15,8 +16,8 @@ export interface Committed {
 }
 
 export interface Joined extends Member {
-  /** Of all members, where this one has to say who gets what; else empty. */
-  readonly members: readonly { readonly id: string; readonly metadata: Buffer }[];
+  /** Of all members, where this one has to say who gets what, and what each had; else empty. */
+  readonly members: readonly { readonly id: string; readonly owned: readonly number[] }[];
 }
 
 const PROTOCOL = { type: 'consumer', name: 'millrace' } as const;
@@ -49,16 +50,20 @@ export class Groups {
   async join(
     node: number,
     { group, id }: Pick<Member, 'group' | 'id'>,
-    { session, rebalance, metadata }: { session: number; rebalance: number; metadata: Buffer },
+    {
+      session,
+      topic,
+      owned,
+    }: { readonly session: number; readonly topic: string; readonly owned: readonly number[] },
     onNamed: (id: string) => void,
   ): Promise<Joined> {
-    const protocols = [{ name: PROTOCOL.name, metadata }];
+    const protocols = [{ name: PROTOCOL.name, metadata: this.#subscription(topic, owned) }];
     const ask = (memberId: string): Promise<joinGroupV9.JoinGroupResponse> =>
       this.#brokers.ask<Parameters<typeof joinGroupV9.createRequest>, joinGroupV9.JoinGroupResponse>(
         'JoinGroup',
         node,
-        [group, session, rebalance, memberId, null, PROTOCOL.type, protocols],
-        rebalance,
+        [group, session, session, memberId, null, PROTOCOL.type, protocols],
+        session,
       );
     const answer = await ask(id).catch(async (error: unknown) => {
       // A newcomer is given an id first, so that it can be told from others.
@@ -72,7 +77,7 @@ export class Groups {
       group,
       id: memberId,
       generation: generationId,
-      members: members.map((each) => ({ id: each.memberId, metadata: each.metadata })),
+      members: members.map((each) => ({ id: each.memberId, owned: this.#ownedOf(each.metadata) })),
     };
   }
 
@@ -80,16 +85,19 @@ export class Groups {
   async sync(
     node: number,
     { group, generation, id }: Member,
-    shares: ReadonlyMap<string, Buffer>,
-  ): Promise<Buffer> {
-    const given = Array.from(shares, ([memberId, assignment]) => ({ memberId, assignment }));
+    topic: string,
+    shares: ReadonlyMap<string, readonly number[]>,
+  ): Promise<readonly number[]> {
+    const given = Array.from(shares, ([memberId, partitions]) => {
+      return { memberId, assignment: this.#assignment(topic, partitions) };
+    });
     const { assignment } = await this.#brokers.ask<unknown[], { readonly assignment: Buffer }>(
       'SyncGroup',
       node,
       [group, generation, id, null, PROTOCOL.type, PROTOCOL.name, given],
       this.#timeout,
     );
-    return assignment;
+    return this.#assigned(assignment);
   }
 
   async heartbeat(node: number, { group, generation, id }: Member): Promise<void> {
@@ -138,5 +146,51 @@ export class Groups {
         offset < 0n ? [] : [[partitionIndex, { offset: Number(offset), text: metadata ?? '' }] as const],
       ),
     );
+  }
+
+  // The encodings of a consumer group, version 0: https://kafka.apache.org/protocol, ConsumerProtocolSubscription and -Assignment.
+
+  /** What a member says of itself when it joins: which topic it reads, and what it had of it. */
+  #subscription(topic: string, owned: readonly number[]): Buffer {
+    return this.#brokers.kafka.Writer.create()
+      .appendInt16(0)
+      .appendArray([topic], (writer, name) => void writer.appendString(name, false), false, false)
+      .appendBytes(Buffer.from(JSON.stringify(owned)), false).buffer;
+  }
+
+  /** What a member had; nothing for one of another program. */
+  #ownedOf(subscription: Buffer): readonly number[] {
+    try {
+      const reader = this.#brokers.kafka.Reader.from(subscription).skip(2);
+      reader.readArray((topics) => topics.readString(false), false, false);
+      const owned = jsonIn(String(reader.readBytes(false)));
+      return Array.isArray(owned) ? owned.filter((each) => Number.isSafeInteger(each)) : [];
+    } catch {
+      return [];
+    }
+  }
+
+  #assignment(topic: string, partitions: readonly number[]): Buffer {
+    const one = this.#brokers.kafka.Writer.create()
+      .appendString(topic, false)
+      .appendArray([...partitions], (writer, partition) => void writer.appendInt32(partition), false, false);
+    return this.#brokers.kafka.Writer.create()
+      .appendInt16(0)
+      .appendArray([one], (writer, each) => void writer.appendFrom(each), false, false)
+      .appendBytes(Buffer.alloc(0), false).buffer;
+  }
+
+  #assigned(assignment: Buffer): readonly number[] {
+    if (assignment.length === 0) return [];
+    const reader = this.#brokers.kafka.Reader.from(assignment).skip(2);
+    const topics = reader.readArray(
+      (topic) => {
+        topic.readString(false);
+        return topic.readArray((partitions) => partitions.readInt32(), false, false);
+      },
+      false,
+      false,
+    );
+    return topics.flat();
   }
 }

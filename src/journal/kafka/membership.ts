@@ -2,10 +2,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { messageOf } from '../../core/errors.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { unlessAborted } from '../../lib/abort.ts';
-import { decodeAssignment, encodeSubscription, shareOut } from './assignment.ts';
 import { Claim } from './claim.ts';
 import type { Cluster } from './cluster.ts';
-import type { Committed } from './groups.ts';
+import type { Committed, Joined } from './groups.ts';
 
 export interface MembershipOptions {
   readonly group: string;
@@ -49,7 +48,7 @@ export class Membership {
       const node = await this.#coordinator();
       const asked = now();
       try {
-        const joining = { session, rebalance: session, metadata: encodeSubscription(topic, owned) };
+        const joining = { session, topic, owned };
         const named = (id: string): void => void (this.#id = id);
         const { members, ...member } = await this.#cluster.groups.join(
           node,
@@ -59,10 +58,10 @@ export class Membership {
         );
         this.#id = member.id;
         const partitions = members.length === 0 ? 0 : (await this.#cluster.topic(topic, true)).leaders.length;
-        const shares = members.length === 0 ? NOBODY : shareOut(topic, partitions, members);
+        const shares = members.length === 0 ? NOBODY : shareOut(partitions, members);
         this.#shared = members.length === 0 ? null : partitions;
         const synced = now();
-        const own = decodeAssignment(await this.#cluster.groups.sync(node, member, shares));
+        const own = await this.#cluster.groups.sync(node, member, topic, shares);
         return new Claim(member, own, { asked: Math.max(asked, synced), session, now });
       } catch (error) {
         if (this.#cluster.groups.isNamed(error, 'UNKNOWN_MEMBER_ID')) this.#id = '';
@@ -170,4 +169,31 @@ function bare(offsets: ReadonlyMap<number, Committed>): ReadonlyMap<number, Comm
   return new Map(Array.from(offsets, ([partition, { offset }]) => [partition, { offset, text: '' }]));
 }
 
-const NOBODY: ReadonlyMap<string, Buffer> = new Map();
+const NOBODY: ReadonlyMap<string, readonly number[]> = new Map();
+
+/** Shares out partitions, as evenly as can be, and leaves each with whom it was: its window of ids is there. */
+export function shareOut(
+  partitions: number,
+  members: Joined['members'],
+): ReadonlyMap<string, readonly number[]> {
+  const shares = new Map(members.map(({ id }) => [id, [] as number[]]));
+  const ids = [...shares.keys()].toSorted();
+  const free = new Set(Array.from({ length: partitions }, (_, index) => index));
+  const most = Math.ceil(partitions / ids.length);
+  // So many may have one more than the others.
+  let full = partitions - (most - 1) * ids.length;
+  for (const { id, owned } of members.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
+    const share = shares.get(id) ?? [];
+    for (const partition of owned) {
+      const limit = full > 0 ? most : most - 1;
+      if (share.length >= limit || !free.delete(partition)) continue;
+      share.push(partition);
+    }
+    if (share.length === most) full -= 1;
+  }
+  for (const partition of free) {
+    const [least] = ids.toSorted((a, b) => (shares.get(a)?.length ?? 0) - (shares.get(b)?.length ?? 0));
+    shares.get(least ?? '')?.push(partition);
+  }
+  return shares;
+}

@@ -3,6 +3,7 @@ import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { Handling } from '../../core/event.ts';
 import { formatTarget, parseTarget } from '../../core/route.ts';
 import type { SinkLog } from '../../core/sink.ts';
+import { untilAborted } from '../../lib/abort.ts';
 import type { Bell } from '../../lib/bell.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import type { Claim } from './claim.ts';
@@ -141,8 +142,7 @@ export class Reading {
           })
           .finally(() => again.abort()),
       );
-      if (loops.length === 0)
-        loops.push(new Promise((resolve) => stop.addEventListener('abort', () => resolve(), { once: true })));
+      if (loops.length === 0) loops.push(untilAborted(stop));
       await Promise.all(loops);
       // That takes a person.
       const pause = isRefused ? LONG_PAUSE : PAUSE;

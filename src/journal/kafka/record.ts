@@ -1,6 +1,7 @@
 import { MillraceError } from '../../core/errors.ts';
 import type { Event, Handling, JournalEvent } from '../../core/event.ts';
 import type { InvalidReason } from '../../core/ingest.ts';
+import type { DeadLetter } from '../../core/journal.ts';
 import { formatTarget, type Target } from '../../core/route.ts';
 import { isRecord } from '../../lib/is-record.ts';
 import { jsonIn } from '../../lib/parsed.ts';
@@ -28,14 +29,7 @@ export interface Place {
 }
 
 /** What a dead letter says of the sink that refused it. */
-export interface Letter {
-  readonly sink: string;
-  readonly destination: string | null;
-  readonly code: string;
-  readonly reason: string;
-  readonly attempts: number;
-  readonly diedAt: number;
-}
+export type Letter = Omit<DeadLetter, 'key' | 'event' | 'bodyBytes'>;
 
 /** An event as it lies in a topic. */
 export interface Kept {

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { JournalEvent } from '../../core/event.ts';
 import type { DeadLetter, EventLog } from '../../core/journal.ts';
-import { orAborted } from '../../lib/abort.ts';
+import { orAborted, unlessAborted } from '../../lib/abort.ts';
 import { Bell } from '../../lib/bell.ts';
 import { toFailure } from '../../sinks/kafka/failure.ts';
 import type { Claim } from './claim.ts';
@@ -165,13 +165,9 @@ export class Share implements EventLog {
   }
 
   async #join(membership: Membership, owned: readonly number[], reading: Cluster): Promise<Claim | null> {
-    const stopped = Promise.withResolvers<null>();
-    const stop = (): void => stopped.resolve(null);
-    this.#abort.signal.addEventListener('abort', stop, { once: true });
     const joining = membership.join(owned);
-    const claim = await Promise.race([joining, stopped.promise]);
-    this.#abort.signal.removeEventListener('abort', stop);
     joining.catch(() => undefined);
+    const claim = await unlessAborted<Claim | null>(joining, this.#abort.signal, null);
     if (claim === null) await membership.leave(reading, AbortSignal.timeout(LEAVE));
     return claim;
   }
