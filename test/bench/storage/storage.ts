@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '../../../src/core/clock.ts';
@@ -9,7 +8,7 @@ import * as files from '../../../src/sinks/files/sink.ts';
 import { openStore } from '../../../src/storage/open.ts';
 import { storageSettings } from '../../support/object-stores/emulators.ts';
 import { bench, type BenchContext, ROUNDS } from '../bench.ts';
-import { type Figure, round, thirdsOf } from '../figures.ts';
+import { type Figure, round } from '../figures.ts';
 import { mealBody } from '../ingest/requests.ts';
 import { inTurns, ratios } from '../rounds.ts';
 import { quiet } from '../sinks/from-journal.ts';
@@ -18,8 +17,6 @@ import { type Rival, RIVALS } from './plain.ts';
 const BATCH = 500;
 /** Made, and sent again and again: the events of a receiver do not all live at once, and the collector looks at those that do. */
 const MADE = 10_000;
-/** Sends between two looks at the memory. */
-const LOOKS = 20;
 
 /** The files sink into a store, against an upload of the same bytes by the vendor's SDK. */
 export const storage = bench(
@@ -58,39 +55,27 @@ async function compare(
   const open = (place: string): Promise<ObjectStore> =>
     openStore(place, storageSettings(emulator.settings()));
   const flood = { batches: makeBatches(Math.min(events, MADE)), sends: Math.ceil(events / BATCH) };
-  const memory: number[] = [];
   const sink = async (at: number): Promise<readonly [seconds: number, sizes: number[]]> => {
     const url = `${bucket}/${at}`;
-    const looks: number[] = [];
-    const seconds = await throughSink(url, join(folder, `${at}`), { ...flood, memory: looks }, open);
-    if (at > 0) memory.push(...looks);
+    const seconds = await throughSink(url, join(folder, `${at}`), flood, open);
     return [seconds, await emptied(await open(url))];
   };
   // Says how large the objects are.
   const copies = await makeCopies(folder, (await sink(-1))[1]);
-  const inTurn = async (at: number, put: (copy: Copy, n: number) => Promise<void>): Promise<number> => {
-    const seconds = await timed(async () => {
-      for (const [n, copy] of copies.entries()) await put(copy, n);
-    });
-    await emptied(await open(`${bucket}/${at}`));
-    return seconds;
-  };
   const took = await inTurns(
     {
       sink: async (at) => (await sink(at))[0],
-      store: async (at) => {
-        const store = await open(`${bucket}/${at}`);
-        const seconds = await inTurn(at, (copy, n) => putWhole(store, `copy-${n}`, copy));
-        await store.close();
+      plain: async (at) => {
+        const seconds = await timed(async () => {
+          for (const [n, file] of copies.entries()) await upload.put(`${at}/plain-${n}`, file);
+        });
+        await emptied(await open(`${bucket}/${at}`));
         return seconds;
       },
-      plain: (at) => inTurn(at, ({ file }, n) => upload.put(`${at}/plain-${n}`, file)),
     },
     { rounds, warmUp: 1, tell: (seconds) => `${round(seconds, 2)} s` },
     context,
   );
-  const [first, , last] = thirdsOf(memory);
-  const share = (which: 'sink' | 'store'): number[] => ratios(took.plain, took[which], (seconds) => seconds);
   return [
     {
       name: `${scheme}: through the sink`,
@@ -98,17 +83,9 @@ async function compare(
       unit: ' events/s',
       digits: 0,
     },
-    { name: `${scheme}: the same bytes through the port, share of the SDK`, values: share('store') },
-    {
-      name: `${scheme}: memory, last third against first`,
-      values: [(last / first - 1) * 100],
-      unit: ' %',
-      digits: 1,
-    },
-    { name: `${scheme}: memory, last third`, values: [last / 2 ** 20], unit: ' MiB', digits: 0 },
     {
       name: `${scheme}: the sink, share of an upload of the same bytes by the SDK`,
-      values: share('sink'),
+      values: ratios(took.plain, took.sink, (seconds) => seconds),
       wanted: '≥ 0.9',
     },
   ];
@@ -125,8 +102,6 @@ async function emptied(store: ObjectStore): Promise<number[]> {
 interface Flood {
   readonly batches: readonly (readonly JournalEvent[])[];
   readonly sends: number;
-  /** Told now and then. */
-  readonly memory: number[];
 }
 
 /**
@@ -136,7 +111,7 @@ interface Flood {
 async function throughSink(
   path: string,
   spool: string,
-  { batches, sends, memory }: Flood,
+  { batches, sends }: Flood,
   open: (url: string) => Promise<ObjectStore>,
 ): Promise<number> {
   const signal = new AbortController().signal;
@@ -147,7 +122,6 @@ async function throughSink(
   await sink.open(signal);
   const seconds = await timed(async () => {
     for (let at = 0; at < sends; at += 1) {
-      if (at % LOOKS === 0) memory.push(process.memoryUsage.rss());
       const batch = (batches[at % batches.length] ?? []).map((event) => ({ event, destination: null }));
       const results = await sink.send(batch, signal);
       const refused = results.find(({ status }) => status !== 'held');
@@ -161,28 +135,16 @@ async function throughSink(
   return seconds;
 }
 
-interface Copy {
-  readonly file: string;
-  readonly size: number;
-  readonly sha256: string;
-}
-
-/** Files as large as the archive's objects. */
-async function makeCopies(folder: string, sizes: readonly number[]): Promise<Copy[]> {
-  const copies: Copy[] = [];
+/** Files as large as the archive's objects. @returns their paths */
+async function makeCopies(folder: string, sizes: readonly number[]): Promise<string[]> {
   const content = Buffer.alloc(Math.max(...sizes));
+  const files: string[] = [];
   for (const [n, size] of sizes.entries()) {
     const file = join(folder, `copy-${n}`);
-    const bytes = content.fill(`made-up ${n} `).subarray(0, size);
-    await writeFile(file, bytes);
-    copies.push({ file, size, sha256: createHash('sha256').update(bytes).digest('hex') });
+    await writeFile(file, content.fill(`made-up ${n} `).subarray(0, size));
+    files.push(file);
   }
-  return copies;
-}
-
-async function putWhole(store: ObjectStore, key: string, copy: Copy): Promise<void> {
-  const { status } = await store.putIfAbsent(key, copy);
-  if (status !== 'written') throw new Error(`${key} is ${status}`);
+  return files;
 }
 
 async function timed(work: () => Promise<unknown>): Promise<number> {
