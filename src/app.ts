@@ -51,7 +51,7 @@ const HEAPS_GROW_BY_HALF = '--heap-growing-percent=50';
  */
 export async function startApp(config: ResolvedConfig, options: AppOptions): Promise<App> {
   for (const flag of [EVENTS_DIE_YOUNG, BODIES_COUNT_AS_HEAP, HEAPS_GROW_BY_HALF]) setFlagsFromString(flag);
-  const plan = new Cell(makePlan(config));
+  const plan = new Cell(await makePlan(config));
   const { log } = options;
   // What the parts make is not there yet: each fills in its own.
   const system = foundation(plan, { ...options, file: config.file }) as System;
@@ -67,7 +67,7 @@ export async function startApp(config: ResolvedConfig, options: AppOptions): Pro
   let isStopping = false;
   const reload = async (changed: ResolvedConfig): Promise<void> => {
     if (isStopping) throw new MillraceError('shutting_down', 'the next start reads the config');
-    const next = makePlan(changed);
+    const next = await makePlan(changed);
     for (const key of needsRestart(system.config, next.config))
       log.warn({ key }, 'a change to this key needs a restart');
     const deadline = AbortSignal.timeout(system.config.shutdown.deadline);

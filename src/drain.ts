@@ -51,7 +51,8 @@ export async function startDraining(
       'with journal.type: kafka nothing waits on a disk: whatever a deliverer leaves, the others deliver',
     );
   const journal = { ...config.journal, path };
-  const plan = new Cell(makePlan({ ...rest, config: { ...config, journal, acknowledge: 'journaled' } }));
+  const drained = { ...rest, config: { ...config, journal, acknowledge: 'journaled' } } as const;
+  const plan = new Cell(await makePlan(drained));
   // What the parts make is not there yet: each fills in its own.
   const system = foundation(plan, { ...options, existing: true }) as System;
   const parts = PARTS.filter(({ name }) => DELIVERING.has(name));

@@ -25,12 +25,12 @@ export interface Plan {
 }
 
 /** @throws MillraceError for whatever cannot be used, naming the key */
-export function makePlan(loaded: ResolvedConfig): Plan {
+export async function makePlan(loaded: ResolvedConfig): Promise<Plan> {
   const { config } = loaded;
   requireSecrets(config);
   return {
     config,
-    sinks: planSinks(loaded),
+    sinks: await planSinks(loaded),
     sources: loaded.sources,
     table: compileRoutes(config.routes),
     verifier: createVerifier(config.signing),
@@ -39,24 +39,28 @@ export function makePlan(loaded: ResolvedConfig): Plan {
 }
 
 /** The sinks of these names and the keepers they need; all of them when no names are given. */
-export function planSinks({ config, sinks }: ResolvedConfig, names?: readonly string[]): Plan['sinks'] {
+export async function planSinks(
+  { config, sinks }: ResolvedConfig,
+  names?: readonly string[],
+): Promise<Plan['sinks']> {
   const keepers = (names ?? []).flatMap((name) => keeperOf(config, name) ?? []);
   const needed = new Set(names === undefined ? sinks.keys() : [...names, ...keepers]);
   const planned = [...sinks].filter(([name]) => needed.has(name));
-  return new Map(planned.map(([name, sink]) => [name, planSink(config, sink)]));
+  const made = planned.map(async ([name, sink]) => [name, await planSink(config, sink)] as const);
+  return new Map(await Promise.all(made));
 }
 
 function keeperOf(config: DescribedConfig, name: string): string | null {
   return config.sinks[name]?.oversize === 'claim-check' ? claimCheckSink(config, name) : null;
 }
 
-function planSink(config: DescribedConfig, resolved: ResolvedSink): PlannedSink {
+async function planSink(config: DescribedConfig, resolved: ResolvedSink): Promise<PlannedSink> {
   const own = config.sinks[resolved.name];
   const keeper = keeperOf(config, resolved.name);
   const routes = routesTo(config, resolved.name);
   const redacts = routes.some(({ targets }) => targets.some(({ redactions }) => redactions !== undefined));
   return {
-    module: resolved.module,
+    module: await resolved.module.load(),
     options: resolved.options,
     keeper,
     continues: own?.continues ?? null,

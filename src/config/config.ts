@@ -1,8 +1,8 @@
 import type { Route } from '../core/route.ts';
 import { MillraceError } from '../core/errors.ts';
-import type { SinkDescription, SinkModule } from '../core/sink.ts';
+import type { LazySinkModule, SinkDescription } from '../core/sink.ts';
 import type { Written } from '../lib/parse-options.ts';
-import type { SourceModule } from '../core/source.ts';
+import type { LazySourceModule } from '../core/source.ts';
 import type { SinkConfig } from './lists.ts';
 import type { Values } from './parse.ts';
 
@@ -33,18 +33,18 @@ export interface LoadedConfig {
   readonly unset: readonly string[];
 }
 
-/** A sink whose options its module has accepted; ready for `module.createSink(options, …)`. */
+/** A sink whose options its module has accepted; ready for `createSink(options, …)` of what `module.load` loads. */
 export interface ResolvedSink {
   readonly name: string;
-  readonly module: SinkModule;
+  readonly module: LazySinkModule;
   /** What `module.parseOptions` returned. */
   readonly options: unknown;
 }
 
-/** A source whose options its module has accepted; ready for `module.createSource(options, …)`. */
+/** A source whose options its module has accepted; ready for `createSource(options, …)` in the same way. */
 export interface ResolvedSource {
   readonly name: string;
-  readonly module: SourceModule;
+  readonly module: LazySourceModule;
   readonly options: unknown;
 }
 

@@ -4,11 +4,11 @@ import { actAsOwnerOf } from '../core/act-as-owner.ts';
 import { detailOf, MillraceError } from '../core/errors.ts';
 import type { ErasableStore } from '../core/erasure.ts';
 import { spoolBeside } from '../core/spool.ts';
-import type { ConfigAround, SinkDescription, SinkKeys, SinkModule } from '../core/sink.ts';
+import type { ConfigAround, LazySinkModule, SinkDescription, SinkKeys } from '../core/sink.ts';
 import { lackOf } from '../lib/installed.ts';
 import { isRecord } from '../lib/is-record.ts';
 import type { Written } from '../lib/parse-options.ts';
-import type { SourceModule } from '../core/source.ts';
+import type { LazySourceModule } from '../core/source.ts';
 import { loadSinkModule, moduleFile } from '../sinks/registry.ts';
 import { loadSourceModule } from '../sources/registry.ts';
 import type { LoadedConfig, ResolvedConfig, ResolvedSink, ResolvedSource } from './config.ts';
@@ -27,8 +27,8 @@ export interface Resolved extends Pick<ResolvedConfig, 'sinks' | 'sources' | 'sc
 /** Finds what makes sinks and sources of a type; only tests pass their own. */
 export interface Modules {
   /** @param baseFolder what a relative path is relative to */
-  sink(type: string, baseFolder: string): Promise<SinkModule>;
-  source(type: string): Promise<SourceModule>;
+  sink(type: string, baseFolder: string): Promise<LazySinkModule>;
+  source(type: string): Promise<LazySourceModule>;
 }
 
 const REGISTRIES: Modules = { sink: loadSinkModule, source: loadSourceModule };
@@ -46,7 +46,7 @@ export async function resolveModules(
   const problems: Problem[] = [];
   const spool = isLocal(config) ? spoolBeside(config.journal.path) : null;
   const around: ConfigAround = { tables: config.tables, spool };
-  const read = async <Module extends SinkModule | SourceModule>(
+  const read = async <Module extends LazySinkModule | LazySourceModule>(
     [section, name]: readonly ['sinks' | 'sources', string],
     loading: Promise<Module>,
     use: (module: Module, written: unknown) => void,
@@ -89,7 +89,7 @@ export async function resolveModules(
 
 /** What a user's own module says is not taken on trust: an erasure and the rules of the config go by it. */
 function descriptionOf(
-  module: SinkModule | SourceModule,
+  module: LazySinkModule | LazySourceModule,
   written: Readonly<Record<string, unknown>>,
   around: ConfigAround,
 ): SinkDescription {

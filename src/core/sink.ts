@@ -273,3 +273,8 @@ export interface SinkModule<Options = unknown> {
   /** JSON Schema of the options as written: for suggestions after a typo, and for the defaults that `check` prints. */
   optionsSchema?(): Written;
 }
+
+/** What a config needs of such a module; what makes sinks is loaded for those that are made. */
+export interface LazySinkModule extends Omit<SinkModule, 'createSink'> {
+  load(): Promise<Pick<SinkModule, 'createSink'>>;
+}

@@ -44,3 +44,8 @@ export interface SourceModule<Options = unknown> {
   /** JSON Schema of the options as written. */
   optionsSchema?(): Written;
 }
+
+/** What a config needs of such a module; what makes sources is loaded for those that are made. */
+export interface LazySourceModule extends Omit<SourceModule, 'createSource'> {
+  load(): Promise<Pick<SourceModule, 'createSource'>>;
+}

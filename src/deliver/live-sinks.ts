@@ -6,7 +6,7 @@ import type { Keep, Loaded } from './feed-options.ts';
 
 /** One sink as it is to be, before anything is opened. */
 export interface PlannedSink {
-  readonly module: SinkModule;
+  readonly module: Pick<SinkModule, 'createSink'>;
   /** What `module.parseOptions` returned. */
   readonly options: unknown;
   /** The files sink that keeps its large events; null when they become dead letters. */

@@ -50,13 +50,14 @@ function startReloads({ reloads }: System): Stop {
 }
 
 /** Starts reading every source; a source that cannot be reached is tried again in the background. */
-function startConsumers(system: System): Stop {
+async function startConsumers(system: System): Promise<Stop> {
   const { plan, clock, log, store, take } = system;
   const parts = { clock, log, checkpoints: store.checkpoints };
-  const consumers = plan.value.sources.map(({ name, module, options }) => {
-    const source = module.createSource(options, { name, ...parts });
+  const made = plan.value.sources.map(async ({ name, module, options }) => {
+    const source = (await module.load()).createSource(options, { name, ...parts });
     return new Consumer({ name, source, deliver: (batch) => take(name, batch), ...parts });
   });
+  const consumers = await Promise.all(made);
   for (const consumer of consumers) consumer.start();
   return async (signal) => {
     for (const consumer of consumers.toReversed()) await consumer.stop(signal);

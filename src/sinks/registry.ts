@@ -3,22 +3,28 @@ import { registerHooks, type ResolveHookSync } from 'node:module';
 import { isAbsolute, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import type { SinkModule } from '../core/sink.ts';
+import type { LazySinkModule, SinkModule } from '../core/sink.ts';
 import { onBehalfOf } from '../lib/attribution.ts';
 import { isRecord } from '../lib/is-record.ts';
 import { OwnModule } from './own-module.ts';
 
-/** Loaded on demand: a config without a vendor's sink loads none of that vendor's code. */
+/**
+ * Options and module of each type, loaded on demand: a config without a vendor's sink loads none of that vendor's code, and one
+ * that is only looked at loads no sink.
+ */
 const BUILT_IN = {
-  files: () => import('./files/sink.ts'),
-  stdout: () => import('./stdout/sink.ts'),
-  'event-hubs': () => import('./event-hubs/sink.ts'),
-  pubsub: () => import('./pubsub/sink.ts'),
-  kafka: () => import('./kafka/sink.ts'),
-  postgres: () => import('./postgres/sink.ts'),
-  http: () => import('./http/sink.ts'),
-  'follow-up': () => import('./follow-up/sink.ts'),
-} as const satisfies Record<string, () => Promise<SinkModule>>;
+  files: [() => import('./files/config.ts'), () => import('./files/sink.ts')],
+  stdout: [() => import('./stdout/config.ts'), () => import('./stdout/sink.ts')],
+  'event-hubs': [() => import('./event-hubs/config.ts'), () => import('./event-hubs/sink.ts')],
+  pubsub: [() => import('./pubsub/config.ts'), () => import('./pubsub/sink.ts')],
+  kafka: [() => import('./kafka/config.ts'), () => import('./kafka/sink.ts')],
+  postgres: [() => import('./postgres/config.ts'), () => import('./postgres/sink.ts')],
+  http: [() => import('./http/config.ts'), () => import('./http/sink.ts')],
+  'follow-up': [() => import('./follow-up/config.ts'), () => import('./follow-up/sink.ts')],
+} as const satisfies Record<
+  string,
+  readonly [options: () => Promise<Omit<LazySinkModule, 'load'>>, load: LazySinkModule['load']]
+>;
 
 /** Types that can stand under `sinks.<name>.type` by name. */
 export const SINK_TYPES: readonly string[] = Object.keys(BUILT_IN);
@@ -32,9 +38,12 @@ const VERBS = ['parseOptions', 'createSink'] as const;
  * @param baseFolder what a relative path is relative to: the folder of the config file
  * @throws MillraceError sink_module_invalid naming the file and what is wrong with it
  */
-export async function loadSinkModule(type: string, baseFolder: string): Promise<SinkModule> {
+export async function loadSinkModule(type: string, baseFolder: string): Promise<LazySinkModule> {
   const builtIn = Object.entries(BUILT_IN).find(([name]) => name === type)?.[1];
-  if (builtIn !== undefined) return builtIn();
+  if (builtIn !== undefined) {
+    const [options, load] = builtIn;
+    return { ...(await options()), load };
+  }
   const file = moduleFile(type, baseFolder);
   if (file === null) {
     const known = `a built-in type (${SINK_TYPES.join(', ')})`;
@@ -51,7 +60,8 @@ export async function loadSinkModule(type: string, baseFolder: string): Promise<
   } finally {
     hooks.deregister();
   }
-  return own.guarded(asSinkModule(exported, file));
+  const module = own.guarded(asSinkModule(exported, file));
+  return { ...module, load: () => Promise.resolve(module) };
 }
 
 /** The file that a type names; null for one that names none. */

@@ -4,7 +4,7 @@ import type { ResolvedConfig } from '../../src/config/config.ts';
 import { resolveText } from '../../src/config/load.ts';
 import type { Modules } from '../../src/config/modules.ts';
 import { MillraceError } from '../../src/core/errors.ts';
-import type { SinkModule } from '../../src/core/sink.ts';
+import type { LazySinkModule } from '../../src/core/sink.ts';
 
 type LoadSinkModule = Modules['sink'];
 
@@ -19,8 +19,8 @@ function resolved(sink: LoadSinkModule, text = TEXT, file = 'c.yaml'): Promise<R
   return resolveText(text, { file, env: {} }, { sink, source: () => expect.fail('there are no sources') });
 }
 
-function moduleThat(parseOptions: (options: unknown) => unknown): SinkModule {
-  return { parseOptions, createSink: () => expect.fail('no sink may be made here') };
+function moduleThat(parseOptions: (options: unknown) => unknown): LazySinkModule {
+  return { parseOptions, load: () => expect.fail('no sink may be made here') };
 }
 
 describe('resolveText', () => {
@@ -74,7 +74,7 @@ describe('resolveText', () => {
       'c.yaml:4:47: sinks.hubs.connectionString: "[redacted]" is not one',
     ],
   ])('turns %j into %j', async (message, expected) => {
-    const load = async (type: string): Promise<SinkModule> =>
+    const load = async (type: string): Promise<LazySinkModule> =>
       moduleThat((options) => {
         if (type === 'event-hubs') throw new Error(message);
         return options;

@@ -18,7 +18,7 @@ const onFailure = (error: Error): never => {
 test('a receiver that starts while a command erases, and waits for its journal, knows the user it has erased', async () => {
   const file = writeConfig(await temporaryFolder());
   await (await Receiver.start(file)).kill('SIGTERM');
-  const plan = new Cell(makePlan(await resolveConfig({ file, env: {} })));
+  const plan = new Cell(await makePlan(await resolveConfig({ file, env: {} })));
   const system = foundation(plan, { log: pino({ enabled: false }), onFailure, file }) as System;
   expect((await millrace(['erase', '--now', USER, '--config', file])).code).toBe(0);
   const stop = await openStore(system);

@@ -12,13 +12,11 @@ const module = await loadSinkModule(
   './own-sink.js',
   fileURLToPath(new URL('../../config/examples', import.meta.url)),
 );
+const { createSink } = await module.load();
 
 async function makeSink(options: object = {}) {
   const endpoint = await new Endpoint().start();
-  const sink = module.createSink(
-    module.parseOptions({ url: endpoint.url('/ingest'), ...options }),
-    makeContext(),
-  );
+  const sink = createSink(module.parseOptions({ url: endpoint.url('/ingest'), ...options }), makeContext());
   return { endpoint, sink };
 }
 

@@ -9,8 +9,9 @@ describe('loadSinkModule', () => {
   it.each(SINK_TYPES)('knows %s', async (type) => {
     const module = await loadSinkModule(type, '/');
     expect(Object.keys(module)).toEqual(
-      expect.arrayContaining(['createSink', 'optionsSchema', 'parseOptions']),
+      expect.arrayContaining(['describe', 'optionsSchema', 'parseOptions']),
     );
+    expect(await module.load()).toHaveProperty('createSink');
   });
 
   it('takes named or default exports, plain or TypeScript, relative or absolute', async () => {
@@ -26,7 +27,8 @@ describe('loadSinkModule', () => {
       await expect(loadSinkModule(join(folder, name), '/')).resolves.toBeDefined();
     }
     writeFileSync(join(folder, 'default.mjs'), 'export default { parseOptions() {}, createSink() {} };');
-    await expect(loadSinkModule('./default.mjs', folder)).resolves.toHaveProperty('createSink');
+    const module = await loadSinkModule('./default.mjs', folder);
+    expect(await module.load()).toHaveProperty('createSink');
   });
 
   it('names the file and what is missing', async () => {

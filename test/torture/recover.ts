@@ -48,7 +48,7 @@ export async function recover(
     onFailure: (error: MillraceError) => failures.push(error),
   };
   // What the parts make is not there yet: each fills in its own.
-  const system = { ...foundation(new Cell(makePlan(config)), options), clock } as unknown as System;
+  const system = { ...foundation(new Cell(await makePlan(config)), options), clock } as unknown as System;
   const parts = [STORE, ...PARTS.filter(({ name }) => PARTS_OF_A_RECOVERY.has(name))];
   const stop = await startParts(parts, system, (error) => failures.push(error as MillraceError));
   const answers = new Map<string, string>();

@@ -49,7 +49,7 @@ const TITLE = 200;
 export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): Promise<ReplaySummary> {
   const { order, list } = work;
   const started = performance.now();
-  const sinks = planSinks(work.loaded, requireSinks(work));
+  const sinks = await planSinks(work.loaded, requireSinks(work));
   if (flags.resume !== true && order.finishedIn !== null) await forgetFinished(order.finishedIn, order);
   const checkpoint = await Checkpoint.open(order.state, { ...order, resume: flags.resume === true, list });
   let keep = true;
