@@ -12,7 +12,6 @@ import { orAborted, untilAborted } from '../lib/abort.ts';
 import type { Live } from '../lib/live.ts';
 import type { LiveSinks, PlannedSinks } from './live-sinks.ts';
 import { AcceptedRoutes } from '../route/accepted.ts';
-import { refuseWaiting, successions } from './succession.ts';
 
 export interface DeliveryParts {
   readonly plan: Live<DeliveryPlan>;
@@ -244,25 +243,37 @@ interface Leaving {
 }
 
 /**
- * Makes dead letters of what waits for a sink, and lets it go, while nothing delivers.
- * @throws MillraceError usage for a sink the journal does not know
+ * Who continues for whom, by the name of the one who goes: `blocked` where the heir has had a place of its own, so that it
+ * cannot take over another.
  */
-export async function dropSink(
-  journal: Journal,
-  sink: string,
-  isErased: DeliveryParts['isErased'],
-  now: number,
-): Promise<GivenUp> {
-  const after = new Map(await journal.cursors()).get(sink);
-  if (after === undefined) throw new MillraceError('usage', `the journal knows no sink ${sink}`);
-  const record = await journal.routes();
-  const accepted = new AcceptedRoutes(record);
-  const waiting = { journal, sink, after, routes: accepted };
-  const dropped = await deadLetterWaiting(waiting, isErased, now);
-  // What a person retries before the next start goes by the routes of the last one.
-  if (record.eras.length > 0) await journal.acceptUnder(accepted.routesWithout(sink));
-  await journal.leave(sink);
-  return { sink, dropped, waiting: 0 };
+function successions(
+  { sinks }: PlannedSinks,
+  going: readonly string[],
+  known: ReadonlySet<string>,
+): { readonly heirs: ReadonlyMap<string, string>; readonly blocked: ReadonlyMap<string, string> } {
+  const heirs = new Map<string, string>();
+  const blocked = new Map<string, string>();
+  for (const [name, { continues }] of sinks)
+    if (continues !== null && going.includes(continues))
+      (known.has(name) ? blocked : heirs).set(continues, name);
+  return { heirs, blocked };
+}
+
+/** @throws MillraceError naming the sinks that events wait for, how many, and what can be done */
+function refuseWaiting(waiting: ReadonlyMap<string, number>, blocked: ReadonlyMap<string, string>): void {
+  const lines = [...waiting].flatMap(([sink, count]) => {
+    if (count === 0) return [];
+    const heir = blocked.get(sink);
+    const why =
+      heir === undefined
+        ? 'it is no longer in the config'
+        : `sinks.${heir}.continues cannot take them over, because ${heir} has its own position in the journal`;
+    return [
+      `sinks.${sink}: ${count} events wait for it, and ${why}. Put it back, let a new sink continue for it ` +
+        `(sinks.<new>.continues: ${sink}), or make dead letters of them (millrace sink drop ${sink})`,
+    ];
+  });
+  if (lines.length > 0) throw new MillraceError('sink_waited_for', lines.join('\n'));
 }
 
 const NOBODY: ReadonlyMap<string, string> = new Map();

@@ -1,5 +1,7 @@
+import { MillraceError } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
 import type { Journal } from '../core/journal.ts';
+import type { GivenUp } from '../core/operations.ts';
 import type { Target } from '../core/route.ts';
 import { AcceptedRoutes, type Addressed } from '../route/accepted.ts';
 import { settledAheadOf } from './settled-ahead.ts';
@@ -89,4 +91,26 @@ export async function deadLetterWaiting(
     count += await journal.addDeadLetters({ sink, upTo: last.seq, letters });
     at = last.seq;
   }
+}
+
+/**
+ * Makes dead letters of what waits for a sink, and lets it go, while nothing delivers.
+ * @throws MillraceError usage for a sink the journal does not know
+ */
+export async function dropSink(
+  journal: Journal,
+  sink: string,
+  isErased: (event: JournalEvent) => boolean,
+  now: number,
+): Promise<GivenUp> {
+  const after = new Map(await journal.cursors()).get(sink);
+  if (after === undefined) throw new MillraceError('usage', `the journal knows no sink ${sink}`);
+  const record = await journal.routes();
+  const accepted = new AcceptedRoutes(record);
+  const waiting = { journal, sink, after, routes: accepted };
+  const dropped = await deadLetterWaiting(waiting, isErased, now);
+  // What a person retries before the next start goes by the routes of the last one.
+  if (record.eras.length > 0) await journal.acceptUnder(accepted.routesWithout(sink));
+  await journal.leave(sink);
+  return { sink, dropped, waiting: 0 };
 }

@@ -1,7 +1,12 @@
 import type { Envelope, Event } from '../core/event.ts';
 import type { InvalidReason } from '../core/ingest.ts';
-import { createValidator, DEFAULT_FIELDS, type EnvelopeOptions, type Validator } from './envelope.ts';
-import type { InvalidCode } from './invalid-reasons.ts';
+import {
+  createValidator,
+  DEFAULT_FIELDS,
+  type EnvelopeOptions,
+  type InvalidCode,
+  type Validator,
+} from './envelope.ts';
 
 /**
  * Reads the envelope of events that came in before, by the rule that reads it before the 2xx. What is kept was judged then,

@@ -2,8 +2,7 @@ import { createHash, createHmac, createSecretKey, type Hash, type Hmac, timingSa
 import { isDeliveryId } from '../core/delivery-id.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Precheck, Refusal, RequestHeaders, Verification, Verifier } from '../core/verifier.ts';
-import { headerOf } from './headers.ts';
-import { checkTimestamp } from './timestamp.ts';
+import { checkTimestamp, headerOf } from './headers.ts';
 
 /** How a sender with a signature scheme of its own signs. Header names in any case. */
 export interface HmacOptions {

@@ -9,10 +9,9 @@ import {
   type Verification,
   type Verifier,
 } from '../core/verifier.ts';
-import { headerOf } from './headers.ts';
+import { checkTimestamp, headerOf } from './headers.ts';
 import { HmacSha256 } from './hmac-sha256.ts';
 import { parseStandardSecret, type StandardSecret } from './standard-secret.ts';
-import { checkTimestamp } from './timestamp.ts';
 
 /** Prefix of the header names. A family is used whole; they are never mixed. */
 export type Family = 'webhook' | 'svix';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { DELIVERED, type Delivery, type SendResult, type Sink } from '../../src/core/sink.ts';
-import { LONGEST_DELAY, readAnswer } from '../../src/deliver/answer.ts';
+import { LONGEST_DELAY, readAnswer } from '../../src/deliver/sink-calls.ts';
 import { makeEvent } from '../support/events.ts';
 import { makeDispatcher } from './running.ts';
 import { ArrayJournal, LIMITS, ManualClock } from './support.ts';

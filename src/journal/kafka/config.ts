@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { bytes, choice, duration, NOT_EMPTY, optionalText, text } from '../../lib/fields.ts';
-import { connectionFields, readConnection, type Connection } from '../../sinks/kafka/connection.ts';
-import { isTopic } from '../../sinks/kafka/topic.ts';
+import { connectionFields, readConnection, type Connection, isTopic } from '../../sinks/kafka/connection.ts';
 import type { Waiting } from '../owner.ts';
 
 const TOPIC = { pattern: String.raw`^[\w.-]{1,249}$`, hint: 'must be the name of a topic' };

@@ -104,6 +104,11 @@ function readTls({ enabled, ca, cert, key }: z.output<typeof tls>, refuse: Refus
   return givenPems(given);
 }
 
+/** Whether a cluster could have a topic of this name. */
+export function isTopic(name: string): boolean {
+  return /^[\w.-]{1,249}$/.test(name) && name !== '.' && name !== '..';
+}
+
 /** Tries of a look-up, so that a broker that is there and says nothing is passed over. */
 const RETRIES = 2;
 const RETRY_DELAY = 100;

@@ -6,11 +6,11 @@ import { heldBy, resultOf, tooLarge, troubleWith } from '../failure.ts';
 import { toMessages } from '../message.ts';
 import { Client } from './client.ts';
 import type { KafkaOptions } from './config.ts';
+import { isTopic } from './connection.ts';
 import { toFailure } from './failure.ts';
 import { BATCH_BYTES, RECORD_BYTES, toMessage } from './message.ts';
 import { partitionOf } from './partition.ts';
 import { encodeRecord, type EncodedRecord } from './record-batch.ts';
-import { isTopic } from './topic.ts';
 import { Writer } from './writer.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';
