@@ -57,7 +57,7 @@ export async function pullReference(
   const total = each === 0 ? null : each;
   let answers = 0;
   try {
-    for await (const answer of fetch(service, query)(signal)) {
+    for await (const answer of fetch(service, query, signal)) {
       answers += 1;
       onProgress?.({ answers, total, rows, missing: missing.length });
       if ('incomplete' in answer) {

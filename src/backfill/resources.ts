@@ -40,11 +40,11 @@ export interface Resource {
   readonly needs?: 'users' | 'zipCodes' | 'jobs';
   /** What it takes beside that. */
   readonly takes?: readonly (keyof ReferenceQuery)[];
-  readonly fetch: (service: ServiceClient, query: ReferenceQuery) => Answers;
+  /** All that the service answers, one after the other. */
+  readonly fetch: (service: ServiceClient, query: ReferenceQuery, signal: AbortSignal) => Answers;
 }
 
-/** All that the service answers, one after the other. */
-type Answers = (signal: AbortSignal) => AsyncGenerator<Answer>;
+type Answers = AsyncGenerator<Answer>;
 
 const PAGE = 100;
 /** The most users of a page. */
@@ -55,158 +55,154 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
   users: {
     table: 'users',
     takes: ['users'],
-    fetch: (service, { users }) =>
+    fetch: (service, { users }, signal) =>
       users.length === 0
-        ? pages(
-            'users',
-            ({ offset, size }, options) => service.users.list({ offset, limit: size }, options),
-            USERS_PAGE,
+        ? pages(signal, 'users', USERS_PAGE, ({ offset, size: limit }, options) =>
+            service.users.list({ offset, limit }, options),
           )
-        : each('user', users, (user, options) => service.users.get(user, options)),
+        : each(signal, 'user', users, (user, options) => service.users.get(user, options)),
   },
   insurance: {
     table: 'insurance',
     needs: 'users',
-    fetch: (service, { users }) => {
+    fetch: (service, { users }, signal) => {
       const call: CallFor = (user, options) => service.users.latestInsurance(user, options);
-      return each('insurance of user', users, call, (user) => ({ user_id: user }));
+      return each(signal, 'insurance of user', users, call, (user) => ({ user_id: user }));
     },
   },
   'lab-tests': {
     table: 'lab_tests',
-    fetch: ({ labs }) => once('lab tests', (options) => labs.tests(options)),
+    fetch: ({ labs }, _query, signal) => once(signal, 'lab tests', (options) => labs.tests(options)),
   },
   markers: {
     table: 'markers',
     takes: ['labTests', 'addOns', 'labSlug'],
-    fetch: ({ labs }, { labTests: labTestIds, addOns: addOnProviderIds, labSlug }) => {
-      const set = { labTestIds, ...(addOnProviderIds.length === 0 ? {} : { addOnProviderIds }) };
-      const isSet = labTestIds.length + addOnProviderIds.length > 0;
-      return pages('markers', ({ page, size }, options) =>
+    fetch: ({ labs }, { labTests: labTestIds, addOns, labSlug }, signal) => {
+      const set = { labTestIds, addOnProviderIds: addOns.length === 0 ? undefined : addOns };
+      const isSet = labTestIds.length + addOns.length > 0;
+      return pages(signal, 'markers', PAGE, ({ page, size }, options) =>
         isSet
           ? labs.orderSetMarkers(set, { page, size }, options)
-          : labs.markers({ page, size, ...given({ labSlug }) }, options),
+          : labs.markers({ page, size, labSlug }, options),
       );
     },
   },
   'lab-accounts': {
     table: 'lab_accounts',
     takes: ['labAccount', 'status'],
-    fetch: ({ labs }, { labAccount: labAccountId, status }) =>
-      once('lab accounts', (options) => labs.accounts(given({ labAccountId, status }), options)),
+    fetch: ({ labs }, { labAccount: labAccountId, status }, signal) =>
+      once(signal, 'lab accounts', (options) => labs.accounts({ labAccountId, status }, options)),
   },
   areas: {
     table: 'areas',
     needs: 'zipCodes',
     takes: ['radius', 'labs', 'labAccount'],
-    fetch: ({ labs }, { zipCodes, radius, labs: named, labAccount: labAccountId }) => {
-      const more = given({ radius, labAccountId, labs: named.length === 0 ? undefined : named });
-      return each('area', zipCodes, (zipCode, options) => labs.areaInfo({ zipCode, ...more }, options));
+    fetch: ({ labs }, { zipCodes, radius, labs: named, labAccount: labAccountId }, signal) => {
+      const more = { radius, labAccountId, labs: named.length === 0 ? undefined : named };
+      return each(signal, 'area', zipCodes, (zipCode, options) =>
+        labs.areaInfo({ zipCode, ...more }, options),
+      );
     },
   },
   orders: {
     table: 'orders',
     takes: ['interpretation'],
-    fetch: ({ labs }, { interpretation }) => {
-      const filter = given({ interpretation });
-      return pages('orders', ({ page, size }, options) => labs.orders({ page, size, ...filter }, options));
-    },
+    fetch: ({ labs }, { interpretation }, signal) =>
+      pages(signal, 'orders', PAGE, ({ page, size }, options) =>
+        labs.orders({ page, size, interpretation }, options),
+      ),
   },
   'parsing-jobs': {
     table: 'parsing_jobs',
     needs: 'jobs',
-    fetch: ({ labs }, { jobs }) => each('parsing job', jobs, (job, options) => labs.parsingJob(job, options)),
+    fetch: ({ labs }, { jobs }, signal) =>
+      each(signal, 'parsing job', jobs, (job, options) => labs.parsingJob(job, options)),
   },
   'bulk-ops': {
     table: 'bulk_ops',
-    fetch: ({ bulk }) =>
-      cursored('bulk operations', (cursor, options) =>
-        bulk.listOps({ pageSize: 50, ...given({ cursor }) }, options),
+    fetch: ({ bulk }, _query, signal) =>
+      cursored(signal, 'bulk operations', (cursor, options) =>
+        bulk.listOps({ pageSize: 50, cursor }, options),
       ),
   },
   'historical-pulls': {
     table: 'historical_pulls',
     takes: ['users', 'provider'],
-    fetch: ({ pulls }, { users, provider }) =>
-      async function* (signal) {
-        for (const userId of users.length === 0 ? [undefined] : users) {
-          const call: CursorCall = (cursor, options) =>
-            pulls.status(given({ userId, provider, cursor }), options);
-          yield* cursored('historical pulls', call)(signal);
-        }
-      },
+    fetch: async function* ({ pulls }, { users, provider }, signal) {
+      for (const userId of users.length === 0 ? [undefined] : users)
+        yield* cursored(signal, 'historical pulls', (cursor, options) =>
+          pulls.status({ userId, provider, cursor }, options),
+        );
+    },
   },
 };
 
 type CallFor = (id: string, options: ReadOptions) => Promise<object>;
-type PageCall = (place: PagePlace, options: ReadOptions) => Promise<object>;
-type CursorCall = (cursor: string | undefined, options: ReadOptions) => Promise<CursorPage<unknown>>;
 
 /** Page after page, until the service has told of all; what moves to a later page meanwhile comes once. */
-function pages(list: string, call: PageCall, pageSize = PAGE): Answers {
-  return async function* (signal) {
-    const whole = new WholeList<string, ListPage<string> & { readonly text: string }>(
-      pageSize,
-      async (place) => {
-        const { answer, text } = await exactly((options) => call(place, options), signal);
-        const [total, size, limit] = ['total', 'size', 'limit'].map((name): unknown =>
-          Reflect.get(answer, name),
-        );
-        const items = elementsOf(text, list);
-        // As they were written: two numbers that no double tells apart are two.
-        const keys = items.map((item) => hash('sha256', item, 'base64'));
-        return { items, keys, total, full: size ?? limit, more: saysMore(answer), text };
-      },
-    );
-    for await (const { items, page } of whole.pages())
-      yield { text: items.length < page.items.length ? `[${items.join(',')}]` : page.text, given: {} };
-    if (whole.problem !== null) yield { incomplete: `${list}: ${whole.problem}` };
-  };
+async function* pages(
+  signal: AbortSignal,
+  list: string,
+  pageSize: number,
+  call: (place: PagePlace, options: ReadOptions) => Promise<object>,
+): Answers {
+  type Page = ListPage<string> & { readonly text: string };
+  const whole = new WholeList<string, Page>(pageSize, async (place) => {
+    const { answer, text } = await exactly((options) => call(place, options), signal);
+    const [total, size, limit] = ['total', 'size', 'limit'].map((name): unknown => Reflect.get(answer, name));
+    const items = elementsOf(text, list);
+    // As they were written: two numbers that no double tells apart are two.
+    const keys = items.map((item) => hash('sha256', item, 'base64'));
+    return { items, keys, total, full: size ?? limit, more: saysMore(answer), text };
+  });
+  for await (const { items, page } of whole.pages())
+    yield { text: items.length < page.items.length ? `[${items.join(',')}]` : page.text, given: {} };
+  if (whole.problem !== null) yield { incomplete: `${list}: ${whole.problem}` };
 }
 
 /** Page after page, as long as there is a cursor to the next one. */
-function cursored(list: string, call: CursorCall): Answers {
-  return async function* (signal) {
-    const whole = new CursorList(async (cursor) => {
-      const { answer, text } = await exactly((options) => call(cursor, options), signal);
-      return { ...answer, text };
-    });
-    for await (const { data, text } of whole.pages()) if (data.length > 0) yield { text, given: {} };
-    if (whole.problem !== null) yield { incomplete: `${list}: ${whole.problem}` };
-  };
+async function* cursored(
+  signal: AbortSignal,
+  list: string,
+  call: (cursor: string | undefined, options: ReadOptions) => Promise<CursorPage<unknown>>,
+): Answers {
+  const whole = new CursorList(async (cursor) => {
+    const { answer, text } = await exactly((options) => call(cursor, options), signal);
+    return { ...answer, text };
+  });
+  for await (const { data, text } of whole.pages()) if (data.length > 0) yield { text, given: {} };
+  if (whole.problem !== null) yield { incomplete: `${list}: ${whole.problem}` };
 }
 
 /** One answer that is a list in `data`. */
-function once(
+async function* once(
+  signal: AbortSignal,
   list: string,
   call: (options: ReadOptions) => Promise<{ readonly data: readonly unknown[] }>,
 ): Answers {
-  return async function* (signal) {
-    const { answer, text } = await exactly(call, signal);
-    if (answer.data.length > 0) yield { text, given: {} };
-    const more = saysMore(answer);
-    if (more !== null) yield { incomplete: `${list}: the service says ${more}, and the list has no pages` };
-  };
+  const { answer, text } = await exactly(call, signal);
+  if (answer.data.length > 0) yield { text, given: {} };
+  const more = saysMore(answer);
+  if (more !== null) yield { incomplete: `${list}: the service says ${more}, and the list has no pages` };
 }
 
 /** One answer for each of these; what the service does not have is named, and the others are fetched all the same. */
-function each(
+async function* each(
+  signal: AbortSignal,
   what: string,
   ids: readonly string[],
   call: CallFor,
   givenFor: (id: string) => Readonly<Record<string, string>> = () => ({}),
 ): Answers {
-  return async function* (signal) {
-    for (const id of ids) {
-      try {
-        const { text } = await exactly((options) => call(id, options), signal);
-        yield { text: `[${text}]`, given: givenFor(id) };
-      } catch (error) {
-        if (!(error instanceof ServiceError) || error.code !== 'not_found') throw error;
-        yield { missing: `${what} ${id}`, reason: error.detail };
-      }
+  for (const id of ids) {
+    try {
+      const { text } = await exactly((options) => call(id, options), signal);
+      yield { text: `[${text}]`, given: givenFor(id) };
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.code !== 'not_found') throw error;
+      yield { missing: `${what} ${id}`, reason: error.detail };
     }
-  };
+  }
 }
 
 /** What a call answers, and the same as the service wrote it. */
@@ -219,14 +215,8 @@ async function exactly<T>(
   return { answer, text };
 }
 
-/** Only what is there: an option that is undefined is another than one that is left out. */
-function given<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  const entries = Object.entries(options).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> };
-}
-
 /** The elements of a document's list, each as it was written. */
-export function elementsOf(document: string, list: string): string[] {
+function elementsOf(document: string, list: string): string[] {
   const elements: string[] = [];
   const scanner = new ElementScanner({
     containers: [list],

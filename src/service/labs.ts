@@ -24,16 +24,16 @@ export interface AreaQuery {
   /** Exactly five digits. */
   readonly zipCode: string;
   /** Miles, default 25. */
-  readonly radius?: (typeof RADII)[number];
+  readonly radius?: (typeof RADII)[number] | undefined;
   /** Lab identifiers to look for service centers of. */
-  readonly labs?: readonly string[];
-  readonly labAccountId?: string;
+  readonly labs?: readonly string[] | undefined;
+  readonly labAccountId?: string | undefined;
 }
 
 interface OrderSet {
   readonly labTestIds?: readonly string[];
   /** Identifiers at the lab that are added to the order set. */
-  readonly addOnProviderIds?: readonly string[];
+  readonly addOnProviderIds?: readonly string[] | undefined;
 }
 
 interface Paging {
@@ -57,7 +57,7 @@ export class Labs extends Group {
   }
 
   async markers(
-    { labSlug, ...paging }: Paging & { readonly labSlug?: string } = {},
+    { labSlug, ...paging }: Paging & { readonly labSlug?: string | undefined } = {},
     options: ReadOptions = {},
   ): Promise<MarkerPage> {
     const query = { ...pagingQuery(paging), lab_slug: text('labSlug', labSlug) };
@@ -71,7 +71,7 @@ export class Labs extends Group {
 
   /** A team without accounts can be answered without a list. */
   async accounts(
-    filter: { readonly labAccountId?: string; readonly status?: AccountStatus } = {},
+    filter: { readonly labAccountId?: string | undefined; readonly status?: AccountStatus | undefined } = {},
     options: ReadOptions = {},
   ): Promise<List<Unknown>> {
     const query = {
@@ -94,7 +94,7 @@ export class Labs extends Group {
   }
 
   async orders(
-    { interpretation, ...paging }: Paging & { readonly interpretation?: Interpretation } = {},
+    { interpretation, ...paging }: Paging & { readonly interpretation?: Interpretation | undefined } = {},
     options: ReadOptions = {},
   ): Promise<OrderPage> {
     const query = { ...pagingQuery(paging), interpretation };

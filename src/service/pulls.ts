@@ -27,11 +27,11 @@ export interface UserPulls extends Unknown {
 }
 
 interface PullQuery {
-  readonly userId?: string;
-  readonly provider?: string;
+  readonly userId?: string | undefined;
+  readonly provider?: string | undefined;
   /** Users a page, 1–50. Default 50. */
   readonly userLimit?: number;
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
 }
 
 /** Status of historical pulls. */
@@ -73,7 +73,7 @@ export interface BulkOp extends Unknown {
 interface BulkOpQuery {
   /** 1–50, default 10. */
   readonly pageSize?: number;
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
 }
 
 /** Bulk triggers of historical pulls, and the background operations they become. */

@@ -1,12 +1,13 @@
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { finishedTask, pullMeals } from '../../backfill/pull-meals.ts';
-import { pullParsingJob } from '../../backfill/pull-parsing-job.ts';
+import { DONE, finishedTask, pullMeals } from '../../backfill/pull-meals.ts';
+import { pullReference } from '../../backfill/reference.ts';
+import type { Resource } from '../../backfill/resources.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { Envelope } from '../../core/event.ts';
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
 import { Tally } from '../../lib/tally.ts';
-import { WorkFolder } from '../../lib/work-folder.ts';
+import { WorkFolder, writeState } from '../../lib/work-folder.ts';
 import { ServiceClient } from '../../service/client.ts';
 import { ServiceError } from '../../service/errors.ts';
 import { keyOf, readAnnouncement, type ChangedJob, type Completion } from './announcement.ts';
@@ -18,6 +19,8 @@ export { parseOptions, optionsSchema, describe } from './config.ts';
 export function createSink(options: FollowUpOptions, context: SinkContext): Sink {
   return new FollowUpSink(options, context);
 }
+
+const NOTHING_NAMED = { users: [], zipCodes: [], labTests: [], addOns: [], jobs: [], labs: [] };
 
 /** Of the events it makes. */
 const SOURCE = 'follow-up';
@@ -137,9 +140,19 @@ export class FollowUpSink implements Sink {
     { team, clientUser }: Delivery['event'],
     signal: AbortSignal,
   ): Promise<object> {
-    const pull = { job, given: idsOf({ team, user, clientUser }), now: this.#context.clock.now() };
-    const { rows, rejects } = await pullParsingJob(this.#service, pull, folder, signal);
-    return { ...rows, rejects };
+    const given = idsOf({ team, user, clientUser });
+    const resource: Resource = {
+      table: 'parsing_jobs',
+      fetch: async function* ({ labs }) {
+        let text = '';
+        await labs.parsingJob(job, { signal, onText: (written) => (text = written) });
+        yield { text: `[${text}]`, given };
+      },
+    };
+    const pull = { query: NOTHING_NAMED, output: folder, now: this.#context.clock.now(), signal };
+    const summary = await pullReference(this.#service, resource, pull);
+    await writeState(folder, DONE, summary);
+    return { ...summary.rows, rejects: summary.rejects };
   }
 
   async #pull(
