@@ -1,7 +1,6 @@
 import { systemClock, type Clock } from '../core/clock.ts';
 import { ServiceInputError, type ServiceErrorCode } from './errors.ts';
 import { resolvePaths, type Paths } from './paths.ts';
-import type { Retries } from './outcome.ts';
 import type { RateLimit } from './request-pace.ts';
 
 /** How to reach the service. Only `baseUrl` and a key are needed. */
@@ -17,8 +16,10 @@ export interface ServiceOptions {
   /** Default `X-Management-Key`. The deprecated `X-Service-Org-Key` works, with a warning. */
   readonly managementKeyHeader?: string;
   readonly paths?: Partial<Paths>;
-  readonly timeouts?: Partial<Timeouts>;
-  readonly retries?: Partial<Retries>;
+  /** Milliseconds until the first byte of an answer, by the wall. Default 60 s. */
+  readonly timeouts?: { readonly headers: number };
+  /** Attempts at a call in all; 1 never repeats. Default 6. */
+  readonly retries?: { readonly attempts: number };
   /** Default: no pacing of our own. */
   readonly rateLimit?: RateLimit | null;
   /** Sockets open at once. Default 16. */
@@ -32,16 +33,6 @@ export interface ServiceOptions {
   readonly onWarning?: (message: string) => void;
   /** Told before each repeated attempt. */
   readonly onRetry?: (retry: Retry) => void;
-}
-
-/** Milliseconds, by the wall. */
-export interface Timeouts {
-  /** Until a connection is made. Default 10 s. */
-  readonly connect: number;
-  /** Until the first byte of an answer. Default 60 s. */
-  readonly headers: number;
-  /** Between two pieces of an answer's body. Default 60 s. */
-  readonly body: number;
 }
 
 /** An attempt that will be repeated. */
@@ -83,8 +74,8 @@ export function resolveOptions(options: ServiceOptions) {
     managementKey: key('managementKey', options.managementKey),
     managementKeyHeader: headerName('managementKeyHeader', managementKeyHeader),
     paths: resolvePaths(options.paths ?? {}),
-    timeouts: { connect: 10_000, headers: 60_000, body: 60_000, ...options.timeouts },
-    retries: { attempts: 6, baseMs: 500, maxMs: 30_000, maxRetryAfterMs: 300_000, ...options.retries },
+    headersTimeout: options.timeouts?.headers ?? 60_000,
+    attempts: options.retries?.attempts ?? 6,
     rateLimit: options.rateLimit ?? null,
     connections: options.connections ?? 16,
     signal: options.signal,

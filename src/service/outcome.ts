@@ -111,32 +111,20 @@ function problem(item: unknown): string {
   return `${item['loc'].map(String).join('.')}: ${describe(item['msg'] ?? item['type'])}`;
 }
 
-export interface Retries {
-  /** Attempts in all. Default 6; 1 never repeats. */
-  readonly attempts: number;
-  /** Upper bound of the first delay, doubled each time. Default 500 ms. */
-  readonly baseMs: number;
-  /** No delay of ours is longer. Default 30 s. */
-  readonly maxMs: number;
-  /** A longer Retry-After is handed to the caller instead of waiting. Default 5 minutes. */
-  readonly maxRetryAfterMs: number;
-}
+/** Upper bound of the first delay, doubled each time. */
+const FIRST_DELAY_MS = 500;
+const LONGEST_DELAY_MS = 30_000;
+/** A longer Retry-After is handed to the caller instead of waiting. */
+const LONGEST_RETRY_AFTER_MS = 300_000;
 
 /**
- * Milliseconds until the next attempt, or null when there is to be none. What may have been done already is repeated
- * for idempotent operations only. Delays are drawn from the upper half of a doubling bound, so that many clients part.
+ * Milliseconds until the attempt after this one, or null when there is to be none. Delays are drawn from the upper half of
+ * a doubling bound, so that many clients part.
  */
-export function retryDelay(
-  error: ServiceError,
-  { attempt, idempotent }: { readonly attempt: number; readonly idempotent: boolean },
-  retries: Retries,
-  random: () => number,
-): number | null {
-  if (!error.retryable || attempt >= retries.attempts) return null;
-  if (error.maybeApplied && !idempotent) return null;
-  const bound = Math.min(retries.maxMs, retries.baseMs * 2 ** (attempt - 1));
-  const delay = bound * (0.5 + random() / 2);
-  if (error.retryAfterMs === null) return delay;
+export function retryDelay(error: ServiceError, attempt: number, random: () => number): number | null {
+  if (!error.retryable) return null;
+  const bound = Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** (attempt - 1));
+  if (error.retryAfterMs === null) return bound * (0.5 + random() / 2);
   // The jitter comes on top: everybody who was told the same second would come back in it.
-  return error.retryAfterMs > retries.maxRetryAfterMs ? null : error.retryAfterMs + random() * retries.baseMs;
+  return error.retryAfterMs > LONGEST_RETRY_AFTER_MS ? null : error.retryAfterMs + random() * FIRST_DELAY_MS;
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { isRecord } from '../lib/is-record.ts';
-import { malformed, type Call, type Transport } from './transport.ts';
+import type { Call, Transport } from './transport.ts';
 
 /** A value of a non-exhaustive enum: the known ones complete in an editor, every other passes. */
 export type Open<T extends string> = T | (string & Record<never, never>);
@@ -26,8 +26,7 @@ export abstract class Group {
   /** An answer that is an object with a list in `field`. @throws ServiceError answer_malformed */
   protected async readList<T>(call: Call, field: keyof T & string): Promise<T> {
     const body = await this.readObject<T & Unknown>(call);
-    if (!Array.isArray(body[field]))
-      throw malformed(this.transport.operation(call), `the answer has no list ${field}`, null);
+    if (!Array.isArray(body[field])) throw this.transport.malformed(call, `the answer has no list ${field}`);
     return this.#withoutError(call, body);
   }
 
@@ -42,7 +41,7 @@ export abstract class Group {
     const { data = null } = body;
     if (Array.isArray(data)) return this.#withoutError(call, body as List<T>);
     if (data !== null || Object.values(body).some(Array.isArray))
-      throw malformed(this.transport.operation(call), 'the answer has no list data', null);
+      throw this.transport.malformed(call, 'the answer has no list data');
     return this.#withoutError(call, { ...body, data: [] });
   }
 
@@ -57,11 +56,11 @@ export abstract class Group {
       this.readPage<T>({ ...call, query: { ...call.query, next_cursor: cursor } }),
     );
     for await (const { data } of list.pages()) yield* data;
-    if (list.problem !== null) throw malformed(this.transport.operation(call), list.problem, null);
+    if (list.problem !== null) throw this.transport.malformed(call, list.problem);
   }
 
   #asObject(call: Call, body: unknown): Readonly<Record<string, unknown>> {
-    if (!isRecord(body)) throw malformed(this.transport.operation(call), 'the answer is not an object', null);
+    if (!isRecord(body)) throw this.transport.malformed(call, 'the answer is not an object');
     return body;
   }
 
@@ -69,7 +68,7 @@ export abstract class Group {
   #withoutError<T extends Unknown>(call: Call, body: T): T {
     const name = saysError(body);
     if (name === null) return body;
-    throw malformed(this.transport.operation(call), `the answer has "${name}" beside its list`, null);
+    throw this.transport.malformed(call, `the answer has "${name}" beside its list`);
   }
 }
 

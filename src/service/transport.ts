@@ -29,6 +29,10 @@ export interface Call {
 
 type Response = Dispatcher.ResponseData;
 
+const CONNECT_WITHIN_MS = 10_000;
+/** Between two pieces of an answer's body. */
+const PIECE_WITHIN_MS = 60_000;
+
 /** Sends calls: keys, pacing, time-outs, retries. An answer is taken whole or not at all; nothing is resumed midway. */
 export class Transport {
   readonly options: ResolvedOptions;
@@ -37,8 +41,8 @@ export class Transport {
 
   constructor(options: ServiceOptions) {
     this.options = resolveOptions(options);
-    const { base, connections, timeouts, rateLimit, clock } = this.options;
-    this.#pool = new Pool(base.origin, { connections, connect: { timeout: timeouts.connect } });
+    const { base, connections, rateLimit, clock } = this.options;
+    this.#pool = new Pool(base.origin, { connections, connect: { timeout: CONNECT_WITHIN_MS } });
     this.#pace = new RequestPace(rateLimit, clock);
   }
 
@@ -89,6 +93,12 @@ export class Transport {
     return `${call.method} ${this.options.paths[call.path]}`;
   }
 
+  /** A 2xx answer that is not what the operation is described to return. */
+  malformed(call: Call, detail: string, status: number | null = null): ServiceError {
+    const operation = this.operation(call);
+    return new ServiceError({ code: 'answer_malformed', operation, status, detail, retryable: false });
+  }
+
   /** Lets calls in flight finish. */
   close(): Promise<void> {
     return this.#pool.close();
@@ -98,7 +108,7 @@ export class Transport {
     call: Call,
     read: (response: Response, signal: AbortSignal | undefined) => Promise<T>,
   ): Promise<T> {
-    const { clock, retries, random, onRetry } = this.options;
+    const { clock, attempts, random, onRetry } = this.options;
     const operation = this.operation(call);
     const signals = [call.signal, this.options.signal].filter((signal) => signal !== undefined);
     const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
@@ -111,7 +121,9 @@ export class Transport {
         if (cause instanceof ServiceInputError) throw cause;
         const error = errorOfFailure(operation, cause);
         const idempotent = call.idempotent ?? call.method !== 'POST';
-        const delayMs = retryDelay(error, { attempt, idempotent }, retries, random);
+        // What may have been done already is repeated for idempotent operations only.
+        const isLast = attempt >= attempts || (error.maybeApplied && !idempotent);
+        const delayMs = isLast ? null : retryDelay(error, attempt, random);
         if (error.status === 429 && error.retryAfterMs !== null && delayMs !== null) {
           this.#pace.pause(error.retryAfterMs);
         }
@@ -123,7 +135,7 @@ export class Transport {
   }
 
   async #send(call: Call, signal: AbortSignal | undefined): Promise<Response> {
-    const { base, paths, timeouts, clock } = this.options;
+    const { base, paths, headersTimeout, clock } = this.options;
     const response = await this.#pool.request({
       origin: base.origin,
       path: base.path + fillPath(paths[call.path], call.parameters ?? {}) + queryOf(call.query ?? {}),
@@ -134,18 +146,14 @@ export class Transport {
         ...this.#key(call.auth ?? 'team'),
       },
       body: call.json === undefined ? null : JSON.stringify(call.json),
-      headersTimeout: timeouts.headers,
-      bodyTimeout: timeouts.body,
+      headersTimeout,
+      bodyTimeout: PIECE_WITHIN_MS,
       signal: signal ?? null,
     });
     const { statusCode: status, headers } = response;
     if (status === 206) {
       await response.body.dump();
-      throw malformed(
-        this.operation(call),
-        'the answer says that it is a part, and nobody asked for one',
-        status,
-      );
+      throw this.malformed(call, 'the answer says that it is a part, and nobody asked for one', status);
     }
     if (status >= 200 && status < 300) return response;
     const answer = { status, headers, text: await response.body.text() };
@@ -186,17 +194,6 @@ function unreadable(operation: string, status: number, text: string, cause?: unk
   const mayPass = isPage || isCut;
   const fields = { code: 'answer_malformed', operation, status, detail } as const;
   return new ServiceError({ ...fields, retryable: mayPass, maybeApplied: mayPass }, { cause });
-}
-
-/** A 2xx answer that is not what the operation is described to return. */
-export function malformed(
-  operation: string,
-  detail: string,
-  status: number | null,
-  cause?: unknown,
-): ServiceError {
-  const fields = { code: 'answer_malformed', operation, status, detail, retryable: false } as const;
-  return new ServiceError(fields, { cause });
 }
 
 function queryOf(query: Readonly<Record<string, QueryValue>>): string {

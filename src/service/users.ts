@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import type { CallOptions, ReadOptions } from './options.ts';
 import { dateRange, text, uuid, wholeNumber } from './inputs.ts';
 import { Group, saysMore, type Unknown } from './shape.ts';
-import { malformed, type Call } from './transport.ts';
+import type { Call } from './transport.ts';
 import { WholeList } from './whole-list.ts';
 
 export interface User extends Unknown {
@@ -56,8 +56,8 @@ export class Users extends Group {
     });
     for await (const { items } of list.pages()) yield* items;
     if (list.problem === null) return;
-    const operation = this.transport.operation({ method: 'GET', path: 'listUsers' });
-    throw malformed(operation, `${list.problem}; run it again, or name the users`, null);
+    const call = { method: 'GET', path: 'listUsers' } as const;
+    throw this.transport.malformed(call, `${list.problem}; run it again, or name the users`);
   }
 
   /** One user. */
@@ -104,7 +104,7 @@ export class Users extends Group {
   async #success(call: Call): Promise<Success> {
     const answer = await this.readObject<Success>(call);
     if (typeof answer.success !== 'boolean')
-      throw malformed(this.transport.operation(call), 'the answer has no success', null);
+      throw this.transport.malformed(call, 'the answer has no success');
     return answer;
   }
 }
