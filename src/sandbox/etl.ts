@@ -31,13 +31,10 @@ export interface EtlMessage {
   readonly blob: string;
 }
 
-/**
- * The hook by which a caller puts messages into a real or pretended broker. It resolves when the broker has the message,
- * and rejects when it never will.
- */
-export type Publish = (destination: Destination, message: EtlMessage) => void | Promise<void>;
+/** The hook by which a caller puts messages into a real or pretended broker. */
+export type Publish = (destination: Destination, message: EtlMessage) => void;
 
-export interface EtlEvent {
+interface EtlEvent {
   readonly id: string;
   readonly type: string;
   readonly teamId: string;

@@ -1,6 +1,6 @@
 import { jsonIn } from '../lib/parsed.ts';
 import type { Endpoints } from './endpoints.ts';
-import { etlMessage, type Destination, type EtlEvent, type Publish } from './etl.ts';
+import { etlMessage, type Destination, type Publish } from './etl.ts';
 import { newDeliveryId } from './made-up-events.ts';
 import type { Message, WebhookSender } from './sender.ts';
 
@@ -64,19 +64,10 @@ export class Events {
       const wanted = eventTypes.length === 0 || eventTypes.some((prefix) => type.startsWith(prefix));
       if (wanted && !endpoint.disabled) sender.send(endpoint, message);
     }
-    for (const destination of pipelines?.destinations ?? []) {
-      const event = { id, type, teamId: subject.teamId, userId: subject.id, body, at: Date.now() };
-      void this.#publish(destination, event);
-    }
+    const event = { id, type, teamId: subject.teamId, userId: subject.id, body, at: Date.now() };
+    for (const destination of pipelines?.destinations ?? [])
+      pipelines?.publish(destination, etlMessage(destination, event));
     return id;
-  }
-
-  async #publish(destination: Destination, event: EtlEvent): Promise<void> {
-    try {
-      await this.#options.pipelines?.publish(destination, etlMessage(destination, event));
-    } catch {
-      // It was refused for good.
-    }
   }
 }
 

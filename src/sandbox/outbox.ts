@@ -16,12 +16,6 @@ export interface OutboxOptions {
   readonly onRefused: (target: string, reason: string) => void;
 }
 
-interface Waiting {
-  readonly message: EtlMessage;
-  readonly done: () => void;
-  readonly refuse: (reason: Error) => void;
-}
-
 /** Messages handed to `send` in one go, and calls in flight at once. */
 const TOGETHER = 100;
 const AT_ONCE = 32;
@@ -35,7 +29,7 @@ const PAUSE = { first: 100, longest: 10_000 };
 export class Outbox {
   readonly #options: OutboxOptions;
   /** What waits, by target and key. */
-  readonly #lines = new Map<string, Waiting[]>();
+  readonly #lines = new Map<string, EtlMessage[]>();
   readonly #queue = new PQueue({ concurrency: AT_ONCE });
   readonly #working = new Set<Promise<void>>();
   readonly #stopping = new AbortController();
@@ -45,22 +39,15 @@ export class Outbox {
     this.#options = options;
   }
 
-  /** Resolves when the message has arrived; rejects with Refused. It does neither once the outbox is closed. */
-  put(message: EtlMessage): Promise<void> {
-    const { promise, resolve: done, reject: refuse } = Promise.withResolvers<void>();
-    if (!this.#stopping.signal.aborted) this.#add({ message, done, refuse });
-    return promise;
-  }
-
-  #add(waiting: Waiting): void {
-    const { message } = waiting;
+  put(message: EtlMessage): void {
+    if (this.#stopping.signal.aborted) return;
     const name = JSON.stringify([message.target, message.key]);
     const line = this.#lines.get(name);
     if (line !== undefined) {
-      line.push(waiting);
+      line.push(message);
       return;
     }
-    const started = [waiting];
+    const started = [message];
     this.#lines.set(name, started);
     const work = this.#work(name, message.target, started).finally(() => this.#working.delete(work));
     this.#working.add(work);
@@ -81,17 +68,15 @@ export class Outbox {
     while (this.#working.size > 0) await Promise.all(this.#working);
   }
 
-  async #work(name: string, target: string, line: Waiting[]): Promise<void> {
+  async #work(name: string, target: string, line: EtlMessage[]): Promise<void> {
     const { signal } = this.#stopping;
     let together = TOGETHER;
     let pause = 0;
     while (line.length > 0 && !signal.aborted) {
       const some = line.slice(0, together);
       try {
-        const messages = some.map(({ message }) => message);
-        await this.#queue.add(() => this.#options.send(messages, signal));
+        await this.#queue.add(() => this.#options.send(some, signal));
         line.splice(0, some.length);
-        for (const { done } of some) done();
         [together, pause] = [TOGETHER, 0];
       } catch (error) {
         if (signal.aborted) break;
@@ -99,7 +84,7 @@ export class Outbox {
           // Of several nobody knows which is to blame.
           if (some.length > 1) together = 1;
           else {
-            line.shift()?.refuse(error);
+            line.shift();
             this.#options.onRefused(target, error.message);
           }
           continue;

@@ -56,7 +56,10 @@ export class ParsingJobs {
     this.#made += 1;
     this.#jobs.set(job.id, job);
     events.emit(user, 'lab_report.parsing_job.created', jobJson(job));
-    this.#enter(job, 'upload_pending');
+    this.#after(job, STEPS.upload, () => {
+      job.status = 'started';
+      this.#after(job, STEPS.parsing, () => this.#parsed(job));
+    });
     return job;
   }
 
@@ -67,42 +70,28 @@ export class ParsingJobs {
     return job;
   }
 
-  #follow(job: ParsingJob): void {
-    const then = (ms: number, step: () => void): void => {
-      this.#world.timers.after(ms, () => {
-        if (!job.user.erased) step();
-      });
-    };
-    switch (job.status) {
-      case 'upload_pending':
-        return then(STEPS.upload, () => this.#enter(job, 'started'));
-      case 'started':
-        return then(STEPS.parsing, () => this.#parsed(job));
-      case 'pending_review':
-        return then(STEPS.review, () => {
-          job.isReviewed = true;
-          this.#move(job, 'completed');
-        });
-      case 'completed':
-      case 'failed':
-    }
-  }
-
   #parsed(job: ParsingJob): void {
     if (job.bytes < SMALLEST) {
       job.failureReason = 'invalid_input';
-      this.#move(job, 'failed');
-    } else this.#move(job, job.needsHumanReview ? 'pending_review' : 'completed');
+      return this.#move(job, 'failed');
+    }
+    if (!job.needsHumanReview) return this.#move(job, 'completed');
+    this.#move(job, 'pending_review');
+    this.#after(job, STEPS.review, () => {
+      job.isReviewed = true;
+      this.#move(job, 'completed');
+    });
   }
 
-  #enter(job: ParsingJob, status: ParsingJob['status']): void {
-    job.status = status;
-    this.#follow(job);
+  #after(job: ParsingJob, ms: number, step: () => void): void {
+    this.#world.timers.after(ms, () => {
+      if (!job.user.erased) step();
+    });
   }
 
   /** Customers are told. */
   #move(job: ParsingJob, status: ParsingJob['status']): void {
-    this.#enter(job, status);
+    job.status = status;
     this.#world.events.emit(job.user, 'lab_report.parsing_job.updated', jobJson(job));
   }
 }

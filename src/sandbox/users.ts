@@ -75,11 +75,6 @@ export class Users {
     if (!user.sources.includes(provider)) user.sources.push(provider);
   }
 
-  /** A user that is not erased, in its grace period too; null when there is none. */
-  known(id: string): User | null {
-    return this.#byId.get(id) ?? null;
-  }
-
   /** @throws Refusal 400 with `user_id` and `created_on` of the user that has the client user id */
   create(teamId: string, clientUserId: string): User {
     const existing = this.#byClientId.get(clientKey({ teamId, clientUserId }));

@@ -43,7 +43,9 @@ describe('users whom the service does not pull are an outcome, not a wait', () =
     expect(ended.code, ended.stderr).toBe(3);
     const users = usersOf(service);
     const fate = (wanted: string): string[] =>
-      users.filter((id) => service.state.pulls.fateOf(service.state.users.known(id)!) === wanted).toSorted();
+      users
+        .filter((id) => service.state.pulls.fateOf(service.state.users.get(service.teamId, id)) === wanted)
+        .toSorted();
     const unconnected = users.slice(-3).toSorted();
     const unpulled = [...fate('left out'), ...fate('unpulled')].toSorted();
     const done = users.filter((id) => ![...unconnected, ...unpulled, ...fate('failing')].includes(id));
