@@ -1,9 +1,14 @@
 import { MANIFEST } from '../core/archive.ts';
+import { isCompaction, parseManifestLine, type ManifestLine } from '../core/archive-manifest.ts';
 import { chainOf, chainPrefix, parseSegmentKey, type Segment } from '../core/archive-segments.ts';
+import { hashLine } from '../lib/chained-log.ts';
+import { cutLines } from '../lib/lines.ts';
+import { LineJudge, type LineCounts, type StoredLine, type Trust } from './judge.ts';
+import type { Bytes } from './place.ts';
 import type { Difference } from './report.ts';
 
 /** Lines of a manifest that follow from each other: all of a folder's, or those of one writer to a store. */
-export interface Chain {
+interface Chain {
   /** For messages: its file, or the folder of its segments. */
   readonly name: string;
   /** Null for a folder's own. */
@@ -17,7 +22,7 @@ export interface Chain {
 }
 
 /** A file with lines of a chain. */
-export interface Piece {
+interface Piece {
   readonly file: string;
   /** Numbers of its first and last line; the last is null where only the file itself says it. */
   readonly first: number;
@@ -56,4 +61,130 @@ function ofWriter(writer: string, segments: readonly (Segment & Piece)[]): Chain
     };
   });
   return { name, writer, pieces: chain, contained, differences };
+}
+
+/** What one chain of a manifest turned out to be. */
+export interface ChainFacts extends Pick<Chain, 'name' | 'writer'> {
+  /** Number of the last line. */
+  readonly lines: number;
+  /** Hash of the last line; of the empty string when there is none. Whoever has noted it can tell a cut end later. */
+  readonly head: string;
+  /** Line number by hash, of every line that has its end. */
+  readonly hashes: ReadonlyMap<string, number>;
+  readonly signatures: LineCounts;
+  /** Whether there are lines that nobody with a key wrote. */
+  readonly isForged: boolean;
+  /** The line from which on the chain or a line is not sound; null when all is. */
+  readonly brokenAt: number | null;
+  /** Whether the last line has no end. */
+  readonly cutShort: boolean;
+  readonly differences: readonly Difference[];
+}
+
+interface Link {
+  readonly file: string;
+  readonly number: number;
+  readonly previous: string;
+}
+
+/**
+ * Reads one chain from its first line to its last.
+ * @param trust what its lines are judged by; null where a cheap look is enough
+ * @param onEntry told of each line, and whether no writer of this archive wrote it or, of an erasure, it has no receipt; a
+ *   compaction by a key that is not known counts, as what it replaced is in its file and may be nowhere else
+ */
+export async function readChain(
+  bytes: Bytes,
+  chain: Chain,
+  trust: Trust | null,
+  onEntry: (entry: ManifestLine, isRefused: boolean) => void,
+): Promise<ChainFacts> {
+  const judge = new LineJudge(trust);
+  const hashes = new Map<string, number>();
+  const broken: Link[] = [];
+  const differences: Difference[] = [...chain.differences];
+  let isForged = false;
+  let brokenAt: number | null = null;
+  let cutShort = false;
+  let lines = 0;
+  let head = hashLine('');
+  for (const piece of chain.pieces) {
+    const { file } = piece;
+    const from = Math.max(piece.first, lines + 1);
+    if (piece.first !== lines + 1) brokenAt ??= from;
+    for await (const stored of linesOf(bytes, piece)) {
+      const { number, text, entry, ended } = stored;
+      if (number < from) continue;
+      lines = number;
+      cutShort = !ended;
+      const verdict = ended && entry !== null ? judge.judge(stored) : null;
+      if (verdict !== null) {
+        const [code, detail] = verdict;
+        differences.push({ code, file, line: number, detail });
+        isForged ||= code === 'line_forged' || code === 'line_unsigned';
+      }
+      if (entry === null) {
+        const detail = ended ? 'not a manifest line' : 'the line has no end';
+        differences.push({ code: 'manifest_line_invalid', file, line: number, detail });
+        brokenAt ??= number;
+      } else {
+        if (entry.previous !== head) {
+          broken.push({ file, number, previous: entry.previous });
+          brokenAt ??= number;
+        }
+        onEntry(entry, verdict !== null && !(isCompaction(entry) && verdict[0] === 'line_untrusted'));
+      }
+      head = hashLine(text);
+      if (ended) hashes.set(head, number);
+    }
+    if (piece.last === null || lines === piece.last) continue;
+    const detail = `ends with line ${lines}, and its name says ${piece.last}`;
+    differences.push({ code: 'segment_differs', file, line: null, detail });
+    brokenAt ??= lines;
+  }
+  for (const { file, number, previous } of broken)
+    differences.push({ code: 'chain_broken', file, line: number, detail: explain(number, previous, hashes) });
+  if (trust !== null) differences.push(...(await compareContained(bytes, chain.contained, hashes)));
+  const { counts: signatures } = judge;
+  const { name, writer } = chain;
+  return { name, writer, lines, head, hashes, signatures, isForged, brokenAt, cutShort, differences };
+}
+
+/** The lines of a piece in order, each taken apart. */
+async function* linesOf(bytes: Bytes, { file, first }: Piece): AsyncGenerator<StoredLine> {
+  for await (const lines of cutLines(bytes.chunks(file))) {
+    for (const { number, bytes: line, ended } of lines) {
+      const text = line ?? Buffer.alloc(0);
+      const entry = ended ? parseManifestLine(text.toString()) : null;
+      yield { number: first + number - 1, text, entry, ended };
+    }
+  }
+}
+
+/** What was put into a larger piece must be the same there. */
+async function compareContained(
+  bytes: Bytes,
+  contained: readonly Piece[],
+  hashes: ReadonlyMap<string, number>,
+): Promise<Difference[]> {
+  const differences: Difference[] = [];
+  for (const piece of contained) {
+    for await (const { number, text } of linesOf(bytes, piece)) {
+      if (hashes.get(hashLine(text)) === number) continue;
+      const detail = 'another object has another line of this number';
+      differences.push({ code: 'segment_differs', file: piece.file, line: number, detail });
+      break;
+    }
+  }
+  return differences;
+}
+
+/** What a link that does not fit says about the lines around it. */
+function explain(number: number, previous: string, hashes: ReadonlyMap<string, number>): string {
+  const elsewhere = hashes.get(previous);
+  if (elsewhere !== undefined)
+    return `follows from line ${elsewhere}, not from the one before it: lines were reordered`;
+  if (previous === hashLine('')) return 'was the first line: lines were reordered, or inserted before it';
+  if (number === 1) return 'was not the first line: lines before it were removed or changed';
+  return `does not follow from line ${number - 1}: that was changed, or lines between were removed`;
 }

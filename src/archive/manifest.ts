@@ -6,11 +6,10 @@ import {
   type ManifestLine,
 } from '../core/archive-manifest.ts';
 import { COMPACTIONS } from '../core/archive-segments.ts';
-import { chainsOf } from './chains.ts';
+import { chainsOf, readChain, type ChainFacts } from './chains.ts';
 import { isUnfinished } from './file-kind.ts';
 import { type LineCounts, type Trust } from './judge.ts';
 import type { ArchiveListing } from './place.ts';
-import { readChain, type ChainFacts } from './read-chain.ts';
 import type { Difference } from './report.ts';
 
 /** A manifest as it stands, with what is wrong with it. */

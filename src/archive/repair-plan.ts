@@ -4,7 +4,7 @@ import type { ManifestLine, NewManifestLine } from '../core/archive-manifest.ts'
 import { MillraceError } from '../core/errors.ts';
 import type { OpenProof } from '../core/proof.ts';
 import { decodedOrSame } from '../lib/parsed.ts';
-import type { ClaimFacts } from './check-claim.ts';
+import type { ClaimFacts } from './check-file.ts';
 import type { FileFacts } from './facts.ts';
 import type { Manifest } from './manifest.ts';
 import type { VerifyReport } from './report.ts';

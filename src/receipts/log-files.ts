@@ -17,8 +17,7 @@ import { Frontier, LEVELS } from './frontier.ts';
 import { EMPTY_ROOT, HASH_BYTES, writeLeafHash } from './hashing.ts';
 import type { LogBefore } from './job.ts';
 import { checkpointText, openCheckpoint, signNote, type NoteSigner, type TreeHead } from './note.ts';
-import { inclusionProof } from './proofs.ts';
-import { formatProof } from './proof-text.ts';
+import { formatProof, inclusionProof } from './proof-text.ts';
 import { TILE_WIDTH, TreeReader, widthOf, type TilePlace } from './tiles.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
-import { readClaim } from '../../src/archive/check-claim.ts';
+import { readClaim } from '../../src/archive/check-file.ts';
 
 const FILE = 'claim-checks/acme/2026-11-21/made-up.json.gz';
 const PACKED = gzipSync('{"made":"up"}');

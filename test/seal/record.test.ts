@@ -4,8 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { formatRecords } from '../../src/core/archive-record.ts';
 import { formatSealed, isSealed, parseSealed, type SealedRecord } from '../../src/core/sealed-record.ts';
-import { Deflate } from '../../src/seal/deflate.ts';
-import { openLine, sealLine } from '../../src/seal/record.ts';
+import { Deflate, openLine, sealLine } from '../../src/seal/record.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 
 const ID = '0123456789abcdef0123456789abcdef';
