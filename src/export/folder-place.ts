@@ -4,38 +4,32 @@ import type { ObjectStore } from '../core/storage.ts';
 import { AppendFile } from '../lib/append-file.ts';
 import { ensureFolder, errorCode, readPlain, syncFolder } from '../lib/durable.ts';
 import { cutLines } from '../lib/lines.ts';
-import { WorkFolder } from '../lib/work-folder.ts';
+import type { WorkFolder } from '../lib/work-folder.ts';
 import { temporaryName, type WrittenFile } from './outputs.ts';
-import type { ExportPlace } from './place.ts';
+import { ExportPlace, takeWorkFolder } from './place.ts';
 
 /** Lists what an export holds and what it is made of; JSON lines. Its name sets it apart from data. */
 const LEDGER = '_export.jsonl';
-/** Folder for what is not finished. */
-export const WORK = '_work';
-
 /** An export in a local folder, which one command at a time writes. */
-export class FolderPlace implements ExportPlace {
-  readonly url: string;
-  readonly work: string;
-  readonly store: ObjectStore;
-  readonly #own: WorkFolder;
+export class FolderPlace extends ExportPlace {
   readonly #file: AppendFile;
 
-  private constructor(own: WorkFolder, file: AppendFile, store: ObjectStore) {
-    this.url = own.path;
-    this.work = join(own.path, WORK);
-    this.store = store;
-    this.#own = own;
+  private constructor(own: WorkFolder, store: ObjectStore, file: AppendFile) {
+    super(own, store);
     this.#file = file;
+  }
+
+  /** As in messages: the path that was named. */
+  override get url(): string {
+    return this.own.path;
   }
 
   /** @throws FolderRefused, or the system's error */
   static async open(folder: string, store: ObjectStore): Promise<FolderPlace> {
-    const own = await WorkFolder.take(folder);
+    const own = await takeWorkFolder(folder);
     try {
-      await ensureFolder(folder, WORK);
       const { file } = await AppendFile.openLines(join(folder, LEDGER));
-      return new FolderPlace(own, file, store);
+      return new FolderPlace(own, store, file);
     } catch (error) {
       own.release();
       throw error;
@@ -69,9 +63,9 @@ export class FolderPlace implements ExportPlace {
     return [];
   }
 
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     await this.#file.close();
-    this.#own.release();
+    await super.close();
   }
 }
 

@@ -6,9 +6,9 @@ import { errorCode } from '../lib/durable.ts';
 import type { StorageSettings } from '../storage/fields.ts';
 import { openStore } from '../storage/open.ts';
 import type { ExportStep } from './export-step.ts';
-import { ledgerLines, WORK } from './folder-place.ts';
+import { ledgerLines } from './folder-place.ts';
 import { readLedger } from './ledger.ts';
-import { notIn } from './place.ts';
+import { notIn, WORK } from './place.ts';
 import { temporaryName } from './outputs.ts';
 import { storedLines } from './store-place.ts';
 

@@ -4,13 +4,10 @@ import { join } from 'node:path';
 import { MillraceError } from '../core/errors.ts';
 import { readWhole, removeForGood } from '../core/objects.ts';
 import type { ObjectStore } from '../core/storage.ts';
-import { ensureFolder } from '../lib/durable.ts';
 import { isRecord } from '../lib/is-record.ts';
-import { WorkFolder } from '../lib/work-folder.ts';
 import { temporaryName, type WrittenFile } from './outputs.ts';
-import { WORK } from './folder-place.ts';
 import { exportStep } from './export-step.ts';
-import type { ExportPlace } from './place.ts';
+import { ExportPlace, takeWorkFolder } from './place.ts';
 
 /** Lines of the ledger, an object each. */
 const LEDGER = '_export/';
@@ -19,31 +16,13 @@ const LEDGER = '_export/';
  * An export in an object store. Files are made in a local folder that one command at a time writes. Between machines the
  * ledger decides: each of its lines is an object that one run can write, and no file is put before the line that lists it.
  */
-export class StorePlace implements ExportPlace {
-  readonly url: string;
-  readonly work: string;
-  readonly store: ObjectStore;
-  readonly #own: WorkFolder;
+export class StorePlace extends ExportPlace {
   /** Lines of the ledger that this run knows of. */
   #lines = 0;
 
-  private constructor(own: WorkFolder, store: ObjectStore) {
-    this.url = store.url;
-    this.work = join(own.path, WORK);
-    this.store = store;
-    this.#own = own;
-  }
-
   /** @throws FolderRefused, or the system's error */
   static async open(store: ObjectStore, folder: string): Promise<StorePlace> {
-    const own = await WorkFolder.take(folder);
-    try {
-      await ensureFolder(folder, WORK);
-      return new StorePlace(own, store);
-    } catch (error) {
-      own.release();
-      throw error;
-    }
+    return new StorePlace(await takeWorkFolder(folder), store);
   }
 
   async *lines(): AsyncGenerator<string> {
@@ -55,7 +34,7 @@ export class StorePlace implements ExportPlace {
   }
 
   async append(line: object, number: number): Promise<void> {
-    const by = { host: hostname(), process: process.pid, work: this.#own.path, at: new Date().toISOString() };
+    const by = { host: hostname(), process: process.pid, work: this.own.path, at: new Date().toISOString() };
     const bytes = Buffer.from(`${JSON.stringify({ ...line, by })}\n`);
     const { status } = await this.store.putIfAbsent(keyOf(number), { bytes });
     this.#lines = number + 1;
@@ -114,11 +93,6 @@ export class StorePlace implements ExportPlace {
 
   remove(files: readonly string[], signal: AbortSignal): Promise<readonly string[]> {
     return removeForGood(this.store, files, signal);
-  }
-
-  async close(): Promise<void> {
-    this.#own.release();
-    await this.store.close();
   }
 }
 

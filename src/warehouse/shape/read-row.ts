@@ -89,29 +89,7 @@ export class RowReader {
   ): number {
     if (field === undefined) return this.#toExtra(fields, row, bytes, keyFrom, keyTo, at, depth);
     const { slot, nested, fields: inner } = field;
-    if (field.other !== null)
-      return this.#either(fields, field, field.other, row, bytes, keyFrom, keyTo, at, depth);
-    if (slot >= 0) {
-      // A member of the same name that came before gives way, as it does for every JSON reader.
-      const before = row.from[slot] as number;
-      if (before >= 0) {
-        row.extra.member(bytes, keyFrom, keyTo, before, Math.abs(row.to[slot] as number));
-        row.from[slot] = -1;
-      }
-      if (bytes[at] === LETTER_N) return skipScalar(bytes, at);
-      const end = readColumn(field.type, bytes, at, depth + 1);
-      if (end !== 0) {
-        row.from[slot] = at;
-        row.to[slot] = end;
-        return Math.abs(end);
-      }
-      if (!row.plan.required.includes(slot)) {
-        row.from[slot] = INVALID;
-        return this.#toExtra(fields, row, bytes, keyFrom, keyTo, at, depth);
-      }
-      skipValue(bytes, at, depth + 1);
-      throw new InvalidRow('wrong_type', `${pathOf(fields.path, field.name)} has to be a ${field.type}`);
-    }
+    if (slot >= 0) return this.#column(fields, field, row, bytes, keyFrom, keyTo, at, depth);
     if (bytes[at] === LETTER_N) return skipScalar(bytes, at);
     const opens = nested?.each === 'array' ? OPEN_BRACKET : OPEN_BRACE;
     if (bytes[at] !== opens && !holdsFrame(row.plan, pathOf(fields.path, field.name)))
@@ -125,11 +103,10 @@ export class RowReader {
     return end;
   }
 
-  /** A member that two columns read: the second takes what does not fit the first. */
-  #either(
+  /** A member that a column reads, or two: the second takes what does not fit the first. */
+  #column(
     fields: Fields,
-    { slot, type }: Field,
-    other: NonNullable<Field['other']>,
+    { slot, type, name, other }: Field,
     row: RowState,
     bytes: Buffer,
     keyFrom: number,
@@ -137,25 +114,26 @@ export class RowReader {
     at: number,
     depth: number,
   ): number {
-    for (const before of [slot, other.slot]) {
-      const from = row.from[before] as number;
-      if (from >= 0) row.extra.member(bytes, keyFrom, keyTo, from, Math.abs(row.to[before] as number));
-      row.from[before] = -1;
-    }
+    giveWay(row, slot, bytes, keyFrom, keyTo);
+    if (other !== null) giveWay(row, other.slot, bytes, keyFrom, keyTo);
     if (bytes[at] === LETTER_N) return skipScalar(bytes, at);
     let taken = slot;
     let end = readColumn(type, bytes, at, depth + 1);
-    if (end === 0) {
+    if (end === 0 && other !== null) {
       taken = other.slot;
       end = readColumn(other.type, bytes, at, depth + 1);
     }
-    if (end === 0) {
-      row.from[slot] = INVALID;
-      return this.#toExtra(fields, row, bytes, keyFrom, keyTo, at, depth);
+    if (end !== 0) {
+      row.from[taken] = at;
+      row.to[taken] = end;
+      return Math.abs(end);
     }
-    row.from[taken] = at;
-    row.to[taken] = end;
-    return Math.abs(end);
+    if (row.plan.required.includes(slot)) {
+      skipValue(bytes, at, depth + 1);
+      throw new InvalidRow('wrong_type', `${pathOf(fields.path, name)} has to be a ${type}`);
+    }
+    row.from[slot] = INVALID;
+    return this.#toExtra(fields, row, bytes, keyFrom, keyTo, at, depth);
   }
 
   #toExtra(
@@ -217,6 +195,14 @@ export class RowReader {
       return skipValue(bytes, at, depth);
     }
   }
+}
+
+/** A member of the same name that came before gives way, as it does for every JSON reader. */
+function giveWay(row: RowState, slot: number, bytes: Buffer, keyFrom: number, keyTo: number): void {
+  const from = row.from[slot] as number;
+  if (from < 0) return;
+  row.extra.member(bytes, keyFrom, keyTo, from, Math.abs(row.to[slot] as number));
+  row.from[slot] = -1;
 }
 
 /** Whether the rows of a frame stand at this path or below: where they cannot be, the frame is of another shape. */
