@@ -1,124 +1,48 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { DELIVERED, type Sink } from '../../src/core/sink.ts';
+import { DELIVERED } from '../../src/core/sink.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { toFailure as hubFailure } from '../../src/sinks/event-hubs/failure.ts';
 import { resultOf } from '../../src/sinks/failure.ts';
 import { toFailure as topicFailure } from '../../src/sinks/pubsub/failure.ts';
-import { ScriptedSink, type ArrayJournal } from '../deliver/support.ts';
+import type { ArrayJournal } from '../deliver/support.ts';
 import { PROJECT } from '../support/pubsub-peer/peer.ts';
 import { until, within } from '../support/until.ts';
 import { startDelivering } from './delivering.ts';
-import * as hubs from './event-hubs-support.ts';
-import * as topics from './pubsub-support.ts';
-import { deliver, idsFrom, signal, type TestContext } from './support.ts';
-
-interface Injected {
-  readonly struck: Promise<void>;
-  lift(): void;
-}
-
-interface Subject {
-  readonly sink: Sink;
-  readonly context: TestContext;
-  readonly peer: {
-    stop(): Promise<void>;
-    restart(): Promise<void>;
-    inject(fault: { kind: 'hang' | 'drop'; times?: number }): Injected;
-  };
-  /** All that has arrived, with what is said of each beside its body. */
-  readonly messages: () => { readonly id: string; readonly said: object }[];
-}
-
-async function hub(options: object = {}): Promise<Subject> {
-  const subject = await hubs.makeSubject(options);
-  const messages = () =>
-    subject.peer
-      .messages('events')
-      .map(({ body, properties }) => ({ id: properties['idempotency-key']!, said: { body, properties } }));
-  return { ...subject, messages };
-}
-
-async function topic(ordering: boolean, options: object = {}): Promise<Subject> {
-  const subject = await topics.makeSubject({ ordering, ...options });
-  const messages = () =>
-    subject.peer.messages('events').map(({ data, attributes, orderingKey }) => ({
-      id: attributes['idempotency-key']!,
-      said: { data, attributes, orderingKey },
-    }));
-  return { ...subject, messages };
-}
+import {
+  arrivedAt,
+  type HubSubject,
+  idsAt,
+  makeHub,
+  makeTopic,
+  opened,
+  openHub,
+  openTopic,
+  type TopicSubject,
+} from './broker-support.ts';
+import { deliver, idsFrom, signal } from './support.ts';
 
 const put = (journal: ArrayJournal, from: number, to: number): void => {
   for (let n = from; n < to; n += 1) journal.put(contractEvent(n, { user: `user-${n % 3}` }));
 };
 
-describe.each([
-  ['Event Hubs', hub],
-  ['Pub/Sub with ordering', (options?: object) => topic(true, options)],
-  ['Pub/Sub', (options?: object) => topic(false, options)],
+describe.each<[string, (options?: object) => Promise<HubSubject | TopicSubject>]>([
+  ['Event Hubs', makeHub],
+  ['Pub/Sub with ordering', (options) => makeTopic({ ordering: true, ...options })],
+  ['Pub/Sub', makeTopic],
 ])('a sink of %s', (name, make) => {
-  async function open(options: object = {}): Promise<Subject> {
-    const subject = await make(options);
-    onTestFinished(async () => {
-      await subject.sink.close(signal);
-      await subject.peer.stop();
-    });
-    await subject.sink.open(signal);
-    return subject;
-  }
-
-  it('fault 11: a broker that is down holds back its own sink only, and gets everything afterwards', async () => {
-    const { sink, peer, messages } = await make();
-    onTestFinished(() => peer.stop());
-    const healthy = new ScriptedSink(() => DELIVERED);
-    const { journal, dispatcher, delivered, settled } = await startDelivering({ broker: sink, healthy });
-    put(journal, 0, 20);
-    await delivered('broker', 20);
-    await peer.stop();
-    put(journal, 20, 90);
-    await delivered('healthy', 90);
-    await settled('the trouble is noticed', () =>
-      dispatcher.status().some((each) => each.sink === 'broker' && each.lastError !== null),
-    );
-    expect(journal.cursors.get('broker')).toBe(20);
-    await peer.restart();
-    await delivered('broker', 90);
-    // An event may come twice, never out of its user's order.
-    const ids = [...new Set(messages().map(({ id }) => id))];
-    if (name === 'Pub/Sub') expect(ids.toSorted()).toEqual(idsFrom(0, 90).toSorted());
-    else
-      for (const user of [0, 1, 2]) {
-        const isOwn = (id: string): boolean => Number(id.slice('msg_'.length)) % 3 === user;
-        expect(ids.filter(isOwn)).toEqual(idsFrom(0, 90).filter(isOwn));
-      }
-    expect(journal.letters).toEqual([]);
-  });
-
-  it('fault 15: what was cut off before its confirmation is sent again under the same key', async () => {
-    const { sink, peer, messages } = await make();
-    onTestFinished(() => peer.stop());
-    const { journal, delivered } = await startDelivering({ broker: sink });
-    const cut = peer.inject({ kind: 'drop', times: 1 });
-    put(journal, 0, 1);
-    await cut.struck;
-    await delivered('broker', 1);
-    const [first, again, ...more] = messages();
-    expect([first?.id, again, more]).toEqual(['msg_0', first, []]);
-  });
-
   it('waits for what is on the way when it closes', async () => {
-    const { sink, messages } = await open();
+    const { sink, peer } = await opened(make());
     const sending = sink.send(deliver(1, 200), signal);
     await sink.close(signal);
     expect(new Set((await sending).map(({ status }) => status))).toEqual(new Set(['delivered']));
-    expect(messages()).toHaveLength(200);
+    expect(idsAt(peer)).toHaveLength(200);
     if (name !== 'Event Hubs')
       expect(await sink.send(deliver(1, 1), signal)).toMatchObject([{ status: 'retry' }]);
   });
 
   it('stops waiting as soon as it is told to, and claims nothing', async () => {
-    const { peer, sink } = await open({ timeout: '60s' });
+    const { peer, sink } = await opened(make({ timeout: '60s' }));
     const { struck } = peer.inject({ kind: 'hang' });
     const stop = new AbortController();
     const sending = sink.send(deliver(1, 20), stop.signal);
@@ -128,7 +52,7 @@ describe.each([
   });
 
   it('replaces a connection that does not answer any more', async () => {
-    const { peer, sink, context } = await open({ timeout: '1s' });
+    const { peer, sink, context } = await opened(make({ timeout: '1s' }));
     const { lift } = peer.inject({ kind: 'hang' });
     // One of several time-outs in a row; with Event Hubs each user's events wait by themselves.
     for (const count of name === 'Event Hubs' ? [7] : [1, 1, 1])
@@ -148,7 +72,7 @@ describe('fault 12: a broker that throttles', () => {
   const PAUSED = { status: 'retry', sink: true };
 
   it('Event Hubs is left alone for four seconds or more, and not asked again for the rest of a batch', async () => {
-    const { peer, sink } = await hubs.openSubject();
+    const { peer, sink } = await openHub();
     const busy = peer.inject({ kind: 'server-busy' });
     const batch = Array.from({ length: 400 }, (_, n) => deliver(n, 1, { user: `user-${n}` })).flat();
     const reason = /^event hub events: .*throttled/;
@@ -160,7 +84,7 @@ describe('fault 12: a broker that throttles', () => {
   });
 
   it('Pub/Sub is left alone for a second, or as long as it says', async () => {
-    const { peer, sink } = await topics.openSubject();
+    const { peer, sink } = await openTopic();
     const fault = { kind: 'status', code: 8, times: 1 } as const;
     const reason = expect.stringMatching(
       `^topic projects/${PROJECT}/topics/events: .*RESOURCE_EXHAUSTED`,
@@ -202,7 +126,7 @@ describe('fault 13: an event above 10 MB', () => {
     { ordering: false, compression: 'never' },
     { ordering: true, compression: 'auto' },
   ])('is seen before Pub/Sub is asked; its neighbours are delivered (%j)', async (options) => {
-    const { peer, sink } = await topics.makeSubject(options);
+    const { peer, sink } = await makeTopic(options);
     onTestFinished(() => peer.stop());
     const { journal, delivered } = await startDelivering({ topics: sink });
     put(journal, 0, 5);
@@ -214,13 +138,13 @@ describe('fault 13: an event above 10 MB', () => {
     const letters = journal.letters.map(({ event, code }) => `${event.id} ${code}`);
     expect(letters.toSorted()).toEqual(['msg_5 too_large', 'msg_6 too_large']);
     expect(peer.requests.flatMap(({ messages }) => messages)).toHaveLength(10);
-    expect(topics.idsAt(peer).toSorted()).toEqual([...idsFrom(0, 5), ...idsFrom(7, 5)].toSorted());
+    expect(idsAt(peer).toSorted()).toEqual([...idsFrom(0, 5), ...idsFrom(7, 5)].toSorted());
   });
 
   it('is delivered when it fits once it is compressed', async () => {
-    const { peer, sink } = await topics.openSubject();
+    const { peer, sink } = await openTopic();
     const body = Buffer.alloc(12_000_000, '{}');
     expect(await sink.send(deliver(1, 1, { body }), signal)).toEqual([DELIVERED]);
-    expect(topics.bodyOf(peer.messages('events')[0]!).equals(body)).toBe(true);
+    expect(arrivedAt(peer, 'events')[0]?.body.equals(body)).toBe(true);
   });
 });

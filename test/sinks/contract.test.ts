@@ -8,9 +8,8 @@ import { parseOptions as httpOptions } from '../../src/sinks/http/config.ts';
 import { HttpSink } from '../../src/sinks/http/sink.ts';
 import { createSink as stdoutSink } from '../../src/sinks/stdout/sink.ts';
 import { LIMITS } from '../deliver/support.ts';
-import { arrivedAt as arrivedAtHubs, makeSubject as makeHubs } from './event-hubs-support.ts';
 import { Endpoint, runningContext, SECRET } from './http-support.ts';
-import { arrivedAt as arrivedAtTopics, makeSubject as makeTopics } from './pubsub-support.ts';
+import { arrivedAt, makeHub, makeTopic } from './broker-support.ts';
 import { runContract } from './run-contract.ts';
 import { directSink, FaultyStore, levelOf, storeSubject, storeSink } from './store-support.ts';
 import { filesSink, keptFolder, makeContext, records, signal } from './support.ts';
@@ -41,15 +40,12 @@ async function store({ spool }: Options): Promise<ContractSubject> {
   return { sink, ...storeSubject(place), dispose: async () => remove() };
 }
 
-async function eventHubs(options: Options): Promise<ContractSubject> {
-  const { peer, sink } = await makeHubs(options);
-  return { ...brokerSubject(peer, sink), arrived: async () => arrivedAtHubs(peer, 'events', 'other') };
-}
-
-async function pubsub(options: Options): Promise<ContractSubject> {
-  const { peer, sink } = await makeTopics(options);
-  return { ...brokerSubject(peer, sink), arrived: async () => arrivedAtTopics(peer, 'events', 'other') };
-}
+const broker =
+  (make: typeof makeHub | typeof makeTopic) =>
+  async (options: Options): Promise<ContractSubject> => {
+    const { peer, sink } = await make(options);
+    return { ...brokerSubject(peer, sink), arrived: async () => arrivedAt(peer, 'events', 'other') };
+  };
 
 function brokerSubject(peer: { stop(): Promise<void>; restart(): Promise<void> }, sink: Sink) {
   return {
@@ -116,12 +112,12 @@ describe.each([
   ['files', { compress: 'zstd' }, files],
   ['files in a store', { spool: true }, store],
   ['files in a store', { spool: false }, store],
-  ['event-hubs', { compression: 'auto' }, eventHubs],
-  ['event-hubs', { compression: 'always' }, eventHubs],
-  ['event-hubs', { compression: 'never' }, eventHubs],
-  ['pubsub', { compression: 'auto', ordering: false }, pubsub],
-  ['pubsub', { compression: 'always', ordering: true }, pubsub],
-  ['pubsub', { compression: 'never', ordering: true }, pubsub],
+  ['event-hubs', { compression: 'auto' }, broker(makeHub)],
+  ['event-hubs', { compression: 'always' }, broker(makeHub)],
+  ['event-hubs', { compression: 'never' }, broker(makeHub)],
+  ['pubsub', { compression: 'auto', ordering: false }, broker(makeTopic)],
+  ['pubsub', { compression: 'always', ordering: true }, broker(makeTopic)],
+  ['pubsub', { compression: 'never', ordering: true }, broker(makeTopic)],
   ['http', { sign: 'standard-webhooks' }, http],
   ['http', { sign: 'original' }, http],
   ['http', { sign: 'none' }, http],

@@ -11,10 +11,9 @@ import { startAmqpPeer } from '../support/amqp-peer/peer.ts';
 import type { Fault as TopicFault } from '../support/pubsub-peer/faults.ts';
 import { startPubSubPeer } from '../support/pubsub-peer/peer.ts';
 import { runCount } from '../support/run-count.ts';
-import { arrivedAt as arrivedAtHub } from './event-hubs-support.ts';
+import { arrivedAt, makeTopicSink } from './broker-support.ts';
 import { histories, wrongIn, type Place, type Subject } from './fault-histories.ts';
 import { Endpoint, SECRET, type Reply } from './http-support.ts';
-import { arrivedAt as arrivedAtTopic, makeSink } from './pubsub-support.ts';
 import { makeContext } from './support.ts';
 
 const named = fc.constantFrom;
@@ -152,7 +151,7 @@ async function openHub(): Promise<Place<HubFault>> {
       const how: HubFault = code === 'rejected' ? { kind: 'reject', condition } : { kind: 'size-exceeded' };
       peer.injectFirst({ ...how, containing: id });
     },
-    arrived: () => arrivedAtHub(peer, 'events'),
+    arrived: () => arrivedAt(peer, 'events'),
   };
 }
 
@@ -161,7 +160,7 @@ async function openTopic(ordering: boolean): Promise<Place<TopicFault>> {
   const options = { compression: 'never', timeout: '300ms', maxEventBytes: LARGEST, ordering };
   return {
     ...peerPlace(peer),
-    makeSink: () => makeSink(peer.endpoint, options).sink,
+    makeSink: () => makeTopicSink(peer.endpoint, options).sink,
     poison: (id, code) =>
       peer.injectFirst({
         kind: 'status',
@@ -169,7 +168,7 @@ async function openTopic(ordering: boolean): Promise<Place<TopicFault>> {
         details: code === 'too_large' ? 'request_size is too large' : 'refused',
         holding: ({ attributes }) => attributes['idempotency-key'] === id,
       }),
-    arrived: () => arrivedAtTopic(peer, 'events'),
+    arrived: () => arrivedAt(peer, 'events'),
   };
 }
 

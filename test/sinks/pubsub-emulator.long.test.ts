@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts';
 import { PubSubAdmin } from '../support/pubsub-admin.ts';
 import { describeOnEmulator } from '../support/pubsub-emulator.ts';
-import { bodyOf, makeSink } from './pubsub-support.ts';
+import { makeTopicSink, unpacked } from './broker-support.ts';
 import { runContract } from './run-contract.ts';
 import { signal } from './support.ts';
 
@@ -20,7 +20,7 @@ describeOnEmulator('pubsub sink on the emulator', async (emulator) => {
     await runContract(async () => {
       const [topic, other] = [`events-${randomUUID()}`, `other-${randomUUID()}`];
       for (const name of [topic, other]) await admin.create(name, options.ordering);
-      const { sink } = makeSink(emulator.endpoint, { topic, ...options });
+      const { sink } = makeTopicSink(emulator.endpoint, { topic, ...options });
       return {
         sink,
         destinations: [other],
@@ -29,7 +29,7 @@ describeOnEmulator('pubsub sink on the emulator', async (emulator) => {
             (await admin.drain(name)).map((message) => ({
               id: message.attributes['idempotency-key'] ?? '',
               destination: name === topic ? null : name,
-              body: bodyOf(message),
+              body: unpacked(message.data, message.attributes['blob-codec']),
             })),
           );
           return (await Promise.all(places)).flat();
@@ -47,7 +47,7 @@ describeOnEmulator('pubsub sink on the emulator', async (emulator) => {
     it.each(CASES)('gets the very bytes, and each key in order (%j)', async (options) => {
       const topic = `events-${randomUUID()}`;
       await admin.create(topic, options.ordering);
-      const { sink } = makeSink(emulator.endpoint, { topic, ...options });
+      const { sink } = makeTopicSink(emulator.endpoint, { topic, ...options });
       onTestFinished(() => sink.close(signal));
       await sink.open(signal);
       const bodies = awkwardBodies();
@@ -63,7 +63,7 @@ describeOnEmulator('pubsub sink on the emulator', async (emulator) => {
       const byId = new Map(received.map((message) => [message.attributes['idempotency-key'], message]));
       for (const event of events) {
         const message = byId.get(event.id);
-        expect(message && bodyOf(message).equals(event.body)).toBe(true);
+        expect(message && unpacked(message.data, message.attributes['blob-codec'])).toEqual(event.body);
       }
       if (!options.ordering) return;
       for (let user = 0; user < 20; user += 1) {

@@ -10,7 +10,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { PROJECT, startPubSubPeer } from '../support/pubsub-peer/peer.ts';
 import type { PeerMessage } from '../support/pubsub-peer/topics.ts';
 import { within } from '../support/until.ts';
-import { idsAt, makeSink, makeSubject, openSubject } from './pubsub-support.ts';
+import { idsAt, makeTopic, makeTopicSink, openTopic } from './broker-support.ts';
 import { deliver, signal } from './support.ts';
 import { listen } from '../support/listen.ts';
 
@@ -26,14 +26,14 @@ const holding =
 
 describe('pubsub sink', () => {
   it('makes one request of one batch', async () => {
-    const { peer, sink } = await openSubject();
+    const { peer, sink } = await openTopic();
     await sink.send(deliver(1, sink.limits.batchCount), signal);
     expect(peer.requests.map(({ messages }) => messages.length)).toEqual([sink.limits.batchCount]);
     expect(peer.messages('events').every(({ orderingKey }) => orderingKey === '')).toBe(true);
   });
 
   it('with ordering makes one request a user, because a request takes one key', async () => {
-    const { peer, sink } = await openSubject({ ordering: true });
+    const { peer, sink } = await openTopic({ ordering: true });
     await sink.send(deliver(1, 70), signal);
     expect(peer.requests).toHaveLength(7);
     for (const { messages } of peer.requests) {
@@ -45,7 +45,7 @@ describe('pubsub sink', () => {
   it.each(['never', 'always'])(
     'stays below the request limit with the largest batch and the longest attributes (compression %s)',
     async (compression) => {
-      const { sink } = await openSubject({ compression, timeout: '20s' });
+      const { sink } = await openTopic({ compression, timeout: '20s' });
       const { batchCount, batchBytes } = sink.limits;
       const text = 'ü'.repeat(5000);
       const size = Math.floor(batchBytes / batchCount);
@@ -66,7 +66,7 @@ describe('pubsub sink', () => {
   );
 
   it('waits for a topic that does not exist, and says so', async () => {
-    const { peer, sink } = await makeSubject({ topic: 'later' });
+    const { peer, sink } = await makeTopic({ topic: 'later' });
     onTestFinished(async () => {
       await sink.close(signal);
       await peer.stop();
@@ -84,7 +84,7 @@ describe('pubsub sink', () => {
   });
 
   it('waits for an operator when the route or the config names no topic that could exist', async () => {
-    const { peer, sink } = await openSubject({ topic: null });
+    const { peer, sink } = await openTopic({ topic: null });
     expect(await sink.send(deliver(1, 1), signal)).toMatchObject([
       { status: 'retry', sink: true, reason: /names no topic/ },
     ]);
@@ -97,7 +97,7 @@ describe('pubsub sink', () => {
   });
 
   it.each([PERMISSION_DENIED, UNAUTHENTICATED])('waits when it may not publish (status %i)', async (code) => {
-    const { peer, sink } = await openSubject();
+    const { peer, sink } = await openTopic();
     peer.inject({ kind: 'status', code, times: 1 });
     expect(await sink.send(deliver(1, 2), signal)).toMatchObject([
       { status: 'retry', sink: true, reason: /publishing denied/ },
@@ -109,7 +109,7 @@ describe('pubsub sink', () => {
     const key = join(await temporaryFolder(), 'key.json');
     vi.stubEnv('GOOGLE_APPLICATION_CREDENTIALS', key);
     const peer = await startPubSubPeer({ topics: ['events'] });
-    const { sink } = makeSink(`https://localhost:${peer.port}`, { timeout: '5s' });
+    const { sink } = makeTopicSink(`https://localhost:${peer.port}`, { timeout: '5s' });
     onTestFinished(async () => {
       vi.unstubAllEnvs();
       await sink.close(signal);
@@ -132,7 +132,7 @@ describe('pubsub sink', () => {
       silent.close();
     });
     const port = await listen(silent);
-    const { sink } = makeSink(`127.0.0.1:${port}`, { timeout: '300ms' });
+    const { sink } = makeTopicSink(`127.0.0.1:${port}`, { timeout: '300ms' });
     await expect(sink.open(signal)).rejects.toThrow(/^topic events: /);
     const [result] = await sink.send(deliver(1, 1), signal);
     expect(result).toMatchObject({ status: 'retry', sink: true });
@@ -140,13 +140,13 @@ describe('pubsub sink', () => {
   });
 
   it('sends as soon as the service is back, however often it was missed', async () => {
-    const { peer, sink } = await openSubject({ timeout: '1s' });
+    const { peer, sink } = await openTopic({ timeout: '1s' });
     await peer.stop();
     for (let i = 0; i < 2; i += 1) {
       expect(await sink.send(deliver(1, 1), signal)).toMatchObject([{ status: 'retry', sink: true }]);
     }
     // Nobody listens yet: the send that is in flight when the service comes back is the one that gets through.
-    const { sink: patient } = makeSink(peer.endpoint, { timeout: '30s' });
+    const { sink: patient } = makeTopicSink(peer.endpoint, { timeout: '30s' });
     onTestFinished(() => patient.close(signal));
     await patient.send(deliver(1, 1), signal);
     const sending = patient.send(deliver(2, 1), signal);
@@ -155,7 +155,7 @@ describe('pubsub sink', () => {
   });
 
   it('holds back what follows an event of the same user that has to be sent again', async () => {
-    const { peer, sink } = await openSubject({ ordering: true });
+    const { peer, sink } = await openTopic({ ordering: true });
     peer.inject({ kind: 'status', code: INVALID_ARGUMENT, holding: holding('msg_2') });
     peer.inject({ kind: 'status', code: UNAVAILABLE, holding: holding('msg_3') });
     const results = await sink.send(deliver(1, 5, { user: 'one' }), signal);
