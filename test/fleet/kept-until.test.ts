@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ErasureRun, LeftItem } from '../../src/core/erasure.ts';
-import type { Cluster } from '../../src/journal/kafka/cluster.ts';
+import { Cluster } from '../../src/journal/kafka/cluster.ts';
 import { eraseFromTopics, keptUntilBy } from '../../src/journal/kafka/erasure.ts';
 import { recordOf } from '../../src/journal/kafka/record.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
@@ -36,13 +36,13 @@ test('the receipt names the topic that keeps events of the user, and until when'
     const event = contractEvent(offset, { user });
     return { ...asRead(recordOf(event, null, {})), offset, time: event.receivedAt };
   });
-  const cluster = {
+  const cluster = Object.assign(Object.create(Cluster.prototype) as Cluster, {
     topic: async (id: string) => ({ id, leaders: [1] }),
     offsets: async (_: string, __: unknown, time: unknown) =>
       new Map([[0, time === 'latest' ? records.length : 0]]),
     fetch: async () => [{ partition: 0, error: 'NONE', records, next: records.length }],
     settings: async () => new Map([['retention.ms', DAY]]),
-  } as unknown as Cluster;
+  });
   const left: LeftItem[] = [];
   const run = {
     subjects: [{ request: 'req_1', by: 'user', id: 'gone', team: null }],

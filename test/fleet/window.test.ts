@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Cluster, Read } from '../../src/journal/kafka/cluster.ts';
+import { Cluster, type Read } from '../../src/journal/kafka/cluster.ts';
 import { keptOf, recordOf } from '../../src/journal/kafka/record.ts';
 import { outlineOf, PartitionWindow } from '../../src/journal/kafka/window.ts';
 import { asRead } from './as-read.ts';
@@ -25,7 +25,7 @@ function recordAt(offset: number): Read {
 test('a window whose reading is ended again and again is read in the end, and no record of it often', async () => {
   let fetched = 0;
   let stop = new AbortController();
-  const cluster = {
+  const cluster = Object.assign(Object.create(Cluster.prototype) as Cluster, {
     topic: async (name: string) => ({ id: name, leaders: name === 'events' ? [1] : [] }),
     offsets: async (_: string, [partition = 0]: readonly number[], time: unknown) =>
       new Map([[partition, time === 'latest' ? RECORDS : 0]]),
@@ -35,9 +35,9 @@ test('a window whose reading is ended again and again is read in the end, and no
       const records = Array.from({ length: next - at }, (_each, n) => recordAt(at + n));
       fetched += records.length;
       if (fetched % 7000 < PAGE) stop.abort();
-      return [{ partition, error: 'NONE', records, next, end: RECORDS }];
+      return [{ partition, error: 'NONE', records, next }];
     },
-  } as unknown as Cluster;
+  });
   const options = { topic: 'events', windowTopic: 'window', window: 1e9, log };
   const window = new PartitionWindow(0, options);
   let ended = 0;

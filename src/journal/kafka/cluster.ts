@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import type { describeConfigsV4, fetchV17 } from '@platformatic/kafka';
 import { Brokers, type Call } from '../../sinks/kafka/brokers.ts';
 import type { Connection } from '../../sinks/kafka/connection.ts';
@@ -20,14 +21,34 @@ export interface Fetched {
   readonly records: readonly Read[];
   /** Where to go on: behind the last record, which need not be one of those asked for. */
   readonly next: number;
-  /** The offset after the last record that all in-sync replicas have. */
-  readonly end: number;
+}
+
+/** What there is of a partition: from an offset on, up to before another. */
+export interface Span {
+  readonly partition: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Records as the brokers give them. */
+export interface Page {
+  readonly records: readonly Read[];
+  /** Where it was begun to read: further on than asked for, where brokers have deleted what was there. */
+  readonly from: number;
+  /** Where to go on. */
+  readonly next: number;
 }
 
 const EARLIEST = -2n;
 const LATEST = -1n;
 /** What is asked of a partition at a time. */
 const PARTITION_BYTES = 1024 * 1024;
+/** What is asked of a broker to read what is there. */
+const FETCH = { bytes: 16 * 1024 * 1024, wait: 0 } as const;
+/** Milliseconds between two tries, and how many there are. */
+const PAUSE = 100;
+const MOST_TRIES = 100;
+const NEVER = new AbortController().signal;
 /** The number of topics among what has settings. */
 const TOPIC = 2 as const;
 
@@ -112,6 +133,62 @@ export class Cluster {
     return (answer.responses[0]?.partitions ?? []).map((each) => this.#fetched(each, from));
   }
 
+  /**
+   * What there is of a topic now. @throws where no broker says it of a partition
+   * @param since milliseconds since the epoch; `from` is -1 where nothing is so young
+   */
+  async spans(topic: string, since: number | 'earliest' = 'earliest'): Promise<readonly Span[]> {
+    const partitions = [...(await this.topic(topic, true)).leaders.keys()];
+    const first = await this.offsets(topic, partitions, since);
+    const last = await this.offsets(topic, partitions, 'latest');
+    return partitions.map((partition) => {
+      const [from, to] = [first.get(partition), last.get(partition)];
+      if (from === undefined || to === undefined)
+        throw new Error(`no broker says where partition ${partition} of ${topic} begins and ends`);
+      return { partition, from, to };
+    });
+  }
+
+  /** All records from an offset up to before another that exist. Throws when they cannot be read. */
+  async *pages(topic: string, { partition, from, to }: Span, signal = NEVER): AsyncGenerator<Page> {
+    let anew = false;
+    for (let at = from, tries = 0; at < to;) {
+      signal.throwIfAborted();
+      const { id, leaders } = await this.topic(topic, anew);
+      const leader = leaders[partition] ?? -1;
+      const [fetched] = await this.fetch(leader, { name: topic, id }, new Map([[partition, at]]), FETCH);
+      anew = fetched?.error !== 'NONE';
+      if (fetched?.error === 'OFFSET_OUT_OF_RANGE') {
+        const earliest = (await this.offsets(topic, [partition], 'earliest')).get(partition) ?? to;
+        // Deleted since; nothing is left before the end of a topic that was made anew.
+        if (earliest <= at) return;
+        at = earliest;
+      } else if (fetched !== undefined && fetched.error === 'NONE' && fetched.next > at) {
+        yield { records: fetched.records.filter(({ offset }) => offset < to), from: at, next: fetched.next };
+        at = fetched.next;
+        tries = 0;
+      } else {
+        tries += 1;
+        if (tries > MOST_TRIES)
+          throw new Error(`topic ${topic}, partition ${partition}: ${fetched?.error ?? 'nothing'} at ${at}`);
+        await wait(PAUSE);
+      }
+    }
+  }
+
+  /** The same, one by one. */
+  async *records(topic: string, span: Span, signal = NEVER): AsyncGenerator<Read> {
+    for await (const page of this.pages(topic, span, signal)) yield* page.records;
+  }
+
+  /** The record at an offset, if there is one. */
+  async recordAt(topic: string, partition: number, offset: number, signal = NEVER): Promise<Read | null> {
+    const end = (await this.offsets(topic, [partition], 'latest')).get(partition) ?? 0;
+    const span = { partition, from: offset, to: Math.min(end, offset + 1) };
+    for await (const record of this.records(topic, span, signal)) return record;
+    return null;
+  }
+
   /** What the brokers have been told of a topic, by key. */
   async settings(topic: string): Promise<ReadonlyMap<string, string>> {
     const asked = [{ resourceType: TOPIC, resourceName: topic, configurationKeys: null }];
@@ -123,7 +200,7 @@ export class Cluster {
   }
 
   #fetched(answer: fetchV17.FetchResponsePartition, from: ReadonlyMap<number, number>): Fetched {
-    const { partitionIndex: partition, errorCode, highWatermark, records: batches } = answer;
+    const { partitionIndex: partition, errorCode, records: batches } = answer;
     const begin = from.get(partition) ?? 0;
     const records: Read[] = [];
     let next = begin;
@@ -139,7 +216,7 @@ export class Cluster {
       }
     }
     const error = this.#brokers.nameOf(errorCode);
-    return { partition, error, records, next, end: Number(highWatermark) };
+    return { partition, error, records, next };
   }
 }
 

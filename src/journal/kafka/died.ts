@@ -5,7 +5,6 @@ import { getOrMake } from '../../lib/get-or-make.ts';
 import { jsonIn } from '../../lib/parsed.ts';
 import type { Cluster } from './cluster.ts';
 import { fingerprintOf } from './ids.ts';
-import { readRange, spansOf } from './read-range.ts';
 import type { Place } from './record.ts';
 import type { Destination } from './settled.ts';
 
@@ -82,13 +81,13 @@ export async function diedSince(
   const found = new Died();
   if (since === Infinity) return found;
   try {
-    const all = [...(await cluster.topic(topic)).leaders.keys()];
-    for (const { partition, from, to } of await spansOf(cluster, topic, all, since - SLACK)) {
-      if (from === -1 || from >= to) continue;
-      await readRange(cluster, topic, partition, { from, to }, signal, ({ key }) => {
-        const letter = key === null ? null : letterIn(key, name);
-        if (letter !== null) found.add(letter);
-      });
+    for (const span of await cluster.spans(topic, since - SLACK)) {
+      if (span.from === -1) continue;
+      for await (const { records } of cluster.pages(topic, span, signal))
+        for (const { key } of records) {
+          const letter = key === null ? null : letterIn(key, name);
+          if (letter !== null) found.add(letter);
+        }
     }
   } catch (error) {
     if (!signal.aborted) log.warn({ topic, error: messageOf(error) }, 'dead letters cannot be read');

@@ -1,7 +1,6 @@
 import { Owners, type ErasureRun } from '../../core/erasure.ts';
 import { USER_MALFORMED } from '../../core/ingest.ts';
 import type { Cluster } from './cluster.ts';
-import { pagesOf, spansOf } from './read-range.ts';
 import { keptOf, type Kept } from './record.ts';
 import type { SetAsideTopic } from './set-aside.ts';
 
@@ -86,10 +85,9 @@ async function searchTopic(
   end: number,
   signal: AbortSignal,
 ): Promise<Found> {
-  const all = [...(await cluster.topic(topic, true)).leaders.keys()];
   let found = 0;
-  for (const { partition, ...range } of await spansOf(cluster, topic, all)) {
-    for await (const page of pagesOf(cluster, topic, partition, range, signal)) {
+  for (const span of await cluster.spans(topic)) {
+    for await (const page of cluster.pages(topic, span, signal)) {
       if (performance.now() > end) return { records: found, isWhole: false };
       for (const record of page.records) {
         const kept = keptOf(record);

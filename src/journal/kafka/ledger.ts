@@ -5,7 +5,6 @@ import { parseTarget } from '../../core/route.ts';
 import { NO_ROUTES } from '../../core/route-record.ts';
 import type { Cluster, Read } from './cluster.ts';
 import { decodeAhead } from './commit-text.ts';
-import { pagesOf, recordAt, spansOf } from './read-range.ts';
 import { keptOf, type Kept } from './record.ts';
 import { isSettledIn, type HandedOver } from './settled.ts';
 import { outlineOf, PartitionWindow, RELEASED, type WindowOptions } from './window.ts';
@@ -16,7 +15,6 @@ export interface LedgerOptions extends WindowOptions {
 }
 
 const HOUR = 3_600_000;
-const NEVER = new AbortController().signal;
 const NOT_COUNTED =
   'counted from the topic: what was dropped from quarantine, or came from users who were erased, is not in it';
 
@@ -60,7 +58,7 @@ export class Ledger {
     // Before the ends: what is confirmed lies before them.
     for (const sink of sinks) await this.#progressOf(sink, all);
     let base = 0;
-    this.#spans = (await spansOf(this.#cluster, topic, all)).map(({ partition, from: first, to: end }) => {
+    this.#spans = (await this.#cluster.spans(topic)).map(({ partition, from: first, to: end }) => {
       const span = { partition, first, end, base };
       base += end - first;
       return span;
@@ -104,8 +102,8 @@ export class Ledger {
     const all = this.#spans.map(({ partition }) => partition);
     for (const { partition, first, end, base } of this.#spans) {
       const window = new PartitionWindow(partition, this.#options);
-      const range = { from: first, to: end };
-      for await (const page of pagesOf(this.#cluster, topic, partition, range, NEVER)) {
+      const span = { partition, from: first, to: end };
+      for await (const page of this.#cluster.pages(topic, span)) {
         const records = page.records.flatMap((record) => {
           const kept = keptOf(record);
           return kept !== null && this.#isEvent(window, record, kept) ? [[record, kept] as const] : [];
@@ -128,8 +126,8 @@ export class Ledger {
     const ends = await this.#cluster.offsets(topic, partitions, 'latest');
     let seq = this.#lastSeq;
     for (const { partition, end } of this.#spans) {
-      const range = { from: end, to: ends.get(partition) ?? end };
-      for await (const { records } of pagesOf(this.#cluster, topic, partition, range, NEVER))
+      const span = { partition, from: end, to: ends.get(partition) ?? end };
+      for await (const { records } of this.#cluster.pages(topic, span))
         yield records.flatMap((record) => {
           const kept = keptOf(record);
           return kept === null ? [] : [headOf(kept, (seq += 1))];
@@ -192,7 +190,7 @@ export class Ledger {
     let latest = 0;
     for (const { partition, first, end } of this.#spans) {
       if (first === 0) continue;
-      const record = first < end ? await recordAt(this.#cluster, topic, partition, first, NEVER) : null;
+      const record = first < end ? await this.#cluster.recordAt(topic, partition, first) : null;
       latest = Math.max(latest, record?.time ?? Date.now() - (await this.#retention()));
     }
     return latest;

@@ -2,7 +2,6 @@ import type { Selection } from '../../core/journal.ts';
 import { Serial } from '../../lib/serial.ts';
 import type { Appender } from './appender.ts';
 import type { Cluster, Read } from './cluster.ts';
-import { readRange } from './read-range.ts';
 import { keptOf, type Kept } from './record.ts';
 
 /** What is kept in a topic of its own until a person decides. */
@@ -28,7 +27,6 @@ const EMPTY = Buffer.alloc(0);
  * whoever has listed them.
  */
 const MOST_PARTITIONS = 100_000;
-const NEVER = new AbortController().signal;
 
 /**
  * A topic as the list of what lies in it: of each key the last record, unless that is a tombstone. It is read once, and then
@@ -74,11 +72,11 @@ export class SetAsideTopic {
     const cluster = await this.#connect();
     const whole: Aside[] = [];
     for (const { partition, offset, key, place, bodyBytes } of found) {
-      const range = { from: offset, to: offset + 1 };
-      await readRange(cluster, this.#topic, partition, range, NEVER, (record) => {
+      const span = { partition, from: offset, to: offset + 1 };
+      for await (const record of cluster.records(this.#topic, span)) {
         const kept = keptOf(record);
         if (kept !== null) whole.push({ key, place, kept, bodyBytes });
-      });
+      }
     }
     return whole;
   }
@@ -109,9 +107,8 @@ export class SetAsideTopic {
         const from = this.#positions.get(partition) ?? 0;
         const to = ends.get(partition) ?? 0;
         if (from >= to) continue;
-        await readRange(cluster, this.#topic, partition, { from, to }, NEVER, (record) =>
-          this.#note(partition, record),
-        );
+        for await (const record of cluster.records(this.#topic, { partition, from, to }))
+          this.#note(partition, record);
         this.#positions.set(partition, to);
       }
     });

@@ -1,6 +1,5 @@
 import type { Event, Handling } from '../../core/event.ts';
 import type { Cluster } from './cluster.ts';
-import { pagesOf, spansOf } from './read-range.ts';
 import { keptOf } from './record.ts';
 import { outlineOf, PartitionWindow, RETRIED, type WindowOptions } from './window.ts';
 
@@ -31,9 +30,8 @@ export class SharedLog {
     since: number | null,
   ): Promise<readonly { readonly partition: number; readonly after: number; readonly upTo: number }[]> {
     const { topic } = this.#options;
-    const all = [...(await this.#cluster.topic(topic, true)).leaders.keys()];
     const from = since === null ? 'earliest' : since - SLACK;
-    const spans = await spansOf(this.#cluster, topic, all, from);
+    const spans = await this.#cluster.spans(topic, from);
     return spans.flatMap(({ partition, from: after, to: upTo }) =>
       after < 0 || after >= upTo ? [] : [{ partition, after, upTo }],
     );
@@ -53,7 +51,7 @@ export class SharedLog {
     // What came before says what of it are repetitions, wherever the reading begins.
     await window.cover(this.#cluster, after, signal);
     let from = after;
-    for await (const page of pagesOf(this.#cluster, topic, partition, { from, to: upTo }, signal)) {
+    for await (const page of this.#cluster.pages(topic, { partition, from, to: upTo }, signal)) {
       const found: Found[] = [];
       for (const record of page.records) {
         const kept = keptOf(record);

@@ -3,7 +3,6 @@ import type { CursorStatus, JournalStatus } from '../../core/journal.ts';
 import { toFailure } from '../../sinks/kafka/failure.ts';
 import type { Cluster } from './cluster.ts';
 import type { Letters } from './letters.ts';
-import { spansOf } from './read-range.ts';
 
 export interface CountedTopic {
   readonly topic: string;
@@ -56,7 +55,7 @@ export class TopicStatus {
     const cluster = await this.#connect();
     const { id, leaders } = await cluster.topic(topic);
     const all = [...leaders.keys()];
-    const spans = await spansOf(cluster, topic, all);
+    const spans = await cluster.spans(topic);
     const [firstSeq, lastSeq] = [sum(spans.map(({ from }) => from)), sum(spans.map(({ to }) => to))];
     const timeOf = (partition: number, offset: number): Promise<number> =>
       this.#timeOf(cluster, { name: topic, id, leader: leaders[partition] ?? -1 }, partition, offset);

@@ -2,7 +2,6 @@ import type { Event } from '../../core/event.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import type { Cluster, Read } from './cluster.ts';
 import { FINGERPRINT_BYTES, fingerprintOf, Ids, type IdAt, type Verdict } from './ids.ts';
-import { readRange, recordAt } from './read-range.ts';
 import { keptOf, type Extra, type Kept } from './record.ts';
 
 /** Records of `topic` whose ids lie together in one record of `windowTopic`. */
@@ -130,7 +129,7 @@ export class PartitionWindow {
     const { topic, window, log } = this.#options;
     const { partition } = this;
     const began = Date.now();
-    const first = await recordAt(cluster, topic, partition, upTo, signal);
+    const first = await cluster.recordAt(topic, partition, upTo, signal);
     const time = first?.time ?? began;
     const latest = first === null ? await cluster.offsets(topic, [partition], 'latest') : null;
     // A log that was cut, or made anew, ends before it.
@@ -153,7 +152,8 @@ export class PartitionWindow {
         at += CHUNK - (at % CHUNK);
       } else {
         const end = Math.min(offset, at + CHUNK - (at % CHUNK));
-        at = await this.#readLog(cluster, at, end, signal);
+        await this.#readLog(cluster, at, end, signal);
+        at = end;
       }
       this.#to = Math.max(this.#to, Math.min(at, offset));
       if (Date.now() - said < PROGRESS_EVERY) continue;
@@ -189,13 +189,14 @@ export class PartitionWindow {
       (await cluster.offsets(windowTopic, [partition], time - window - SLACK)).get(partition) ?? -1;
     if (begin === -1) return chunks;
     const end = (await cluster.offsets(windowTopic, [partition], 'latest')).get(partition) ?? 0;
-    await readRange(cluster, windowTopic, partition, { from: begin, to: end }, signal, ({ key, value }) => {
+    const span = { partition, from: begin, to: end };
+    for await (const { key, value } of cluster.records(windowTopic, span, signal)) {
       const [of, first] = String(key ?? '')
         .split('/')
         .map(Number);
       if (of === partition && first !== undefined && value !== null && value.length % ENTRY === 0)
         chunks.set(first, Buffer.from(value));
-    });
+    }
     return chunks;
   }
 
@@ -208,12 +209,13 @@ export class PartitionWindow {
       );
   }
 
-  async #readLog(cluster: Cluster, from: number, to: number, signal: AbortSignal): Promise<number> {
-    await readRange(cluster, this.#options.topic, this.partition, { from, to }, signal, (record) => {
-      const kept = keptOf(record);
-      for (const { print, second, offset } of kept === null ? [] : idsAt(kept, record))
-        this.#ids.note(print, second, offset);
-    });
-    return to;
+  async #readLog(cluster: Cluster, from: number, to: number, signal: AbortSignal): Promise<void> {
+    const span = { partition: this.partition, from, to };
+    for await (const { records } of cluster.pages(this.#options.topic, span, signal))
+      for (const record of records) {
+        const kept = keptOf(record);
+        for (const { print, second, offset } of kept === null ? [] : idsAt(kept, record))
+          this.#ids.note(print, second, offset);
+      }
   }
 }
