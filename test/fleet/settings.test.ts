@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { dangersIn, type TopicUse } from '../../src/journal/kafka/settings.ts';
+import { dangersIn, type TopicUse } from '../../src/journal/kafka/topics.ts';
 
 const DAY = 86_400_000;
 const use = (keeps: TopicUse['keeps'], least?: number): Omit<TopicUse, 'topic'> => ({

@@ -35,8 +35,8 @@ export class Letters {
     this.#topics = topics;
     this.#sendAgain = sendAgain;
     const connect = () => topics.look();
-    this.#quarantine = new SetAsideTopic(options.quarantineTopic, topics.quarantine, connect);
-    this.#deadLetters = new SetAsideTopic(options.deadLetterTopic, topics.deadLetters, connect);
+    this.#quarantine = new SetAsideTopic(topics.quarantine, connect);
+    this.#deadLetters = new SetAsideTopic(topics.deadLetters, connect);
   }
 
   async counts(): Promise<Pick<JournalStatus, 'quarantined' | 'deadLetters'>> {

@@ -33,15 +33,13 @@ const MOST_PARTITIONS = 100_000;
  * what is new; bodies are fetched when they are asked for.
  */
 export class SetAsideTopic {
-  readonly #topic: string;
   readonly #appender: Appender;
   readonly #connect: () => Promise<Cluster>;
   readonly #serial = new Serial();
   readonly #entries = new Map<string, Entry>();
   readonly #positions = new Map<number, number>();
 
-  constructor(topic: string, appender: Appender, connect: () => Promise<Cluster>) {
-    this.#topic = topic;
+  constructor(appender: Appender, connect: () => Promise<Cluster>) {
     this.#appender = appender;
     this.#connect = connect;
   }
@@ -73,7 +71,7 @@ export class SetAsideTopic {
     const whole: Aside[] = [];
     for (const { partition, offset, key, place, bodyBytes } of found) {
       const span = { partition, from: offset, to: offset + 1 };
-      for await (const record of cluster.records(this.#topic, span)) {
+      for await (const record of cluster.records(this.#appender.topic, span)) {
         const kept = keptOf(record);
         if (kept !== null) whole.push({ key, place, kept, bodyBytes });
       }
@@ -100,14 +98,14 @@ export class SetAsideTopic {
     return this.#serial.run(async () => {
       const cluster = await this.#connect();
       // They can become more.
-      const { leaders } = await cluster.topic(this.#topic);
+      const { leaders } = await cluster.topic(this.#appender.topic);
       const all = Array.from(leaders.keys());
-      const ends = await cluster.offsets(this.#topic, all, 'latest');
+      const ends = await cluster.offsets(this.#appender.topic, all, 'latest');
       for (const partition of all) {
         const from = this.#positions.get(partition) ?? 0;
         const to = ends.get(partition) ?? 0;
         if (from >= to) continue;
-        for await (const record of cluster.records(this.#topic, { partition, from, to }))
+        for await (const record of cluster.records(this.#appender.topic, { partition, from, to }))
           this.#note(partition, record);
         this.#positions.set(partition, to);
       }

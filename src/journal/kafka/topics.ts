@@ -6,7 +6,6 @@ import type { Connection } from '../../sinks/kafka/connection.ts';
 import { toFailure } from '../../sinks/kafka/failure.ts';
 import { Appender } from './appender.ts';
 import { Cluster } from './cluster.ts';
-import { dangersOf, type TopicUse } from './settings.ts';
 import { MOST_CHUNK_BYTES } from './window.ts';
 
 /** Milliseconds: brokers choose another leader within that, and between two tries. */
@@ -77,8 +76,12 @@ export class Topics {
       { topic: deadLetterTopic, keeps: 'until taken out', maxBytes },
       { topic: windowTopic, keeps: 'ids', maxBytes: MOST_CHUNK_BYTES, least: dedupWindow },
     ];
-    for (const use of uses)
-      for (const danger of await dangersOf(cluster, use)) log.warn({ topic: use.topic }, danger);
+    for (const use of uses) {
+      // Who may not ask is told nothing.
+      const settings = await cluster.settings(use.topic).catch(() => null);
+      for (const danger of settings === null ? [] : dangersIn(settings, use))
+        log.warn({ topic: use.topic }, danger);
+    }
   }
 
   /** The client that reads. */
@@ -125,4 +128,72 @@ async function patiently<T>(topic: string, work: () => Promise<T>): Promise<T> {
         throw new MillraceError('journal_unreadable', `topic ${topic}: ${reason}`, { cause: error });
       await wait(PAUSE);
     }
+}
+
+/** What a topic is for says how it must be kept. */
+export interface TopicUse {
+  readonly topic: string;
+  /**
+   * `all`: every record, for a time. `until taken out`: the last of each key, until a tombstone. `ids`: every record for
+   * `least` milliseconds, though the same again would do.
+   */
+  readonly keeps: 'all' | 'until taken out' | 'ids';
+  /** Of one record, at most. */
+  readonly maxBytes: number;
+  readonly least?: number;
+}
+
+const UNLIMITED = -1;
+
+/**
+ * What of a topic's settings loses events sooner or later, in words.
+ * @param settings by key, as brokers name them; what is not among them is not judged
+ */
+export function dangersIn(
+  settings: ReadonlyMap<string, string>,
+  { keeps, maxBytes, least }: Omit<TopicUse, 'topic'>,
+): string[] {
+  const dangers: string[] = [];
+  const number = (name: string): number | null => {
+    const text = settings.get(name) ?? '';
+    return text === '' ? null : Number(text);
+  };
+  const policy = settings.get('cleanup.policy');
+  const [compacts, deletes] = ['compact', 'delete'].map((each) => policy?.split(',').includes(each) === true);
+  if (policy !== undefined && keeps === 'until taken out' && (compacts !== true || deletes === true))
+    dangers.push(`cleanup.policy is ${policy}: what waits for a person is deleted; set it to compact`);
+  if (compacts === true && keeps === 'all')
+    dangers.push(`cleanup.policy is ${policy}: of each user only the last event is kept; set it to delete`);
+  const retention = number('retention.ms');
+  if (
+    least !== undefined &&
+    deletes === true &&
+    retention !== null &&
+    retention !== UNLIMITED &&
+    retention < least
+  )
+    dangers.push(
+      `retention.ms is ${retention}, less than journal.dedupWindow: a new deliverer forgets ids that came before, and forwards them again`,
+    );
+  const size = number('retention.bytes');
+  if (deletes === true && keeps !== 'until taken out' && size !== null && size !== UNLIMITED)
+    dangers.push(
+      `retention.bytes is ${size}: when so much has come, ${keeps === 'all' ? 'events are deleted that a sink has not had' : 'ids are forgotten'}; set it to -1`,
+    );
+  const most = number('max.message.bytes');
+  if (most !== null && most < maxBytes)
+    dangers.push(
+      keeps === 'ids'
+        ? `max.message.bytes is ${most}, less than the ${maxBytes} that the ids of a chunk can take: a new deliverer reads the events themselves`
+        : `max.message.bytes is ${most}, less than journal.maxEventBytes: some events cannot be kept`,
+    );
+  if (settings.get('unclean.leader.election.enable') === 'true')
+    dangers.push(
+      'unclean.leader.election.enable is true: a broker that has not got all can lead, and what it lacks is lost; set it to false',
+    );
+  if (keeps !== 'ids' && number('min.insync.replicas') === 1)
+    dangers.push(
+      'min.insync.replicas is 1: what is answered with 2xx may be on one broker alone; set it to 2, with three replicas',
+    );
+  return dangers;
 }
