@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Bench, formOf, pdf } from './support.ts';
+import { Bench } from './support.ts';
 
 const UUID = expect.stringMatching(
   /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
@@ -40,12 +40,8 @@ describe('Resources and their fields', () => {
   test('Lab account, area information and insurance', async () => {
     const bench = await Bench.start();
     const { json: accounts } = await bench.get('/v3/lab_test/lab_account');
-    const account = {
-      id: UUID,
-      team_id_allowlist: [bench.sandbox.teamId],
-      org_id: UUID,
-      business_units: [TEXT],
-    };
+    const team_id_allowlist = [bench.sandbox.teamId];
+    const account = { id: UUID, team_id_allowlist, org_id: UUID, business_units: [TEXT] };
     for (const one of accounts['data'] as object[]) expect(one).toMatchObject(account);
     const { json: area } = await bench.get('/v3/order/area/info?zip_code=12345&radius=100');
     const providers = [{ tier: ['appointment-ready'] }, { tier: ['appointment-request'] }];
@@ -56,21 +52,17 @@ describe('Resources and their fields', () => {
     expect(JSON.stringify(labs)).toContain('"stat"');
     const { json: insurance } = await bench.get(`/v2/user/${bench.user()}/insurance/latest`);
     const dob = expect.stringMatching(/^\d{4}-\d{2}-\d{2}$/) as string;
-    expect(insurance).toMatchObject({
-      relationship: 'Self',
-      insured: { dob, address: { second_line: null } },
-    });
+    const insured = { dob, address: { second_line: null } };
+    expect(insurance).toMatchObject({ relationship: 'Self', insured });
   });
 
   test('Order, user and lab report parsing job', async () => {
     const bench = await Bench.start();
-    const lab_test_id = bench.sandbox.state.labs.tests[0]!.id;
-    const { json } = await bench.post('/v3/order/create', { user_id: bench.user(), lab_test_id });
+    const { json } = await bench.order();
     expect(json['order']).toMatchObject({ user_id: bench.user(), interpretation: null });
     const user = await bench.get(`/v2/user/${bench.user()}`);
     expect(user.json).toMatchObject({ user_id: bench.user(), client_user_id: 'made-up-client-0' });
-    const form = formOf({ file: pdf(), user_id: bench.user() });
-    const { json: job } = await bench.call('POST', '/lab_report/v1/parser/job', form);
+    const { json: job } = await bench.upload();
     expect(job).toMatchObject({ id: UUID, status: 'upload_pending', data: null });
     bench.clock.advance(30_000);
     const done = await bench.get(`/lab_report/v1/parser/job/${String(job['id'])}`);

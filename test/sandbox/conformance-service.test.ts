@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { OPERATIONS } from '../../src/sandbox/app.ts';
-import { Bench, formOf, pdf } from './support.ts';
+import { Bench } from './support.ts';
 import { DAY, HOUR, MINUTE } from './manual-clock.ts';
 import { startReceiver } from './receiver.ts';
 import { until } from '../support/until.ts';
@@ -9,15 +9,14 @@ describe('Authentication', () => {
   test('every team operation needs the team API key', async () => {
     const bench = await Bench.start();
     const { orgManagementKey, teamManagementKey } = bench.sandbox;
-    for (const { method, path, auth } of OPERATIONS) {
-      const bearers = ['wrong', orgManagementKey, teamManagementKey].map((key) => ({
-        'x-service-api-key': key,
-      }));
+    const bearers = ['wrong', orgManagementKey, teamManagementKey].map((key) => ({
+      'x-service-api-key': key,
+    }));
+    for (const { method, path, auth } of OPERATIONS)
       for (const headers of [{}, ...bearers]) {
         const { status } = await bench.call(method.toUpperCase(), path, undefined, headers);
         expect([auth, path, status]).toEqual([auth, path, 401]);
       }
-    }
   });
 
   test('a Management Key cannot be used as a team API key, nor the other way round', async () => {
@@ -26,7 +25,7 @@ describe('Authentication', () => {
       'x-service-api-key': bench.sandbox.orgManagementKey,
     });
     expect(asTeam.json['detail']).toBe('A Management Key cannot be used as a team API key');
-    expect((await bench.manage('GET', '/team', undefined, bench.sandbox.apiKey)).status).toBe(401);
+    expect((await bench.manage('GET /team', undefined, bench.sandbox.apiKey)).status).toBe(401);
   });
 
   test('the deprecated header is accepted', async () => {
@@ -38,52 +37,53 @@ describe('Authentication', () => {
 
   test('an Org Management Key creates and deletes teams and keys; a new team is a world of its own', async () => {
     const bench = await Bench.start();
-    const { json: team } = await bench.manage('POST', '/team', { name: 'another' });
+    const { json: team } = await bench.manage('POST /team', { name: 'another' });
     const id = String(team['id']);
     const own = { 'x-service-api-key': String(team['api_key']) };
     expect((await bench.call('GET', '/v2/user', undefined, own)).json['total']).toBe(0);
     expect((await bench.call('GET', `/v2/user/${bench.user()}`, undefined, own)).status).toBe(404);
-    const { json: second } = await bench.manage('POST', `/team/${id}/api_key`, { label: 'second' });
-    const { json: keys } = await bench.manage('GET', `/team/${id}/api_key`);
+    const { json: second } = await bench.manage(`POST /team/${id}/api_key`, { label: 'second' });
+    const { json: keys } = await bench.manage(`GET /team/${id}/api_key`);
     expect(keys['data']).toHaveLength(2);
     expect(JSON.stringify(keys)).not.toContain(String(second['key']));
-    await bench.manage('DELETE', `/team/${id}/api_key/${String(second['id'])}`);
+    await bench.manage(`DELETE /team/${id}/api_key/${String(second['id'])}`);
     const gone = { 'x-service-api-key': String(second['key']) };
     expect((await bench.call('GET', '/v2/user', undefined, gone)).status).toBe(401);
-    expect((await bench.manage('DELETE', `/team/${id}`)).json).toEqual({ success: true });
+    expect((await bench.manage(`DELETE /team/${id}`)).json).toEqual({ success: true });
     expect((await bench.call('GET', '/v2/user', undefined, own)).status).toBe(401);
   });
 
-  test('a Team Management Key reaches its teams, and nothing of the organization', async () => {
-    const bench = await Bench.start();
-    const key = bench.sandbox.teamManagementKey;
-    const own = `/team/${bench.sandbox.teamId}`;
-    const other = `/team/${String((await bench.manage('POST', '/team', { name: 'other' })).json['id'])}`;
-    const status = async (method: string, path: string, body?: object) =>
-      (await bench.manage(method, path, body, key)).status;
-    expect(await status('GET', `${own}/api_key`)).toBe(200);
-    expect(await status('PUT', `${own}/brand`, { colour: 'made up' })).toBe(200);
-    expect(await status('GET', `${own}/webhook`)).toBe(200);
-    expect(await status('GET', `${other}/brand`)).toBe(403);
-    expect(await status('POST', '/team', { name: 'mine' })).toBe(403);
-    expect(await status('DELETE', own)).toBe(403);
-    expect(await status('GET', '/key')).toBe(403);
-    expect(await status('POST', '/key', { kind: 'org' })).toBe(403);
-    expect((await bench.manage('GET', '/team', undefined, key)).json['data']).toHaveLength(1);
-  });
+  test.each<[number, string, object?]>([
+    [200, 'GET /team/{team}/api_key'],
+    [200, 'PUT /team/{team}/brand', { colour: 'made up' }],
+    [200, 'GET /team/{team}/webhook'],
+    [403, 'GET /team/{other}/brand'],
+    [403, 'POST /team', { name: 'mine' }],
+    [403, 'DELETE /team/{team}'],
+    [403, 'GET /key'],
+    [403, 'POST /key', { kind: 'org' }],
+  ])(
+    'a Team Management Key reaches its teams, and nothing of the organization: %i %s',
+    async (status, request, body) => {
+      const bench = await Bench.start();
+      const { json: other } = await bench.manage('POST /team', { name: 'other' });
+      const key = bench.sandbox.teamManagementKey;
+      const answer = await bench.manage(request.replace('{other}', String(other['id'])), body, key);
+      expect(answer.status).toBe(status);
+      expect((await bench.manage('GET /team', undefined, key)).json['data']).toHaveLength(1);
+    },
+  );
 
   test('a Team Management Key for two teams is made by Create Management Key', async () => {
     const bench = await Bench.start();
-    const other = String((await bench.manage('POST', '/team', { name: 'other' })).json['id']);
-    const made = await bench.manage('POST', '/key', {
-      kind: 'team',
-      team_ids: [bench.sandbox.teamId, other],
-    });
-    const key = String(made.json['key']);
-    expect((await bench.manage('GET', '/team', undefined, key)).json['data']).toHaveLength(2);
-    await bench.manage('DELETE', `/key/${String(made.json['id'])}`);
-    expect((await bench.manage('GET', '/team', undefined, key)).status).toBe(401);
-    expect((await bench.manage('POST', '/key', { kind: 'team' })).status).toBe(400);
+    const other = String((await bench.manage('POST /team', { name: 'other' })).json['id']);
+    const fields = { kind: 'team', team_ids: [bench.sandbox.teamId, other] };
+    const { json: made } = await bench.manage('POST /key', fields);
+    const reached = () => bench.manage('GET /team', undefined, String(made['key']));
+    expect((await reached()).json['data']).toHaveLength(2);
+    await bench.manage(`DELETE /key/${String(made['id'])}`);
+    expect((await reached()).status).toBe(401);
+    expect((await bench.manage('POST /key', { kind: 'team' })).status).toBe(400);
   });
 });
 
@@ -94,23 +94,20 @@ describe('Events', () => {
       webhooks: [{ url: receiver.url }],
       features: { partialResults: true },
     });
-    const form = formOf({ file: pdf(), user_id: bench.user(), needs_human_review: 'true' });
-    await bench.call('POST', '/lab_report/v1/parser/job', form);
+    await bench.upload({ needs_human_review: 'true' });
     bench.clock.advance(2 * HOUR);
-    const lab_test_id = bench.sandbox.state.labs.tests[0]!.id;
-    await bench.post('/v3/order/create', { user_id: bench.user(), lab_test_id });
+    await bench.order();
     bench.clock.advance(30 * DAY);
-    await bench.sandbox.state.sender.idle();
-    for (const { event } of receiver.received) {
-      expect(event).toMatchObject({
-        team_id: bench.sandbox.teamId,
-        user_id: bench.user(),
-        client_user_id: 'made-up-client-0',
-      });
-    }
-    const told = receiver.received
-      .map(({ event }) => `${String(event['event_type'])} ${statusOf(event)}`)
-      .sort();
+    await bench.state.sender.idle();
+    const whose = {
+      team_id: bench.sandbox.teamId,
+      user_id: bench.user(),
+      client_user_id: 'made-up-client-0',
+    };
+    const told = receiver.received.map(({ event }) => {
+      expect(event).toMatchObject(whose);
+      return `${String(event['event_type'])} ${String((event['data'] as { status?: string }).status)}`;
+    });
     expect(told).toEqual(
       expect.arrayContaining([
         'lab_report.parsing_job.created upload_pending',
@@ -126,26 +123,20 @@ describe('Events', () => {
   test('partial results are told to teams that enabled them only', async () => {
     const bench = await Bench.start();
     const partial = async (): Promise<boolean> => {
-      const lab_test_id = bench.sandbox.state.labs.tests[0]!.id;
-      await bench.post('/v3/order/create', { user_id: bench.user(), lab_test_id });
-      let seen = false;
-      for (let hours = 0; hours < 24 * 8; hours += 6) {
-        bench.clock.advance(6 * HOUR);
-        seen ||= JSON.stringify((await bench.get('/orders')).json).includes('partial_results');
-      }
-      return seen;
+      await bench.order();
+      bench.clock.advance(8 * DAY);
+      return JSON.stringify((await bench.get('/orders')).json).includes('partial_results');
     };
     expect(await partial()).toBe(false);
-    await bench.manage('PATCH', `/team/${bench.sandbox.teamId}`, { partial_results: true });
+    await bench.manage('PATCH /team/{team}', { partial_results: true });
     expect(await partial()).toBe(true);
   });
 
   test('a completed pull is told for each resource, up to five times within the hour', async () => {
     const bench = await Bench.start({ providers: ['made_up_bulk_a'] });
-    const user_ids = Array.from({ length: 20 }, (_, n) => bench.user(n));
-    await bench.post('/v2/link/bulk_trigger_historical_pull', { user_ids, provider: 'made_up_bulk_a' });
+    await bench.trigger('made_up_bulk_a');
     bench.clock.advance(MINUTE);
-    const { counts } = bench.sandbox.state.events;
+    const { counts } = bench.state.events;
     const soon = counts.get('historical.data.meal.created') ?? 0;
     bench.clock.advance(HOUR);
     const later = counts.get('historical.data.meal.created') ?? 0;
@@ -166,7 +157,7 @@ describe('Events', () => {
   test('daily data continues by itself when asked to', async () => {
     const bench = await Bench.start({ dailyEveryMs: MINUTE });
     bench.clock.advance(HOUR);
-    expect(bench.sandbox.state.events.counts.get('daily.data.meal.created')).toBe(60);
+    expect(bench.state.events.counts.get('daily.data.meal.created')).toBe(60);
   });
 });
 
@@ -204,9 +195,8 @@ describe('Limits', () => {
     ['made_up_bulk_b', [250, 500, 500], 500],
   ])('the throttle of %s, minute by minute', async (provider, expected, later) => {
     const bench = await Bench.start({ users: 500, providers: [provider] });
-    const ids = bench.sandbox.state.users.list(bench.sandbox.teamId).map(({ id }) => id);
-    await bench.post('/v2/link/bulk_trigger_historical_pull', { user_ids: ids, provider });
-    const [op] = bench.sandbox.state.bulkOps.list(bench.sandbox.teamId);
+    await bench.trigger(provider, 500);
+    const [op] = bench.state.bulkOps.list(bench.sandbox.teamId);
     bench.clock.advance(0);
     const seen = expected.map(() => {
       const { processed } = op!;
@@ -220,12 +210,9 @@ describe('Limits', () => {
 
   test('operations of one provider share its rate', async () => {
     const bench = await Bench.start();
-    for (let n = 0; n < 2; n += 1) {
-      const user_ids = Array.from({ length: 6 }, (_, user) => bench.user(user));
-      await bench.post('/v2/link/bulk_trigger_historical_pull', { user_ids, provider: 'made_up' });
-    }
+    for (let n = 0; n < 2; n += 1) await bench.trigger('made_up', 6);
     bench.clock.advance(0);
-    const [second, first] = bench.sandbox.state.bulkOps.list(bench.sandbox.teamId);
+    const [second, first] = bench.state.bulkOps.list(bench.sandbox.teamId);
     expect([first!.processed, second!.processed]).toEqual([6, 2]);
   });
 });
@@ -240,7 +227,3 @@ describe('Versioning', () => {
     expect(core.filter((path) => !/^\/(v2|v3|lab_report\/v1)\//.test(path))).toEqual(['/orders']);
   });
 });
-
-function statusOf(event: Readonly<Record<string, unknown>>): string {
-  return String((event['data'] as { status?: string }).status);
-}

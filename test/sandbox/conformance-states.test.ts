@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { Bench, formOf, pdf } from './support.ts';
 import { DAY, HOUR, MINUTE, SECOND } from './manual-clock.ts';
+import { Bench, type Answer } from './support.ts';
 
 describe('User deletion', () => {
   test('connections are deregistered at once; undo brings the user back, but not them', async () => {
@@ -22,9 +22,8 @@ describe('User deletion', () => {
   test('after seven days the data is erased, and nothing can be undone', async () => {
     const bench = await Bench.start();
     const id = bench.user();
-    const form = formOf({ file: pdf(), user_id: id });
-    const job = String((await bench.call('POST', '/lab_report/v1/parser/job', form)).json['id']);
-    await bench.call('DELETE', `/v2/user/${id}`);
+    const job = String((await bench.upload()).json['id']);
+    await bench.ask('DELETE /v2/user/{user}');
     bench.clock.advance(7 * DAY);
     const undone = await bench.post('/v2/user/undo_delete?client_user_id=made-up-client-0');
     expect(undone.status).toBe(404);
@@ -42,26 +41,21 @@ describe('User deletion', () => {
 });
 
 describe('Other state sets', () => {
-  test('lab account status: active, pending and suspended occur', async () => {
+  test.each(['active', 'pending', 'suspended'])('lab accounts: %s occurs', async (status) => {
     const bench = await Bench.start();
-    for (const status of ['active', 'pending', 'suspended']) {
-      const { json } = await bench.get(`/v3/lab_test/lab_account?status=${status}`);
-      const found = (json['data'] as { status: string }[]).map((account) => account.status);
-      expect(new Set(found)).toEqual(new Set([status]));
-    }
+    const { json } = await bench.get(`/v3/lab_test/lab_account?status=${status}`);
+    const found = (json['data'] as { status: string }[]).map((account) => account.status);
+    expect(new Set(found)).toEqual(new Set([status]));
   });
 
   test('order statuses: both problems in transit occur, and orders complete', async () => {
     const bench = await Bench.start();
-    const lab_test_id = bench.sandbox.state.labs.tests[0]!.id;
     const seen = new Set<unknown>();
-    for (let n = 0; n < 11; n += 1)
-      await bench.post('/v3/order/create', { user_id: bench.user(n), lab_test_id });
+    for (let n = 0; n < 11; n += 1) await bench.order({ user_id: `{user${n}}` });
     for (let hour = 0; hour < 24 * 8; hour += 6) {
       const { json } = await bench.get('/orders?size=100');
-      for (const order of json['orders'] as { status: string; low_level_status: string }[]) {
+      for (const order of json['orders'] as { status: string; low_level_status: string }[])
         seen.add(order.status).add(order.low_level_status);
-      }
       bench.clock.advance(6 * HOUR);
     }
     expect([...seen]).toEqual(
@@ -77,14 +71,11 @@ describe('Other state sets', () => {
 
   test('parsing job statuses: completed, failed, and pending review before completion', async () => {
     const bench = await Bench.start();
-    const create = async (fields: Record<string, string | Blob>): Promise<string> => {
-      const form = formOf({ user_id: bench.user(), ...fields });
-      return String((await bench.call('POST', '/lab_report/v1/parser/job', form)).json['id']);
-    };
-    const plain = await create({ file: pdf() });
-    const empty = await create({ file: new Blob(['%PDF-']) });
-    const reviewed = await create({ file: pdf(), needs_human_review: 'true' });
-    const read = async (id: string) => (await bench.get(`/lab_report/v1/parser/job/${id}`)).json;
+    const plain = await bench.upload();
+    const empty = await bench.upload({ file: new Blob(['%PDF-']) });
+    const reviewed = await bench.upload({ needs_human_review: 'true' });
+    const read = async ({ json }: Answer) =>
+      (await bench.get(`/lab_report/v1/parser/job/${String(json['id'])}`)).json;
     bench.clock.advance(SECOND);
     expect(await read(plain)).toMatchObject({ status: 'started' });
     bench.clock.advance(MINUTE);
@@ -103,14 +94,10 @@ describe('Other state sets', () => {
       faults: { failingUsers: 1, retryingUsers: 1 },
       providers: ['made_up_bulk_a'],
     });
-    const { users, pulls } = bench.sandbox.state;
+    const { users, pulls } = bench.state;
     const all = users.list(bench.sandbox.teamId);
     const find = (fate: string): string => all.find((user) => pulls.fateOf(user) === fate)!.id;
-    await trigger(
-      bench,
-      all.map(({ id }) => id),
-      'made_up_bulk_a',
-    );
+    expect((await bench.trigger('made_up_bulk_a')).status).toBe(202);
     const seen = { failing: new Set<unknown>(), retrying: new Set<unknown>(), lucky: new Set<unknown>() };
     let last: Record<string, unknown> = {};
     for (let half = 0; half < 600; half += 1) {
@@ -129,17 +116,12 @@ describe('Other state sets', () => {
 
   test('retrying applies to connections established after 9 May 2025', async () => {
     const bench = await Bench.start({ faults: { retryingUsers: 20 }, providers: ['made_up_bulk_a'] });
-    const { users, pulls } = bench.sandbox.state;
+    const { users, pulls } = bench.state;
     const fates = users.list(bench.sandbox.teamId).map((user) => pulls.fateOf(user));
     expect(fates.filter((fate) => fate === 'retrying')).toHaveLength(18);
     expect(fates[9]).toBe('lucky');
   });
 });
-
-async function trigger(bench: Bench, user_ids: readonly string[], provider: string): Promise<void> {
-  const { status } = await bench.post('/v2/link/bulk_trigger_historical_pull', { user_ids, provider });
-  expect(status).toBe(202);
-}
 
 async function mealPull(bench: Bench, user: string): Promise<unknown> {
   const { json } = await bench.get(`/v2/introspect/historical_pull?user_id=${user}`);

@@ -1,40 +1,31 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { speedClock } from '../../src/sandbox/options.ts';
 import { startSandbox } from '../../src/sandbox/start.ts';
 import { sandboxCommand } from '../../src/cli/sandbox/command.ts';
 import { run } from '../cli/run.ts';
+import { millrace, runInside } from '../support/millrace.ts';
+import { until } from '../support/until.ts';
 import { DAY, HOUR, ManualClock } from './manual-clock.ts';
 import { Bench } from './support.ts';
 
-describe('seed', () => {
-  test('the same seed gives the same users, meals and keys; another gives others', async () => {
-    expect(await look('one')).toEqual(await look('one'));
-    expect(await look('one')).not.toEqual(await look('two'));
-  });
+test('the same seed gives the same users, meals and keys; another gives others', async () => {
+  expect(await look('one')).toEqual(await look('one'));
+  expect(await look('one')).not.toEqual(await look('two'));
 });
 
-describe('speed', () => {
-  test('a fast clock calls back early and counts time by its factor', () => {
-    const base = new ManualClock();
-    const fast = speedClock(1000, base);
-    let called = false;
-    fast.after(HOUR, () => (called = true));
-    base.advance(3_599);
-    expect(called).toBe(false);
-    base.advance(1);
-    expect(called).toBe(true);
-    expect(fast.monotonic() - base.now() + 3_600).toBe(HOUR);
-  });
-
-  test('waits beyond the reach of a timer work', () => {
-    const base = new ManualClock();
-    let called = false;
-    speedClock(1, base).after(60 * DAY, () => (called = true));
-    base.advance(60 * DAY - 1);
-    expect(called).toBe(false);
-    base.advance(1);
-    expect(called).toBe(true);
-  });
+test.each([
+  ['a fast clock calls back early', 1000, HOUR, 3_600],
+  ['waits beyond the reach of a timer work', 1, 60 * DAY, 60 * DAY],
+])('%s', (_, speed, ms, after) => {
+  const base = new ManualClock();
+  const clock = speedClock(speed, base);
+  let called = false;
+  clock.after(ms, () => (called = true));
+  base.advance(after - 1);
+  expect(called).toBe(false);
+  base.advance(1);
+  expect(called).toBe(true);
+  expect(clock.monotonic() - base.now() + after).toBe(ms);
 });
 
 describe('faults', () => {
@@ -46,10 +37,10 @@ describe('faults', () => {
 
   test('a dropped connection can lose the answer to work that was done', async () => {
     const bench = await Bench.start();
-    bench.sandbox.state.faults.next({ kind: 'drop-after' });
+    bench.state.faults.next({ kind: 'drop-after' });
     await expect(bench.post('/v2/user', { client_user_id: 'lost' })).rejects.toThrow('fetch failed');
     expect((await bench.post('/v2/user', { client_user_id: 'lost' })).status).toBe(400);
-    bench.sandbox.state.faults.next({ kind: 'drop-before' });
+    bench.state.faults.next({ kind: 'drop-before' });
     await expect(bench.post('/v2/user', { client_user_id: 'never' })).rejects.toThrow('fetch failed');
     expect((await bench.post('/v2/user', { client_user_id: 'never' })).status).toBe(200);
   });
@@ -58,8 +49,7 @@ describe('faults', () => {
 describe('millrace sandbox', () => {
   test('prints its address and keys, and stops with its signal', async () => {
     const args = ['--port', '0', '--users', '2', '--json', '--webhook', 'http://127.0.0.1:9/made-up'];
-    const stop = AbortSignal.abort();
-    const { stdout, stderr } = await run((io) => sandboxCommand({ ...io, signal: stop }), args);
+    const { stdout, stderr } = await run(sandboxCommand, args, {}, AbortSignal.abort());
     const shown = JSON.parse(stdout) as Record<string, unknown>;
     expect(shown['url']).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect(shown['api_key']).toMatch(/^sk_sandbox_/);
@@ -71,13 +61,12 @@ describe('millrace sandbox', () => {
   test('a given secret is not printed', async () => {
     const secret = `whsec_${Buffer.from('a secret that is given').toString('base64')}`;
     const args = ['--port', '0', '--json', '--webhook', 'http://127.0.0.1:9/'];
-    const signal = AbortSignal.abort();
     for (const [name, more] of [
       ['MILLRACE_SECRET', []],
       ['OF_THIS_TEST', ['--secret-env', 'OF_THIS_TEST']],
     ] as const) {
       const env = { [name]: secret };
-      const outcome = await run((io) => sandboxCommand({ ...io, signal }), [...args, ...more], env);
+      const outcome = await run(sandboxCommand, [...args, ...more], env, AbortSignal.abort());
       expect(outcome.stdout + outcome.stderr).not.toContain(secret);
       // It is in use: no other was made.
       expect(JSON.parse(outcome.stdout)).not.toHaveProperty('webhook_secrets');
@@ -108,6 +97,81 @@ describe('millrace sandbox', () => {
     );
     await first.stop();
   });
+});
+
+interface Shown {
+  readonly url: string;
+  readonly api_key: string;
+  readonly org_management_key: string;
+  readonly first_user_id: string;
+}
+
+/** `millrace sandbox` with these flags, until the test ends. */
+async function sandbox(...flags: string[]): Promise<Shown> {
+  let written = '';
+  const args = ['sandbox', '--port', '0', '--users', '2', '--json', ...flags];
+  const { exited, stop } = runInside(args, {}, (name, text) => {
+    if (name === 'stdout') written += text;
+  });
+  onTestFinished(async () => {
+    stop.abort();
+    await exited;
+  });
+  return until('its address', () => (written.includes('\n') ? (JSON.parse(written) as Shown) : null));
+}
+
+async function call(
+  { url, api_key: key, org_management_key: management }: Shown,
+  path: string,
+  json?: object,
+): Promise<{ status: number; type: string; json: Record<string, unknown> }> {
+  const response = await fetch(url + path, {
+    method: json === undefined ? 'GET' : 'POST',
+    headers: { 'x-service-api-key': key, 'x-management-key': management, 'content-type': 'application/json' },
+    ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+  });
+  const type = response.headers.get('content-type') ?? '';
+  return { status: response.status, type, json: (await response.json()) as Record<string, unknown> };
+}
+
+const JOB = '/lab_report/v1/parser/job/00000000-0000-4000-8000-000000000000';
+
+describe('flags of millrace sandbox', () => {
+  test('--plan launch: management is part of another plan', async () => {
+    const closed = await call(await sandbox('--plan', 'launch'), '/management/v1/team');
+    expect(closed).toMatchObject({ status: 403, json: { detail: expect.stringContaining('Scale plan') } });
+    expect((await call(await sandbox(), '/management/v1/team')).status).toBe(200);
+  });
+
+  test('--beta closed: a JSON error where the team is not enabled', async () => {
+    const closed = await call(await sandbox('--beta', 'closed'), JOB);
+    expect(closed).toMatchObject({ status: 403, json: { detail: expect.stringContaining('closed beta') } });
+    expect(closed.type).toContain('application/json');
+    expect((await call(await sandbox(), JOB)).status).toBe(404);
+  });
+
+  test.each([
+    [[], false],
+    [['--partial-results'], true],
+  ])('%j: an order passes partial results: %j', async (flags, passes) => {
+    const shown = await sandbox('--speed', '1000000', ...flags);
+    const [first] = (await call(shown, '/v3/lab_tests')).json['data'] as { id: string }[];
+    await call(shown, '/v3/order/create', { user_id: shown.first_user_id, lab_test_id: first!.id });
+    const statuses = await until('the results', async () => {
+      const [order] = (await call(shown, '/orders')).json['orders'] as { events: { status: string }[] }[];
+      const all = order!.events.map(({ status }) => status);
+      return all.some((status) => status.startsWith('completed.')) ? all : null;
+    });
+    expect(statuses.includes('sample_with_lab.testkit.partial_results')).toBe(passes);
+  });
+});
+
+test.each([
+  [['pull', 'users', '--out', '.', '--loaded-at', '2026-02-30'], '--loaded-at 2026-02-30'],
+  [['reconcile', '--since', '2026-02-30T10:00:00Z'], '--since 2026-02-30T10:00:00Z'],
+])('%j: no such day', async (args, problem) => {
+  const { code, stderr } = await millrace(args);
+  expect([code, stderr]).toEqual([2, expect.stringContaining(problem)]);
 });
 
 async function look(seed: string): Promise<unknown> {

@@ -3,22 +3,28 @@ import { SCHEDULE } from '../../src/sandbox/sender.ts';
 import { verifyStandardWebhooks } from './verify.ts';
 import { Bench } from './support.ts';
 import { DAY, HOUR, MINUTE, SECOND } from './manual-clock.ts';
-import { startReceiver, type Receiver } from './receiver.ts';
+import { startReceiver } from './receiver.ts';
 
 const SECRET = `whsec_${Buffer.from('made-up secret of this test').toString('base64')}`;
 
 /** Moves the clock, and lets what became due arrive. */
 async function pass(bench: Bench, ms: number): Promise<void> {
   bench.clock.advance(ms);
-  await bench.sandbox.state.sender.idle();
+  await bench.state.sender.idle();
+}
+
+/** Sends events, and lets them arrive. */
+async function send(bench: Bench, events = 1): Promise<readonly string[]> {
+  const ids = bench.sandbox.sendEvents(events);
+  await pass(bench, 0);
+  return ids;
 }
 
 describe('webhooks', () => {
   test.each(['svix', 'webhook'] as const)('are signed, with %s-* headers', async (family) => {
     const receiver = await startReceiver();
     const bench = await Bench.start({ webhooks: [{ url: receiver.url, secret: SECRET, family }] });
-    bench.sandbox.sendEvents(9);
-    await bench.sandbox.state.sender.idle();
+    await send(bench, 9);
     expect(receiver.received).toHaveLength(9);
     for (const received of receiver.received)
       expect(verifyStandardWebhooks(SECRET, family, received)).toBe(true);
@@ -28,8 +34,7 @@ describe('webhooks', () => {
     const receiver = await startReceiver();
     receiver.answer = { status: 302, headers: { location: receiver.url } };
     const bench = await Bench.start({ webhooks: [{ url: receiver.url, secret: SECRET }] });
-    const [id] = bench.sandbox.sendEvents(1);
-    await pass(bench, 0);
+    const [id] = await send(bench);
     const counts = [receiver.received.length];
     for (const delay of SCHEDULE.slice(1)) {
       await pass(bench, delay - SECOND);
@@ -49,15 +54,14 @@ describe('webhooks', () => {
     ]);
     const first = receiver.received.filter(({ headers }) => headers['svix-id'] === id);
     expect(first).toHaveLength(8);
-    expect(bench.sandbox.state.events.counts.get('message.attempt.exhausted')).toBe(1);
+    expect(bench.state.events.counts.get('message.attempt.exhausted')).toBe(1);
   });
 
   test('Retry-After is honoured on 503', async () => {
     const receiver = await startReceiver();
     receiver.answer = { status: 503, headers: { 'retry-after': '600' } };
     const bench = await Bench.start({ webhooks: [{ url: receiver.url, secret: SECRET }] });
-    bench.sandbox.sendEvents(1);
-    await pass(bench, 0);
+    await send(bench);
     await pass(bench, 599 * SECOND);
     expect(receiver.received).toHaveLength(1);
     receiver.answer = { status: 200 };
@@ -71,23 +75,20 @@ describe('webhooks', () => {
     const receiver = await startReceiver();
     receiver.answer = { status: 500 };
     const bench = await Bench.start({ webhooks: [{ url: receiver.url, secret: SECRET }] });
-    const [endpoint] = bench.sandbox.state.endpoints.list(bench.sandbox.teamId);
+    const [endpoint] = bench.state.endpoints.list(bench.sandbox.teamId);
     for (let day = 0; day <= 5; day += 1) {
       expect(endpoint!.disabled).toBe(false);
-      bench.sandbox.sendEvents(1);
-      await pass(bench, 0);
+      await send(bench);
       if (day < 5) for (let hour = 0; hour < 24; hour += 1) await pass(bench, HOUR);
     }
     expect(endpoint!.disabled).toBe(true);
     const before = receiver.received.length;
-    bench.sandbox.sendEvents(1);
-    await pass(bench, 0);
+    await send(bench);
     expect(receiver.received).toHaveLength(before);
     receiver.answer = { status: 200 };
-    const path = `/team/${bench.sandbox.teamId}/webhook/${endpoint!.id}`;
-    expect((await bench.manage('PATCH', path, { disabled: false })).json['disabled']).toBe(false);
-    bench.sandbox.sendEvents(1);
-    await pass(bench, 0);
+    const update = `PATCH /team/{team}/webhook/${endpoint!.id}`;
+    expect((await bench.manage(update, { disabled: false })).json['disabled']).toBe(false);
+    await send(bench);
     expect(receiver.received.length).toBeGreaterThan(before);
   });
 });
@@ -96,59 +97,49 @@ describe('webhook management', () => {
   test('create, read, update, delete; headers; event types by prefix', async () => {
     const receiver = await startReceiver();
     const bench = await Bench.start();
-    const collection = `/team/${bench.sandbox.teamId}/webhook`;
+    const all = '/team/{team}/webhook';
     const fields = { url: receiver.url, event_types: ['daily.'], secret: SECRET };
-    const { json: made } = await bench.manage('POST', collection, fields);
-    const path = `${collection}/${String(made['id'])}`;
-    expect(made).toMatchObject({
-      url: receiver.url,
-      event_types: ['daily.'],
-      disabled: false,
-      secret: SECRET,
-    });
+    const { json: made } = await bench.manage(`POST ${all}`, fields);
+    const one = `${all}/${String(made['id'])}`;
+    expect(made).toMatchObject({ ...fields, disabled: false });
     const headers = { headers: { 'x-made-up': 'yes' } };
-    expect((await bench.manage('PUT', `${path}/headers`, headers)).json).toEqual(headers);
-    expect((await bench.manage('GET', `${path}/headers`)).json).toEqual(headers);
-    expect((await bench.manage('PUT', `${path}/headers`, { headers: { 'svix-id': 'no' } })).status).toBe(422);
-    bench.sandbox.sendEvents(9);
-    await pass(bench, 0);
+    expect((await bench.manage(`PUT ${one}/headers`, headers)).json).toEqual(headers);
+    expect((await bench.manage(`GET ${one}/headers`)).json).toEqual(headers);
+    await send(bench, 9);
     expect(receiver.received.map(({ event }) => String(event['event_type'])).sort()).toEqual([
       'daily.data.meal.created',
       'daily.data.meal.updated',
       'daily.data.sleep.created',
     ]);
     expect(receiver.received[0]?.headers['x-made-up']).toBe('yes');
-    await bench.manage('PATCH', path, { event_types: [] });
-    expect((await bench.manage('GET', path)).json).toMatchObject({ event_types: [] });
-    expect((await bench.manage('GET', collection)).json['data']).toHaveLength(1);
-    expect((await bench.manage('DELETE', path)).json).toEqual({ success: true });
-    expect((await bench.manage('GET', path)).status).toBe(404);
-    expect((await bench.manage('POST', collection, { url: 'ftp://made.up' })).status).toBe(422);
-    expect((await bench.manage('POST', collection, { url: receiver.url, secret: 'short' })).status).toBe(422);
+    await bench.manage(`PATCH ${one}`, { event_types: [] });
+    expect((await bench.manage(`GET ${one}`)).json).toMatchObject({ event_types: [] });
+    expect((await bench.manage(`GET ${all}`)).json['data']).toHaveLength(1);
+    for (const [request, body] of [
+      [`PUT ${one}/headers`, { headers: { 'svix-id': 'no' } }],
+      [`POST ${all}`, { url: 'ftp://made.up' }],
+      [`POST ${all}`, { url: receiver.url, secret: 'short' }],
+    ] as const)
+      expect((await bench.manage(request, body)).status).toBe(422);
+    expect((await bench.manage(`DELETE ${one}`)).json).toEqual({ success: true });
+    expect((await bench.manage(`GET ${one}`)).status).toBe(404);
   });
 
   test('a new secret: both sign for a day, then the new one only', async () => {
     const receiver = await startReceiver();
     const bench = await Bench.start({ webhooks: [{ url: receiver.url, secret: SECRET }] });
-    const [endpoint] = bench.sandbox.state.endpoints.list(bench.sandbox.teamId);
-    const path = `/team/${bench.sandbox.teamId}/webhook/${endpoint!.id}/secret`;
-    const fresh = String((await bench.manage('POST', path, {})).json['secret']);
-    expect((await bench.manage('GET', path)).json).toEqual({ secret: fresh });
-    const newest = async (): Promise<Receiver['received'][number]> => {
-      bench.sandbox.sendEvents(1);
-      await pass(bench, 0);
-      return receiver.received.at(-1)!;
+    const [endpoint] = bench.state.endpoints.list(bench.sandbox.teamId);
+    const path = `/team/{team}/webhook/${endpoint!.id}/secret`;
+    const fresh = String((await bench.manage(`POST ${path}`, {})).json['secret']);
+    expect((await bench.manage(`GET ${path}`)).json).toEqual({ secret: fresh });
+    /** Whether the new secret, and the old one, have signed the newest delivery. */
+    const signed = async (): Promise<boolean[]> => {
+      await send(bench);
+      const newest = receiver.received.at(-1)!;
+      return [fresh, SECRET].map((secret) => verifyStandardWebhooks(secret, 'svix', newest));
     };
-    const during = await newest();
-    expect([fresh, SECRET].map((secret) => verifyStandardWebhooks(secret, 'svix', during))).toEqual([
-      true,
-      true,
-    ]);
+    expect(await signed()).toEqual([true, true]);
     bench.clock.advance(DAY);
-    const after = await newest();
-    expect([fresh, SECRET].map((secret) => verifyStandardWebhooks(secret, 'svix', after))).toEqual([
-      true,
-      false,
-    ]);
+    expect(await signed()).toEqual([true, false]);
   });
 });

@@ -28,8 +28,12 @@ export class Bench {
     return new Bench(sandbox, clock);
   }
 
+  get state(): Sandbox['state'] {
+    return this.sandbox.state;
+  }
+
   user(index: number = 0): string {
-    return this.sandbox.state.users.list(this.sandbox.teamId)[index]!.id;
+    return this.state.users.list(this.sandbox.teamId)[index]!.id;
   }
 
   /** With the team key, unless other headers are given. */
@@ -58,29 +62,57 @@ export class Bench {
     return { status: response.status, headers: response.headers, json: Object(json) as Json };
   }
 
+  /**
+   * `GET /path`, with the team key. `{team}` stands for the team; `{user}`, `{test}`, `{account}` for the first of their kind,
+   * `{user7}` for the eighth. In the body too.
+   */
+  ask(request: string, body?: object): Promise<Answer> {
+    const { tests, accounts } = this.state.labs;
+    const fill = (text: string): string =>
+      text
+        .replaceAll('{team}', this.sandbox.teamId)
+        .replaceAll(/\{user(\d*)\}/g, (_, index: string) => this.user(Number(index)))
+        .replaceAll(/\{test(\d*)\}/g, (_, index: string) => tests[Number(index)]!.id)
+        .replaceAll(/\{account(\d*)\}/g, (_, index: string) => accounts[Number(index)]!.id);
+    const [method = '', path = ''] = fill(request).split(' ');
+    return this.call(method, path, body && JSON.parse(fill(JSON.stringify(body))));
+  }
+
   get(path: string): Promise<Answer> {
-    return this.call('GET', path);
+    return this.ask(`GET ${path}`);
   }
 
-  post(path: string, body: unknown = {}): Promise<Answer> {
-    return this.call('POST', path, body);
+  post(path: string, body: object = {}): Promise<Answer> {
+    return this.ask(`POST ${path}`, body);
   }
 
-  /** As the organization, or with another Management Key. */
-  manage(method: string, path: string, body?: unknown, key?: string): Promise<Answer> {
-    return this.call(method, `/management/v1${path}`, body, {
-      'x-management-key': key ?? this.sandbox.orgManagementKey,
-    });
+  /** Places an order of the first user, unless the fields say another. */
+  order(fields: object = {}, way: 'create' | 'import' = 'create'): Promise<Answer> {
+    return this.post(`/v3/order/${way}`, { user_id: '{user}', lab_test_id: '{test}', ...fields });
+  }
+
+  /** Uploads a report of the first user, unless the fields say another. */
+  upload(fields: Readonly<Record<string, string | Blob>> = {}): Promise<Answer> {
+    const form = new FormData();
+    for (const [name, value] of Object.entries({ file: pdf(), user_id: this.user(), ...fields }))
+      form.set(name, value);
+    return this.call('POST', '/lab_report/v1/parser/job', form);
+  }
+
+  /** Triggers the pulls of the first so many users. */
+  trigger(provider: string, users = 20): Promise<Answer> {
+    const user_ids = Array.from({ length: users }, (_, n) => this.user(n));
+    return this.post('/v2/link/bulk_trigger_historical_pull', { user_ids, provider });
+  }
+
+  /** `GET /team`, as the organization, or with another Management Key. */
+  manage(request: string, body?: unknown, key: string = this.sandbox.orgManagementKey): Promise<Answer> {
+    const [method = '', path = ''] = request.replaceAll('{team}', this.sandbox.teamId).split(' ');
+    return this.call(method, `/management/v1${path}`, body, { 'x-management-key': key });
   }
 }
 
 /** A file that passes for a PDF. */
 export function pdf(bytes: number = 64): Blob {
   return new Blob([`%PDF-1.7 made up${' '.repeat(Math.max(0, bytes - 16))}`], { type: 'application/pdf' });
-}
-
-export function formOf(fields: Readonly<Record<string, string | Blob>>): FormData {
-  const form = new FormData();
-  for (const [name, value] of Object.entries(fields)) form.set(name, value);
-  return form;
 }
