@@ -6,14 +6,6 @@ import { MINUTE } from '../sandbox/manual-clock.ts';
 import { mealsOf, setUp } from './support.ts';
 
 describe('meals', () => {
-  test('of a user in a range', async () => {
-    const { client, user } = await setUp();
-    const range = { start: '2026-01-01', end: '2026-01-05', provider: 'made_up' };
-    const meals = await mealsOf(client, user(), range);
-    expect(meals.length).toBeGreaterThan(5);
-    expect(meals[0]).toMatchObject({ user_id: user(), calendar_date: '2026-01-01' });
-  });
-
   test('a stream that is left midway lets its connection go', async () => {
     const { client, user } = await setUp(
       { connections: 1 },
@@ -32,15 +24,12 @@ describe('bulk', () => {
   test('trigger, follow the op, follow the pulls', async () => {
     const { client, clock, user } = await setUp({}, { providers: ['made_up'] });
     const userIds = Array.from({ length: 20 }, (_, n) => user(n));
-    const triggered = await client.bulk.trigger({ userIds, provider: 'made_up' });
-    expect(triggered).toBe('accepted');
+    await client.bulk.trigger({ userIds, provider: 'made_up' });
     clock.advance(3 * MINUTE);
     const ops = await Array.fromAsync(client.bulk.ops({ pageSize: 1 }));
     expect(ops).toMatchObject([{ provider: 'made_up', status: 'success', pending: 0, processed: 20 }]);
     const pulls = await Array.fromAsync(client.pulls.users({ provider: 'made_up', userLimit: 7 }));
     expect(pulls.map(({ user_id }) => user_id)).toEqual(userIds);
-    expect(pulls[0]?.provider['made_up']?.pulled['meal']).toMatchObject({ status: 'success' });
-    expect((await client.pulls.status({ userId: user(3) })).data).toHaveLength(1);
   });
 
   test.each([
@@ -55,19 +44,17 @@ describe('bulk', () => {
   });
 });
 
-describe('users', () => {
-  test('list, read, delete, undo, insurance', async () => {
-    const { client, sandbox, user } = await setUp();
-    const made = sandbox.state.users.create(sandbox.teamId, 'customer-patient-123').id;
-    expect(await Array.fromAsync(client.users.all({ pageSize: 8 }))).toHaveLength(21);
-    expect((await client.users.list({ offset: 20, limit: 5 })).users).toMatchObject([{ user_id: made }]);
-    for (const deleted of [{ clientUserId: 'customer-patient-123' }, { userId: made }]) {
-      expect(await client.users.delete(made)).toEqual({ success: true });
-      expect(await client.users.undoDeletion(deleted)).toEqual({ success: true });
-    }
-    expect(await client.users.get(made)).toMatchObject({ connected_sources: [] });
-    expect(await client.users.latestInsurance(user())).toMatchObject({ relationship: 'Self' });
-  });
+test('list, read, delete, undo, insurance', async () => {
+  const { client, sandbox, user } = await setUp();
+  const made = sandbox.state.users.create(sandbox.teamId, 'customer-patient-123').id;
+  expect(await Array.fromAsync(client.users.all({ pageSize: 8 }))).toHaveLength(21);
+  expect((await client.users.list({ offset: 20, limit: 5 })).users).toMatchObject([{ user_id: made }]);
+  for (const deleted of [{ clientUserId: 'customer-patient-123' }, { userId: made }]) {
+    expect(await client.users.delete(made)).toEqual({ success: true });
+    expect(await client.users.undoDeletion(deleted)).toEqual({ success: true });
+  }
+  expect(await client.users.get(made)).toMatchObject({ connected_sources: [] });
+  expect(await client.users.latestInsurance(user())).toMatchObject({ relationship: 'Self' });
 });
 
 test('users of a service that names no total are read page after page', async () => {
@@ -77,11 +64,8 @@ test('users of a service that names no total are read page after page', async ()
     const body = { users: page.map((n) => ({ user_id: user(n) })), total: null };
     sandbox.state.faults.next({ kind: 'answer', status: 200, body });
   }
-  expect((await Array.fromAsync(client.users.all({ pageSize: 2 }))).map(({ user_id }) => user_id)).toEqual([
-    user(0),
-    user(1),
-    user(2),
-  ]);
+  const users = await Array.fromAsync(client.users.all({ pageSize: 2 }));
+  expect(users.map(({ user_id }) => user_id)).toEqual([user(0), user(1), user(2)]);
 });
 
 describe('labs', () => {
@@ -95,37 +79,16 @@ describe('labs', () => {
     await expect(client.labs.accounts()).rejects.toMatchObject({ code: 'answer_malformed' });
   });
 
-  test('markers, accounts, areas', async () => {
+  test('a page, an account by its id, a radius', async () => {
     const { client, sandbox } = await setUp();
     const { tests, accounts } = sandbox.state.labs;
     const set = { labTestIds: [tests[0]!.id], addOnProviderIds: ['M0002'] };
     const page = await client.labs.orderSetMarkers(set, { page: 2, size: 30 });
-    expect([page.total, page.page, page.size, page.markers.length]).toEqual([31, 2, 30, 1]);
-    expect((await client.labs.markers({ labSlug: 'made_up_lab_1', size: 100 })).total).toBe(60);
-    expect((await client.labs.accounts({ status: 'pending' })).data).toMatchObject([{ status: 'pending' }]);
+    expect(page).toMatchObject({ total: 31, page: 2, size: 30, markers: { length: 1 } });
     expect((await client.labs.accounts({ labAccountId: accounts[0]!.id })).data).toHaveLength(1);
-    const area = await client.labs.areaInfo({
-      zipCode: '12345',
-      radius: 50,
-      labs: ['made_up_lab_1', 'made_up_lab_2'],
-    });
-    expect(Object.keys(area.central_labs)).toEqual(['made_up_lab_1', 'made_up_lab_2']);
-    const centers = { patient_service_centers: { radius: '50' } };
-    expect(area.central_labs).toMatchObject({ made_up_lab_1: centers });
-  });
-
-  test('orders and parsing jobs', async () => {
-    const { client, clock, sandbox, user } = await setUp();
-    const { labs, orders, parsingJobs, team, users } = sandbox.state;
-    const labTest = labs.tests[0]!;
-    const who = users.get(sandbox.teamId, user());
-    const nothing = { accountId: null, clinicalNotes: null, updateReason: null };
-    orders.place(team, { user: who, test: labTest, way: 'created', ...nothing }, null, '');
-    expect((await client.labs.orders({ size: 1 })).orders).toHaveLength(1);
-    expect((await client.labs.orders({ interpretation: 'critical' })).orders).toEqual([]);
-    const { id } = parsingJobs.create(who, 100, true);
-    clock.advance(MINUTE);
-    expect(await client.labs.parsingJob(id)).toMatchObject({ status: 'pending_review' });
+    const area = await client.labs.areaInfo({ zipCode: '12345', radius: 50, labs: ['made_up_lab_1'] });
+    const centers = expect.objectContaining({ radius: '50' }) as object;
+    expect(area.central_labs).toEqual({ made_up_lab_1: { patient_service_centers: centers } });
   });
 });
 
@@ -145,24 +108,22 @@ test('webhooks', async () => {
   expect((await client.webhooks.list(team)).data).toEqual([]);
 });
 
-describe('options', () => {
-  test('paths and headers can be others; the deprecated management header is warned of', async () => {
-    const { client, sandbox } = await setUp(
-      { paths: { listUsers: '/v2/user' }, apiKeyHeader: 'x-made-up-key' },
-      { apiKeyHeader: 'x-made-up-key' },
-    );
-    expect((await client.users.list()).total).toBe(20);
-    const warnings: string[] = [];
-    const old = new ServiceClient({
-      baseUrl: sandbox.url,
-      managementKey: sandbox.orgManagementKey,
-      managementKeyHeader: 'X-Service-Org-Key',
-      onWarning: (message) => warnings.push(message),
-    });
-    expect((await old.webhooks.teams()).data).toHaveLength(1);
-    expect(warnings).toEqual([expect.stringContaining('deprecated')]);
-    await old.close();
+test('paths and headers can be others; the deprecated management header is warned of', async () => {
+  const { client, sandbox } = await setUp(
+    { paths: { listUsers: '/v2/user' }, apiKeyHeader: 'x-made-up-key' },
+    { apiKeyHeader: 'x-made-up-key' },
+  );
+  expect((await client.users.list()).total).toBe(20);
+  const warnings: string[] = [];
+  const old = new ServiceClient({
+    baseUrl: sandbox.url,
+    managementKey: sandbox.orgManagementKey,
+    managementKeyHeader: 'X-Service-Org-Key',
+    onWarning: (message) => warnings.push(message),
   });
+  expect((await old.webhooks.teams()).data).toHaveLength(1);
+  expect(warnings).toEqual([expect.stringContaining('deprecated')]);
+  await old.close();
 });
 
 test('bytes of a stream are the bytes that were sent', async () => {

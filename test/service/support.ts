@@ -66,16 +66,6 @@ export async function setUp(
   return { sandbox, clock, client, waits: own.waits, user: (index = 0) => users[index]!.id };
 }
 
-/** What a promise rejects with. */
-export async function rejection(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => {
-      throw new Error('it did not reject');
-    },
-    (error: unknown) => error,
-  );
-}
-
 /** The meals of a user, parsed. */
 export async function mealsOf(
   client: ServiceClient,
