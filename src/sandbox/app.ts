@@ -23,8 +23,9 @@ export function createSandboxApp(world: World): Express {
   app.get('/', (_request, response) => void response.type('html').send(indexPage(OPERATIONS, world)));
   app.use((request, response, next) => misbehave(world, request, response, next));
   const json = express.json({ limit: LARGEST_BODY, strict: false });
-  for (const { method, path, raw, run } of OPERATIONS) {
-    app[method](path, ...(raw === true ? [] : [json]), async (request, response) => {
+  for (const { method, path, run } of OPERATIONS) {
+    // An upload is no JSON: it is left to its operation.
+    app[method](path, json, async (request, response) => {
       const reply = await run(world, request, response);
       if (reply !== null) answer(response, reply);
     });

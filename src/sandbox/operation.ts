@@ -29,8 +29,6 @@ export interface Operation {
   /** One line for the page that lists the operations. */
   readonly title: string;
   readonly auth: 'team' | 'management';
-  /** Reads the body itself: no JSON is expected. */
-  readonly raw?: true;
   /** Checks the key first: without one, nothing is told. */
   readonly run: (world: World, request: Request, response: Response) => Reply | Promise<Reply>;
 }

@@ -8,66 +8,44 @@ import { MADE_UP_TEAM } from './made-up-events.ts';
 import { PROVIDERS } from './providers.ts';
 import type { Name } from './seeded.ts';
 
-/** What stand-in to start. Every option has a default; the same seed gives the same data. */
-export interface SandboxOptions {
-  /** Default 127.0.0.1. */
-  readonly host?: string;
-  /** Default 0: any free one. */
-  readonly port?: number;
-  /** Default `made-up`. */
-  readonly seed?: Name;
-  /** Users that are there at the start. Default 100. */
-  readonly users?: number;
-  /** Default 3. */
-  readonly mealsPerDay?: number;
-  /** Days with data. Default 180. */
-  readonly days?: number;
-  /** First day with data, `YYYY-MM-DD`. Default 2026-01-01. */
-  readonly since?: string;
-  /** Every user is connected to all of these. Default: `made_up` and one more. */
-  readonly providers?: readonly string[];
-  /** `ready`: meals can be read at once. `after_pull`: only once a historical pull of the connection succeeded. */
-  readonly data?: 'ready' | 'after_pull';
-  /** How many times faster than the wall throttles, pulls, grace periods and retries run. Default 1. */
-  readonly speed?: number;
-  /** Instead of `speed`. */
-  readonly clock?: Clock;
-  /** Milliseconds since the epoch, for signatures. Default: the wall. */
-  readonly signingNow?: () => number;
-  readonly teamId?: string;
-  /** Default `x-service-api-key`. */
-  readonly apiKeyHeader?: string;
-  /** Management operations and pipelines are part of `scale` only. Default `scale`. */
-  readonly plan?: 'scale' | 'launch';
-  /** What is enabled for the team: lab report parsing (beta; default on), partial lab results (default off). */
-  readonly features?: { readonly parsing?: boolean; readonly partialResults?: boolean };
-  readonly webhooks?: readonly NewEndpoint[];
-  readonly pipelines?: Pipelines;
-  readonly faults?: FaultOptions;
-  /** A `daily.data.meal.created` event each time this much sandbox time has passed, milliseconds. Default: none. */
-  readonly dailyEveryMs?: number;
-}
-
 const DEFAULTS = {
   host: '127.0.0.1',
+  /** 0: any free one. */
   port: 0,
-  seed: 'made-up',
+  seed: 'made-up' as Name,
+  /** Users that are there at the start. */
   users: 100,
   mealsPerDay: 3,
+  /** Days with data. */
   days: 180,
+  /** First day with data, `YYYY-MM-DD`. */
   since: '2026-01-01',
-  providers: null,
-  data: 'ready',
+  /** Every user is connected to all of these; null: to `made_up` and one more. */
+  providers: null as readonly string[] | null,
+  /** `ready`: meals can be read at once. `after_pull`: only once a historical pull of the connection succeeded. */
+  data: 'ready' as 'ready' | 'after_pull',
+  /** How many times faster than the wall throttles, pulls, grace periods and retries run. */
   speed: 1,
-  signingNow: Date.now,
+  /** Milliseconds since the epoch, for signatures. */
+  signingNow: (): number => Date.now(),
   teamId: MADE_UP_TEAM,
   apiKeyHeader: 'x-service-api-key',
-  plan: 'scale',
-  webhooks: [],
-  pipelines: null,
+  /** Management operations and pipelines are part of `scale` only. */
+  plan: 'scale' as 'scale' | 'launch',
+  webhooks: [] as readonly NewEndpoint[],
+  pipelines: null as Pipelines | null,
   faults: {} as FaultOptions,
+  /** A `daily.data.meal.created` event each time this much sandbox time has passed, milliseconds; 0: none. */
   dailyEveryMs: 0,
-} as const;
+};
+
+/** What stand-in to start. Every option has a default; the same seed gives the same data. */
+export type SandboxOptions = Readonly<Partial<typeof DEFAULTS>> & {
+  /** Instead of `speed`. */
+  readonly clock?: Clock;
+  /** What is enabled for the team: lab report parsing (beta; default on), partial lab results (default off). */
+  readonly features?: { readonly parsing?: boolean; readonly partialResults?: boolean };
+};
 
 export type ResolvedSandbox = ReturnType<typeof resolveSandbox>;
 

@@ -31,7 +31,8 @@ const DAY = 86_400_000;
 /** An order as the service shows it, in answers and in events. */
 export function orderJson(order: Order, labs: Labs): object {
   const { id, number, user, test, account, notes, status, interpretation, origin, createdAt } = order;
-  const person = personOf(user);
+  const { address: home, ...person } = personOf(user);
+  const { zip_code: zip, ...street } = home;
   const events = order.events.map(({ status: passed, at }, n) => {
     return { id: number * 100 + n, created_at: at, status: passed, status_detail: detailOf(passed) };
   });
@@ -39,11 +40,8 @@ export function orderJson(order: Order, labs: Labs): object {
   const updatedAt = last?.created_at ?? createdAt;
   const address = {
     receiver_name: `${person.first_name} ${person.last_name}`,
-    first_line: person.address.first_line,
-    second_line: null,
-    city: person.address.city,
-    state: person.address.state,
-    zip: person.address.zip_code,
+    ...street,
+    zip,
     country: 'US',
     phone_number: person.phone_number,
   };
@@ -53,14 +51,7 @@ export function orderJson(order: Order, labs: Labs): object {
     id,
     team_id: user.teamId,
     user_id: user.id,
-    patient_details: {
-      first_name: person.first_name,
-      last_name: person.last_name,
-      dob: `${person.dob}T00:00:00+00:00`,
-      gender: person.gender,
-      phone_number: person.phone_number,
-      email: person.email,
-    },
+    patient_details: { ...person, dob: `${person.dob}T00:00:00+00:00` },
     patient_address: { ...address, access_notes: null },
     lab_test: labTestJson(test, labs, SHOWN_MARKERS),
     lab_account_id: account.id,

@@ -18,29 +18,26 @@ const FIELDS = z.object({ user_id: uuid, needs_human_review: z.enum(['true', 'fa
 const readForm = express.raw({ type: 'multipart/form-data', limit: LARGEST + FORM_ROOM });
 
 export const parsingJobOperations: readonly Operation[] = [
-  {
-    ...team(
-      'post',
-      '/lab_report/v1/parser/job',
-      'Upload a lab report (PDF, JPEG, PNG; 10 MB); beta',
-      async ({ world, bearer, request, response }) => {
-        needBeta(bearer);
-        const { file, ...fields } = Object.fromEntries(await formOf(request, response));
-        const { user_id, needs_human_review } = check(FIELDS, fields, 'body');
-        if (file === undefined || typeof file === 'string') {
-          throw new Refusal(422, [{ loc: ['body', 'file'], msg: 'Field required', type: 'missing' }]);
-        }
-        if (file.size > LARGEST) throw new Refusal(413, 'The file is larger than 10 MB');
-        const bytes = Buffer.from(await file.arrayBuffer());
-        if (!MAGIC.some((magic) => magic.equals(bytes.subarray(0, magic.length)))) {
-          throw new Refusal(415, 'The file is not a PDF, JPEG or PNG');
-        }
-        const user = world.users.get(bearer.id, user_id);
-        return jobJson(world.parsingJobs.create(user, bytes.length, needs_human_review === 'true'));
-      },
-    ),
-    raw: true,
-  },
+  team(
+    'post',
+    '/lab_report/v1/parser/job',
+    'Upload a lab report (PDF, JPEG, PNG; 10 MB); beta',
+    async ({ world, bearer, request, response }) => {
+      needBeta(bearer);
+      const { file, ...fields } = Object.fromEntries(await formOf(request, response));
+      const { user_id, needs_human_review } = check(FIELDS, fields, 'body');
+      if (file === undefined || typeof file === 'string') {
+        throw new Refusal(422, [{ loc: ['body', 'file'], msg: 'Field required', type: 'missing' }]);
+      }
+      if (file.size > LARGEST) throw new Refusal(413, 'The file is larger than 10 MB');
+      const bytes = Buffer.from(await file.arrayBuffer());
+      if (!MAGIC.some((magic) => magic.equals(bytes.subarray(0, magic.length)))) {
+        throw new Refusal(415, 'The file is not a PDF, JPEG or PNG');
+      }
+      const user = world.users.get(bearer.id, user_id);
+      return jobJson(world.parsingJobs.create(user, bytes.length, needs_human_review === 'true'));
+    },
+  ),
   team(
     'get',
     '/lab_report/v1/parser/job/:job_id',

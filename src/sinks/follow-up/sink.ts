@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { DONE, finishedTask, pullMeals } from '../../backfill/pull-meals.ts';
@@ -5,14 +6,21 @@ import { pullReference } from '../../backfill/reference.ts';
 import type { Resource } from '../../backfill/resources.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { Envelope } from '../../core/event.ts';
-import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
+import type { IncomingMessage } from '../../core/incoming.ts';
+import {
+  DELIVERED,
+  type Delivery,
+  type Inlet,
+  type SendResult,
+  type Sink,
+  type SinkContext,
+} from '../../core/sink.ts';
 import { Tally } from '../../lib/tally.ts';
 import { WorkFolder, writeState } from '../../lib/work-folder.ts';
 import { ServiceClient } from '../../service/client.ts';
 import { ServiceError } from '../../service/errors.ts';
 import { keyOf, readAnnouncement, type ChangedJob, type Completion } from './announcement.ts';
 import type { FollowUpOptions } from './config.ts';
-import { toEvent } from './message.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';
 
@@ -198,6 +206,36 @@ export class FollowUpSink implements Sink {
 function idsOf({ team, user, clientUser }: Omit<Envelope, 'type'>): Readonly<Record<string, string>> {
   const ids = { team_id: team, user_id: user, client_user_id: clientUser };
   return Object.fromEntries(Object.entries(ids).filter((pair): pair is [string, string] => pair[1] !== null));
+}
+
+/** What a meal of a follow-up pull is as an event: the same as one that the service sends by itself. */
+const MEAL_TYPE = 'daily.data.meal.created';
+
+/**
+ * The event of one meal: the meal's exact bytes in the service's envelope. Its id is made of what it says, so that the
+ * same meal, pulled again, is the same event, and a meal that has changed is another.
+ * @param now milliseconds since the epoch
+ */
+function toEvent(
+  meal: Buffer,
+  { team, user, clientUser }: Omit<Envelope, 'type'>,
+  names: ReturnType<Inlet['fields']>,
+  now: number,
+): IncomingMessage {
+  const json = JSON.stringify;
+  const before = `{${json(names.type)}:${json(MEAL_TYPE)},"data":`;
+  const after = [
+    [names.team, team],
+    [names.user, user],
+    [names.clientUser, clientUser],
+  ].map(([name, value]) => `,${json(name)}:${json(value)}`);
+  const id = hash('sha256', Buffer.concat([Buffer.from(json([team, user])), meal]), 'hex').slice(0, 32);
+  return {
+    body: Buffer.concat([Buffer.from(before), meal, Buffer.from(`${after.join('')}}`)]),
+    encoding: null,
+    properties: { 'idempotency-key': `meal_${id}` },
+    receivedAt: now,
+  };
 }
 
 /** Announcements that something is fetched for. */
