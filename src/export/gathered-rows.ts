@@ -7,10 +7,20 @@ import { RowColumns } from '../parquet/row-columns.ts';
 import { encodeGroup } from '../parquet/row-group.ts';
 import type { ColumnsOfRows, RowBatch } from './row-file.ts';
 import type { Compression } from '../core/compression.ts';
-import type { RowTerms } from './rows.ts';
+import type { Tables } from '../warehouse/tables.ts';
 
 /** Fewer bytes of values than this wait for others before they become a row group. */
 const LEAST_GROUP = 1024 * 1024;
+
+export type ExportFormat = 'ndjson' | 'parquet';
+
+export interface GatheredTerms {
+  readonly tables: Tables;
+  /** The tables nested in it come along. */
+  readonly table: string;
+  readonly format: ExportFormat;
+  readonly compression: Compression;
+}
 
 /** Rows of one table and partition. */
 type Gathered = RowLines | RowColumns;
@@ -25,7 +35,7 @@ export class GatheredRows {
   readonly #partitions = new Map<string, ReadonlyMap<string, Gathered>>();
   readonly #spare: ReadonlyMap<string, Gathered>[] = [];
 
-  constructor({ tables, table, format, compression }: RowTerms) {
+  constructor({ tables, table, format, compression }: GatheredTerms) {
     const definitions = tables.withNested(table).map((name) => tables.entry(name).definition);
     const make = (definition: TableDefinition): Gathered =>
       format === 'ndjson'

@@ -6,11 +6,9 @@ import type { RowPlan } from '../warehouse/shape/plan.ts';
 import type { RowReject } from '../warehouse/shape/reject.ts';
 import type { RowTarget } from '../warehouse/shape/row-target.ts';
 import { Shaper } from '../warehouse/shape/shape.ts';
-import type { Tables } from '../warehouse/tables.ts';
 import { documentsIn, originOf } from './documents.ts';
-import { GatheredRows } from './gathered-rows.ts';
+import { type ExportFormat, type GatheredTerms, GatheredRows } from './gathered-rows.ts';
 import type { RowBatch } from './row-file.ts';
-import type { Compression } from '../core/compression.ts';
 
 /** The members of a record in their order, each where it stands in `RECORD`. */
 const NAMES =
@@ -20,8 +18,6 @@ const [TEAM, HEADERS, EVENT] = [4, 7, 8];
 const NULL = 'null'.length;
 /** Partitions whose rows are gathered at once. */
 const MOST_PARTITIONS = 32;
-
-export type ExportFormat = 'ndjson' | 'parquet';
 
 /** What an export becomes: files of rows, or Parquet files that a Delta table lists. */
 export type OutputFormat = ExportFormat | 'delta';
@@ -34,13 +30,8 @@ export interface ExportReject extends RowReject {
 }
 
 /** What rows are made of and for. */
-export interface RowTerms {
-  readonly tables: Tables;
-  /** The tables nested in it come along. */
-  readonly table: string;
+export interface RowTerms extends GatheredTerms {
   readonly partition: 'dt' | 'none';
-  readonly format: ExportFormat;
-  readonly compression: Compression;
 }
 
 interface RowsHost {

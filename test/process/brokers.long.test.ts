@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { MADE_UP_TEAM, madeUpEvent } from '../../src/sandbox/made-up-events.ts';
-import { bodyOf as bodyOfHub } from '../sinks/event-hubs-support.ts';
-import { bodyOf as bodyOfTopic } from '../sinks/pubsub-support.ts';
+import { unpacked } from '../sinks/broker-support.ts';
 import { startAmqpPeer } from '../support/amqp-peer/peer.ts';
 import { Place } from '../support/place.ts';
 import { PROJECT, startPubSubPeer } from '../support/pubsub-peer/peer.ts';
@@ -78,13 +77,17 @@ test(`${EVENTS.length} events of 6 types are each exactly where \`millrace route
     return new Set([...WANTED.values()].filter(({ type }) => types.includes(type)).map(({ text }) => text));
   };
   for (const name of HUBS) {
-    const found = hubs.messages(name).map((one) => shown(one.properties, one.partitionKey, bodyOfHub(one)));
+    const found = hubs
+      .messages(name)
+      .map((one) =>
+        shown(one.properties, one.partitionKey, unpacked(one.body, one.properties['content-encoding'])),
+      );
     expect([name, new Set(found)]).toEqual([name, textsFor('hubs', name)]);
   }
   for (const name of TOPICS) {
     const found = topics
       .messages(name)
-      .map((one) => shown(one.attributes, one.orderingKey, bodyOfTopic(one)));
+      .map((one) => shown(one.attributes, one.orderingKey, unpacked(one.data, one.attributes['blob-codec'])));
     expect([name, new Set(found)]).toEqual([name, textsFor('topics', name)]);
   }
   const found = await place.archived();
