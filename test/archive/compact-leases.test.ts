@@ -2,18 +2,19 @@ import { hash } from 'node:crypto';
 import { readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { COMPACTIONS } from '../../src/core/archive-segments.ts';
 import { MillraceError } from '../../src/core/errors.ts';
-import { holdFolder, type CompactPlace } from '../../src/archive/compact-place.ts';
+import { holdFolder, holdStore, type CompactPlace } from '../../src/archive/compact-place.ts';
 import { Joiner } from '../../src/archive/joiner.ts';
 import { compactingIn, StoreLease } from '../../src/archive/store-lease.ts';
 import type { StoredObject } from '../../src/core/storage.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { signal, tempFolder } from '../sinks/support.ts';
 import { replaceFiles } from '../support/replaced-files.ts';
-import { line, openChain } from './chain-support.ts';
+import { line } from './chain-support.ts';
 import { MemoryStore } from './memory-store.ts';
 import { keysIn } from './store-archive.ts';
+
+const KEY = '_open/compaction.json';
 
 /** As `holdStore` has it, but that the lease is a variable, and that a removal for good can take its time. */
 async function placeOn(
@@ -21,27 +22,16 @@ async function placeOn(
   isOurs: () => boolean,
   beforeRemoval: () => Promise<void>,
 ): Promise<CompactPlace> {
-  const chain = await openChain(store, null, { writer: COMPACTIONS, shared: true });
+  store.objects.delete(KEY);
+  const place = await holdStore(store, undefined, signal);
   return {
-    store,
-    put: async (file, bytes) => {
-      const put = await store.putIfAbsent(file, { bytes });
-      if (put.status === 'written') return put.version;
-      throw new MillraceError('archive_in_use', file);
-    },
-    list: (one) => chain.append([one]),
-    isListed: (file) =>
-      Promise.resolve(
-        [...store.objects].some(([key, b]) => key.includes(COMPACTIONS) && b.includes(`"file":"${file}"`)),
-      ),
+    ...place,
     remove: async (files, how) => {
       if (how?.forGood === true) await beforeRemoval();
-      for (const file of files) await store.delete(file);
-      return [];
+      return place.remove(files, how);
     },
     check: () =>
       isOurs() ? Promise.resolve() : Promise.reject(new MillraceError('archive_in_use', 'taken over')),
-    release: () => Promise.resolve(),
   };
 }
 
@@ -81,7 +71,6 @@ it('who has lost its lease after it has put a file takes nothing away from who h
   expect(all.includes('"a"') && all.includes('"b"')).toBe(true);
 });
 
-const KEY = '_open/compaction.json';
 const MINUTE = 60_000;
 const LIVES = { by: 'process 1 on elsewhere', ended: false };
 

@@ -7,11 +7,11 @@ import { readSigner } from '../../src/proof/open.ts';
 import { eventOf, userId } from '../erase/support.ts';
 import { batchOf, proofIn, writeFiles } from '../support/archives.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { millrace, writeConfig, type Ended } from '../support/millrace.ts';
+import { millrace, writeConfig } from '../support/millrace.ts';
 import { SECRET } from '../support/signed-events.ts';
 import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
 import { hashLine } from '../../src/lib/chained-log.ts';
-import { forge, linesOf, unsigned } from './forger.ts';
+import { codesIn as codes, forge, linesOf, unsigned, verifyAs as verify } from './forger.ts';
 
 interface Place {
   readonly archive: string;
@@ -63,12 +63,6 @@ function change({ archive, key }: Place, lines: (before: string[]) => string[]):
     return `${unfinished},"signature":"${signature.toString('base64url')}"}`;
   });
 }
-
-const verify = ({ archive, config }: Place, ...more: string[]): Promise<Ended> =>
-  millrace(['archive', 'verify', archive, '--config', config, ...more]);
-
-const codes = ({ stdout }: Ended): string[] =>
-  [...stdout.matchAll(/^difference .*?: ([a-z_]+): /gm)].map(([, name = '']) => name);
 
 /** Codes of what is found, less that the noted head of the manifest is gone: a forger would put that file in order too. */
 async function found(place: Place, ...more: string[]): Promise<[number | null, string[]]> {

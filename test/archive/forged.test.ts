@@ -5,7 +5,16 @@ import { deliver } from '../sinks/support.ts';
 import { proofIn, writeFiles } from '../support/archives.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig, type Ended } from '../support/millrace.ts';
-import { append, forge, linesOf, removalOf, signingForger, unsigned } from './forger.ts';
+import {
+  append,
+  codesIn,
+  forge,
+  linesOf,
+  removalOf,
+  signingForger,
+  unsigned,
+  verifyAs as verify,
+} from './forger.ts';
 
 interface Place {
   readonly archive: string;
@@ -38,15 +47,9 @@ async function write(
   return lines.map(({ message }) => message);
 }
 
-function verify({ archive, config }: Place, ...more: string[]): Promise<Ended> {
-  return millrace(['archive', 'verify', archive, '--config', config, ...more]);
-}
-
 /** The exit code, and the codes of what was found, each once. */
 async function found(ended: Promise<Ended>): Promise<[number | null, string[]]> {
-  const { code, stdout } = await ended;
-  const codes = [...stdout.matchAll(/^difference .*?: ([a-z_]+): /gm)].map(([, name = '']) => name);
-  return [code, [...new Set(codes)]];
+  return [(await ended).code, [...new Set(codesIn(await ended))]];
 }
 
 /** Erases a user; returns the id of the receipt. */

@@ -1,11 +1,25 @@
 import { createHash, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { millrace, type Ended } from '../support/millrace.ts';
 
 /** A manifest line as the forger sees it: an object with a link to the line before. */
 export type Fields = Record<string, unknown>;
 
 const MANIFEST = '_manifest.jsonl';
+
+/** What `archive verify` says with the keys of a config. */
+export function verifyAs(
+  { archive, config }: { readonly archive: string; readonly config: string },
+  ...more: string[]
+): Promise<Ended> {
+  return millrace(['archive', 'verify', archive, '--config', config, ...more]);
+}
+
+/** Codes of the differences that it has named. */
+export function codesIn({ stdout }: Ended): string[] {
+  return [...stdout.matchAll(/^difference .*?: ([a-z_]+): /gm)].map(([, name = '']) => name);
+}
 
 export function linesOf(archive: string): Fields[] {
   const text = readFileSync(join(archive, MANIFEST), 'utf8').trimEnd();

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
-import { PutBucketVersioningCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { PutBucketVersioningCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import {
   afterAll,
   afterEach,
@@ -25,7 +25,7 @@ import { records } from '../sinks/support.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { storageSettings, type Emulator } from '../support/object-stores/emulators.ts';
 import { startFaultProxy } from '../support/object-stores/fault-proxy.ts';
-import { lacksMoto, startMoto } from '../support/object-stores/moto.ts';
+import { lacksMoto, motoClient, startMoto } from '../support/object-stores/moto.ts';
 import { firstLack, lacksWorking, skipped } from '../support/requirements.ts';
 import { chained, keysIn, put, segmentName, WRITERS } from './store-archive.ts';
 
@@ -77,12 +77,7 @@ describe.skipIf(lack !== null)(`an archive in S3, by the commands${skipped(lack)
   async function setting() {
     const folder = mkdtempSync(join(base, 'setting-'));
     const url = `${await emulator.bucket(`archive-${(buckets += 1)}`)}/in/a prefix`;
-    const client = new S3Client({
-      endpoint: emulator.url,
-      region: 'us-east-1',
-      forcePathStyle: true,
-      credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
-    });
+    const client = motoClient(emulator);
     const VersioningConfiguration = { Status: 'Enabled' } as const;
     await client.send(new PutBucketVersioningCommand({ Bucket: new URL(url).host, VersioningConfiguration }));
     onTestFinished(() => client.destroy());

@@ -134,17 +134,6 @@ test.each(['gzip', 'zstd', 'none'])(
   },
 );
 
-test('a plain file keeps the bytes of its other lines', async () => {
-  const { root, archive } = await place();
-  await writeFiles(archive, [batchOf(...[2, 1, 3].map((user) => eventOf(user, 0)))], {
-    options: { compress: 'none', partitionBy: [] },
-  });
-  const file = readdirSync(archive).find((name) => name.endsWith('.ndjson')) ?? '';
-  const [first, , last] = readFileSync(join(archive, file), 'utf8').split('\n');
-  await eraseAll(root, archive, 1);
-  expect(readFileSync(join(archive, file), 'utf8')).toBe(`${first}\n${last}\n`);
-});
-
 test('how far it is goes from 0 to all the files of all stores, and no further', async () => {
   const { root } = await place();
   const stores = ['one', 'two'].map((name) => join(root, name));

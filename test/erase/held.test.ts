@@ -1,16 +1,14 @@
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { LocalErasures } from '../../src/erase/local-erasures.ts';
-import type { FilesSink } from '../../src/sinks/files/sink.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { Places } from '../../src/archive/places.ts';
 import { FaultyStore, recordsIn, storeSink, URL } from '../sinks/store-support.ts';
 import { signal, tempFolder } from '../sinks/support.ts';
 import { batchOf } from '../support/archives.ts';
-import { objectsIn } from './objects-support.ts';
-import { eraseNow, erasuresOver, eventOf, find, folderStore, userId } from './support.ts';
+import { spoolErasures } from './objects-support.ts';
+import { eraseNow, eventOf, find, userId } from './support.ts';
 
 const USERS = [1, 2, 3];
 const OTHERS = ['msg_2_0', 'msg_2_1', 'msg_3_0', 'msg_3_1'];
@@ -29,18 +27,6 @@ async function putAndNotListed(options: object) {
   return { path, store, sink };
 }
 
-/** Of the spool and of the store, as a receiver has them; without a sink as a command has them. */
-function erasuresOf(path: string, sink: FilesSink | null): LocalErasures {
-  const settle = async (holds: (file: string) => Promise<boolean>): Promise<void> => sink?.settle(holds);
-  const shared = sink === null ? {} : { settle };
-  const folder = join(path, 'erasure');
-  const stores = [
-    folderStore(join(path, 'spool'), [], { name: 'spool', ...shared }),
-    objectsIn(folder, () => openStore(join(path, 'store')), shared),
-  ];
-  return erasuresOver(folder, stores).erasures;
-}
-
 async function expectOnlyOthers(path: string): Promise<void> {
   const store = await FaultyStore.in(join(path, 'store'));
   expect((await recordsIn(store)).map(({ id }) => id).toSorted()).toEqual(OTHERS);
@@ -53,7 +39,7 @@ test.each(['gzip', 'none'])(
   'an erasure while lines of the manifest cannot be put waits for them, and nobody’s events are put twice (%s)',
   async (compress) => {
     const { path, store, sink } = await putAndNotListed({ compress });
-    const erasures = erasuresOf(path, sink);
+    const erasures = spoolErasures(path, sink);
     const reason = expect.stringContaining('made to fail') as string;
     expect(await eraseNow(erasures, 1)).toMatchObject({
       receipts: [],
@@ -77,7 +63,7 @@ test.each(['gzip', 'none'])(
     const path = tempFolder();
     cpSync(running, path, { recursive: true });
     await sink.close(AbortSignal.abort());
-    const erasures = erasuresOf(path, null);
+    const erasures = spoolErasures(path, null);
     expect((await eraseNow(erasures, 1)).left).toEqual([]);
     const again = storeSink(await FaultyStore.in(join(path, 'store')), join(path, 'spool'), { compress });
     await again.sink.open();

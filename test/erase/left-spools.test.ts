@@ -4,7 +4,6 @@ import { expect, test } from 'vitest';
 import { eraseCommand } from '../../src/cli/erase/command.ts';
 import { EXIT } from '../../src/core/errors.ts';
 import { leftSpools, warnOfLeftSpools } from '../../src/erase/left-spools.ts';
-import { tryLock } from '../../src/lib/file-lock.ts';
 import { WorkFolder } from '../../src/lib/work-folder.ts';
 import { describe as describeFiles } from '../../src/sinks/files/config.ts';
 import { run } from '../cli/run.ts';
@@ -62,23 +61,6 @@ test('an erasure takes out what replays have noted of why a sink refused a userâ
   running.release();
   expect((await erase()).exit).toBe(EXIT.done);
   expect(readFileSync(join(state, 'refused.ndjson'), 'utf8')).toBe(lines[1]);
-});
-
-test('one that a process still writes to is said to be left', async () => {
-  const folder = await temporaryFolder();
-  const config = writeConfig(folder);
-  const spool = join(folder, 'spool', LEFT);
-  await leave(spool);
-  const [part = ''] = find([spool], [userId(1)]);
-  const writer = part
-    .slice(spool.length + 1)
-    .split('/')
-    .slice(0, 2);
-  const lock = tryLock(join(spool, ...writer, 'lock'));
-  const { exit, stderr } = await run(eraseCommand, [userId(1), '--now', '--config', config]);
-  lock?.release();
-  expect(exit).toBe(EXIT.partial);
-  expect(stderr).toContain(`spool/${LEFT} _open/`);
 });
 
 test('they are found beside the journal and beside the spools of today, which are none', async () => {

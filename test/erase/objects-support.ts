@@ -8,10 +8,11 @@ import type { ObjectStore } from '../../src/core/storage.ts';
 import type { LocalErasures, LocalErasuresOptions } from '../../src/erase/local-erasures.ts';
 import { holdObjects } from '../../src/erase/held-objects.ts';
 import { PlaceErasure, type PlaceErasureOptions } from '../../src/erase/place-erasure.ts';
+import type { FilesSink } from '../../src/sinks/files/sink.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { layOut } from '../archive/store-archive.ts';
 import { batchOf, writeFiles } from '../support/archives.ts';
-import { erasuresOver, eventOf, FIELDS, QUIET } from './support.ts';
+import { erasuresOver, eventOf, FIELDS, folderStore, QUIET } from './support.ts';
 
 export const NAME = 's3://made-up/archive';
 export const USERS = [1, 2, 3, 4];
@@ -49,6 +50,22 @@ export function objectsIn(
 ): PlaceErasure {
   const hold = holdObjects({ open, isArchive, exclude: [], folder, log: QUIET });
   return new PlaceErasure({ name: NAME, hold, fields: FIELDS, ...more });
+}
+
+/** Erasures as a receiver has them of a sink's spool and store, below this folder; without a sink, as a command does. */
+export function spoolErasures(
+  path: string,
+  sink: FilesSink | null,
+  spool = join(path, 'spool'),
+): LocalErasures {
+  const settle = async (holds: (file: string) => Promise<boolean>): Promise<void> => sink?.settle(holds);
+  const shared = sink === null ? {} : { settle };
+  const folder = join(path, 'erasure');
+  const stores = [
+    folderStore(spool, [], { name: 'spool', ...shared }),
+    objectsIn(folder, () => openStore(join(path, 'store')), shared),
+  ];
+  return erasuresOver(folder, stores).erasures;
 }
 
 /** Erasures of one installation over a store: a folder, or what opens one. */

@@ -2,14 +2,13 @@ import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } fr
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import type { FilesSink } from '../../src/sinks/files/sink.ts';
-import { openStore } from '../../src/storage/open.ts';
 import { FaultyStore, recordsIn, storeSink } from '../sinks/store-support.ts';
 import { signal } from '../sinks/support.ts';
 import { batchOf } from '../support/archives.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { replaceFiles } from '../support/replaced-files.ts';
-import { objectsIn } from './objects-support.ts';
-import { eraseFrom, eventOf, find, folderStore, secretOf, userId } from './support.ts';
+import { spoolErasures } from './objects-support.ts';
+import { eraseNow, eventOf, find, secretOf, userId } from './support.ts';
 
 /** Told before each step by which a file is made, or gets another name, or goes. */
 const disk = { before: (): void => undefined, removes: true };
@@ -88,14 +87,9 @@ function wasConfirmed(root: string): boolean {
 }
 
 async function erase(root: string, sink: FilesSink | null): Promise<void> {
-  const settle = async (holds: (path: string) => Promise<boolean>): Promise<void> => sink?.settle(holds);
   const [spool = ''] = readdirSync(join(root, 'spool'));
-  const path = join(root, 'spool', spool);
-  const stores = [
-    folderStore(path, [], { settle }),
-    objectsIn(join(root, 'erasure'), () => openStore(join(root, 'store')), { settle }),
-  ];
-  const { receipts, left } = await eraseFrom(root, stores, GONE);
+  const erasures = spoolErasures(root, sink, join(root, 'spool', spool));
+  const { receipts, left } = await eraseNow(erasures, GONE);
   expect(left).toEqual([]);
   expect(receipts).toHaveLength(1);
 }

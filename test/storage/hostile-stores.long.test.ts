@@ -1,4 +1,4 @@
-import { CopyObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { CopyObjectCommand } from '@aws-sdk/client-s3';
 import { ContainerClient } from '@azure/storage-blob';
 import type { IncomingMessage } from 'node:http';
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
@@ -6,6 +6,7 @@ import { type ObjectStore, WHAT_TO_DO } from '../../src/core/storage.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { describeOnStores, type Emulator, storageSettings } from '../support/object-stores/emulators.ts';
 import { startFaultProxy } from '../support/object-stores/fault-proxy.ts';
+import { motoClient } from '../support/object-stores/moto.ts';
 import { bytes, keysOf, textOf } from './contract.ts';
 
 // Azure's stand-in checks signatures, which the conditions are part of; and nobody else has its protocol.
@@ -102,10 +103,7 @@ function dropHeaders(request: IncomingMessage, names: readonly string[]): void {
 async function freeze(emulator: Emulator, bucket: string, key: string): Promise<void> {
   const [scheme, name = ''] = bucket.split('://');
   if (scheme === 's3') {
-    const { s3 } = emulator.settings() as { s3: Record<string, string> };
-    const { endpoint = '', region = '', accessKeyId = '', secretAccessKey = '' } = s3;
-    const credentials = { accessKeyId, secretAccessKey };
-    const client = new S3Client({ endpoint, region, forcePathStyle: true, credentials });
+    const client = motoClient(emulator);
     const into = {
       Bucket: name,
       Key: key,

@@ -3,7 +3,6 @@ import {
   ListMultipartUploadsCommand,
   ListObjectVersionsCommand,
   PutBucketVersioningCommand,
-  S3Client,
 } from '@aws-sdk/client-s3';
 import { ContainerClient } from '@azure/storage-blob';
 import { readdir, writeFile } from 'node:fs/promises';
@@ -14,6 +13,7 @@ import { openStore } from '../../src/storage/open.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { describeOnStores, type Emulator, storageSettings } from '../support/object-stores/emulators.ts';
 import { startFaultProxy } from '../support/object-stores/fault-proxy.ts';
+import { motoClient } from '../support/object-stores/moto.ts';
 import { bytes, keysOf, textOf, versionOf } from './contract.ts';
 
 /** What only the vendor's own interface can do and tell. */
@@ -27,15 +27,17 @@ interface Vendor {
 const VENDORS: Readonly<Record<string, Vendor>> = {
   s3: {
     keep: async (emulator, Bucket, Key) => {
-      const client = s3(emulator);
+      const client = motoClient(emulator);
       await client.send(
         new PutBucketVersioningCommand({ Bucket, VersioningConfiguration: { Status: 'Enabled' } }),
       );
       await client.send(new CreateMultipartUploadCommand({ Bucket, Key }));
     },
     count: async (emulator, Bucket, Prefix) => {
-      const found = await s3(emulator).send(new ListObjectVersionsCommand({ Bucket, Prefix }));
-      const { Uploads = [] } = await s3(emulator).send(new ListMultipartUploadsCommand({ Bucket, Prefix }));
+      const found = await motoClient(emulator).send(new ListObjectVersionsCommand({ Bucket, Prefix }));
+      const { Uploads = [] } = await motoClient(emulator).send(
+        new ListMultipartUploadsCommand({ Bucket, Prefix }),
+      );
       return (found.Versions ?? []).length + (found.DeleteMarkers ?? []).length + Uploads.length;
     },
   },
@@ -119,14 +121,6 @@ test('in a folder, a purge removes what killed writers have left', async () => {
   expect(await store.purge('a/user')).toEqual({ removed: 1, kept: [] });
   expect(await readdir(join(folder, 'a'))).toEqual(['user', 'user.0123456789ab']);
 });
-
-function s3({ settings }: Emulator): S3Client {
-  const { endpoint, region, forcePathStyle, accessKeyId, secretAccessKey } = (
-    settings() as { s3: Record<string, string> & { forcePathStyle: boolean } }
-  ).s3;
-  const credentials = { accessKeyId: accessKeyId!, secretAccessKey: secretAccessKey! };
-  return new S3Client({ endpoint: endpoint!, region: region!, forcePathStyle, credentials });
-}
 
 function container({ settings }: Emulator, name: string): ContainerClient {
   const { connectionString } = (settings() as { azblob: { connectionString: string } }).azblob;

@@ -37,18 +37,19 @@ export async function launchMoto(): Promise<Server> {
   return startServer('moto', MOTO_PYTHON, ['-c', SERVER, '-H', '127.0.0.1', '-p', String(port)], port);
 }
 
+/** The vendor's own client of it. */
+export function motoClient({ url: endpoint }: Pick<Emulator, 'url'>): S3Client {
+  // The SDK writes into the credentials.
+  return new S3Client({ endpoint, ...OPTIONS, credentials: { ...CREDENTIALS } });
+}
+
 export async function startMoto(): Promise<Emulator> {
   const server = await shared('moto', launchMoto);
   return {
     ...server,
     settings: (endpoint = server.url) => ({ s3: { endpoint, ...OPTIONS, ...CREDENTIALS } }),
     bucket: async (name) => {
-      const client = new S3Client({
-        endpoint: server.url,
-        ...OPTIONS,
-        // The SDK writes into it.
-        credentials: { ...CREDENTIALS },
-      });
+      const client = motoClient(server);
       await client.send(new CreateBucketCommand({ Bucket: name }));
       client.destroy();
       return `s3://${name}`;
