@@ -28,20 +28,21 @@ export function giveRow(target: RowTarget, row: RowState, bytes: Uint8Array, ids
 
 /** @param extra the row's `extra`, complete; empty for none */
 function giveSlots(target: RowTarget, row: RowState, bytes: Uint8Array, extra: Uint8Array): void {
-  const { plan, from, to, given, givenTo, filled, position, repetition } = row;
-  const { numbers: numberOf, columns } = plan;
+  const { plan, from, to, given, givenTo, filled } = row;
+  const { numbers: numberOf, columns, position, repetition, extra: extraSlot } = plan;
+  const own = columns.length;
   for (let slot = 0; slot < given.length; slot += 1) {
-    const number = numberOf[slot] as number;
     // Behind the columns that a document may have, `from` has places where older documents have them.
-    const start = slot < columns.length ? (from[slot] as number) : -1;
+    const start = slot < own ? (from[slot] as number) : -1;
+    const givenEnd = givenTo[slot] as number;
+    const number = numberOf[slot] as number;
     if (start >= 0) {
       filled[slot] = (filled[slot] as number) + 1;
       target.value(number, bytes, start, to[slot] as number);
-    } else if (givenTo[slot] !== 0)
-      target.value(number, given[slot] as Uint8Array, 0, givenTo[slot] as number);
-    else if (slot === plan.position) giveNumber(target, number, position);
-    else if (slot === plan.repetition && repetition > 0) giveNumber(target, number, repetition);
-    else if (slot === plan.extra && extra.length > 0) target.value(number, extra, 0, extra.length);
+    } else if (givenEnd !== 0) target.value(number, given[slot] as Uint8Array, 0, givenEnd);
+    else if (slot === position) giveNumber(target, number, row.position);
+    else if (slot === repetition && row.repetition > 0) giveNumber(target, number, row.repetition);
+    else if (slot === extraSlot && extra.length > 0) target.value(number, extra, 0, extra.length);
   }
 }
 

@@ -184,18 +184,11 @@ export class Shaper {
    */
   shapePlain(bytes: Buffer, isUsual: (bytes: Buffer, from: Int32Array, to: Int32Array) => boolean): boolean {
     const row = this.#row;
-    row.reset();
-    this.#outputs.clear();
-    if (this.#quick?.read(bytes, row) !== true || !isUsual(bytes, row.from, row.to)) return false;
-    try {
-      this.#settle(bytes, bytes);
-    } catch (error) {
-      // Throws what is no fault of the document.
-      rejectOf(row.plan.table, error);
-      return false;
-    }
-    this.#outputs.write(row, bytes, this.#ids);
-    return true;
+    return this.#tried(bytes, () => {
+      row.reset();
+      this.#outputs.clear();
+      return this.#quick?.read(bytes, row) === true && isUsual(bytes, row.from, row.to) ? bytes : null;
+    });
   }
 
   /**
@@ -207,22 +200,14 @@ export class Shaper {
    */
   shapeItem(bytes: Buffer, at: number, longest: number): number {
     if (this.#unfold !== undefined) return 0;
-    this.#trying = true;
-    try {
+    let next = 0;
+    const isAdded = this.#tried(bytes, () => {
       const end = this.#read(bytes, at);
-      const next = skipWhite(bytes, end);
-      if ((bytes[next] !== COMMA && bytes[next] !== CLOSE_BRACKET) || next - at > longest) return 0;
-      this.#settle(bytes, bytes.subarray(at, end));
-      if (!this.#hasShape()) return 0;
-      this.#outputs.write(this.#row, bytes, this.#ids);
-      return next;
-    } catch (error) {
-      // Throws what is no fault of the document.
-      rejectOf(this.#row.plan.table, error);
-      return 0;
-    } finally {
-      this.#trying = false;
-    }
+      next = skipWhite(bytes, end);
+      const isWhole = (bytes[next] === COMMA || bytes[next] === CLOSE_BRACKET) && next - at <= longest;
+      return isWhole ? bytes.subarray(at, end) : null;
+    });
+    return isAdded ? next : 0;
   }
 
   /**
@@ -232,9 +217,14 @@ export class Shaper {
    * @returns false when it has to be looked at more closely
    */
   shapeMember(bytes: Buffer, name: Uint8Array): boolean {
+    return this.#tried(bytes, () => this.#readMember(bytes, name));
+  }
+
+  /** @param read gives the document that it has read; null when it has to be looked at more closely */
+  #tried(bytes: Buffer, read: () => Buffer | null): boolean {
     this.#trying = true;
     try {
-      const document = this.#readMember(bytes, name);
+      const document = read();
       if (document === null) return false;
       this.#settle(bytes, document);
       if (!this.#hasShape()) return false;
