@@ -1,8 +1,7 @@
-import { readdirSync, readFileSync, utimesSync } from 'node:fs';
+import { readFileSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { archive, duckdb, exported, mealEvent, mealOf, mealEvents, archived } from '../export/support.ts';
-import { temporaryFolder } from '../support/folders.ts';
+import { duckdb, exporting, filesBelow, mealEvent, mealEvents, mealOf } from '../export/support.ts';
 import { skipped } from '../support/requirements.ts';
 import { deltalake, lacksDeltalake } from './deltalake.ts';
 import { erasureOf } from './support.ts';
@@ -18,7 +17,7 @@ const erase = (folders: readonly string[], onStep?: (step: string) => void) =>
 async function traces(folder: string): Promise<string[]> {
   const sql = await duckdb();
   const found: string[] = [];
-  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+  for (const name of filesBelow(folder, /\.(?:json|parquet)$/)) {
     const path = join(folder, name);
     if (name.endsWith('.json') && readFileSync(path, 'utf8').includes(GONE)) found.push(name);
     if (!name.endsWith('.parquet') || name.includes('.checkpoint.')) continue;
@@ -38,9 +37,9 @@ describe.skipIf(lacks !== null)(`erasure of Delta tables${skipped(lacks)}`, () =
     (await ask<{ rows: unknown[][] }>('rows', table, { columns })).rows.map((row) => row.join(' ')).sort();
 
   it("takes the user's rows out, and nothing else, whoever wrote them; and no file or log keeps them", async () => {
-    const [path, out] = [await archived(mealEvents(1, 30)), await temporaryFolder()];
-    await exported([path], out, delta);
-    const [table, items] = [join(out, 'meals'), join(out, 'meal_items')];
+    const { out, table, run: exportAll, grow } = await exporting(mealEvents(1, 30), delta);
+    await exportAll();
+    const items = join(out, 'meal_items');
     await ask('append', table, {
       rows: [
         { id: 'theirs', user_id: GONE },
@@ -66,26 +65,23 @@ describe.skipIf(lacks !== null)(`erasure of Delta tables${skipped(lacks)}`, () =
     expect(await traces(out)).toEqual([]);
     // Others write on, and so do we.
     await ask('append', table, { rows: [{ id: 'later' }] });
-    await archive(path, mealEvents(31, 31));
-    expect(await exported([path], out, delta)).toMatchObject({ steps: 1 });
+    expect(await grow(mealEvents(31, 31))).toMatchObject({ steps: 1 });
     expect(await rows(table, 'id')).toHaveLength(kept(30).length + 3);
   });
 
   it('erased from archive and table, the next export does not bring the user back', async () => {
-    const [path, out] = [await archived(mealEvents(1, 14)), await temporaryFolder()];
-    await exported([path], out, delta);
+    const { path, out, table, run: exportAll, grow } = await exporting(mealEvents(1, 14), delta);
+    await exportAll();
     const { run } = await erase([path, out]);
     expect((await run()).left).toEqual([]);
-    await archive(path, [mealEvent(15)]);
-    await exported([path], out, delta);
-    expect(await rows(join(out, 'meals'), 'id')).toEqual(kept(15).map((n) => mealOf(n).id));
+    await grow([mealEvent(15)]);
+    expect(await rows(table, 'id')).toEqual(kept(15).map((n) => mealOf(n).id));
     expect(await traces(out)).toEqual([]);
   });
 
   it('while another program appends, nothing of the user is left, and nothing of theirs is lost', async () => {
-    const [path, out] = [await archived(mealEvents(1, 14)), await temporaryFolder()];
-    await exported([path], out, delta);
-    const table = join(out, 'meals');
+    const { out, table, run: exportAll } = await exporting(mealEvents(1, 14), delta);
+    await exportAll();
     let appended = 0;
     const others: Promise<unknown>[] = [];
     const { run } = await erase([out], (step) => {
@@ -117,8 +113,8 @@ describe.skipIf(lacks !== null)(`erasure of Delta tables${skipped(lacks)}`, () =
 
   for (const at of ['found', 'written', 'replaced', 'forgotten', 'removed'])
     it(`ended after "${at}" and run again, it is done`, async () => {
-      const [path, out] = [await archived(mealEvents(1, 14)), await temporaryFolder()];
-      await exported([path], out, delta);
+      const { out, table, run: exportAll } = await exporting(mealEvents(1, 14), delta);
+      await exportAll();
       let isArmed = true;
       const { run } = await erase([out], (step) => {
         if (step !== at || !isArmed) return;
@@ -127,12 +123,9 @@ describe.skipIf(lacks !== null)(`erasure of Delta tables${skipped(lacks)}`, () =
       });
       expect((await run()).left).not.toEqual([]);
       expect((await run()).left).toEqual([]);
-      expect(await rows(join(out, 'meals'), 'id')).toEqual(kept(14).map((n) => mealOf(n).id));
+      expect(await rows(table, 'id')).toEqual(kept(14).map((n) => mealOf(n).id));
       expect(await traces(out)).toEqual([]);
-      const { files } = await ask<{ files: readonly string[] }>('facts', join(out, 'meals'));
-      const lying = readdirSync(join(out, 'meals'), { recursive: true, encoding: 'utf8' });
-      expect(lying.filter((name) => name.startsWith('dt=') && name.endsWith('.parquet'))).toHaveLength(
-        files.length,
-      );
+      const { files } = await ask<{ files: readonly string[] }>('facts', table);
+      expect(filesBelow(table, /^dt=.*\.parquet$/)).toHaveLength(files.length);
     });
 });

@@ -1,10 +1,9 @@
-import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { integer, text, type Column, type TableDefinition } from '../../src/warehouse/definition.ts';
 import { Tables, TABLES } from '../../src/warehouse/tables.ts';
-import { archive, exported, mealEvent, mealOf, mealEvents, archived } from '../export/support.ts';
-import { temporaryFolder } from '../support/folders.ts';
+import { exporting, filesBelow, mealEvent, mealEvents, mealOf } from '../export/support.ts';
 import { skipped } from '../support/requirements.ts';
 import { deltalake, lacksDeltalake, type TableFacts } from './deltalake.ts';
 
@@ -25,12 +24,8 @@ describe.skipIf(lacks !== null)(`Delta tables as deltalake reads them${skipped(l
   };
 
   it('every row is there once, with the types and values of the Parquet export', async () => {
-    const [path, out] = [await archived(mealEvents(1, 30)), await temporaryFolder()];
-    expect(await exported([path], out, delta)).toMatchObject({
-      complete: true,
-      rows: { meals: 30, meal_items: 45 },
-    });
-    const table = join(out, 'meals');
+    const { out, table, run } = await exporting(mealEvents(1, 30), delta);
+    expect(await run()).toMatchObject({ complete: true, rows: { meals: 30, meal_items: 45 } });
     const found = await facts(table);
     expect(found).toMatchObject({ version: 0, rows: 30, partitions: ['dt'], protocol: [1, 2] });
     expect(found.types).toMatchObject({
@@ -58,102 +53,77 @@ describe.skipIf(lacks !== null)(`Delta tables as deltalake reads them${skipped(l
   });
 
   it('a filter of deltalake finds in every column what is there; statistics name no id and no word', async () => {
-    const [path, out] = [await archived(mealEvents(1, 12)), await temporaryFolder()];
-    await exported([path], out, { ...delta, stepBytes: 1 });
+    const { out, table, run } = await exporting(mealEvents(1, 12), delta);
+    await run({ stepBytes: 1 });
     for (const name of ['meals', 'meal_items']) {
       const { lost, columns } = await ask<{ lost: string[]; columns: number }>('filters', join(out, name));
       expect(lost).toEqual([]);
       expect(columns).toBeGreaterThan(5);
     }
-    const [, stats = ''] =
-      /"stats":("(?:[^"\\]|\\.)*")/.exec(readFileSync(commit(join(out, 'meals'), 0), 'utf8')) ?? [];
+    const [, stats = ''] = /"stats":("(?:[^"\\]|\\.)*")/.exec(readFileSync(commit(table, 0), 'utf8')) ?? [];
     expect(JSON.parse(JSON.parse(stats) as string)).toEqual({ numRecords: 4 });
   });
 
   it('a table with a column dt of its own is refused where days are a column', async () => {
-    const [path, out] = [await archived(mealEvents(1, 3)), await temporaryFolder()];
     const tables = madeUp(text('id', 'Made up'), text('dt', 'Made up'));
-    const refused = exported([path], out, { format: 'delta', table: MADE_UP.name, tables });
-    await expect(refused).rejects.toMatchObject({ code: 'usage' });
+    const { run } = await exporting(mealEvents(1, 3), { ...delta, table: MADE_UP.name, tables });
+    await expect(run()).rejects.toMatchObject({ code: 'usage' });
   });
 
   it('a checkpoint stands for the commits below it', async () => {
-    const [path, out] = [await archived(mealEvents(1, 3)), await temporaryFolder()];
-    for (let n = 1; n <= 12; n += 1) {
-      await archive(path, [mealEvent(3 + n)]);
-      await exported([path], out, delta);
-    }
-    const table = join(out, 'meals');
+    const { table, grow } = await exporting(mealEvents(1, 3), delta);
+    for (let n = 1; n <= 12; n += 1) await grow([mealEvent(3 + n)]);
     expect(readFileSync(join(table, '_delta_log/_last_checkpoint'), 'utf8')).toContain('"version":10');
     expect(await facts(table, { version: 4 })).toMatchObject({ version: 4, rows: 8 });
     for (let version = 0; version <= 10; version += 1) rmSync(commit(table, version));
     expect(await facts(table)).toMatchObject({ version: 11, rows: 15 });
     // And for us.
-    await archive(path, [mealEvent(16)]);
-    expect(await exported([path], out, delta)).toMatchObject({ steps: 1, rows: { meals: 1 } });
+    expect(await grow([mealEvent(16)])).toMatchObject({ steps: 1, rows: { meals: 1 } });
     expect(await ids(table)).toEqual(idsOf(1, 16));
   });
 
   it('others append after us, we after them, and what they checkpoint we read', async () => {
-    const [path, out] = [await archived(mealEvents(1, 3)), await temporaryFolder()];
-    await exported([path], out, delta);
-    const table = join(out, 'meals');
+    const { table, run, grow } = await exporting(mealEvents(1, 3), delta);
+    await run();
     await ask('append', table, { rows: [{ id: 'theirs' }] });
-    await archive(path, mealEvents(4, 6));
-    await exported([path], out, delta);
+    await grow(mealEvents(4, 6));
     await ask('append', table, { rows: [{ id: 'theirs, too' }] });
     await ask('checkpoint', table);
     for (let version = 0; version <= 3; version += 1) rmSync(commit(table, version));
-    await archive(path, mealEvents(7, 9));
-    await exported([path], out, delta);
+    await grow(mealEvents(7, 9));
     expect(await ids(table)).toEqual([...idsOf(1, 9), 'theirs', 'theirs, too']);
   });
 
   it('exported again, it holds the same once, and nothing of before is kept', async () => {
-    const [path, out] = [await archived(mealEvents(1, 9)), await temporaryFolder()];
-    await exported([path], out, delta);
-    const table = join(out, 'meals');
+    const { table, run } = await exporting(mealEvents(1, 9), delta);
+    await run();
     await ask('append', table, { rows: [{ id: 'theirs' }] });
-    await exported([path], out, { ...delta, again: true });
+    await run({ again: true });
     expect(await ids(table)).toEqual([...idsOf(1, 9), 'theirs']);
-    const left = readdirSync(table, { recursive: true, encoding: 'utf8' });
-    expect(left.filter((name) => name.endsWith('part-000001.parquet'))).toEqual([]);
+    expect(filesBelow(table, /part-000001\.parquet$/)).toEqual([]);
     expect(existsSync(commit(table, 0))).toBe(false);
     const { files } = await ask<{ files: string[] }>('vacuum', table);
     expect(files.filter((file) => existsSync(join(table, file)))).toEqual([]);
   });
 
   it('a step whose files another program has rewritten is not replaced in silence', async () => {
-    const [path, out] = [await archived(mealEvents(1, 3)), await temporaryFolder()];
-    await exported([path], out, delta);
-    await archive(path, mealEvents(4, 6));
-    await exported([path], out, delta);
-    await ask('optimize', join(out, 'meals'));
-    await expect(exported([path], out, { ...delta, again: true })).rejects.toMatchObject({
-      code: 'table_changed',
-    });
-    expect(await ids(join(out, 'meals'))).toEqual(idsOf(1, 6));
+    const { table, run, grow } = await exporting(mealEvents(1, 3), delta);
+    await run();
+    await grow(mealEvents(4, 6));
+    await ask('optimize', table);
+    await expect(run({ again: true })).rejects.toMatchObject({ code: 'table_changed' });
+    expect(await ids(table)).toEqual(idsOf(1, 6));
     // Appending goes on.
-    await archive(path, mealEvents(7, 9));
-    await exported([path], out, delta);
-    expect(await ids(join(out, 'meals'))).toEqual(idsOf(1, 9));
+    await grow(mealEvents(7, 9));
+    expect(await ids(table)).toEqual(idsOf(1, 9));
   });
 
   it('a table gains the columns that its definition has gained, and keeps those it has lost', async () => {
-    const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-    const made = {
-      ...delta,
-      table: 'made_up',
-      tables: madeUp(text('id', 'id', { required: true }), integer('a', 'a')),
-    };
-    await archive(path, [mealEvent(1)]);
-    await exported([path], out, made);
-    await archive(path, [mealEvent(2)]);
-    await exported([path], out, {
-      ...made,
-      tables: madeUp(text('id', 'id', { required: true }), text('name', 'name')),
-    });
-    const table = join(out, 'made_up');
+    const id = text('id', 'id', { required: true });
+    const having = (...columns: Column[]) => ({ tables: madeUp(id, ...columns) });
+    const { table, run, grow } = await exporting([mealEvent(1)], { ...delta, table: MADE_UP.name });
+    await run(having(integer('a', 'a')));
+    await grow([mealEvent(2)], having(text('name', 'name')));
     expect(Object.keys((await facts(table)).types)).toEqual(expect.arrayContaining(['id', 'a', 'name']));
     const { rows } = await ask<{ rows: unknown[][] }>('rows', table, { columns: ['id', 'a', 'name'] });
     expect(new Set(rows)).toEqual(
@@ -162,39 +132,34 @@ describe.skipIf(lacks !== null)(`Delta tables as deltalake reads them${skipped(l
         [mealOf(2).id, null, 'Meal\n2'],
       ]),
     );
-    await archive(path, [mealEvent(3)]);
-    const other = exported([path], out, {
-      ...made,
-      tables: madeUp(text('id', 'id', { required: true }), integer('name', 'n')),
-    });
-    await expect(other).rejects.toMatchObject({
+    await expect(grow([mealEvent(3)], having(integer('name', 'n')))).rejects.toMatchObject({
       code: 'usage',
       detail: expect.stringContaining('column name') as unknown,
     });
   });
 
   it('killed before or after each commit, and run again, each row is there once', async () => {
-    const [path, out] = [await archived(mealEvents(1, 3)), await temporaryFolder()];
-    await exported([path], out, delta);
+    const { out, run } = await exporting(mealEvents(1, 3), delta);
+    await run();
     const table = join(out, 'meal_items');
     const { version, rows } = await facts(table);
     // As it is when the process ends after the first table's commit.
     rmSync(commit(table, version));
-    expect(await exported([path], out, delta)).toMatchObject({ steps: 0 });
+    expect(await run()).toMatchObject({ steps: 0 });
     expect(await facts(table)).toMatchObject({ version, rows });
     expect(await facts(join(out, 'meals'))).toMatchObject({ version: 0, rows: 3 });
     // And when its answer was lost: nothing is to be done.
     appendFileSync(join(out, '_export.jsonl'), '{"step":2,"repl');
-    expect(await exported([path], out, delta)).toMatchObject({ steps: 0 });
+    expect(await run()).toMatchObject({ steps: 0 });
     expect(await facts(table)).toMatchObject({ version, rows });
   });
 
   it('a table that is not of this export is refused', async () => {
-    const [path, out] = [await archived(mealEvents(1, 3)), await temporaryFolder()];
-    await exported([path], out, delta);
+    const { out, table, run } = await exporting(mealEvents(1, 3), delta);
+    await run();
     rmSync(join(out, '_export.jsonl'));
-    await expect(exported([path], out, delta)).rejects.toMatchObject({ code: 'usage' });
-    expect(await ids(join(out, 'meals'))).toEqual(idsOf(1, 3));
+    await expect(run()).rejects.toMatchObject({ code: 'usage' });
+    expect(await ids(table)).toEqual(idsOf(1, 3));
   });
 });
 

@@ -4,16 +4,10 @@ import { describe, expect, it } from 'vitest';
 import { WorkFolder } from '../../src/lib/work-folder.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
-import { archive, duckdb, exported, mealEvent, mealEvents, archived } from './support.ts';
+import { archived, duckdb, exporting, mealEvent, mealEvents } from './support.ts';
 
 const DAY = 86_400_000;
 const meals = mealEvents(1, 30);
-
-async function exportedOnce(): Promise<{ path: string; out: string }> {
-  const [path, out] = [await archived(meals), await temporaryFolder()];
-  await exported([path], out);
-  return { path, out };
-}
 
 async function expectAll(out: string, count: number): Promise<void> {
   const sql = await duckdb();
@@ -23,39 +17,32 @@ async function expectAll(out: string, count: number): Promise<void> {
 
 describe('export after a crash', () => {
   it('interrupted, it continues where it was', async () => {
-    const path = await archived(meals);
-    const out = await temporaryFolder();
+    const { out, run } = await exporting(meals, { stepBytes: 1 });
     const abort = new AbortController();
     const onProgress = ({ done }: { done: number }): void => void (done === 2 && abort.abort());
-    const first = await exported([path], out, { stepBytes: 1, signal: abort.signal, onProgress });
+    const first = await run({ signal: abort.signal, onProgress });
     expect(first).toMatchObject({ complete: false, steps: 2, records: 20 });
     await expectAll(out, 20);
-    expect(await exported([path], out, { stepBytes: 1 })).toMatchObject({
-      complete: true,
-      steps: 1,
-      before: 2,
-    });
+    expect(await run()).toMatchObject({ complete: true, steps: 1, before: 2 });
     await expectAll(out, 30);
   });
 
   it('while another command writes the folder it is refused', async () => {
-    const { path, out } = await exportedOnce();
+    const { out, run } = await exporting(meals);
     const other = await WorkFolder.take(out);
-    await expect(exported([path], out)).rejects.toMatchObject({ code: 'folder_in_use' });
+    await expect(run()).rejects.toMatchObject({ code: 'folder_in_use' });
     other.release();
-    expect(await exported([path], out)).toMatchObject({ complete: true });
+    expect(await run()).toMatchObject({ complete: true });
   });
 });
 
 it('more partitions than files can be open: every row is there, and every file whole', async () => {
-  const path = await temporaryFolder();
-  const out = await temporaryFolder();
   const days = 50;
   const events = Array.from({ length: days * 2 }, (_, n) =>
     mealEvent(n + 1, { receivedAt: Date.UTC(2026, 0, 1) + (n % days) * DAY + n }),
   );
-  await archive(path, events, { partitionBy: [] });
-  expect(await exported([path], out)).toMatchObject({ steps: 1, files: days * 2 });
+  const { out, run } = await exporting(events, {}, { partitionBy: [] });
+  expect(await run()).toMatchObject({ steps: 1, files: days * 2 });
   const sql = await duckdb();
   const from = `read_parquet('${out}/events/**/*.parquet', hive_partitioning = true)`;
   expect(
@@ -84,8 +71,7 @@ describe('millrace export', () => {
   });
 
   it('takes a day for all of that day', async () => {
-    const { path } = await exportedOnce();
-    const out = await temporaryFolder();
+    const [path, out] = [await archived(meals), await temporaryFolder()];
     const days = ['--since', '2026-11-22', '--until', '2026-11-22'];
     const ended = await millrace(['export', path, '--out', out, ...days, '--json']);
     expect(JSON.parse(ended.stdout)).toMatchObject({ ok: true, records: 10, passed_over: 2 });

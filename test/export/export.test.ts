@@ -1,14 +1,13 @@
 import { hash } from 'node:crypto';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { describe, expect, it } from 'vitest';
 import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts';
 import { schemaOf } from '../../src/warehouse/sql/schema.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
-import { temporaryFolder } from '../support/folders.ts';
 import { records } from '../sinks/support.ts';
-import { archive, duckdb, exported, mealOf, mealEvents, EVERYTHING } from './support.ts';
+import { duckdb, EVERYTHING, exported, exporting, filesBelow, mealEvents, mealOf } from './support.ts';
 
 const MEALS = 60;
 const meals = mealEvents(1, MEALS);
@@ -21,24 +20,12 @@ const kcalUnits = numbers.reduce(
 );
 const foods = numbers.reduce((sum, n) => sum + mealOf(n).foods, 0);
 
-function dataFiles(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.includes('part-'))
-    .sort();
-}
-
-async function folders(): Promise<{ path: string; out: string }> {
-  return { path: await temporaryFolder(), out: await temporaryFolder() };
-}
-
 describe('export to Parquet, read by DuckDB', () => {
   it.each(['gzip', 'zstd', 'none'] as const)(
     'events, %s: counts and texts are the archive’s',
     async (compression) => {
-      const { path, out } = await folders();
-      await archive(path, meals);
-      const summary = await exported([path], out, { compression });
-      expect(summary).toMatchObject({
+      const { path, out, run } = await exporting(meals, { compression });
+      expect(await run()).toMatchObject({
         records: MEALS,
         rows: { events: MEALS },
         files: 3,
@@ -66,9 +53,8 @@ describe('export to Parquet, read by DuckDB', () => {
   );
 
   it('types are those of the DDL, and numbers are exact', async () => {
-    const { path, out } = await folders();
-    await archive(path, meals);
-    await exported([path], out, { table: 'meals' });
+    const { out, run } = await exporting(meals, { table: 'meals' });
+    await run();
     const sql = await duckdb();
     for (const table of ['meals', 'meal_items']) {
       await sql(schemaOf(TABLES.get(table)!, 'duckdb').createTable);
@@ -96,9 +82,9 @@ describe('export to Parquet, read by DuckDB', () => {
   });
 
   it('another reader sees the same', async () => {
-    const { path, out } = await folders();
-    await archive(path, meals);
-    await exported([path], out, { table: 'meals', compression: 'none', partition: 'none' });
+    const terms = { table: 'meals', compression: 'none', partition: 'none' } as const;
+    const { out, run } = await exporting(meals, terms);
+    await run();
     const file = await asyncBufferFromFile(join(out, 'meal_items/part-000001.parquet'));
     const rows = await parquetReadObjects({
       file,
@@ -114,7 +100,6 @@ describe('export to Parquet, read by DuckDB', () => {
   });
 
   it('rows are the same however the body around the document is written', async () => {
-    const { path, out } = await folders();
     const document = `{"id":"ID","name":"a\\u00e9","user_id":"user-1","data":{"Made up":{"energy":{"value":1.50}}}}`;
     const bodies = [
       `{"event_type":"x","data":${document},"user_id":"user-1"}`,
@@ -126,8 +111,8 @@ describe('export to Parquet, read by DuckDB', () => {
     const events = bodies.map((body, n) =>
       contractEvent(n + 1, { body: Buffer.from(body.replaceAll('ID', `meal-${n}`)), user: 'user-1' }),
     );
-    await archive(path, events);
-    expect(await exported([path], out, { table: 'meals' })).toMatchObject({ rejects: 0 });
+    const { out, run } = await exporting(events, { table: 'meals' });
+    expect(await run()).toMatchObject({ rejects: 0 });
     const sql = await duckdb();
     const [own, inside] = ['meals', 'meal_items'].map(
       (name) => `read_parquet('${out}/${name}/**/*.parquet')`,
@@ -141,21 +126,18 @@ describe('export to Parquet, read by DuckDB', () => {
   });
 
   it('bodies that are hard to keep come through', async () => {
-    const { path, out } = await folders();
     const bodies = [...awkwardBodies(), Buffer.from([0x7b, 0xff, 0x7d])];
-    await archive(
-      path,
-      bodies.map((body, i) => contractEvent(i + 1, { body, user: `\ud800"\\ ${i}` })),
-    );
+    const events = bodies.map((body, i) => contractEvent(i + 1, { body, user: `\ud800"\\ ${i}` }));
+    const { out, run, files } = await exporting(events);
     // JSON nested deeper than any table takes is the one thing that makes no row.
-    const { told, rejects } = await exported([path], out);
+    const { told, rejects } = await run();
     expect([rejects, told.filter((line) => line.includes('too_deep'))]).toEqual([1, [expect.any(String)]]);
     const sql = await duckdb();
     const from = `read_parquet('${out}/events/**/*.parquet')`;
     expect(
       await sql(`SELECT count(*)::INT, count(event)::INT, count(body_base64)::INT FROM ${from}`),
     ).toEqual([[bodies.length - 1, bodies.length - 2, 3]]);
-    expect(dataFiles(out)).toContain('_rejects/part-000001.ndjson.gz');
+    expect(files()).toContain('_rejects/part-000001.ndjson.gz');
   });
 });
 
@@ -163,9 +145,8 @@ describe('export to NDJSON', () => {
   it.each(['gzip', 'zstd', 'none'] as const)(
     '%s: DuckDB reads the same sums with the load statement',
     async (compression) => {
-      const { path, out } = await folders();
-      await archive(path, meals);
-      await exported([path], out, { table: 'meals', format: 'ndjson', compression });
+      const { out, run } = await exporting(meals, { table: 'meals', format: 'ndjson', compression });
+      await run();
       const sql = await duckdb();
       for (const table of ['meals', 'meal_items']) {
         const { createTable, load } = schemaOf(TABLES.get(table)!, 'duckdb', `${out}/${table}/**/*.ndjson*`);
@@ -184,41 +165,36 @@ describe('export to NDJSON', () => {
 
 describe('what is exported when', () => {
   it('a further run exports what has come since, and nothing twice', async () => {
-    const { path, out } = await folders();
-    await archive(path, meals.slice(0, 20));
-    await exported([path], out);
-    expect(await exported([path], out)).toMatchObject({ steps: 0, read: 0, before: 3, files: 0 });
-    await archive(path, meals.slice(20));
-    expect(await exported([path], out)).toMatchObject({ read: 3, before: 3, records: 40 });
+    const { out, run, grow } = await exporting(meals.slice(0, 20));
+    await run();
+    expect(await run()).toMatchObject({ steps: 0, read: 0, before: 3, files: 0 });
+    expect(await grow(meals.slice(20))).toMatchObject({ read: 3, before: 3, records: 40 });
     const sql = await duckdb();
     const from = `read_parquet('${out}/events/**/*.parquet')`;
     expect(await sql(`SELECT count(*)::INT, count(DISTINCT id)::INT FROM ${from}`)).toEqual([[MEALS, MEALS]]);
   });
 
   it('what has changed in the archive, or gone from it, is exported again and replaces what was', async () => {
-    const { path, out } = await folders();
-    await archive(path, meals, { compress: 'none', partitionBy: ['date'] });
-    await exported([path], out, { stepBytes: 1 });
-    expect(dataFiles(out)).toHaveLength(3);
-    const [first = '', second = ''] = readdirSync(path, { recursive: true, encoding: 'utf8' })
-      .filter((name) => name.endsWith('.ndjson'))
-      .sort();
+    const { path, out, run, files } = await exporting(meals, {}, { compress: 'none', partitionBy: ['date'] });
+    await run({ stepBytes: 1 });
+    expect(files()).toHaveLength(3);
+    const [first = '', second = ''] = filesBelow(path, /\.ndjson$/);
     const lines = readFileSync(join(path, first), 'utf8').split('\n');
     writeFileSync(join(path, first), lines.slice(1).join('\n'));
     writeFileSync(join(path, '_manifest.jsonl'), '');
     writeFileSync(join(path, second), '');
-    expect(await exported([path], out)).toMatchObject({ read: 2, before: 1, replaced: 2, records: 19 });
+    expect(await run()).toMatchObject({ read: 2, before: 1, replaced: 2, records: 19 });
     const sql = await duckdb();
     const from = `read_parquet('${out}/events/**/*.parquet')`;
     expect(await sql(`SELECT count(*)::INT, count(DISTINCT id)::INT FROM ${from}`)).toEqual([[39, 39]]);
   });
 
   it('what is gone from a file that now holds nothing wanted goes from the export too', async () => {
-    const { path, out } = await folders();
     const order = contractEvent(900, { type: 'labtest.order.created' });
-    await archive(path, [contractEvent(1), order], { compress: 'none' });
     const selection = { ...EVERYTHING, types: ['labtest.'] };
-    expect(await exported([path], out, { selection })).toMatchObject({ records: 1, files: 1 });
+    const archiveOf = [contractEvent(1), order];
+    const { path, run, files } = await exporting(archiveOf, { selection }, { compress: 'none' });
+    expect(await run()).toMatchObject({ records: 1, files: 1 });
     const manifest = join(path, '_manifest.jsonl');
     const line = JSON.parse(readFileSync(manifest, 'utf8')) as { file: string };
     const [kept = ''] = readFileSync(join(path, line.file), 'utf8').split('\n');
@@ -229,43 +205,30 @@ describe('what is exported when', () => {
       types: { 'daily.data.meal.created': 1 },
     };
     writeFileSync(manifest, `${JSON.stringify({ ...line, ...changed })}\n`);
-    expect(await exported([path], out, { selection })).toMatchObject({
-      records: 0,
-      passed_over: 1,
-      replaced: 1,
-    });
-    expect(dataFiles(out)).toEqual([]);
+    expect(await run()).toMatchObject({ records: 0, passed_over: 1, replaced: 1 });
+    expect(files()).toEqual([]);
   });
 
   it('takes time, type, team and user, and files that hold none are not read', async () => {
-    const { path, out } = await folders();
     const other = contractEvent(900, { type: 'labtest.order.created', team: 'team-2' });
-    await archive(path, [...meals, other]);
-    const selection = {
-      since: '2026-11-22T00:00:00.000Z',
-      until: '2026-11-23T00:00:00.000Z',
-      types: [],
-      teams: [],
-      users: [],
-    };
-    expect(await exported([path], out, { selection })).toMatchObject({ records: 20, passed_over: 2 });
-    const rest = EVERYTHING;
+    const { path, out, run } = await exporting([...meals, other]);
+    const day = { since: '2026-11-22T00:00:00.000Z', until: '2026-11-23T00:00:00.000Z' };
+    const selection = { ...EVERYTHING, ...day };
+    expect(await run({ selection })).toMatchObject({ records: 20, passed_over: 2 });
     for (const [name, wanted, count] of [
       ['type', { types: ['labtest.'] }, 1],
       ['team', { teams: ['team-2'] }, 1],
       ['user', { users: ['user-1'] }, numbers.filter((n) => n % 7 === 1).length],
     ] as const) {
-      expect(await exported([path], join(out, name), { selection: { ...rest, ...wanted } })).toMatchObject({
-        records: count,
-      });
+      const only = { selection: { ...EVERYTHING, ...wanted } };
+      expect(await exported([path], join(out, name), only)).toMatchObject({ records: count });
     }
   });
 
   it('a folder holds one export', async () => {
-    const { path, out } = await folders();
-    await archive(path, meals.slice(0, 3));
-    await exported([path], out);
-    await expect(exported([path], out, { table: 'meals' })).rejects.toMatchObject({
+    const { run } = await exporting(meals.slice(0, 3));
+    await run();
+    await expect(run({ table: 'meals' })).rejects.toMatchObject({
       code: 'usage',
       detail: expect.stringContaining('table events, format parquet'),
     });

@@ -1,11 +1,11 @@
-import { mkdirSync, readdirSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import type { ExportOptions } from '../../src/export/options.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
-import { archive, duckdb, exported, mealEvent, mealOf, mealEvents, archived } from './support.ts';
+import { rowsIn } from '../warehouse/support.ts';
+import { duckdb, exported, exporting, filesBelow, mealEvent, mealEvents, mealOf } from './support.ts';
 
 const meals = mealEvents(1, 30);
 const ids = (of: (n: number) => boolean = () => true): string[] =>
@@ -16,28 +16,14 @@ const ids = (of: (n: number) => boolean = () => true): string[] =>
 
 /** An archive of three files, a day each, and where exports of it go. */
 async function begun(options: object = {}) {
-  const [path, out] = [await archived(meals, options), await temporaryFolder()];
-  const files = readdirSync(path, { recursive: true, encoding: 'utf8' })
-    .filter((name) => /^dt=.*\.ndjson(\.gz)?$/.test(name))
-    .sort()
-    .map((name) => join(path, name));
-  const run = (changes: Partial<ExportOptions> = {}) =>
-    exported([path], out, { table: 'meals', format: 'ndjson', ...changes });
-  return { path, out, files, run, first: files[0] ?? '', last: files.at(-1) ?? '' };
+  const made = await exporting(meals, { table: 'meals', format: 'ndjson' }, options);
+  const last = filesBelow(made.path, /^dt=.*\.ndjson(\.gz)?$/).at(-1) ?? '';
+  return { ...made, last: join(made.path, last) };
 }
 
 /** Ids of the meals that an export in NDJSON holds, each as often as it does. */
 function mealsIn(out: string): string[] {
-  return readdirSync(join(out, 'meals'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ndjson.gz'))
-    .flatMap((name) =>
-      gunzipSync(readFileSync(join(out, 'meals', name)))
-        .toString()
-        .split('\n'),
-    )
-    .filter((line) => line !== '')
-    .map((line) => (JSON.parse(line) as { id: string }).id)
-    .sort();
+  return (rowsIn(out)['meals'] ?? []).map(({ id }) => String(id)).sort();
 }
 
 const steps = (out: string): number =>
@@ -62,14 +48,13 @@ describe('a source that cannot be read whole', () => {
   });
 
   it('damaged lines: the same; and what comes meanwhile is exported, and once', async () => {
-    const { path, out, last, run } = await begun();
+    const { out, last, run, grow } = await begun();
     const whole = readFileSync(last);
     const lines = gunzipSync(whole).toString().split('\n');
     lines[3] = (lines[3] ?? '').replace('{', '[');
     writeFileSync(last, gzipSync(lines.join('\n')));
     expect((await run()).problems).toBeGreaterThan(0);
-    await archive(path, [mealEvent(31)]);
-    expect((await run()).problems).toBeGreaterThan(0);
+    expect((await grow([mealEvent(31)])).problems).toBeGreaterThan(0);
     expect(mealsIn(out)).toHaveLength(30);
     writeFileSync(last, whole);
     expect((await run()).problems).toBe(0);
@@ -94,16 +79,8 @@ describe('a source that is missing', () => {
     const { path, out, last, run } = await begun();
     await run();
     renameSync(last, join(out, 'elsewhere'));
-    const { code, stdout, stderr } = await millrace([
-      'export',
-      path,
-      '--out',
-      out,
-      '--table',
-      'meals',
-      '--format',
-      'ndjson',
-    ]);
+    const args = ['export', path, '--out', out, '--table', 'meals', '--format', 'ndjson'];
+    const { code, stdout, stderr } = await millrace(args);
     expect(code, stderr).toBe(3);
     expect(stderr).toContain(`${last.slice(path.length + 1)}: in the manifest, but missing: its rows stay`);
     expect(stdout).toContain('1 files of an archive are missing: their rows stay');
@@ -117,7 +94,7 @@ describe('a source that is missing', () => {
   it.each(['ndjson', 'delta'] as const)('a folder that is empty empties nothing (%s)', async (format) => {
     const { path, out, run } = await begun();
     await run({ format });
-    const all = (): string[] => readdirSync(join(out, 'meals'), { recursive: true, encoding: 'utf8' }).sort();
+    const all = (): string[] => filesBelow(join(out, 'meals'), /./);
     const before = all();
     renameSync(path, `${path}.away`);
     mkdirSync(path);
@@ -135,7 +112,6 @@ describe('a source that is missing', () => {
 it('a file that is there twice counts once, and an interrupted --again leaves nothing twice', async () => {
   const { path, out, run } = await begun();
   const copy = await temporaryFolder();
-  const { cpSync } = await import('node:fs');
   cpSync(path, copy, { recursive: true });
   await exported([path, copy, path], out, { table: 'meals', format: 'ndjson' });
   expect(mealsIn(out)).toEqual(ids());

@@ -1,24 +1,17 @@
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
-import { archive, duckdb, exported, mealEvents, archived } from './support.ts';
+import { duckdb, exporting, filesBelow, mealEvents } from './support.ts';
 
 const meals = mealEvents(1, 12);
 
 /** An export of two steps, and a command line that goes on with it. */
 async function twoSteps(format: 'ndjson' | 'parquet' | 'delta') {
-  const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-  const run = (again = false) => exported([path], out, { table: 'meals', format, again });
-  await archive(path, meals.slice(0, 6));
-  await run();
-  await archive(path, meals.slice(6));
-  await run();
-  const files = readdirSync(join(out, 'meals'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => /part-00000\d\./.test(name))
-    .sort();
-  return { path, out, run, files: files.map((name) => `meals/${name}`) };
+  const made = await exporting(meals.slice(0, 6), { table: 'meals', format });
+  await made.run();
+  await made.grow(meals.slice(6));
+  return { ...made, files: filesBelow(made.out, /^meals\/.*part-00000\d\./) };
 }
 
 const count = async (out: string): Promise<unknown> =>
@@ -43,7 +36,7 @@ describe('files of an export that are gone', () => {
       ]);
       expect(stdout).toContain('2 files of the export are gone');
       expect(await run()).toMatchObject({ lost: 2, steps: 0 });
-      expect(await run(true)).toMatchObject({ lost: 0, rows: { meals: 12 } });
+      expect(await run({ again: true })).toMatchObject({ lost: 0, rows: { meals: 12 } });
       if (format !== 'ndjson') expect(await count(out)).toBe(12);
     },
   );
@@ -75,11 +68,10 @@ describe('files of an export that are gone', () => {
       detail: expect.stringContaining('_delta_log'),
     });
     expect(existsSync(join(out, 'meals/_delta_log'))).toBe(false);
-    const [path, other] = [await archived(meals), await temporaryFolder()];
-    const one = () => exported([path], other, { table: 'meals', format: 'delta' });
-    await one();
-    rmSync(join(other, 'meals'), { recursive: true });
-    expect(await one()).toMatchObject({ lost: 0 });
-    expect(await count(other)).toBe(12);
+    const one = await exporting(meals, { table: 'meals', format: 'delta' });
+    await one.run();
+    rmSync(one.table, { recursive: true });
+    expect(await one.run()).toMatchObject({ lost: 0 });
+    expect(await count(one.out)).toBe(12);
   });
 });

@@ -5,16 +5,15 @@ import { changesAfter } from '../../src/export/new-files.ts';
 import { temporaryName } from '../../src/export/outputs.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
-import { archive, exported, mealEvent, mealEvents, archived } from './support.ts';
+import { archive, exporting, mealEvent, mealEvents } from './support.ts';
 
 const meals = mealEvents(1, 30);
 
-async function twoSteps(): Promise<{ path: string; out: string }> {
-  const [path, out] = [await archived(meals.slice(0, 20)), await temporaryFolder()];
-  await exported([path], out, { table: 'meals' });
-  await archive(path, meals.slice(20));
-  await exported([path], out, { table: 'meals' });
-  return { path, out };
+async function twoSteps() {
+  const made = await exporting(meals.slice(0, 20), { table: 'meals' });
+  await made.run();
+  await made.grow(meals.slice(20));
+  return made;
 }
 
 async function listed(out: string, ...args: string[]): Promise<string[]> {
@@ -39,8 +38,8 @@ describe('export --list-new', () => {
   });
 
   it('lists what was replaced, with its facts as JSON, and ends with the step', async () => {
-    const { path, out } = await twoSteps();
-    await exported([path], out, { table: 'meals', again: true });
+    const { out, run } = await twoSteps();
+    await run({ again: true });
     expect(await listed(out, 'removed', '--after', '2')).toEqual([...names(1), ...names(2)]);
     expect(await listed(out)).toEqual(names(3));
     const lines = (await listed(out, '--after', '2', '--json')).map((line) => JSON.parse(line) as object);
@@ -60,11 +59,9 @@ describe('export --list-new', () => {
   });
 
   it('names days that have lost their last file apart', async () => {
-    const [path, out] = [
-      await archived(meals, { compress: 'none', partitionBy: [] }),
-      await temporaryFolder(),
-    ];
-    await exported([path], out, { table: 'meals' });
+    const options = { compress: 'none', partitionBy: [] };
+    const { path, out, run } = await exporting(meals, { table: 'meals' }, options);
+    await run();
     const { file } = JSON.parse(readFileSync(join(path, '_manifest.jsonl'), 'utf8').split('\n')[0] ?? '') as {
       file: string;
     };
@@ -73,7 +70,7 @@ describe('export --list-new', () => {
       .filter((line) => !line.includes('"2026-11-22T'));
     writeFileSync(join(path, file), kept.join('\n'));
     writeFileSync(join(path, '_manifest.jsonl'), '');
-    await exported([path], out, { table: 'meals' });
+    await run();
     expect(await listed(out, 'emptied', '--after', '1')).toEqual([
       'meal_items/dt=2026-11-22',
       'meals/dt=2026-11-22',
@@ -82,14 +79,14 @@ describe('export --list-new', () => {
   });
 
   it('leaves out a step that is not there as a whole yet', async () => {
-    const { path, out } = await twoSteps();
+    const { out, run } = await twoSteps();
     const [file = ''] = names(2);
     renameSync(join(out, file), join(out, '_work', temporaryName(file)));
     appendFileSync(join(out, '_export.jsonl'), '{"step":3,"repl');
     expect(await listed(out, 'step')).toEqual(['1']);
     expect(await listed(out)).toEqual(names(1));
     // The next run brings it to an end.
-    await exported([path], out, { table: 'meals' });
+    await run();
     expect(await listed(out)).toEqual([...names(1), ...names(2)]);
   });
 

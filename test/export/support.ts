@@ -1,4 +1,6 @@
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { Places } from '../../src/archive/places.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
@@ -70,6 +72,37 @@ export async function archive(
 }
 
 export const EVERYTHING = { since: null, until: null, types: [], teams: [], users: [] };
+
+/** An archive of these events, and an export of it: both grow as the test says. */
+export async function exporting(
+  events: readonly JournalEvent[],
+  terms: Partial<ExportOptions> = {},
+  options: object = {},
+) {
+  const [path, out] = [await archived(events, options), await temporaryFolder()];
+  const run = (changes: Partial<ExportOptions> = {}) => exported([path], out, { ...terms, ...changes });
+  return {
+    path,
+    out,
+    /** Folder of its table. */
+    table: join(out, terms.table ?? 'events'),
+    run,
+    /** More events come, and are exported. */
+    grow: async (more: readonly JournalEvent[], changes: Partial<ExportOptions> = {}) => {
+      await archive(path, more, options);
+      return run(changes);
+    },
+    /** Files of rows, below the export's folder. */
+    files: () => filesBelow(out, /part-/),
+  };
+}
+
+/** Files below a folder whose path in it is like this, in order. */
+export function filesBelow(folder: string, like: RegExp): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => like.test(name))
+    .sort();
+}
 
 export interface Exported extends ExportSummary {
   readonly told: readonly string[];
