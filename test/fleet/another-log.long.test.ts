@@ -20,33 +20,33 @@ describeOnSharedKafka('what was said of another log', (kafka) => {
 
   /** A fleet whose sink has still to have all of its events. */
   async function waiting(): Promise<Places> {
-    const places = await Places.make(kafka, 1);
+    const places = await Places.on(kafka, 1);
     const receiver = await Receiver.start(places.config('r'), { args: ['--role', 'receive'] });
-    await places.send(receiver, ...USERS);
+    await places.sendTo(receiver, ...USERS);
     await receiver.kill('SIGTERM');
     return places;
   }
 
   test('an offset behind the end, as of a log that was cut or made anew, settles nothing', async () => {
     const places = await waiting();
-    await oracle.commit(`${places.fleet.name}.one`, places.fleet.topic, 0, 1000);
+    await oracle.commit(`${places.name}.one`, places.topic, 0, 1000);
     expect(await given(places, 'up', 6)).toEqual(IDS);
   });
 
   test('what is settled ahead counts from the offset it was committed with', async () => {
-    const source = await Places.make(kafka, 1);
+    const source = await Places.on(kafka, 1);
     const first = await Receiver.start(source.config('b'));
-    await source.send(first, 'x', 'y', 'z');
-    await source.past(3);
+    await source.sendTo(first, 'x', 'y', 'z');
+    await source.isPast(3);
     source.set('down.down', true);
-    await source.send(first, 'u', 'v', 'w');
+    await source.sendTo(first, 'u', 'v', 'w');
     await source.tried(first, 3);
     await first.kill('SIGTERM');
-    const noted = await oracle.noted(`${source.fleet.name}.one`, source.fleet.topic);
+    const noted = await oracle.noted(`${source.name}.one`, source.topic);
     expect(noted.get(0)).toContain('up');
     // A mirror of the cluster takes the text along, and an offset that is not quite so far.
     const places = await waiting();
-    await oracle.commit(`${places.fleet.name}.one`, places.fleet.topic, 0, 1, noted.get(0));
+    await oracle.commit(`${places.name}.one`, places.topic, 0, 1, noted.get(0));
     expect(await given(places, 'up', 5)).toEqual(IDS.slice(1));
   });
 
@@ -54,7 +54,7 @@ describeOnSharedKafka('what was said of another log', (kafka) => {
     const places = await waiting();
     for (const at of [0, 2, 3]) {
       const key = Buffer.from(JSON.stringify(['one', 'up', '5a'.repeat(20), null, 0, at]));
-      await oracle.write(`${places.fleet.name}.dead-letters`, key, null);
+      await oracle.write(`${places.name}.dead-letters`, key, null);
     }
     expect(await given(places, 'up', 6)).toEqual(IDS);
   });

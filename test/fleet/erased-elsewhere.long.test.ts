@@ -1,38 +1,34 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
-import { describeOnSharedKafka } from '../support/kafka/cluster.ts';
-import { millrace, writeConfig } from '../support/millrace.ts';
-import { Receiver } from '../support/receiver.ts';
+import { describeOnSharedKafka, type Kafka } from '../support/kafka/cluster.ts';
+import { millrace } from '../support/millrace.ts';
 import { until } from '../support/until.ts';
 import { Fleet } from './fleet.ts';
 
-/** Starts a process of it, with one sink. */
-const startOf = (fleet: Fleet, folder: string, sink: object) => (name: string, role: string) => {
-  const own = join(folder, name);
-  mkdirSync(own);
-  const type = join(import.meta.dirname, 'history-sink.js');
-  const config = writeConfig(own, {
-    journal: fleet.journal,
-    sinks: { one: { type, path: join(folder, 'sink-one.jsonl'), only: 'one', ...sink } },
-    routes: [{ match: '*', to: ['one'] }],
-    delivery: { retryInitial: '20ms', retryMax: '50ms' },
-    erasure: { path: join(folder, 'erasure') },
-    envelope: { userIds: 'text' },
+/** A fleet with one sink, whose processes share what is erased. */
+async function sharing(kafka: Kafka, session: string, sink: (folder: string) => object): Promise<Fleet> {
+  const folder = await temporaryFolder();
+  const delivery = { retryInitial: '20ms', retryMax: '50ms' };
+  const more = { delivery, erasure: { path: join(folder, 'erasure') } };
+  return Fleet.make(kafka, {
+    folder,
+    sinks: ['one'],
+    session,
+    sink: { only: 'one', ...sink(folder) },
+    more,
   });
-  return Receiver.start(config, { args: ['--role', role] });
-};
+}
 
 describeOnSharedKafka('a fleet that shares erasure.path', (kafka) => {
   test('has no receipt before what its other processes were sending has been answered', async () => {
-    const folder = await temporaryFolder();
-    const fleet = await Fleet.make(kafka, { folder, sinks: ['one'], session: '20s' });
+    const fleet = await sharing(kafka, '20s', (path) => ({ stalls: join(path, 'stalls') }));
+    const { folder } = fleet;
     const stalls = join(folder, 'stalls');
-    const start = startOf(fleet, folder, { stalls });
-    const deliverer = await start('d1', 'deliver');
-    const receiver = await start('r1', 'receive');
+    const deliverer = await fleet.startInside('d1', 'deliver');
+    const receiver = await fleet.startInside('r1', 'receive');
     await fleet.send('early', () => [receiver.url]);
     await until('the deliverer to be there', () => fleet.isDelivered);
     writeFileSync(stalls, '');
@@ -59,14 +55,13 @@ describeOnSharedKafka('a fleet that shares erasure.path', (kafka) => {
   });
 
   test('sends nothing more of who was erased by another of its processes, and keeps nothing that comes', async () => {
-    const folder = await temporaryFolder();
-    const fleet = await Fleet.make(kafka, { folder, sinks: ['one'], session: '6s' });
+    const fleet = await sharing(kafka, '6s', (path) => ({ holds: join(path, 'holds') }));
+    const { folder } = fleet;
     const holds = join(folder, 'holds');
-    const start = startOf(fleet, folder, { holds });
-    const deliverer = await start('d1', 'deliver');
-    const first = await start('r1', 'receive');
+    const deliverer = await fleet.startInside('d1', 'deliver');
+    const first = await fleet.startInside('r1', 'receive');
     // The one that erases: what started last is what the commands ask.
-    const receiver = await start('r2', 'receive');
+    const receiver = await fleet.startInside('r2', 'receive');
     await fleet.send('early', () => [first.url]);
     await until('the deliverer to be there', () => fleet.isDelivered);
     writeFileSync(holds, '');

@@ -30,16 +30,17 @@ export interface FleetOptions {
   readonly replicas?: number;
   readonly sinks?: readonly string[];
   readonly session?: string;
-  /** More of `journal`, and of each sink. */
+  /** More of `journal`, of each sink, and of the config. */
   readonly journal?: object;
   readonly sink?: object;
+  readonly more?: { readonly sinks?: object } & Readonly<Record<string, unknown>>;
 }
 
 /** Receivers and deliverers that share a journal in topics of their own, and what went in and came out, written down. */
 export class Fleet {
   readonly folder: string;
   readonly name = `f${randomUUID().slice(0, 8)}`;
-  readonly #kafka: Kafka;
+  protected readonly kafka: Kafka;
   readonly #options: FleetOptions;
   readonly processes = new Set<ServeProcess>();
   /** More of `envelope`, of configs that are written from now on. */
@@ -47,7 +48,7 @@ export class Fleet {
   #numbers = new Map<string, number>();
 
   constructor(kafka: Kafka, options: FleetOptions) {
-    this.#kafka = kafka;
+    this.kafka = kafka;
     this.#options = options;
     this.folder = options.folder;
     for (const name of ['sent', 'acknowledged', 'faults', ...this.sinks.map((sink) => `sink-${sink}`)])
@@ -72,7 +73,7 @@ export class Fleet {
 
   async createTopics(): Promise<void> {
     const { partitions = 3, replicas = 1 } = this.#options;
-    const { oracle } = this.#kafka;
+    const { oracle } = this.kafka;
     for (const topic of ['events', 'window'])
       await oracle.create(`${this.name}.${topic}`, partitions, replicas);
     for (const topic of ['quarantine', 'dead-letters'])
@@ -83,7 +84,7 @@ export class Fleet {
     const { session = '3s', journal } = this.#options;
     return {
       type: 'kafka',
-      brokers: this.#kafka.addresses,
+      brokers: this.kafka.addresses,
       tls: { enabled: false },
       topic: this.topic,
       quarantineTopic: `${this.name}.quarantine`,
@@ -101,14 +102,16 @@ export class Fleet {
     const own = join(this.folder, name);
     mkdirSync(own, { recursive: true });
     const type = join(HERE, 'history-sink.js');
-    const sinks = this.sinks.map((sink) => {
-      return [sink, { type, path: join(this.folder, `sink-${sink}.jsonl`), ...this.#options.sink }] as const;
+    const { sink, more: { sinks: others, ...more } = {} } = this.#options;
+    const sinks = this.sinks.map((name) => {
+      return [name, { type, path: join(this.folder, `sink-${name}.jsonl`), ...sink }] as const;
     });
     return writeConfig(own, {
       journal: this.journal,
-      sinks: Object.fromEntries(sinks),
+      sinks: { ...Object.fromEntries(sinks), ...others },
       routes: [{ match: '*', to: [...this.sinks] }],
-      ...({ envelope: { userIds: 'text', ...this.envelope } } as object),
+      envelope: { userIds: 'text', ...this.envelope },
+      ...more,
     });
   }
 
@@ -200,7 +203,7 @@ export class Fleet {
 
   /** How many records the group of a sink is past. */
   async past(sink: string): Promise<number> {
-    const places = await this.#kafka.oracle.committed(`${this.name}.${sink}`, this.topic);
+    const places = await this.kafka.oracle.committed(`${this.name}.${sink}`, this.topic);
     return [...places.values()].reduce((sum, each) => sum + each, 0);
   }
 

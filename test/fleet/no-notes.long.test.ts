@@ -10,16 +10,16 @@ const properties = { 'offset.metadata.max.bytes': '10' };
 
 describeOnKafka('brokers that take next to nothing beside an offset', { properties }, (cluster) => {
   test('do not stop what is up while a place is down', async () => {
-    const places = await Places.make(cluster, 1);
+    const places = await Places.on(cluster, 1);
     const receiver = await Receiver.start(places.config('b'));
-    await places.send(receiver, 'a');
-    await places.past(1);
+    await places.sendTo(receiver, 'a');
+    await places.isPast(1);
     places.set('down.down', true);
     const users = Array.from({ length: EVENTS }, (_, n) => `u${n}`);
-    await Promise.all(users.map(async (user) => places.send(receiver, user)));
+    await Promise.all(users.map(async (user) => places.sendTo(receiver, user)));
     await until('what is up to have all', () => places.given('up').length > EVENTS);
     places.set('down.down', false);
-    await places.past(EVENTS + 1);
+    await places.isPast(EVENTS + 1);
     expect(new Set(places.given('down')).size).toBe(EVENTS + 1);
   });
 });

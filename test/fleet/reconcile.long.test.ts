@@ -1,11 +1,9 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parse, stringify } from 'yaml';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { describeOnSharedKafka } from '../support/kafka/cluster.ts';
 import { millrace } from '../support/millrace.ts';
-import { ServeProcess } from '../support/serve-process.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 import { bodyOf, Fleet } from './fleet.ts';
@@ -22,27 +20,15 @@ describeOnSharedKafka('reconcile of a journal on Kafka', (kafka) => {
     const folder = await temporaryFolder();
     const holds = join(folder, 'holds');
     const sink = { refuse: 'unwanted.created', holds, only: 'two' };
-    const fleet = await Fleet.make(kafka, { folder, sink });
     const archive = join(folder, 'archive');
     // The first and the second sink of a fleet cannot be asked; the files can.
-    const withFiles = (name: string): string => {
-      const path = fleet.config(name);
-      const config = parse(readFileSync(path, 'utf8')) as { sinks: object; routes: object };
-      const sinks = { ...config.sinks, archive: { type: 'files', path: archive, compress: 'none' } };
-      const routes = [
-        { match: 'unwanted.', to: ['one', 'archive'] },
-        { match: '*', to: ['two', 'archive'] },
-      ];
-      writeFileSync(path, stringify({ ...config, sinks, routes }));
-      return path;
-    };
-    const config = withFiles('reconcile');
-    const serve = async (name: string): Promise<ServeProcess> => {
-      const process = new ServeProcess(withFiles(name));
-      fleet.processes.add(process);
-      await process.listening();
-      return process;
-    };
+    const sinks = { archive: { type: 'files', path: archive, compress: 'none' } };
+    const routes = [
+      { match: 'unwanted.', to: ['one', 'archive'] },
+      { match: '*', to: ['two', 'archive'] },
+    ];
+    const fleet = await Fleet.make(kafka, { folder, sink, more: { sinks, routes } });
+    const config = fleet.config('reconcile');
     const reconcile = async (
       ...args: string[]
     ): Promise<{ code: number | null; stderr: string; report: Report }> => {
@@ -50,7 +36,7 @@ describeOnSharedKafka('reconcile of a journal on Kafka', (kafka) => {
       return { code, stderr, report: (stdout === '' ? {} : JSON.parse(stdout)) as Report };
     };
     writeFileSync(holds, '');
-    const both = await serve('b1');
+    const both = await fleet.start('b1', 'both');
     const post = async (id: string, bytes: Buffer): Promise<unknown> =>
       (await postSigned(both.url, bytes, { id })).json['status'];
     for (let n = 0; n < 4; n += 1) await post(`msg_${n}`, bodyOf(`user-${n}`));
@@ -77,7 +63,7 @@ describeOnSharedKafka('reconcile of a journal on Kafka', (kafka) => {
 
     // Another process has it all again, and what was held back goes out; a dead letter is retried, and refused again.
     rmSync(holds);
-    const again = await serve('b2');
+    const again = await fleet.start('b2', 'both');
     for (let n = 0; n < 4; n += 1) await postSigned(again.url, bodyOf(`user-${n}`), { id: `msg_${n}` });
     await millrace(['dead-letters', 'retry', '--all', '--config', config]);
     await until('it to be refused again', () => fleet.given('one').length === 2);
