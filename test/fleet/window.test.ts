@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Cluster, type Read } from '../../src/journal/kafka/cluster.ts';
 import { keptOf, recordOf } from '../../src/journal/kafka/record.ts';
-import { outlineOf, PartitionWindow } from '../../src/journal/kafka/window.ts';
+import { PartitionWindow } from '../../src/journal/kafka/window.ts';
 import { asRead } from './as-read.ts';
 
 const [RECORDS, PAGE] = [20_000, 500];
@@ -55,8 +55,7 @@ test('a window whose reading is ended again and again is read in the end, and no
   expect(fetched).toBeLessThan(RECORDS + (ended + 1) * 4096 + PAGE);
   for (const offset of [0, 4095, 4096, 12_345, RECORDS - 1]) {
     const record = recordAt(offset);
-    const { ids } = outlineOf(keptOf(record)!, record);
-    const again = ids.map((id) => ({ ...id, offset: RECORDS }));
-    expect(window.note({ ids: again, isAgain: false })).toBe('duplicate');
+    const again = window.note(keptOf(record)!, { ...record, offset: RECORDS });
+    expect(again.verdict).toBe('duplicate');
   }
 });

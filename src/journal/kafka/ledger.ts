@@ -3,11 +3,11 @@ import type { IsErased } from '../../core/ingest.ts';
 import type { CountKind, EventHead, HourCount, JournalAccount } from '../../core/journal.ts';
 import { parseTarget } from '../../core/route.ts';
 import { NO_ROUTES } from '../../core/route-record.ts';
-import type { Cluster, Read } from './cluster.ts';
+import type { Cluster, Read, Span } from './cluster.ts';
 import { decodeAhead } from './commit-text.ts';
 import { keptOf, type Kept } from './record.ts';
 import { isSettledIn, type HandedOver } from './settled.ts';
-import { outlineOf, PartitionWindow, RELEASED, type WindowOptions } from './window.ts';
+import { PartitionWindow, RELEASED, type WindowOptions } from './window.ts';
 
 export interface LedgerOptions extends WindowOptions {
   readonly group: string;
@@ -19,10 +19,7 @@ const NOT_COUNTED =
   'counted from the topic: what was dropped from quarantine, or came from users who were erased, is not in it';
 
 /** What of one partition is counted; `base` offsets of other partitions come before it. */
-interface Span {
-  readonly partition: number;
-  readonly first: number;
-  readonly end: number;
+interface Counted extends Span {
   readonly base: number;
 }
 
@@ -37,7 +34,7 @@ export class Ledger {
   /** Filled while the heads are read: the log is read once. */
   readonly #counts: HourCount[] = [];
   readonly #places = new Map<string, number>();
-  #spans: readonly Span[] = [];
+  #spans: readonly Counted[] = [];
   #lastSeq = 0;
   #window = { since: 0, until: 0 };
   #pages: AsyncGenerator<readonly EventHead[]> | null = null;
@@ -58,10 +55,10 @@ export class Ledger {
     // Before the ends: what is confirmed lies before them.
     for (const sink of sinks) await this.#progressOf(sink, all);
     let base = 0;
-    this.#spans = (await this.#cluster.spans(topic)).map(({ partition, from: first, to: end }) => {
-      const span = { partition, first, end, base };
-      base += end - first;
-      return span;
+    this.#spans = (await this.#cluster.spans(topic)).map((span) => {
+      const counted = { ...span, base };
+      base += span.to - span.from;
+      return counted;
     });
     this.#lastSeq = base;
     this.#window = { since, until };
@@ -100,9 +97,9 @@ export class Ledger {
   async *#read(): AsyncGenerator<readonly EventHead[]> {
     const { topic } = this.#options;
     const all = this.#spans.map(({ partition }) => partition);
-    for (const { partition, first, end, base } of this.#spans) {
+    for (const span of this.#spans) {
+      const { partition, base, from } = span;
       const window = new PartitionWindow(partition, this.#options);
-      const span = { partition, from: first, to: end };
       for await (const page of this.#cluster.pages(topic, span)) {
         const records = page.records.flatMap((record) => {
           const kept = keptOf(record);
@@ -111,7 +108,7 @@ export class Ledger {
         for (const sink of new Set(records.flatMap(([, { handling }]) => sinksOf(handling.only))))
           await this.#progressOf(sink, all);
         yield records.map(([{ offset }, kept]) => ({
-          ...headOf(kept, base + offset - first + 1),
+          ...headOf(kept, base + offset - from + 1),
           erased: this.#options.isErased(kept.event),
           waits: this.#waiting(kept, partition, offset),
         }));
@@ -125,8 +122,8 @@ export class Ledger {
     const partitions = this.#spans.map(({ partition }) => partition);
     const ends = await this.#cluster.offsets(topic, partitions, 'latest');
     let seq = this.#lastSeq;
-    for (const { partition, end } of this.#spans) {
-      const span = { partition, from: end, to: ends.get(partition) ?? end };
+    for (const { partition, to: from } of this.#spans) {
+      const span = { partition, from, to: ends.get(partition) ?? from };
       for await (const { records } of this.#cluster.pages(topic, span))
         yield records.flatMap((record) => {
           const kept = keptOf(record);
@@ -137,7 +134,7 @@ export class Ledger {
 
   /** Notes and counts a record. @returns whether it is no repetition of one */
   #isEvent(window: PartitionWindow, record: Read, kept: Kept): boolean {
-    const verdict = window.note(outlineOf(kept, record));
+    const { verdict } = window.note(kept, record);
     const { since, until } = this.#window;
     const { receivedAt: at } = kept.event;
     // What has a known id and other bytes is in quarantine, and counted there.
@@ -188,9 +185,9 @@ export class Ledger {
   async #beginning(): Promise<number> {
     const { topic } = this.#options;
     let latest = 0;
-    for (const { partition, first, end } of this.#spans) {
-      if (first === 0) continue;
-      const record = first < end ? await this.#cluster.recordAt(topic, partition, first) : null;
+    for (const { partition, from, to } of this.#spans) {
+      if (from === 0) continue;
+      const record = from < to ? await this.#cluster.recordAt(topic, partition, from) : null;
       latest = Math.max(latest, record?.time ?? Date.now() - (await this.#retention()));
     }
     return latest;

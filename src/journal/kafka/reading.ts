@@ -12,10 +12,9 @@ import { decodeAhead } from './commit-text.ts';
 import { Died, diedSince } from './died.ts';
 import type { Entries } from './entries.ts';
 import type { Committed } from './groups.ts';
-import type { IdAt, Verdict } from './ids.ts';
 import { keptOf, type Kept } from './record.ts';
 import { Settled, type Destination } from './settled.ts';
-import { outlineOf, PartitionWindow } from './window.ts';
+import { PartitionWindow, type Judged } from './window.ts';
 
 export interface ReadingOptions {
   /** Of the sink; what else reads here has a name that no sink can have. */
@@ -36,13 +35,11 @@ export interface ReadingOptions {
 }
 
 /** A record that was read. */
-export interface Seen {
+export interface Seen extends Judged {
   readonly partition: number;
   readonly offset: number;
   /** Null for one that nobody here has written. */
   readonly kept: Kept | null;
-  readonly ids: readonly IdAt[];
-  readonly verdict: Verdict;
 }
 
 /** What reading stands between. */
@@ -209,9 +206,9 @@ export class Reading {
     for (const [record, kept] of records.map((each) => [each, keptOf(each)] as const)) {
       const { offset } = record;
       const place = { partition, offset };
-      const outline = kept === null ? null : outlineOf(kept, record);
-      const verdict = outline === null ? 'first' : (window?.note(outline) ?? 'first');
-      onRecord?.({ ...place, kept, ids: outline?.ids ?? [], verdict });
+      const judged = (kept === null ? null : window?.note(kept, record)) ?? STRANGE;
+      const { verdict } = judged;
+      onRecord?.({ ...place, kept, ...judged });
       const due = kept === null || verdict !== 'first' ? NOBODY : this.#destinationsOf(kept);
       // Whoever looks at each record settles each.
       const dead = kept === null ? NOBODY : died.of(place, kept.event);
@@ -241,6 +238,8 @@ export class Reading {
 const NONE: ReadonlyMap<number, number> = new Map();
 const NOBODY: readonly Destination[] = [];
 const EACH: readonly Destination[] = [null];
+/** What nobody here has written. */
+const STRANGE: Judged = { verdict: 'first', ids: [] };
 
 interface Following {
   readonly claim: Claim;

@@ -1,7 +1,7 @@
 import type { Event, Handling } from '../../core/event.ts';
 import type { Cluster } from './cluster.ts';
 import { keptOf } from './record.ts';
-import { outlineOf, PartitionWindow, RETRIED, type WindowOptions } from './window.ts';
+import { PartitionWindow, RETRIED, type WindowOptions } from './window.ts';
 
 interface Found {
   readonly at: number;
@@ -55,7 +55,7 @@ export class SharedLog {
       const found: Found[] = [];
       for (const record of page.records) {
         const kept = keptOf(record);
-        if (kept === null || window.note(outlineOf(kept, record)) !== 'first') continue;
+        if (kept === null || window.note(kept, record).verdict !== 'first') continue;
         // A dead letter that is sent once more stands behind the event that it was made of.
         if (kept.again?.startsWith(RETRIED) === true) continue;
         const { event, handling } = kept;

@@ -23,11 +23,10 @@ export interface WindowOptions {
   readonly log: SinkLog;
 }
 
-/** What the window has to know of a record. */
-export interface Outline {
+/** What a record is by the order of the log, and its ids. */
+export interface Judged {
+  readonly verdict: Verdict;
   readonly ids: readonly IdAt[];
-  /** A person has sent it on its way again. */
-  readonly isAgain: boolean;
 }
 
 /** An id of what is about to be written. */
@@ -60,11 +59,6 @@ export function idsOf({
 /** The same of what was read. */
 function idsAt(kept: Kept, { offset, time }: Pick<Read, 'offset' | 'time'>): readonly IdAt[] {
   return idsOf(kept).map(({ print, second }) => ({ print, second: second ?? secondOf(time), offset }));
-}
-
-/** @param place of its record */
-export function outlineOf(kept: Kept, place: Pick<Read, 'offset' | 'time'>): Outline {
-  return { ids: idsAt(kept, place), isAgain: kept.again !== null };
 }
 
 /** Beginning of what a record is retried as. */
@@ -109,16 +103,17 @@ export class PartitionWindow {
     this.#ids = new Ids(Math.floor(options.window / SECOND));
   }
 
-  /** Notes the record, and says what it is. */
-  note({ ids, isAgain }: Outline): Verdict {
-    const [verdict = 'first', own] = ids.map(({ print, second, offset }) => {
+  /** Notes a record, and says what it is. */
+  note(kept: Kept, place: Pick<Read, 'offset' | 'time'>): Judged {
+    const ids = idsAt(kept, place);
+    const [first = 'first', own] = ids.map(({ print, second, offset }) => {
       if (offset >= this.#to) this.#to = offset + 1;
       return this.#ids.note(print, second, offset);
     });
     // Released before: it came again to one who did not know it, and was in quarantine under another number.
-    if (own === 'duplicate') return own;
+    if (own === 'duplicate') return { verdict: own, ids };
     // Retried under the number of something else: the topic of what is set aside has been made anew since.
-    return isAgain && verdict === 'reused' ? 'first' : verdict;
+    return { verdict: kept.again !== null && first === 'reused' ? 'first' : first, ids };
   }
 
   /**
