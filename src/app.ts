@@ -4,9 +4,9 @@ import type { ResolvedConfig } from './config/config.ts';
 import { messageOf, MillraceError } from './core/errors.ts';
 import type { Operations } from './core/operations.ts';
 import { Cell } from './lib/live.ts';
-import { startParts } from './lib/parts.ts';
-import { partsOf } from './parts/parts.ts';
-import { type AppOptions, foundation, type System } from './parts/system.ts';
+import { Parts } from './lib/parts.ts';
+import { startAll } from './parts/parts.ts';
+import { type AppOptions, foundation } from './parts/system.ts';
 import { makePlan, needsRestart } from './plan.ts';
 
 /** A running system: receiver, journal, dispatcher, sinks and admin listener. */
@@ -53,12 +53,10 @@ export async function startApp(config: ResolvedConfig, options: AppOptions): Pro
   for (const flag of [EVENTS_DIE_YOUNG, BODIES_COUNT_AS_HEAP, HEAPS_GROW_BY_HALF]) setFlagsFromString(flag);
   const plan = new Cell(await makePlan(config));
   const { log } = options;
-  // What the parts make is not there yet: each fills in its own.
-  const system = foundation(plan, { ...options, file: config.file }) as System;
-  const stop = await startParts(partsOf(options.role), system, (error, part) =>
-    log.error({ err: error, part }, 'could not stop cleanly'),
-  );
-  const { url, adminUrl, operations, meter, tokens, delivery, role } = system;
+  const base = foundation(plan, { ...options, file: config.file });
+  const parts = new Parts((error, part) => log.error({ err: error, part }, 'could not stop cleanly'));
+  const { url, adminUrl, operations, delivery } = await startAll(base, parts);
+  const { meter, tokens, role } = base;
   log.info(
     { url: url === '' ? null : url, admin: adminUrl, sinks: [...plan.value.sinks.keys()] },
     'listening',
@@ -68,9 +66,9 @@ export async function startApp(config: ResolvedConfig, options: AppOptions): Pro
   const reload = async (changed: ResolvedConfig): Promise<void> => {
     if (isStopping) throw new MillraceError('shutting_down', 'the next start reads the config');
     const next = await makePlan(changed);
-    for (const key of needsRestart(system.config, next.config))
+    for (const key of needsRestart(base.config, next.config))
       log.warn({ key }, 'a change to this key needs a restart');
-    const deadline = AbortSignal.timeout(system.config.shutdown.deadline);
+    const deadline = AbortSignal.timeout(base.config.shutdown.deadline);
     // What only receives has no sinks to exchange.
     if (role !== 'receive') await delivery.prepare(next, deadline);
     await plan.replace(next);
@@ -82,12 +80,12 @@ export async function startApp(config: ResolvedConfig, options: AppOptions): Pro
     url,
     operations,
     consoleLink: () =>
-      adminUrl === null || !system.config.console.enabled ? null : consoleLink(adminUrl, tokens.newLink()),
-    reload: (changed) => system.reloads.run(() => reload(changed)),
+      adminUrl === null || !base.config.console.enabled ? null : consoleLink(adminUrl, tokens.newLink()),
+    reload: (changed) => base.reloads.run(() => reload(changed)),
     noteFailedReload: (error) => meter.reloaded(messageOf(error)),
     stop: (signal) => {
       isStopping = true;
-      return stop(signal);
+      return parts.stop(signal);
     },
   };
 }

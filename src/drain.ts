@@ -3,9 +3,11 @@ import type { ResolvedConfig } from './config/config.ts';
 import { MillraceError } from './core/errors.ts';
 import { flushSinks } from './deliver/flush.ts';
 import { Cell } from './lib/live.ts';
-import { startParts } from './lib/parts.ts';
-import { PARTS } from './parts/parts.ts';
-import { foundation, type System } from './parts/system.ts';
+import { Parts } from './lib/parts.ts';
+import { type Delivering, openSinks } from './parts/delivery.ts';
+import { startStore } from './parts/parts.ts';
+import type { Kept } from './parts/store.ts';
+import { type Base, foundation } from './parts/system.ts';
 import { makePlan } from './plan.ts';
 
 /** What a journal has still to give. */
@@ -32,9 +34,6 @@ export interface DrainOptions {
   readonly onFailure: (error: MillraceError) => void;
 }
 
-/** Of all that runs, what delivers: no listener, no source, no erasure that falls due. */
-const DELIVERING = new Set(['traces', 'store', 'delivery', 'sinks']);
-
 /**
  * Delivers what a journal holds to the sinks of a config, by the routes its events were accepted under.
  * @param path of the journal, in place of the config's
@@ -53,23 +52,23 @@ export async function startDraining(
   const journal = { ...config.journal, path };
   const drained = { ...rest, config: { ...config, journal, acknowledge: 'journaled' } } as const;
   const plan = new Cell(await makePlan(drained));
-  // What the parts make is not there yet: each fills in its own.
-  const system = foundation(plan, { ...options, existing: true }) as System;
-  const parts = PARTS.filter(({ name }) => DELIVERING.has(name));
-  const stop = await startParts(parts, system, (error, part) =>
-    options.log.error({ err: error, part }, 'could not stop cleanly'),
-  );
-  return { look: () => look(system), stop };
+  const base = foundation(plan, { ...options, existing: true });
+  const { log } = options;
+  const parts = new Parts((error, part) => log.error({ err: error, part }, 'could not stop cleanly'));
+  // Of all that runs, what delivers: no listener, no source, no erasure that falls due.
+  const { kept, delivering } = await startStore(base, parts);
+  await parts.start('sinks', () => openSinks(delivering, kept));
+  return { look: () => look({ ...base, ...kept, ...delivering }), stop: parts.stop };
 }
 
-async function look(system: System): Promise<Left> {
-  const { journal, dispatcher } = system;
+async function look(system: Base & Kept & Delivering): Promise<Left> {
+  const { journal, dispatcher, store } = system;
   if (journal === null) throw new Error('a journal is what is drained');
   const sinks = dispatcher.status();
   // Files that sinks keep open would be closed by their age: nothing more comes into them now.
   const isHeld = sinks.some(({ held }) => held > 0);
   if (isHeld && sinks.every(({ pending }) => pending === 0)) await flushSinks(system, null);
-  await system.store.flush();
+  await store.flush();
   const { cursors, lastSeq, deadLetters, quarantined } = await journal.status();
   const waiting = cursors.flatMap(({ sink, backlog }) => {
     const { waiting: own = 0, lookedAt = 0 } = sinks.find((each) => each.sink === sink) ?? {};

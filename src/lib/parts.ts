@@ -1,39 +1,39 @@
 export type Stop = (signal: AbortSignal) => Promise<void>;
 
-/** One part of a running system. */
-export interface Part<System> {
-  readonly name: string;
-  /**
-   * Starts it on what those before it have left in `system`. When it rejects it has left nothing running.
-   * @returns what stops it, and may flush until its signal aborts; nothing where there is nothing to stop
-   */
-  start(system: System): Promise<Stop | void> | Stop | void;
+/** What a part has made for those after it, and what stops it, which may flush until its signal aborts. */
+export interface Started<T> {
+  readonly made: T;
+  /** Left out where there is nothing to stop. */
+  readonly stop?: Stop;
 }
 
-/**
- * Starts parts one after the other. When one cannot start, those before it are stopped again.
- * @param onUnclean told when they could not be stopped either, of the part that could not start
- * @returns what stops them, the last one first
- */
-export async function startParts<System>(
-  parts: readonly Part<System>[],
-  system: System,
-  onUnclean: (error: unknown, part: string) => void,
-): Promise<Stop> {
-  const running: Stop[] = [];
-  let stopping: Promise<void> | null = null;
-  const stopAll: Stop = async (signal) => {
-    for (const end of running.toReversed()) await end(signal);
-  };
-  const stop: Stop = (signal) => (stopping ??= stopAll(signal));
-  for (const { name, start } of parts) {
+/** The parts of a system, started one after the other; the last one stops first. */
+export class Parts {
+  readonly #onUnclean: (error: unknown, part: string) => void;
+  readonly #running: Stop[] = [];
+  #stopping: Promise<void> | null = null;
+
+  /** @param onUnclean told when parts could not be stopped either, of the part that could not start */
+  constructor(onUnclean: (error: unknown, part: string) => void) {
+    this.#onUnclean = onUnclean;
+  }
+
+  /** @param start leaves nothing running when it rejects; then the parts before it are stopped again */
+  async start<T>(name: string, start: () => Started<T> | Promise<Started<T>>): Promise<T> {
     try {
-      const end = await start(system);
-      if (end !== undefined) running.push(end);
+      const { made, stop } = await start();
+      if (stop !== undefined) this.#running.push(stop);
+      return made;
     } catch (error) {
-      await stop(AbortSignal.abort()).catch((late: unknown) => onUnclean(late, name));
+      await this.stop(AbortSignal.abort()).catch((late: unknown) => this.#onUnclean(late, name));
       throw error;
     }
   }
-  return stop;
+
+  /** Stops them once, however often it is called. */
+  readonly stop: Stop = (signal) => (this.#stopping ??= this.#stopAll(signal));
+
+  async #stopAll(signal: AbortSignal): Promise<void> {
+    for (const stop of this.#running.toReversed()) await stop(signal);
+  }
 }

@@ -2,21 +2,21 @@ import { EventSearch } from '../admin/event-search.ts';
 import type { SinkArchive } from '../admin/archive-files.ts';
 import { ReplayOrders } from '../admin/replay-orders.ts';
 import { Replays } from '../admin/replays.ts';
-import { startAdmin } from '../admin/server.ts';
+import { type AdminOptions, startAdmin } from '../admin/server.ts';
 import { flushSinks } from '../deliver/flush.ts';
 import { announceOwner } from '../journal/owner.ts';
 import { JournalSearch } from '../journal/search/search.ts';
-import type { Stop } from '../lib/parts.ts';
+import type { Started } from '../lib/parts.ts';
 import type { Plan } from '../plan.ts';
-import type { System } from './system.ts';
+import type { Running, Told } from './status.ts';
+import type { Base } from './system.ts';
 
 /** Its thread begins with the first search. */
-export function makeSearch(system: System): Stop | void {
+export function makeSearch(system: Running): Started<EventSearch | null> {
   const { config, journal, delivery, plan, dispatcher, meter } = system;
-  system.search = null;
-  if (journal === null) return;
+  if (journal === null) return { made: null };
   const thread = new JournalSearch(config.journal.path, () => journal.status());
-  system.search = new EventSearch({
+  const search = new EventSearch({
     journal,
     find: (query) => thread.find(query),
     targetsOf: (event) => delivery.routes.targetsOf(event),
@@ -25,14 +25,12 @@ export function makeSearch(system: System): Stop | void {
     sinks: () => dispatcher.status(),
     attemptsOf: (seq) => meter.deliveries.of(seq),
   });
-  return () => thread.close();
+  return { made: search, stop: () => thread.close() };
 }
 
 /** Those that a person starts in the console; each is a process of its own. */
-export function makeReplays(system: System): Stop | void {
-  const { config, plan, file } = system;
-  system.replays = null;
-  if (!config.admin.enabled || !config.console.enabled || file === undefined) return;
+export function makeReplays({ config, plan, file }: Base): Started<Replays | null> {
+  if (!config.admin.enabled || !config.console.enabled || file === undefined) return { made: null };
   const replays = new Replays({
     config: file,
     orders: new ReplayOrders(config.journal.path),
@@ -44,8 +42,7 @@ export function makeReplays(system: System): Stop | void {
         }),
       ),
   });
-  system.replays = replays;
-  return (signal) => replays.close(signal);
+  return { made: replays, stop: (signal) => replays.close(signal) };
 }
 
 function archivesOf({ config }: Plan): readonly SinkArchive[] {
@@ -55,12 +52,17 @@ function archivesOf({ config }: Plan): readonly SinkArchive[] {
   });
 }
 
-export async function openAdmin(system: System): Promise<Stop | void> {
-  const { config, status, token, folder, log } = system;
-  system.adminUrl = null;
-  if (!config.admin.enabled) return;
+/** @returns its address; null where there is none */
+export async function openAdmin(
+  system: Running,
+  told: Told & Pick<AdminOptions, 'search' | 'replays'>,
+): Promise<Started<string | null>> {
+  const { config, token, folder, log } = system;
+  const { status } = told;
+  if (!config.admin.enabled) return { made: null };
   const admin = await startAdmin({
     ...system,
+    ...told,
     ...config.admin,
     archives: () => archivesOf(system.plan.value),
     flush: (names) => flushSinks(system, names),
@@ -68,7 +70,6 @@ export async function openAdmin(system: System): Promise<Stop | void> {
     metrics: () => status.metrics(),
     console: config.console.enabled ? status.console : null,
   });
-  system.adminUrl = admin.url;
   announceOwner(folder, { admin: admin.url, token }, log);
-  return () => admin.close();
+  return { made: admin.url, stop: () => admin.close() };
 }

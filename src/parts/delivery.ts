@@ -1,18 +1,29 @@
 import type { ObjectStore } from '../core/storage.ts';
+import type { Tracing } from '../core/tracing.ts';
 import { Delivery } from '../deliver/delivery.ts';
 import { Dispatcher } from '../deliver/dispatcher.ts';
 import { LiveSinks } from '../deliver/live-sinks.ts';
-import type { Stop } from '../lib/parts.ts';
+import type { Started } from '../lib/parts.ts';
 import { openStore as openPlace } from '../storage/open.ts';
 import { EarlierArchives } from './earlier-archives.ts';
-import type { System } from './system.ts';
+import type { Kept } from './store.ts';
+import type { Base } from './system.ts';
 
-export function makeDelivery(system: System): void {
-  const { plan, config, journal, store, take, users, clock, log, meter, proof, tracing } = system;
+/** What takes events out of the store. */
+export interface Delivering {
+  readonly dispatcher: Dispatcher;
+  readonly sinks: LiveSinks;
+  readonly delivery: Delivery;
+  readonly earlier: EarlierArchives;
+}
+
+export function makeDelivery(base: Base, kept: Kept, tracing: Tracing | undefined): Started<Delivering> {
+  const { plan, config, users, clock, log, meter, proof } = base;
+  const { journal, store, shared, take } = kept;
   const { retryInitial, retryMax, giveUpAfter, sendTimeout, downAfter, maxPending, maxPendingBytes } =
     config.delivery;
   // Of a log that others write to, nothing says what came before an erasure.
-  const before = system.shared === null ? store.lastSeq : Infinity;
+  const before = shared === null ? store.lastSeq : Infinity;
   const dispatcher = new Dispatcher({
     journal: store,
     clock,
@@ -22,8 +33,8 @@ export function makeDelivery(system: System): void {
     downAfter,
     maxPending,
     maxPendingBytes,
-    targetsOf: (event) => system.delivery.routes.targetsOf(event),
-    routes: () => system.delivery.routes,
+    targetsOf: (event) => delivery.routes.targetsOf(event),
+    routes: () => delivery.routes,
     // What comes from now on was looked at when it came in, but for dead letters that are retried.
     isErased: (event) => (event.seq <= before || event.handling.only !== undefined) && users.has(event),
     observer: meter,
@@ -36,19 +47,12 @@ export function makeDelivery(system: System): void {
   const isErased = users.has.bind(users);
   const context = { log, clock, proof, isErased, openStore: stores, ...inlet };
   const sinks = new LiveSinks(dispatcher, context, isOptional);
-  system.earlier = new EarlierArchives(system);
-  system.dispatcher = dispatcher;
-  system.sinks = sinks;
-  system.delivery = new Delivery({ plan, dispatcher, sinks, routes: store, journal, isErased, clock, log });
+  const delivery = new Delivery({ plan, dispatcher, sinks, routes: store, journal, isErased, clock, log });
+  return { made: { dispatcher, sinks, delivery, earlier: new EarlierArchives(base) } };
 }
 
-export async function openSinks({ delivery, shared }: System): Promise<Stop> {
+export async function openSinks({ delivery }: Delivering, { shared }: Kept): Promise<Started<void>> {
   await delivery.start();
   await shared?.startKeeper();
-  return (signal) => delivery.stop(signal);
-}
-
-export function finishEarlier({ earlier }: System): Stop {
-  earlier.start();
-  return earlier.stop;
+  return { made: undefined, stop: (signal) => delivery.stop(signal) };
 }

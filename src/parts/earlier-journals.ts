@@ -9,7 +9,7 @@ import { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
 import { realPath } from '../lib/real-path.ts';
-import type { System } from './system.ts';
+import type { Base } from './system.ts';
 
 /** In the erasure folder, which stays where it is when the journal moves: `{"journals":[<path>]}`. */
 const FILE = 'journals.json';
@@ -20,7 +20,7 @@ const FILE = 'journals.json';
  * @throws MillraceError journal_waited_for, erasure_unreadable, or why an earlier journal cannot be opened
  */
 export async function checkEarlierJournals(
-  system: Pick<System, 'config' | 'clock' | 'log'>,
+  system: Pick<Base, 'config' | 'clock' | 'log'>,
 ): Promise<() => Promise<void>> {
   const { config, log } = system;
   const own = isLocal(config) ? realPath(config.journal.path) : null;
@@ -48,7 +48,7 @@ export async function checkEarlierJournals(
 
 async function refuseWaiting(
   path: string,
-  { config, clock, log }: Pick<System, 'config' | 'clock' | 'log'>,
+  { config, clock, log }: Pick<Base, 'config' | 'clock' | 'log'>,
 ): Promise<'nothing waits' | 'in use'> {
   const { retention, maxBytes, dedupWindow } = config.journal;
   const settings = { path, retention, maxBytes, dedupWindow, clock, create: false, maintained: false };

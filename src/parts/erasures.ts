@@ -1,17 +1,27 @@
 import { warnOfLeftSpools } from '../erase/left-spools.ts';
 import { checkLength } from '../erase/list-length.ts';
 import { Follower } from '../erase/followers.ts';
-import { runErasures, SETTLE_WAIT } from '../erase/running-erasures.ts';
-import type { Stop } from '../lib/parts.ts';
-import type { System } from './system.ts';
+import { runErasures, type RunningErasures, SETTLE_WAIT } from '../erase/running-erasures.ts';
+import type { Started } from '../lib/parts.ts';
+import type { Delivering } from './delivery.ts';
+import type { Kept } from './store.ts';
+import type { Base } from './system.ts';
 
 /** @throws MillraceError erasure_stale */
-export async function makeErasures(system: System): Promise<Stop> {
-  const { audit, meter, users, store, config } = system;
+export async function makeErasures(
+  base: Base,
+  kept: Kept,
+  { dispatcher, sinks }: Delivering,
+): Promise<Started<RunningErasures>> {
+  const { audit, meter, users, config } = base;
+  const { store, journal, shared } = kept;
   await checkLength(users, store.checkpoints, config.erasure.path);
-  system.erasures = runErasures({
-    ...system,
-    journal: system.journal ?? system.shared,
+  const erasures = runErasures({
+    ...base,
+    store,
+    journal: journal ?? shared,
+    dispatcher,
+    sinks,
     recent: {
       forget: (owned) => {
         meter.recent.forget(owned);
@@ -22,25 +32,33 @@ export async function makeErasures(system: System): Promise<Stop> {
     noteErased: (ids) => audit.note({ who: 'receiver', action: 'erase', what: 'erasures', ids }),
   });
   // Until the sinks have stopped: what they flush may be an erased user's.
-  const follower = system.shared === null ? null : follow(system);
+  const follower = shared === null ? null : follow(base, store, { dispatcher, sinks });
   // It may run before the last part has started: who asks through the admin listener does not wait for that.
-  return async () => {
-    await system.erasures.stop();
-    await follower?.stop((await system.dispatcher.answered(AbortSignal.abort())).length === 0);
+  const stop = async (): Promise<void> => {
+    await erasures.stop();
+    await follower?.stop((await dispatcher.answered(AbortSignal.abort())).length === 0);
   };
+  return { made: erasures, stop };
 }
 
-export async function startErasures({ erasures, config, proof, log }: System): Promise<Stop> {
+export async function startErasures(
+  { config, proof, log }: Base,
+  erasures: RunningErasures,
+): Promise<Started<void>> {
   const noted = async (): Promise<readonly string[]> =>
     (await proof()).heads.archives().flatMap(({ spools }) => spools);
   await warnOfLeftSpools(config, noted, log);
   erasures.start();
   // Again before anything else stops: what one that runs clears must still be open.
-  return () => erasures.stop();
+  return { made: undefined, stop: () => erasures.stop() };
 }
 
 /** With a list that other processes add to: they wait for this one when they erase. */
-function follow({ config, users, store, dispatcher, sinks, log }: System): Follower {
+function follow(
+  { config, users, log }: Base,
+  store: Kept['store'],
+  { dispatcher, sinks }: Pick<Delivering, 'dispatcher' | 'sinks'>,
+): Follower {
   return Follower.start({
     folder: config.erasure.path,
     users,

@@ -1,22 +1,26 @@
 import type { Logger } from 'pino';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
-import type { Stop } from '../lib/parts.ts';
+import type { Started } from '../lib/parts.ts';
 import { receiptsPlace } from '../receipts/place.ts';
 import { Receipts } from '../receipts/receipts.ts';
-import type { System } from './system.ts';
+import type { Kept } from './store.ts';
+import type { Base } from './system.ts';
 
 /** Before anything comes in, and until all that came is in the log. */
-export async function startReceipts(system: System): Promise<Stop | void> {
-  const { config, journal, clock, log } = system;
-  system.receipts = null;
-  if (journal === null) return;
+export async function startReceipts(
+  { config, clock, log }: Base,
+  { journal }: Kept,
+): Promise<Started<Receipts | null>> {
+  if (journal === null) return { made: null };
   const place = await receiptsPlace(config);
-  if (place === null) return forgoReceipts(journal, log);
+  if (place === null) {
+    await forgoReceipts(journal, log);
+    return { made: null };
+  }
   const { interval } = config.receipts;
   const receipts = await Receipts.open({ ...place, journal, clock, log, interval });
-  system.receipts = receipts;
   journal.coverReceipts = () => receipts.cover();
-  return () => receipts.stop();
+  return { made: receipts, stop: () => receipts.stop() };
 }
 
 /** Receipts are off: what the log does not have yet is not kept for it any more. */

@@ -1,16 +1,25 @@
 import type { Logger } from 'pino';
 import { announceOwner } from '../journal/owner.ts';
-import type { Stop } from '../lib/parts.ts';
+import type { Started } from '../lib/parts.ts';
 import type { Plan } from '../plan.ts';
+import type { Receipts } from '../receipts/receipts.ts';
+import type { Tracing } from '../core/tracing.ts';
 import { RefusalLog } from '../metrics/refusal-log.ts';
 import type { Replaceable } from '../receive/options.ts';
 import type { Outcome } from '../receive/outcome.ts';
 import { Receiver } from '../receive/receiver.ts';
 import { mostConnections, warnOfFewFiles } from './open-files.ts';
-import type { System } from './system.ts';
+import type { Delivering } from './delivery.ts';
+import type { Kept } from './store.ts';
+import type { Base } from './system.ts';
 
-export function makeReceiver(system: System): Stop {
-  const { config, plan, clock, log, ingest, tracing, meter, receipts } = system;
+/** What a receiver stands on. */
+export interface Receiving extends Base, Kept, Delivering {
+  readonly receipts: Receipts | null;
+}
+
+export function makeReceiver(system: Receiving, tracing: Tracing | undefined): Started<Receiver> {
+  const { config, plan, clock, log, ingest, meter, receipts } = system;
   warnOfFewFiles(config, log);
   const refusals = new RefusalLog(clock, log);
   const { server } = config;
@@ -37,8 +46,7 @@ export function makeReceiver(system: System): Stop {
     onError: (error) => log.error({ err: error }, 'unexpected error while receiving'),
   });
   plan.subscribe((next) => receiver.replace(replaceable(next)));
-  system.receiver = receiver;
-  return () => refusals.stop();
+  return { made: receiver, stop: () => refusals.stop() };
 }
 
 function replaceable({ verifier, validate, config }: Plan): Replaceable {
@@ -46,7 +54,7 @@ function replaceable({ verifier, validate, config }: Plan): Replaceable {
 }
 
 /** True while the slowest sink is `journal.maxBacklog` events or more behind: nothing comes in then. */
-export function isBacklogFull({ config, store, dispatcher }: System): boolean {
+export function isBacklogFull({ config, store, dispatcher }: Receiving): boolean {
   const { maxBacklog } = config.journal;
   return maxBacklog > 0 && store.lastSeq - dispatcher.slowestCursor() >= maxBacklog;
 }
@@ -61,14 +69,18 @@ function logOutcome(log: Logger, outcome: Outcome, type: string | null): void {
   else if (log.isLevelEnabled('debug')) log.debug({ outcome }, 'delivery');
 }
 
-export async function listen(system: System): Promise<Stop> {
-  const { receiver, adminUrl: admin, folder, token, log } = system;
-  if (receiver === null) return () => Promise.resolve();
-  ({ url: system.url } = await receiver.listen());
+/** @returns where deliveries go */
+export async function listen(
+  { folder, token, log }: Base,
+  receiver: Receiver,
+  admin: string | null,
+): Promise<Started<string>> {
+  const { url } = await receiver.listen();
   // Commands that send events find it there.
-  if (admin !== null) announceOwner(folder, { admin, token, url: system.url }, log);
-  return async (signal) => {
+  if (admin !== null) announceOwner(folder, { admin, token, url }, log);
+  const stop = async (signal: AbortSignal): Promise<void> => {
     await receiver.drain(signal);
     await receiver.close();
   };
+  return { made: url, stop };
 }

@@ -2,15 +2,28 @@ import { directOperations } from '../admin/direct-operations.ts';
 import { createOperations } from '../admin/operations.ts';
 import { Status } from '../admin/status.ts';
 import { archiveKeyOf } from '../config/folders.ts';
-import type { ReceivingStatus } from '../core/operations.ts';
-import type { Stop } from '../lib/parts.ts';
+import type { Operations, ReceivingStatus } from '../core/operations.ts';
+import type { Started } from '../lib/parts.ts';
+import type { RunningErasures } from '../erase/running-erasures.ts';
+import type { Receiver } from '../receive/receiver.ts';
 import { droppedBy } from '../proof/dropped.ts';
 import { countWaiting } from '../deliver/waiting.ts';
-import { isBacklogFull } from './receiver.ts';
+import { isBacklogFull, type Receiving } from './receiver.ts';
 import { mostConnections } from './open-files.ts';
-import type { System } from './system.ts';
 
-export function makeStatus(system: System): Stop {
+/** All that runs and has something to say of itself. */
+export interface Running extends Receiving {
+  readonly erasures: RunningErasures;
+  /** Null where nothing comes in. */
+  readonly receiver: Receiver | null;
+}
+
+export interface Told {
+  readonly operations: Operations;
+  readonly status: Status;
+}
+
+export function makeStatus(system: Running): Started<Told> {
   const { plan, journal, shared, store, validate, dispatcher, delivery, erasures, board } = system;
   const running = {
     pid: process.pid,
@@ -19,7 +32,7 @@ export function makeStatus(system: System): Stop {
     earlier: () => system.earlier.troubles,
   };
   const administered = journal ?? shared;
-  system.operations =
+  const operations =
     administered === null
       ? directOperations(store, running)
       : createOperations({
@@ -43,13 +56,13 @@ export function makeStatus(system: System): Stop {
   const receiver = system.receiver ?? NOT_RECEIVING;
   const status = new Status({
     ...system,
+    operations,
     receiver,
     isBacklogFull: () => system.receiver !== null && isBacklogFull(system),
     activities,
     canReplay: system.file !== undefined,
   });
-  system.status = status;
-  return () => status.stop();
+  return { made: { operations, status }, stop: () => status.stop() };
 }
 
 /** Nothing is to come in, so there is nothing to be ready for it. */
@@ -61,7 +74,7 @@ const NOT_RECEIVING = {
   connections: { open: 0, evicted: 0, dropped: 0 },
 };
 
-function receivingOf({ receiver, receipts, config, plan, meter }: System): ReceivingStatus | null {
+function receivingOf({ receiver, receipts, config, plan, meter }: Running): ReceivingStatus | null {
   if (receiver === null) return null;
   const { open, evicted, dropped } = receiver.connections;
   const max = mostConnections(config);

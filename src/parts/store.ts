@@ -1,8 +1,10 @@
 import type { Logger } from 'pino';
 import { warnOfReaders } from '../config/private-folders.ts';
 import type { JournalEvent } from '../core/event.ts';
-import { GuardedIngest } from '../core/ingest.ts';
+import { GuardedIngest, type Ingest } from '../core/ingest.ts';
+import type { EventStore } from '../core/journal.ts';
 import { parseTarget, type Target } from '../core/route.ts';
+import type { Inlet } from '../core/sink.ts';
 import { DeliveredLog } from '../deliver/delivered-log.ts';
 import { openKafkaJournal } from '../journal/kafka/open.ts';
 import type { KafkaJournal } from '../journal/kafka/store.ts';
@@ -10,22 +12,42 @@ import { clearOwner, readOwner, writeOwner, isLocal } from '../journal/owner.ts'
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { orAborted } from '../lib/abort.ts';
 import type { Live } from '../lib/live.ts';
-import type { Stop } from '../lib/parts.ts';
+import type { Started } from '../lib/parts.ts';
 import type { Plan } from '../plan.ts';
 import { SchemaWatch } from '../schema/watch.ts';
 import { createTake } from '../sources/take.ts';
 import { checkEarlierJournals } from './earlier-journals.ts';
-import type { System } from './system.ts';
+import type { Dispatcher } from '../deliver/dispatcher.ts';
+import type { LiveSinks } from '../deliver/live-sinks.ts';
+import type { Base } from './system.ts';
 
-/** What an event waits in: the journal, or memory with `acknowledge: delivered`. */
-export async function openStore(system: System): Promise<Stop> {
-  const { config, plan, clock, log, meter, users, validate, folder, existing = false, onFailure } = system;
+/** Where events wait, and their way in. */
+export interface Kept {
+  /** The journal, that of a fleet, or memory with `acknowledge: delivered`. */
+  readonly store: EventStore;
+  /** Null where nothing is kept on this disk. */
+  readonly journal: SqliteJournal | null;
+  /** Of a fleet, in the place of a journal of this process's own; null without one. */
+  readonly shared: KafkaJournal | null;
+  /** Null where no journal is kept that it could remember in. */
+  readonly schema: SchemaWatch | null;
+  readonly ingest: Ingest;
+  readonly take: Inlet['take'];
+}
+
+/** What takes events out of it. */
+interface Outlet {
+  readonly dispatcher: Dispatcher;
+  readonly sinks: LiveSinks;
+}
+
+/** @param outlet what takes events out again, once it is there */
+export async function openStore(base: Base, outlet: () => Outlet | null): Promise<Started<Kept>> {
+  const { config, plan, clock, log, meter, users, validate, folder, existing = false, onFailure } = base;
   const { path } = config.journal;
-  system.receiver = null;
-  system.url = '';
-  const noteJournal = existing ? null : await checkEarlierJournals(system);
-  system.shared = config.journal.type === 'kafka' ? await openShared(system) : null;
-  system.journal = isLocal(config)
+  const noteJournal = existing ? null : await checkEarlierJournals(base);
+  const shared = config.journal.type === 'kafka' ? await openShared(base, outlet) : null;
+  const journal = isLocal(config)
     ? await SqliteJournal.open({
         ...config.journal,
         create: !existing,
@@ -41,30 +63,35 @@ export async function openStore(system: System): Promise<Stop> {
   // Whoever had the journal until now may have erased users since this process read the list of them.
   users.refresh();
   // At once, so that whoever finds the journal taken is told by whom; the admin listener's address follows.
-  if (system.journal !== null) writeOwner(path, { pid: process.pid, admin: null, token: null });
-  const store = system.journal ?? system.shared ?? openMemory(plan, log);
-  system.store = store;
-  system.schema = system.journal === null ? null : await openSchema(system, system.journal);
-  system.ingest = new GuardedIngest(store, users.isErased, system.schema ?? meter);
-  system.take = createTake({ ingest: system.ingest, validate, maxBytes: config.server.maxBodyBytes });
+  if (journal !== null) writeOwner(path, { pid: process.pid, admin: null, token: null });
+  const store = journal ?? shared ?? openMemory(plan, log);
+  const schema = journal === null ? null : await openSchema(base, journal, () => ingest);
+  const ingest: Ingest = new GuardedIngest(store, users.isErased, schema ?? meter);
+  const take = createTake({ ingest, validate, maxBytes: config.server.maxBodyBytes });
   warnOfReaders(config, log);
-  const unfollow = system.shared === null ? () => undefined : users.follow();
-  return async () => {
-    unfollow();
-    if (readOwner(folder)?.pid === process.pid) clearOwner(folder);
-    await system.schema?.stop();
-    await store.close();
+  const unfollow = shared === null ? () => undefined : users.follow();
+  return {
+    made: { store, journal, shared, schema, ingest, take },
+    stop: async () => {
+      unfollow();
+      if (readOwner(folder)?.pid === process.pid) clearOwner(folder);
+      await schema?.stop();
+      await store.close();
+    },
   };
 }
 
 /** Also where it is off: a reload can turn it on. */
-function openSchema(system: System, store: SqliteJournal): Promise<SchemaWatch> {
-  const { plan, clock, log, meter } = system;
+function openSchema(
+  { plan, clock, log, meter }: Base,
+  store: SqliteJournal,
+  ingest: () => Ingest,
+): Promise<SchemaWatch> {
   return SchemaWatch.open(meter, {
     clock,
     log,
     store,
-    ingest: () => system.ingest,
+    ingest,
     settings: () => {
       const { enabled, alertTo } = plan.value.config.schema;
       return { enabled: enabled !== false, alertTo };
@@ -73,21 +100,25 @@ function openSchema(system: System, store: SqliteJournal): Promise<SchemaWatch> 
   });
 }
 
-function openShared(system: System): Promise<KafkaJournal> {
-  const { config, plan, users, log } = system;
+function openShared({ config, plan, users, log }: Base, outlet: () => Outlet | null): Promise<KafkaJournal> {
   return openKafkaJournal(config.journal, {
     maxWaiting: config.delivery.maxPendingBytes,
     targetsOf: targetsBy(plan),
     sinks: () => [...plan.value.sinks.keys()],
-    handOver: (sink, signal) => handOver(system, sink, signal),
-    flushSink: (sink) => void system.sinks.flush(sink).catch(() => undefined),
+    handOver: (sink, signal) => handOver(outlet(), sink, signal),
+    flushSink: (sink) =>
+      void outlet()
+        ?.sinks.flush(sink)
+        .catch(() => undefined),
     isErased: users.isErased,
     log,
   });
 }
 
 /** Before others have its partitions: what is in flight is answered, and what a sink holds is confirmed. */
-async function handOver({ dispatcher, sinks }: System, sink: string, signal: AbortSignal): Promise<void> {
+async function handOver(outlet: Outlet | null, sink: string, signal: AbortSignal): Promise<void> {
+  if (outlet === null) return;
+  const { dispatcher, sinks } = outlet;
   await orAborted(dispatcher.answeredBy(sink), signal);
   const holds = dispatcher.status().some((each) => each.sink === sink && each.held > 0);
   if (holds && !signal.aborted) await orAborted(sinks.flush(sink), signal);

@@ -1,34 +1,36 @@
 import { expect, test } from 'vitest';
-import { startParts, type Part } from '../../src/lib/parts.ts';
+import { Parts, type Started } from '../../src/lib/parts.ts';
 
 /** Parts that write down what happens to them; `faults` says which fail, and when. */
 function written(faults: Readonly<Record<string, 'start' | 'stop'>> = {}) {
   const lines: string[] = [];
-  const part = (name: string): Part<string> => ({
-    name,
-    start: (system) => {
-      if (faults[name] === 'start') throw new Error(`${name} cannot start`);
-      lines.push(`${name} starts on ${system}`);
-      return (signal) => {
-        lines.push(`${name} stops${signal.aborted ? ' at once' : ''}`);
-        return faults[name] === 'stop' ? Promise.reject(new Error(`${name} cannot stop`)) : Promise.resolve();
-      };
-    },
-  });
   const unclean: string[] = [];
-  const parts = ['store', 'sinks', 'endpoint'].map(part);
-  const started = startParts(parts, 'disk', (error, name) => unclean.push(`${name}: ${String(error)}`));
-  return { lines, unclean, started };
+  const parts = new Parts((error, name) => unclean.push(`${name}: ${String(error)}`));
+  const start = (name: string): Started<string> => {
+    if (faults[name] === 'start') throw new Error(`${name} cannot start`);
+    lines.push(`${name} starts`);
+    const stop = (signal: AbortSignal): Promise<void> => {
+      lines.push(`${name} stops${signal.aborted ? ' at once' : ''}`);
+      return faults[name] === 'stop' ? Promise.reject(new Error(`${name} cannot stop`)) : Promise.resolve();
+    };
+    return { made: `the ${name}`, stop };
+  };
+  const all = async (): Promise<string[]> => {
+    const made: string[] = [];
+    for (const name of ['store', 'sinks', 'endpoint']) made.push(await parts.start(name, () => start(name)));
+    return made;
+  };
+  return { lines, unclean, parts, started: all() };
 }
 
 test('parts start in their order and stop in the reverse, once', async () => {
-  const { lines, started } = written();
-  const stop = await started;
-  expect(lines).toEqual(['store starts on disk', 'sinks starts on disk', 'endpoint starts on disk']);
+  const { lines, parts, started } = written();
+  expect(await started).toEqual(['the store', 'the sinks', 'the endpoint']);
+  expect(lines).toEqual(['store starts', 'sinks starts', 'endpoint starts']);
   lines.length = 0;
   const { signal } = new AbortController();
-  await stop(signal);
-  await stop(signal);
+  await parts.stop(signal);
+  await parts.stop(signal);
   expect(lines).toEqual(['endpoint stops', 'sinks stops', 'store stops']);
 });
 
@@ -46,6 +48,7 @@ test('a part that cannot be stopped then does not hide why', async () => {
 });
 
 test('a part that has nothing to stop is passed over', async () => {
-  const stop = await startParts([{ name: 'status', start: () => undefined }], null, () => undefined);
-  await expect(stop(AbortSignal.abort())).resolves.toBeUndefined();
+  const parts = new Parts(() => undefined);
+  expect(await parts.start('status', () => ({ made: 'it' }))).toBe('it');
+  await expect(parts.stop(AbortSignal.abort())).resolves.toBeUndefined();
 });

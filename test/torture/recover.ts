@@ -6,10 +6,14 @@ import type { MillraceError } from '../../src/core/errors.ts';
 import { GuardedIngest } from '../../src/core/ingest.ts';
 import type { Event } from '../../src/core/event.ts';
 import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
+import type { Dispatcher } from '../../src/deliver/dispatcher.ts';
+import { createTake } from '../../src/sources/take.ts';
 import { Cell } from '../../src/lib/live.ts';
-import { type Part, startParts, type Stop } from '../../src/lib/parts.ts';
-import { PARTS } from '../../src/parts/parts.ts';
-import { foundation, type System } from '../../src/parts/system.ts';
+import { Parts, type Started } from '../../src/lib/parts.ts';
+import { makeDelivery, openSinks } from '../../src/parts/delivery.ts';
+import { makeErasures } from '../../src/parts/erasures.ts';
+import type { Kept } from '../../src/parts/store.ts';
+import { type Base, foundation } from '../../src/parts/system.ts';
 import { makePlan } from '../../src/plan.ts';
 import { InlineWriter } from '../support/inline-journal.ts';
 import type { Sent } from './history.ts';
@@ -22,7 +26,6 @@ export interface Recovered {
   readonly quarantined: ReadonlySet<string>;
 }
 
-const PARTS_OF_A_RECOVERY = new Set(['delivery', 'erasures', 'sinks']);
 /** One for all, and not to a file: each that could write would be closed at the end of the process. */
 const SILENT = pino({ level: 'silent' }, { write: () => undefined });
 /** Milliseconds; more than anything takes that is not stuck. */
@@ -47,31 +50,33 @@ export async function recover(
     log: SILENT,
     onFailure: (error: MillraceError) => failures.push(error),
   };
-  // What the parts make is not there yet: each fills in its own.
-  const system = { ...foundation(new Cell(await makePlan(config)), options), clock } as unknown as System;
-  const parts = [STORE, ...PARTS.filter(({ name }) => PARTS_OF_A_RECOVERY.has(name))];
-  const stop = await startParts(parts, system, (error) => failures.push(error as MillraceError));
+  const base = foundation(new Cell(await makePlan(config)), options, clock);
+  const parts = new Parts((error) => failures.push(error as MillraceError));
+  const kept = await parts.start('store', () => openStore(base));
+  const delivering = await parts.start('delivery', () => makeDelivery(base, kept, undefined));
+  const erasures = await parts.start('erasures', () => makeErasures(base, kept, delivering));
+  await parts.start('sinks', () => openSinks(delivering, kept));
   const answers = new Map<string, string>();
   const quarantined = new Set<string>();
   try {
     const ask = async (sent: Sent): Promise<void> => {
-      const { status } = await system.ingest.accept(eventOf(sent, now));
+      const { status } = await kept.ingest.accept(eventOf(sent, now));
       answers.set(sent.id, status);
     };
     await Promise.all(again.map(ask));
-    await clock.during(system.erasures.run());
+    await clock.during(erasures.run());
     await Promise.all(fresh.map(ask));
-    await drain(system, clock);
-    const held = await system.journal?.listQuarantine({ limit: 100_000 }, false);
+    await drain(delivering.dispatcher, kept.store, clock);
+    const held = await kept.journal?.listQuarantine({ limit: 100_000 }, false);
     for (const { id } of held ?? []) quarantined.add(id);
   } finally {
-    await clock.during(stop(new AbortController().signal));
+    await clock.during(parts.stop(new AbortController().signal));
   }
   if (failures[0] !== undefined) throw failures[0];
   return { answers, quarantined };
 }
 
-async function drain({ dispatcher, store }: System, clock: FastClock): Promise<void> {
+async function drain(dispatcher: Dispatcher, store: Kept['store'], clock: FastClock): Promise<void> {
   for (const end = performance.now() + PATIENCE; dispatcher.slowestCursor() < store.lastSeq;) {
     if (performance.now() > end)
       throw new Error(`events wait for ever: ${JSON.stringify(dispatcher.status())}`);
@@ -80,18 +85,14 @@ async function drain({ dispatcher, store }: System, clock: FastClock): Promise<v
 }
 
 /** The journal without its thread: what it does on the disk is the same. */
-const STORE: Part<System> = {
-  name: 'store',
-  start: (system): Stop => {
-    const { config, clock, onFailure, users, meter } = system;
-    const options = { ...config.journal, create: true, clock, onFailure, isErased: users.isErased };
-    const journal = new SqliteJournal(new InlineWriter(options, null), options);
-    system.journal = journal;
-    system.store = journal;
-    system.ingest = new GuardedIngest(journal, users.isErased, meter);
-    return () => journal.close();
-  },
-};
+function openStore({ config, clock, onFailure, users, meter, validate }: Base): Started<Kept> {
+  const options = { ...config.journal, create: true, clock, onFailure, isErased: users.isErased };
+  const journal = new SqliteJournal(new InlineWriter(options, null), options);
+  const ingest = new GuardedIngest(journal, users.isErased, meter);
+  const take = createTake({ ingest, validate, maxBytes: config.server.maxBodyBytes });
+  const made = { store: journal, journal, shared: null, schema: null, ingest, take };
+  return { made, stop: () => journal.close() };
+}
 
 class FastClock implements Clock {
   readonly #start: number;
