@@ -1,7 +1,7 @@
 import express, { type Router } from 'express';
 import { activitySchema, type Activity } from '../core/activity.ts';
 import type { Clock } from '../core/clock.ts';
-import { bodyOf } from './body.ts';
+import { bodyOf } from './problem.ts';
 
 /** Milliseconds without a word after which a command is taken to have ended without one. */
 const SILENT = 15_000;

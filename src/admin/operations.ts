@@ -1,11 +1,7 @@
 import { MillraceError } from '../core/errors.ts';
 import type { Event, JournalEvent } from '../core/event.ts';
-import { pagesOf } from '../core/page.ts';
 import { ID_REUSED } from '../core/ingest.ts';
-import type { CursorStatus, Journal, Selection } from '../core/journal.ts';
-import type { DroppedEntries, DroppedNote } from '../core/proof.ts';
-import type { SinkTrouble } from '../core/sink.ts';
-import type { SetAsideKind } from '../core/receipt.ts';
+import type { CursorStatus, EventStore, Journal, Selection } from '../core/journal.ts';
 import type {
   EventSummary,
   Operations,
@@ -13,8 +9,12 @@ import type {
   RetryResult,
   SinkStatus,
 } from '../core/operations.ts';
+import { pagesOf } from '../core/page.ts';
+import type { DroppedEntries, DroppedNote } from '../core/proof.ts';
+import type { SetAsideKind } from '../core/receipt.ts';
 import { NO_ROUTES } from '../core/route-record.ts';
 import type { SchemaReport } from '../core/schema.ts';
+import type { SinkTrouble } from '../core/sink.ts';
 import { Serial } from '../lib/serial.ts';
 import type { Validation } from '../validate/envelope.ts';
 
@@ -244,4 +244,39 @@ export function summaryOf(
     client_user_id: clientUser,
     bytes,
   };
+}
+
+/** The operations of a receiver with `acknowledge: delivered`: there is a status, and nothing kept to look at. */
+export function directOperations(
+  store: Pick<EventStore, 'status'>,
+  {
+    pid,
+    sinks,
+    receiving,
+    earlier,
+  }: Required<Pick<OperationsOptions, 'pid' | 'sinks' | 'receiving' | 'earlier'>>,
+): Operations {
+  return {
+    status: async () => {
+      const journal = await store.status();
+      return { pid, journal, sinks: sinks(), receiving: receiving(), earlier: earlier() };
+    },
+    listEvents: () => Promise.resolve([]),
+    listHeads: () => Promise.resolve([]),
+    account: nothingKept,
+    listQuarantine: () => Promise.resolve([]),
+    retryQuarantine: nothingKept,
+    dropQuarantine: nothingKept,
+    listDeadLetters: () => Promise.resolve([]),
+    retryDeadLetters: nothingKept,
+    dropDeadLetters: nothingKept,
+    listEntries: () => Promise.resolve([]),
+    dropSink: nothingKept,
+    routes: () => Promise.resolve(NO_ROUTES),
+    schema: async () => nothingRemembered(),
+  };
+}
+
+function nothingKept(): Promise<never> {
+  return Promise.reject(new MillraceError('usage', 'with acknowledge: delivered nothing is kept here'));
 }

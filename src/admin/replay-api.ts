@@ -1,6 +1,6 @@
 import express, { type Response, type Router } from 'express';
 import type { Audit, AuditEntry } from './audit.ts';
-import { bodyOf } from './body.ts';
+import { bodyOf } from './problem.ts';
 import { whoOf } from './guard.ts';
 import { replayOrderSchema } from './replay-orders.ts';
 import { type ReplayJob, type Replays } from './replays.ts';

@@ -1,9 +1,8 @@
 import express, { type Router } from 'express';
 import { z } from 'zod';
 import { wholeNumber } from './api.ts';
-import { bodyOf } from './body.ts';
-import { sendProblem } from './problem.ts';
 import type { EventSearch } from './event-search.ts';
+import { bodyOf, sendProblem } from './problem.ts';
 
 const MOST = 200;
 

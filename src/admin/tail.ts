@@ -2,14 +2,13 @@ import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { RequestHandler, Response } from 'express';
 import { messageOf } from '../core/errors.ts';
-import { tailRequestSchema, type TailLine, type TailNotice, type TailRequest } from '../core/tail.ts';
 import type { Operations } from '../core/operations.ts';
+import { type TailLine, type TailNotice, type TailRequest, tailRequestSchema } from '../core/tail.ts';
 import type { RecentEvent, RecentEvents } from '../metrics/recent.ts';
 import { isWanted, type Tail, type TailEntry, Watcher } from '../metrics/tail.ts';
 import type { Audit } from './audit.ts';
-import { bodyOf } from './body.ts';
 import { whoOf } from './guard.ts';
-import { sendProblem } from './problem.ts';
+import { bodyOf, sendProblem } from './problem.ts';
 
 export interface TailSource {
   readonly tail: Tail;

@@ -1,18 +1,21 @@
 import { readFileSync } from 'node:fs';
-import { configKeys } from './keys.ts';
-import { nearest } from '../lib/nearest.ts';
 import { actAsOwnerOf } from '../core/act-as-owner.ts';
-import { MillraceError, messageOf } from '../core/errors.ts';
-import { assemble, consequences, type Assembled } from './assemble.ts';
-import type { DescribedConfig, LoadedConfig, ResolvedConfig } from './config.ts';
-import { parseYaml, type Document, ConfigError, lineOf, locate } from './problem.ts';
+import { messageOf, MillraceError } from '../core/errors.ts';
+import { nearest } from '../lib/nearest.ts';
+import type { Config, DescribedConfig, LoadedConfig, ResolvedConfig } from './config.ts';
 import { warnOfNewArchives } from './folders.ts';
-import { insteadOfVariable } from './gone-keys.ts';
-import { resolveModules, type Modules } from './modules.ts';
-import { keyOf, within, type Environment, type Problem } from './paths.ts';
+import { insteadOfVariable } from './issues.ts';
+import { configKeys } from './keys.ts';
+import type { WrittenRoute } from './lists.ts';
+import { type Modules, resolveModules } from './modules.ts';
+import { parseDocument } from './parse.ts';
+import { type Environment, isMapping, keyOf, type Problem, within } from './paths.ts';
+import { ConfigError, type Document, lineOf, locate, parseYaml } from './problem.ts';
 import { sparingArchives } from './redactions.ts';
-import { checkModules, checkPlainKeys } from './rules.ts';
-import { substitute } from './substitute.ts';
+import { resolveRoutes } from './routes.ts';
+import { checkModules, checkPlainKeys, checkRules } from './rules.ts';
+import { eachSecret } from './secrets.ts';
+import { substitute, without } from './substitute.ts';
 
 const DEFAULT_FILE = 'config/millrace.yaml';
 
@@ -81,10 +84,17 @@ export async function resolveText(
   return { ...loaded, ...parts, config, warnings: [...loaded.warnings, ...risks] };
 }
 
-interface Draft extends Pick<Assembled, 'problems' | 'conflicts' | 'written'> {
+interface Draft {
+  /** Its config is to be used only when there are no problems: what was wrong has its default there. */
   readonly loaded: LoadedConfig;
   readonly source: Document;
+  readonly written: readonly WrittenRoute[];
+  /** What could not be substituted. */
   readonly holes: readonly Problem[];
+  /** What is wrong with single values. */
+  readonly problems: readonly Problem[];
+  /** What is wrong with how values go together; see `consequences`. */
+  readonly conflicts: readonly Problem[];
   readonly lenient: boolean;
 }
 
@@ -105,21 +115,46 @@ function readText(file: string, { file: asked, env }: LoadOptions): string {
   }
 }
 
+/** Sinks check their own options, and routes only name things: there a placeholder says more than a gap. */
+const KEEPS_PLACEHOLDERS: ReadonlySet<string | number | undefined> = new Set(['sinks', 'sources', 'routes']);
+
+/** Builds the config from a text and finds all that is wrong with it, but for what modules say. */
 function draftOf(text: string, { file, env, lenient = false }: TextOptions): Draft {
   const source = parseYaml(text, file);
   const document = substitute(source.value, env, (path) => readFileSync(path, 'utf8'));
   const holes = document.unset;
-  const { config, warnings, written, ...found } = assemble(document.value, env, holes);
-  const problems = [...found.problems, ...checkPlainKeys(document.value, document.substituted)];
-  const lines = [...holes, ...warnings].map((problem) => lineOf(locate(source, problem)));
-  const loaded: LoadedConfig = {
-    config,
-    file,
-    warnings: [...lines, ...straySettings(env, document.variables)],
-    substituted: document.substituted,
-    unset: holes.map(({ path }) => keyOf(path)),
+  const gaps = holes.map(({ path }) => path).filter(([root]) => !KEEPS_PLACEHOLDERS.has(root));
+  const filled = without(document.value, gaps);
+  const { values, problems } = parseDocument(filled, env);
+  // Of a sink with a wrong key the name is known all the same.
+  const named = Object.keys(Object(isMapping(filled) ? filled['sinks'] : {}));
+  const { routes, ...routing } = resolveRoutes(values.routes ?? null, named, values.envelope);
+  const bound = eachSecret(values.signing);
+  const secrets = { secrets: bound.map(({ secret }) => secret), teams: bound.map(({ teams }) => teams) };
+  const config: Config = { ...values, signing: { ...values.signing, ...secrets }, routes };
+  const rules = checkRules(config);
+  // What a hole does is reported there, and not a second time for its placeholder.
+  const direct = problems.filter(({ path }) => !holes.some((hole) => within(path, hole.path)));
+  const sinksUnknown = [...holes, ...direct].some(({ path }) => path.length === 0 || path.join() === 'sinks');
+  const warnings = [...holes, ...routing.warnings, ...rules.warnings];
+  return {
+    loaded: {
+      config,
+      file,
+      warnings: [
+        ...warnings.map((problem) => lineOf(locate(source, problem))),
+        ...straySettings(env, document.variables),
+      ],
+      substituted: document.substituted,
+      unset: holes.map(({ path }) => keyOf(path)),
+    },
+    source,
+    written: values.routes ?? [],
+    holes,
+    problems: [...direct, ...checkPlainKeys(document.value, document.substituted)],
+    conflicts: [...(sinksUnknown ? [] : routing.problems), ...rules.problems],
+    lenient,
   };
-  return { loaded, source, holes, problems, written, conflicts: found.conflicts, lenient };
 }
 
 /** @throws ConfigError when there is anything wrong */
@@ -161,4 +196,11 @@ function straySettings(env: Environment, mentioned: ReadonlySet<string>): string
     const close = nearest(own, known);
     return close === undefined ? [] : [`${name} is not a known setting; did you mean ${PREFIX}${close}?`];
   });
+}
+
+/** Those of the conflicts that do not follow from a value that is missing or wrong: these would only mislead. */
+function consequences(conflicts: readonly Problem[], causes: readonly Problem[]): Problem[] {
+  return conflicts.filter(
+    ({ path }) => !causes.some((cause) => within(path, cause.path) || within(cause.path, path)),
+  );
 }

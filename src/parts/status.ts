@@ -1,15 +1,14 @@
-import { directOperations } from '../admin/direct-operations.ts';
-import { createOperations } from '../admin/operations.ts';
+import { createOperations, directOperations } from '../admin/operations.ts';
 import { Status } from '../admin/status.ts';
 import { archiveKeyOf } from '../config/folders.ts';
 import type { Operations, ReceivingStatus } from '../core/operations.ts';
-import type { Started } from '../lib/parts.ts';
 import type { RunningErasures } from '../erase/running-erasures.ts';
-import type { Receiver } from '../receive/receiver.ts';
+import type { Started } from '../lib/parts.ts';
 import { droppedBy } from '../proof/dropped.ts';
 import { countWaiting } from '../deliver/waiting.ts';
-import { isBacklogFull, type Receiving } from './receiver.ts';
+import type { Receiver } from '../receive/receiver.ts';
 import { mostConnections } from './open-files.ts';
+import { isBacklogFull, type Receiving } from './receiver.ts';
 
 /** All that runs and has something to say of itself. */
 export interface Running extends Receiving {

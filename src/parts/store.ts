@@ -1,14 +1,17 @@
+import { lstatSync } from 'node:fs';
 import type { Logger } from 'pino';
-import { warnOfReaders } from '../config/private-folders.ts';
+import type { Config } from '../config/config.ts';
 import type { JournalEvent } from '../core/event.ts';
 import { GuardedIngest, type Ingest } from '../core/ingest.ts';
 import type { EventStore } from '../core/journal.ts';
 import { parseTarget, type Target } from '../core/route.ts';
-import type { Inlet } from '../core/sink.ts';
+import type { Inlet, SinkLog } from '../core/sink.ts';
 import { DeliveredLog } from '../deliver/delivered-log.ts';
+import type { Dispatcher } from '../deliver/dispatcher.ts';
+import type { LiveSinks } from '../deliver/live-sinks.ts';
 import { openKafkaJournal } from '../journal/kafka/open.ts';
 import type { KafkaJournal } from '../journal/kafka/store.ts';
-import { clearOwner, readOwner, writeOwner, isLocal } from '../journal/owner.ts';
+import { clearOwner, isLocal, readOwner, writeOwner } from '../journal/owner.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { orAborted } from '../lib/abort.ts';
 import type { Live } from '../lib/live.ts';
@@ -17,8 +20,6 @@ import type { Plan } from '../plan.ts';
 import { SchemaWatch } from '../schema/watch.ts';
 import { createTake } from '../sources/take.ts';
 import { checkEarlierJournals } from './earlier-journals.ts';
-import type { Dispatcher } from '../deliver/dispatcher.ts';
-import type { LiveSinks } from '../deliver/live-sinks.ts';
 import type { Base } from './system.ts';
 
 /** Where events wait, and their way in. */
@@ -140,3 +141,19 @@ function targetsBy(plan: Live<Plan>) {
   return ({ type, handling }: Pick<JournalEvent, 'type' | 'handling'>): readonly Target[] =>
     handling.only?.map(parseTarget) ?? plan.value.table.routesFor(type).targets;
 }
+
+/** Warns of folders with health data or secrets that every user of the machine can list: those made here are 0700. */
+function warnOfReaders(config: Config, log: SinkLog): void {
+  const { journal, erasure } = config;
+  const folders = {
+    'journal.path': isLocal(config) ? journal.path : null,
+    'erasure.path': erasure.path,
+  };
+  for (const [key, path] of Object.entries(folders)) {
+    const mode = path === null ? undefined : lstatSync(path, { throwIfNoEntry: false })?.mode;
+    if (mode === undefined || (mode & OTHERS) === 0 || process.platform === 'win32') continue;
+    log.warn({ key, path, mode: (mode & 0o777).toString(8) }, 'other users can read this folder: chmod 700');
+  }
+}
+
+const OTHERS = 0o005;

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { Audit } from '../../src/admin/audit.ts';
 import { ActivityBoard } from '../../src/admin/activities.ts';
 import type { ConsoleSource } from '../../src/admin/console.ts';
-import { directOperations } from '../../src/admin/direct-operations.ts';
+import { directOperations } from '../../src/admin/operations.ts';
 import { startAdmin } from '../../src/admin/server.ts';
 import { Tokens } from '../../src/admin/tokens.ts';
 import { systemClock, type Clock } from '../../src/core/clock.ts';
