@@ -4,9 +4,6 @@ import {
   isKept,
   type ObjectBody,
   type ObjectStore,
-  type Purged,
-  type PutResult,
-  type ReplaceResult,
   StorageError,
   type StoredObject,
 } from '../core/storage.ts';
@@ -55,12 +52,12 @@ export class RemoteStore implements ObjectStore {
     this.#options = options;
   }
 
-  async head(key: string, signal?: AbortSignal): Promise<StoredObject | null> {
+  readonly head: ObjectStore['head'] = async (key, signal) => {
     const found = await this.#find(this.#full(key), signal);
     if (found === null) return null;
     const { bytes, version, modifiedAt } = found;
     return { key, bytes, version, modifiedAt };
-  }
+  };
 
   async *get(key: string, options: GetOptions = {}): AsyncGenerator<Buffer> {
     try {
@@ -86,22 +83,17 @@ export class RemoteStore implements ObjectStore {
     } while (after !== null);
   }
 
-  async putIfAbsent(key: string, body: ObjectBody, signal?: AbortSignal): Promise<PutResult> {
+  readonly putIfAbsent: ObjectStore['putIfAbsent'] = async (key, body, signal) => {
     const version = await this.#write(key, body, { version: null }, signal);
     return version === null ? { status: 'taken' } : { status: 'written', version };
-  }
+  };
 
-  async putIfMatch(
-    key: string,
-    version: string,
-    body: ObjectBody,
-    signal?: AbortSignal,
-  ): Promise<ReplaceResult> {
+  readonly putIfMatch: ObjectStore['putIfMatch'] = async (key, version, body, signal) => {
     const written = await this.#write(key, body, { version }, signal);
     return written === null ? { status: 'changed' } : { status: 'written', version: written };
-  }
+  };
 
-  async delete(key: string, version?: string, signal?: AbortSignal): Promise<'removed' | 'changed'> {
+  readonly delete: ObjectStore['delete'] = async (key, version, signal) => {
     const full = this.#full(key);
     if (version !== undefined) {
       // Not all stores heed the condition of a removal, so it is looked at before, too.
@@ -119,9 +111,9 @@ export class RemoteStore implements ObjectStore {
       // What was removed by an attempt whose answer was lost has no version any more.
       return (await this.#find(full, signal)) === null ? 'removed' : 'changed';
     }
-  }
+  };
 
-  async purge(key: string, signal?: AbortSignal): Promise<Purged> {
+  readonly purge: ObjectStore['purge'] = async (key, signal) => {
     const full = this.#full(key);
     let removed = 0;
     for (let round = 1; ; round += 1) {
@@ -144,16 +136,16 @@ export class RemoteStore implements ObjectStore {
       // What was removed can be kept as soft-deleted from then on, so it is looked for again.
       if (gone === 0) return { removed, kept };
     }
-  }
+  };
 
-  async probe(signal?: AbortSignal): Promise<void> {
+  readonly probe: ObjectStore['probe'] = async (signal) => {
     await this.#asking('', signal, (each) => this.#driver.page(this.#options.prefix, null, each));
     // Of two writes of a key where nothing may be, one at least finds something; and no object ever has that version.
     const absent = { version: null };
     const heedsAbsence = (await this.#refuses(absent, signal)) || (await this.#refuses(absent, signal));
     if (!heedsAbsence) throw this.#heedless('If-None-Match');
     if (!(await this.#refuses({ version: this.#driver.noVersion }, signal))) throw this.#heedless('If-Match');
-  }
+  };
 
   async #refuses(condition: Condition, signal: AbortSignal | undefined): Promise<boolean> {
     const bytes = Buffer.from('millrace\n');

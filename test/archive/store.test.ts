@@ -38,9 +38,9 @@ interface Held {
   differences(options?: VerifyOptions): Promise<string[]>;
 }
 
-let files: Held['files'] = [];
+let ofWriters: Held['files'] = [];
 const copy = copiesOf(async (path) => {
-  files = await makeStoreArchive(await openStore(path));
+  ofWriters = await makeStoreArchive(await openStore(path));
 });
 
 /** An archive of its own. */
@@ -50,7 +50,7 @@ async function held(): Promise<Held> {
   const newPlaces = (): Places => new Places(null, (url) => openStore(join(path, url.slice(URL.length))));
   const verify: Held['verify'] = (more) => verifyArchive(URL, { places: newPlaces(), ...more });
   const differences: Held['differences'] = (more) => differencesOf(URL, { places: newPlaces(), ...more });
-  return { store, newPlaces, files, verify, differences };
+  return { store, newPlaces, files: ofWriters, verify, differences };
 }
 
 const items = (places: Places, url = URL) => Array.fromAsync(readArchive(url, { places }));

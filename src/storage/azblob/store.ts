@@ -4,14 +4,7 @@ import {
   type Condition,
   type Driver,
   type Environment,
-  type Facts,
-  type Found,
-  type From,
-  type Page,
-  type Reading,
-  type Remains,
   type Upload,
-  type Whole,
   readNothing,
   totalOf,
   UploadGone,
@@ -42,7 +35,7 @@ class AzureDriver implements Driver {
     this.#container = container;
   }
 
-  async head(key: string, abortSignal: AbortSignal): Promise<Found | null> {
+  readonly head: Driver['head'] = async (key, abortSignal) => {
     try {
       const said = await this.#container.getBlobClient(key).getProperties({ abortSignal });
       return { ...stored(key, said), sha256: said.metadata?.[SHA256] ?? null };
@@ -51,9 +44,9 @@ class AzureDriver implements Driver {
       if (faultOf(error).fault === 'missing') return null;
       throw error;
     }
-  }
+  };
 
-  async read(key: string, { offset, version }: From, abortSignal: AbortSignal): Promise<Reading> {
+  readonly read: Driver['read'] = async (key, { offset, version }, abortSignal) => {
     const conditions = version === null ? {} : { ifMatch: version };
     try {
       const answer = await this.#container
@@ -67,9 +60,9 @@ class AzureDriver implements Driver {
       if ((error as { statusCode?: number }).statusCode !== 416) throw error;
       return readNothing(this, { key, version }, error, abortSignal);
     }
-  }
+  };
 
-  async page(prefix: string, after: string | null, abortSignal: AbortSignal): Promise<Page> {
+  readonly page: Driver['page'] = async (prefix, after, abortSignal) => {
     const pages = this.#container
       .listBlobsFlat({ prefix, abortSignal })
       .byPage(after === null ? {} : { continuationToken: after });
@@ -78,37 +71,35 @@ class AzureDriver implements Driver {
       return { objects, next: continuationToken || null };
     }
     return { objects: [], next: null };
-  }
+  };
 
-  async put(key: string, whole: Whole, condition: Condition, abortSignal: AbortSignal): Promise<string> {
+  readonly put: Driver['put'] = async (key, whole, condition, abortSignal) => {
     const { etag } = await this.#container.getBlockBlobClient(key).upload(whole.bytes, whole.size, {
       abortSignal,
       conditions: conditionsOf(condition),
       metadata: { [SHA256]: whole.sha256 },
     });
     return versionOf(etag);
-  }
+  };
 
-  upload(key: string, { sha256 }: Facts, condition: Condition): Promise<Upload> {
+  readonly upload: Driver['upload'] = (key, { sha256 }, condition) => {
     const upload = new AzureUpload(this.#container.getBlockBlobClient(key), {
       conditions: conditionsOf(condition),
       metadata: { [SHA256]: sha256 },
     });
     return Promise.resolve(upload);
-  }
+  };
 
-  async remove(key: string, version: string | null, abortSignal: AbortSignal): Promise<void> {
+  readonly remove: Driver['remove'] = async (key, version, abortSignal) => {
     await this.#container.getBlobClient(key).delete({
       abortSignal,
       // A blob with snapshots cannot be removed without them.
       deleteSnapshots: 'include',
       conditions: version === null ? {} : { ifMatch: version },
     });
-  }
+  };
 
-  remains(key: string, signal: AbortSignal): Promise<readonly Remains[]> {
-    return remainsOf(this.#container, key, signal);
-  }
+  readonly remains: Driver['remains'] = (key, signal) => remainsOf(this.#container, key, signal);
 
   close(): void {
     // Its connections are Node's own.

@@ -3,11 +3,8 @@ import { dirname, join } from 'node:path';
 import { keyProblem } from '../../core/place.ts';
 import {
   type GetOptions,
-  type ObjectBody,
   type ObjectStore,
-  type Purged,
   type PutResult,
-  type ReplaceResult,
   StorageError,
   type StoredObject,
 } from '../../core/storage.ts';
@@ -48,9 +45,7 @@ export class FolderStore implements ObjectStore {
     this.url = path;
   }
 
-  async head(key: string): Promise<StoredObject | null> {
-    return this.#asking(key, () => this.#find(key));
-  }
+  readonly head: ObjectStore['head'] = (key) => this.#asking(key, () => this.#find(key));
 
   async *get(key: string, { offset = 0, version, signal }: GetOptions = {}): AsyncGenerator<Buffer> {
     // Not over a yield: what whoever reads throws is none of ours.
@@ -85,8 +80,8 @@ export class FolderStore implements ObjectStore {
     }
   }
 
-  async putIfAbsent(key: string, body: ObjectBody, signal?: AbortSignal): Promise<PutResult> {
-    return this.#asking(key, async () => {
+  readonly putIfAbsent: ObjectStore['putIfAbsent'] = (key, body, signal) =>
+    this.#asking(key, async () => {
       const path = await this.#made(key);
       const facts = factsOf(body);
       const there = (await this.#find(key)) === null ? null : await this.#own(key, facts);
@@ -104,15 +99,9 @@ export class FolderStore implements ObjectStore {
       await syncFolder(dirname(path));
       return { status: 'written', version: await this.#versionOf(key) };
     });
-  }
 
-  async putIfMatch(
-    key: string,
-    version: string,
-    body: ObjectBody,
-    signal?: AbortSignal,
-  ): Promise<ReplaceResult> {
-    return this.#asking(key, async () => {
+  readonly putIfMatch: ObjectStore['putIfMatch'] = (key, version, body, signal) =>
+    this.#asking(key, async () => {
       if ((await this.#find(key)) === null) return { status: 'changed' };
       const path = await this.#safePath(key);
       const temporary = temporaryFor(path);
@@ -131,10 +120,9 @@ export class FolderStore implements ObjectStore {
         await unlink(temporary).catch(() => undefined);
       }
     });
-  }
 
-  async delete(key: string, version?: string): Promise<'removed' | 'changed'> {
-    return this.#asking(key, async () => {
+  readonly delete: ObjectStore['delete'] = (key, version) =>
+    this.#asking(key, async () => {
       if ((await this.#find(key)) === null) return 'removed';
       const path = await this.#safePath(key);
       return this.#locked(path, async () => {
@@ -146,11 +134,10 @@ export class FolderStore implements ObjectStore {
         return 'removed';
       });
     });
-  }
 
   /** What writers that were killed have left of it. */
-  async purge(key: string): Promise<Purged> {
-    return this.#asking(key, async () => {
+  readonly purge: ObjectStore['purge'] = (key) =>
+    this.#asking(key, async () => {
       const path = await this.#safePath(key);
       const names = await readdir(dirname(path)).catch(emptyIfMissing);
       const left = names.filter((name) => isRemains(name, path));
@@ -158,16 +145,15 @@ export class FolderStore implements ObjectStore {
       if (left.length > 0) await syncFolder(dirname(path));
       return { removed: left.length, kept: [] };
     });
-  }
 
-  async probe(): Promise<void> {
+  readonly probe: ObjectStore['probe'] = async () => {
     await this.#asking('', async () => {
       makeFolder(this.url, 0o750);
       const temporary = temporaryFor(join(this.url, 'probe'));
       await writeTemporary(temporary, { bytes: Buffer.from('millrace') });
       await unlink(temporary);
     });
-  }
+  };
 
   close(): Promise<void> {
     return Promise.resolve();

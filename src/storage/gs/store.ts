@@ -5,13 +5,6 @@ import {
   type Driver,
   type Environment,
   type Facts,
-  type Found,
-  type From,
-  type Page,
-  type Reading,
-  type Remains,
-  type Upload,
-  type Whole,
   checkRemoved,
   readNothing,
   totalOf,
@@ -44,16 +37,16 @@ class GoogleDriver implements Driver {
     this.#uploads = `/upload/storage/v1/b/${encodeURIComponent(bucket)}/o`;
   }
 
-  async head(key: string, signal: AbortSignal): Promise<Found | null> {
+  readonly head: Driver['head'] = async (key, signal) => {
     try {
       const item = await this.#client.json<Item>({ path: this.#of(key), query: { fields: FIELDS }, signal });
       return { ...stored(item), sha256: item.metadata?.[SHA256] ?? null };
     } catch (error) {
       return this.#missing(error, signal);
     }
-  }
+  };
 
-  async read(key: string, { offset, version }: From, signal: AbortSignal): Promise<Reading> {
+  readonly read: Driver['read'] = async (key, { offset, version }, signal) => {
     const match = version === null ? {} : { ifGenerationMatch: version };
     const range: Record<string, string> = offset === 0 ? {} : { range: `bytes=${offset}-` };
     try {
@@ -75,16 +68,16 @@ class GoogleDriver implements Driver {
       if (error.status !== 416) throw error;
       return readNothing(this, { key, version }, error, signal);
     }
-  }
+  };
 
-  async page(prefix: string, after: string | null, signal: AbortSignal): Promise<Page> {
+  readonly page: Driver['page'] = async (prefix, after, signal) => {
     const next = after === null ? {} : { pageToken: after };
     const query = { prefix, fields: 'kind,nextPageToken,items(name,size,generation,updated)', ...next };
     const listed = await this.#client.json<Listed>({ path: this.#objects, query, signal }).catch(noBucket);
     return { objects: itemsOf(listed).map((item) => stored(item)), next: listed.nextPageToken ?? null };
-  }
+  };
 
-  async put(key: string, whole: Whole, condition: Condition, signal: AbortSignal): Promise<string> {
+  readonly put: Driver['put'] = async (key, whole, condition, signal) => {
     const boundary = `millrace-${randomBytes(12).toString('hex')}`;
     const head = `--${boundary}\r\ncontent-type: application/json\r\n\r\n${resource(key, whole, { md5Hash: createHash('md5').update(whole.bytes).digest('base64') })}\r\n--${boundary}\r\ncontent-type: application/octet-stream\r\n\r\n`;
     const item = await this.#client
@@ -98,9 +91,9 @@ class GoogleDriver implements Driver {
       })
       .catch(noBucket);
     return generationOf(item);
-  }
+  };
 
-  async upload(key: string, facts: Facts, condition: Condition, signal: AbortSignal): Promise<Upload> {
+  readonly upload: Driver['upload'] = async (key, facts, condition, signal) => {
     const { headers, body } = await this.#client
       .ask({
         method: 'POST',
@@ -116,9 +109,9 @@ class GoogleDriver implements Driver {
     const { location } = headers;
     if (location === undefined) throw new StorageError('unreachable', 'an upload without an address');
     return new GoogleUpload(this.#client, String(location), facts.size);
-  }
+  };
 
-  async remove(key: string, version: string | null, signal: AbortSignal): Promise<void> {
+  readonly remove: Driver['remove'] = async (key, version, signal) => {
     const query = version === null ? {} : { ifGenerationMatch: version };
     try {
       const { status, body } = await this.#client.ask({
@@ -132,11 +125,9 @@ class GoogleDriver implements Driver {
     } catch (error) {
       await this.#missing(error, signal);
     }
-  }
+  };
 
-  remains(key: string, signal: AbortSignal): Promise<readonly Remains[]> {
-    return remainsOf(this.#client, this.#objects, key, signal);
-  }
+  readonly remains: Driver['remains'] = (key, signal) => remainsOf(this.#client, this.#objects, key, signal);
 
   close(): void {
     this.#client.close();

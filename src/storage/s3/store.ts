@@ -8,21 +8,7 @@ import {
   type S3ClientConfig,
 } from '@aws-sdk/client-s3';
 import { StorageError } from '../../core/storage.ts';
-import {
-  type Condition,
-  type Driver,
-  type Facts,
-  type Found,
-  type From,
-  type Page,
-  type Reading,
-  type Remains,
-  type Upload,
-  type Whole,
-  checkRemoved,
-  readNothing,
-  totalOf,
-} from '../driver.ts';
+import { type Condition, type Driver, checkRemoved, readNothing, totalOf } from '../driver.ts';
 import { goesOn, faultOf } from './fault.ts';
 import type { StorageSettings } from '../fields.ts';
 import { remainsOf } from './remains.ts';
@@ -46,7 +32,7 @@ class S3Driver implements Driver {
     this.#bucket = bucket;
   }
 
-  async head(key: string, signal: AbortSignal): Promise<Found | null> {
+  readonly head: Driver['head'] = async (key, signal) => {
     try {
       const { ContentLength, ETag, LastModified, Metadata } = await this.#client.send(
         new HeadObjectCommand(this.#of(key)),
@@ -59,9 +45,9 @@ class S3Driver implements Driver {
       await this.#list({ MaxKeys: 1 }, signal);
       return null;
     }
-  }
+  };
 
-  async read(key: string, { offset, version }: From, signal: AbortSignal): Promise<Reading> {
+  readonly read: Driver['read'] = async (key, { offset, version }, signal) => {
     const range = offset === 0 ? {} : { Range: `bytes=${offset}-` };
     const match = version === null ? {} : { IfMatch: version };
     try {
@@ -79,9 +65,9 @@ class S3Driver implements Driver {
       if ((error as { name?: string }).name !== 'InvalidRange') throw error;
       return readNothing(this, { key, version }, error, signal);
     }
-  }
+  };
 
-  async page(prefix: string, after: string | null, signal: AbortSignal): Promise<Page> {
+  readonly page: Driver['page'] = async (prefix, after, signal) => {
     const next = after === null ? {} : { ContinuationToken: after };
     const part = await this.#list({ Prefix: prefix, ...next }, signal);
     const { Contents = [], NextContinuationToken } = part;
@@ -89,9 +75,9 @@ class S3Driver implements Driver {
       stored(Key, Size, ETag, LastModified),
     );
     return { objects, next: goesOn(part, NextContinuationToken) ? (NextContinuationToken ?? null) : null };
-  }
+  };
 
-  async put(key: string, whole: Whole, condition: Condition, signal: AbortSignal): Promise<string> {
+  readonly put: Driver['put'] = async (key, whole, condition, signal) => {
     const { ETag } = await this.#client.send(
       new PutObjectCommand({
         ...this.#of(key),
@@ -103,9 +89,9 @@ class S3Driver implements Driver {
       { abortSignal: signal },
     );
     return versionOf(ETag);
-  }
+  };
 
-  async upload(key: string, facts: Facts, condition: Condition, signal: AbortSignal): Promise<Upload> {
+  readonly upload: Driver['upload'] = async (key, facts, condition, signal) => {
     const { version } = condition;
     const target = { ...this.#of(key), Metadata: { [SHA256]: facts.sha256 } };
     const finishing = {
@@ -114,18 +100,16 @@ class S3Driver implements Driver {
         version === null || (await this.head(key, each))?.version === version,
     };
     return S3Upload.begin(this.#client, target, finishing, signal);
-  }
+  };
 
-  async remove(key: string, version: string | null, abortSignal: AbortSignal): Promise<void> {
+  readonly remove: Driver['remove'] = async (key, version, abortSignal) => {
     const match = version === null ? {} : { IfMatch: version };
     const command = new DeleteObjectCommand({ ...this.#of(key), ...match });
     const { $metadata } = await this.#client.send(command, { abortSignal });
     await checkRemoved(this, { key, version }, $metadata.httpStatusCode, abortSignal);
-  }
+  };
 
-  remains(key: string, signal: AbortSignal): Promise<readonly Remains[]> {
-    return remainsOf(this.#client, this.#of(key), signal);
-  }
+  readonly remains: Driver['remains'] = (key, signal) => remainsOf(this.#client, this.#of(key), signal);
 
   close(): void {
     this.#client.destroy();
