@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MillraceError } from '../core/errors.ts';
 import { errorCode, readPlain, syncFolder } from '../lib/durable.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
 import { cutLines } from '../lib/lines.ts';
 import { NewFile } from '../lib/new-file.ts';
 import { readState, writeState } from '../lib/work-folder.ts';
@@ -42,8 +43,6 @@ export function keptFile(checkpoint: Checkpoint, owner: number, name: string): s
   return join(checkpoint.taskFolder(owner), `kept-${name}.ndjson`);
 }
 
-const NONE: Rows = { meals: 0, meal_items: 0, rejects: 0 };
-
 /** What a run has fetched for a user and provider. */
 interface Fetched {
   /** Their first task. */
@@ -69,7 +68,7 @@ function chosen(
   before: readonly Outcome[],
   fetched: ReadonlyMap<string, Fetched>,
 ): { readonly kept: Map<number, Rows>; readonly owners: readonly (number | null)[] } {
-  const kept = new Map<number, Rows>();
+  const kept = new Map<number, { -readonly [Column in keyof Rows]: number }>();
   const wanting = new Map(
     [...fetched.values()].filter(({ isWhole }) => !isWhole).map((one) => [one.index, one]),
   );
@@ -79,12 +78,8 @@ function chosen(
     const owner = (fetched.get(keyOf({ user, provider })) ?? fetched.get(keyOf({ user, provider: null })))
       ?.index;
     if (owner === undefined || !wanting.has(owner)) return null;
-    const sum = kept.get(owner) ?? NONE;
-    kept.set(owner, {
-      meals: sum.meals + line.meals,
-      meal_items: sum.meal_items + line.meal_items,
-      rejects: sum.rejects + line.rejects,
-    });
+    const sum = getOrMake(kept, owner, () => ({ meals: 0, meal_items: 0, rejects: 0 }));
+    for (const { column } of FILES) sum[column] += line[column];
     return owner;
   });
   for (const [owner, { meals }] of kept)

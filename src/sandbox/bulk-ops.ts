@@ -1,3 +1,4 @@
+import { getOrMake } from '../lib/get-or-make.ts';
 import type { Faults } from './faults.ts';
 import { PROVIDERS, USUAL, type Throttle } from './providers.ts';
 import type { Pulls } from './pulls.ts';
@@ -97,9 +98,7 @@ export class BulkOps {
   }
 
   #laneOf(provider: string): Lane {
-    const lane = this.#lanes.get(provider) ?? new Lane(PROVIDERS[provider] ?? USUAL, this.#world.timers);
-    this.#lanes.set(provider, lane);
-    return lane;
+    return getOrMake(this.#lanes, provider, () => new Lane(PROVIDERS[provider] ?? USUAL, this.#world.timers));
   }
 }
 
@@ -115,9 +114,6 @@ export function bulkOpJson(op: BulkOp): object {
     ended_at: op.endedAt,
   };
 }
-
-/** How long one trigger holds its place where only so many may be at it at a time; sandbox time. */
-const TRIGGER_MS = 500;
 
 /** Runs tasks in order, no faster than a throttle allows. */
 class Lane {
@@ -141,7 +137,7 @@ class Lane {
     this.#timers.after(0, () => this.#turn());
   }
 
-  /** One window, or one handful: then the next after its time. */
+  /** As many as may be: then the next after their time. */
   #turn(): void {
     const batch = this.#tasks.slice(this.#next, this.#next + this.#throttle.connections);
     this.#next += batch.length;
@@ -150,8 +146,7 @@ class Lane {
       this.#tasks = [];
       this.#next = 0;
     }
-    const ms = this.#throttle.kind === 'window' ? this.#throttle.everyMs : TRIGGER_MS;
-    this.#timers.after(ms, () => {
+    this.#timers.after(this.#throttle.everyMs, () => {
       if (this.#tasks.length > 0) this.#turn();
       else this.#scheduled = false;
     });

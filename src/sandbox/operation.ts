@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { z, type ZodType } from 'zod';
 import { check, uuid, Refusal } from './check.ts';
-import { needOrg, needTeam, type Key, type Team } from './teams.ts';
+import type { Key, Team } from './teams.ts';
 import type { World } from './world.ts';
 
 /** Reads one part of the request. @throws Refusal 422 */
@@ -66,7 +66,8 @@ export const management: Define<Handle<Key>> = (method, path, title, handle) => 
 /** An operation for the bearer of an Org Management Key. */
 export const org: Define<Handle<Key>> = (method, path, title, handle) =>
   management(method, path, `${title} (Org Management Key)`, (call) => {
-    needOrg(call.bearer);
+    if (call.bearer.kind !== 'org')
+      throw new Refusal(403, 'A Team Management Key cannot reach org-level resources or actions');
     return handle(call);
   });
 
@@ -77,7 +78,8 @@ export const ofTeam: Define<Handle<Key, [Team]>> = (method, path, title, handle)
 /** The team of the path. @throws Refusal 403 when the key is not bound to it, 404 when there is none */
 export function teamOf({ world, bearer, path }: Call<Key>): Team {
   const { team_id } = path(z.object({ team_id: uuid }));
-  needTeam(bearer, team_id);
+  if (bearer.kind === 'team' && !bearer.teamIds.includes(team_id))
+    throw new Refusal(403, 'This Team Management Key is not bound to the team');
   return world.teams.get(team_id);
 }
 

@@ -1,9 +1,8 @@
 import type { Events } from './events.ts';
-import type { Faults } from './faults.ts';
-import type { MealPlan } from './made-up-meals.ts';
+import type { ResolvedSandbox } from './options.ts';
 import { randomOf } from './seeded.ts';
 import type { Timers } from './timers.ts';
-import { isFromBefore, type Connection, type User, type UserPlan, type Users } from './users.ts';
+import { isFromBefore, type Connection, type User, type Users } from './users.ts';
 
 /**
  * Modes of one pull: `scheduled` → `in_progress` → `success`, or `failure`, or `retrying` → `in_progress` …; connections
@@ -23,11 +22,9 @@ interface Pull {
 interface PullsOptions {
   readonly timers: Timers;
   readonly events: Events;
-  readonly plan: MealPlan;
-  readonly faults: Faults;
   readonly users: Users;
-  /** Of the users that it makes, some are unlucky. */
-  readonly userPlan: UserPlan;
+  /** What is pulled; of the users that it makes, some are unlucky. */
+  readonly options: ResolvedSandbox;
 }
 
 export const PULLED_RESOURCES = ['meal', 'sleep', 'activity'] as const;
@@ -57,7 +54,7 @@ export class Pulls {
 
   constructor(world: PullsOptions) {
     this.#world = world;
-    this.#fates = fatesOf(world);
+    this.#fates = fatesOf(world.options);
     world.users.onErased((user) => {
       for (const provider of user.sources) this.#pulls.delete(keyOf(user, provider));
     });
@@ -98,7 +95,7 @@ export class Pulls {
 
   #run(pull: Pull): void {
     pull.mode = 'in_progress';
-    this.#after(STEPS.perPull + STEPS.perDay * this.#world.plan.days, pull, () => this.#end(pull));
+    this.#after(STEPS.perPull + STEPS.perDay * this.#world.options.days, pull, () => this.#end(pull));
   }
 
   /** Only meals are unlucky, so that a failed pull stands beside others that succeed. */
@@ -137,7 +134,13 @@ export class Pulls {
 
   /** The same completion can be told two to five times within an hour, each with an id of its own. */
   #repeat(pull: Pull): void {
-    const random = randomOf(this.#world.plan.seed, 'completion', pull.user.id, pull.provider, pull.resource);
+    const random = randomOf(
+      this.#world.options.seed,
+      'completion',
+      pull.user.id,
+      pull.provider,
+      pull.resource,
+    );
     const times = random() < 0.7 ? 1 : 2 + Math.floor(random() * 4);
     for (let again = 1; again < times; again += 1) {
       this.#world.timers.after(random() * STEPS.hour, () => {
@@ -156,7 +159,7 @@ export class Pulls {
   }
 
   #json({ resource, mode, error }: Pull): object {
-    const { days, mealsPerDay } = this.#world.plan;
+    const { days, mealsPerDay } = this.#world.options;
     const { start, end } = this.#range();
     const hasData = resource === 'meal' && mode === 'success' && mealsPerDay > 0;
     return {
@@ -169,7 +172,7 @@ export class Pulls {
   }
 
   #range(): { start: string; end: string } {
-    const { sinceMs, days } = this.#world.plan;
+    const { sinceMs, days } = this.#world.options;
     return {
       start: this.#world.timers.stamp(sinceMs),
       end: this.#world.timers.stamp(sinceMs + days * 86_400_000 - 1000),
@@ -178,19 +181,25 @@ export class Pulls {
 }
 
 /** By index of the user. */
-function fatesOf({ plan, faults, userPlan: { count, unconnected } }: PullsOptions): Map<number, Fate> {
-  const { failingUsers = 0, retryingUsers = 0, leftOutUsers = 0, unpulledUsers = 0 } = faults.options;
+function fatesOf({ seed, users: count, faults }: ResolvedSandbox): Map<number, Fate> {
+  const {
+    failingUsers = 0,
+    retryingUsers = 0,
+    leftOutUsers = 0,
+    unpulledUsers = 0,
+    unconnectedUsers = 0,
+  } = faults;
   const left = {
     failing: failingUsers,
     retrying: retryingUsers,
     'left out': leftOutUsers,
     unpulled: unpulledUsers,
   };
-  const random = randomOf(plan.seed, 'unlucky users');
+  const random = randomOf(seed, 'unlucky users');
   const shuffled = Array.from({ length: count }, (_, index) => ({ index, rank: random() }));
   const fates = new Map<number, Fate>();
   for (const { index } of shuffled.sort((a, b) => a.rank - b.rank)) {
-    if (index >= count - unconnected) continue;
+    if (index >= count - unconnectedUsers) continue;
     const fate = (Object.keys(left) as (keyof typeof left)[]).find(
       (name) => left[name] > 0 && (name !== 'retrying' || !isFromBefore(index)),
     );

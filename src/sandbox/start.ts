@@ -94,9 +94,9 @@ function sendDaily(world: World): void {
   timers.after(options.dailyEveryMs, next);
 }
 
-function emitMeal({ mealPlan, events }: World, user: User, round: number): void {
-  const day = mealPlan.sinceMs + (round % Math.max(1, mealPlan.days)) * 86_400_000;
+function emitMeal({ options, events }: World, user: User, round: number): void {
+  const day = options.sinceMs + (round % Math.max(1, options.days)) * 86_400_000;
   const query = { user: user.id, providers: user.sources, startMs: day, endMs: day + 86_399_999 };
-  const [meal] = madeUpMeals(mealPlan, query);
+  const [meal] = madeUpMeals(options, query);
   if (meal !== undefined) events.emit(user, 'daily.data.meal.created', meal);
 }

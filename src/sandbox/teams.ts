@@ -115,16 +115,3 @@ export class Keys {
     return [...this.#keys].find((key) => key.value === value) ?? null;
   }
 }
-
-/** @throws Refusal 403 for a Team Management Key */
-export function needOrg(key: Key): void {
-  if (key.kind !== 'org')
-    throw new Refusal(403, 'A Team Management Key cannot reach org-level resources or actions');
-}
-
-/** @throws Refusal 403 for a Team Management Key of other teams */
-export function needTeam(key: Key, teamId: string): void {
-  if (key.kind === 'team' && !key.teamIds.includes(teamId)) {
-    throw new Refusal(403, 'This Team Management Key is not bound to the team');
-  }
-}

@@ -1,4 +1,5 @@
 import type { Timers } from './timers.ts';
+import type { ResolvedSandbox } from './options.ts';
 import { PROVIDERS } from './providers.ts';
 import { Refusal } from './check.ts';
 import { uuidOf, type Name } from './seeded.ts';
@@ -28,17 +29,6 @@ export interface User {
   readonly index: number;
 }
 
-/** What seeded users look like. */
-export interface UserPlan {
-  readonly count: number;
-  /** Of these, the last so many have no connection. */
-  readonly unconnected: number;
-  readonly seed: Name;
-  readonly teamId: string;
-  /** When given, every user is connected to all of these. Default: `made_up` and one more. */
-  readonly providers: readonly string[] | null;
-}
-
 /** Retrying exists for connections made after 9 May 2025; one user in ten is from before. */
 const OLD = '2025-01-15T08:00:00+00:00';
 const NEW = '2025-06-02T08:00:00+00:00';
@@ -54,7 +44,18 @@ export class Users {
   readonly #byClientId = new Map<string, User>();
   readonly #onErased: ((user: User) => void)[] = [];
 
-  constructor(timers: Timers, { count, unconnected, seed, teamId, providers }: UserPlan) {
+  /** With those of the seed, in a team; the last so many have no connection. */
+  constructor(
+    timers: Timers,
+    teamId: string,
+    {
+      seed,
+      users: count,
+      providers,
+      faults,
+    }: Pick<ResolvedSandbox, 'seed' | 'users' | 'providers' | 'faults'>,
+  ) {
+    const { unconnectedUsers: unconnected = 0 } = faults;
     this.#timers = timers;
     this.#seed = seed;
     for (let index = 0; index < count; index += 1) {

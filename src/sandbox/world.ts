@@ -24,15 +24,12 @@ export function createWorld(options: ResolvedSandbox) {
   const teams = new Teams(seed);
   /** The team that has the seeded users. */
   const team = teams.create('made-up team', { ...features }, timers.stamp(), options.teamId);
-  const { unconnectedUsers: unconnected = 0 } = options.faults;
-  const plan = { count: options.users, unconnected, seed, teamId: team.id, providers: options.providers };
-  const users = new Users(timers, plan);
-  const mealPlan = { seed, sinceMs: options.sinceMs, days: options.days, mealsPerDay: options.mealsPerDay };
+  const users = new Users(timers, team.id, options);
   const endpoints = new Endpoints(timers, seed);
   const pipelines = options.plan === 'scale' ? options.pipelines : null;
   const sender = new WebhookSender({ timers, endpoints, signingNow: options.signingNow });
   const events = new Events({ endpoints, sender, pipelines });
-  const pulls = new Pulls({ timers, events, plan: mealPlan, faults, users, userPlan: plan });
+  const pulls = new Pulls({ timers, events, users, options });
   const bulkOps = new BulkOps({ timers, users, pulls, faults });
   const labs = new Labs(seed, team.id, teams.orgId);
   const orders = new Orders({ timers, events, labs, users, seed });
@@ -45,7 +42,6 @@ export function createWorld(options: ResolvedSandbox) {
     teams,
     team,
     users,
-    mealPlan,
     endpoints,
     sender,
     events,

@@ -21,7 +21,7 @@ export const mealOperations: readonly Operation[] = [
       const { world, response } = call;
       const { start_date: startMs, end_date, provider } = call.query(QUERY);
       const user = userOf(call);
-      const meals = madeUpMeals(world.mealPlan, {
+      const meals = madeUpMeals(world.options, {
         user: user.id,
         // What was collected stays after a deletion was undone, although the connections do not come back.
         providers: user.sources,
