@@ -16,7 +16,8 @@ export type ServiceErrorCode =
   | 'unreachable'
   | 'answer_malformed';
 
-export interface ServiceErrorFields {
+/** The one error of every operation: the service refused, or its answer did not come. */
+export class ServiceError extends Error {
   readonly code: ServiceErrorCode;
   /** `GET /v2/user`: method and path template, without ids. */
   readonly operation: string;
@@ -27,22 +28,15 @@ export interface ServiceErrorFields {
   /** The same call may succeed later. */
   readonly retryable: boolean;
   /** From Retry-After, milliseconds from now; null when the answer had none. */
-  readonly retryAfterMs?: number | null;
-  /** The service may have acted on the request although no answer says so. */
-  readonly maybeApplied?: boolean;
-}
-
-/** The one error of every operation: the service refused, or its answer did not come. */
-export class ServiceError extends Error {
-  readonly code: ServiceErrorCode;
-  readonly operation: string;
-  readonly status: number | null;
-  readonly detail: string;
-  readonly retryable: boolean;
   readonly retryAfterMs: number | null;
+  /** The service may have acted on the request although no answer says so. */
   readonly maybeApplied: boolean;
 
-  constructor(fields: ServiceErrorFields, options?: ErrorOptions) {
+  constructor(
+    fields: Pick<ServiceError, 'code' | 'operation' | 'status' | 'detail' | 'retryable'> &
+      Partial<Pick<ServiceError, 'retryAfterMs' | 'maybeApplied'>>,
+    options?: ErrorOptions,
+  ) {
     const status = fields.status === null ? '' : ` (${fields.status})`;
     super(`${fields.operation}: ${fields.code}${status}: ${fields.detail}`, options);
     this.name = 'ServiceError';

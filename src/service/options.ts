@@ -1,7 +1,6 @@
 import { systemClock, type Clock } from '../core/clock.ts';
 import { ServiceInputError, type ServiceErrorCode } from './errors.ts';
 import { resolvePaths, type Paths } from './paths.ts';
-import type { RateLimit } from './request-pace.ts';
 
 /** How to reach the service. Only `baseUrl` and a key are needed. */
 export interface ServiceOptions {
@@ -20,8 +19,8 @@ export interface ServiceOptions {
   readonly timeouts?: { readonly headers: number };
   /** Attempts at a call in all; 1 never repeats. Default 6. */
   readonly retries?: { readonly attempts: number };
-  /** Default: no pacing of our own. */
-  readonly rateLimit?: RateLimit | null;
+  /** Requests a second, in no second more; after a pause they may go out at once. Default: no pacing of our own. */
+  readonly rateLimit?: { readonly perSecond: number } | null;
   /** Sockets open at once. Default 16. */
   readonly connections?: number;
   /** Aborts every call that is in flight and refuses new ones. */

@@ -1,10 +1,11 @@
 import { Readable } from 'node:stream';
 import { Pool, type Dispatcher } from 'undici';
+import type { Clock } from '../core/clock.ts';
+import { RateWindow } from '../lib/rate-window.ts';
 import { ServiceError, ServiceInputError } from './errors.ts';
 import { resolveOptions, type ResolvedOptions, type ServiceOptions } from './options.ts';
 import { errorOfAnswer, errorOfFailure, retryDelay } from './outcome.ts';
 import { fillPath, type PathName } from './paths.ts';
-import { RequestPace } from './request-pace.ts';
 import { wait } from './wait.ts';
 
 type QueryValue = string | number | readonly string[] | null | undefined;
@@ -168,6 +169,42 @@ export class Transport {
         : ['managementKey', managementKeyHeader, managementKey];
     if (value === null) throw new ServiceInputError(option, 'is needed for this operation');
     return { [header]: value };
+  }
+}
+
+/** Paces requests, first come first served. `null` as the limit paces nothing but still honours `pause`. */
+class RequestPace {
+  readonly #clock: Clock;
+  readonly #window: RateWindow | null;
+  #pausedUntil = 0;
+  #line: Promise<void> = Promise.resolve();
+
+  constructor(limit: ResolvedOptions['rateLimit'], clock: Clock) {
+    this.#clock = clock;
+    this.#window = limit === null ? null : new RateWindow(limit.perSecond);
+  }
+
+  /** Resolves when a request may go out. @throws the signal's reason when it aborts */
+  async take(signal?: AbortSignal): Promise<void> {
+    const turn = this.#line.then(() => this.#takeInTurn(signal));
+    this.#line = turn.catch(() => undefined);
+    await turn;
+  }
+
+  /** Holds every request back for a while: one answer of 429 speaks for all that would follow it. */
+  pause(ms: number): void {
+    this.#pausedUntil = Math.max(this.#pausedUntil, this.#clock.monotonic() + ms);
+  }
+
+  async #takeInTurn(signal: AbortSignal | undefined): Promise<void> {
+    for (;;) {
+      const now = this.#clock.monotonic();
+      const ms = Math.max(this.#pausedUntil - now, Math.ceil(this.#window?.wait(now) ?? 0));
+      if (ms <= 0) break;
+      await wait(this.#clock, ms, signal);
+    }
+    signal?.throwIfAborted();
+    this.#window?.take(this.#clock.monotonic());
   }
 }
 

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { DONE, finishedTask, pullMeals } from '../../backfill/pull-meals.ts';
 import { pullReference } from '../../backfill/reference.ts';
 import type { Resource } from '../../backfill/resources.ts';
-import { MillraceError, messageOf } from '../../core/errors.ts';
+import { folderError, MillraceError, messageOf } from '../../core/errors.ts';
 import type { Envelope } from '../../core/event.ts';
 import type { IncomingMessage } from '../../core/incoming.ts';
 import {
@@ -78,7 +78,7 @@ export class FollowUpSink implements Sink {
     try {
       await mkdir(this.#folder, { recursive: true });
     } catch (error) {
-      throw new MillraceError('folder_unwritable', `${this.#folder}: ${messageOf(error)}`, { cause: error });
+      throw folderError(this.#folder, error);
     }
   }
 
@@ -130,15 +130,12 @@ export class FollowUpSink implements Sink {
     const _loaded_at = new Date(this.#context.clock.now()).toISOString();
     const given = { ...idsOf(whose), _loaded_at };
     let events = 0;
-    const journal = async (meals: readonly Buffer[]): Promise<void> => {
-      await this.#journal(meals, whose);
-      events += meals.length;
+    const onMeals = async (pulled: readonly Buffer[]): Promise<void> => {
+      await this.#journal(pulled, whose);
+      events += pulled.length;
     };
-    const onMeals = this.#events ? journal : undefined;
-    const { meals, rejects } = await pullMeals(this.#service, completion, folder, signal, {
-      onMeals,
-      given,
-    });
+    const extras = { given, ...(this.#events ? { onMeals } : {}) };
+    const { meals, rejects } = await pullMeals(this.#service, completion, folder, signal, extras);
     return { meals, rejects, events };
   }
 
