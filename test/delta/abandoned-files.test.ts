@@ -1,9 +1,9 @@
-import { copyFileSync, existsSync, readdirSync, utimesSync } from 'node:fs';
+import { copyFileSync, existsSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { ObjectStore } from '../../src/core/storage.ts';
 import { erasing } from '../erase/objects-support.ts';
-import { exported, mealEvent, archived } from '../export/support.ts';
+import { exporting, filesBelow, mealEvent } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
 const MINUTE = 60_000;
@@ -30,13 +30,10 @@ test.each([
 ])(
   'clocks $by ms apart: a file of $age ms that no version of the table lists is left: $isLeft',
   async ({ by, age, isLeft }) => {
-    const [path, out] = [await archived([mealEvent(2), mealEvent(3)]), await temporaryFolder()];
-    await exported([path], out, { format: 'delta', table: 'meals' });
-    const table = join(out, 'meals');
-    const part = readdirSync(table, { recursive: true, encoding: 'utf8' }).find((name) =>
-      /part-[^/]*\.parquet$/.test(name),
-    );
-    if (part === undefined) throw new Error('the table has no file');
+    const delta = { format: 'delta', table: 'meals' } as const;
+    const { out, table, run } = await exporting([mealEvent(2), mealEvent(3)], delta);
+    await run();
+    const [part = 'the table has no file'] = filesBelow(table, /part-[^/]*\.parquet$/);
     const unlisted = join(table, part.replace('part-', 'unlisted-'));
     copyFileSync(join(table, part), unlisted);
     const at = (Date.now() - age) / 1000;

@@ -1,8 +1,7 @@
 import { DuckDBInstance, version } from '@duckdb/node-api';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { archive, exported, mealEvent } from '../export/support.ts';
-import { temporaryFolder } from '../support/folders.ts';
+import { exporting, mealEvent } from '../export/support.ts';
 import { skipped } from '../support/requirements.ts';
 import { duckdbExtension } from './deltalake.ts';
 
@@ -10,18 +9,15 @@ const extension = duckdbExtension(version());
 const lacks = extension === null ? 'needs duckdb-extension-delta' : null;
 
 it.skipIf(lacks !== null)(`DuckDB's delta extension reads the tables${skipped(lacks)}`, async () => {
-  const [path, out] = [await temporaryFolder(), await temporaryFolder()];
-  for (let n = 0; n < 12; n += 1) {
-    await archive(path, [mealEvent(2 * n + 1), mealEvent(2 * n + 2)]);
-    await exported([path], out, { format: 'delta', table: 'meals' });
-  }
+  const { out, table, grow } = await exporting([], { format: 'delta', table: 'meals' });
+  for (let n = 0; n < 12; n += 1) await grow([mealEvent(2 * n + 1), mealEvent(2 * n + 2)]);
   const instance = await DuckDBInstance.create(':memory:', { allow_unsigned_extensions: 'true' });
   const connection = await instance.connect();
   onTestFinished(() => connection.closeSync());
   await connection.run(`SET TimeZone = 'UTC'`);
   await connection.run(`LOAD '${extension ?? ''}'`);
   const sql = async (text: string) => (await connection.runAndReadAll(text)).getRowsJson();
-  const meals = `delta_scan('${join(out, 'meals')}')`;
+  const meals = `delta_scan('${table}')`;
   expect(
     await sql(
       `SELECT count(*)::INT, count(DISTINCT id)::INT, bool_and(dt = _received_at::DATE) FROM ${meals}`,

@@ -1,29 +1,23 @@
 import { cpSync, readdirSync, rmSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { IdSearch } from '../../src/core/id-search.ts';
-import { Owners } from '../../src/core/erasure.ts';
 import type { ObjectStore } from '../../src/core/storage.ts';
 import { DeltaLog } from '../../src/delta/log.ts';
-import { eraseTable } from '../../src/erase/delta-tables.ts';
-import { LineOwners } from '../../src/erase/file-kinds.ts';
 import { openStore } from '../../src/storage/open.ts';
-import { FIELDS } from '../erase/support.ts';
-import { archive, duckdb, exported, mealEvents } from '../export/support.ts';
+import { duckdb, exported, exporting, filesBelow, mealEvents } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { eraseFrom } from './support.ts';
 
 const GONE = 'user-3';
-const ignored = () => undefined;
 const meals = mealEvents(1, 21);
 
 /** An export, and what it is once all has been exported again: other files, and those of before are gone. */
 async function made() {
-  const [path, before, later] = [await temporaryFolder(), await temporaryFolder(), await temporaryFolder()];
   const delta = { format: 'delta', table: 'meals', partition: 'none' } as const;
-  await archive(path, meals.slice(0, 9));
-  await exported([path], before, delta);
-  await archive(path, meals.slice(9));
-  await exported([path], before, delta);
+  const { path, out: before, run, grow } = await exporting(meals.slice(0, 9), delta);
+  await run();
+  await grow(meals.slice(9));
+  const later = await temporaryFolder();
   cpSync(before, later, { recursive: true });
   await exported([path], later, { ...delta, again: true });
   return { before, later };
@@ -46,9 +40,7 @@ async function two({ before, later }: Awaited<ReturnType<typeof made>>) {
 }
 
 function parts(table: string): string[] {
-  return readdirSync(table, { recursive: true, encoding: 'utf8' })
-    .filter((name) => basename(name).startsWith('part-'))
-    .sort();
+  return filesBelow(table, /(?:^|\/)part-[^/]*$/);
 }
 
 /** After the erasure's commit, the export's would be another one. */
@@ -87,20 +79,7 @@ it('an erasure that meets an export of the same Delta table, before any of its r
         };
       },
     });
-    const left: unknown[] = [];
-    const subjects = [{ request: 'r', by: 'user', id: GONE, team: null }] as never;
-    const run = {
-      subjects,
-      signal: new AbortController().signal,
-      onStep: ignored,
-      searched: ignored,
-      recorded: [],
-      record: () => Promise.resolve(),
-      leave: (item: unknown) => left.push(item),
-    } as never;
-    const owners = new LineOwners(new Owners(subjects), FIELDS);
-    const about = { name: 'made up', prefix: 'meals/', run, search: new IdSearch(subjects), owners };
-    await eraseTable({ store: meeting, ...about });
+    const { left } = await eraseFrom(meeting, 'meals/', GONE);
     await store.close();
     if (reads < nth) return;
     expect([nth, left]).toEqual([nth, []]);

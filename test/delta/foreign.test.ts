@@ -1,18 +1,15 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type LeftItem, Owners } from '../../src/core/erasure.ts';
-import { IdSearch } from '../../src/core/id-search.ts';
+import type { LeftItem } from '../../src/core/erasure.ts';
 import type { ObjectStore } from '../../src/core/storage.ts';
-import { eraseTable } from '../../src/erase/delta-tables.ts';
-import { LineOwners } from '../../src/erase/file-kinds.ts';
 import { openStore } from '../../src/storage/open.ts';
-import { FIELDS, find } from '../erase/support.ts';
+import { find } from '../erase/support.ts';
 import { duckdb } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { skipped } from '../support/requirements.ts';
 import { deltalake, lacksDeltalake } from './deltalake.ts';
-import { erasureOf } from './support.ts';
+import { eraseFrom, erasureOf } from './support.ts';
 
 const GONE = 'made-up-user-who-goes';
 const TYPES = ['byte', 'short', 'integer', 'long', 'float', 'double', 'decimal9', 'decimal38', 'boolean'];
@@ -104,7 +101,6 @@ describe.skipIf(lacks !== null)(`erasure of tables that others have made${skippe
     const rowsBefore = byUser(await rows(table));
     const left: LeftItem[] = [];
     const recorded: unknown[] = [];
-    const subjects = [{ request: 'r1', by: 'user', id: GONE, team: null }] as const;
     for (const damage of [0, 4, 300]) {
       const store = await openStore(out);
       const damaging: ObjectStore = Object.create(store, {
@@ -125,22 +121,9 @@ describe.skipIf(lacks !== null)(`erasure of tables that others have made${skippe
           },
         },
       });
-      await eraseTable({
-        store: damaging,
-        name: 'tables',
-        prefix: 'theirs/',
-        search: new IdSearch(subjects),
-        owners: new LineOwners(new Owners(subjects), FIELDS),
-        run: {
-          subjects,
-          signal: new AbortController().signal,
-          recorded: [],
-          record: (item) => Promise.resolve(void recorded.push(item)),
-          leave: (item) => void left.push(item),
-          searched: () => undefined,
-          onStep: () => undefined,
-        },
-      });
+      const erased = await eraseFrom(damaging, 'theirs/', GONE);
+      left.push(...erased.left);
+      recorded.push(...erased.recorded);
       await store.close();
     }
     const reason = expect.stringContaining('did not read back') as unknown;

@@ -1,8 +1,8 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { archived, mealEvents } from '../export/support.ts';
+import { archived, filesBelow, mealEvents } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
 import { inDuckDB, load } from './support.ts';
@@ -12,14 +12,7 @@ const MEALS = 12;
 /** An archive of twelve meals; `damage` breaks a line of its last file, and `heal` puts the file back. */
 async function archiveOfMeals() {
   const path = await archived(mealEvents(1, MEALS));
-  const files = readdirSync(path, { recursive: true, encoding: 'utf8' });
-  const file = join(
-    path,
-    files
-      .filter((name) => name.includes('.ndjson'))
-      .sort()
-      .at(-1) ?? '',
-  );
+  const file = join(path, filesBelow(path, /\.ndjson/).at(-1) ?? '');
   const whole = readFileSync(file);
   const [first = '', ...rest] = gunzipSync(whole).toString().split('\n');
   const damaged = [first, ...rest.map((line, n) => (n === 0 ? line.replace(/^\{"id"/, '{"iX') : line))];

@@ -1,28 +1,35 @@
 import { once } from 'node:events';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { archive, mealEvent, mealOf, mealEvents, archived } from '../export/support.ts';
+import { archive, archived, filesBelow, mealEvent, mealEvents, mealOf } from '../export/support.ts';
 import { erasuresOver, folderStore } from '../erase/support.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
-import { parseOptions } from '../../src/sinks/postgres/config.ts';
 import { PostgresDatabase } from '../../src/sinks/postgres/database.ts';
-import { createSink } from '../../src/sinks/postgres/sink.ts';
 import { MEALS } from '../../src/warehouse/tables/meals.ts';
-import { makeContext, signal } from '../sinks/support.ts';
+import { signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
 import { skipped } from '../support/requirements.ts';
 import { until, within } from '../support/until.ts';
-import { inPostgres, kindsOf, load, postgresServer, type LoadedDatabase } from './support.ts';
+import {
+  delivered,
+  inPostgres,
+  kindsOf,
+  load,
+  MEAL_TABLES,
+  postgresServer,
+  postgresSink,
+  waitingIn,
+  type LoadedDatabase,
+} from './support.ts';
 
 const meals = mealEvents(1, 30);
 const FOODS = meals.reduce((sum, _, n) => sum + mealOf(n + 1).foods, 0);
 const COUNTS =
   'SELECT count(*), count(DISTINCT id), (SELECT count(*) FROM meals), (SELECT count(*) FROM meal_items) FROM events';
-const ALL = ['--table', 'events', '--table', 'meals', '--table', 'meal_items'];
+const ALL = MEAL_TABLES.flatMap((table) => ['--table', table]);
 
 /** Milliseconds in which somebody who waits expects an end. */
 const SOON = 10_000;
@@ -129,7 +136,7 @@ describe.each(kindsOf(postgres))('millrace load into $kind', ({ skip, make }) =>
     // What no manifest lists has nothing to be missing from.
     rmSync(join(path, '_manifest.jsonl'));
     await load([path, other], database, ...ALL);
-    const [first = ''] = await dataFiles(path);
+    const [first = ''] = filesBelow(path, /\.ndjson/);
     rmSync(join(path, first));
     expect(await load([path, other], database)).toMatchObject({ code: 0, summary: { replaced: 2 } });
     const left = [...meals.map((_, n) => n + 1).filter((n) => n % 3 !== 0), 3, 99];
@@ -140,7 +147,7 @@ describe.each(kindsOf(postgres))('millrace load into $kind', ({ skip, make }) =>
   test.skipIf(skip)('loses no row to a file that is only missing, and says so', async () => {
     const { path, database } = await given();
     await load(path, database, ...ALL);
-    for (const file of await dataFiles(path)) rmSync(join(path, file));
+    for (const file of filesBelow(path, /\.ndjson/)) rmSync(join(path, file));
     const { stderr, summary } = await load(path, database);
     expect(summary).toMatchObject({ files: 0, missing: 3, replaced: 0 });
     expect(stderr).toContain('missing: its rows stay');
@@ -199,21 +206,13 @@ describe('millrace load', () => {
 
   test.skipIf(lack !== null)(`passes over what a sink has delivered${skipped(lack)}`, async () => {
     const path = await archived(meals);
-    const tables = ['events', 'meals', 'meal_items'];
-    const sink = createSink(
-      parseOptions({ connectionString: server().url, schema: 'shared', tables }),
-      makeContext(),
-    );
-    await sink.open(signal);
-    const batch = meals.slice(0, 10).map((event) => ({ event, destination: null }));
-    expect(await sink.send(batch, signal)).toEqual(batch.map(() => ({ status: 'delivered' })));
+    const { send } = await postgresSink(server().url, 'shared');
+    const batch = meals.slice(0, 10);
+    expect(await send(batch)).toEqual(delivered(batch));
     const database = inPostgres(server(), 'shared');
     expect(await load(path, database)).toMatchObject({ code: 0, summary: { records: 30, duplicates: 10 } });
     // And the other way round.
-    expect(await sink.send([{ event: mealEvent(30), destination: null }], signal)).toEqual([
-      { status: 'delivered' },
-    ]);
-    await sink.close(signal);
+    expect(await send([mealEvent(30)])).toEqual(delivered([30]));
     expect(await database.sql(COUNTS)).toEqual([`30|30|30|${FOODS}`]);
   });
 
@@ -275,11 +274,9 @@ describe('millrace load', () => {
 
   test.skipIf(lack !== null)(`a sink closes while its batch waits for a lock${skipped(lack)}`, async () => {
     const schema = newSchema();
-    const tables = ['events', 'meals', 'meal_items'];
-    const sink = createSink(parseOptions({ connectionString: server().url, schema, tables }), makeContext());
-    await sink.open(signal);
+    const { sink, send } = await postgresSink(server().url, schema);
     const locker = await lockMeals(schema);
-    const sending = sink.send([{ event: mealEvent(1), destination: null }], signal);
+    const sending = send([mealEvent(1)]);
     await until('the batch waits', waiting);
     await within('the sink closes', sink.close(AbortSignal.abort()), SOON);
     expect(await within('the batch ends', sending, SOON)).toEqual([
@@ -301,11 +298,7 @@ describe('millrace load', () => {
   });
 });
 
-/** The process of the server that waits for a lock. */
-function waiting(): string | null {
-  const pid = server().sql(`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'`);
-  return pid === '' ? null : pid;
-}
+const waiting = (): string | null => waitingIn(server());
 
 /** A session that keeps everybody else from the table of meals until it is closed. */
 async function lockMeals(schema: string): Promise<PostgresDatabase> {
@@ -321,10 +314,6 @@ async function erase(path: string, id: string): Promise<void> {
   await erasures.request({ by: 'user', id, team: null }, true);
   const { left } = await erasures.run();
   expect(left).toEqual([]);
-}
-
-async function dataFiles(path: string): Promise<string[]> {
-  return (await readdir(path, { recursive: true })).filter((name) => name.includes('.ndjson')).sort();
 }
 
 function foodsOf(numbers: readonly number[]): number {

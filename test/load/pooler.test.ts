@@ -2,16 +2,12 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { Places } from '../../src/archive/places.ts';
-import type { JournalEvent } from '../../src/core/event.ts';
-import type { SendResult, Sink } from '../../src/core/sink.ts';
 import { runLoad } from '../../src/load/run.ts';
-import { parseOptions } from '../../src/sinks/postgres/config.ts';
 import { PostgresDatabase } from '../../src/sinks/postgres/database.ts';
-import { createSink } from '../../src/sinks/postgres/sink.ts';
-import { TABLES as KNOWN } from '../../src/warehouse/tables.ts';
+import { TABLES } from '../../src/warehouse/tables.ts';
 import { userId } from '../erase/support.ts';
 import { archive, mealEvent, mealOf, archived, mealEvents } from '../export/support.ts';
-import { makeContext, signal } from '../sinks/support.ts';
+import { signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { lacksPgBouncer, PgBouncer } from '../support/pgbouncer.ts';
@@ -19,12 +15,10 @@ import { Postgres } from '../support/postgres.ts';
 import { skipped } from '../support/requirements.ts';
 import { until } from '../support/until.ts';
 import { QUIET } from './quiet.ts';
-import { load, type LoadedDatabase } from './support.ts';
+import { delivered, load, MEAL_TABLES, postgresSink, waitingIn, type LoadedDatabase } from './support.ts';
 
 const lack = lacksPgBouncer();
-const TABLES = ['events', 'meals', 'meal_items'];
-const ALL = TABLES.flatMap((table) => ['--table', table]);
-const DELIVERED = { status: 'delivered' };
+const ALL = MEAL_TABLES.flatMap((table) => ['--table', table]);
 
 let server: Postgres;
 beforeAll(() => {
@@ -65,13 +59,7 @@ describe.skipIf(lack !== null).each([1, 5])(
       to: ['--to', pooler.url, '--schema', schema],
     });
 
-    const openSink = async (schema: string): Promise<Sink> => {
-      const options = { connectionString: pooler.url, schema, tables: TABLES };
-      const sink = createSink(parseOptions(options), makeContext());
-      await sink.open(signal);
-      onTestFinished(() => sink.close(signal));
-      return sink;
-    };
+    const openSink = async (schema: string): Promise<Send> => (await postgresSink(pooler.url, schema)).send;
     /** Another program in the pool. */
     const beside = async (): Promise<pg.Client> => {
       const client = new pg.Client({ connectionString: pooler.url });
@@ -109,7 +97,13 @@ describe.skipIf(lack !== null).each([1, 5])(
     test('what another program has left in its sessions leads no row astray', async () => {
       const schema = newSchema('ours');
       const other = newSchema('other');
-      const names = [...TABLES, '_millrace_events', '_millrace_loads', '_millrace_tables', '_millrace_lock'];
+      const names = [
+        ...MEAL_TABLES,
+        '_millrace_events',
+        '_millrace_loads',
+        '_millrace_tables',
+        '_millrace_lock',
+      ];
       const tables = names.map((name) => `CREATE TEMPORARY TABLE IF NOT EXISTS ${name} (id text);`).join('');
       server.sql(`CREATE SCHEMA ${other}`);
       await setInEach(
@@ -153,7 +147,7 @@ describe.skipIf(lack !== null).each([1, 5])(
         return mealEvent(n, { user, body: Buffer.from(body.replaceAll(/user-\d/g, user)) });
       });
       for (const schema of [prod, staging, other])
-        expect(await send(await openSink(schema), batch)).toEqual(batch.map(() => DELIVERED));
+        expect(await (await openSink(schema))(batch)).toEqual(delivered(batch));
       await setInEach(`SET search_path TO ${other}`);
       onTestFinished(() => setInEach('RESET search_path'));
       const warehouse = { type: 'postgres', connectionString: pooler.url };
@@ -190,14 +184,14 @@ describe.skipIf(lack !== null).each([1, 5])(
 
     test('a batch whose connection is cut in mid-transaction is there once when it is sent again', async () => {
       const schema = newSchema('cut');
-      const sink = await openSink(schema);
+      const send = await openSink(schema);
       const locker = await holdLock(schema);
       const batch = mealEvents(1, 10);
-      const cut = send(sink, batch);
+      const cut = send(batch);
       server.sql(`SELECT pg_terminate_backend(${await until('the batch waits', waiting)})`);
       expect(await cut).toEqual(batch.map(() => expect.objectContaining({ status: 'retry', sink: true })));
       await locker.close();
-      expect(await send(sink, batch)).toEqual(batch.map(() => DELIVERED));
+      expect(await send(batch)).toEqual(delivered(batch));
       expect(counted(schema)).toBe(expected(1, 10));
     });
 
@@ -221,8 +215,8 @@ describe.skipIf(lack !== null).each([1, 5])(
       const work = {
         paths: [path],
         places: new Places(),
-        tables: KNOWN,
-        wanted: TABLES,
+        tables: TABLES,
+        wanted: MEAL_TABLES,
         stepBytes: 1,
         signal,
       };
@@ -260,27 +254,15 @@ describe.skipIf(lack !== null).each([1, 5])(
   },
 );
 
-/** The process of the server that waits for a lock. */
-function waiting(): string | null {
-  const pid = server.sql(`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'`);
-  return pid === '' ? null : pid;
-}
+const waiting = (): string | null => waitingIn(server);
 
-function send(sink: Sink, events: readonly JournalEvent[]): Promise<SendResult[]> {
-  const batch = events.map((event) => ({ event, destination: null }));
-  return sink.send(batch, signal);
-}
+type Send = Awaited<ReturnType<typeof postgresSink>>['send'];
 
 /** Two batches at a time, as a feed sends them. */
-async function sendAll(sink: Sink, first: number, last: number): Promise<void> {
+async function sendAll(send: Send, first: number, last: number): Promise<void> {
   for (let n = first; n <= last; n += 20) {
-    const batches = [numbers(n, n + 9), numbers(n + 10, n + 19)].map((batch) =>
-      send(
-        sink,
-        batch.map((one) => mealEvent(one)),
-      ),
-    );
-    for (const results of await Promise.all(batches)) expect(results).toEqual(results.map(() => DELIVERED));
+    const batches = [mealEvents(n, n + 9), mealEvents(n + 10, n + 19)].map((batch) => send(batch));
+    for (const results of await Promise.all(batches)) expect(results).toEqual(delivered(results));
   }
 }
 

@@ -4,18 +4,15 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { loadCommand } from '../../src/cli/load/command.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
-import { parseOptions } from '../../src/sinks/postgres/config.ts';
-import { createSink } from '../../src/sinks/postgres/sink.ts';
 import { schemaOf } from '../../src/warehouse/sql/schema.ts';
 import { TABLES } from '../../src/warehouse/tables.ts';
 import { run } from '../cli/run.ts';
 import { archive, archived } from '../export/support.ts';
-import { makeContext, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
 import { skipped } from '../support/requirements.ts';
 import { until } from '../support/until.ts';
-import { inDuckDB, inPostgres, load, postgresServer } from './support.ts';
+import { delivered, inDuckDB, inPostgres, load, postgresServer, postgresSink } from './support.ts';
 
 const { lack, server, newSchema } = postgresServer();
 
@@ -28,10 +25,8 @@ function meal(n: number, name: string, id = `meal-${n}`): ReturnType<typeof cont
 /** In no way a pattern, which PostgreSQL would compress. */
 const LONG = Array.from({ length: 1500 }, (_, n) => ((n * 2_654_435_761) % 65_536).toString(16)).join('-');
 
-async function archiveOf(...events: readonly ReturnType<typeof contractEvent>[]): Promise<string> {
-  const path = await archived(events);
-  return path;
-}
+const archiveOf = (...events: readonly ReturnType<typeof contractEvent>[]): Promise<string> =>
+  archived(events);
 
 const COUNTS = `SELECT count(*), (SELECT count(*) FROM meals), (SELECT count(*) FROM meals WHERE name = 'leek') FROM events`;
 const MEALS = ['--table', 'events', '--table', 'meals'];
@@ -51,19 +46,10 @@ describe.skipIf(lack !== null)(`PostgreSQL${skipped(lack)}`, () => {
   });
 
   test('the sink writes an event with an id of 6,000 characters', async () => {
-    const written = { connectionString: server().url, schema: newSchema(), tables: ['events', 'meals'] };
-    const send = async (...events: readonly ReturnType<typeof contractEvent>[]): Promise<unknown[]> => {
-      const sink = createSink(parseOptions(written), makeContext());
-      await sink.open(signal);
-      const results = await sink.send(
-        events.map((event) => ({ event, destination: null })),
-        signal,
-      );
-      await sink.close(signal);
-      return results.map(({ status }) => status);
-    };
-    expect(await send(meal(2, 'b', LONG), meal(3, 'c'))).toEqual(['delivered', 'delivered']);
-    expect(server().sql(`SELECT count(*) FROM ${written.schema}.meals`)).toBe('2');
+    const schema = newSchema();
+    const { send } = await postgresSink(server().url, schema, ['events', 'meals']);
+    expect(await send([meal(2, 'b', LONG), meal(3, 'c')])).toEqual(delivered([2, 3]));
+    expect(server().sql(`SELECT count(*) FROM ${schema}.meals`)).toBe('2');
   });
 
   test('rows that the table does not take are set aside by name, and loaded when it takes them', async () => {
@@ -111,20 +97,14 @@ describe.skipIf(lack !== null)(`PostgreSQL${skipped(lack)}`, () => {
   });
 
   test('an event whose row the table does not take is a dead letter, and the others are delivered', async () => {
-    const written = { connectionString: server().url, schema: newSchema(), tables: ['events', 'meals'] };
-    const sink = createSink(parseOptions(written), makeContext());
-    await sink.open(signal);
-    server().sql(`ALTER TABLE ${written.schema}.meals ADD CONSTRAINT no_leek CHECK (name <> 'leek')`);
-    const send = (...names: readonly string[]): ReturnType<typeof sink.send> =>
-      sink.send(
-        names.map((name, n) => ({ event: meal(n + 1, name), destination: null })),
-        signal,
-      );
+    const schema = newSchema();
+    const sink = await postgresSink(server().url, schema, ['events', 'meals']);
+    server().sql(`ALTER TABLE ${schema}.meals ADD CONSTRAINT no_leek CHECK (name <> 'leek')`);
+    const send = (...names: readonly string[]) => sink.send(names.map((name, n) => meal(n + 1, name)));
     const refused = { status: 'refused', code: 'rejected', reason: expect.stringContaining('no_leek') };
     expect(await send('soup', 'leek')).toMatchObject([refused, { ...refused, batch: true }]);
     expect(await send('leek')).toMatchObject([refused]);
-    expect(await send('soup')).toEqual([{ status: 'delivered' }]);
-    await sink.close(signal);
+    expect(await send('soup')).toEqual(delivered(['soup']));
   });
 
   test('the printed statements load a row with an id of 6,000 characters', async () => {

@@ -1,6 +1,11 @@
 import { DuckDBInstance } from '@duckdb/node-api';
 import { join } from 'node:path';
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import type { JournalEvent } from '../../src/core/event.ts';
+import type { SendResult } from '../../src/core/sink.ts';
+import { parseOptions } from '../../src/sinks/postgres/config.ts';
+import { createSink } from '../../src/sinks/postgres/sink.ts';
+import { makeContext, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
 import { lacksPostgres, Postgres } from '../support/postgres.ts';
@@ -71,6 +76,33 @@ export function inDuckDB(file: string): LoadedDatabase {
       return rows.map((row) => row.map((value) => String(value ?? '')).join('|'));
     },
   };
+}
+
+/** An open postgres sink that keeps events and meals, and what sends to it. Closed with the test. */
+export async function postgresSink(connectionString: string, schema: string, tables = MEAL_TABLES) {
+  const sink = createSink(parseOptions({ connectionString, schema, tables }), makeContext());
+  await sink.open(signal);
+  onTestFinished(() => sink.close(signal));
+  const send = (events: readonly JournalEvent[]): Promise<SendResult[]> =>
+    sink.send(
+      events.map((event) => ({ event, destination: null })),
+      signal,
+    );
+  return { sink, send };
+}
+
+/** The table of events, and those of meals. */
+export const MEAL_TABLES = ['events', 'meals', 'meal_items'];
+
+/** A batch of so many that was taken. */
+export function delivered(events: readonly unknown[]): { status: string }[] {
+  return events.map(() => ({ status: 'delivered' }));
+}
+
+/** The process of a server that waits for a lock. */
+export function waitingIn(server: Postgres): string | null {
+  const pid = server.sql(`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'`);
+  return pid === '' ? null : pid;
 }
 
 export interface Loaded {
