@@ -12,13 +12,12 @@ import type { Tables } from '../warehouse/tables.ts';
 /** Fewer bytes of values than this wait for others before they become a row group. */
 const LEAST_GROUP = 1024 * 1024;
 
-export type ExportFormat = 'ndjson' | 'parquet';
-
+/** What rows are gathered as. */
 export interface GatheredTerms {
   readonly tables: Tables;
   /** The tables nested in it come along. */
   readonly table: string;
-  readonly format: ExportFormat;
+  readonly format: 'ndjson' | 'parquet';
   readonly compression: Compression;
 }
 

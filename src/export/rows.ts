@@ -7,7 +7,7 @@ import type { RowReject } from '../warehouse/shape/reject.ts';
 import type { RowTarget } from '../warehouse/shape/row-target.ts';
 import { Shaper } from '../warehouse/shape/shape.ts';
 import { documentsIn, originOf } from './documents.ts';
-import { type ExportFormat, type GatheredTerms, GatheredRows } from './gathered-rows.ts';
+import { GatheredRows, type GatheredTerms } from './gathered-rows.ts';
 import type { RowBatch } from './row-file.ts';
 
 /** The members of a record in their order, each where it stands in `RECORD`. */
@@ -18,6 +18,8 @@ const [TEAM, HEADERS, EVENT] = [4, 7, 8];
 const NULL = 'null'.length;
 /** Partitions whose rows are gathered at once. */
 const MOST_PARTITIONS = 32;
+
+export type ExportFormat = GatheredTerms['format'];
 
 /** What an export becomes: files of rows, or Parquet files that a Delta table lists. */
 export type OutputFormat = ExportFormat | 'delta';
