@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { DELIVERED, type Delivery, type SendResult, type Sink } from '../../src/core/sink.ts';
 import { LONGEST_DELAY, readAnswer } from '../../src/deliver/sink-calls.ts';
 import { makeEvent } from '../support/events.ts';
-import { makeDispatcher } from './running.ts';
-import { ArrayJournal, LIMITS, ManualClock } from './support.ts';
+import { feedOf } from './running.ts';
+import { LIMITS } from './support.ts';
 
 test.each([Number.NaN, -1, Number.NEGATIVE_INFINITY, '5000', {}, null])(
   'a wait of %s is no wait: the retry goes by its own backoff',
@@ -70,11 +70,8 @@ class SilentSink implements Sink {
 }
 
 async function silent() {
-  const [sink, journal, clock] = [new SilentSink(), new ArrayJournal(), new ManualClock()];
-  const dispatcher = makeDispatcher({ journal, clock, sendTimeout: 5000 });
-  await dispatcher.add('a', sink);
-  dispatcher.begin();
-  return { sink, journal, clock, dispatcher };
+  const sink = new SilentSink();
+  return { sink, ...(await feedOf(sink, { sendTimeout: 5000 })) };
 }
 
 test('a send that is never answered is given up, and sent again before anything newer of its user', async () => {

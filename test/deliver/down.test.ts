@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { DELIVERED, type SendResult } from '../../src/core/sink.ts';
-import { makeEvent } from '../support/events.ts';
-import { makeDispatcher } from './running.ts';
-import { ArrayJournal, ManualClock, ScriptedSink, until } from './support.ts';
+import { feedOf } from './running.ts';
+import { ScriptedSink, until } from './support.ts';
 
 const RETRY: SendResult = { status: 'retry', reason: 'not now' };
 const REFUSES: SendResult = { status: 'retry', reason: 'refuses', sink: true };
@@ -11,22 +10,13 @@ const ONE = { batchCount: 1, inFlight: 1, order: 'none' } as const;
 
 /** A sink under `delivery.downAfter: 60s`, and what `status` says of it second by second. */
 async function watched(sink: ScriptedSink) {
-  const clock = new ManualClock();
-  const journal = new ArrayJournal();
-  const dispatcher = makeDispatcher({
-    journal,
-    clock,
+  const { clock, dispatcher, put, cursor } = await feedOf(sink, {
     retry: { initial: 500, max: 30_000, giveUpAfter: 0 },
     sendTimeout: 120_000,
     downAfter: 60_000,
     maxPending: 5000,
   });
-  await dispatcher.add('a', sink);
-  dispatcher.begin();
   const mode = (): string => String(dispatcher.status()[0]?.mode);
-  const put = (count = 1): void => {
-    for (let n = 0; n < count; n += 1) journal.put(makeEvent({ id: `e${journal.lastSeq + 1}` }));
-  };
   /** Lets seconds pass, with so many new events in each. @returns the modes it went through, and when */
   const pass = async (seconds: number, events = 0): Promise<string[]> => {
     const modes: string[] = [];
@@ -41,7 +31,7 @@ async function watched(sink: ScriptedSink) {
   };
   const after = (seconds: number): Promise<void> =>
     new Promise((resolve) => clock.after(seconds * SECOND, resolve));
-  return { put, pass, mode, after, cursor: () => journal.cursors.get('a') ?? 0 };
+  return { put, pass, mode, after, cursor };
 }
 
 test('fault 53: a sink that never answers is down after a minute, and up once it has answered for a minute', async () => {

@@ -2,22 +2,11 @@ import { expect, test } from 'vitest';
 import { DELIVERED, type SendResult } from '../../src/core/sink.ts';
 import type { Refusal } from '../../src/deliver/memory-log.ts';
 import { makeEvent } from '../support/events.ts';
-import { makeDispatcher } from './running.ts';
-import { ArrayJournal, ManualClock, ScriptedSink, until } from './support.ts';
+import { feedOf } from './running.ts';
+import { ArrayJournal, ScriptedSink, until } from './support.ts';
 
 const REFUSED: SendResult = { status: 'refused', code: 'bad', reason: 'not this' };
 const DOWN: SendResult = { status: 'retry', reason: 'down', sink: true };
-
-async function feedOf(sink: ScriptedSink, journal = new ArrayJournal()) {
-  const clock = new ManualClock();
-  const dispatcher = makeDispatcher({ journal, clock });
-  await dispatcher.add('a', sink);
-  dispatcher.begin();
-  const put = (count: number): void => {
-    for (let n = 0; n < count; n += 1) journal.put(makeEvent({ id: `e${journal.lastSeq + 1}` }));
-  };
-  return { journal, clock, dispatcher, put, cursor: () => journal.cursors.get('a') ?? 0 };
-}
 
 /** A journal that holds events before anybody reads it: they are loaded at once. */
 function filled<J extends ArrayJournal>(journal: J, count: number): J {
@@ -43,7 +32,7 @@ class SlowLetters extends ArrayJournal {
 
 test('the cursor passes a refused event only when its dead letter is stored', async () => {
   const journal = new SlowLetters();
-  const { put, cursor } = await feedOf(new ScriptedSink(() => REFUSED), journal);
+  const { put, cursor } = await feedOf(new ScriptedSink(() => REFUSED), { journal });
   put(1);
   await turns();
   expect(journal.answers).toHaveLength(1);
@@ -57,7 +46,7 @@ test('the cursor passes a refused event only when its dead letter is stored', as
 test('a dead letter that cannot be stored settles nothing: the batch is sent again, and none is lost', async () => {
   const journal = filled(new SlowLetters(), 3);
   const sink = new ScriptedSink(({ event }) => (event.id === 'e2' ? REFUSED : DELIVERED));
-  const { cursor, clock, dispatcher } = await feedOf(sink, journal);
+  const { cursor, clock, dispatcher } = await feedOf(sink, { journal });
   await turns();
   journal.answers[0]?.reject(new Error('no space left'));
   await turns();
@@ -76,7 +65,7 @@ test('calls that fail side by side are one failure: the sink is tried again afte
     inFlight: 16,
     order: 'none',
   });
-  const { cursor, clock, dispatcher } = await feedOf(sink, filled(new ArrayJournal(), 30));
+  const { cursor, clock, dispatcher } = await feedOf(sink, { journal: filled(new ArrayJournal(), 30) });
   await turns();
   expect(dispatcher.status()).toMatchObject([{ lastError: 'down', retried: 16 }]);
   await until(clock, () => cursor() === 30);
@@ -98,7 +87,7 @@ test('cursors are on disk before the sink closes its files', async () => {
     steps.push('close');
     return close();
   };
-  const { dispatcher } = await feedOf(sink, filled(new Noting(), 5));
+  const { dispatcher } = await feedOf(sink, { journal: filled(new Noting(), 5) });
   await dispatcher.stop(AbortSignal.timeout(5000));
   expect(steps).toEqual(['flush at 5', 'close']);
 });
@@ -128,7 +117,7 @@ test('while it stops a sink gets what is loaded and no more; in trouble it gets 
 
 test('after trouble one batch tries the sink; the others follow once it got through', async () => {
   const sink = new ScriptedSink(() => DOWN, { batchCount: 5, inFlight: 4, order: 'none' });
-  const { clock, cursor } = await feedOf(sink, filled(new ArrayJournal(), 40));
+  const { clock, cursor } = await feedOf(sink, { journal: filled(new ArrayJournal(), 40) });
   await turns();
   expect(sink.batches).toHaveLength(4);
   await until(clock, () => sink.batches.length > 4);
@@ -172,7 +161,7 @@ test('the journal cannot be read: the sink pauses, says why, and then has everyt
     }
   }
   const sink = new ScriptedSink(() => DELIVERED);
-  const { put, clock, cursor, dispatcher } = await feedOf(sink, new Unreadable());
+  const { put, clock, cursor, dispatcher } = await feedOf(sink, { journal: new Unreadable() });
   put(3);
   await turns();
   expect(dispatcher.status()).toMatchObject([{ lastError: 'journal: bad page' }]);

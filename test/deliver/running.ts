@@ -9,6 +9,7 @@ import { Progress } from '../../src/deliver/progress.ts';
 import { LiveSinks, type PlannedSink } from '../../src/deliver/live-sinks.ts';
 import { QueuePerUser } from '../../src/deliver/send-queue.ts';
 import { Cell } from '../../src/lib/live.ts';
+import { makeEvent } from '../support/events.ts';
 import { ArrayJournal, byType, LIMITS, ManualClock, ScriptedSink, silentLog } from './support.ts';
 
 /** A dispatcher by which all events go to the sink `a`, where the options say nothing else. */
@@ -23,6 +24,24 @@ export function makeDispatcher(
     targetsOf: byType(() => [{ sink: 'a', destination: null }]),
     ...options,
   });
+}
+
+/** The sink `a` behind a dispatcher that has begun, and what puts events into its journal. */
+export async function feedOf(
+  sink: Sink,
+  {
+    journal = new ArrayJournal(),
+    clock = new ManualClock(),
+    ...options
+  }: Partial<DispatcherOptions> & { readonly journal?: ArrayJournal; readonly clock?: ManualClock } = {},
+) {
+  const dispatcher = makeDispatcher({ journal, clock, ...options });
+  await dispatcher.add('a', sink);
+  dispatcher.begin();
+  const put = (count = 1): void => {
+    for (let n = 0; n < count; n += 1) journal.put(makeEvent({ id: `e${journal.lastSeq + 1}` }));
+  };
+  return { journal, clock, dispatcher, put, cursor: () => journal.cursors.get('a') ?? 0 };
 }
 
 export function planned(

@@ -1,7 +1,8 @@
 import { onTestFinished } from 'vitest';
 import type { Sink } from '../../src/core/sink.ts';
-import { Dispatcher, type DispatcherOptions } from '../../src/deliver/dispatcher.ts';
-import { ArrayJournal, ManualClock, silentLog } from '../deliver/support.ts';
+import type { Dispatcher, DispatcherOptions } from '../../src/deliver/dispatcher.ts';
+import { makeDispatcher } from '../deliver/running.ts';
+import { ArrayJournal, ManualClock } from '../deliver/support.ts';
 import { until } from '../support/until.ts';
 
 export interface Delivering {
@@ -21,11 +22,9 @@ export async function startDelivering(
   const journal = new ArrayJournal();
   const clock = new ManualClock();
   const sinks = new Map(Object.entries(named));
-  const dispatcher = new Dispatcher({
+  const dispatcher = makeDispatcher({
     journal,
     clock,
-    log: silentLog,
-    retry: { initial: 100, max: 1000, giveUpAfter: 0 },
     maxPending: 100,
     maxPendingBytes: 64 * 2 ** 20,
     targetsOf: targetsOf ?? (() => [...sinks.keys()].map((sink) => ({ sink, destination: null }))),

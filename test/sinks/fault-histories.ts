@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import type { Clock } from '../../src/core/clock.ts';
 import type { Sink } from '../../src/core/sink.ts';
-import { Dispatcher } from '../../src/deliver/dispatcher.ts';
+import type { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
-import { ArrayJournal, ManualClock, silentLog } from '../deliver/support.ts';
+import { makeDispatcher } from '../deliver/running.ts';
+import { ArrayJournal, ManualClock } from '../deliver/support.ts';
 import { until } from '../support/until.ts';
 
 /** Where a sink delivers to, and what goes wrong there. */
@@ -53,7 +54,7 @@ interface Given extends Event {
   readonly body: Buffer;
 }
 
-const SINK = 'sink';
+const SINK = 'a';
 const USERS = 4;
 
 /** Histories for `wrongIn`. */
@@ -172,15 +173,7 @@ class World<Fault> {
   }
 
   async #start(): Promise<void> {
-    this.#dispatcher = new Dispatcher({
-      journal: this.#journal,
-      clock: this.#clock,
-      log: silentLog,
-      retry: { initial: 100, max: 1000, giveUpAfter: 0 },
-      maxPending: 100,
-      maxPendingBytes: 2 ** 20,
-      targetsOf: () => [{ sink: SINK, destination: null }],
-    });
+    this.#dispatcher = makeDispatcher({ journal: this.#journal, clock: this.#clock, maxPending: 100 });
     await this.#dispatcher.add(SINK, this.#place.makeSink(this.#clock));
     this.#dispatcher.begin();
   }
