@@ -17,7 +17,7 @@ const ZIPPED = { 'content-encoding': 'gzip' };
 export function toMessage(event: JournalEvent, value: Buffer, isZipped: boolean): Message {
   const { user } = event;
   const metadata = metadataOf(event, isZipped ? ZIPPED : PLAIN, wellFormed);
-  const headers = Object.entries(metadata).map(([name, value]) => [Buffer.from(name), value] as const);
+  const headers = Object.entries(metadata).map(([name, text]) => [Buffer.from(name), text] as const);
   const key = user === null || user === '' ? null : Buffer.from(wellFormed(user));
   return { key, value, headers };
 }
