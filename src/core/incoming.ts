@@ -9,3 +9,15 @@ export interface IncomingMessage {
   /** Milliseconds since the epoch when the broker took it. */
   readonly receivedAt: number;
 }
+
+type Properties = IncomingMessage['properties'];
+
+/** What a publisher says under a name in hyphens; older ones wrote underscores. */
+export function saidIn(properties: Properties, name: string): string | undefined {
+  return properties[name] ?? properties[name.replaceAll('-', '_')];
+}
+
+/** @param name of the property that says it */
+export function encodingIn(properties: Properties, name: string): IncomingMessage['encoding'] {
+  return saidIn(properties, name)?.toLowerCase() || null;
+}

@@ -53,16 +53,10 @@ export class Dispatcher {
     for (const feed of this.#feeds.values()) feed.begin();
   }
 
-  /** Resolves when a sink has settled all that the journal holds now; never, while it is in trouble. */
-  async passed(name: string): Promise<void> {
+  /** As `Feed.passed`, of all that the journal holds now; never resolves while the sink is in trouble. */
+  async passed(name: string, until: 'sent' | 'settled' = 'settled'): Promise<void> {
     const feed = this.#feeds.get(name);
-    await feed?.passed(feed.lastSeq);
-  }
-
-  /** Resolves when a sink has all that the journal holds now, be it confirmed or held; never, while it is in trouble. */
-  async sent(name: string): Promise<void> {
-    const feed = this.#feeds.get(name);
-    await feed?.passed(feed.lastSeq, 'sent');
+    await feed?.passed(feed.lastSeq, until);
   }
 
   /**

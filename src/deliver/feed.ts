@@ -143,7 +143,7 @@ export class Feed {
   }
 
   /** Resolves when everything up to and including this seq is settled; or, with `sent`, when what is not is held. */
-  passed(seq: number, until: 'sent' | 'settled' = 'settled'): Promise<void> {
+  passed(seq: number, until: 'sent' | 'settled'): Promise<void> {
     return this.#waiters.passed(seq, until);
   }
 

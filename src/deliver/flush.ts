@@ -53,6 +53,6 @@ function refuseOther(name: string, able: readonly string[], all: readonly string
 function passes(dispatcher: Dispatcher, sink: string, clock: Clock): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const cancel = clock.after(PATIENCE, () => resolve(false));
-  void dispatcher.sent(sink).then(() => resolve(true));
+  void dispatcher.passed(sink, 'sent').then(() => resolve(true));
   return promise.finally(cancel);
 }

@@ -2,7 +2,7 @@ import { bodyId, deliveryIdOf, messageKey } from '../core/delivery-id.ts';
 import type { Envelope, Event } from '../core/event.ts';
 import type { AppendResult, Ingest } from '../core/ingest.ts';
 import type { Inlet } from '../core/sink.ts';
-import type { IncomingMessage } from '../core/incoming.ts';
+import { type IncomingMessage, saidIn } from '../core/incoming.ts';
 import { traceOf } from '../core/trace.ts';
 import type { Validator } from '../validate/envelope.ts';
 import { promisify } from 'node:util';
@@ -65,19 +65,17 @@ export function createTake({ ingest, validate, maxBytes }: TakeOptions): Inlet['
 
 const NO_ENVELOPE: Envelope = { type: '', team: null, user: null, clientUser: null };
 
-/** The pipelines' metadata, in hyphens as they are now or in underscores as they were. */
+/** The pipelines' metadata. */
 function readMetadata(properties: Readonly<Record<string, string>>): {
   readonly idempotencyKey: string | null;
   readonly envelope: Partial<Envelope>;
 } {
-  const get = (name: string): string | undefined =>
-    properties[name] ?? properties[name.replaceAll('-', '_')] ?? undefined;
-  const type = get('event-type');
-  const team = get('team-id');
-  const user = get('user-id');
-  const clientUser = get('client-user-id');
+  const type = saidIn(properties, 'event-type');
+  const team = saidIn(properties, 'team-id');
+  const user = saidIn(properties, 'user-id');
+  const clientUser = saidIn(properties, 'client-user-id');
   return {
-    idempotencyKey: get('idempotency-key') ?? null,
+    idempotencyKey: saidIn(properties, 'idempotency-key') ?? null,
     envelope: {
       ...(type === undefined ? {} : { type }),
       ...(team === undefined ? {} : { team }),

@@ -289,7 +289,7 @@ test('whoever waits for all to be sent does not make the sink confirm it', async
   await world.start();
   world.put(3);
   let sent = false;
-  void world.dispatcher.sent('a').then(() => (sent = true));
+  void world.dispatcher.passed('a', 'sent').then(() => (sent = true));
   await until(world.clock, () => sent);
   expect(world.dispatcher.status()).toMatchObject([{ held: 4, pending: 0 }]);
   expect([world.sink.flushes, world.cursor]).toEqual([0, 0]);

@@ -1,5 +1,5 @@
 import type { ReceivedEventData } from '@azure/event-hubs';
-import type { IncomingMessage } from '../../core/incoming.ts';
+import { encodingIn, type IncomingMessage } from '../../core/incoming.ts';
 
 /** @param now for a message that does not say when the hub took it, milliseconds since the epoch */
 export function toIncoming(
@@ -11,10 +11,9 @@ export function toIncoming(
     const text = textOf(value);
     if (text !== null) texts[name] = text;
   }
-  const encoding = texts['content-encoding'] ?? texts['content_encoding'] ?? '';
   return {
     body: bytesOf(body),
-    encoding: encoding === '' ? null : encoding.toLowerCase(),
+    encoding: encodingIn(texts, 'content-encoding'),
     properties: texts,
     receivedAt: enqueuedTimeUtc instanceof Date ? enqueuedTimeUtc.getTime() : now,
   };

@@ -1,5 +1,5 @@
 import type { Message } from '@platformatic/kafka';
-import type { IncomingMessage } from '../../core/incoming.ts';
+import { encodingIn, type IncomingMessage } from '../../core/incoming.ts';
 
 type Received = Pick<Message, 'value' | 'headerEntries' | 'timestamp'>;
 
@@ -11,10 +11,9 @@ export function toIncoming({ value, headerEntries, timestamp }: Received, now: n
   const properties = Object.fromEntries(
     headerEntries.map(([name, text]) => [String(name ?? ''), String(text ?? '')]),
   );
-  const encoding = properties['content-encoding'] ?? properties['content_encoding'] ?? '';
   return {
     body: value ?? Buffer.alloc(0),
-    encoding: encoding === '' ? null : encoding.toLowerCase(),
+    encoding: encodingIn(properties, 'content-encoding'),
     properties,
     receivedAt: timestamp > 0n && timestamp <= BigInt(now) ? Number(timestamp) : now,
   };

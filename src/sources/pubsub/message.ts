@@ -1,4 +1,4 @@
-import type { IncomingMessage } from '../../core/incoming.ts';
+import { encodingIn, type IncomingMessage } from '../../core/incoming.ts';
 
 /** What is used of the SDK's message. */
 interface Received {
@@ -9,11 +9,9 @@ interface Received {
 
 /** The message as it lies in the subscription: still compressed, with the attributes its publisher gave it. */
 export function toIncoming({ data, attributes, publishTime }: Received): IncomingMessage {
-  // Older publishers wrote underscores.
-  const encoding = attributes['blob-codec'] ?? attributes['blob_codec'] ?? '';
   return {
     body: data,
-    encoding: encoding === '' ? null : encoding.toLowerCase(),
+    encoding: encodingIn(attributes, 'blob-codec'),
     properties: { ...attributes },
     receivedAt: publishTime.getTime(),
   };
