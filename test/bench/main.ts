@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '../../src/core/errors.ts';
-import { type Bench, flagsOf, helpOf } from './bench.ts';
+import { flagsOf, helpOf } from '../support/flags.ts';
+import type { Bench } from './bench.ts';
 import { exportRows } from './export/export.ts';
 import { isMet, jsonOf, tableOf } from './figures.ts';
 import { fleet } from './fleet.ts';
@@ -56,7 +57,9 @@ async function main([name = '', ...argv]: readonly string[]): Promise<number> {
     return asked ? 0 : 2;
   }
   if (argv.includes('--help') || argv.includes('-h')) {
-    process.stdout.write(`Usage: npm run bench -- ${name} [flags]\n\n${bench.summary}\n\n${helpOf(bench)}`);
+    process.stdout.write(
+      `Usage: npm run bench -- ${name} [flags]\n\n${bench.summary}\n\n${helpOf(bench.flags)}`,
+    );
     return 0;
   }
   try {
@@ -68,7 +71,7 @@ async function main([name = '', ...argv]: readonly string[]): Promise<number> {
 }
 
 async function measure(name: string, bench: Bench, argv: readonly string[]): Promise<number> {
-  const flags = flagsOf(bench, argv);
+  const flags = flagsOf(bench.flags, argv);
   await using ends = new AsyncDisposableStack();
   const folder = mkdtempSync(join(String(flags['folder'] ?? '') || tmpdir(), 'millrace-bench-'));
   ends.defer(() => rmSync(folder, { recursive: true, force: true }));

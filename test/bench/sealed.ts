@@ -1,7 +1,8 @@
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { KeyStore } from '../../src/seal/key-store.ts';
-import { bench, type BenchContext, type Flags, FOLDER, ROUNDS } from './bench.ts';
+import type { Flags } from '../support/flags.ts';
+import { bench, type BenchContext, FOLDER, ROUNDS } from './bench.ts';
 import { type Figure, round } from './figures.ts';
 import { Load, ReceiverProcess } from './ingest/children.ts';
 import { fillJournal } from './ingest/fill.ts';

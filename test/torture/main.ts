@@ -1,36 +1,29 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import build from '../support/build.ts';
+import { runProgram } from '../support/flags.ts';
 import { lacksRecorder } from './recorder.ts';
-import { torture, type Options } from './run.ts';
+import { torture } from './run.ts';
 
-const USAGE = `Usage: npm run torture -- [--seed N] [--states M] [--minutes K] [--jobs J] [--per-point P]
-       npm run torture -- --history FOLDER [--only STATE]
+const USAGE = `Usage: npm run torture -- [flags]
 
-  --seed N          the first history's seed (default: another one each time); the others count on from it
-  --states M        ends when so many different states were tried (default 10000)
-  --minutes K       ends after so many minutes, whichever comes first
-  --jobs J          processes (default 2)
-  --per-point P     states at each crash point, at most (default 12)
-  --history FOLDER  tries the states of a history that a failure has left
-  --only STATE      only this one, as the failure names it
-
-Progress goes to stderr. The last line, on stdout, says what was tried and which seeds failed. Exit code 0 when all held, 1 when something was found or it
+Tries the states that a crash may leave of the disk, history after history (README.md). Progress goes to stderr. The last
+line, on stdout, says what was tried and which seeds failed. Exit code 0 when all held, 1 when something was found or it
 cannot run here, 2 for wrong usage.
 `;
 
-process.exitCode = await main(process.argv.slice(2));
+const FLAGS = {
+  seed: [0, 'of the first history; the others count on from it; 0: another one each time', 0],
+  states: [10_000, 'ends when so many different states were tried'],
+  minutes: [24 * 60, 'ends after so many minutes, whichever comes first'],
+  jobs: [2, 'processes'],
+  'per-point': [12, 'states at each crash point, at most'],
+  history: ['', 'tries the states of a history that a failure has left in this folder'],
+  only: ['', 'only this state of it, as the failure names it'],
+} as const;
 
-async function main(argv: readonly string[]): Promise<number> {
-  let options: Options;
-  try {
-    options = parseOptions(argv);
-  } catch (error) {
-    process.stderr.write(`${(error as Error).message}\n\n${USAGE}`);
-    return 2;
-  }
+await runProgram(USAGE, FLAGS, process.argv.slice(2), async ({ seed, history, only, ...limits }) => {
   const lack = lacksRecorder();
   if (lack !== null) {
     process.stderr.write(`torture cannot run here: ${lack}\n`);
@@ -39,7 +32,12 @@ async function main(argv: readonly string[]): Promise<number> {
   const clean = await build();
   const base = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'millrace-torture-'));
   try {
-    const { code, line } = await torture(options, base);
+    const { 'per-point': perPoint, ...rest } = limits;
+    const kept = { kept: history || undefined, only: only || undefined };
+    const { code, line } = await torture(
+      { seed: seed || Date.now() % 2 ** 31, perPoint, ...rest, ...kept },
+      base,
+    );
     process.stdout.write(`${line}\n`);
     return code;
   } finally {
@@ -48,26 +46,4 @@ async function main(argv: readonly string[]): Promise<number> {
     if (readdirSync(base).every((name) => name.startsWith('job-')))
       rmSync(base, { recursive: true, force: true });
   }
-}
-
-/** @throws TypeError for a flag that is not known or not a number */
-function parseOptions(argv: readonly string[]): Options {
-  const text = { type: 'string' } as const;
-  const numbers = { seed: text, states: text, minutes: text, jobs: text, 'per-point': text };
-  const options = { ...numbers, history: text, only: text } as const;
-  const { values } = parseArgs({ args: [...argv], options });
-  const number = (name: keyof typeof numbers, otherwise: number): number => {
-    const value = Number(values[name] ?? otherwise);
-    if (!Number.isFinite(value) || value < 0) throw new TypeError(`--${name} must be a number`);
-    return value;
-  };
-  return {
-    seed: number('seed', Date.now() % 2 ** 31),
-    states: number('states', 10_000),
-    minutes: number('minutes', 24 * 60),
-    jobs: number('jobs', 2),
-    perPoint: number('per-point', 12),
-    kept: values.history,
-    only: values.only,
-  };
-}
+});

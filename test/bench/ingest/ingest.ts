@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { bench, type BenchContext, type Flags, FOLDER, MAIN_FLAG, ROUNDS } from '../bench.ts';
+import type { Flags } from '../../support/flags.ts';
+import { bench, type BenchContext, FOLDER, MAIN_FLAG, ROUNDS } from '../bench.ts';
 import { type Figure, median, round } from '../figures.ts';
 import { bytesToDiskOf, memoryOf, MemoryWatch } from '../processes.ts';
 import { lackOf, Rival, RIVALS } from '../rivals/rivals.ts';
