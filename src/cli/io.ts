@@ -68,6 +68,16 @@ export function styled(style: Style, text: string, isColoured: boolean): string 
   return isColoured ? styleText(style, text, { validateStream: false }) : text;
 }
 
+/** What a command found: with --json as one line of JSON, otherwise in words, a line each. */
+export function printResult(
+  io: Io,
+  { json }: { readonly json?: boolean | undefined },
+  found: object,
+  ...lines: readonly string[]
+): void {
+  for (const line of json === true ? [JSON.stringify(found)] : lines) print(io, line);
+}
+
 export function printList<T>(
   io: Io,
   { json }: { readonly json?: boolean | undefined },

@@ -5,7 +5,7 @@ import { NO_ROUTES, type RouteRecord } from '../core/route-record.ts';
 import type { SqliteJournal, SqliteJournalOptions } from '../journal/sqlite-journal.ts';
 import { asOwner } from './as-owner.ts';
 import { CONFIG, configOf } from './config-options.ts';
-import { note, print, usageError, type Io } from './io.ts';
+import { note, printResult, usageError, type Io } from './io.ts';
 import { openJournal } from './operations.ts';
 import { commandOf, instant, type OptionsOf, readBy, repeated } from './options.ts';
 
@@ -55,7 +55,8 @@ async function recover(options: Options, io: Io): Promise<void> {
     openJournal(config, { onRepair: ({ detail }) => note(io, detail), ...more });
   if (!(await isRefused(open))) {
     io.setExit(EXIT.partial);
-    return report(io, options, `${config.journal.path} needs no recovery: it says how far its sinks are`, {});
+    const words = `${config.journal.path} needs no recovery: it says how far its sinks are`;
+    return printResult(io, options, { waiting: {} }, words);
   }
   await new Audit(config.journal.path).note({ who: 'command', action: 'recover', what: 'sinks', ids: sinks });
   const routes: RouteRecord = { ...NO_ROUTES, eras: [{ after: 0, tables: [config.routes] }] };
@@ -68,7 +69,7 @@ async function recover(options: Options, io: Io): Promise<void> {
       (await journal.status()).cursors.map(({ sink, backlog }) => [sink, backlog]),
     );
     const lines = Object.entries(waiting).map(([sink, events]) => `${sink}: ${events} events wait`);
-    report(io, options, lines.join('\n'), waiting);
+    printResult(io, options, { waiting }, ...lines);
   } finally {
     await journal.close();
   }
@@ -94,8 +95,4 @@ async function lastBefore(journal: SqliteJournal, time: number): Promise<number>
     if (last === undefined) return journal.lastSeq;
     at = last.seq;
   }
-}
-
-function report(io: Io, { json }: Options, text: string, waiting: Readonly<Record<string, number>>): void {
-  print(io, json === true ? JSON.stringify({ waiting }) : text);
 }

@@ -6,7 +6,7 @@ import { newMasterKey } from '../seal/master-key.ts';
 import { problemsOf, seenIn } from '../seal/seen.ts';
 import { KEY_OPTIONS, type KeyOptions, type KeyPlace, keyPlaces, masterKeyFrom } from './key-options.ts';
 import { actAsOwnerOf } from './as-owner.ts';
-import { note, print, usageError, type Io } from './io.ts';
+import { note, printResult, usageError, type Io } from './io.ts';
 import { CONFIG, configOf } from './config-options.ts';
 import { commandOf, type OptionsOf, required } from './options.ts';
 
@@ -50,9 +50,9 @@ const PUBLIC = { ...CONFIG, '--json': 'print one JSON document: {public_key}' };
 export function keysCommand(io: Io): Command {
   const generate = commandOf('generate', GENERATE, HELP)
     .description('print a new master key')
-    .action(({ json }: OptionsOf<typeof GENERATE>) => {
+    .action((options: OptionsOf<typeof GENERATE>) => {
       const key = newMasterKey();
-      print(io, json === true ? JSON.stringify({ master_key: key }) : key);
+      printResult(io, options, { master_key: key }, key);
     });
   const status = commandOf('status', STATUS, HELP)
     .description('count the keys of a store')
@@ -64,9 +64,8 @@ export function keysCommand(io: Io): Command {
         const problems = problemsOf(ring, ledger, seen);
         const { counts } = ring;
         const { active, destroyed, damaged } = counts;
-        if (options.json === true)
-          print(io, JSON.stringify({ path, ...counts, ...(problems.length === 0 ? {} : { problems }) }));
-        else print(io, `${path}: ${active} keys, ${destroyed} destroyed, ${damaged} damaged`);
+        const words = `${path}: ${active} keys, ${destroyed} destroyed, ${damaged} damaged`;
+        printResult(io, options, { path, ...counts, ...(problems.length === 0 ? {} : { problems }) }, words);
         for (const { code, detail } of problems) note(io, `${path}: ${code}: ${detail}`);
         if (problems.length > 0) io.setExit(EXIT.difference);
       }
@@ -75,7 +74,7 @@ export function keysCommand(io: Io): Command {
     .description('rewrap every key with a new master key')
     .action(async (options: OptionsOf<typeof ROTATE>) => {
       const fresh = masterKeyFrom(io, '--new-master-key-env', options.newMasterKeyEnv);
-      for (const place of await placesOf(options, io)) await rotate(place, fresh, options.json === true, io);
+      for (const place of await placesOf(options, io)) await rotate(place, fresh, options, io);
       note(io, 'give the receiver the new master key before it starts, and destroy the old one');
     });
   const catchUp = commandOf('catch-up', CATCH_UP, HELP)
@@ -87,8 +86,7 @@ export function keysCommand(io: Io): Command {
         if (config === null) continue;
         const { ledger } = await openProof(config)();
         const destroyed = await KeyStore.catchUp(path, master, ledger).catch(refuse);
-        if (options.json === true) print(io, JSON.stringify({ path, destroyed }));
-        else print(io, `${path}: ${destroyed} keys destroyed again`);
+        printResult(io, options, { path, destroyed }, `${path}: ${destroyed} keys destroyed again`);
       }
     });
   const showPublic = commandOf('public', PUBLIC, HELP)
@@ -101,7 +99,7 @@ export function keysCommand(io: Io): Command {
           'proof_unusable',
           `${keyFile} does not exist; the first start of a receiver creates it`,
         );
-      print(io, options.json === true ? JSON.stringify({ public_key: publicKey }) : publicKey);
+      printResult(io, options, { public_key: publicKey }, publicKey);
     });
   return commandOf('keys', {}, HELP)
     .description('create and manage the keys of sealed archives')
@@ -121,14 +119,18 @@ async function placesOf(options: KeyOptions, io: Io): Promise<KeyPlace[]> {
   return places;
 }
 
-async function rotate(place: KeyPlace, fresh: Buffer, isJson: boolean, io: Io): Promise<void> {
+async function rotate(
+  place: KeyPlace,
+  fresh: Buffer,
+  options: OptionsOf<typeof ROTATE>,
+  io: Io,
+): Promise<void> {
   const { path, master, config } = place;
   const ledger = config === null ? null : (await openProof(config)()).ledger;
   const store = await KeyStore.open(path, master, ledger).catch(refuse);
   try {
     const rotated = await store.rotate(fresh);
-    if (isJson) print(io, JSON.stringify({ path, rotated }));
-    else print(io, `${path}: ${rotated} keys rewrapped`);
+    printResult(io, options, { path, rotated }, `${path}: ${rotated} keys rewrapped`);
   } finally {
     await store.close();
   }

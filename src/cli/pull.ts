@@ -3,7 +3,7 @@ import { type PullProgress, pullReference } from '../backfill/reference.ts';
 import { type ReferenceQuery, type Resource, RESOURCES } from '../backfill/resources.ts';
 import { EXIT } from '../core/errors.ts';
 import { RADII } from '../service/labs.ts';
-import { type Io, print, usageError } from './io.ts';
+import { type Io, printResult, usageError } from './io.ts';
 import { commandOf, LOADED_AT, oneOf, type OptionsOf, repeated, required, WORK } from './options.ts';
 import { makeInPlace, noteOutput } from './output-place.ts';
 import { storageOf } from './places.ts';
@@ -109,8 +109,8 @@ export function pullCommand(io: Io): Command {
       if (summary.rejects > 0)
         status.note(`${summary.rejects} rows were rejected: they are in _rejects.ndjson`);
       const isWhole = summary.rejects + summary.incomplete.length === 0;
-      if (options.json === true) print(io, JSON.stringify({ ok: isWhole, ...summary }));
-      else for (const [table, rows] of Object.entries(summary.rows)) print(io, `${table.padEnd(26)} ${rows}`);
+      const lines = Object.entries(summary.rows).map(([table, rows]) => `${table.padEnd(26)} ${rows}`);
+      printResult(io, options, { ok: isWhole, ...summary }, ...lines);
       io.setExit(isWhole ? EXIT.done : EXIT.partial);
     });
 }

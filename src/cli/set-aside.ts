@@ -9,7 +9,7 @@ import type {
   QuarantineSummary,
 } from '../core/operations.ts';
 import { asOwner } from './as-owner.ts';
-import { print, usageError, type Io, printList } from './io.ts';
+import { print, printList, printResult, usageError, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
 import { CONFIG, configOf } from './config-options.ts';
 import { commandOf, type OptionsOf, type OptionTable, readAs, readBy, wholeNumber } from './options.ts';
@@ -72,7 +72,7 @@ function letterCommand<Summary extends EventSummary>(io: Io, box: LetterBox<Summ
     name: string,
     description: string,
     work: (operations: Operations, selection: Selection) => Promise<T>,
-    render: (result: T, json: boolean) => string,
+    shown: (result: T) => readonly [found: object, words: string],
   ): Command =>
     verb(name, description, ALL)
       .argument('[keys...]', 'as `list` prints them')
@@ -82,17 +82,13 @@ function letterCommand<Summary extends EventSummary>(io: Io, box: LetterBox<Summ
           await requireAll(box, operations, selection);
           return work(operations, selection);
         });
-        print(io, render(result, options.json === true));
+        printResult(io, options, ...shown(result));
       });
-  change('retry', 'deliver them again', box.retry, (result, json) => {
-    const { retried, kept } = result;
-    return json
-      ? JSON.stringify(result)
-      : `retried ${retried}${kept === 0 ? '' : `, kept ${kept} (${box.keeps})`}`;
-  });
-  change('drop', 'delete them permanently', box.drop, (dropped, json) =>
-    json ? JSON.stringify({ dropped }) : `dropped ${dropped}`,
-  );
+  change('retry', 'deliver them again', box.retry, (result) => [
+    result,
+    `retried ${result.retried}${result.kept === 0 ? '' : `, kept ${result.kept} (${box.keeps})`}`,
+  ]);
+  change('drop', 'delete them permanently', box.drop, (dropped) => [{ dropped }, `dropped ${dropped}`]);
   return command;
 }
 

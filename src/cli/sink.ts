@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { GivenUp } from '../core/operations.ts';
 import { asOwner } from './as-owner.ts';
-import { print, type Io } from './io.ts';
+import { printResult, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
 import { CONFIG, configOf } from './config-options.ts';
 import { commandOf, type OptionsOf } from './options.ts';
@@ -24,7 +24,7 @@ export function sinkCommand(io: Io): Command {
     .action(async (name: string, options: OptionsOf<typeof OPTIONS>) => {
       const loaded = asOwner(configOf(options, io));
       const result = await withOperations(loaded, (operations) => operations.dropSink(name));
-      print(io, options.json === true ? JSON.stringify(result) : render(result));
+      printResult(io, options, result, render(result));
     });
   return commandOf('sink', {}, HELP)
     .description('give up events that wait for a removed sink: drop')

@@ -1,29 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Command } from 'commander';
 import { expect, test } from 'vitest';
-import { createProgram } from '../../src/cli/program.ts';
 import { ENVIRONMENT } from '../../config/reference/environment.ts';
-import type { Io } from '../../src/cli/io.ts';
 import { commandReference, commandTree, environmentReference } from '../../config/reference/commands.ts';
 import { configKeys } from '../../src/config/keys.ts';
 import { ROOT } from '../support/millrace.ts';
-import { run, walk } from './run.ts';
+import { program, walk } from './run.ts';
 
 /** The text of every source file. */
 const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts'))
   .map((name) => ({ name, text: readFileSync(join(ROOT, 'src', name), 'utf8') }));
-
-/** The whole command line, or what `only` needs of it, as the tests' own io makes it. */
-async function program(only?: string): Promise<Command> {
-  let made = new Command();
-  await run(async (io: Io) => {
-    made = await createProgram(io, only);
-    return new Command().action(() => undefined);
-  }, []);
-  return made;
-}
 
 test('every command, argument and option has words, and stands in the reference with its examples', async () => {
   const root = await program();

@@ -1,8 +1,9 @@
 import type { CommandNode } from '../../config/reference/commands.ts';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import type { Command } from 'commander';
+import { Command } from 'commander';
 import type { Io } from '../../src/cli/io.ts';
+import { createProgram } from '../../src/cli/program.ts';
 
 /** An `Io` of the test's own; what is not given takes what comes and says nothing. */
 export function ioOf(given: Partial<Io>): Io {
@@ -38,6 +39,11 @@ export async function run(
     stderr.end();
   }
   return { stdout: await text(stdout), stderr: await text(stderr), exit };
+}
+
+/** The whole command line, or what `only` needs of it, as the tests' own io makes it. */
+export async function program(only?: string): Promise<Command> {
+  return createProgram(ioOf({}), only);
 }
 
 /** The command and all below it, parents first. */

@@ -4,7 +4,7 @@ import type { BackfillSummary, BackfillProgress } from '../../backfill/run.ts';
 import { EXIT } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import { visible } from '../../lib/visible.ts';
-import { note, print, type Io } from '../io.ts';
+import { note, printResult, type Io } from '../io.ts';
 import type { ShardsSummary } from './shards.ts';
 import type { Activity } from '../../core/activity.ts';
 import { ActivityReport } from '../activity-report.ts';
@@ -20,11 +20,8 @@ export function showSummary(io: Io, summary: BackfillSummary, out: string, json:
   name(io, 'the rows of before stay', summary.kept_users);
   name(io, 'not connected', summary.not_connected_users);
   name(io, 'not pulled', summary.not_pulled_users);
-  if (json) print(io, JSON.stringify({ ok, ...summary }));
-  else {
-    showCounts(io, summary);
-    for (const file of files) print(io, visible(`wrote      ${file}`));
-  }
+  const wrote = files.map((file) => visible(`wrote      ${file}`));
+  printResult(io, { json }, { ok, ...summary }, ...countsOf(summary), ...wrote);
   if (outcomes.failed + outcomes.not_pulled > 0) showNext(io, summary.to_trigger, out);
   io.setExit(ok ? EXIT.done : EXIT.partial);
 }
@@ -64,11 +61,8 @@ export function showShards(io: Io, summary: ShardsSummary, out: string, json: bo
     const next = isStoreUrl(out) ? '' : ` (${resumeOf(join(out, folder))} asks again)`;
     note(io, visible(`users failed in ${folder}${next}`));
   }
-  if (json) print(io, JSON.stringify({ ok, ...summary }));
-  else {
-    print(io, `shards     ${shards - incomplete.length} of ${shards} complete`);
-    showCounts(io, summary);
-  }
+  const complete = `shards     ${shards - incomplete.length} of ${shards} complete`;
+  printResult(io, { json }, { ok, ...summary }, complete, ...countsOf(summary));
   io.setExit(ok ? EXIT.done : EXIT.partial);
 }
 
@@ -78,20 +72,24 @@ export function showPulled(io: Io, summary: PulledSummary, out: string, json: bo
   const ok = summary.failed === 0 && summary.not_pulled === 0;
   for (const { connection, status, reason } of summary.unpulled.slice(0, NAMED))
     note(io, visible(`${status.replace('_', ' ')}: ${connection}: ${reason}`));
-  if (json) print(io, JSON.stringify({ ok, ...shown }));
-  else {
-    print(io, `users      ${summary.users}`);
-    print(io, `pulls      ${outcomesOf({ ...summary, done: summary.pulled })}`);
-  }
+  const pulls = `pulls      ${outcomesOf({ ...summary, done: summary.pulled })}`;
+  printResult(io, { json }, { ok, ...shown }, `users      ${summary.users}`, pulls);
   if (!ok && !isStoreUrl(out)) note(io, visible(`${resumeOf(out, '--trigger-only')} triggers these again`));
   io.setExit(ok ? EXIT.done : EXIT.partial);
 }
 
-function showCounts(io: Io, summary: BackfillSummary | ShardsSummary): void {
-  const { users, meals, meal_items: items, rejects, outcomes } = summary;
-  print(io, `users      ${users}`);
-  print(io, `outcomes   ${outcomesOf(outcomes)}`);
-  print(io, `meals      ${meals}, items ${items}, rejected ${rejects}`);
+function countsOf({
+  users,
+  meals,
+  meal_items: items,
+  rejects,
+  outcomes,
+}: BackfillSummary | ShardsSummary): string[] {
+  return [
+    `users      ${users}`,
+    `outcomes   ${outcomesOf(outcomes)}`,
+    `meals      ${meals}, items ${items}, rejected ${rejects}`,
+  ];
 }
 
 function outcomesOf(outcomes: BackfillSummary['outcomes']): string {

@@ -11,7 +11,7 @@ import { newSecret } from '../../core/secrets.ts';
 import { countArchive, type DemoCounts } from './count.ts';
 import { DEMO_BODY_LIMIT, demoRequests, Tally, type DemoRequest } from './requests.ts';
 import { demoHistory, type DemoHistory } from './history.ts';
-import { note, print, type Io } from '../io.ts';
+import { note, printResult, type Io } from '../io.ts';
 import { createLog } from '../log.ts';
 import { commandOf, type OptionsOf, readBy, wholeNumber } from '../options.ts';
 import { withPlaces } from '../places.ts';
@@ -39,9 +39,9 @@ type Options = OptionsOf<typeof OPTIONS>;
 export function demoCommand(io: Io): Command {
   return commandOf('demo', OPTIONS, HELP)
     .description('send events through a temporary receiver; prove the counts from the files')
-    .action(async ({ events, json = false }: Options) => {
-      const counts = await runDemo(io, events);
-      print(io, json ? JSON.stringify(counts) : render(counts));
+    .action(async (options: Options) => {
+      const counts = await runDemo(io, options.events);
+      printResult(io, options, counts, render(counts));
       io.setExit(counts.ok ? EXIT.done : EXIT.failed);
     });
 }

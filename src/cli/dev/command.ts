@@ -6,7 +6,7 @@ import { formatDuration, parseDuration } from '../../lib/units.ts';
 import { madeUpEvent } from '../../sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../../verify/sign-standard-webhooks.ts';
 import { startDev, type DevApp } from './app.ts';
-import { note, print, type Io } from '../io.ts';
+import { note, printResult, type Io } from '../io.ts';
 import { commandOf, type OptionsOf, readBy, textOr, wholeNumber } from '../options.ts';
 import { programName } from '../program-name.ts';
 import { DEV } from '../config-options.ts';
@@ -48,7 +48,7 @@ export function devCommand(io: Io): Command {
       actAsOwnerOf(folder);
       const dev = await startDev(io, { folder: resolve(folder), port, adminPort, servicePort, users, every });
       try {
-        print(io, options.json === true ? JSON.stringify(describe(dev)) : render(dev, every, io));
+        printResult(io, options, describe(dev), render(dev, every, io));
         await Promise.race([dev.failed, untilAborted(io.signal)]);
         note(io, 'stopping');
       } finally {

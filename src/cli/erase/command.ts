@@ -5,7 +5,7 @@ import { EXIT } from '../../core/errors.ts';
 import { withErasures } from './erasures.ts';
 import { eraseVerifyCommand } from './verify.ts';
 import { asOwner } from '../as-owner.ts';
-import { note, print, usageError, type Io, printTable } from '../io.ts';
+import { note, print, printResult, printTable, usageError, type Io } from '../io.ts';
 import { CONFIG, resolvedConfigOf } from '../config-options.ts';
 import { SERVICE_OPTIONS, withService } from '../service.ts';
 import { commandOf, type OptionsOf } from '../options.ts';
@@ -100,8 +100,8 @@ async function ask(io: Io, erasures: Erasures, subject: Person, options: Options
   if (options.service === true) await askService(io, options, ({ users }) => users.delete(subject.id));
   if (options.now === true) return;
   const { request: id, due_at } = request;
-  if (options.json === true) print(io, JSON.stringify({ request: id, due_at }));
-  else print(io, `request ${id}: due ${due_at}; until then \`millrace erase --cancel\` takes it back`);
+  const words = `request ${id}: due ${due_at}; until then \`millrace erase --cancel\` takes it back`;
+  printResult(io, options, { request: id, due_at }, words);
 }
 
 async function cancel(io: Io, erasures: Erasures, subject: Person, options: Options): Promise<void> {
@@ -112,8 +112,7 @@ async function cancel(io: Io, erasures: Erasures, subject: Person, options: Opti
       users.undoDeletion(by === 'user' ? { userId: id } : { clientUserId: id }),
     );
   }
-  if (options.json === true) print(io, JSON.stringify(result));
-  else print(io, CANCELLED[result.status]);
+  printResult(io, options, result, CANCELLED[result.status]);
   if (result.status === 'unknown') io.setExit(EXIT.failed);
 }
 

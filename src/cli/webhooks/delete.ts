@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline/promises';
-import { note, print, usageError, type Io } from '../io.ts';
+import { note, printResult, usageError, type Io } from '../io.ts';
 import { findWebhook, withSession, withTeam, type StoreFlags, type Team } from './session.ts';
 
 export interface DeleteFlags extends StoreFlags {
@@ -32,8 +32,7 @@ async function deleteAtService(io: Io, team: Team, wanted: string, flags: Delete
   if (!(await isMeant(io, `delete ${id} ${url} and what waits for it`, flags)))
     throw usageError('nothing was deleted');
   await team.service.webhooks.delete(team.id, id);
-  if (flags.json === true) print(io, JSON.stringify({ deleted: id, url, team_id: team.id }));
-  else print(io, `${id} ${url}: deleted`);
+  printResult(io, flags, { deleted: id, url, team_id: team.id }, `${id} ${url}: deleted`);
 }
 
 async function isMeant(io: Io, what: string, { yes }: DeleteFlags): Promise<boolean> {

@@ -3,7 +3,7 @@ import { EXIT, MillraceError } from '../../core/errors.ts';
 import { membersIn } from '../../lib/parsed.ts';
 import { newDeliveryId } from '../../sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../../verify/sign-standard-webhooks.ts';
-import { note, print, type Io } from '../io.ts';
+import { note, printResult, type Io } from '../io.ts';
 import { Sender } from '../sender.ts';
 import { findWebhook, secretAtService, type Flags, type Team } from './session.ts';
 
@@ -47,8 +47,7 @@ export async function testWebhook(
     const outcome = outcomeOf(answer.body);
     const ok = answer.status < 300 && outcome !== 'quarantined';
     const shown = { webhook_id: webhook.id, url, id, event_type: type, http: answer.status, outcome, ms, ok };
-    if (flags.json === true) print(io, JSON.stringify(shown));
-    else print(io, `${url}: ${answer.status} ${outcome}, ${ms} ms, event ${id}`);
+    printResult(io, flags, shown, `${url}: ${answer.status} ${outcome}, ${ms} ms, event ${id}`);
     if (webhook.disabled === true) note(io, `the service has disabled ${webhook.id}: it sends nothing there`);
     io.setExit(ok && webhook.disabled !== true ? EXIT.done : EXIT.failed);
   } finally {
