@@ -118,10 +118,10 @@ describe('the log', () => {
     const { io, said } = ioWith(true);
     const log = createLog(io, { level: 'info' });
     log.warn({ id: 'a\u001b[2J\nfake' }, 'quarantined\nand more');
-    const [line, ...rest] = said().split('\n');
+    const [first, ...rest] = said().split('\n');
     expect(rest).toEqual(['']);
-    expect(line).toContain('\u001b[33mwarn ');
-    expect(line).not.toContain('\u001b[2J');
+    expect(first).toContain('\u001b[33mwarn ');
+    expect(first).not.toContain('\u001b[2J');
     log.error({ err: new Error('made up') }, 'failed');
     expect(said()).toMatch(/failed\n {2}Error: made up\n {6}at /);
   });
