@@ -6,7 +6,7 @@ import type { EncodedGroup } from '../parquet/row-group.ts';
 import type { GatheredValues } from '../parquet/column-values.ts';
 import type { Compression } from '../core/compression.ts';
 import type { RowFile, RowBatch } from './row-file.ts';
-import type { ExportFormat } from './gathered-rows.ts';
+import type { ExportFormat } from './rows.ts';
 
 /** Files open at once; then the one unused for longest is finished, and its partition continues in another. */
 const OPEN_FILES = 32;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, expect, it } from 'vitest';
 import { readWhole } from '../../src/core/objects.ts';
-import type { ExportFormat } from '../../src/export/gathered-rows.ts';
+import type { ExportFormat } from '../../src/export/rows.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { objectsIn } from '../erase/objects-support.ts';
 import { erasuresOver, folderStore } from '../erase/support.ts';
