@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/core/clock.ts';
+import { ManualClock } from '../sandbox/manual-clock.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
 import type { DeadLetter, EventLog } from '../../src/core/journal.ts';
 import { parseTarget, type Target } from '../../src/core/route.ts';
@@ -6,38 +6,7 @@ import type { Delivery, SendResult, Sink, SinkLimits, SinkLog } from '../../src/
 
 export const silentLog: SinkLog = { info: () => {}, warn: () => {}, error: () => {} };
 
-/** A clock whose timers fire when told, in due order; waiting code is run in no time at all. */
-export class ManualClock implements Clock {
-  #now = 0;
-  /** By how much somebody has set it. */
-  offset = 0;
-  #timers: { at: number; callback: () => void }[] = [];
-
-  now(): number {
-    return 1_700_000_000_000 + this.#now + this.offset;
-  }
-
-  monotonic(): number {
-    return this.#now;
-  }
-
-  after(ms: number, callback: () => void): () => void {
-    const timer = { at: this.#now + ms, callback };
-    this.#timers.push(timer);
-    return () => {
-      this.#timers = this.#timers.filter((other) => other !== timer);
-    };
-  }
-
-  /** Fires the next timer, moving time to it; false when there is none. */
-  next(): boolean {
-    const timer = this.#timers.sort((a, b) => a.at - b.at).shift();
-    if (timer === undefined) return false;
-    this.#now = Math.max(this.#now, timer.at);
-    timer.callback();
-    return true;
-  }
-}
+export { ManualClock };
 
 /** Lets promises and timers run until the condition holds; fails the test when nothing is left to happen. */
 export async function until(clock: ManualClock, condition: () => boolean): Promise<void> {

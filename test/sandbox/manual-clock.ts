@@ -7,40 +7,47 @@ interface Timer {
 
 /** A clock that stands still until the test moves it. */
 export class ManualClock implements Clock {
-  #now: number;
+  readonly #start: number;
+  #passed = 0;
+  /** By how much somebody has set the wall clock. */
+  offset = 0;
   readonly #timers = new Set<Timer>();
 
   constructor(start: number = Date.UTC(2026, 10, 21)) {
-    this.#now = start;
+    this.#start = start;
   }
 
   now(): number {
-    return this.#now;
+    return this.#start + this.#passed + this.offset;
   }
 
   monotonic(): number {
-    return this.#now;
+    return this.#passed;
   }
 
   after(ms: number, callback: () => void): () => void {
-    const timer = { due: this.#now + ms, callback };
+    const timer = { due: this.#passed + ms, callback };
     this.#timers.add(timer);
     return () => this.#timers.delete(timer);
   }
 
   /** Goes on by `ms`; what becomes due meanwhile is called in order, at its own time. */
   advance(ms: number): void {
-    const end = this.#now + ms;
-    for (;;) {
-      let next: Timer | null = null;
-      for (const timer of this.#timers)
-        if (timer.due <= end && (next === null || timer.due < next.due)) next = timer;
-      if (next === null) break;
-      this.#timers.delete(next);
-      this.#now = Math.max(this.#now, next.due);
-      next.callback();
-    }
-    this.#now = end;
+    const end = this.#passed + ms;
+    while (this.next(end));
+    this.#passed = end;
+  }
+
+  /** Goes on to the next timer that is due by then, and calls it back; false when there is none. */
+  next(end = Infinity): boolean {
+    let next: Timer | null = null;
+    for (const timer of this.#timers)
+      if (timer.due <= end && (next === null || timer.due < next.due)) next = timer;
+    if (next === null) return false;
+    this.#timers.delete(next);
+    this.#passed = Math.max(this.#passed, next.due);
+    next.callback();
+    return true;
   }
 }
 
