@@ -14,13 +14,13 @@ export function threadProgram(name: string, beside: string): URL {
  * In a thread of a pool: answers its jobs.
  * @param handOver buffers of a result that are not the thread's any more
  */
-export function answerJobs<Work, Result>(
-  perform: (work: Work) => Result | Promise<Result>,
+export function answerJobs<Result>(
+  perform: (work: never) => Result | Promise<Result>,
   handOver: (result: Result) => readonly Transferable[] = () => [],
 ): void {
   const port = parentPort;
   if (port === null) throw new Error('this program runs as a worker thread only');
-  const answer = async (work: Work): Promise<void> => {
+  const answer = async (work: never): Promise<void> => {
     try {
       const value = await perform(work);
       port.postMessage({ ok: true, value } satisfies Answer<Result>, handOver(value));
@@ -28,7 +28,7 @@ export function answerJobs<Work, Result>(
       port.postMessage({ ok: false, error } satisfies Answer<Result>);
     }
   };
-  port.on('message', (work: Work) => void answer(work));
+  port.on('message', (work) => void answer(work as never));
 }
 
 /** How much later than the thread that receives others have their turn, where cores are short: they get a tenth of its time. */

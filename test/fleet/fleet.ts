@@ -103,8 +103,8 @@ export class Fleet {
     mkdirSync(own, { recursive: true });
     const type = join(HERE, 'history-sink.js');
     const { sink, more: { sinks: others, ...more } = {} } = this.#options;
-    const sinks = this.sinks.map((name) => {
-      return [name, { type, path: join(this.folder, `sink-${name}.jsonl`), ...sink }] as const;
+    const sinks = this.sinks.map((each) => {
+      return [each, { type, path: join(this.folder, `sink-${each}.jsonl`), ...sink }] as const;
     });
     return writeConfig(own, {
       journal: this.journal,

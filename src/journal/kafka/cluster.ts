@@ -1,4 +1,4 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { describeConfigsV4, fetchV17 } from '@platformatic/kafka';
 import { Brokers, type Call } from '../../sinks/kafka/brokers.ts';
 import type { Connection } from '../../sinks/kafka/connection.ts';
@@ -90,7 +90,7 @@ export class Cluster {
     for (const [leader, own] of Map.groupBy(partitions, (each) => leaders[each] ?? -1)) {
       const asked = own.map((partitionIndex) => ({ partitionIndex, currentLeaderEpoch: -1, timestamp }));
       const topics = [{ name: topic, partitions: asked }];
-      const answer = await this.#brokers.ask<unknown[], { readonly topics: readonly OffsetsOfTopic[] }>(
+      const answer = await this.#brokers.ask<{ readonly topics: readonly OffsetsOfTopic[] }>(
         'ListOffsets',
         leader,
         [-1, 0, topics],
@@ -171,7 +171,7 @@ export class Cluster {
         tries += 1;
         if (tries > MOST_TRIES)
           throw new Error(`topic ${topic}, partition ${partition}: ${fetched?.error ?? 'nothing'} at ${at}`);
-        await wait(PAUSE);
+        await pause(PAUSE);
       }
     }
   }
@@ -192,10 +192,11 @@ export class Cluster {
   /** What the brokers have been told of a topic, by key. */
   async settings(topic: string): Promise<ReadonlyMap<string, string>> {
     const asked = [{ resourceType: TOPIC, resourceName: topic, configurationKeys: null }];
-    const { results } = await this.#brokers.ask<
-      Parameters<typeof describeConfigsV4.createRequest>,
-      describeConfigsV4.DescribeConfigsResponse
-    >('DescribeConfigs', null, [asked, false, false]);
+    const { results } = await this.#brokers.ask<describeConfigsV4.DescribeConfigsResponse>(
+      'DescribeConfigs',
+      null,
+      [asked, false, false] satisfies Parameters<typeof describeConfigsV4.createRequest>,
+    );
     return new Map(results[0]?.configs.map(({ name, value }) => [name, value ?? '']));
   }
 

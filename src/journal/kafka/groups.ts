@@ -39,10 +39,7 @@ export class Groups {
 
   async coordinator(group: string): Promise<number> {
     type Answer = { readonly coordinators: readonly { readonly nodeId: number }[] };
-    const { coordinators } = await this.#brokers.ask<unknown[], Answer>('FindCoordinator', null, [
-      0,
-      [group],
-    ]);
+    const { coordinators } = await this.#brokers.ask<Answer>('FindCoordinator', null, [0, [group]]);
     return coordinators[0]?.nodeId ?? -1;
   }
 
@@ -59,10 +56,12 @@ export class Groups {
   ): Promise<Joined> {
     const protocols = [{ name: PROTOCOL.name, metadata: this.#subscription(topic, owned) }];
     const ask = (memberId: string): Promise<joinGroupV9.JoinGroupResponse> =>
-      this.#brokers.ask<Parameters<typeof joinGroupV9.createRequest>, joinGroupV9.JoinGroupResponse>(
+      this.#brokers.ask<joinGroupV9.JoinGroupResponse>(
         'JoinGroup',
         node,
-        [group, session, session, memberId, null, PROTOCOL.type, protocols],
+        [group, session, session, memberId, null, PROTOCOL.type, protocols] satisfies Parameters<
+          typeof joinGroupV9.createRequest
+        >,
         session,
       );
     const answer = await ask(id).catch(async (error: unknown) => {
@@ -91,7 +90,7 @@ export class Groups {
     const given = Array.from(shares, ([memberId, partitions]) => {
       return { memberId, assignment: this.#assignment(topic, partitions) };
     });
-    const { assignment } = await this.#brokers.ask<unknown[], { readonly assignment: Buffer }>(
+    const { assignment } = await this.#brokers.ask<{ readonly assignment: Buffer }>(
       'SyncGroup',
       node,
       [group, generation, id, null, PROTOCOL.type, PROTOCOL.name, given],
@@ -133,13 +132,12 @@ export class Groups {
     node?: number,
   ): Promise<ReadonlyMap<number, Committed>> {
     const topics = [{ name: topic, partitionIndexes: [...partitions] }];
-    const { groups } = await this.#brokers.ask<
-      Parameters<typeof offsetFetchV9.createRequest>,
-      offsetFetchV9.OffsetFetchResponse
-    >('OffsetFetch', node ?? (await this.coordinator(group)), [
-      [{ groupId: group, memberId: null, memberEpoch: -1, topics }],
-      true,
-    ]);
+    const asked = [{ groupId: group, memberId: null, memberEpoch: -1, topics }];
+    const { groups } = await this.#brokers.ask<offsetFetchV9.OffsetFetchResponse>(
+      'OffsetFetch',
+      node ?? (await this.coordinator(group)),
+      [asked, true] satisfies Parameters<typeof offsetFetchV9.createRequest>,
+    );
     const found = groups[0]?.topics[0]?.partitions ?? [];
     return new Map(
       found.flatMap(({ partitionIndex, committedOffset: offset, metadata }) =>

@@ -1,7 +1,20 @@
 import type { SearchQuery, SearchResult } from '../../core/search.ts';
 import { ThreadPool, threadProgram } from '../../lib/thread-pool.ts';
-import type { FindingAnswer, FindingJob } from './finding-thread.ts';
 import type { ReadStretch, Stretch } from './search-index.ts';
+
+/** What the thread that finds is asked: to look for something, or to take what was read and to say what is to be read next. */
+export interface FindingJob {
+  readonly firstSeq: number;
+  readonly lastSeq: number;
+  readonly query: SearchQuery | null;
+  readonly read: ReadStretch | null;
+}
+
+export interface FindingAnswer {
+  readonly result: SearchResult | null;
+  readonly isComplete: boolean;
+  readonly next: Stretch | null;
+}
 
 type Finder = ThreadPool<FindingJob, FindingAnswer>;
 type Reader = ThreadPool<Stretch, ReadStretch>;

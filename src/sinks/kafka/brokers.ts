@@ -70,13 +70,8 @@ export class Brokers {
    * The answer of a broker, or, where `node` is null, of whichever answers.
    * @param beside milliseconds that the broker may take of its own
    */
-  async ask<Args extends unknown[], Result>(
-    name: string,
-    node: number | null,
-    args: Args,
-    beside = 0,
-  ): Promise<Result> {
-    const api = await this.api<Call<Args, Result>>(name);
+  async ask<Result>(name: string, node: number | null, args: unknown[], beside = 0): Promise<Result> {
+    const api = await this.api<Call<unknown[], Result>>(name);
     const socket = await (node === null ? this.any() : this.node(node));
     return this.soon(api.async(socket, ...args), beside);
   }
