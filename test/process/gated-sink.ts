@@ -21,15 +21,24 @@ interface Options {
   readonly limits: Partial<SinkLimits>;
 }
 
+const DEFAULTS = {
+  opens: 'at once',
+  shut: 'waits',
+  answersLate: false,
+  refuses: false,
+  takes: 0,
+  limits: {},
+} as const;
+
 export function parseOptions(options: unknown): Options {
-  const { opens = 'at once', shut = 'waits', answersLate = false, refuses = false } = options as Options;
-  const { folder, takes = 0, limits = {} } = options as Options;
-  return { folder, opens, shut, answersLate, refuses, takes, limits };
+  return { ...DEFAULTS, ...(options as Pick<Options, 'folder'>) };
 }
 
 export function createSink(options: Options): Sink {
   const { folder, opens, shut, answersLate, refuses, takes, limits } = options;
   const isShut = (): boolean => !existsSync(join(folder, 'gate'));
+  const keepsClosed = (): boolean => opens === 'never' || isShut();
+  const holds = (): boolean => shut !== 'is taken' && isShut();
   let hasFailed = false;
   return {
     limits: { ...LIMITS, order: 'none', ...limits },
@@ -37,7 +46,7 @@ export function createSink(options: Options): Sink {
       if (opens === 'with an error') throw new Error('it is down');
       if (opens === 'at once') return;
       await writeFile(join(folder, 'opening'), '');
-      while (opens === 'never' || isShut()) await wait(10);
+      while (keepsClosed()) await wait(10);
     },
     async send(batch, signal) {
       if (refuses) return batch.map(() => ({ status: 'refused', code: 'made_up', reason: 'made up' }));
@@ -52,7 +61,7 @@ export function createSink(options: Options): Sink {
       if (answersLate) await deliver();
       await writeFile(join(folder, 'begun'), '');
       const heeds = answersLate || shut === 'fails, then waits';
-      while (shut !== 'is taken' && isShut()) await wait(10, undefined, heeds ? { signal } : {});
+      while (holds()) await wait(10, undefined, heeds ? { signal } : {});
       await wait(takes);
       if (!answersLate) await deliver();
       return batch.map(() => DELIVERED);

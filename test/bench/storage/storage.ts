@@ -138,13 +138,13 @@ async function throughSink(
 /** Files as large as the archive's objects. @returns their paths */
 async function makeCopies(folder: string, sizes: readonly number[]): Promise<string[]> {
   const content = Buffer.alloc(Math.max(...sizes));
-  const files: string[] = [];
+  const copies: string[] = [];
   for (const [n, size] of sizes.entries()) {
     const file = join(folder, `copy-${n}`);
     await writeFile(file, content.fill(`made-up ${n} `).subarray(0, size));
-    files.push(file);
+    copies.push(file);
   }
-  return files;
+  return copies;
 }
 
 async function timed(work: () => Promise<unknown>): Promise<number> {
