@@ -150,7 +150,11 @@ export class Cluster {
   }
 
   /** All records from an offset up to before another that exist. Throws when they cannot be read. */
-  async *pages(topic: string, { partition, from, to }: Span, signal = NEVER): AsyncGenerator<Page> {
+  async *pages(
+    topic: string,
+    { partition, from, to }: Span,
+    signal: AbortSignal = NEVER,
+  ): AsyncGenerator<Page> {
     let anew = false;
     for (let at = from, tries = 0; at < to;) {
       signal.throwIfAborted();
@@ -177,12 +181,17 @@ export class Cluster {
   }
 
   /** The same, one by one. */
-  async *records(topic: string, span: Span, signal = NEVER): AsyncGenerator<Read> {
+  async *records(topic: string, span: Span, signal: AbortSignal = NEVER): AsyncGenerator<Read> {
     for await (const page of this.pages(topic, span, signal)) yield* page.records;
   }
 
   /** The record at an offset, if there is one. */
-  async recordAt(topic: string, partition: number, offset: number, signal = NEVER): Promise<Read | null> {
+  async recordAt(
+    topic: string,
+    partition: number,
+    offset: number,
+    signal: AbortSignal = NEVER,
+  ): Promise<Read | null> {
     const end = (await this.offsets(topic, [partition], 'latest')).get(partition) ?? 0;
     const span = { partition, from: offset, to: Math.min(end, offset + 1) };
     for await (const record of this.records(topic, span, signal)) return record;
