@@ -4,7 +4,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 
-const SOURCES = ['src/ndjson/quick/quick.as', 'src/lib/quick-scan.as'];
+const SOURCES = ['src/tables/ndjson/quick/quick.as', 'src/lib/quick-scan.as'];
 const root = join(import.meta.dirname, '..');
 const place = mkdtempSync(join(tmpdir(), 'millrace-wasm-'));
 const made = join(place, 'made.wasm');

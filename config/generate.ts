@@ -1,6 +1,6 @@
 /**
  * Writes what is generated from the code: schema.json for editors, and the parts of pages between markers: the
- * config's keys and errors here, the commands in commands.md, the metrics in metrics.md, the tables in src/warehouse.
+ * config's keys and errors here, the commands in commands.md, the metrics in metrics.md, the tables in src/tables.
  * `node config/generate.ts` writes; with `--check` it writes nothing and exits 1 when a file is stale, naming it.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -21,8 +21,8 @@ import { loadSinkModule, SINK_TYPES } from '../src/sinks/registry.ts';
 import { loadSourceModule, SOURCE_TYPES } from '../src/sources/registry.ts';
 import type { SinkModule } from '../src/core/sink.ts';
 import type { Written } from '../src/lib/parse-options.ts';
-import { METRICS } from '../src/metrics/catalogue.ts';
-import { decimalRule, tableReference, typeReference } from '../src/warehouse/reference.ts';
+import { METRICS } from '../src/observe/metrics/catalogue.ts';
+import { decimalRule, tableReference, typeReference } from '../src/tables/reference.ts';
 
 const SECTIONS = {
   keys: keyReference,
@@ -55,7 +55,7 @@ async function generated(): Promise<{ path: string; text: string }[]> {
   const readme = join(import.meta.dirname, 'README.md');
   const commands = join(import.meta.dirname, 'commands.md');
   const metrics = join(import.meta.dirname, 'metrics.md');
-  const tables = join(import.meta.dirname, '../src/warehouse/README.md');
+  const tables = join(import.meta.dirname, '../src/tables/README.md');
   return [
     { path: schema, text: await pretty(JSON.stringify(jsonSchema(options)), schema) },
     { path: readme, text: await pretty(replaceSections(readme, sections), readme) },

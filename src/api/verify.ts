@@ -7,6 +7,6 @@ export type {
   Verification,
   Verifier,
 } from '../core/verifier.ts';
-export type { HmacOptions } from '../verify/hmac.ts';
-export { createVerifier, SCHEMES, type Scheme, type SigningOptions } from '../verify/registry.ts';
-export { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
+export type { HmacOptions } from '../receive/verify/hmac.ts';
+export { createVerifier, SCHEMES, type Scheme, type SigningOptions } from '../receive/verify/registry.ts';
+export { signStandardWebhooks } from '../receive/verify/sign-standard-webhooks.ts';

@@ -4,7 +4,7 @@ import { MANIFEST } from '../core/archive.ts';
 import { EXIT } from '../core/errors.ts';
 import { formatBytes, parseBytes, parseDuration } from '../lib/units.ts';
 import { visible } from '../lib/visible.ts';
-import { openProof, readProof } from '../proof/open.ts';
+import { openProof, readProof } from '../privacy/proof/open.ts';
 import { actAsOwnerOf } from './as-owner.ts';
 import { configOf } from './config-options.ts';
 import { note, print, type Io } from './io.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { AUDIT, auditKey, type AuditEntry } from '../admin/audit.ts';
+import { AUDIT, auditKey, type AuditEntry } from '../observe/admin/audit.ts';
 import { hashedId } from '../core/hashed-id.ts';
 import { EXIT } from '../core/errors.ts';
 import { ownerFolder } from '../journal/owner.ts';

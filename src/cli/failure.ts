@@ -4,7 +4,7 @@ import { StorageError, WHAT_TO_DO } from '../core/storage.ts';
 import { errorCode, isSystemError, NotFollowed } from '../lib/durable.ts';
 import { formatAbout } from '../lib/units.ts';
 import { visible, visibleLines } from '../lib/visible.ts';
-import { ServiceError } from '../service/errors.ts';
+import { ServiceError } from '../history/service/errors.ts';
 import { hasColours, styled, type Io } from './io.ts';
 
 /** Whether a command line asks for JSON; what stands behind `--` is a name, whatever it looks like. */

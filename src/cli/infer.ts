@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { EXIT } from '../core/errors.ts';
 import { inferTables, type InferSummary } from '../export/infer.ts';
-import { writeTables } from '../warehouse/learned/infer/write.ts';
+import { writeTables } from '../tables/learned/infer/write.ts';
 import { fileReports } from './file-reports.ts';
 import { note, print, type Io } from './io.ts';
 import { storageOf, withPlaces } from './places.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { Audit } from '../admin/audit.ts';
+import { Audit } from '../observe/admin/audit.ts';
 import { EXIT, MillraceError } from '../core/errors.ts';
 import { NO_ROUTES, type RouteRecord } from '../core/route-record.ts';
 import type { SqliteJournal, SqliteJournalOptions } from '../journal/sqlite-journal.ts';

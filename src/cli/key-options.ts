@@ -1,12 +1,12 @@
 import type { Config } from '../config/config.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { errorCode } from '../lib/durable.ts';
-import { readProof } from '../proof/open.ts';
-import { GrowingKeys } from '../seal/growing-keys.ts';
-import { KeyStore } from '../seal/key-store.ts';
-import { parseMasterKey } from '../seal/master-key.ts';
-import { notTheOneSeen, problemsOf, refuse, seenIn } from '../seal/seen.ts';
-import type { KeyProblem } from '../seal/tombstones.ts';
+import { readProof } from '../privacy/proof/open.ts';
+import { GrowingKeys } from '../privacy/seal/growing-keys.ts';
+import { KeyStore } from '../privacy/seal/key-store.ts';
+import { parseMasterKey } from '../privacy/seal/master-key.ts';
+import { notTheOneSeen, problemsOf, refuse, seenIn } from '../privacy/seal/seen.ts';
+import type { KeyProblem } from '../privacy/seal/tombstones.ts';
 import { usageError, type Io } from './io.ts';
 import { type ConfigFlags, resolvedConfigOf } from './config-options.ts';
 import { type OptionsOf, readAs } from './options.ts';

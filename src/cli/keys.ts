@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { EXIT, MillraceError } from '../core/errors.ts';
-import { openProof, readProof } from '../proof/open.ts';
-import { KEYS, KeyStore } from '../seal/key-store.ts';
-import { newMasterKey } from '../seal/master-key.ts';
-import { problemsOf, seenIn } from '../seal/seen.ts';
+import { openProof, readProof } from '../privacy/proof/open.ts';
+import { KEYS, KeyStore } from '../privacy/seal/key-store.ts';
+import { newMasterKey } from '../privacy/seal/master-key.ts';
+import { problemsOf, seenIn } from '../privacy/seal/seen.ts';
 import { KEY_OPTIONS, type KeyOptions, type KeyPlace, keyPlaces, masterKeyFrom } from './key-options.ts';
 import { actAsOwnerOf } from './as-owner.ts';
 import { note, printResult, usageError, type Io } from './io.ts';

@@ -1,4 +1,4 @@
-import { parseVerifier } from '../receipts/note.ts';
+import { parseVerifier } from '../privacy/receipts/note.ts';
 import { readBy } from './options.ts';
 
 /** For commands that hold something against a log of receipts. */

@@ -1,6 +1,10 @@
-import { createValidator } from '../validate/envelope.ts';
-import { Audit, auditedOperations } from '../admin/audit.ts';
-import { type AdministeredJournal, createOperations, type OperationsOptions } from '../admin/operations.ts';
+import { createValidator } from '../receive/validate/envelope.ts';
+import { Audit, auditedOperations } from '../observe/admin/audit.ts';
+import {
+  type AdministeredJournal,
+  createOperations,
+  type OperationsOptions,
+} from '../observe/admin/operations.ts';
 import type { Config, LoadedConfig } from '../config/config.ts';
 import { archiveKeyOf } from '../config/folders.ts';
 import { resolveModules } from '../config/modules.ts';
@@ -10,18 +14,18 @@ import type { GivenUp, Operations } from '../core/operations.ts';
 import { countWaiting, dropSink } from '../deliver/waiting.ts';
 import { parseTarget } from '../core/route.ts';
 import { SILENT } from '../core/sink.ts';
-import { ErasedUsers } from '../erase/erased-users.ts';
+import { ErasedUsers } from '../privacy/erase/erased-users.ts';
 import { openKafkaJournal } from '../journal/kafka/open.ts';
 import type { KafkaJournal } from '../journal/kafka/store.ts';
 import { ownerFolder } from '../journal/owner.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../journal/sqlite-journal.ts';
-import { droppedBy } from '../proof/dropped.ts';
-import { openProof } from '../proof/open.ts';
-import { AcceptedRoutes } from '../route/accepted.ts';
-import { compileRoutes } from '../route/table.ts';
-import { memoryOf } from '../schema/kept.ts';
-import { reportOf } from '../schema/report.ts';
-import { MEMORY_KEY } from '../schema/watch.ts';
+import { droppedBy } from '../privacy/proof/dropped.ts';
+import { openProof } from '../privacy/proof/open.ts';
+import { AcceptedRoutes } from '../deliver/routes/accepted.ts';
+import { compileRoutes } from '../deliver/routes/table.ts';
+import { memoryOf } from '../observe/schema/kept.ts';
+import { reportOf } from '../observe/schema/report.ts';
+import { MEMORY_KEY } from '../observe/schema/watch.ts';
 import { AdminClient } from './admin-client.ts';
 import { usageError } from './io.ts';
 

@@ -8,7 +8,7 @@ import { MillraceError } from '../core/errors.ts';
 import { readWhole } from '../core/objects.ts';
 import { isStoreUrl } from '../core/place.ts';
 import type { ObjectStore } from '../core/storage.ts';
-import { noteOutputs } from '../erase/outputs.ts';
+import { noteOutputs } from '../privacy/erase/outputs.ts';
 import { isRecord } from '../lib/is-record.ts';
 import { readState, workFolderFor, writeState } from '../lib/work-folder.ts';
 import { configIfAny } from './config-options.ts';

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { type PullProgress, pullReference } from '../backfill/reference.ts';
-import { type ReferenceQuery, type Resource, RESOURCES } from '../backfill/resources.ts';
+import { type PullProgress, pullReference } from '../history/backfill/reference.ts';
+import { type ReferenceQuery, type Resource, RESOURCES } from '../history/backfill/resources.ts';
 import { EXIT } from '../core/errors.ts';
-import { RADII } from '../service/labs.ts';
+import { RADII } from '../history/service/labs.ts';
 import { type Io, printResult, usageError } from './io.ts';
 import { commandOf, LOADED_AT, oneOf, type OptionsOf, repeated, required, WORK } from './options.ts';
 import { makeInPlace, noteOutput } from './output-place.ts';

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import { EXIT } from '../core/errors.ts';
 import type { SchemaType } from '../core/schema.ts';
-import { changesSince, compareReports, type TypeDrift } from '../schema/compare.ts';
+import { changesSince, compareReports, type TypeDrift } from '../observe/schema/compare.ts';
 import { inColumns } from '../lib/columns.ts';
 import { visible } from '../lib/visible.ts';
-import { changesToDocumented } from '../schema/documented.ts';
+import { changesToDocumented } from '../observe/schema/documented.ts';
 import { hasColours, styled, type Style, note, print, usageError, type Io } from './io.ts';
 import { KEY_OPTIONS } from './key-options.ts';
 import { commandOf, instant, type OptionsOf, readBy } from './options.ts';

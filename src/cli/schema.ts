@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import { changesAfter, type Changes } from '../export/new-files.ts';
-import type { Dialect } from '../warehouse/sql/dialects/dialect.ts';
-import { DIALECTS, type DialectName } from '../warehouse/sql/dialects/registry.ts';
-import { dayOf } from '../warehouse/sql/dialects/source.ts';
-import { schemaOf, type SchemaOptions, type TableSchema } from '../warehouse/sql/schema.ts';
-import { TABLES, type TableEntry } from '../warehouse/tables.ts';
+import type { Dialect } from '../tables/sql/dialects/dialect.ts';
+import { DIALECTS, type DialectName } from '../tables/sql/dialects/registry.ts';
+import { dayOf } from '../tables/sql/dialects/source.ts';
+import { schemaOf, type SchemaOptions, type TableSchema } from '../tables/sql/schema.ts';
+import { TABLES, type TableEntry } from '../tables/tables.ts';
 import { messageOf } from '../core/errors.ts';
 import { tellLost } from './file-reports.ts';
 import { inferCommand } from './infer.ts';

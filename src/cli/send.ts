@@ -9,7 +9,7 @@ import { jsonOrSame } from '../lib/parsed.ts';
 import { parseDuration } from '../lib/units.ts';
 import { visible } from '../lib/visible.ts';
 import { madeUpEvent, newDeliveryId } from '../sandbox/made-up-events.ts';
-import { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
+import { signStandardWebhooks } from '../receive/verify/sign-standard-webhooks.ts';
 import { hasColours, styled, note, print, usageError, type Io } from './io.ts';
 import { CONFIG, DEV, receiverConfigIfAny, receiverUrlOf } from './config-options.ts';
 import { readFixture } from './fixture/file.ts';

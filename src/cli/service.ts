@@ -1,9 +1,9 @@
 import { text } from 'node:stream/consumers';
 import type { Config } from '../config/config.ts';
 import { parseDocument } from '../config/parse.ts';
-import { ServiceClient } from '../service/client.ts';
-import type { PathName } from '../service/paths.ts';
-import type { Retry } from '../service/options.ts';
+import { ServiceClient } from '../history/service/client.ts';
+import type { PathName } from '../history/service/paths.ts';
+import type { Retry } from '../history/service/options.ts';
 import { formatAbout } from '../lib/units.ts';
 import { note, usageError, type Io } from './io.ts';
 import { type ConfigFlags, configIfAny } from './config-options.ts';

@@ -1,8 +1,8 @@
 import { Argument, type Command } from 'commander';
 import { messageOf } from '../core/errors.ts';
 import { installCommand } from '../lib/installed.ts';
-import { jsonSchemaOf, type JsonSchema } from '../schema/json-schema.ts';
-import { takeName } from '../warehouse/learned/infer/names.ts';
+import { jsonSchemaOf, type JsonSchema } from '../observe/schema/json-schema.ts';
+import { takeName } from '../tables/learned/infer/names.ts';
 import { note, usageError, type Io } from './io.ts';
 import { KEY_OPTIONS } from './key-options.ts';
 import { writeOver } from './out-file.ts';

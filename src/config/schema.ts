@@ -15,7 +15,7 @@ import {
   TIMER,
 } from '../lib/fields.ts';
 import { LARGEST_BODY } from '../core/archive.ts';
-import { PATH_FIELDS } from '../service/paths.ts';
+import { PATH_FIELDS } from '../history/service/paths.ts';
 import { storageSection } from '../storage/fields.ts';
 import { kafkaJournal } from '../journal/kafka/config.ts';
 import { requirements, routes, secrets, sinks, sources } from './lists.ts';

@@ -11,7 +11,7 @@ import { deadLetterWaiting, countWaiting, type WaitingFor } from './waiting.ts';
 import { orAborted, untilAborted } from '../lib/abort.ts';
 import type { Live } from '../lib/live.ts';
 import type { LiveSinks, PlannedSinks } from './live-sinks.ts';
-import { AcceptedRoutes } from '../route/accepted.ts';
+import { AcceptedRoutes } from './routes/accepted.ts';
 
 export interface DeliveryParts {
   readonly plan: Live<DeliveryPlan>;

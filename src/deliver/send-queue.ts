@@ -3,7 +3,7 @@ import type { JournalEvent } from '../core/event.ts';
 import type { Redaction } from '../core/redaction.ts';
 import type { Target } from '../core/route.ts';
 import type { Delivery, SinkLimits } from '../core/sink.ts';
-import { redacted } from '../route/redactor.ts';
+import { redacted } from './routes/redactor.ts';
 
 /** What of a target matters to what waits for its sink. */
 export type Place = Pick<Target, 'destination' | 'redactions'>;

@@ -1,7 +1,7 @@
 import type { Ahead, EventLog } from '../core/journal.ts';
 import type { Target } from '../core/route.ts';
 import { decodeStretches, encodeStretches, isWithin, type Stretch } from '../lib/stretches.ts';
-import type { AcceptedRoutes, Addressed } from '../route/accepted.ts';
+import type { AcceptedRoutes, Addressed } from './routes/accepted.ts';
 import type { Lane } from './lane.ts';
 
 /** The routes of the moment when they are asked for; undefined where they never change. */

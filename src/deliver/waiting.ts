@@ -3,7 +3,7 @@ import type { JournalEvent } from '../core/event.ts';
 import type { Journal } from '../core/journal.ts';
 import type { GivenUp } from '../core/operations.ts';
 import type { Target } from '../core/route.ts';
-import { AcceptedRoutes, type Addressed } from '../route/accepted.ts';
+import { AcceptedRoutes, type Addressed } from './routes/accepted.ts';
 import { settledAheadOf } from './settled-ahead.ts';
 
 /** What is asked of a journal about one sink. */

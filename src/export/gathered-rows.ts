@@ -1,13 +1,13 @@
 import { getOrMake } from '../lib/get-or-make.ts';
-import { columnsOf, type TableDefinition, twinsOf } from '../warehouse/definition.ts';
-import { RowLines } from '../warehouse/shape/row-lines.ts';
+import { columnsOf, type TableDefinition, twinsOf } from '../tables/definition.ts';
+import { RowLines } from '../tables/shape/row-lines.ts';
 import { packLines } from './ndjson-file.ts';
-import type { GatheredValues } from '../parquet/column-values.ts';
-import { RowColumns } from '../parquet/row-columns.ts';
-import { encodeGroup } from '../parquet/row-group.ts';
+import type { GatheredValues } from './parquet/column-values.ts';
+import { RowColumns } from './parquet/row-columns.ts';
+import { encodeGroup } from './parquet/row-group.ts';
 import type { ColumnsOfRows, RowBatch } from './row-file.ts';
 import type { Compression } from '../core/compression.ts';
-import type { Tables } from '../warehouse/tables.ts';
+import type { Tables } from '../tables/tables.ts';
 
 /** Fewer bytes of values than this wait for others before they become a row group. */
 const LEAST_GROUP = 1024 * 1024;

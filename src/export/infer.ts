@@ -2,13 +2,13 @@ import type { Places } from '../archive/places.ts';
 import { readArchive } from '../archive/read.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { JsonFault } from '../lib/json-text.ts';
-import { Inference, type InferenceOptions, type Inferred } from '../warehouse/learned/infer/infer.ts';
-import type { Tables } from '../warehouse/tables.ts';
+import { Inference, type InferenceOptions, type Inferred } from '../tables/learned/infer/infer.ts';
+import type { Tables } from '../tables/tables.ts';
 import { memberOf, documentsIn } from './documents.ts';
 import { isErased } from './source-bytes.ts';
-import type { TableDefinition } from '../warehouse/definition.ts';
-import type { RowTarget } from '../warehouse/shape/row-target.ts';
-import { Shaper } from '../warehouse/shape/shape.ts';
+import type { TableDefinition } from '../tables/definition.ts';
+import type { RowTarget } from '../tables/shape/row-target.ts';
+import { Shaper } from '../tables/shape/shape.ts';
 
 /** Event types that are remembered: whoever sends ever new ones must not fill the memory. */
 const MOST_TYPES = 10_000;

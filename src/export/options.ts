@@ -1,7 +1,7 @@
 import type { Places } from '../archive/places.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
-import type { OnLeft, TableDrift } from '../warehouse/learned/drift.ts';
-import type { Tables } from '../warehouse/tables.ts';
+import type { OnLeft, TableDrift } from '../tables/learned/drift.ts';
+import type { Tables } from '../tables/tables.ts';
 import type { Compression } from '../core/compression.ts';
 import type { StorageSettings } from '../storage/fields.ts';
 import type { ExportReject, OutputFormat } from './rows.ts';

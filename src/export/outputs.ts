@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { HashedFile } from '../lib/new-file.ts';
-import type { Tables } from '../warehouse/tables.ts';
+import type { Tables } from '../tables/tables.ts';
 import { NDJSON_EXTENSIONS, NdjsonFile } from './ndjson-file.ts';
-import type { EncodedGroup } from '../parquet/row-group.ts';
-import type { GatheredValues } from '../parquet/column-values.ts';
+import type { EncodedGroup } from './parquet/row-group.ts';
+import type { GatheredValues } from './parquet/column-values.ts';
 import type { Compression } from '../core/compression.ts';
 import type { RowFile, RowBatch } from './row-file.ts';
 import type { ExportFormat } from './rows.ts';

@@ -1,11 +1,11 @@
 import type { RowGroup } from 'hyparquet';
 import { asBuffer } from '../lib/byte-writer.ts';
-import { columnsOf, type TableDefinition } from '../warehouse/definition.ts';
+import { columnsOf, type TableDefinition } from '../tables/definition.ts';
 import type { HashedFile } from '../lib/new-file.ts';
 import { RowFile, type RowBatch } from './row-file.ts';
-import type { GatheredValues } from '../parquet/column-values.ts';
-import { footerOf, MAGIC } from '../parquet/footer.ts';
-import { type EncodedGroup, placed } from '../parquet/row-group.ts';
+import type { GatheredValues } from './parquet/column-values.ts';
+import { footerOf, MAGIC } from './parquet/footer.ts';
+import { type EncodedGroup, placed } from './parquet/row-group.ts';
 
 /** A row group of rows from several batches holds so many bytes of values as JSON, or so many rows. */
 const GROUP_BYTES = 16 * 1024 * 1024;

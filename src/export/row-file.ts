@@ -1,5 +1,5 @@
-import type { EncodedGroup } from '../parquet/row-group.ts';
-import type { GatheredValues } from '../parquet/column-values.ts';
+import type { EncodedGroup } from './parquet/row-group.ts';
+import type { GatheredValues } from './parquet/column-values.ts';
 
 /**
  * A file of rows on its way out, under a temporary name. Rows are gathered to pieces; one piece is written while the next is

@@ -1,11 +1,11 @@
 import type { RecordEnvelope } from '../core/archive-record.ts';
 import { JsonFault, CLOSE_BRACE, COLON, COMMA, OPEN_BRACE, QUOTE, skipString } from '../lib/json-text.ts';
-import type { OnLeft } from '../warehouse/learned/drift.ts';
-import type { TableFields } from '../warehouse/learned/field-sums.ts';
-import type { RowPlan } from '../warehouse/shape/plan.ts';
-import type { RowReject } from '../warehouse/shape/reject.ts';
-import type { RowTarget } from '../warehouse/shape/row-target.ts';
-import { Shaper } from '../warehouse/shape/shape.ts';
+import type { OnLeft } from '../tables/learned/drift.ts';
+import type { TableFields } from '../tables/learned/field-sums.ts';
+import type { RowPlan } from '../tables/shape/plan.ts';
+import type { RowReject } from '../tables/shape/reject.ts';
+import type { RowTarget } from '../tables/shape/row-target.ts';
+import { Shaper } from '../tables/shape/shape.ts';
 import { documentsIn, originOf } from './documents.ts';
 import { GatheredRows, type GatheredTerms } from './gathered-rows.ts';
 import type { RowBatch } from './row-file.ts';

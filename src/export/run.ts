@@ -1,5 +1,5 @@
 import { MillraceError, folderError } from '../core/errors.ts';
-import { Drift, type Earlier } from '../warehouse/learned/drift.ts';
+import { Drift, type Earlier } from '../tables/learned/drift.ts';
 import { adoption } from './adopted.ts';
 import { isEndOfToday, isWithinDay } from './days.ts';
 import { type ExportStep, isBetter } from './export-step.ts';

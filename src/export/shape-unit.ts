@@ -1,7 +1,7 @@
 import { readLine } from '../archive/read-line.ts';
 import { parseEnvelope } from '../core/archive-record.ts';
-import type { ColumnType } from '../warehouse/definition.ts';
-import type { TableFields } from '../warehouse/learned/field-sums.ts';
+import type { ColumnType } from '../tables/definition.ts';
+import type { TableFields } from '../tables/learned/field-sums.ts';
 import type { RowBatch } from './row-file.ts';
 import { type ExportReject, Rows, type RowTerms } from './rows.ts';
 import { isEverything, isWanted, type Selection } from './select.ts';

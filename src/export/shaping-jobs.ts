@@ -1,7 +1,7 @@
-import { columnsOf, type TableDefinition, twinsOf } from '../warehouse/definition.ts';
-import type { GatheredValues } from '../parquet/column-values.ts';
-import { mergeColumn } from '../parquet/merge-columns.ts';
-import { type EncodedGroup, encodeGroup } from '../parquet/row-group.ts';
+import { columnsOf, type TableDefinition, twinsOf } from '../tables/definition.ts';
+import type { GatheredValues } from './parquet/column-values.ts';
+import { mergeColumn } from './parquet/merge-columns.ts';
+import { type EncodedGroup, encodeGroup } from './parquet/row-group.ts';
 import { type ShapedUnit, unitShaper, type UnitTerms } from './shape-unit.ts';
 import type { Unit } from './unit.ts';
 

@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os';
 import type { Places } from '../archive/places.ts';
 import { ThreadPool, threadProgram } from '../lib/thread-pool.ts';
-import type { GatheredValues } from '../parquet/column-values.ts';
-import type { EncodedGroup } from '../parquet/row-group.ts';
+import type { GatheredValues } from './parquet/column-values.ts';
+import type { EncodedGroup } from './parquet/row-group.ts';
 import { type Job, type Outcome, shapesJobs, type ThreadData } from './shaping-jobs.ts';
 import type { ShapedUnit, UnitTerms } from './shape-unit.ts';
 import type { Source } from './sources.ts';

@@ -1,6 +1,6 @@
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { readAhead } from '../lib/read-ahead.ts';
-import { FieldSums, type TableFields } from '../warehouse/learned/field-sums.ts';
+import { FieldSums, type TableFields } from '../tables/learned/field-sums.ts';
 import { isWithinDay } from './days.ts';
 import type { ExportStep } from './export-step.ts';
 import type { Ledger } from './ledger.ts';

@@ -1,6 +1,6 @@
 import { MillraceError } from '../core/errors.ts';
-import { columnsOf } from '../warehouse/definition.ts';
-import type { Tables } from '../warehouse/tables.ts';
+import { columnsOf } from '../tables/definition.ts';
+import type { Tables } from '../tables/tables.ts';
 import type { ExportStep } from './export-step.ts';
 
 /** Types of the columns of the tables that there are files of. */

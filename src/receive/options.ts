@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.ts';
 import type { Ingest } from '../core/ingest.ts';
 import type { Tracing } from '../core/tracing.ts';
 import type { Verifier } from '../core/verifier.ts';
-import type { Validator } from '../validate/envelope.ts';
+import type { Validator } from './validate/envelope.ts';
 import type { Documents } from './documents.ts';
 import type { Outcome } from './outcome.ts';
 

@@ -1,7 +1,7 @@
 import { bodyId, deliveryIdOf } from '../core/delivery-id.ts';
 import type { Event } from '../core/event.ts';
 import { membersOf } from '../lib/json-text.ts';
-import type { Validator } from '../validate/envelope.ts';
+import type { Validator } from '../receive/validate/envelope.ts';
 
 /** Where an event comes from that no record says it of. */
 const SOURCE = 'replay';

@@ -3,7 +3,7 @@ import { eventOfRecord, parseRecord } from '../core/archive-record.ts';
 import type { IsErased } from '../core/ingest.ts';
 import { isSealed, type RecordOpener } from '../core/sealed-record.ts';
 import type { Line } from '../lib/lines.ts';
-import type { Validator } from '../validate/envelope.ts';
+import type { Validator } from '../receive/validate/envelope.ts';
 import { parseBlobName } from './blob-name.ts';
 import { foreignEvent, isRewrittenRecord } from './foreign-event.ts';
 import { HeadFilter, isRecord } from './head-filter.ts';

@@ -1,6 +1,6 @@
 import { MillraceError } from '../core/errors.ts';
 import { newSecret } from '../core/secrets.ts';
-import { signStandardWebhooks } from '../verify/sign-standard-webhooks.ts';
+import { signStandardWebhooks } from '../receive/verify/sign-standard-webhooks.ts';
 import { Refusal } from './check.ts';
 import { uuidOf, type Name } from './seeded.ts';
 import type { Timers } from './timers.ts';

@@ -4,7 +4,7 @@ import type { AppendResult, Ingest } from '../core/ingest.ts';
 import type { Inlet } from '../core/sink.ts';
 import { type IncomingMessage, saidIn } from '../core/incoming.ts';
 import { traceOf } from '../core/trace.ts';
-import type { Validator } from '../validate/envelope.ts';
+import type { Validator } from '../receive/validate/envelope.ts';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 

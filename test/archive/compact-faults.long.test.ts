@@ -3,7 +3,7 @@ import { compactArchive } from '../../src/archive/compact.ts';
 import { Places } from '../../src/archive/places.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { openStore } from '../../src/storage/open.ts';
-import { makeErasable } from '../erase/objects-support.ts';
+import { makeErasable } from '../privacy/erase/objects-support.ts';
 import { tempFolder } from '../sinks/support.ts';
 import { describeOnStores, storageSettings } from '../support/object-stores/emulators.ts';
 import { startFaultProxy, type Fault } from '../support/object-stores/fault-proxy.ts';

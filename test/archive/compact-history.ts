@@ -7,8 +7,16 @@ import { MANIFEST } from '../../src/core/archive.ts';
 import type { FileReader } from '../../src/replay/read-file.ts';
 import type { FileUnit } from '../../src/replay/unit.ts';
 import { openStore } from '../../src/storage/open.ts';
-import { erasing } from '../erase/objects-support.ts';
-import { eraseNow, erasuresOver, eventOf, find, folderStore, secretOf, userId } from '../erase/support.ts';
+import { erasing } from '../privacy/erase/objects-support.ts';
+import {
+  eraseNow,
+  erasuresOver,
+  eventOf,
+  find,
+  folderStore,
+  secretOf,
+  userId,
+} from '../privacy/erase/support.ts';
 import { exported } from '../export/support.ts';
 import { filesOf, listing, readerOf, readUnits, unitsOf } from '../replay/support.ts';
 import { batchOf, writeFiles } from '../support/archives.ts';

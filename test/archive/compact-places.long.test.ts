@@ -10,13 +10,21 @@ import { verifyArchive } from '../../src/archive/verify.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { ErasureResult } from '../../src/core/erasure.ts';
 import type { ObjectStore } from '../../src/core/storage.ts';
-import { newMasterKey } from '../../src/seal/master-key.ts';
+import { newMasterKey } from '../../src/privacy/seal/master-key.ts';
 import { parseOptions } from '../../src/sinks/files/config.ts';
 import { createSink } from '../../src/sinks/files/sink.ts';
 import { openStore } from '../../src/storage/open.ts';
-import { erasing, makeErasable } from '../erase/objects-support.ts';
-import { eraseFrom, eraseNow, eventOf, find, folderStore, secretOf, userId } from '../erase/support.ts';
-import { inDuckDB, load } from '../load/support.ts';
+import { erasing, makeErasable } from '../privacy/erase/objects-support.ts';
+import {
+  eraseFrom,
+  eraseNow,
+  eventOf,
+  find,
+  folderStore,
+  secretOf,
+  userId,
+} from '../privacy/erase/support.ts';
+import { inDuckDB, load } from '../export/load/support.ts';
 import { deliver, makeContext, signal, tempFolder } from '../sinks/support.ts';
 import { batchOf, idsRead as idsIn, writeFiles } from '../support/archives.ts';
 import { copiesOf } from '../support/copies.ts';

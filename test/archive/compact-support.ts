@@ -6,7 +6,7 @@ import { Places } from '../../src/archive/places.ts';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import type { Compression } from '../../src/core/compression.ts';
 import { openStore } from '../../src/storage/open.ts';
-import { makeErasable } from '../erase/objects-support.ts';
+import { makeErasable } from '../privacy/erase/objects-support.ts';
 import { idsRead as idsReadIn } from '../support/archives.ts';
 import { hooked } from './store-archive.ts';
 

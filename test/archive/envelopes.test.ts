@@ -3,13 +3,13 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
-import { readSigner } from '../../src/proof/open.ts';
-import { eventOf, userId } from '../erase/support.ts';
+import { readSigner } from '../../src/privacy/proof/open.ts';
+import { eventOf, userId } from '../privacy/erase/support.ts';
 import { batchOf, proofIn, writeFiles } from '../support/archives.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { SECRET } from '../support/signed-events.ts';
-import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
+import { signStandardWebhooks } from '../../src/receive/verify/sign-standard-webhooks.ts';
 import { hashLine } from '../../src/lib/chained-log.ts';
 import { codesIn as codes, forge, linesOf, unsigned, verifyAs as verify } from './forger.ts';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ManifestWriter } from '../../src/archive/manifest-writer.ts';
 import { SILENT } from '../../src/core/sink.ts';
-import { eventOf, userId } from '../erase/support.ts';
+import { eventOf, userId } from '../privacy/erase/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { Receiver } from '../support/receiver.ts';

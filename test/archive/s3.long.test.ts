@@ -17,10 +17,10 @@ import {
   vi,
 } from 'vitest';
 import type { VerifyReport } from '../../src/archive/verify.ts';
-import { openSigner } from '../../src/proof/open.ts';
+import { openSigner } from '../../src/privacy/proof/open.ts';
 import { openStore } from '../../src/storage/open.ts';
-import { makeErasable } from '../erase/objects-support.ts';
-import { secretOf, userId } from '../erase/support.ts';
+import { makeErasable } from '../privacy/erase/objects-support.ts';
+import { secretOf, userId } from '../privacy/erase/support.ts';
 import { records } from '../sinks/support.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
 import { storageSettings, type Emulator } from '../support/object-stores/emulators.ts';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseTarget } from '../../src/core/route.ts';
-import type { ReconcileReport } from '../../src/reconcile/report.ts';
+import type { ReconcileReport } from '../../src/replay/reconcile/report.ts';
 import { archivedEvent } from '../replay/made-up-archive.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { FIRST_RECEIVED, makeArchive, receivedAt } from './archives.ts';

@@ -1,6 +1,6 @@
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { KeyStore } from '../../src/seal/key-store.ts';
+import { KeyStore } from '../../src/privacy/seal/key-store.ts';
 import type { Flags } from '../support/flags.ts';
 import { bench, type BenchContext, FOLDER, ROUNDS } from './bench.ts';
 import { type Figure, round } from './figures.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import type { OpensSealed } from '../seal/open-sealed.ts';
+import type { OpensSealed } from '../privacy/seal/open-sealed.ts';
 import { dueAt, type Table } from './tables.ts';
 
 // What is right, and no code of the product with it: the sender's list of ids against lines of files.

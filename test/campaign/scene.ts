@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { OpensSealed } from '../seal/open-sealed.ts';
+import { OpensSealed } from '../privacy/seal/open-sealed.ts';
 import { millrace, ROOT, type RunOptions, writeConfig } from '../support/millrace.ts';
 import { ServeProcess } from '../support/serve-process.ts';
 import type { Exit } from '../support/serving.ts';

@@ -11,7 +11,7 @@ import { statusCommand } from '../../src/cli/status.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import { visible, visibleLines } from '../../src/lib/visible.ts';
-import { eventOf, JOURNAL_LIMITS } from '../erase/support.ts';
+import { eventOf, JOURNAL_LIMITS } from '../privacy/erase/support.ts';
 import { filesSink, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeConfig } from '../support/millrace.ts';

@@ -5,7 +5,7 @@ import { systemClock } from '../../src/core/clock.ts';
 import type { Route } from '../../src/core/route.ts';
 import type { DeliveryPlan } from '../../src/deliver/delivery.ts';
 import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
-import { DEFAULT_FIELDS } from '../../src/validate/envelope.ts';
+import { DEFAULT_FIELDS } from '../../src/receive/validate/envelope.ts';
 import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { roomyJournal } from '../support/inline-journal.ts';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Redaction } from '../../src/core/redaction.ts';
 import type { Target } from '../../src/core/route.ts';
 import { DELIVERED } from '../../src/core/sink.ts';
-import { DEFAULT_FIELDS } from '../../src/validate/envelope.ts';
+import { DEFAULT_FIELDS } from '../../src/receive/validate/envelope.ts';
 import { makeEvent } from '../support/events.ts';
 import { makeDispatcher } from './running.ts';
 import { ArrayJournal, ManualClock, ScriptedSink, until } from './support.ts';

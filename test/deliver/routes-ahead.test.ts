@@ -5,7 +5,7 @@ import type { Sink } from '../../src/core/sink.ts';
 import type { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { SettledAhead, settledAheadOf } from '../../src/deliver/settled-ahead.ts';
 import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
-import { AcceptedRoutes } from '../../src/route/accepted.ts';
+import { AcceptedRoutes } from '../../src/deliver/routes/accepted.ts';
 import { makeEvent } from '../support/events.ts';
 import { inlineJournal } from '../support/inline-journal.ts';
 import { tempFolder } from '../sinks/support.ts';

@@ -4,7 +4,7 @@ import { NO_ROUTES, type RouteRecord } from '../../src/core/route-record.ts';
 import type { Route } from '../../src/core/route.ts';
 import type { Item } from '../../src/deliver/send-queue.ts';
 import { SettledAhead } from '../../src/deliver/settled-ahead.ts';
-import { AcceptedRoutes } from '../../src/route/accepted.ts';
+import { AcceptedRoutes } from '../../src/deliver/routes/accepted.ts';
 import { makeEvent } from '../support/events.ts';
 import { windowOf } from './running.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { DELIVERED, type SendResult } from '../../src/core/sink.ts';
 import { NO_ROUTES } from '../../src/core/route-record.ts';
-import { AcceptedRoutes } from '../../src/route/accepted.ts';
+import { AcceptedRoutes } from '../../src/deliver/routes/accepted.ts';
 import { makeEvent } from '../support/events.ts';
 import { makeDispatcher } from './running.ts';
 import { ArrayJournal, byType, ManualClock, ScriptedSink, until } from './support.ts';

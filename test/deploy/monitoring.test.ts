@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { CATALOGUE } from '../../src/core/errors.ts';
-import { METRICS } from '../../src/metrics/catalogue.ts';
+import { METRICS } from '../../src/observe/metrics/catalogue.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { anchorsOf } from '../support/markdown.ts';
 import { ROOT, writeConfig } from '../support/millrace.ts';

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { describe, expect, it } from 'vitest';
 import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts';
-import { schemaOf } from '../../src/warehouse/sql/schema.ts';
-import { TABLES } from '../../src/warehouse/tables.ts';
+import { schemaOf } from '../../src/tables/sql/schema.ts';
+import { TABLES } from '../../src/tables/tables.ts';
 import { records } from '../sinks/support.ts';
 import { duckdb, EVERYTHING, exported, exporting, filesBelow, mealEvents, mealOf } from './support.ts';
 

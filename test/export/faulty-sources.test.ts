@@ -4,7 +4,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
-import { rowsIn } from '../warehouse/support.ts';
+import { rowsIn } from '../tables/support.ts';
 import { duckdb, exported, exporting, filesBelow, mealEvent, mealEvents, mealOf } from './support.ts';
 
 const meals = mealEvents(1, 30);

@@ -4,7 +4,7 @@ import { gunzipSync } from 'node:zlib';
 import { compactArchive } from '../../src/archive/compact.ts';
 import { Places } from '../../src/archive/places.ts';
 import { compactOptions } from '../archive/compact-support.ts';
-import { erasuresOver, folderStore } from '../erase/support.ts';
+import { erasuresOver, folderStore } from '../privacy/erase/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { archive, exported, mealEvent } from './support.ts';
 

@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { GatheredRows } from '../../src/export/gathered-rows.ts';
 import { ParquetFile } from '../../src/export/parquet-file.ts';
-import type { RowColumns } from '../../src/parquet/row-columns.ts';
+import type { RowColumns } from '../../src/export/parquet/row-columns.ts';
 import type { Compression } from '../../src/core/compression.ts';
 import { Shaping } from '../../src/export/shaping.ts';
 import { HashedFile } from '../../src/lib/new-file.ts';
-import { boolean, date, decimal, integer, json, text, timestamp } from '../../src/warehouse/definition.ts';
-import type { TableDefinition } from '../../src/warehouse/definition.ts';
-import { Tables } from '../../src/warehouse/tables.ts';
+import { boolean, date, decimal, integer, json, text, timestamp } from '../../src/tables/definition.ts';
+import type { TableDefinition } from '../../src/tables/definition.ts';
+import { Tables } from '../../src/tables/tables.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { duckdb, EVERYTHING } from './support.ts';
 

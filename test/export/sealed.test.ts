@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { KeyStore } from '../../src/seal/key-store.ts';
-import { MASTER, MASTER_TEXT, ringOf, subject } from '../seal/support.ts';
+import { KeyStore } from '../../src/privacy/seal/key-store.ts';
+import { MASTER, MASTER_TEXT, ringOf, subject } from '../privacy/seal/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
 import { archive, duckdb, exported, mealEvents, EVERYTHING } from './support.ts';

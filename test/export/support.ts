@@ -7,7 +7,7 @@ import type { JournalEvent } from '../../src/core/event.ts';
 import type { ExportOptions, ExportSummary } from '../../src/export/options.ts';
 import { runExport } from '../../src/export/run.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
-import { TABLES } from '../../src/warehouse/tables.ts';
+import { TABLES } from '../../src/tables/tables.ts';
 import { filesSink, signal } from '../sinks/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 

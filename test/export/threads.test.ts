@@ -8,7 +8,7 @@ import type { JournalEvent } from '../../src/core/event.ts';
 import { Shaping } from '../../src/export/shaping.ts';
 import { UNIT, type Unit, UnitWriter } from '../../src/export/unit.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
-import { TABLES } from '../../src/warehouse/tables.ts';
+import { TABLES } from '../../src/tables/tables.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { duckdb, exported, mealEvent, mealOf, EVERYTHING } from './support.ts';
 

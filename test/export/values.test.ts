@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { memberOf } from '../../src/export/documents.ts';
-import { appendValue } from '../../src/parquet/physical.ts';
+import { appendValue } from '../../src/export/parquet/physical.ts';
 import { ByteWriter } from '../../src/lib/byte-writer.ts';
-import type { ColumnType } from '../../src/warehouse/definition.ts';
+import type { ColumnType } from '../../src/tables/definition.ts';
 
 const UNIT = 10n ** 18n;
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { fingerprintOf, Ids, Recent, recentName } from '../../src/journal/kafka/ids.ts';
 import { shareOut } from '../../src/journal/kafka/membership.ts';
 import { idsOf, RELEASED } from '../../src/journal/kafka/window.ts';
-import { eventOf } from '../erase/support.ts';
+import { eventOf } from '../privacy/erase/support.ts';
 
 const WINDOW = 100;
 const at = (id: number, body = 0) => fingerprintOf('webhooks', `msg_${id}`, Buffer.from([body]));

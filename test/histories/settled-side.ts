@@ -1,7 +1,7 @@
 import { DELIVERED, type Sink } from '../../src/core/sink.ts';
 import type { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
-import { AcceptedRoutes } from '../../src/route/accepted.ts';
+import { AcceptedRoutes } from '../../src/deliver/routes/accepted.ts';
 import { makeDispatcher } from '../deliver/running.ts';
 import { LIMITS, ManualClock } from '../deliver/support.ts';
 import { makeEvent } from '../support/events.ts';

@@ -11,7 +11,7 @@ import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { segmentsOf } from '../support/journal-files.ts';
 import { allIn, append, batchOf, eventsIn, named, NOW, openStore } from './support.ts';
-import { DEFAULT_FIELDS } from '../../src/validate/envelope.ts';
+import { DEFAULT_FIELDS } from '../../src/receive/validate/envelope.ts';
 
 /** What a process that is killed now leaves behind. */
 async function killed(path: string): Promise<string> {

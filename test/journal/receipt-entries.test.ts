@@ -6,7 +6,7 @@ import type { Event, Handling } from '../../src/core/event.ts';
 import { resultOf } from '../../src/journal/batch.ts';
 import { encodeRecords } from '../../src/journal/segments/records.ts';
 import type { Store } from '../../src/journal/store.ts';
-import { entryByHand } from '../receipts/entry-by-hand.ts';
+import { entryByHand } from '../privacy/receipts/entry-by-hand.ts';
 import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { NOW, openStore } from './support.ts';

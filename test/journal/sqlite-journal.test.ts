@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock, type Clock } from '../../src/core/clock.ts';
-import { createOperations } from '../../src/admin/operations.ts';
+import { createOperations } from '../../src/observe/admin/operations.ts';
 import { MillraceError } from '../../src/core/errors.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
 import { makeEvent } from '../support/events.ts';

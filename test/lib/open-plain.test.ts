@@ -3,7 +3,7 @@ import { open, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { openPlain, READ } from '../../src/lib/durable.ts';
-import { openFile } from '../../src/ndjson/input.ts';
+import { openFile } from '../../src/tables/ndjson/input.ts';
 import { BodyReader } from '../../src/storage/body.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { openFiles } from '../support/open-files.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { QuickScan } from '../../src/lib/quick-scan.ts';
-import { Scanner } from '../../src/validate/scan.ts';
+import { Scanner } from '../../src/receive/validate/scan.ts';
 
 const NAMES = ['event_type', 'a'];
 

@@ -1,6 +1,6 @@
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { Audit } from '../../src/admin/audit.ts';
+import { Audit } from '../../src/observe/admin/audit.ts';
 import { Place, printing } from '../support/place.ts';
 
 const USER = '5f0c1d2e-0000-4000-8000-00000000beef';

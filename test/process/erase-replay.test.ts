@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { eventOf, find, secretOf, userId } from '../erase/support.ts';
+import { eventOf, find, secretOf, userId } from '../privacy/erase/support.ts';
 import { filesSink, ids, signal } from '../sinks/support.ts';
 import { Place } from '../support/place.ts';
 import { until } from '../support/until.ts';

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/start.ts';
-import { ServiceClient } from '../../src/service/client.ts';
-import { mealsOf } from '../service/support.ts';
+import { ServiceClient } from '../../src/history/service/client.ts';
+import { mealsOf } from '../history/service/support.ts';
 import { Place } from '../support/place.ts';
 
 /** A service with made-up users, a sink that follows what it announces, and what makes those announcements. */

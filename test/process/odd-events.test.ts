@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { request } from 'undici';
 import { expect, test } from 'vitest';
-import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
+import { signStandardWebhooks } from '../../src/receive/verify/sign-standard-webhooks.ts';
 import { TEAM } from '../support/events.ts';
 import { millrace } from '../support/millrace.ts';
 import { Place } from '../support/place.ts';

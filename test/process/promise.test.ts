@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { MADE_UP_TEAM, madeUpEvent } from '../../src/sandbox/made-up-events.ts';
-import { eventOf, find, secretOf, userId } from '../erase/support.ts';
+import { eventOf, find, secretOf, userId } from '../privacy/erase/support.ts';
 import { segmentsOf } from '../support/journal-files.ts';
 import { Place, printing, saying } from '../support/place.ts';
 import { expectConserved, expectOnce, expectWhole } from '../support/read-back.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { hashedColumns } from '../../src/journal/schema.ts';
 import { startEndpoint } from '../sinks/http-support.ts';
-import { prove } from '../receipts/prove.ts';
+import { prove } from '../privacy/receipts/prove.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { editDatabase } from '../support/journal-files.ts';
 import { millrace } from '../support/millrace.ts';

@@ -2,12 +2,12 @@ import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } 
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { signJson } from '../../src/core/signature.ts';
-import { readSigner as readManifestSigner } from '../../src/proof/open.ts';
-import { LogWriter } from '../../src/receipts/log-files.ts';
-import { type NoteSigner, verifierText } from '../../src/receipts/note.ts';
+import { readSigner as readManifestSigner } from '../../src/privacy/proof/open.ts';
+import { LogWriter } from '../../src/privacy/receipts/log-files.ts';
+import { type NoteSigner, verifierText } from '../../src/privacy/receipts/note.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
-import { LACKS_GO, verifyInGo } from '../receipts/go.ts';
-import { prove } from '../receipts/prove.ts';
+import { LACKS_GO, verifyInGo } from '../privacy/receipts/go.ts';
+import { prove } from '../privacy/receipts/prove.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
 import { skipped } from '../support/requirements.ts';

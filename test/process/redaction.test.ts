@@ -7,7 +7,7 @@ import { TEAM, USER } from '../support/events.ts';
 import { Place } from '../support/place.ts';
 import { expectConserved } from '../support/read-back.ts';
 import { until } from '../support/until.ts';
-import { MadeUpData, readShapes } from '../warehouse/event-shapes.ts';
+import { MadeUpData, readShapes } from '../tables/event-shapes.ts';
 
 const DUMP = join(import.meta.dirname, 'dump-sink.ts');
 const SECRET = `whsec_${Buffer.from('between us and targets').toString('base64')}`;

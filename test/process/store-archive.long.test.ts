@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { keysIn, read } from '../archive/store-archive.ts';
-import { eventOf, find, userId } from '../erase/support.ts';
+import { eventOf, find, userId } from '../privacy/erase/support.ts';
 import { checkChains, recordsIn } from '../sinks/store-support.ts';
 import { describeOnStores, storageSettings } from '../support/object-stores/emulators.ts';
 import { Place } from '../support/place.ts';

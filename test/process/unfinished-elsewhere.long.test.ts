@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, renameSync, rmSync, unlinkSync } from 'node:
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { eventOf, userId } from '../erase/support.ts';
+import { eventOf, userId } from '../privacy/erase/support.ts';
 import { Place } from '../support/place.ts';
 import { until } from '../support/until.ts';
 

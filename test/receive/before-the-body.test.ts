@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { IncomingMessage } from 'node:http';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createVerifier } from '../../src/verify/registry.ts';
+import { createVerifier } from '../../src/receive/verify/registry.ts';
 import { deliver, EVENT, head, RawClient, signed, start, wholeRequest } from './support.ts';
 
 const NOW = (): string => String(Math.floor(Date.now() / 1000));

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { CATALOGUE, MillraceError } from '../../src/core/errors.ts';
-import { createValidator } from '../../src/validate/envelope.ts';
-import { createVerifier } from '../../src/verify/registry.ts';
-import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
+import { createValidator } from '../../src/receive/validate/envelope.ts';
+import { createVerifier } from '../../src/receive/verify/registry.ts';
+import { signStandardWebhooks } from '../../src/receive/verify/sign-standard-webhooks.ts';
 import { ENVELOPE } from '../support/defaults.ts';
 import { TEAM } from '../support/events.ts';
 import {

@@ -7,9 +7,9 @@ import type { AppendResult, Ingest, InvalidReason } from '../../src/core/ingest.
 import type { DeliveryInfo, ReceiverLimits, ReceiverOptions } from '../../src/receive/options.ts';
 import type { Outcome } from '../../src/receive/outcome.ts';
 import { Receiver } from '../../src/receive/receiver.ts';
-import { createValidator } from '../../src/validate/envelope.ts';
-import { createVerifier } from '../../src/verify/registry.ts';
-import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
+import { createValidator } from '../../src/receive/validate/envelope.ts';
+import { createVerifier } from '../../src/receive/verify/registry.ts';
+import { signStandardWebhooks } from '../../src/receive/verify/sign-standard-webhooks.ts';
 import { ENVELOPE, SERVER } from '../support/defaults.ts';
 import { TEAM, USER } from '../support/events.ts';
 

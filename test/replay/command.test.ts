@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { replayCommand } from '../../src/cli/replay/command.ts';
 import type { Event } from '../../src/core/event.ts';
-import { ErasedUsers } from '../../src/erase/erased-users.ts';
+import { ErasedUsers } from '../../src/privacy/erase/erased-users.ts';
 import { run } from '../cli/run.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { until } from '../support/until.ts';

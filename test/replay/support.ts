@@ -3,7 +3,7 @@ import { type Listing, listPath } from '../../src/replay/list.ts';
 import { FileReader } from '../../src/replay/read-file.ts';
 import type { Selection } from '../../src/replay/selection.ts';
 import type { Candidate, FileUnit, Problem, Step, Unit } from '../../src/replay/unit.ts';
-import { createValidator } from '../../src/validate/envelope.ts';
+import { createValidator } from '../../src/receive/validate/envelope.ts';
 import { ENVELOPE } from '../support/defaults.ts';
 
 /** A selection that takes every event. */

@@ -8,7 +8,7 @@ const TIME = expect.stringMatching(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?
 const TEXT = expect.any(String) as string;
 const NUMBER = expect.any(Number) as number;
 
-// That every documented field is there is held by test/warehouse/answers.test.ts: here is what fields look like.
+// That every documented field is there is held by test/tables/answers.test.ts: here is what fields look like.
 describe('Resources and their fields', () => {
   test('Meal', async () => {
     const bench = await Bench.start();

@@ -1,10 +1,10 @@
 import { mkdirSync, rmSync } from 'node:fs';
-import { startApp, type App } from '../../src/app.ts';
+import { startApp, type App } from '../../src/app/app.ts';
 import type { ResolvedConfig } from '../../src/config/config.ts';
 import { resolveText } from '../../src/config/load.ts';
 import { MillraceError } from '../../src/core/errors.ts';
 import type { SinkModule } from '../../src/core/sink.ts';
-import { Requests } from '../../src/erase/requests.ts';
+import { Requests } from '../../src/privacy/erase/requests.ts';
 import { loadSinkModule } from '../../src/sinks/registry.ts';
 import { loadSourceModule } from '../../src/sources/registry.ts';
 import { BROKER } from './broker.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
-import { OpensSealed } from '../seal/open-sealed.ts';
+import { OpensSealed } from '../privacy/seal/open-sealed.ts';
 import { MASTER_KEY } from './master-key.ts';
 import type { Disk, File } from './disk.ts';
 import type { World } from './world.ts';

@@ -1,4 +1,4 @@
-import { sealed, type SealJob } from '../../src/seal/job.ts';
+import { sealed, type SealJob } from '../../src/privacy/seal/job.ts';
 import { here } from './world.ts';
 
 /** Stands in for seal/sealing-threads.ts: no threads, which would finish in an order of their own. */

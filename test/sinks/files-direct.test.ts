@@ -5,8 +5,8 @@ import { verifyArchive } from '../../src/archive/verify.ts';
 import { parseOptions } from '../../src/sinks/files/config.ts';
 import { createSink } from '../../src/sinks/files/sink.ts';
 import { openStore } from '../../src/storage/open.ts';
-import { erasing, NAME } from '../erase/objects-support.ts';
-import { eventOf, find, secretOf, userId } from '../erase/support.ts';
+import { erasing, NAME } from '../privacy/erase/objects-support.ts';
+import { eventOf, find, secretOf, userId } from '../privacy/erase/support.ts';
 import { checkChains, directSink, FaultyStore, idsIn, recordsIn, URL } from './store-support.ts';
 import { deliver, idsFrom, makeContext, signal, tempFolder } from './support.ts';
 

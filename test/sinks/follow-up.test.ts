@@ -9,7 +9,7 @@ import { startSandbox } from '../../src/sandbox/start.ts';
 import type { User } from '../../src/sandbox/users.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { createSink, parseOptions } from '../../src/sinks/follow-up/sink.ts';
-import { DEFAULT_FIELDS } from '../../src/validate/envelope.ts';
+import { DEFAULT_FIELDS } from '../../src/receive/validate/envelope.ts';
 import { until } from '../support/until.ts';
 import { makeContext, signal, tempFolder } from './support.ts';
 

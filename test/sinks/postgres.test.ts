@@ -6,7 +6,7 @@ import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { parseOptions } from '../../src/sinks/postgres/config.ts';
 import { resultOf, toMillraceError } from '../../src/sinks/postgres/failure.ts';
 import { createSink } from '../../src/sinks/postgres/sink.ts';
-import { userId } from '../erase/support.ts';
+import { userId } from '../privacy/erase/support.ts';
 import { mealEvent } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';

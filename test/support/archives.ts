@@ -2,7 +2,7 @@ import { readArchive, type ReadOptions } from '../../src/archive/read.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
 import type { OpenProof } from '../../src/core/proof.ts';
 import type { Delivery } from '../../src/core/sink.ts';
-import { openProof } from '../../src/proof/open.ts';
+import { openProof } from '../../src/privacy/proof/open.ts';
 import { parseOptions } from '../../src/sinks/files/config.ts';
 import { FilesSink } from '../../src/sinks/files/sink.ts';
 import { makeContext, signal, type LogLine } from '../sinks/support.ts';

@@ -29,10 +29,10 @@ export default async function build(): Promise<() => void> {
       main: join(ROOT, 'src/main.ts'),
       'room/worker': join(ROOT, 'src/journal/worker.ts'),
       'room/compress-thread': join(ROOT, 'src/sinks/files/compress-thread.ts'),
-      'room/log-thread': join(ROOT, 'src/receipts/log-thread.ts'),
+      'room/log-thread': join(ROOT, 'src/privacy/receipts/log-thread.ts'),
       'room/finding-thread': join(ROOT, 'src/journal/search/finding-thread.ts'),
       'room/reading-thread': join(ROOT, 'src/journal/search/reading-thread.ts'),
-      'room/sealing-thread': join(ROOT, 'src/seal/sealing-thread.ts'),
+      'room/sealing-thread': join(ROOT, 'src/privacy/seal/sealing-thread.ts'),
       'room/shaping-thread': join(ROOT, 'src/export/shaping-thread.ts'),
     },
     platform: 'node',
@@ -49,7 +49,7 @@ export default async function build(): Promise<() => void> {
     codeSplitting: { includeDependenciesRecursively: false, groups: [COMMON] },
   });
   await bundle.close();
-  cpSync(join(ROOT, 'src/admin/console'), join(folder, 'src/room/console'), { recursive: true });
+  cpSync(join(ROOT, 'src/observe/admin/console'), join(folder, 'src/room/console'), { recursive: true });
   cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'));
   process.env['MILLRACE_TEST_MAIN'] = join(folder, 'src/main.js');
   process.env['NODE_COMPILE_CACHE'] = join(folder, 'compiled');

@@ -1,6 +1,6 @@
 import { request, type Dispatcher } from 'undici';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
-import { signStandardWebhooks } from '../../src/verify/sign-standard-webhooks.ts';
+import { signStandardWebhooks } from '../../src/receive/verify/sign-standard-webhooks.ts';
 
 /** Base64 of nothing that guards anything: tests only. */
 export const SECRET = `whsec_${Buffer.from('made-up secret of the tests only').toString('base64')}`;

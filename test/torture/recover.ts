@@ -10,11 +10,11 @@ import type { Dispatcher } from '../../src/deliver/dispatcher.ts';
 import { createTake } from '../../src/sources/take.ts';
 import { Cell } from '../../src/lib/live.ts';
 import { Parts, type Started } from '../../src/lib/parts.ts';
-import { makeDelivery, openSinks } from '../../src/parts/delivery.ts';
-import { makeErasures } from '../../src/parts/erasures.ts';
-import type { Kept } from '../../src/parts/store.ts';
-import { type Base, foundation } from '../../src/parts/system.ts';
-import { makePlan } from '../../src/plan.ts';
+import { makeDelivery, openSinks } from '../../src/app/delivery.ts';
+import { makeErasures } from '../../src/app/erasures.ts';
+import type { Kept } from '../../src/app/store.ts';
+import { type Base, foundation } from '../../src/app/system.ts';
+import { makePlan } from '../../src/app/plan.ts';
 import { InlineWriter } from '../support/inline-journal.ts';
 import type { Sent } from './history.ts';
 

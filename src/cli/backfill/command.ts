@@ -2,15 +2,21 @@ import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import { Checkpoint, FOLDER } from '../../backfill/checkpoint.ts';
-import { type PulledSummary, runTrigger } from '../../backfill/have-pulled.ts';
-import { isFinished, OUTCOMES, outcomesIn, parseOutcomes, refuseLoss } from '../../backfill/outcomes.ts';
-import { type BackfillPlan, shardFolder } from '../../backfill/plan.ts';
-import { type BackfillProgress, type BackfillSummary, runBackfill } from '../../backfill/run.ts';
+import { Checkpoint, FOLDER } from '../../history/backfill/checkpoint.ts';
+import { type PulledSummary, runTrigger } from '../../history/backfill/have-pulled.ts';
+import {
+  isFinished,
+  OUTCOMES,
+  outcomesIn,
+  parseOutcomes,
+  refuseLoss,
+} from '../../history/backfill/outcomes.ts';
+import { type BackfillPlan, shardFolder } from '../../history/backfill/plan.ts';
+import { type BackfillProgress, type BackfillSummary, runBackfill } from '../../history/backfill/run.ts';
 import { systemClock } from '../../core/clock.ts';
 import { EXIT } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
-import type { ServiceClient } from '../../service/client.ts';
+import type { ServiceClient } from '../../history/service/client.ts';
 import { type Io, note, usageError } from '../io.ts';
 import { commandOf } from '../options.ts';
 import { makeInPlace, noteOutput, type OutputPlace, textPut } from '../output-place.ts';

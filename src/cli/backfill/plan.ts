@@ -1,10 +1,17 @@
-import { Checkpoint } from '../../backfill/checkpoint.ts';
-import { type BackfillPlan, countTasks, makePlan, parseShard, planId, tasksOf } from '../../backfill/plan.ts';
+import { Checkpoint } from '../../history/backfill/checkpoint.ts';
+import {
+  type BackfillPlan,
+  countTasks,
+  makePlan,
+  parseShard,
+  planId,
+  tasksOf,
+} from '../../history/backfill/plan.ts';
 import { ERASED_USER } from '../../core/erasure.ts';
-import { ErasedUsers } from '../../erase/erased-users.ts';
-import { stateWithout } from '../../erase/plan-file.ts';
+import { ErasedUsers } from '../../privacy/erase/erased-users.ts';
+import { stateWithout } from '../../privacy/erase/plan-file.ts';
 import { formatDuration, parseDuration } from '../../lib/units.ts';
-import type { ServiceClient } from '../../service/client.ts';
+import type { ServiceClient } from '../../history/service/client.ts';
 import { configIfAny } from '../config-options.ts';
 import { note, print, usageError, type Io } from '../io.ts';
 import { SERVICE_OPTIONS, usersOf } from '../service.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import type { PulledSummary } from '../../backfill/have-pulled.ts';
-import type { BackfillSummary, BackfillProgress } from '../../backfill/run.ts';
+import type { PulledSummary } from '../../history/backfill/have-pulled.ts';
+import type { BackfillSummary, BackfillProgress } from '../../history/backfill/run.ts';
 import { EXIT } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import { visible } from '../../lib/visible.ts';

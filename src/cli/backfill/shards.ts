@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseOutcomes, OUTCOMES, type Outcome } from '../../backfill/outcomes.ts';
-import { Checkpoint } from '../../backfill/checkpoint.ts';
-import { shardFolder, shardOf } from '../../backfill/plan.ts';
+import { parseOutcomes, OUTCOMES, type Outcome } from '../../history/backfill/outcomes.ts';
+import { Checkpoint } from '../../history/backfill/checkpoint.ts';
+import { shardFolder, shardOf } from '../../history/backfill/plan.ts';
 import { errorCode, readIfThere } from '../../lib/durable.ts';
 import { readWhole } from '../../core/objects.ts';
 import { isStoreUrl } from '../../core/place.ts';

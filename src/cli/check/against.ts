@@ -12,9 +12,9 @@ import {
   type Move,
   QUARANTINED,
   type TargetCount,
-} from '../../route/compare.ts';
-import { compileRoutes } from '../../route/table.ts';
-import { createValidator } from '../../validate/envelope.ts';
+} from '../../deliver/routes/compare.ts';
+import { compileRoutes } from '../../deliver/routes/table.ts';
+import { createValidator } from '../../receive/validate/envelope.ts';
 import { configIfAny, withRedactions } from '../config-options.ts';
 import { placed } from '../file-reports.ts';
 import { type Io, note } from '../io.ts';

@@ -4,8 +4,8 @@ import type { LoadedConfig } from '../../config/config.ts';
 import { printable } from '../../config/print.ts';
 import { unknownNames } from '../../config/redactions.ts';
 import { EXIT } from '../../core/errors.ts';
-import { renderRoutes } from '../../route/render.ts';
-import { createVerifier } from '../../verify/registry.ts';
+import { renderRoutes } from '../../deliver/routes/render.ts';
+import { createVerifier } from '../../receive/verify/registry.ts';
 import { CONFIG, resolvedConfigOf } from '../config-options.ts';
 import { type Io, note, print, usageError } from '../io.ts';
 import { commandOf, type OptionsOf } from '../options.ts';
@@ -48,7 +48,7 @@ export function checkCommand(io: Io): Command {
       const warnings = [...loaded.warnings, ...unknownNames(checked.routes)];
       // Loaded only where there are any: the tables take their time.
       if (checked.tables.length > 0)
-        await (await import('../../warehouse/learned/tables-with.ts')).tablesWith(checked.tables);
+        await (await import('../../tables/learned/tables-with.ts')).tablesWith(checked.tables);
       for (const warning of warnings) note(io, `warning: ${warning}`);
       if (options.against !== undefined) return compare(io, options.against, loaded, options);
       if (options.current !== undefined || options.exitCode === true)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { startApp, type App } from '../../app.ts';
+import { startApp, type App } from '../../app/app.ts';
 import { resolveText } from '../../config/load.ts';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import type { Operations } from '../../core/operations.ts';

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
-import { makePlan } from '../../backfill/plan.ts';
-import { runBackfill } from '../../backfill/run.ts';
+import { makePlan } from '../../history/backfill/plan.ts';
+import { runBackfill } from '../../history/backfill/run.ts';
 import { startSandbox } from '../../sandbox/start.ts';
-import { ServiceClient } from '../../service/client.ts';
+import { ServiceClient } from '../../history/service/client.ts';
 
 export interface DemoHistory {
   readonly users: number;

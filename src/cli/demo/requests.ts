@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { madeUpEvent, newDeliveryId } from '../../sandbox/made-up-events.ts';
-import { signStandardWebhooks } from '../../verify/sign-standard-webhooks.ts';
+import { signStandardWebhooks } from '../../receive/verify/sign-standard-webhooks.ts';
 import type { Answer, Request } from '../sender.ts';
 
 /** What a request is meant to be answered with. */

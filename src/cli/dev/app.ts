@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { startApp, type App } from '../../app.ts';
+import { startApp, type App } from '../../app/app.ts';
 import { resolveText } from '../../config/load.ts';
 import type { MillraceError } from '../../core/errors.ts';
 import { newSecret } from '../../core/secrets.ts';

@@ -4,7 +4,7 @@ import { actAsOwnerOf } from '../../core/act-as-owner.ts';
 import { untilAborted } from '../../lib/abort.ts';
 import { formatDuration, parseDuration } from '../../lib/units.ts';
 import { madeUpEvent } from '../../sandbox/made-up-events.ts';
-import { signStandardWebhooks } from '../../verify/sign-standard-webhooks.ts';
+import { signStandardWebhooks } from '../../receive/verify/sign-standard-webhooks.ts';
 import { startDev, type DevApp } from './app.ts';
 import { note, printResult, type Io } from '../io.ts';
 import { commandOf, type OptionsOf, readBy, textOr, wholeNumber } from '../options.ts';

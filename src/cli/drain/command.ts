@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import type { ResolvedConfig } from '../../config/config.ts';
 import { resolveConfig } from '../../config/load.ts';
 import { EXIT, MillraceError } from '../../core/errors.ts';
-import { startDraining, type Left } from '../../drain.ts';
+import { startDraining, type Left } from '../../app/drain.ts';
 import { parseDuration } from '../../lib/units.ts';
 import { actAsOwnerOfJournal } from '../as-owner.ts';
 import { CONFIG } from '../config-options.ts';

@@ -1,10 +1,10 @@
 import { messageOf } from '../../core/errors.ts';
 import type { LogHead } from '../../core/receipt.ts';
-import type { LogSource } from '../../receipts/log-source.ts';
-import type { NoteVerifier } from '../../receipts/note.ts';
-import { parseProof, verifyProof, type Proof } from '../../receipts/proof-text.ts';
-import { ProvingLog } from '../../receipts/proving-log.ts';
-import { scanLog } from '../../receipts/scan.ts';
+import type { LogSource } from '../../privacy/receipts/log-source.ts';
+import type { NoteVerifier } from '../../privacy/receipts/note.ts';
+import { parseProof, verifyProof, type Proof } from '../../privacy/receipts/proof-text.ts';
+import { ProvingLog } from '../../privacy/receipts/proving-log.ts';
+import { scanLog } from '../../privacy/receipts/scan.ts';
 import { note, usageError, type Io } from '../io.ts';
 
 /** What is said of entries, a line each. */

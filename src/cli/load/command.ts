@@ -3,11 +3,11 @@ import type { Command } from 'commander';
 import { EXIT, messageOf, MillraceError } from '../../core/errors.ts';
 import { backoff } from '../../deliver/retry.ts';
 import { formatDuration, parseDuration } from '../../lib/units.ts';
-import type { Database } from '../../load/database.ts';
-import type { LoadOptions, LoadSummary } from '../../load/options.ts';
-import { runLoad } from '../../load/run.ts';
-import { describeDrift, describeLeft } from '../../warehouse/learned/drift.ts';
-import type { Tables } from '../../warehouse/tables.ts';
+import type { Database } from '../../export/load/database.ts';
+import type { LoadOptions, LoadSummary } from '../../export/load/options.ts';
+import { runLoad } from '../../export/load/run.ts';
+import { describeDrift, describeLeft } from '../../tables/learned/drift.ts';
+import type { Tables } from '../../tables/tables.ts';
 import { fileReports } from '../file-reports.ts';
 import { type Io, print, usageError } from '../io.ts';
 import { KEY_OPTIONS, openerOf } from '../key-options.ts';
@@ -247,7 +247,7 @@ async function targetOf(address: string, schema: string): Promise<Target> {
     throw usageError(
       '--to must be postgres://user@host:5432/database or duckdb:FILE (for BigQuery see To BigQuery in deploy/README.md)',
     );
-  const { DuckDBDatabase } = await import('../../load/duckdb.ts');
+  const { DuckDBDatabase } = await import('../../export/load/duckdb.ts');
   return {
     name: file,
     open: () => DuckDBDatabase.open(file),

@@ -3,18 +3,18 @@ import type { Command } from 'commander';
 import { EXIT, messageOf, MillraceError } from '../../core/errors.ts';
 import { formatAmount } from '../../lib/amount.ts';
 import { formatBytes, parseBytes } from '../../lib/units.ts';
-import { decompressed, type Input, openFile } from '../../ndjson/input.ts';
-import { pickText } from '../../ndjson/pick.ts';
-import { RowFiles } from '../../ndjson/row-files.ts';
+import { decompressed, type Input, openFile } from '../../tables/ndjson/input.ts';
+import { pickText } from '../../tables/ndjson/pick.ts';
+import { RowFiles } from '../../tables/ndjson/row-files.ts';
 import {
   type LocatedReject,
   LONGEST_ELEMENT,
   type ShapeProgress,
   shapeText,
-} from '../../ndjson/shape-text.ts';
-import { checkGiven } from '../../warehouse/given.ts';
-import { describeDrift, describeLeft, Drift, type TableDrift } from '../../warehouse/learned/drift.ts';
-import { TABLES, type Tables } from '../../warehouse/tables.ts';
+} from '../../tables/ndjson/shape-text.ts';
+import { checkGiven } from '../../tables/given.ts';
+import { describeDrift, describeLeft, Drift, type TableDrift } from '../../tables/learned/drift.ts';
+import { TABLES, type Tables } from '../../tables/tables.ts';
 import { type Io, note, print, usageError } from '../io.ts';
 import { commandOf, oneOf, type OptionsOf, readBy, repeated, required, textOr } from '../options.ts';
 import { owningFolder } from '../own-folder.ts';

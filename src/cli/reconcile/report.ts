@@ -1,5 +1,5 @@
-import type { ReconcileReport } from '../../reconcile/report.ts';
-import type { ServiceReport } from '../../reconcile/service-side.ts';
+import type { ReconcileReport } from '../../replay/reconcile/report.ts';
+import type { ServiceReport } from '../../replay/reconcile/service-side.ts';
 import { inColumns } from '../../lib/columns.ts';
 import { visible } from '../../lib/visible.ts';
 

@@ -5,7 +5,7 @@ import { MillraceError } from '../../core/errors.ts';
 import type { IsErased } from '../../core/ingest.ts';
 import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
-import { ErasedUsers } from '../../erase/erased-users.ts';
+import { ErasedUsers } from '../../privacy/erase/erased-users.ts';
 import { type Destinations, destinationsOf } from '../../replay/destinations.ts';
 import { type Listing, listPath } from '../../replay/list.ts';
 import { FileReader } from '../../replay/read-file.ts';
@@ -13,11 +13,11 @@ import { type AskStore, listStore, StoreReader } from '../../replay/read-store.t
 import { listTopic, readTopic, type TopicLog, type TopicUnit } from '../../replay/read-topic.ts';
 import type { ReadUnit } from '../../replay/replay.ts';
 import { type Step, StepMaker, type Unit } from '../../replay/unit.ts';
-import { AcceptedRoutes } from '../../route/accepted.ts';
-import { explicitTargets } from '../../route/explicit.ts';
-import { compileRoutes } from '../../route/table.ts';
-import type { Validator } from '../../validate/envelope.ts';
-import { asItsBodySays, createKeptValidator } from '../../validate/kept-envelope.ts';
+import { AcceptedRoutes } from '../../deliver/routes/accepted.ts';
+import { explicitTargets } from '../../deliver/routes/explicit.ts';
+import { compileRoutes } from '../../deliver/routes/table.ts';
+import type { Validator } from '../../receive/validate/envelope.ts';
+import { asItsBodySays, createKeptValidator } from '../../receive/validate/kept-envelope.ts';
 import type { OpenOperations, openTopics } from '../operations.ts';
 import type { ReplayOrder } from './options.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { Logger } from 'pino';
-import { startApp, type App } from '../../app.ts';
+import { startApp, type App } from '../../app/app.ts';
 import { resolveConfig } from '../../config/load.ts';
 import { EXIT, messageOf, MillraceError } from '../../core/errors.ts';
 import { untilAborted } from '../../lib/abort.ts';

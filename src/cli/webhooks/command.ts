@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { parseDuration } from '../../lib/units.ts';
-import type { Webhook } from '../../service/webhooks.ts';
+import type { Webhook } from '../../history/service/webhooks.ts';
 import { usageError, type Io, printList } from '../io.ts';
 import { commandOf, httpUrl, type OptionsOf, readBy, repeated, required, textOr } from '../options.ts';
 import { createWebhook } from './create.ts';

@@ -1,5 +1,5 @@
 import { newSecret } from '../../core/secrets.ts';
-import type { Webhook } from '../../service/webhooks.ts';
+import type { Webhook } from '../../history/service/webhooks.ts';
 import { note, usageError } from '../io.ts';
 import { currentEntry, fingerprintOf, now, type Entry } from './ledger.ts';
 import { mayProceed, report, type Action } from './report.ts';

@@ -1,5 +1,5 @@
 import { EXIT } from '../../core/errors.ts';
-import type { Webhook } from '../../service/webhooks.ts';
+import type { Webhook } from '../../history/service/webhooks.ts';
 import { note, print } from '../io.ts';
 import type { Acceptance } from './receiver.ts';
 import type { Session } from './session.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { membersIn } from '../../lib/parsed.ts';
 import { newDeliveryId } from '../../sandbox/made-up-events.ts';
-import { signStandardWebhooks } from '../../verify/sign-standard-webhooks.ts';
+import { signStandardWebhooks } from '../../receive/verify/sign-standard-webhooks.ts';
 import { note, printResult, type Io } from '../io.ts';
 import { Sender } from '../sender.ts';
 import { findWebhook, secretAtService, type Flags, type Team } from './session.ts';

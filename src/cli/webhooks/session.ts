@@ -1,9 +1,9 @@
 import { secretPlaces } from '../../config/secrets.ts';
 import type { LoadedConfig } from '../../config/config.ts';
 import { splitSecrets } from '../../core/secrets.ts';
-import type { ServiceClient } from '../../service/client.ts';
-import { ServiceError } from '../../service/errors.ts';
-import type { Webhook } from '../../service/webhooks.ts';
+import type { ServiceClient } from '../../history/service/client.ts';
+import { ServiceError } from '../../history/service/errors.ts';
+import type { Webhook } from '../../history/service/webhooks.ts';
 import { configIfAny } from '../config-options.ts';
 import { usageError, type Io } from '../io.ts';
 import { withService, type ServiceFlags } from '../service.ts';

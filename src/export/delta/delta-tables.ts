@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { MillraceError } from '../../core/errors.ts';
 import { removeForGood } from '../../core/objects.ts';
 import type { ObjectStore } from '../../core/storage.ts';
-import { type Action, keyOf, pathOf, removalOf, statsOfRows } from '../../delta/actions.ts';
-import { DeltaLog, forgetBefore } from '../../delta/log.ts';
-import { originOf, type Snapshot, unsupported } from '../../delta/snapshot.ts';
-import { columnsOf } from '../../warehouse/definition.ts';
-import type { Tables } from '../../warehouse/tables.ts';
+import { type Action, keyOf, pathOf, removalOf, statsOfRows } from './actions.ts';
+import { DeltaLog, forgetBefore } from './log.ts';
+import { originOf, type Snapshot, unsupported } from './snapshot.ts';
+import { columnsOf } from '../../tables/definition.ts';
+import type { Tables } from '../../tables/tables.ts';
 import type { ExportStep } from '../export-step.ts';
 import { evolved, SchemaConflict, schemaOf, DAY } from './schema.ts';
 

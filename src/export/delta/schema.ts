@@ -1,6 +1,6 @@
-import { type Column, columnsOf, type ColumnType, type TableDefinition } from '../../warehouse/definition.ts';
-import { DECIMAL_SCALE } from '../../warehouse/shape/fit.ts';
-import { DECIMAL_PRECISION } from '../../parquet/decimal.ts';
+import { type Column, columnsOf, type ColumnType, type TableDefinition } from '../../tables/definition.ts';
+import { DECIMAL_SCALE } from '../../tables/shape/fit.ts';
+import { DECIMAL_PRECISION } from '../parquet/decimal.ts';
 
 /**
  * What each column type is in Delta. Times are instants, which is `timestamp`; `timestamp_ntz` is a time on a wall, and would

@@ -5,7 +5,7 @@ import { type Delivery, type SendResult, type SinkLog } from '../../core/sink.ts
 import { FileGone } from '../../lib/append-file.ts';
 import { BufferPool } from '../../lib/buffer-pool.ts';
 import { ensureFolder, errorCode, NotFollowed } from '../../lib/durable.ts';
-import { sealedTypes, type Sealer } from '../../seal/sealer.ts';
+import { sealedTypes, type Sealer } from '../../privacy/seal/sealer.ts';
 import type { ArchiveFolder } from './folder.ts';
 import type { Lane, Lanes } from './lanes.ts';
 import { Part } from './part.ts';

@@ -8,7 +8,7 @@ import { detailOf } from '../../core/errors.ts';
 import { isRecord } from '../../lib/is-record.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { bytes, choice, duration, NOT_EMPTY, optionalText } from '../../lib/fields.ts';
-import { parseMasterKey } from '../../seal/master-key.ts';
+import { parseMasterKey } from '../../privacy/seal/master-key.ts';
 import { packagesOf } from '../../storage/packages.ts';
 
 const MINIMUM_BYTES = 1024;

@@ -20,8 +20,8 @@ import {
 import type { ObjectStore } from '../../core/storage.ts';
 import { unlessAborted } from '../../lib/abort.ts';
 import { Serial } from '../../lib/serial.ts';
-import { KeyErasure } from '../../seal/key-erasure.ts';
-import { sealedTypes, type Sealer } from '../../seal/sealer.ts';
+import { KeyErasure } from '../../privacy/seal/key-erasure.ts';
+import { sealedTypes, type Sealer } from '../../privacy/seal/sealer.ts';
 import { ABORTED, newStem } from './append.ts';
 import type { FilesOptions } from './config.ts';
 import { erasedFiles } from './erased-files.ts';

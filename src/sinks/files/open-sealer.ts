@@ -1,5 +1,5 @@
 import type { SinkContext } from '../../core/sink.ts';
-import { Sealer } from '../../seal/sealer.ts';
+import { Sealer } from '../../privacy/seal/sealer.ts';
 import type { FilesOptions } from './config.ts';
 
 /** Null for an archive that is not sealed. @throws MillraceError keys_unusable, keys_in_use or master_key_wrong */

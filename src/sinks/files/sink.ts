@@ -13,8 +13,8 @@ import {
 } from '../../core/sink.ts';
 import { onAbort, unlessAborted } from '../../lib/abort.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import { KeyErasure } from '../../seal/key-erasure.ts';
-import type { Sealer } from '../../seal/sealer.ts';
+import { KeyErasure } from '../../privacy/seal/key-erasure.ts';
+import type { Sealer } from '../../privacy/seal/sealer.ts';
 import { ABORTED, Appender } from './append.ts';
 import type { FilesOptions } from './config.ts';
 import { DirectSink } from './direct-sink.ts';

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { DONE, finishedTask, pullMeals } from '../../backfill/pull-meals.ts';
-import { pullReference } from '../../backfill/reference.ts';
-import type { Resource } from '../../backfill/resources.ts';
+import { DONE, finishedTask, pullMeals } from '../../history/backfill/pull-meals.ts';
+import { pullReference } from '../../history/backfill/reference.ts';
+import type { Resource } from '../../history/backfill/resources.ts';
 import { folderError, MillraceError, messageOf } from '../../core/errors.ts';
 import type { Envelope } from '../../core/event.ts';
 import type { IncomingMessage } from '../../core/incoming.ts';
@@ -17,8 +17,8 @@ import {
 } from '../../core/sink.ts';
 import { Tally } from '../../lib/tally.ts';
 import { WorkFolder, writeState } from '../../lib/work-folder.ts';
-import { ServiceClient } from '../../service/client.ts';
-import { ServiceError } from '../../service/errors.ts';
+import { ServiceClient } from '../../history/service/client.ts';
+import { ServiceError } from '../../history/service/errors.ts';
 import { keyOf, readAnnouncement, type ChangedJob, type Completion } from './announcement.ts';
 import type { FollowUpOptions } from './config.ts';
 

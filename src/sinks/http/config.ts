@@ -6,7 +6,7 @@ import type { SinkDescription } from '../../core/sink.ts';
 import { isRecord } from '../../lib/is-record.ts';
 import { bytes, choice, count, duration, optionalText, texts } from '../../lib/fields.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
-import { parseStandardSecret, type StandardSecret } from '../../verify/standard-secret.ts';
+import { parseStandardSecret, type StandardSecret } from '../../receive/verify/standard-secret.ts';
 import { checkPems, givenPems } from '../pem.ts';
 import { networks, problemWith } from './addresses.ts';
 

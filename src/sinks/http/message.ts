@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { JournalEvent } from '../../core/event.ts';
-import { signWith } from '../../verify/sign-standard-webhooks.ts';
+import { signWith } from '../../receive/verify/sign-standard-webhooks.ts';
 import { type HttpOptions, type TargetOptions, FRAMING } from './config.ts';
 
 /** What every receiver takes in a header, and how long it may get. */

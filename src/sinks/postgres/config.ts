@@ -2,9 +2,9 @@ import { z } from 'zod';
 import type { ConfigAround, SinkDescription } from '../../core/sink.ts';
 import { texts } from '../../lib/fields.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
-import type { TableDefinition } from '../../warehouse/definition.ts';
-import { readTables } from '../../warehouse/learned/read-tables.ts';
-import { TABLES } from '../../warehouse/tables.ts';
+import type { TableDefinition } from '../../tables/definition.ts';
+import { readTables } from '../../tables/learned/read-tables.ts';
+import { TABLES } from '../../tables/tables.ts';
 import { connectionFields, PACKAGES } from './connection.ts';
 import { erasureOf } from './erasure.ts';
 

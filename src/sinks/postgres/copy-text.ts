@@ -1,8 +1,8 @@
 import { ByteWriter } from '../../lib/byte-writer.ts';
 import { copy } from '../../lib/json-compact.ts';
 import { BACKSLASH, CLOSE_BRACE, COMMA, QUOTE, skipValue } from '../../lib/json-text.ts';
-import type { ColumnType, TableDefinition } from '../../warehouse/definition.ts';
-import { columnsInRow } from '../../warehouse/shape/plan.ts';
+import type { ColumnType, TableDefinition } from '../../tables/definition.ts';
+import { columnsInRow } from '../../tables/shape/plan.ts';
 
 const LINE_FEED = 10;
 const TAB = 9;

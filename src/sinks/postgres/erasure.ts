@@ -1,8 +1,8 @@
 import { leftBy, Owners, type ErasableStore, type ErasureRun, type Ownership } from '../../core/erasure.ts';
-import { inTransaction } from '../../load/database.ts';
-import { ledgerIn } from '../../load/ledger.ts';
-import { tableName } from '../../warehouse/sql/dialects/dialect.ts';
-import { hashed } from '../../warehouse/sql/dialects/postgres.ts';
+import { inTransaction } from '../../export/load/database.ts';
+import { ledgerIn } from '../../export/load/ledger.ts';
+import { tableName } from '../../tables/sql/dialects/dialect.ts';
+import { hashed } from '../../tables/sql/dialects/postgres.ts';
 import { nameOf, type Connection } from './connection.ts';
 import { PostgresDatabase } from './database.ts';
 import { faultOf } from './failure.ts';

@@ -1,10 +1,17 @@
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
 import { onAbort, orAborted } from '../../lib/abort.ts';
-import { inTransaction } from '../../load/database.ts';
-import { claimEvents, createLedger, moveEvents, nextLoad, readLoads, writeLoad } from '../../load/ledger.ts';
-import { keyOf, type LoadedRecord, Shapes } from '../../load/shapes.ts';
-import { ensureTables, type LoadedTables } from '../../load/tables.ts';
-import { type TableEntry, TABLES } from '../../warehouse/tables.ts';
+import { inTransaction } from '../../export/load/database.ts';
+import {
+  claimEvents,
+  createLedger,
+  moveEvents,
+  nextLoad,
+  readLoads,
+  writeLoad,
+} from '../../export/load/ledger.ts';
+import { keyOf, type LoadedRecord, Shapes } from '../../export/load/shapes.ts';
+import { ensureTables, type LoadedTables } from '../../export/load/tables.ts';
+import { type TableEntry, TABLES } from '../../tables/tables.ts';
 import { Sends } from '../broker.ts';
 import type { PostgresOptions } from './config.ts';
 import { nameOf } from './connection.ts';

@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { newDeliveryId } from '../../../src/sandbox/made-up-events.ts';
-import { signStandardWebhooks } from '../../../src/verify/sign-standard-webhooks.ts';
+import { signStandardWebhooks } from '../../../src/receive/verify/sign-standard-webhooks.ts';
 import { SECRET } from '../../support/signed-events.ts';
 import { bench, type BenchContext, ROUNDS } from '../bench.ts';
 import { type Figure, round } from '../figures.ts';

@@ -1,0 +1,73 @@
+import { warnOfLeftSpools } from '../privacy/erase/left-spools.ts';
+import { checkLength } from '../privacy/erase/list-length.ts';
+import { Follower } from '../privacy/erase/followers.ts';
+import { runErasures, type RunningErasures, SETTLE_WAIT } from '../privacy/erase/running-erasures.ts';
+import type { Started } from '../lib/parts.ts';
+import type { Delivering } from './delivery.ts';
+import type { Kept } from './store.ts';
+import type { Base } from './system.ts';
+
+/** @throws MillraceError erasure_stale */
+export async function makeErasures(
+  base: Base,
+  kept: Kept,
+  { dispatcher, sinks }: Delivering,
+): Promise<Started<RunningErasures>> {
+  const { audit, meter, users, config } = base;
+  const { store, journal, shared } = kept;
+  await checkLength(users, store.checkpoints, config.erasure.path);
+  const erasures = runErasures({
+    ...base,
+    store,
+    journal: journal ?? shared,
+    dispatcher,
+    sinks,
+    recent: {
+      forget: (owned) => {
+        meter.recent.forget(owned);
+        meter.tail.forget();
+        meter.deliveries.forget();
+      },
+    },
+    noteErased: (ids) => audit.note({ who: 'receiver', action: 'erase', what: 'erasures', ids }),
+  });
+  // Until the sinks have stopped: what they flush may be an erased user's.
+  const follower = shared === null ? null : follow(base, store, { dispatcher, sinks });
+  // It may run before the last part has started: who asks through the admin listener does not wait for that.
+  const stop = async (): Promise<void> => {
+    await erasures.stop();
+    await follower?.stop((await dispatcher.answered(AbortSignal.abort())).length === 0);
+  };
+  return { made: erasures, stop };
+}
+
+export async function startErasures(
+  { config, proof, log }: Base,
+  erasures: RunningErasures,
+): Promise<Started<void>> {
+  const noted = async (): Promise<readonly string[]> =>
+    (await proof()).heads.archives().flatMap(({ spools }) => spools);
+  await warnOfLeftSpools(config, noted, log);
+  erasures.start();
+  // Again before anything else stops: what one that runs clears must still be open.
+  return { made: undefined, stop: () => erasures.stop() };
+}
+
+/** With a list that other processes add to: they wait for this one when they erase. */
+function follow(
+  { config, users, log }: Base,
+  store: Kept['store'],
+  { dispatcher, sinks }: Pick<Delivering, 'dispatcher' | 'sinks'>,
+): Follower {
+  return Follower.start({
+    folder: config.erasure.path,
+    users,
+    log,
+    settle: async () => {
+      const late = await dispatcher.answered(AbortSignal.timeout(SETTLE_WAIT));
+      if (late.length > 0) throw new Error(`${late.join(', ')} has not answered a batch`);
+      await Promise.all(sinks.names.map((name) => sinks.settle(name, () => Promise.resolve(true))));
+      await store.settled();
+    },
+  });
+}

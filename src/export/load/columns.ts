@@ -1,0 +1,142 @@
+import { MillraceError, messageOf } from '../../core/errors.ts';
+import { type Column, columnsOf, type ColumnType, type TableDefinition } from '../../tables/definition.ts';
+import { tableName } from '../../tables/sql/dialects/dialect.ts';
+import type { Database } from './database.ts';
+
+/** What `information_schema` calls the column types. */
+const TYPES: Readonly<Record<Database['dialect'], Readonly<Record<string, ColumnType>>>> = {
+  postgres: {
+    text: 'text',
+    bigint: 'integer',
+    numeric: 'decimal',
+    boolean: 'boolean',
+    date: 'date',
+    'timestamp with time zone': 'timestamp',
+    json: 'json',
+  },
+  duckdb: {
+    VARCHAR: 'text',
+    BIGINT: 'integer',
+    'DECIMAL(38,18)': 'decimal',
+    BOOLEAN: 'boolean',
+    DATE: 'date',
+    'TIMESTAMP WITH TIME ZONE': 'timestamp',
+    JSON: 'json',
+  },
+};
+
+/** A column as the database has it. */
+interface PresentColumn {
+  readonly name: string;
+  /** Null for a type that no table of ours has: whoever gave it that knows why. */
+  readonly type: ColumnType | null;
+  /** A row without it is refused. */
+  readonly required: boolean;
+}
+
+/** The columns of all tables of the schema, by table. */
+export async function presentColumns(
+  database: Database,
+): Promise<ReadonlyMap<string, readonly PresentColumn[]>> {
+  // Names that differ in their case are the same to DuckDB.
+  const fold = database.dialect === 'duckdb' ? 'lower' : '';
+  const rows = await database.query(
+    `SELECT ${fold}(table_name), ${fold}(column_name), CASE WHEN domain_name IS NULL THEN data_type END,
+       is_nullable = 'NO' AND column_default IS NULL AND coalesce(is_identity, 'NO') = 'NO'
+     FROM information_schema.columns
+     WHERE table_catalog = current_database() AND table_schema = coalesce($1, current_schema())`,
+    [database.sql.schema ?? null],
+  );
+  const types = TYPES[database.dialect];
+  const columns = rows.map(([table, name, type, required]) => ({
+    table: String(table),
+    name: String(name),
+    type: types[String(type)] ?? null,
+    required: required === true,
+  }));
+  return Map.groupBy(columns, ({ table }) => table);
+}
+
+/**
+ * Statements that make columns what their definition says, where no value is lost by it.
+ * @param isNoted the table was made by this very definition: then a column that takes all that it gives was altered by
+ *   somebody else, and stays
+ * @throws MillraceError usage where values could be lost
+ */
+export function columnChanges(
+  definition: TableDefinition,
+  present: readonly PresentColumn[],
+  { dialect, sql }: Pick<Database, 'dialect' | 'sql'>,
+  isNoted: boolean,
+): string[] {
+  const { quote, types } = sql;
+  const alter = `ALTER TABLE ${tableName(sql, definition.name)} ALTER COLUMN`;
+  const columns = new Map(columnsOf(definition).map((column) => [column.name, column]));
+  const isOther = ({ name, type }: PresentColumn): boolean => {
+    const wanted = columns.get(name)?.type ?? type;
+    if (type === null || wanted === null || wanted === type) return false;
+    return !isNoted || type === 'json' || !keeps(type, wanted);
+  };
+  const retyped = present.filter(isOther).map(({ name, type }) => {
+    const column = columns.get(name) as Column;
+    const was = type as ColumnType;
+    if (!keeps(column.type, was)) throw refusal(definition, column, was);
+    return `${alter} ${quote(name)} TYPE ${types[column.type]} USING ${converted(quote(name), was, column.type, types)}`;
+  });
+  // An index of an earlier key may be of a type that cannot be in one; the table's own are made after this.
+  const dropped =
+    retyped.length > 0 && dialect === 'postgres'
+      ? [`DROP INDEX IF EXISTS ${tableName(sql, `${definition.name}_on_key`)}`]
+      : [];
+  const relaxed = present
+    .filter(({ name, required }) => !isNoted && required && columns.get(name)?.required !== true)
+    .map(({ name }) => `${alter} ${quote(name)} DROP NOT NULL`);
+  return [...dropped, ...retyped, ...relaxed];
+}
+
+/** Runs them. @throws the database's error, which says what it was about */
+export async function changeColumns(database: Database, statements: readonly string[]): Promise<void> {
+  for (const statement of statements) {
+    try {
+      await database.run(statement);
+    } catch (error) {
+      // Such as views of the user's own; the database's words do not name the column.
+      if (error instanceof Error) error.message = `${messageOf(error)}: ${statement}`;
+      throw error;
+    }
+  }
+}
+
+/** Whether a column of one type keeps all that one of another type holds. */
+function keeps(type: ColumnType, other: ColumnType): boolean {
+  if (type === 'text' || type === 'json') return true;
+  return (type === 'decimal' && other === 'integer') || (type === 'timestamp' && other === 'date');
+}
+
+/** The value of a column in another type. */
+function converted(
+  column: string,
+  from: ColumnType,
+  to: ColumnType,
+  types: Readonly<Record<ColumnType, string>>,
+): string {
+  if (to !== 'json') return `CAST(${column} AS ${types[to]})`;
+  return from === 'text' || from === 'date' || from === 'timestamp'
+    ? // DuckDB would make a JSON null of no value.
+      `CASE WHEN ${column} IS NOT NULL THEN to_json(${column}) END`
+    : `CAST(CAST(${column} AS ${types.text}) AS ${types.json})`;
+}
+
+function refusal(
+  { name: table }: TableDefinition,
+  { name, type, from }: Column,
+  was: ColumnType,
+): MillraceError {
+  const member = typeof from === 'string' ? `, with \`from: ${from}\`` : '';
+  return new MillraceError(
+    'usage',
+    `table ${table}: column ${name} is ${was} in the database and ${type} in the definition now, which could lose values; ` +
+      `give it another name${member}, or DROP TABLE "${table}" CASCADE: the next load makes it anew, of all files of its ` +
+      'archives, but without rows that came from a sink',
+  );
+}

@@ -1,0 +1,195 @@
+import { open, rm } from 'node:fs/promises';
+import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
+import { messageOf, MillraceError } from '../../core/errors.ts';
+import { asBuffer } from '../../lib/byte-writer.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
+import { installCommand } from '../../lib/installed.ts';
+import { CLOSE_BRACE, COMMA, QUOTE, skipString, skipValue } from '../../lib/json-text.ts';
+import { footerOf, MAGIC } from '../parquet/footer.ts';
+import { RowColumns } from '../parquet/row-columns.ts';
+import { encodeGroup, placed } from '../parquet/row-group.ts';
+import { type Column, columnsOf, type TableDefinition } from '../../tables/definition.ts';
+import { columnsInRow } from '../../tables/shape/plan.ts';
+import { literal } from '../../tables/sql/dialects/dialect.ts';
+import { duckdb } from '../../tables/sql/dialects/duckdb.ts';
+import { type Database, LOAD_COLUMN, RowsRefused } from './database.ts';
+
+/** Where the database is; null for one in memory. */
+const OWN_FILE = 'SELECT path FROM duckdb_databases() WHERE database_name = current_database()';
+const UTC = `SET TimeZone = 'UTC'`;
+const PACKAGE = '@duckdb/node-api';
+
+/** A DuckDB file. It is this process's alone for as long as it is open: DuckDB sees to that. */
+export class DuckDBDatabase implements Database {
+  readonly dialect = 'duckdb';
+  readonly sql = duckdb;
+  readonly #instance: DuckDBInstance;
+  readonly #connection: DuckDBConnection;
+  /** Where rows are tried first, once some were refused: that ends a transaction. */
+  #trial: DuckDBConnection | null = null;
+  /** Where rows stand for a moment, on their way in. */
+  readonly #rows: string;
+  readonly #made = new Map<string, ParquetRows>();
+
+  private constructor(instance: DuckDBInstance, connection: DuckDBConnection, rows: string) {
+    this.#instance = instance;
+    this.#connection = connection;
+    this.#rows = rows;
+  }
+
+  /** @throws MillraceError usage where DuckDB is not installed; database_in_use, database_refused */
+  static async open(file: string): Promise<DuckDBDatabase> {
+    const { DuckDBInstance } = await import('@duckdb/node-api').catch((error: unknown) => {
+      throw new MillraceError(
+        'usage',
+        `DuckDB is not installed beside millrace: ${installCommand(PACKAGE)}`,
+        {
+          cause: error,
+        },
+      );
+    });
+    try {
+      const instance = await DuckDBInstance.create(file);
+      const connection = await instance.connect();
+      const [[path] = []] = (await connection.runAndReadAll(OWN_FILE)).getRows();
+      // DuckDB takes other files for tables of a database in memory.
+      if (typeof path !== 'string') {
+        connection.closeSync();
+        instance.closeSync();
+        throw new Error('it is no DuckDB file, and what is loaded would be in memory only');
+      }
+      await connection.run(UTC);
+      // It keeps bytes of files by their names, and the file that rows come in by is written again and again.
+      await connection.run('SET enable_external_file_cache = false');
+      const rows = `${file}.loading.parquet`;
+      // Of a run that was killed: they are people's rows, in plain text.
+      await rm(rows, { force: true });
+      return new DuckDBDatabase(instance, connection, rows);
+    } catch (error) {
+      const code = /lock/i.test(messageOf(error)) ? 'database_in_use' : 'database_refused';
+      throw new MillraceError(code, `${file}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  begin(): Promise<void> {
+    return this.run('BEGIN');
+  }
+
+  /** It has one, and nobody else makes tables in its file. */
+  createSchema(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  async run(sql: string): Promise<void> {
+    await this.#connection.run(sql);
+  }
+
+  async query(sql: string, values: readonly (string | number | null)[] = []): Promise<unknown[][]> {
+    const result = await this.#connection.runAndReadAll(sql, [...values]);
+    return result.getRows();
+  }
+
+  async tryAppend(table: TableDefinition, lines: Buffer, load: number): Promise<string | null> {
+    const insertion = await this.#insertion(table, lines, load);
+    if (this.#trial === null) {
+      try {
+        await this.run(insertion);
+        return null;
+      } catch (error) {
+        if (refusalOf(error) === null) throw error;
+        this.#trial = await this.#instance.connect();
+        await this.#trial.run(UTC);
+        throw new RowsRefused(messageOf(error), { cause: error });
+      }
+    }
+    await this.#trial.run('BEGIN');
+    try {
+      await this.#trial.run(insertion);
+    } catch (error) {
+      const reason = refusalOf(error);
+      if (reason === null) throw error;
+      return reason;
+    } finally {
+      await this.#trial.run('ROLLBACK');
+    }
+    await this.run(insertion);
+    return null;
+  }
+
+  /**
+   * Writes the rows beside the database, as Parquet: DuckDB's reader of JSON makes doubles of numbers, and writes JSON anew with them.
+   * @returns the statement that takes them in
+   */
+  async #insertion(table: TableDefinition, lines: Buffer, load: number): Promise<string> {
+    const rows = getOrMake(this.#made, table.name, () => new ParquetRows(table));
+    await using file = await open(this.#rows, 'w', 0o600);
+    await file.writeFile(rows.of(lines));
+    const columns = columnsOf(table);
+    const names = columns.map(({ name }) => duckdb.quote(name));
+    const values = columns.map(({ name, type }) => `CAST(${duckdb.quote(name)} AS ${duckdb.types[type]})`);
+    return `INSERT INTO ${duckdb.quote(table.name)} (${names.join(', ')}, ${LOAD_COLUMN})
+       SELECT ${values.join(', ')}, ${load} FROM read_parquet(${literal(this.#rows)})`;
+  }
+
+  async close(): Promise<void> {
+    this.#trial?.closeSync();
+    this.#connection.closeSync();
+    this.#instance.closeSync();
+    await rm(this.#rows, { force: true });
+  }
+}
+
+/** Why rows are not taken, without their values; null for another error. */
+function refusalOf(error: unknown): string | null {
+  const message = messageOf(error).split('\n', 1)[0] ?? '';
+  return /^(Constraint|Conversion|Invalid Input|Out of Range) Error:/.test(message)
+    ? message.replaceAll(/(["']).*\1/g, '…')
+    : null;
+}
+
+const LINE_FEED = 10;
+
+/** Rows as the shaper writes them, turned into a Parquet file: what reads that takes numbers and JSON as they are. */
+class ParquetRows {
+  readonly #columns: readonly Column[];
+  readonly #heads: readonly Buffer[];
+  readonly #rows: RowColumns;
+
+  constructor(definition: TableDefinition) {
+    this.#columns = columnsInRow(definition);
+    this.#heads = this.#columns.map(({ name }) => Buffer.from(`${JSON.stringify(name)}:`));
+    this.#rows = new RowColumns(this.#columns);
+  }
+
+  /** @returns the file, in pieces */
+  of(lines: Buffer): readonly Buffer[] {
+    const rows = this.#rows;
+    for (let at = 0; at < lines.length;) at = this.#row(lines, at);
+    const { bytes, meta } = encodeGroup(this.#columns, rows.gathered(), 'none');
+    rows.clear();
+    return [MAGIC, asBuffer(bytes), footerOf(this.#columns, [placed(meta, MAGIC.length)])];
+  }
+
+  /** The members of a row stand in the order of `columnsInRow`; those without a value are left out. @returns where the next begins */
+  #row(lines: Buffer, start: number): number {
+    let at = start + 1;
+    for (const [column, head] of this.#heads.entries()) {
+      if (lines.compare(head, 0, head.length, at, Math.min(at + head.length, lines.length)) !== 0) continue;
+      at += head.length;
+      const to = this.#endOf(lines, at, column);
+      this.#rows.value(column, lines, at, to);
+      at = Math.abs(to);
+      if (lines[at] === COMMA) at += 1;
+    }
+    if (lines[at] !== CLOSE_BRACE || lines[at + 1] !== LINE_FEED)
+      throw new Error('a row has a column that its table has not, or another order');
+    this.#rows.end();
+    return at + 2;
+  }
+
+  /** Negative for a text with escapes. JSON is canonical: the shaper has made it so. */
+  #endOf(lines: Buffer, at: number, column: number): number {
+    if (this.#columns[column]?.type === 'json') return skipValue(lines, at, 1);
+    return lines[at] === QUOTE ? skipString(lines, at) : skipValue(lines, at, 1);
+  }
+}

@@ -1,0 +1,139 @@
+import { hash } from 'node:crypto';
+import { MillraceError } from '../../core/errors.ts';
+import { columnsOf, hasRowId, identityOf, ROW_ID, type TableDefinition } from '../../tables/definition.ts';
+import { type Dialect, doubleQuoted, tableName } from '../../tables/sql/dialects/dialect.ts';
+import { latestOf } from '../../tables/sql/latest.ts';
+import { addColumns, schemaOf } from '../../tables/sql/schema.ts';
+import type { TableEntry, Tables } from '../../tables/tables.ts';
+import { changeColumns, columnChanges, presentColumns } from './columns.ts';
+import { LOAD_COLUMN, type Database } from './database.ts';
+import { ledgerIn } from './ledger.ts';
+
+/** The tables that a database keeps. */
+export interface LoadedTables {
+  /** All that there are to choose from. */
+  readonly known: Tables;
+  readonly entries: readonly TableEntry[];
+  /** Their names, quoted. */
+  readonly names: readonly string[];
+  /** Hash of all their columns: a file that was loaded with another has to be loaded again. */
+  readonly shape: string;
+}
+
+/**
+ * Makes the tables that are wanted, and completes those that were made before: once loaded, a table is kept up to date by
+ * every load. In a transaction of the caller's.
+ * @throws MillraceError usage when a table was loaded whose definition is not known now, or gives a column a type that
+ *   could lose values
+ */
+export async function ensureTables(
+  database: Database,
+  known: Tables,
+  wanted: readonly string[],
+): Promise<LoadedTables> {
+  const { sql } = database;
+  const ledger = ledgerIn(database);
+  const before = new Map<string, string>();
+  for (const [name, shape] of await database.query(`SELECT name, shape FROM ${ledger.tables}`))
+    before.set(String(name), String(shape));
+  const entries = [...new Set([...before.keys(), ...wanted])].sort().map((name) => {
+    const entry = known.get(name);
+    if (entry !== undefined) return entry;
+    throw new MillraceError(
+      'usage',
+      `the database has the table ${name}, which has no definition here (--tables)`,
+    );
+  });
+  const present = await presentColumns(database);
+  const due = entries.flatMap((entry) => {
+    const { definition } = entry;
+    const columns = present.get(definition.name);
+    const isNoted = before.get(definition.name) === shapeOf(entry);
+    const changes = columnChanges(definition, columns ?? [], database, isNoted);
+    return isNoted && columns !== undefined && changes.length === 0 ? [] : [{ entry, changes, isNoted }];
+  });
+  if (due.length > 0) {
+    // A view's columns cannot change, and those of nested tables read that of their document.
+    for (const { definition } of parentsFirst(entries).toReversed())
+      await database.run(`DROP VIEW IF EXISTS ${tableName(sql, latestOf(definition.name))}`);
+    for (const { entry, changes } of due) {
+      await changeColumns(database, changes);
+      await createTable(database, entry);
+    }
+    // Somebody has dropped the table, or its type was changed too late: the shape does not tell what has to be loaded.
+    if (due.some(({ isNoted }) => isNoted)) await database.run(`UPDATE ${ledger.loads} SET sha256 = ''`);
+    for (const view of viewsOf(entries, sql)) await database.run(view);
+  }
+  const names = entries.map(({ definition }) => tableName(sql, definition.name));
+  return { known, entries, names, shape: sha(entries.map(shapeOf).join(' ')) };
+}
+
+/** Statements that make the views of the newest versions, in an order in which each finds what it reads. */
+function viewsOf(entries: readonly TableEntry[], dialect: Dialect): string[] {
+  return parentsFirst(entries).flatMap((entry) => {
+    const { createView } = schemaOf(entry, dialect);
+    const { document } = entry;
+    const readable = document.ownRows === false || entries.some(({ definition }) => definition === document);
+    return createView !== null && readable ? [createView] : [];
+  });
+}
+
+async function createTable(database: Database, entry: TableEntry): Promise<void> {
+  const { definition } = entry;
+  const { sql } = database;
+  const ledger = ledgerIn(database);
+  const table = tableName(sql, definition.name);
+  const { createTable: create, createIndexes } = schemaOf(entry, sql);
+  await database.run(create);
+  // Of a version of the table before.
+  for (const added of addColumns(definition, sql) ?? []) await database.run(added);
+  await database.run(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${LOAD_COLUMN} integer`);
+  if (hasRowId(definition) && definition.key.length > 0)
+    await database.run(nameEarlierRows(definition, table));
+  // They can be of columns that have just been added.
+  if (createIndexes !== null) await database.run(createIndexes);
+  // Loads stand one behind the other, so this small index finds one in a large table. DuckDB keeps the like by itself.
+  if (database.dialect === 'postgres')
+    await database.run(
+      `CREATE INDEX IF NOT EXISTS ${sql.quote(`${definition.name}_load`)} ON ${table} USING brin (${LOAD_COLUMN})`,
+    );
+  await database.query(`DELETE FROM ${ledger.tables} WHERE name = $1`, [definition.name]);
+  await database.query(`INSERT INTO ${ledger.tables} (name, shape) VALUES ($1, $2)`, [
+    definition.name,
+    shapeOf(entry),
+  ]);
+}
+
+/** Rows with an unknown key that came before they were told apart; those of files are loaded again, those of a sink are not. */
+function nameEarlierRows(definition: TableDefinition, table: string): string {
+  const unknown = identityOf(definition).map((group) => {
+    const empty = group.map((name) => `coalesce(CAST(${doubleQuoted(name)} AS text), '') = ''`);
+    return `(${empty.join(' AND ')})`;
+  });
+  return `UPDATE ${table} SET ${ROW_ID.name} = 'earlier ' || CAST(random() AS text)
+    WHERE ${ROW_ID.name} IS NULL AND (${unknown.join(' OR ')})`;
+}
+
+/** In one order, with documents in front of what is nested in them. */
+function parentsFirst(entries: readonly TableEntry[]): TableEntry[] {
+  return [...entries.filter(isDocument), ...entries.filter((entry) => !isDocument(entry))];
+}
+
+function isDocument({ definition, document }: TableEntry): boolean {
+  return definition === document;
+}
+
+/** A hash of all that decides about a table's rows. */
+function shapeOf({ definition, document }: TableEntry): string {
+  const { name, key, newest, events } = definition;
+  // What a column is described as, or was learned from, changes no row.
+  const columns = columnsOf(definition).map(({ name: column, type, from, older, required }) => {
+    return { column, type, from, older, required };
+  });
+  const nesting = document.nested?.find(({ table }) => table === definition);
+  return sha(JSON.stringify([name, key, newest, events, columns, nesting?.at, nesting?.each]));
+}
+
+function sha(text: string): string {
+  return hash('sha256', text, 'hex').slice(0, 16);
+}

@@ -1,0 +1,206 @@
+import { ByteWriter } from '../../lib/byte-writer.ts';
+import { copy } from '../../lib/json-compact.ts';
+import type { Column, ColumnType } from '../../tables/definition.ts';
+import { DECIMAL_BYTES } from './decimal.ts';
+import { Dictionary, grown, LONGEST_ENTRY } from './dictionary.ts';
+import { appendValue } from './physical.ts';
+
+/** Pages are cut at about this size: what a reader decompresses in one piece. */
+export const PAGE = 1024 * 1024;
+/** A dictionary is looked at after so many values, and then whenever there are so many more: most of what is unique shows early. */
+const FIRST_LOOK = 256;
+const LOOK = 1024;
+const LARGEST_DICTIONARY = PAGE;
+const NOTHING: Uint8Array = new Uint8Array(0);
+
+/** Bytes of a value, of types whose values are all as long; the others have their length in front of them. */
+export const WIDTHS: Readonly<Partial<Record<ColumnType, number>>> = {
+  integer: 8,
+  decimal: DECIMAL_BYTES,
+  boolean: 1,
+  date: 4,
+  timestamp: 8,
+};
+
+/** Where a page of plain values ends. */
+export interface Cut {
+  readonly rows: number;
+  readonly values: number;
+  readonly bytes: number;
+}
+
+/** Values of one column and row group, as they stand in it. */
+export interface GatheredValues {
+  /** 1 for each row that has a value. */
+  readonly present: Uint8Array;
+  readonly count: number;
+  /** The values; with `indexes` those of the dictionary. */
+  readonly plain: Uint8Array;
+  readonly indexes: Int32Array | null;
+  readonly entries: number;
+  /** Pages of `plain`, the last one included; not looked at with a dictionary. */
+  readonly cuts: readonly Cut[];
+}
+
+/**
+ * Gathers the values of one column. Two modes: it begins with a dictionary, and once that turns out not to be worth it,
+ * values are plain until it is cleared. A row without a value costs nothing.
+ */
+export class ColumnValues {
+  readonly column: Column;
+  readonly #dictionary = new Dictionary();
+  #isPlain: boolean;
+  #present = new Uint8Array(1024);
+  #count = 0;
+  #values = new ByteWriter(1024);
+  /** Kept for later: large buffers made anew each time would have the garbage collected all the time. */
+  #spare = new ByteWriter(0);
+  #indexes = new Int32Array(256);
+  #cuts: Cut[] = [];
+  #pageFrom = 0;
+  /** The value before, while there is a dictionary. */
+  readonly #last = { bytes: NOTHING, from: 0, to: 0, index: 0 };
+
+  constructor(column: Column) {
+    this.column = column;
+    this.#isPlain = startsPlain(column);
+  }
+
+  /**
+   * Adds the value of a row, its text as JSON.
+   * @param bytes never changed afterwards
+   * @param row greater than that of the call before
+   * @param to negative for a text with escapes and for JSON that is not canonical
+   */
+  add(row: number, bytes: Uint8Array, from: number, to: number): void {
+    if (row >= this.#present.length) this.#growPresent(row);
+    this.#present[row] = 1;
+    if (this.#isPlain || !this.#addIndex(bytes, from, to)) this.#addPlain(row, bytes, from, to);
+    this.#count += 1;
+  }
+
+  /** All there is, in buffers that hold it until `clear`. */
+  gathered(rows: number): GatheredValues {
+    if (!this.#isPlain && this.#count > 0 && !this.#isWorthIt()) this.#toPlain();
+    if (rows > this.#present.length) this.#growPresent(rows);
+    const plain = this.#values.view();
+    return {
+      present: this.#present.subarray(0, rows),
+      count: this.#count,
+      plain,
+      indexes: this.#isPlain || this.#count === 0 ? null : this.#indexes.subarray(0, this.#count),
+      entries: this.#dictionary.size,
+      cuts: [...this.#cuts, { rows, values: this.#count, bytes: plain.length }],
+    };
+  }
+
+  /** Forgets all values. */
+  clear(): void {
+    this.#present.fill(0);
+    this.#values.length = 0;
+    this.#dictionary.clear();
+    this.#last.bytes = NOTHING;
+    this.#isPlain = startsPlain(this.column);
+    this.#count = 0;
+    this.#cuts = [];
+    this.#pageFrom = 0;
+  }
+
+  /** False when it is no value for a dictionary, which has then been given up. */
+  #addIndex(bytes: Uint8Array, from: number, to: number): boolean {
+    const end = Math.abs(to);
+    const count = this.#count;
+    if (end - from > LONGEST_ENTRY || (isLook(count) && !this.#isWorthIt())) {
+      this.#toPlain();
+      return false;
+    }
+    const index = this.#indexOf(bytes, from, to);
+    if (count === this.#indexes.length) this.#indexes = grown(this.#indexes);
+    this.#indexes[count] = index;
+    return true;
+  }
+
+  #indexOf(bytes: Uint8Array, from: number, to: number): number {
+    // What a row inherits, or an event says, is the very same bytes for many rows.
+    const last = this.#last;
+    if (bytes === last.bytes && from === last.from && to === last.to) return last.index;
+    const before = this.#dictionary.size;
+    const index = this.#dictionary.find(bytes, from, Math.abs(to));
+    if (index === before) appendValue(this.column.type, this.#values, bytes, from, to);
+    last.bytes = bytes;
+    last.from = from;
+    last.to = to;
+    last.index = index;
+    return index;
+  }
+
+  #addPlain(row: number, bytes: Uint8Array, from: number, to: number): void {
+    if (this.#values.length - this.#pageFrom >= PAGE) {
+      this.#cuts.push({ rows: row, values: this.#count, bytes: this.#values.length });
+      this.#pageFrom = this.#values.length;
+    }
+    appendValue(this.column.type, this.#values, bytes, from, to);
+  }
+
+  #isWorthIt(): boolean {
+    return isWorthIt(this.#dictionary.size, this.#count, this.#values.length);
+  }
+
+  /** Writes the values out that the dictionary has, each as often as it came. */
+  #toPlain(): void {
+    this.#isPlain = true;
+    const entries = this.#values;
+    const values = this.#spare;
+    values.length = 0;
+    const indexes = this.#indexes.subarray(0, this.#count);
+    writeOut(this.column.type, entries.view(), this.#dictionary.size, indexes, values);
+    this.#values = values;
+    this.#spare = entries;
+    this.#dictionary.clear();
+  }
+
+  #growPresent(rows: number): void {
+    const present = new Uint8Array(Math.max(rows + 1, this.#present.length * 2));
+    present.set(this.#present);
+    this.#present = present;
+  }
+}
+
+function startsPlain({ type }: Column): boolean {
+  return type === 'boolean';
+}
+
+function isLook(count: number): boolean {
+  return count === FIRST_LOOK || count % LOOK === LOOK - 1;
+}
+
+/** @param bytes of the values that differ */
+export function isWorthIt(different: number, count: number, bytes: number): boolean {
+  return different * 2 <= count && bytes <= LARGEST_DICTIONARY;
+}
+
+/** Adds each value as often as an index names it. */
+export function writeOut(
+  type: ColumnType,
+  plain: Buffer,
+  entries: number,
+  indexes: Int32Array,
+  out: ByteWriter,
+): void {
+  const starts = new Int32Array(entries + 1);
+  for (let number = 0; number < entries; number += 1) {
+    const start = starts[number] as number;
+    starts[number + 1] = start + lengthAt(type, plain, start);
+  }
+  for (let at = 0; at < indexes.length; at += 1) {
+    const index = indexes[at] as number;
+    const [from, to] = [starts[index] as number, starts[index + 1] as number];
+    out.room(to - from);
+    out.length = copy(plain, from, to, out.buffer, out.length);
+  }
+}
+
+/** Bytes of the value at `at`. */
+export function lengthAt(type: ColumnType, plain: Buffer, at: number): number {
+  return WIDTHS[type] ?? plain.readUInt32LE(at) + 4;
+}

@@ -1,0 +1,88 @@
+import { ByteWriter } from '../../lib/byte-writer.ts';
+
+/** Texts longer than this seldom come twice. */
+export const LONGEST_ENTRY = 128;
+const FIRST_SLOTS = 64;
+
+/** Numbers texts by when they first came: a hash table over bytes, which makes no strings. */
+export class Dictionary {
+  size = 0;
+  /** Found last: rows beside each other are alike. */
+  #last = -1;
+  readonly #texts = new ByteWriter(1024);
+  /** Where each text ends in `#texts`. */
+  #ends = new Int32Array(FIRST_SLOTS / 2);
+  #hashes = new Int32Array(FIRST_SLOTS / 2);
+  /** By hash: the number of a text, plus one; the next free slot is taken where two meet. */
+  #slots = new Int32Array(FIRST_SLOTS);
+
+  /** The number of a text, which is `size` as it was before when the text is new. */
+  find(bytes: Uint8Array, from: number, to: number): number {
+    if (this.#last >= 0 && this.#isText(this.#last, bytes, from, to)) return this.#last;
+    this.#last = this.#search(bytes, from, to);
+    return this.#last;
+  }
+
+  #search(bytes: Uint8Array, from: number, to: number): number {
+    let hash = to - from;
+    for (let i = from; i < to; i += 1) hash = (Math.imul(hash, 31) + (bytes[i] as number)) | 0;
+    hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
+    hash ^= hash >>> 13;
+    const mask = this.#slots.length - 1;
+    let slot = hash & mask;
+    for (;;) {
+      const number = (this.#slots[slot] as number) - 1;
+      if (number < 0) break;
+      if (this.#hashes[number] === hash && this.#isText(number, bytes, from, to)) return number;
+      slot = (slot + 1) & mask;
+    }
+    this.#slots[slot] = this.size + 1;
+    return this.#add(hash, bytes, from, to);
+  }
+
+  /** Forgets all. */
+  clear(): void {
+    if (this.size === 0) return;
+    this.size = 0;
+    this.#last = -1;
+    this.#texts.length = 0;
+    this.#slots.fill(0);
+  }
+
+  #isText(number: number, bytes: Uint8Array, from: number, to: number): boolean {
+    const start = number === 0 ? 0 : (this.#ends[number - 1] as number);
+    if ((this.#ends[number] as number) - start !== to - from) return false;
+    const { buffer } = this.#texts;
+    for (let i = start, j = from; j < to; i += 1, j += 1) if (buffer[i] !== bytes[j]) return false;
+    return true;
+  }
+
+  #add(hash: number, bytes: Uint8Array, from: number, to: number): number {
+    const number = this.size;
+    this.size += 1;
+    this.#texts.append(bytes.subarray(from, to));
+    this.#ends[number] = this.#texts.length;
+    this.#hashes[number] = hash;
+    if (this.size === this.#hashes.length) this.#grow();
+    return number;
+  }
+
+  #grow(): void {
+    const slots = new Int32Array(this.#slots.length * 2);
+    for (let number = 0; number < this.size; number += 1) {
+      let slot = (this.#hashes[number] as number) & (slots.length - 1);
+      while (slots[slot] !== 0) slot = (slot + 1) & (slots.length - 1);
+      slots[slot] = number + 1;
+    }
+    this.#slots = slots;
+    this.#ends = grown(this.#ends);
+    this.#hashes = grown(this.#hashes);
+  }
+}
+
+/** A copy with twice the room. */
+export function grown(numbers: Int32Array): Int32Array<ArrayBuffer> {
+  const larger = new Int32Array(numbers.length * 2);
+  larger.set(numbers);
+  return larger;
+}

@@ -1,0 +1,63 @@
+import type { KeyValue, RowGroup } from 'hyparquet';
+import { ByteWriter, type SchemaElement } from 'hyparquet-writer';
+import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
+import type { Column, ColumnType } from '../../tables/definition.ts';
+import { DECIMAL_SCALE } from '../../tables/shape/fit.ts';
+import { DECIMAL_BYTES, DECIMAL_PRECISION } from './decimal.ts';
+
+/** Stands at both ends of a file. */
+export const MAGIC = Buffer.from('PAR1');
+
+/** What stands behind the row groups of a file, up to its end. */
+export function footerOf(
+  columns: readonly Column[],
+  groups: readonly RowGroup[],
+  properties: readonly KeyValue[] = [],
+): Buffer {
+  const footer = new ByteWriter();
+  writeMetadata(footer, {
+    version: 2,
+    created_by: 'millrace',
+    schema: schemaOf(columns),
+    num_rows: groups.reduce((sum, { num_rows: rows }) => sum + rows, 0n),
+    row_groups: [...groups],
+    ...(properties.length === 0 ? {} : { key_value_metadata: [...properties] }),
+    metadata_length: 0,
+  });
+  return Buffer.concat([footer.getBytes(), MAGIC]);
+}
+
+/**
+ * What each column type is in Parquet: the same types as the DDL of `millrace schema`. Times are microseconds in UTC;
+ * decimals are exact, 38 digits with 18 behind the point.
+ */
+const ELEMENTS: Readonly<Record<ColumnType, Omit<SchemaElement, 'name'>>> = {
+  text: { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } },
+  integer: { type: 'INT64' },
+  decimal: {
+    type: 'FIXED_LEN_BYTE_ARRAY',
+    type_length: DECIMAL_BYTES,
+    converted_type: 'DECIMAL',
+    precision: DECIMAL_PRECISION,
+    scale: DECIMAL_SCALE,
+    logical_type: { type: 'DECIMAL', precision: DECIMAL_PRECISION, scale: DECIMAL_SCALE },
+  },
+  boolean: { type: 'BOOLEAN' },
+  date: { type: 'INT32', converted_type: 'DATE', logical_type: { type: 'DATE' } },
+  timestamp: {
+    type: 'INT64',
+    converted_type: 'TIMESTAMP_MICROS',
+    logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MICROS' },
+  },
+  json: { type: 'BYTE_ARRAY', converted_type: 'JSON', logical_type: { type: 'JSON' } },
+};
+
+/** A file's schema: a flat row of the columns. */
+export function schemaOf(columns: readonly Column[]): SchemaElement[] {
+  const elements = columns.map(({ name, type, required }): SchemaElement => ({
+    name,
+    repetition_type: required === true ? 'REQUIRED' : 'OPTIONAL',
+    ...ELEMENTS[type],
+  }));
+  return [{ name: 'row', num_children: elements.length }, ...elements];
+}

@@ -1,0 +1,47 @@
+import type { Column } from '../../tables/definition.ts';
+import type { RowTarget } from '../../tables/shape/row-target.ts';
+import { ColumnValues, type GatheredValues } from './column-values.ts';
+
+/** Rows as columns: what becomes a row group. */
+export class RowColumns implements RowTarget {
+  readonly columns: readonly Column[];
+  readonly #values: readonly (ColumnValues | null)[];
+  readonly #twins: readonly number[] | undefined;
+  /** Rows so far. */
+  rows = 0;
+  /** Bytes of their values as JSON, which is about what is held. */
+  held = 0;
+
+  /** @param twins by column, the first that has the same values, whose are kept for both */
+  constructor(columns: readonly Column[], twins?: readonly number[]) {
+    this.columns = columns;
+    this.#twins = twins;
+    this.#values = columns.map((column, at) =>
+      twins === undefined || twins[at] === at ? new ColumnValues(column) : null,
+    );
+  }
+
+  value(column: number, bytes: Uint8Array, from: number, to: number): void {
+    const values = this.#values[column] as ColumnValues | null;
+    if (values === null) return;
+    this.held += Math.abs(to) - from;
+    values.add(this.rows, bytes, from, to);
+  }
+
+  end(): void {
+    this.rows += 1;
+  }
+
+  /** The columns so far, in buffers that hold them until `clear`; twins are the same object. */
+  gathered(): GatheredValues[] {
+    const own = this.#values.map((values) => values?.gathered(this.rows));
+    return own.map((values, at) => (values ?? own[this.#twins?.[at] ?? at]) as GatheredValues);
+  }
+
+  /** Begins anew with no rows. */
+  clear(): void {
+    for (const values of this.#values) values?.clear();
+    this.rows = 0;
+    this.held = 0;
+  }
+}

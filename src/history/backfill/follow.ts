@@ -1,0 +1,101 @@
+import { MillraceError } from '../../core/errors.ts';
+import type { PullStatus } from '../service/pulls.ts';
+import { wait } from '../service/wait.ts';
+import type { Without } from './checkpoint.ts';
+import { Patience, type WatchOptions } from './patience.ts';
+import { keyOf, type Connection } from './plan.ts';
+import { markOf, RESOURCE, shownPulls } from './shown-pulls.ts';
+
+export interface FollowOptions extends WatchOptions {
+  /** Providers whose triggers were all processed: a pull that is not there does not come any more. */
+  readonly processed: ReadonlySet<string>;
+  /** Marks of the pulls that had ended before the trigger, by connection. */
+  readonly ended: ReadonlyMap<string, string>;
+}
+
+/**
+ * Looks in a row that must find no pull, or the one from before the trigger, before that is believed: what was just triggered
+ * can take a moment to show, and a page that moves hides one from one look.
+ */
+const LOOKS = 3;
+
+/**
+ * Waits until the pulls of all connections have come to an end: `success`, also without a row, `failure`, or none at all
+ * although the triggers were processed. `retrying` is waited for.
+ * @returns the connections that have brought nothing, and why
+ * @throws MillraceError bulk_op_stuck when pulls do not even begin
+ */
+export async function followPulls(
+  connections: readonly Connection[],
+  options: FollowOptions,
+): Promise<Record<string, Without>> {
+  const { clock, processed, ended } = options;
+  const open = new Map(connections.map((connection) => [keyOf(connection), connection]));
+  const without: Record<string, Without> = {};
+  const leave = (key: string, status: Without['status'], reason: string): void => {
+    open.delete(key);
+    without[key] = { status, reason };
+  };
+  const patience = new Patience(clock, options.patienceMs);
+  const missed = new Map<string, number>();
+  const begun = new Set<string>();
+  for (;;) {
+    const shown = await lookAt(open, options);
+    for (const [key, { provider }] of open) {
+      const pull = shown.get(key);
+      // The end of an earlier pull says nothing of ours; once anything else was shown, an equal one is of ours.
+      if (pull !== undefined && markOf(pull) !== ended.get(key)) begun.add(key);
+      const looks = pull !== undefined && begun.has(key) ? 0 : (missed.get(key) ?? 0) + 1;
+      missed.set(key, looks);
+      if (looks > 0 && (looks < LOOKS || !processed.has(provider))) continue;
+      if (pull === undefined) leave(key, 'not_pulled', `the service has made no ${RESOURCE} pull`);
+      else if (pull.status === 'failure') leave(key, 'failed', reasonOf(pull.error_details));
+      else if (pull.status === 'success') open.delete(key);
+    }
+    options.onProgress({
+      phase: 'follow',
+      total: connections.length,
+      finished: connections.length - open.size,
+      failed: Object.values(without).filter(({ status }) => status === 'failed').length,
+      retrying: [...shown.values()].filter(({ status }) => status === 'retrying').length,
+    });
+    if (open.size === 0) return without;
+    if (patience.isOver(open.size)) {
+      giveUp(open, begun);
+      for (const key of open.keys()) leave(key, 'failed', 'the pull did not end in time');
+      return without;
+    }
+    await wait(clock, options.pollMs, options.signal);
+  }
+}
+
+/** The pulls that the service shows now of the connections that are open. */
+async function lookAt(
+  open: ReadonlyMap<string, Connection>,
+  { service, signal }: FollowOptions,
+): Promise<ReadonlyMap<string, PullStatus>> {
+  const shown = new Map<string, PullStatus>();
+  for (const [provider, connections] of Map.groupBy(open.values(), (connection) => connection.provider)) {
+    const users = new Set(connections.map(({ user }) => user));
+    for await (const one of shownPulls(service, provider, users, signal)) {
+      const key = keyOf(one);
+      if (open.has(key)) shown.set(key, one.pull);
+    }
+  }
+  return shown;
+}
+
+/** Where nothing has begun nobody knows whether the trigger was taken: that is no outcome of a user. */
+function giveUp(open: ReadonlyMap<string, Connection>, begun: ReadonlySet<string>): void {
+  const none = [...open].find(([key]) => !begun.has(key));
+  if (none === undefined) return;
+  const [, { provider }] = none;
+  const detail = `${provider}: the service shows neither a bulk operation nor, since the trigger, pulls of all users`;
+  const what = '--resume checks again; without --trigger, another --out takes what is there';
+  throw new MillraceError('bulk_op_stuck', `${detail}; ${what}`);
+}
+
+function reasonOf(details: unknown): string {
+  if (details === null || details === undefined) return 'the service gives no reason';
+  return (typeof details === 'string' ? details : JSON.stringify(details)).slice(0, 500);
+}

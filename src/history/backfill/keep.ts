@@ -1,0 +1,151 @@
+import { mkdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { MillraceError } from '../../core/errors.ts';
+import { errorCode, readPlain, syncFolder } from '../../lib/durable.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
+import { cutLines } from '../../lib/lines.ts';
+import { NewFile } from '../../lib/new-file.ts';
+import { readState, writeState } from '../../lib/work-folder.ts';
+import type { Checkpoint } from './checkpoint.ts';
+import { outcomesIn, FILES, type Kept, type Outcome, type Result, type Rows } from './outcomes.ts';
+import { keyOf, tasksOf, type BackfillPlan } from './plan.ts';
+
+/** Says what is kept: once it is there, the files of the earlier run are not read any more. */
+const KEPT = 'kept.json';
+
+/**
+ * Puts aside, from the files in the output folder, the rows of those of whom this run could not fetch all, and has not
+ * more: a service in trouble must not empty good files. Done once for a run, before it touches these files.
+ * @throws MillraceError rows_missing when the files do not have the rows that are said to be in them
+ */
+export async function keepRows(
+  output: string,
+  plan: BackfillPlan,
+  checkpoint: Checkpoint,
+  results: ReadonlyMap<number, Result>,
+): Promise<Kept> {
+  const folder = checkpoint.runFolder;
+  const known = readState(folder, KEPT) as Readonly<Record<string, Rows>> | null;
+  if (known !== null) return new Map(Object.entries(known).map(([index, rows]) => [Number(index), rows]));
+  const before = outcomesIn(output) ?? [];
+  const { kept, owners } = chosen(before, fetchedOf(plan, results));
+  if (kept.size > 0)
+    for (const { name, column } of FILES) {
+      const pieces = before.map((line, at) => ({ rows: line[column], owner: owners[at] as number | null }));
+      await putAside(join(output, `${name}.ndjson`), pieces, (owner) => keptFile(checkpoint, owner, name));
+    }
+  await writeState(folder, KEPT, Object.fromEntries(kept));
+  return kept;
+}
+
+/** Where the kept rows of a table are; there is no such file where there are none. */
+export function keptFile(checkpoint: Checkpoint, owner: number, name: string): string {
+  return join(checkpoint.taskFolder(owner), `kept-${name}.ndjson`);
+}
+
+/** What a run has fetched for a user and provider. */
+interface Fetched {
+  /** Their first task. */
+  readonly index: number;
+  readonly meals: number;
+  /** All of it was fetched. */
+  readonly isWhole: boolean;
+}
+
+function fetchedOf(plan: BackfillPlan, results: ReadonlyMap<number, Result>): Map<string, Fetched> {
+  const all = new Map<string, Fetched>();
+  for (const task of tasksOf(plan)) {
+    const { index, meals, isWhole } = all.get(keyOf(task)) ?? { index: task.index, meals: 0, isWhole: true };
+    const result = results.get(task.index);
+    const has = result !== undefined && 'meals' in result;
+    all.set(keyOf(task), { index, meals: meals + (has ? result.meals : 0), isWhole: isWhole && has });
+  }
+  return all;
+}
+
+/** Whose rows are kept: `owners` names for each line of `before` the task that they are kept for. */
+function chosen(
+  before: readonly Outcome[],
+  fetched: ReadonlyMap<string, Fetched>,
+): { readonly kept: Map<number, Rows>; readonly owners: readonly (number | null)[] } {
+  const kept = new Map<number, { -readonly [Column in keyof Rows]: number }>();
+  const wanting = new Map(
+    [...fetched.values()].filter(({ isWhole }) => !isWhole).map((one) => [one.index, one]),
+  );
+  const owners = before.map((line) => {
+    const { user_id: user, provider } = line;
+    // What was fetched of each provider is now asked for of all of them.
+    const owner = (fetched.get(keyOf({ user, provider })) ?? fetched.get(keyOf({ user, provider: null })))
+      ?.index;
+    if (owner === undefined || !wanting.has(owner)) return null;
+    const sum = getOrMake(kept, owner, () => ({ meals: 0, meal_items: 0, rejects: 0 }));
+    for (const { column } of FILES) sum[column] += line[column];
+    return owner;
+  });
+  for (const [owner, { meals }] of kept)
+    if (meals === 0 || meals < (wanting.get(owner)?.meals ?? 0)) kept.delete(owner);
+  return { kept, owners: owners.map((owner) => (owner !== null && kept.has(owner) ? owner : null)) };
+}
+
+/**
+ * Copies pieces of a file, each of so many lines, that are somebody's.
+ * @param pieces those of one owner stand one behind the other
+ */
+async function putAside(
+  path: string,
+  pieces: readonly { readonly rows: number; readonly owner: number | null }[],
+  fileOf: (owner: number) => string,
+): Promise<void> {
+  const wanted = pieces.reduce((sum, { rows }) => sum + rows, 0);
+  let [at, left, lines] = [0, pieces[0]?.rows ?? 0, 0];
+  const ownerOfNext = (): number | null => {
+    lines += 1;
+    while (left === 0 && at < pieces.length - 1) left = pieces[(at += 1)]?.rows ?? 0;
+    left -= 1;
+    return pieces[at]?.owner ?? null;
+  };
+  let current: number | null = null;
+  let file: NewFile | null = null;
+  try {
+    for await (const cut of cutLines(readIfAny(path)))
+      for (const [owner, rows] of Map.groupBy(cut, ownerOfNext)) {
+        if (owner === null) continue;
+        if (owner !== current) {
+          await finish(file);
+          await mkdir(dirname(fileOf(owner)), { recursive: true });
+          file = await NewFile.create(fileOf(owner));
+          current = owner;
+        }
+        await file?.write(
+          Buffer.concat(rows.flatMap(({ bytes }) => (bytes === null ? [] : [bytes, LINE_FEED]))),
+        );
+      }
+    await finish(file);
+  } catch (error) {
+    await file?.abandon();
+    throw error;
+  }
+  if (lines === wanted) return;
+  const detail = `${path} has ${lines} rows, and what the backfill before says of it are ${wanted}`;
+  throw new MillraceError(
+    'rows_missing',
+    `${detail}: the rows of users who failed now cannot be kept; use another --out, or --replace`,
+  );
+}
+
+/** What was written is on disk, under its name. */
+async function finish(file: NewFile | null): Promise<void> {
+  if (file === null) return;
+  await file.finish();
+  await syncFolder(dirname(file.path));
+}
+
+const LINE_FEED = Buffer.from('\n');
+
+async function* readIfAny(path: string): AsyncGenerator<Buffer> {
+  try {
+    yield* readPlain(path);
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error;
+  }
+}

@@ -1,0 +1,163 @@
+import { hash } from 'node:crypto';
+import { ERASED_USER } from '../../core/erasure.ts';
+import { MillraceError } from '../../core/errors.ts';
+import { isCalendarDay } from '../../lib/calendar-day.ts';
+import { isUuid } from '../../lib/uuid.ts';
+
+/** What one backfill is to fetch. Two runs with equal plans make equal files. */
+export interface BackfillPlan {
+  /** UUIDs, lower case, sorted, each once. */
+  readonly users: readonly string[];
+  /** Provider identifiers, sorted; empty asks for all providers at once. */
+  readonly providers: readonly string[];
+  /** `YYYY-MM-DD`, both inclusive. */
+  readonly since: string;
+  readonly until: string;
+  /** Days of one request; 0 asks for the whole range at once. */
+  readonly windowDays: number;
+  /** The users are those of this shard; absent for all of them. */
+  readonly shard?: Shard;
+  /** The service is to pull, and nothing is fetched. */
+  readonly triggerOnly?: true;
+}
+
+/** One request: the meals of one user, of one provider or all, in one window. */
+export interface Task {
+  /** Place in the plan, from 0; the order of rows in the files. */
+  readonly index: number;
+  readonly user: string;
+  readonly provider: string | null;
+  /** As the service takes them. */
+  readonly start: string;
+  readonly end: string;
+}
+
+/** One user with one provider. */
+export interface Connection {
+  readonly user: string;
+  readonly provider: string;
+}
+
+/** Names a user and provider, or all providers, in what is kept about them. */
+export function keyOf({ user, provider }: Pick<Task, 'user' | 'provider'>): string {
+  return `${user} ${provider ?? ''}`;
+}
+
+const DAY = 86_400_000;
+
+/** @throws MillraceError usage, naming what is wrong */
+export function makePlan(plan: BackfillPlan): BackfillPlan {
+  const users = [...new Set(plan.users.map((user) => user.trim().toLowerCase()))].filter(Boolean).toSorted();
+  for (const user of users) if (!isUuid(user)) throw new MillraceError('usage', `user ${user} is not a UUID`);
+  const { shard } = plan;
+  const own = shard === undefined ? users : users.filter((user) => isInShard(user, shard));
+  const [since, until] = [dayOf('--since', plan.since), dayOf('--until', plan.until)];
+  if (until < since)
+    throw new MillraceError('usage', `--until ${plan.until} is before --since ${plan.since}`);
+  return { ...plan, users: own, providers: [...new Set(plan.providers)].toSorted() };
+}
+
+/** The tasks of a plan, in order. */
+export function* tasksOf({ users, providers, since, until, windowDays }: BackfillPlan): Generator<Task> {
+  let index = 0;
+  const windows = windowsOf(since, until, windowDays);
+  for (const user of users) {
+    for (const provider of providers.length === 0 ? [null] : providers) {
+      for (const { start, end } of windows) {
+        if (user !== ERASED_USER) yield { index, user, provider, start, end };
+        index += 1;
+      }
+    }
+  }
+}
+
+/** The users of the plan, without the places of those who were erased. */
+export function usersLeft({ users }: BackfillPlan): readonly string[] {
+  return users.filter((user) => user !== ERASED_USER);
+}
+
+/** Every user of the plan with every provider. */
+export function connectionsOf(plan: BackfillPlan): Connection[] {
+  return plan.providers.flatMap((provider) => usersLeft(plan).map((user) => ({ user, provider })));
+}
+
+export function countTasks(plan: BackfillPlan): number {
+  const { providers, since, until, windowDays } = plan;
+  return usersLeft(plan).length * Math.max(1, providers.length) * windowsOf(since, until, windowDays).length;
+}
+
+/** Tells whether a folder belongs to this plan. */
+export function planId(plan: BackfillPlan): string {
+  const { users, providers, since, until, windowDays, shard, triggerOnly } = plan;
+  const text = JSON.stringify({ users, providers, since, until, windowDays, shard, triggerOnly });
+  return hash('sha256', text, 'hex').slice(0, 16);
+}
+
+/**
+ * Windows that together cover every instant once. The service reads a bare end day as 23:59:59, which would leave the
+ * last second's fractions to nobody, so the end is written out.
+ */
+function windowsOf(since: string, until: string, days: number): { start: string; end: string }[] {
+  const first = dayOf('since', since);
+  const last = dayOf('until', until);
+  const windows = [];
+  const step = days === 0 ? last - first + DAY : days * DAY;
+  for (let at = first; at <= last; at += step) {
+    const end = Math.min(at + step - DAY, last);
+    windows.push({ start: `${textOf(at)}T00:00:00Z`, end: `${textOf(end)}T23:59:59.999999Z` });
+  }
+  return windows;
+}
+
+function textOf(day: number): string {
+  return new Date(day).toISOString().slice(0, 10);
+}
+
+function dayOf(what: string, text: string): number {
+  if (!isCalendarDay(text)) throw new MillraceError('usage', `${what} ${text} is not a day (YYYY-MM-DD)`);
+  return Date.parse(`${text}T00:00:00Z`);
+}
+
+/** A part of the users of a backfill that is split over several runs. */
+export interface Shard {
+  /** From 1. */
+  readonly number: number;
+  readonly of: number;
+}
+
+const MOST = 1000;
+const FOLDER = /^shard-(\d+)-of-(\d+)$/;
+
+/**
+ * Reads `3/16`; `job/16` takes the number from JOB_COMPLETION_INDEX, which Kubernetes gives the pods of an indexed Job,
+ * counted from 0.
+ * @throws RangeError when it is neither
+ */
+export function parseShard(text: string, env: NodeJS.ProcessEnv): Shard {
+  const [, which = '', of = ''] = /^(\d+|job)\/(\d+)$/.exec(text) ?? [];
+  if (which === '') throw new RangeError('must be like 3/16, or job/16 in an indexed Job');
+  const index = env['JOB_COMPLETION_INDEX'] ?? '';
+  if (which === 'job' && !/^\d+$/.test(index))
+    throw new RangeError('needs JOB_COMPLETION_INDEX, which an indexed Job sets');
+  const shard = { number: which === 'job' ? Number(index) + 1 : Number(which), of: Number(of) };
+  if (shard.of < 1 || shard.of > MOST) throw new RangeError(`must be one of 1 to ${MOST} shards`);
+  if (shard.number < 1 || shard.number > shard.of)
+    throw new RangeError(`must be from 1/${of} to ${of}/${of}`);
+  return shard;
+}
+
+/** Whether a user belongs to a shard: each belongs to one of them, whoever else there is. */
+function isInShard(user: string, { number, of }: Shard): boolean {
+  return (parseInt(hash('sha256', user, 'hex').slice(0, 12), 16) % of) + 1 === number;
+}
+
+/** Its folder below the output's: `shard-03-of-16`. */
+export function shardFolder({ number, of }: Shard): string {
+  return `shard-${String(number).padStart(String(of).length, '0')}-of-${of}`;
+}
+
+/** The shard whose folder has this name, or null. */
+export function shardOf(folder: string): Shard | null {
+  const [, number, of] = FOLDER.exec(folder) ?? [];
+  return number === undefined ? null : { number: Number(number), of: Number(of) };
+}

@@ -1,0 +1,94 @@
+import { hash } from 'node:crypto';
+import type { ServiceClient } from '../service/client.ts';
+import { RowFiles } from '../../tables/ndjson/row-files.ts';
+import { shapeText } from '../../tables/ndjson/shape-text.ts';
+import { TABLES } from '../../tables/tables.ts';
+import type { ReferenceQuery, Resource } from './resources.ts';
+
+export interface PullSummary {
+  readonly rows: Readonly<Record<string, number>>;
+  readonly rejects: number;
+  /** What was asked for and the service does not have: `insurance of user …`. */
+  readonly missing: readonly { readonly item: string; readonly reason: string }[];
+  /** Lists of which the service gave less than it says there is, and what it said. */
+  readonly incomplete: readonly string[];
+  readonly unknown_fields: readonly string[];
+  readonly files: readonly string[];
+}
+
+export interface PullOptions {
+  readonly query: ReferenceQuery;
+  /** Folder of the files. */
+  readonly output: string;
+  /** Time of the run: it decides between rows that no time of their own tells apart. Milliseconds since the epoch. */
+  readonly now: number;
+  readonly signal: AbortSignal;
+  /** Told after each answer. */
+  readonly onProgress?: (progress: PullProgress) => void;
+}
+
+export interface PullProgress {
+  readonly answers: number;
+  /** Answers that there will be; null where only the last page tells. */
+  readonly total: number | null;
+  readonly rows: Readonly<Record<string, number>>;
+  readonly missing: number;
+}
+
+/**
+ * Fetches one kind of reference data into tables: `markers.ndjson` and what is nested in it. The files appear when all
+ * of it is there.
+ * @throws ServiceError, ServiceInputError, MillraceError folder_unwritable
+ */
+export async function pullReference(
+  service: ServiceClient,
+  { table, needs, fetch }: Resource,
+  { query, output, now, signal, onProgress }: PullOptions,
+): Promise<PullSummary> {
+  const tables = TABLES.withNested(table);
+  const files = await RowFiles.open(output, tables);
+  const rows: Record<string, number> = Object.fromEntries(tables.map((name) => [name, 0]));
+  const unknown = new Set<string>();
+  const missing: PullSummary['missing'][number][] = [];
+  const incomplete: string[] = [];
+  const run = { _loaded_at: new Date(now).toISOString() };
+  let rejects = 0;
+  const each = query[needs ?? 'users'].length;
+  const total = each === 0 ? null : each;
+  let answers = 0;
+  try {
+    for await (const answer of fetch(service, query, signal)) {
+      answers += 1;
+      onProgress?.({ answers, total, rows, missing: missing.length });
+      if ('incomplete' in answer) {
+        incomplete.push(answer.incomplete);
+        continue;
+      }
+      if ('missing' in answer) {
+        missing.push({ item: answer.missing, reason: answer.reason });
+        continue;
+      }
+      const { text, given } = answer;
+      const shaped = await shapeText(chunksOf(text), {
+        tables,
+        given: { ...given, ...run },
+        source: () => `${answers}:${hash('sha256', text, 'hex')}`,
+        write: (name, lines) => files.write(name, lines),
+        onReject: (reject) => files.reject(JSON.stringify({ ...given, ...reject })),
+        onUnknown: (name, path) => unknown.add(`${name}.${path}`),
+        signal,
+      });
+      rejects += shaped.rejects;
+      for (const [name, count] of Object.entries(shaped.rows)) rows[name] = (rows[name] ?? 0) + count;
+    }
+    const unknownFields = [...unknown].toSorted();
+    return { rows, rejects, missing, incomplete, unknown_fields: unknownFields, files: await files.finish() };
+  } catch (error) {
+    await files.discard();
+    throw error;
+  }
+}
+
+async function* chunksOf(text: string): AsyncGenerator<Buffer> {
+  yield Buffer.from(text);
+}

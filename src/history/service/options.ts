@@ -1,0 +1,108 @@
+import { systemClock, type Clock } from '../../core/clock.ts';
+import { ServiceInputError, type ServiceErrorCode } from './errors.ts';
+import { resolvePaths, type Paths } from './paths.ts';
+
+/** How to reach the service. Only `baseUrl` and a key are needed. */
+export interface ServiceOptions {
+  /** `https://…`, with a path when the service lives below one. */
+  readonly baseUrl: string;
+  /** The team API key. */
+  readonly apiKey?: string;
+  /** Default `x-service-api-key`. */
+  readonly apiKeyHeader?: string;
+  /** An Org or Team Management Key, for the `webhooks` group. */
+  readonly managementKey?: string;
+  /** Default `X-Management-Key`. The deprecated `X-Service-Org-Key` works, with a warning. */
+  readonly managementKeyHeader?: string;
+  readonly paths?: Partial<Paths>;
+  /** Milliseconds until the first byte of an answer, by the wall. Default 60 s. */
+  readonly timeouts?: { readonly headers: number };
+  /** Attempts at a call in all; 1 never repeats. Default 6. */
+  readonly retries?: { readonly attempts: number };
+  /** Requests a second, in no second more; after a pause they may go out at once. Default: no pacing of our own. */
+  readonly rateLimit?: { readonly perSecond: number } | null;
+  /** Sockets open at once. Default 16. */
+  readonly connections?: number;
+  /** Aborts every call that is in flight and refuses new ones. */
+  readonly signal?: AbortSignal;
+  readonly clock?: Clock;
+  /** Jitter, in [0, 1). Default Math.random. */
+  readonly random?: () => number;
+  /** Told about deprecated settings. */
+  readonly onWarning?: (message: string) => void;
+  /** Told before each repeated attempt. */
+  readonly onRetry?: (retry: Retry) => void;
+}
+
+/** An attempt that will be repeated. */
+export interface Retry {
+  readonly operation: string;
+  /** The attempt that failed, from 1. */
+  readonly attempt: number;
+  readonly delayMs: number;
+  readonly code: ServiceErrorCode;
+  readonly reason: string;
+}
+
+/** Options of any one call. */
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+}
+
+/** Options of a call that reads reference data. */
+export interface ReadOptions extends CallOptions {
+  /**
+   * Told the answer as it was written, before it is returned parsed: there `1.10` is `1.1`, and 12345678901234567890 is
+   * another number.
+   */
+  readonly onText?: (text: string) => void;
+}
+
+export type ResolvedOptions = ReturnType<typeof resolveOptions>;
+
+/** Checks the options and fills in defaults. @throws ServiceInputError naming the option */
+export function resolveOptions(options: ServiceOptions) {
+  const { managementKeyHeader = 'X-Management-Key' } = options;
+  if (managementKeyHeader.toLowerCase() === 'x-service-org-key') {
+    options.onWarning?.('the header X-Service-Org-Key is deprecated; use X-Management-Key');
+  }
+  return {
+    base: baseOf(options.baseUrl),
+    apiKey: key('apiKey', options.apiKey),
+    apiKeyHeader: headerName('apiKeyHeader', options.apiKeyHeader ?? 'x-service-api-key'),
+    managementKey: key('managementKey', options.managementKey),
+    managementKeyHeader: headerName('managementKeyHeader', managementKeyHeader),
+    paths: resolvePaths(options.paths ?? {}),
+    headersTimeout: options.timeouts?.headers ?? 60_000,
+    attempts: options.retries?.attempts ?? 6,
+    rateLimit: options.rateLimit ?? null,
+    connections: options.connections ?? 16,
+    signal: options.signal,
+    clock: options.clock ?? systemClock,
+    random: options.random ?? Math.random,
+    onRetry: options.onRetry,
+  };
+}
+
+function baseOf(text: string): { readonly origin: string; readonly path: string } {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const more = url === null ? '' : url.search + url.hash + url.username;
+  if (url === null || !/^https?:$/.test(url.protocol) || more !== '') {
+    throw new ServiceInputError('baseUrl', 'must be an http(s) URL without query, fragment or user name');
+  }
+  return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') };
+}
+
+function headerName(parameter: string, name: string): string {
+  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) throw new ServiceInputError(parameter, 'must be a header name');
+  return name;
+}
+
+/** The value itself is never quoted: it is a secret. */
+function key(parameter: string, value: string | undefined): string | null {
+  if (value === undefined) return null;
+  if (!/^[\x21-\x7e]+$/.test(value)) {
+    throw new ServiceInputError(parameter, 'must be visible ASCII without spaces, and not empty');
+  }
+  return value;
+}

@@ -1,0 +1,130 @@
+import { isRecord } from '../../lib/is-record.ts';
+import { ServiceError, type ServiceErrorCode } from './errors.ts';
+import { jsonOrSame } from '../../lib/parsed.ts';
+import { parseRetryAfter } from '../../lib/retry-after.ts';
+
+interface Headers {
+  readonly [name: string]: string | string[] | undefined;
+}
+
+const BY_STATUS: Readonly<Record<number, ServiceErrorCode>> = {
+  400: 'bad_request',
+  401: 'unauthorised',
+  403: 'forbidden',
+  404: 'not_found',
+  408: 'timed_out',
+  409: 'bad_request',
+  410: 'not_found',
+  422: 'unprocessable',
+  429: 'rate_limited',
+  503: 'unavailable',
+  504: 'timed_out',
+};
+
+/** The error that an answer outside 2xx stands for. */
+export function errorOfAnswer(
+  operation: string,
+  answer: { readonly status: number; readonly headers: Headers; readonly text: string },
+  nowMs: number,
+): ServiceError {
+  const { status, headers, text } = answer;
+  const header = headers['retry-after'];
+  return new ServiceError({
+    code: BY_STATUS[status] ?? (status >= 500 ? 'server_error' : 'rejected'),
+    operation,
+    status,
+    // Some errors are plain text, and proxies send pages.
+    detail: detailOf(jsonOrSame(text)),
+    retryable: status >= 500 || status === 429 || status === 408,
+    retryAfterMs: parseRetryAfter(Array.isArray(header) ? header[0] : header, nowMs),
+    // 429 is answered before any work; a 503 that says when to come back is too.
+    maybeApplied: status >= 500 && !(status === 503 && header !== undefined),
+  });
+}
+
+/** Nothing reached the service under these codes, so that even a trigger may be sent again. */
+const NOT_SENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+const TIMED_OUT = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']);
+const LOST = new Set([
+  'UND_ERR_SOCKET',
+  'ECONNRESET',
+  'EPIPE',
+  'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
+  'ERR_STREAM_PREMATURE_CLOSE',
+]);
+
+function failureCode(name: string, isLost: boolean): { code: ServiceErrorCode; retryable: boolean } {
+  if (TIMED_OUT.has(name)) return { code: 'timed_out', retryable: true };
+  if (isLost) return { code: 'connection_lost', retryable: true };
+  return { code: 'unreachable', retryable: NOT_SENT.has(name) };
+}
+
+/** The error that a request without a whole answer stands for; certificate errors and the like are not retryable. */
+export function errorOfFailure(operation: string, cause: unknown): ServiceError {
+  if (cause instanceof ServiceError) return cause;
+  const { code, message } = (
+    cause instanceof Error ? cause : new Error(String(cause))
+  ) as NodeJS.ErrnoException;
+  const name = code ?? '';
+  const detail = [name, message].filter((part) => part !== '').join(' ');
+  const isLost = LOST.has(name) || name.startsWith('HPE_') || message === 'terminated';
+  const fields = { operation, status: null, detail, ...failureCode(name, isLost) };
+  return new ServiceError({ ...fields, maybeApplied: !NOT_SENT.has(name) }, { cause });
+}
+
+/** Enough to understand an error, too little to carry a record into a log. */
+const LONGEST = 500;
+
+/**
+ * One line from the body of an error. `detail` may be a string, an object, a list of validation problems or missing;
+ * an answer that is not JSON is its own detail.
+ */
+function detailOf(body: unknown): string {
+  const text = describe(isRecord(body) && 'detail' in body ? body['detail'] : body);
+  const line = text.replaceAll(/[\p{Cc}\s]+/gu, ' ').trim();
+  if (line === '') return 'no detail was given';
+  return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
+}
+
+function describe(detail: unknown): string {
+  if (typeof detail === 'string') return detail;
+  if (detail === undefined || detail === null) return '';
+  if (Array.isArray(detail)) return detail.map(problem).join('; ');
+  if (isRecord(detail)) {
+    for (const key of ['message', 'msg', 'error_message', 'error', 'detail', 'title']) {
+      if (typeof detail[key] === 'string' && detail[key] !== '') return detail[key];
+    }
+  }
+  return JSON.stringify(detail);
+}
+
+/** `{"loc": ["body", "user_ids", 0], "msg": "not a UUID"}` reads `body.user_ids.0: not a UUID`. */
+function problem(item: unknown): string {
+  if (!isRecord(item) || !Array.isArray(item['loc'])) return describe(item);
+  return `${item['loc'].map(String).join('.')}: ${describe(item['msg'] ?? item['type'])}`;
+}
+
+/** Upper bound of the first delay, doubled each time. */
+const FIRST_DELAY_MS = 500;
+const LONGEST_DELAY_MS = 30_000;
+/** A longer Retry-After is handed to the caller instead of waiting. */
+const LONGEST_RETRY_AFTER_MS = 300_000;
+
+/**
+ * Milliseconds until the attempt after this one, or null when there is to be none. Delays are drawn from the upper half of
+ * a doubling bound, so that many clients part.
+ */
+export function retryDelay(error: ServiceError, attempt: number, random: () => number): number | null {
+  if (!error.retryable) return null;
+  const bound = Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** (attempt - 1));
+  if (error.retryAfterMs === null) return bound * (0.5 + random() / 2);
+  // The jitter comes on top: everybody who was told the same second would come back in it.
+  return error.retryAfterMs > LONGEST_RETRY_AFTER_MS ? null : error.retryAfterMs + random() * FIRST_DELAY_MS;
+}

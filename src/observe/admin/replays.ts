@@ -1,0 +1,271 @@
+import type { ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { MillraceError, messageOf } from '../../core/errors.ts';
+import { parseTarget } from '../../core/route.ts';
+import { exitOf, lastLineOf, ownCommand, reasonIn } from '../../lib/own-command.ts';
+import { jsonIn } from '../../lib/parsed.ts';
+import type { ReplayOrder, ReplayOrders } from './replay-orders.ts';
+
+/** What would go, or has gone. */
+const countsSchema = z.object({
+  read: z.number(),
+  selected: z.number(),
+  nowhere: z.number(),
+  refused: z.number(),
+  erased: z.number(),
+  problems: z.number(),
+  types: z.record(z.string(), z.number()),
+  targets: z.record(z.string(), z.number()),
+  /** Nothing is left to resume; absent where it was only counted. */
+  complete: z.boolean().optional(),
+});
+
+export type ReplayCounts = z.output<typeof countsSchema>;
+
+/**
+ * Modes: counting → counted | failed; counted or interrupted → running → done | failed | interrupted. What has failed or was
+ * interrupted can be started again, and continues.
+ */
+export interface ReplayJob {
+  readonly id: string;
+  readonly order: ReplayOrder;
+  readonly state: 'counting' | 'counted' | 'running' | 'done' | 'failed' | 'interrupted';
+  /** Something of it may have been sent. */
+  readonly isBegun: boolean;
+  /** What would go; null until it is counted. */
+  readonly preview: ReplayCounts | null;
+  /** What has gone, once it has ended. */
+  readonly result: ReplayCounts | null;
+  /** Why it has failed, or what is left to do. */
+  readonly detail: string | null;
+}
+
+export interface ReplaysOptions {
+  /** The config file, for the command. */
+  readonly config: string;
+  readonly orders: ReplayOrders;
+  /** What the config of now has of sinks. */
+  readonly sinks: () => ReadonlyMap<string, ReplaySink>;
+}
+
+export interface ReplaySink {
+  /** Path or URL; null where it has none. */
+  readonly archive: string | null;
+  /** It writes to this process's own output, which a replay beside it has not. */
+  readonly writesStdout: boolean;
+}
+
+/** At once: each opens sinks, or reads all of an archive. */
+const MOST_RUNNING = 2;
+const KEPT = 20;
+
+type Change = Partial<Omit<ReplayJob, 'id' | 'order'>>;
+
+/**
+ * Replays that are asked for in the console, each a `millrace replay` of its own: what reads archives and sends to sinks
+ * takes nothing of the receiver's thread, and is resumable as the command is. What was started and has not ended is on disk.
+ */
+export class Replays {
+  readonly #options: ReplaysOptions;
+  readonly #jobs = new Map<string, ReplayJob>();
+  readonly #children = new Map<string, { readonly process: ChildProcess; readonly ended: Promise<void> }>();
+  #isStopped = false;
+
+  constructor(options: ReplaysOptions) {
+    this.#options = options;
+    for (const id of options.orders.ids()) {
+      const order = options.orders.read(id);
+      if (order === null) continue;
+      const detail = 'the receiver ended before it did';
+      const begun = { id, order, isBegun: true, preview: null, result: null };
+      this.#jobs.set(id, { ...begun, state: 'interrupted', detail });
+      this.#noteIfOver(id);
+    }
+  }
+
+  /** Newest first. */
+  list(): readonly ReplayJob[] {
+    return [...this.#jobs.values()].toReversed();
+  }
+
+  /** What can be chosen: where events are, and where they can go. */
+  choices(): { readonly from: readonly string[]; readonly to: readonly string[] } {
+    const sinks = [...this.#options.sinks()];
+    const archives = sinks.flatMap(([name, { archive }]) => (archive === null ? [] : [name]));
+    const to = sinks.flatMap(([name, { writesStdout }]) => (writesStdout ? [] : [name]));
+    return { from: ['journal', ...archives], to };
+  }
+
+  get(id: string): ReplayJob {
+    const job = this.#jobs.get(id);
+    if (job === undefined) throw new MillraceError('usage', `there is no replay ${id}`);
+    return job;
+  }
+
+  /** Begins to count what would go. @throws MillraceError usage */
+  count(order: ReplayOrder): ReplayJob {
+    const args = this.#argsOf(order, ['--dry-run']);
+    this.#mustHaveRoom();
+    const id = `console-${randomBytes(9).toString('base64url')}`;
+    const nothing = { isBegun: false, preview: null, result: null, detail: null };
+    this.#jobs.set(id, { id, order, state: 'counting', ...nothing });
+    this.#run(id, args, ({ code, counts, detail }) =>
+      counts === null || (code !== 0 && code !== 3)
+        ? { state: 'failed', detail }
+        : { state: 'counted', preview: counts, detail: null },
+    );
+    this.#forgetOld();
+    return this.get(id);
+  }
+
+  /** @throws MillraceError usage when it is running, was not counted, or is done */
+  mayStart(id: string): void {
+    const { state, preview, isBegun } = this.get(id);
+    if (state === 'running' || state === 'counting') throw new MillraceError('usage', `${id} is running`);
+    if (preview === null && !isBegun) throw new MillraceError('usage', `${id} was not counted`);
+    if (state === 'done') throw new MillraceError('usage', `${id} is done`);
+    this.#mustHaveRoom();
+  }
+
+  /** Sends what was counted, or goes on with what was interrupted. @throws MillraceError usage */
+  async start(id: string): Promise<ReplayJob> {
+    this.mayStart(id);
+    const { order, isBegun } = this.get(id);
+    const { orders } = this.#options;
+    if (isBegun && this.#noteIfOver(id)) return this.get(id);
+    const state = orders.stateOf(id);
+    this.#change(id, { state: 'running', isBegun: true, result: null, detail: null });
+    let args: string[];
+    try {
+      const resume = existsSync(join(state, 'plan.json')) ? ['--resume'] : [];
+      args = this.#argsOf(order, ['--id', id, '--state', state, ...resume]);
+      mkdirSync(state, { recursive: true, mode: 0o700 });
+      if (!isBegun) await orders.write(id, order);
+    } catch (error) {
+      this.#change(id, { state: 'failed', isBegun, detail: messageOf(error) });
+      throw error;
+    }
+    this.#run(id, args, ({ code, counts, detail }) => {
+      if (code === 3 && counts?.complete === false)
+        return { state: 'interrupted', result: counts, detail: 'stopped; it continues where it was' };
+      if (code !== 0 && code !== 3) return { state: code === null ? 'interrupted' : 'failed', detail };
+      orders.remove(id);
+      return { state: 'done', result: counts, detail: code === 0 ? null : leftOf(counts, state) };
+    });
+    return this.get(id);
+  }
+
+  /** Ends it in order; what was sent is known, and the rest can follow later. */
+  stop(id: string): ReplayJob {
+    this.get(id);
+    this.#children.get(id)?.process.kill('SIGTERM');
+    return this.get(id);
+  }
+
+  /** Lets go of it: what was sent stays sent, and nothing of the rest follows. @throws MillraceError usage */
+  forget(id: string): void {
+    this.get(id);
+    if (this.#children.has(id)) throw new MillraceError('usage', `${id} is running; stop it first`);
+    this.#options.orders.remove(id);
+    this.#options.orders.removeState(id);
+    this.#jobs.delete(id);
+  }
+
+  /** Ends all. @param signal then at once */
+  async close(signal: AbortSignal): Promise<void> {
+    this.#isStopped = true;
+    const children = [...this.#children.values()];
+    for (const { process } of children) process.kill('SIGTERM');
+    const kill = (): void => {
+      for (const { process } of children) process.kill('SIGKILL');
+    };
+    if (signal.aborted) kill();
+    else signal.addEventListener('abort', kill, { once: true });
+    await Promise.all(children.map(({ ended }) => ended));
+    signal.removeEventListener('abort', kill);
+  }
+
+  #argsOf(order: ReplayOrder, more: readonly string[]): string[] {
+    const { from, to, types, since, until } = order;
+    const sinks = this.#options.sinks();
+    const input = from === 'journal' ? 'journal' : (sinks.get(from)?.archive ?? null);
+    if (input === null) throw new MillraceError('usage', `${from} has no archive to replay from`);
+    const target = to === null ? null : parseTarget(to).sink;
+    const { to: able } = this.choices();
+    if (target !== null && !able.includes(target))
+      throw new MillraceError('usage', `${target} is no sink that a replay can send to: ${able.join(', ')}`);
+    const others = able.length === sinks.size ? [] : able.map((name) => `--sink=${name}`);
+    return [
+      `--config=${this.#options.config}`,
+      '--json',
+      ...(to === null ? ['--routes', ...others] : [`--to=${to}`]),
+      ...types.map((type) => `--type=${type}`),
+      ...(since === undefined ? [] : [`--since=${since}`]),
+      ...(until === undefined ? [] : [`--until=${until}`]),
+      ...more,
+      // A place on disk may begin with a dash.
+      '--',
+      input,
+    ];
+  }
+
+  #mustHaveRoom(): void {
+    if (this.#isStopped) throw new MillraceError('usage', 'the receiver is stopping');
+    if (this.#children.size >= MOST_RUNNING)
+      throw new MillraceError('usage', `${MOST_RUNNING} are running; wait until one has ended`);
+  }
+
+  #run(id: string, args: readonly string[], then: (ended: Ended) => Change): void {
+    const child = ownCommand(['replay', ...args]);
+    const ended = endOf(child).then((end) => {
+      this.#children.delete(id);
+      this.#change(id, then(end));
+    });
+    this.#children.set(id, { process: child, ended });
+  }
+
+  /** One that outlived its receiver may have come to its end: then it has removed its folder. */
+  #noteIfOver(id: string): boolean {
+    const { orders } = this.#options;
+    if (existsSync(orders.stateOf(id))) return false;
+    orders.remove(id);
+    this.#change(id, { state: 'done', detail: 'it was done after the receiver had ended' });
+    return true;
+  }
+
+  #change(id: string, change: Change): void {
+    const job = this.#jobs.get(id);
+    if (job !== undefined) this.#jobs.set(id, { ...job, ...change });
+  }
+
+  #forgetOld(): void {
+    const begun = new Set(this.#options.orders.ids());
+    for (const id of this.#jobs.keys()) {
+      if (this.#jobs.size <= KEPT) return;
+      if (!this.#children.has(id) && !begun.has(id)) this.#jobs.delete(id);
+    }
+  }
+}
+
+interface Ended {
+  /** Null when a signal ended it. */
+  readonly code: number | null;
+  readonly counts: ReplayCounts | null;
+  readonly detail: string;
+}
+
+async function endOf(child: ChildProcess): Promise<Ended> {
+  const [out, err] = [lastLineOf(child.stdout), lastLineOf(child.stderr)];
+  const code = await exitOf(child);
+  const counts = countsSchema.safeParse(jsonIn(await out)).data ?? null;
+  return { code, counts, detail: reasonIn(await err) };
+}
+
+function leftOf(counts: ReplayCounts | null, state: string): string {
+  const { refused = 0, problems = 0 } = counts ?? {};
+  const named = refused === 0 ? '' : `; ${join(state, 'refused.ndjson')} names them`;
+  return `done, except for ${refused} refused and ${problems} that could not be read${named}`;
+}

@@ -1,0 +1,245 @@
+import type { DescribedConfig } from '../../config/config.ts';
+import type { Activity } from '../../core/activity.ts';
+import type { Clock } from '../../core/clock.ts';
+import type { EventLog, EventStore } from '../../core/journal.ts';
+import type { Operations, ReceiptsStatus, SinkStatus, SystemStatus } from '../../core/operations.ts';
+import type { NotedHead } from '../../core/proof.ts';
+import type { SinkTrouble } from '../../core/sink.ts';
+import type { SchemaFigures } from '../../core/schema.ts';
+import { formatTarget } from '../../core/route.ts';
+import { ownPackage } from '../../lib/installed.ts';
+import type { Live } from '../../lib/live.ts';
+import { realPath } from '../../lib/real-path.ts';
+import type { MetricState } from '../metrics/definition.ts';
+import { createExposition } from '../metrics/exposition.ts';
+import { History, type Totals } from '../metrics/history.ts';
+import type { Meter } from '../metrics/meter.ts';
+import type { ConsoleSource } from './console.ts';
+import type { ArchiveHead, Check, Health } from './health.ts';
+
+export interface StatusOptions {
+  readonly meter: Meter;
+  readonly clock: Clock;
+  readonly plan: Live<{ readonly config: DescribedConfig }>;
+  readonly store: EventLog & Pick<EventStore, 'troubles'>;
+  readonly dispatcher: { status(): readonly (SinkStatus & { readonly cursor: number })[] };
+  readonly receiver: Pick<MetricState, 'ready' | 'decompressing' | 'connections'> & {
+    readonly state: string;
+    readonly inFlight: number;
+  };
+  /** True while deliveries are refused because of the backlog. */
+  readonly isBacklogFull: () => boolean;
+  readonly operations: Operations;
+  readonly schema: { readonly figures: SchemaFigures } | null;
+  /** Erasures, replays and backfills that are known of. */
+  readonly activities: () => readonly Activity[];
+  /** Whether the console can start replays. */
+  readonly canReplay: boolean;
+  /** Heads of manifests, by the archive's folder. */
+  readonly heads: ReadonlyMap<string, NotedHead>;
+  /** Null where none are given. */
+  readonly receipts: { status(): ReceiptsStatus } | null;
+}
+
+/** Milliseconds: whoever asks more often than that shares an answer of the journal. */
+const STATUS_AGE = 400;
+const SECOND = 1000;
+
+/** What the running system says of itself: to supervisors, to Prometheus, and to the console. */
+export class Status {
+  readonly #options: StatusOptions;
+  readonly #exposition = createExposition();
+  readonly #history: History;
+  readonly #version = ownPackage().version;
+  #status: { readonly at: number; readonly answer: Promise<SystemStatus> } | null = null;
+  #stopTimer: () => void = () => {};
+
+  constructor(options: StatusOptions) {
+    this.#options = options;
+    this.#history = new History(options.clock.now(), this.#totals());
+    this.#tick();
+  }
+
+  stop(): Promise<void> {
+    this.#stopTimer();
+    return Promise.resolve();
+  }
+
+  /**
+   * Ready while deliveries are accepted: from when it listens until the shutdown begins, but for when the journal is full or
+   * the backlog above its mark. A sink is no reason to stay away: the journal keeps what it cannot take. Where there is no
+   * journal, a delivery is answered by the required sinks, and each has to have been open once.
+   */
+  health(): Health {
+    const { receiver, dispatcher, plan, store, isBacklogFull } = this.#options;
+    const isFull = isBacklogFull();
+    const full = store.troubles?.() ?? [];
+    const { acknowledge, sinks: configured } = plan.value.config;
+    const sinks = dispatcher.status().map(({ sink, mode, troubles }) => ({
+      name: `sink ${sink}`,
+      ok: mode === 'running' && troubles.length === 0,
+      required: acknowledge === 'delivered' && configured[sink]?.required === true,
+      state: mode,
+      ...codesOf(troubles),
+    }));
+    const opening = sinks.some(({ required, state }) => required && state === 'opening');
+    return {
+      ready: receiver.ready && !isFull && !opening && full.length === 0,
+      checks: [
+        {
+          name: 'receiver',
+          ok: receiver.ready && !isFull,
+          required: true,
+          state: isFull ? 'backlog_full' : receiver.state,
+        },
+        // What could not be opened, or can no longer be written, has ended the process.
+        {
+          name: 'journal',
+          ok: full.length === 0,
+          required: true,
+          state: full.length === 0 ? 'open' : 'full',
+          ...codesOf(full),
+        },
+        ...this.#receipts(),
+        ...sinks,
+      ],
+      archives: this.#archives(),
+    };
+  }
+
+  /** Events are safe without it: it is no reason to stay away. */
+  #receipts(): Check[] {
+    const status = this.#options.receipts?.status();
+    if (status === undefined) return [];
+    const state = status.behindSince === null ? 'running' : 'behind';
+    return [{ name: 'receipts', ok: state === 'running', required: false, state }];
+  }
+
+  #archives(): ArchiveHead[] {
+    const { plan, heads } = this.#options;
+    return Object.entries(plan.value.config.sinks).flatMap(([sink, { description }]) => {
+      const { archive } = description;
+      // Heads are noted by the folder itself, whatever links lead to it.
+      const noted = archive === undefined ? undefined : heads.get(realPath(archive));
+      return noted === undefined ? [] : [{ sink, ...noted }];
+    });
+  }
+
+  async metrics(): Promise<{ contentType: string; text: string }> {
+    const { meter, plan, receiver } = this.#options;
+    const { config } = plan.value;
+    const state: MetricState = {
+      meter,
+      status: await this.#currentStatus(),
+      ready: this.health().ready,
+      archives: this.#archives(),
+      schema: this.#options.schema?.figures ?? null,
+      receiving: receiver.inFlight,
+      decompressing: receiver.decompressing,
+      connections: receiver.connections,
+      routes: config.routes,
+      secrets: config.signing.secrets.length,
+      version: this.#version,
+      acknowledge: config.acknowledge,
+    };
+    return { contentType: this.#exposition.contentType, text: await this.#exposition.render(state) };
+  }
+
+  /** What the console is shown. */
+  get console(): ConsoleSource {
+    const state: ConsoleSource['state'] = (since, after) => this.#consoleState(since, after);
+    const body: ConsoleSource['body'] = (seq) => this.#bodyOf(seq);
+    const { plan } = this.#options;
+    return {
+      state,
+      // A reload can turn them off.
+      get body() {
+        return plan.value.config.console.payloads ? body : undefined;
+      },
+    };
+  }
+
+  async #consoleState(since: number, after: number): Promise<object> {
+    const { meter, plan, clock, activities, receiver } = this.#options;
+    const { config } = plan.value;
+    const { journal, sinks, receiving } = await this.#currentStatus();
+    return {
+      now: clock.now(),
+      startedAt: meter.startedAt,
+      version: this.#version,
+      acknowledge: config.acknowledge,
+      payloads: config.console.payloads && config.acknowledge === 'journaled',
+      canReplay: this.#options.canReplay,
+      ready: this.health().ready,
+      state: receiver.state,
+      reloads: meter.reloads,
+      receiving,
+      totals: {
+        accepted: meter.accepted,
+        duplicates: meter.duplicates,
+        quarantined: meter.quarantined,
+        erased: meter.erased,
+        refused: meter.refused,
+      },
+      journal: { ...journal, cursors: undefined },
+      sinks: sinks.map((sink) => {
+        const { type, required } = config.sinks[sink.sink] ?? {};
+        const cursor = journal.cursors.find((candidate) => candidate.sink === sink.sink);
+        const { backlog = 0, backlogBytes = 0, backlogAge = 0 } = cursor ?? {};
+        return { ...sink, type, required, backlog, backlogBytes, backlogAge };
+      }),
+      routes: config.routes.map(({ match, to }, index) => ({
+        match,
+        to: to.map(formatTarget),
+        events: meter.routes.get(String(index)),
+      })),
+      unrouted: meter.routes.get('none'),
+      history: this.#history.after(since),
+      recent: meter.recent.after(after, RECENT_SHOWN),
+      forgotten: meter.recent.forgotten,
+      activities: activities(),
+    };
+  }
+
+  async #bodyOf(seq: number): Promise<{ id: string; body: Buffer } | null> {
+    if (seq < 1) return null;
+    const [event] = await this.#options.store.read(seq - 1, { count: 1, bytes: 1 });
+    return event?.seq === seq ? event : null;
+  }
+
+  #currentStatus(): Promise<SystemStatus> {
+    const now = this.#options.clock.monotonic();
+    if (this.#status === null || now - this.#status.at > STATUS_AGE)
+      this.#status = { at: now, answer: this.#options.operations.status() };
+    return this.#status.answer;
+  }
+
+  #tick(): void {
+    this.#stopTimer = this.#options.clock.after(SECOND, () => {
+      this.#history.sample(this.#options.clock.now(), this.#totals());
+      this.#tick();
+    });
+  }
+
+  /** From what is in memory: nobody may be looking, so the journal is not asked. */
+  #totals(): Totals {
+    const { meter, dispatcher, store } = this.#options;
+    return {
+      accepted: meter.accepted,
+      refused: meter.refused,
+      quarantined: meter.quarantined,
+      sinks: dispatcher.status().map(({ sink, delivered, waiting, lookedAt }) => {
+        return { sink, delivered, backlog: waiting + Math.max(0, store.lastSeq - lookedAt) };
+      }),
+    };
+  }
+}
+
+/** Codes only: the rest is for those who have a token. */
+function codesOf(troubles: readonly SinkTrouble[]): Pick<Check, 'troubles'> {
+  if (troubles.length === 0) return {};
+  return { troubles: troubles.map(({ code, since }) => ({ code, since: new Date(since).toISOString() })) };
+}
+
+/** More rows than a screen holds are of no use to anyone, and they change each second. */
+const RECENT_SHOWN = 60;

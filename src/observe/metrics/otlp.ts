@@ -1,0 +1,128 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { diag, DiagLogLevel, ProxyTracerProvider, trace } from '@opentelemetry/api';
+import { messageOf } from '../../core/errors.ts';
+import type { Tracing } from '../../core/tracing.ts';
+import { installCommand } from '../../lib/installed.ts';
+import { tracingWith } from './tracing.ts';
+
+/** What records spans, and what stops that. */
+export interface Traces {
+  /** Null when nothing collects spans: they then cost nothing, not even the asking. */
+  readonly tracing: Tracing | null;
+  /** Sends what is left, for at most two seconds. */
+  stop(): Promise<void>;
+}
+
+type Warn = (detail: object, message: string) => void;
+
+const ENDPOINTS = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'];
+const PROTOCOLS = ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL'];
+const PROTOCOL = 'http/protobuf';
+const PACKAGES = [
+  '@opentelemetry/sdk-trace-base@^2.12.1',
+  '@opentelemetry/resources@^2.12.1',
+  '@opentelemetry/exporter-trace-otlp-proto@^0.223.1',
+];
+const STOP_WITHIN_MS = 2000;
+const WARN_EVERY_MS = 60_000;
+const NONE: Traces = { tracing: null, stop: () => Promise.resolve() };
+
+/**
+ * Spans for the SDK that the process was started with (`node --import ./otel.js …`) or else, where the environment names a
+ * collector, for that one by OTLP. Whatever stands in the way of traces is a warning: a receiver without them is better than none.
+ * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
+ */
+export async function openTraces(warn: Warn): Promise<Traces> {
+  if (isSdkRegistered()) return { ...NONE, tracing: tracingWith(trace.getTracer('millrace')) };
+  const { env } = process;
+  const endpoint = ENDPOINTS.find((name) => (env[name] ?? '').trim() !== '');
+  if (endpoint === undefined || isOff(env)) return NONE;
+  const fault = faultOf(env, endpoint);
+  if (fault !== null) {
+    warn(fault, 'no traces are exported');
+    return NONE;
+  }
+  try {
+    logFaults(warn);
+    const provider = await loadProvider();
+    return {
+      tracing: tracingWith(provider.getTracer('millrace')),
+      stop: async () => {
+        // It fails with its last export, which the SDK has reported.
+        const stopped = provider.shutdown().catch(() => undefined);
+        await Promise.race([stopped, wait(STOP_WITHIN_MS, undefined, { ref: false })]);
+      },
+    };
+  } catch (error) {
+    const detail = { error: messageOf(error), install: installCommand(...PACKAGES) };
+    warn(detail, `no traces are exported: ${endpoint} needs packages that are not installed beside millrace`);
+    return NONE;
+  }
+}
+
+function isSdkRegistered(): boolean {
+  const provider = trace.getTracerProvider();
+  return !(
+    provider instanceof ProxyTracerProvider &&
+    provider.getDelegate() === new ProxyTracerProvider().getDelegate()
+  );
+}
+
+/** The SDK reads its variables itself: sampler, headers, certificates, time-outs, the queue, the resource. */
+async function loadProvider() {
+  const [sdk, resources, otlp] = await Promise.all([
+    import('@opentelemetry/sdk-trace-base'),
+    import('@opentelemetry/resources'),
+    import('@opentelemetry/exporter-trace-otlp-proto'),
+  ]);
+  return new sdk.BasicTracerProvider({
+    resource: resources
+      .defaultResource()
+      .merge(resources.resourceFromAttributes({ 'service.name': 'millrace' }))
+      .merge(resources.detectResources({ detectors: [resources.envDetector] })),
+    spanProcessors: [new sdk.BatchSpanProcessor(new otlp.OTLPTraceExporter())],
+  });
+}
+
+const ignore = (): void => undefined;
+
+/** Logs what the SDK reports: failed exports and wrong variables as errors, how many spans it dropped as warnings. */
+function logFaults(warn: Warn): void {
+  const logger = {
+    error: onceAMinute(warn),
+    warn: onceAMinute(warn),
+    info: ignore,
+    debug: ignore,
+    verbose: ignore,
+  };
+  diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+}
+
+function onceAMinute(warn: Warn): (text: string) => void {
+  let quietUntil = 0;
+  let leftOut = 0;
+  return (text) => {
+    // An exception comes as JSON, with its stack.
+    const error = /"message":"(.*?)"/.exec(text)?.[1] ?? text;
+    if (performance.now() < quietUntil) leftOut += 1;
+    else {
+      quietUntil = performance.now() + WARN_EVERY_MS;
+      warn({ error, leftOut }, 'traces are not exported as they should be');
+      leftOut = 0;
+    }
+  };
+}
+
+function isOff(env: NodeJS.ProcessEnv): boolean {
+  const exporter = env['OTEL_TRACES_EXPORTER'] ?? 'otlp';
+  return env['OTEL_SDK_DISABLED']?.toLowerCase() === 'true' || !exporter.split(',').includes('otlp');
+}
+
+/** Values are left out where they can hold a token. */
+function faultOf(env: NodeJS.ProcessEnv, endpoint: string): object | null {
+  if (!/^https?:/.test(env[endpoint] ?? '') || !URL.canParse(env[endpoint] ?? ''))
+    return { variable: endpoint, detail: 'is no http or https address' };
+  const protocol = PROTOCOLS.find((name) => (env[name] ?? PROTOCOL) !== PROTOCOL);
+  if (protocol === undefined) return null;
+  return { variable: protocol, detail: `only ${PROTOCOL} is spoken, usually on port 4318` };
+}

@@ -1,0 +1,67 @@
+import type { Clock } from '../../core/clock.ts';
+import type { SinkLog } from '../../core/sink.ts';
+import { Tally } from '../../lib/tally.ts';
+
+/** Between two lines, milliseconds. */
+const EVERY = 60_000;
+
+/** What anyone who finds the port can cause, and what its own end says. */
+const NOT_WORTH_A_LINE: ReadonlySet<string> = new Set(['not_found', 'method_not_allowed', 'shutting_down']);
+
+const CLOCK = 'if these are genuine, set the clock of this machine by NTP (timedatectl shows it)';
+/** What to do, by code, where the code and its detail do not say it. */
+const ADVICE: Readonly<Record<string, string>> = {
+  timestamp_too_old: `${CLOCK}, or look for a proxy that holds requests back`,
+  timestamp_too_new: CLOCK,
+  address_over_budget:
+    'if these are genuine, set server.trustedProxies to the number of proxies in front, or raise server.unverifiedBytes',
+};
+
+/**
+ * Says in the log that deliveries are refused, and why: the first at once, and then at most one line a minute with what has
+ * gathered, however many there are. A wrong secret would leave no trace otherwise but at the sender.
+ */
+export class RefusalLog {
+  readonly #clock: Pick<Clock, 'after'>;
+  readonly #log: Pick<SinkLog, 'warn'>;
+  #gathered = new Tally();
+  #detail = '';
+  #cancel: (() => void) | null = null;
+
+  constructor(clock: Pick<Clock, 'after'>, log: Pick<SinkLog, 'warn'>) {
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** @param detail in words, without anything of the body */
+  add(code: string, detail: string): void {
+    if (NOT_WORTH_A_LINE.has(code)) return;
+    this.#gathered.add(code);
+    this.#detail = detail;
+    if (this.#cancel === null) this.#say();
+  }
+
+  stop(): Promise<void> {
+    this.#cancel?.();
+    this.#cancel = null;
+    if (this.#gathered.total > 0) this.#write();
+    return Promise.resolve();
+  }
+
+  #say(): void {
+    this.#write();
+    this.#cancel = this.#clock.after(EVERY, () => {
+      this.#cancel = null;
+      if (this.#gathered.total > 0) this.#say();
+    });
+  }
+
+  #write(): void {
+    const { total: refused } = this.#gathered;
+    const codes = Object.fromEntries(this.#gathered);
+    const advice = Object.keys(codes).flatMap((code) => ADVICE[code] ?? []);
+    const fields = { refused, codes, last: this.#detail, ...(advice.length === 0 ? {} : { advice }) };
+    this.#gathered = new Tally();
+    this.#log.warn(fields, 'deliveries refused');
+  }
+}

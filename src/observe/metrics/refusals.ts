@@ -1,0 +1,51 @@
+import type { Clock } from '../../core/clock.ts';
+import { Tally } from '../../lib/tally.ts';
+
+const MINUTE = 60_000;
+const MINUTES = 60;
+const HOUR = MINUTES * MINUTE;
+
+/** Requests refused in the last hour, by code, minute by minute. */
+export class Refusals {
+  readonly #clock: Pick<Clock, 'monotonic' | 'now'>;
+  readonly #began: { readonly at: number; readonly monotonic: number };
+  /** Oldest first; a minute without any has none. */
+  #minutes: { readonly minute: number; readonly codes: Tally }[] = [];
+
+  constructor(clock: Pick<Clock, 'monotonic' | 'now'>) {
+    this.#clock = clock;
+    this.#began = { at: clock.now(), monotonic: clock.monotonic() };
+  }
+
+  add(code: string): void {
+    const minute = this.#now();
+    let last = this.#minutes.at(-1);
+    if (last?.minute !== minute) {
+      this.#forget(minute);
+      this.#minutes.push((last = { minute, codes: new Tally() }));
+    }
+    last.codes.add(code);
+  }
+
+  /** The most frequent first. */
+  lastHour(): Record<string, number> {
+    this.#forget(this.#now());
+    const sums = new Map<string, number>();
+    for (const { codes } of this.#minutes)
+      for (const [code, count] of codes) sums.set(code, (sums.get(code) ?? 0) + count);
+    return Object.fromEntries([...sums].toSorted(([, one], [, other]) => other - one));
+  }
+
+  /** The start, milliseconds since the epoch, while it is less than an hour ago: nothing is known of before. Else null. */
+  since(): number | null {
+    return this.#clock.monotonic() - this.#began.monotonic < HOUR ? this.#began.at : null;
+  }
+
+  #now(): number {
+    return Math.floor(this.#clock.monotonic() / MINUTE);
+  }
+
+  #forget(now: number): void {
+    this.#minutes = this.#minutes.filter(({ minute }) => minute > now - MINUTES);
+  }
+}

@@ -1,0 +1,167 @@
+import { seemsMap } from '../../tables/learned/infer/maps.ts';
+import { type Ids, nameKind, namesAnId } from '../../core/data-names.ts';
+import { NAMES } from '../../core/member-names.ts';
+import { Field, type Kind } from './field.ts';
+
+/** Names of one object that are fields; with more they are data. */
+const MOST_NAMES = 256;
+/** A name that may be data is a field when nearly all objects have it, and there were enough of them. */
+const ENOUGH = 20;
+const STEADY = 0.9;
+const MOST_DOUBTS = 64;
+
+/** What a walk may do, and what it tells. */
+export interface Walked {
+  /** Number of this document among those of its type. */
+  readonly nth: number;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly body: Buffer;
+  /** Ends before the first byte behind so many of a large document. */
+  readonly most: number;
+  /** Ids in it, which are no names of fields wherever they stand. */
+  readonly ids: Ids;
+  /** Places of objects whose names are data, as the service says. */
+  readonly maps: ReadonlySet<string>;
+  /** Whether one more field may be remembered. */
+  readonly mayAdd: () => boolean;
+  /** Whether one more may be counted whose name may be data. */
+  readonly mayDoubt: () => boolean;
+  /** @param kind null for a field that is new; else it was there, and never was that */
+  readonly tell: (field: Field, kind: Kind | null) => void;
+  /** Only counted in case that its name is none that is data. */
+  readonly isAside?: boolean;
+  /** Fields that are no longer remembered apart from others. */
+  readonly drop: (count: number) => void;
+}
+
+/** Finds the field that a member of an object is counted in: its own, or that of all whose names are data. */
+export class Members {
+  readonly #walked: Walked;
+  /** The member whose value comes next, when its name may be data. */
+  #doubt: Field | null = null;
+
+  constructor(walked: Walked) {
+    this.#walked = walked;
+  }
+
+  /** Of what `of` was asked for last: where it is counted by itself as well, because its name may be data. */
+  takeDoubt(): Field | null {
+    const doubt = this.#doubt;
+    this.#doubt = null;
+    return doubt;
+  }
+
+  /**
+   * Where a member is counted whose name was not expected; null when nothing more is remembered.
+   * @param nth of the object among those in this place
+   */
+  of(field: Field, name: string, nth: number): Field | null {
+    const known = field.members?.get(name);
+    if (known !== undefined) return known;
+    if (field.isMap || this.#isData(field, name)) return this.#values(field, nth);
+    if (!NAMES.has(name) && nameKind(name) === 'doubtful')
+      return this.#steady(field, name, nth) ?? this.#values(field, nth);
+    if ((field.members?.size ?? 0) >= MOST_NAMES) return this.#collapse(field, nth);
+    const member = this.add(name, field, nth);
+    if (member === null) return null;
+    member.seen = 1;
+    member.within = nth;
+    (field.members ??= new Map()).set(name, member);
+    // Not before it is there: it can be what shows that names are data.
+    if (!seemsMap(field)) return member;
+    // It is counted again, with the others.
+    member.seen = 0;
+    return this.#collapse(field, nth);
+  }
+
+  /** All members whose names are data, as one. */
+  #values(field: Field, nth: number): Field | null {
+    field.values ??= this.add(null, field, nth);
+    return field.values;
+  }
+
+  #collapse(field: Field, nth: number): Field | null {
+    const count = field.size;
+    const had = field.values !== null;
+    field.collapse();
+    this.#walked.drop(count - field.size);
+    const { values } = field;
+    if (values !== null && !had) this.#walked.tell(values, null);
+    return values ?? this.#values(field, nth);
+  }
+
+  /** Whether the name says what somebody has, instead of what a format calls it. */
+  #isData(field: Field, name: string): boolean {
+    if (NAMES.has(name)) return this.#isDocumentedMap(field);
+    return namesAnId(name, this.#walked.ids) || nameKind(name) === 'data' || this.#isDocumentedMap(field);
+  }
+
+  /** A field whose name may be data, once it is in nearly all of enough objects; with all that was counted before. */
+  #steady(field: Field, name: string, nth: number): Field | null {
+    if (this.#walked.isAside === true) return null;
+    const doubts = (field.doubts ??= new Map<string, Field>());
+    let doubt = doubts.get(name);
+    if (doubt === undefined) {
+      if (doubts.size >= MOST_DOUBTS) forgetUnsteady(doubts, nth);
+      if (doubts.size >= MOST_DOUBTS || !this.#walked.mayDoubt()) return null;
+      doubt = new Field(name, field, this.#walked.nth, nth, this.#walked.at);
+      doubts.set(name, doubt);
+    }
+    this.#doubt = doubt;
+    if (!isSteady(doubt, nth) || !this.#mayAddAll(doubt)) return null;
+    this.#doubt = null;
+    doubts.delete(name);
+    (field.members ??= new Map()).set(name, doubt);
+    const { values } = field;
+    if (values !== null) {
+      const count = field.size;
+      values.give(doubt);
+      field.dropEmptyValues();
+      this.#walked.drop(count - field.size);
+    }
+    // What was there from the start is nothing new.
+    if (doubt.since > ENOUGH) this.#walked.tell(doubt, null);
+    return doubt;
+  }
+
+  #mayAddAll(doubt: Field): boolean {
+    let added = 0;
+    for (const _ of doubt.all()) {
+      if (!this.#walked.mayAdd()) {
+        this.#walked.drop(added);
+        return false;
+      }
+      added += 1;
+    }
+    return true;
+  }
+
+  #isDocumentedMap(field: Field): boolean {
+    const { maps } = this.#walked;
+    if (maps.size === 0 || !maps.has(field.path)) return false;
+    field.isMap = true;
+    return true;
+  }
+
+  /** @param name null for what has none @param since as `Field` says */
+  add(name: string | null, around: Field, since: number): Field | null {
+    const { nth, at, mayAdd, tell } = this.#walked;
+    if (!mayAdd()) return null;
+    const field = new Field(name, around, nth, since, at);
+    tell(field, null);
+    return field;
+  }
+}
+
+/** Nearly all objects have it since the first of them; there are enough, counting this one. */
+function isSteady({ seen, since, within }: Field, nth: number): boolean {
+  const objects = nth - since + 1;
+  return objects >= ENOUGH && seen + (within === nth ? 0 : 1) >= objects * STEADY;
+}
+
+/** Makes room for others. */
+function forgetUnsteady(doubts: Map<string, Field>, nth: number): void {
+  for (const [name, doubt] of doubts)
+    if (nth - doubt.since + 1 >= ENOUGH && !isSteady(doubt, nth)) doubts.delete(name);
+}

@@ -1,0 +1,97 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { Places, urlOf } from '../../archive/places.ts';
+import { readInChunks } from '../../archive/read.ts';
+import { parseRecord } from '../../core/archive-record.ts';
+import { MANIFEST, OPEN_FOLDER } from '../../core/archive.ts';
+import type { ErasableStore, ErasureRun } from '../../core/erasure.ts';
+import { isStoreUrl } from '../../core/place.ts';
+import type { NotedArchive } from '../../core/proof.ts';
+import { realPath } from '../../lib/real-path.ts';
+import type { StorageSettings } from '../../storage/fields.ts';
+import { mayBeThere } from './outputs.ts';
+
+/** What is noted of an archive, or of a spool of it, that lies in none of the places of a config. */
+export interface EarlierPlace {
+  readonly path: string;
+  readonly archive: NotedArchive;
+}
+
+/**
+ * Archives that were noted, and their spools, in none of the places that a config has: sinks of earlier configs wrote them, or
+ * replays. Those too that cannot be reached.
+ * @param places absolute paths and URLs
+ */
+export function earlierPlaces(noted: readonly NotedArchive[], places: Iterable<string>): EarlierPlace[] {
+  const roots = Array.from(places, realOf);
+  // What is not there is not searched with the folder that it would lie in.
+  const isAmong = (path: string): boolean =>
+    roots.some((root) => realOf(path) === root || (mayBeThere(path) && realOf(path).startsWith(`${root}/`)));
+  return noted.flatMap((archive) =>
+    [archive.place, ...archive.spools].flatMap((path) => (isAmong(path) ? [] : [{ path, archive }])),
+  );
+}
+
+/**
+ * Why a noted place is missed, and what to do about it; null when it is there, or is in a store. Where its disk is not
+ * mounted, its folder can be there and empty.
+ */
+export function missingPlace({ path, archive }: EarlierPlace): Error | null {
+  if (isStoreUrl(path)) return null;
+  const first = path === archive.place ? MANIFEST : OPEN_FOLDER;
+  if (existsSync(join(path, first))) return null;
+  const notes = archive.notes.join(' and ');
+  return new Error(
+    `${path} does not hold the ${first} that was written there: bring it back (is its disk mounted?), or remove ${notes} if it is gone for good`,
+  );
+}
+
+/** Names the notes that do not say which archive they are of. */
+export function unreadNotes(forged: readonly string[]): ErasableStore[] {
+  const reason =
+    'it is not signed by a key of proof.trust, so the archive that it notes is not searched; trust the earlier key, or remove it if that archive is gone for good';
+  const erase = async (run: ErasureRun): Promise<void> => {
+    for (const item of forged) run.leave({ store: 'erasure.path', item, requests: [], reason });
+  };
+  return forged.length === 0 ? [] : [{ name: 'erasure.path', erase }];
+}
+
+/** The same for the same place, whatever links lead to it. */
+export function realOf(path: string): string {
+  return isStoreUrl(path) ? urlOf(path) : realPath(path);
+}
+
+/** The same archive; sealed files of it stand on the receipt, as no sink of today has their keys. */
+export function withoutKeys(store: ErasableStore, path: string, storage: StorageSettings): ErasableStore {
+  const erase = async (run: ErasureRun): Promise<void> => {
+    await store.erase(run);
+    if (!mayBeThere(path)) return;
+    const sealed = await sealedFile(path, storage, run.signal);
+    if (sealed === null) return;
+    const reason = `sealed records, such as those of ${sealed}, of a sink that is not in the config: give it back with its keys, or remove the archive`;
+    run.leave({ store: store.name, item: store.name, requests: [], reason });
+  };
+  return { name: store.name, erase };
+}
+
+/** The first file that begins with a sealed record; null when none does. */
+async function sealedFile(
+  path: string,
+  storage: StorageSettings,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const places = new Places(storage);
+  try {
+    const place = await places.open(path);
+    const { files, parts } = await place.list();
+    for (const file of [...files, ...parts])
+      for await (const items of readInChunks(place, file, parseRecord, { signal })) {
+        const [first] = items;
+        if (first?.kind === 'problem' && first.sealed !== undefined) return file;
+        break;
+      }
+    return null;
+  } finally {
+    await places.close();
+  }
+}

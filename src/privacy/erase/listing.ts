@@ -1,0 +1,130 @@
+import { hashFile } from '../../archive/facts.ts';
+import { fileLines } from '../../archive/file-lines.ts';
+import { isUnfinished } from '../../archive/file-kind.ts';
+import { readManifest } from '../../archive/manifest.ts';
+import type { ArchiveListing, Bytes } from '../../archive/place.ts';
+import type { ErasureLine, ManifestLine, NewManifestLine } from '../../core/archive-manifest.ts';
+import type { ErasedItem } from '../../core/erasure.ts';
+import { isMissing } from '../../core/objects.ts';
+import { errorCode } from '../../lib/durable.ts';
+import { kindOf } from './file-kinds.ts';
+import { Contents, type Rewrite } from './rewrite-lines.ts';
+
+/** What is listed of one file after it was changed. */
+type Change = Omit<Rewrite, 'before'> & { readonly at: Date };
+
+interface ListingOptions {
+  /** Adds a line to the manifest, durably; null for what is no archive. */
+  readonly append: ((line: NewManifestLine) => Promise<void>) | null;
+  /** The manifest as it lies there. */
+  readonly manifest: () => Promise<Pick<ArchiveListing, 'place' | 'manifest'>>;
+}
+
+/** The manifest of an archive: continues with a line for each file that an erasure changes. */
+export class Listing {
+  readonly #options: ListingOptions;
+  #entries = new Map<string, ManifestLine>();
+  /** What earlier erasures have left of unfinished files, which have no entry. */
+  readonly #parts = new Set<string>();
+
+  constructor(options: ListingOptions) {
+    this.#options = options;
+  }
+
+  /** Reads what the manifest says; before that it is taken to say nothing. */
+  async refresh(): Promise<void> {
+    if (this.#options.append === null) return;
+    const onEntry = (entry: ManifestLine): void => {
+      if ('erasure' in entry) this.#parts.add(`${entry.sha256} ${entry.file}`);
+    };
+    this.#entries = new Map((await readManifest(await this.#options.manifest(), { onEntry })).entries);
+  }
+
+  /** Files that are listed, and were there once. */
+  get files(): Iterable<string> {
+    return this.#entries.keys();
+  }
+
+  /**
+   * Whether the newest line says this of a file, or there is none. Another erasure may have replaced it and not said so yet,
+   * so the manifest is read again.
+   */
+  async agrees(file: string, sha256: string): Promise<boolean> {
+    if (this.#agrees(file, sha256)) return true;
+    await this.refresh();
+    return this.#agrees(file, sha256);
+  }
+
+  #agrees(file: string, sha256: string): boolean {
+    const listed = this.#entries.get(file);
+    return listed === undefined || listed.sha256 === sha256;
+  }
+
+  /** Durable once it resolves. What is in no archive is not listed. */
+  async add(file: string, change: Change): Promise<void> {
+    if (this.#options.append === null || !isListed(file)) return;
+    const before = this.#entries.get(file);
+    // The line of another machine's erasure must not be the newer one, whatever its clock says.
+    const earliest = before !== undefined && 'erasure' in before ? Date.parse(before.at) + 1 : 0;
+    const line = lineFor(file, change, new Date(Math.max(change.at.getTime(), earliest)));
+    await this.#options.append(line);
+    this.#entries.set(file, { ...line, previous: '' });
+  }
+
+  /** Lists what an earlier run had changed when it was ended, before it could say so here. */
+  async finish(bytes: Bytes, file: string, item: ErasedItem): Promise<void> {
+    const { removed, sha256_before: before, sha256_after: after } = item;
+    if (this.#options.append === null || !isListed(file) || before === after) return;
+    const isKnown = isUnfinished(file)
+      ? this.#parts.has(`${after} ${file}`)
+      : before === null || !this.#agrees(file, before);
+    if (isKnown) return;
+    const there = await hashFile(bytes, file).catch((error: unknown) => {
+      if (!isGone(error)) throw error;
+      return null;
+    });
+    if ((there?.sha256 ?? null) !== after) return;
+    const contents = there === null ? new Contents() : await contentsOf(bytes, file);
+    const lines = Object.values(removed).reduce((sum, count) => sum + count, 0);
+    await this.add(file, { removed, lines, contents, after: there, at: new Date() });
+  }
+}
+
+/** What the manifest has lines for. */
+function isListed(file: string): boolean {
+  const kind = kindOf(file);
+  return kind === 'lines' || kind === 'blob';
+}
+
+/** What the manifest is to say of a file that was changed. */
+function lineFor(
+  file: string,
+  { removed, lines, after, contents }: Change,
+  at: Date,
+): Omit<ErasureLine, 'previous'> {
+  return {
+    erasure: Object.keys(removed).join(','),
+    at: at.toISOString(),
+    file,
+    removed: lines,
+    records: contents?.records ?? 0,
+    bytes: after?.bytes ?? 0,
+    sha256: after?.sha256 ?? null,
+    first_received_at: contents?.first ?? null,
+    last_received_at: contents?.last ?? null,
+    types: contents?.types ?? {},
+  };
+}
+
+async function contentsOf(place: Bytes, file: string): Promise<Contents> {
+  const contents = new Contents();
+  for await (const lines of fileLines(place, file)) {
+    for (const { bytes } of lines) if (bytes !== null) contents.add(bytes);
+  }
+  return contents;
+}
+
+/** Whether an error says that a file is not there any more. */
+export function isGone(error: unknown): boolean {
+  return isMissing(error) || errorCode(error) === 'ENOENT';
+}

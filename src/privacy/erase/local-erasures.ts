@@ -1,0 +1,263 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { join } from 'node:path';
+import type { Clock } from '../../core/clock.ts';
+import {
+  type ErasedItem,
+  leftBy,
+  type CancelResult,
+  type ErasableStore,
+  type ErasureProgress,
+  type ErasureReceipt,
+  type ErasureRequest,
+  type ErasureRun,
+  type ErasureResult,
+  type Erasures,
+  type LeftItem,
+  type Subject,
+} from '../../core/erasure.ts';
+import { MillraceError } from '../../core/errors.ts';
+import { IdSearch } from '../../core/id-search.ts';
+import type { OpenProof } from '../../core/proof.ts';
+import type { SinkLog } from '../../core/sink.ts';
+import { makeFolder } from '../../lib/durable.ts';
+import { own } from '../../lib/file-lock.ts';
+import { Serial } from '../../lib/serial.ts';
+import { NOTICED_WITHIN, type ErasedUsers } from './erased-users.ts';
+import { untilFollowed } from './followers.ts';
+import { ProgressLog } from './progress.ts';
+import { receiptOf, writeReceipt } from './receipt.ts';
+import { Requests } from './requests.ts';
+
+export interface LocalErasuresOptions {
+  /** The erasure folder. */
+  readonly folder: string;
+  /** Milliseconds between a request and its run. */
+  readonly grace: number;
+  readonly users: ErasedUsers;
+  /** Whether other processes may follow the list of erased users. */
+  readonly followers?: boolean;
+  /** Asked for when something is due, before anything has begun. */
+  readonly stores: () => Promise<readonly ErasableStore[]>;
+  /** Names of the sinks that have what they were sent where no store is. */
+  readonly beyond?: () => readonly string[];
+  /** Waits until nothing of the subjects is in flight any more; what it could not wait for is left. */
+  readonly settle?: ((subjects: readonly Subject[]) => Promise<readonly LeftItem[]>) | undefined;
+  /** Has the journal forget what other stores take out, and, when all of them have, leave no trace of it. */
+  readonly forget?: ErasureRun['forget'];
+  readonly forgotten?: (signal: AbortSignal) => Promise<void>;
+  /** The receipts are written; what stores remember for them can go. */
+  readonly closed?: (subjects: readonly Subject[]) => Promise<void>;
+  /** Signs receipts. */
+  readonly proof: OpenProof;
+  readonly clock: Clock;
+  readonly log: SinkLog;
+  readonly signal: AbortSignal;
+  /** Told after each file: how many have been searched, and their bytes, decompressed. */
+  readonly onProgress?: ((progress: ErasureProgress) => void) | undefined;
+  readonly onStep?: (step: string) => void;
+}
+
+/**
+ * Erasures on this machine's folders. A request is `waiting` (its file holds the id; cancelling it removes the file, and
+ * nothing was touched) → `begun` (the user's events are dropped, the stores are being cleared; it can no longer be
+ * cancelled, and every run continues with it) → done (a receipt, and the id is nowhere any more).
+ */
+export class LocalErasures implements Erasures {
+  readonly #options: LocalErasuresOptions;
+  readonly #requests: Requests;
+  readonly #serial = new Serial();
+
+  constructor(options: LocalErasuresOptions) {
+    this.#options = options;
+    this.#requests = new Requests(options.folder);
+  }
+
+  request(subject: Omit<Subject, 'request'>, now: boolean): Promise<ErasureRequest> {
+    const { clock, grace } = this.#options;
+    return this.#exclusively(async () => {
+      const known = this.#requests.find(subject);
+      const wait = now ? 0 : grace;
+      if (known === null) return this.#requests.add(subject, clock.now(), wait);
+      if (!now || Date.parse(known.due_at) <= clock.now()) return known;
+      const sooner = { ...known, due_at: new Date(clock.now()).toISOString() };
+      await this.#requests.save(sooner);
+      return sooner;
+    });
+  }
+
+  cancel(subject: Omit<Subject, 'request'>): Promise<CancelResult> {
+    const { users, clock } = this.#options;
+    return this.#exclusively(async () => {
+      const known = this.#requests.find(subject);
+      if (known !== null && known.begun_at !== null)
+        throw new MillraceError('erasure_begun', `request ${known.request}; --run continues it`);
+      if (known !== null) {
+        await this.#requests.remove(known);
+        return { status: 'cancelled', request: known.request };
+      }
+      users.reload();
+      const lifted = await users.lift(subject, new Date(clock.now()).toISOString());
+      return { status: lifted ? 'lifted' : 'unknown' };
+    });
+  }
+
+  list(): ReturnType<Erasures['list']> {
+    this.#options.users.reload();
+    return Promise.resolve({ waiting: this.#requests.list(), erased: this.#options.users.list() });
+  }
+
+  /** Whether `run` would have something to do that has been due for so long, milliseconds, or has begun. */
+  async isDue(since: number): Promise<boolean> {
+    return (await this.#requests.areAny()) && this.#due(this.#options.clock.now() - since).length > 0;
+  }
+
+  run(): Promise<ErasureResult> {
+    return this.#exclusively(() => this.#run());
+  }
+
+  #due(at: number): ErasureRequest[] {
+    return this.#requests
+      .list()
+      .filter(({ due_at: due, begun_at: begun }) => begun !== null || Date.parse(due) <= at);
+  }
+
+  async #run(): Promise<ErasureResult> {
+    const { folder, users, clock, log, settle, closed, followers = false } = this.#options;
+    const { stores, beyond = () => [], proof, onStep = () => undefined } = this.#options;
+    const due = this.#due(clock.now());
+    if (due.length === 0) return { receipts: [], left: [], files_searched: 0, bytes_searched: 0 };
+    const all = await stores();
+    const subjects: ErasureRequest[] = [];
+    for (const request of due) subjects.push(await this.#begin(request));
+    onStep('begun');
+    users.reload();
+    for (const subject of subjects) await users.block(subject, new Date(clock.now()).toISOString());
+    onStep('blocked');
+    const search = new IdSearch(subjects);
+    const left: LeftItem[] = [];
+    // Names and messages go on record, and into logs.
+    const leave = (one: LeftItem): void =>
+      void left.push({ ...one, item: search.redact(one.item), reason: search.redact(one.reason) });
+    if (followers) for (const one of await this.#followed(subjects)) leave(one);
+    for (const one of (await settle?.(subjects)) ?? []) leave(one);
+    const progress = new ProgressLog(folder);
+    const searched = await this.#search(all, subjects, progress, leave);
+    onStep('erased');
+    for (const { store, item, requests, reason } of left)
+      log.warn({ store, item, reason }, requests.length === 0 ? 'not searched' : 'not erased');
+    const done = subjects.filter(({ request }) => !left.some(({ requests }) => requests.includes(request)));
+    if (done.length < subjects.length) await progress.redact(new IdSearch(done));
+    // A run that goes on with this one finds files by their names; a receipt has them without ids.
+    const items = progress.items.map((one) => ({ ...one, item: search.redact(one.item) }));
+    const receipts: ErasureReceipt[] = [];
+    for (const request of done) {
+      const { signer, logHead } = await proof();
+      const unsigned = receiptOf(request, {
+        hash: users.hashOf(request),
+        items,
+        stores: all.map(({ name }) => name),
+        notSearched: left.flatMap(({ requests, item }) => (requests.length === 0 ? [item] : [])),
+        notReached: beyond(),
+        finishedAt: clock.now(),
+        log: logHead(),
+      });
+      const receipt = await writeReceipt(folder, unsigned, signer);
+      onStep('receipted');
+      await this.#requests.remove(request);
+      receipts.push(receipt);
+      log.info({ receipt: receipt.receipt, records: receipt.records_removed }, 'erasure done');
+    }
+    await closed?.(done);
+    if (done.length === subjects.length) await progress.clear();
+    onStep('closed');
+    return { receipts, left, ...searched };
+  }
+
+  /** Nothing of the subjects comes from other processes after a store was searched. @returns who could not say so */
+  async #followed(subjects: readonly ErasureRequest[]): Promise<readonly LeftItem[]> {
+    const { folder, users, signal } = this.#options;
+    // Those who cannot say it have heard of it by then, and so have those who have just come.
+    await sleep(NOTICED_WITHIN, undefined, { signal });
+    const requests = subjects.map(({ request }) => request);
+    const reason = 'has not yet said that nothing of the user is on its way there';
+    return (await untilFollowed(folder, users, signal)).map((item) => ({
+      store: 'fleet',
+      item,
+      requests,
+      reason,
+    }));
+  }
+
+  /** Has each store take the subjects out. @returns how much was searched */
+  async #search(
+    stores: readonly ErasableStore[],
+    subjects: readonly ErasureRequest[],
+    progress: ProgressLog,
+    leave: (item: LeftItem) => void,
+  ): Promise<Pick<ErasureResult, 'files_searched' | 'bytes_searched'>> {
+    const { onProgress, onStep = () => undefined, signal, forget, forgotten } = this.#options;
+    let files = 0;
+    let bytes = 0;
+    let total = 0;
+    for (const [index, store] of stores.entries()) {
+      const tell = (): void => onProgress?.({ store: index + 1, stores: stores.length, files, total, bytes });
+      const run = {
+        subjects,
+        signal,
+        recorded: progress.items,
+        record: (item: ErasedItem) => progress.add(item),
+        leave,
+        ...(forget === undefined ? {} : { forget }),
+        expected: (count: number) => {
+          total += count;
+          tell();
+        },
+        searched: (count: number) => {
+          files += 1;
+          bytes += count;
+          // Files of Delta tables are found one after the other.
+          total = Math.max(total, files);
+          tell();
+        },
+        onStep,
+      };
+      try {
+        await store.erase(run);
+      } catch (error) {
+        if (signal.aborted) throw interruptedBy(error);
+        leave(leftBy(store.name, '', subjects, error));
+      }
+    }
+    await forgotten?.(signal).catch((error: unknown) => {
+      throw signal.aborted ? interruptedBy(error) : error;
+    });
+    return { files_searched: files, bytes_searched: bytes };
+  }
+
+  async #begin(request: ErasureRequest): Promise<ErasureRequest> {
+    if (request.begun_at !== null) return request;
+    const begun = { ...request, begun_at: new Date(this.#options.clock.now()).toISOString() };
+    await this.#requests.save(begun);
+    return begun;
+  }
+
+  /** One at a time, in this process and among others. @throws MillraceError erasure_in_use */
+  #exclusively<T>(work: () => Promise<T>): Promise<T> {
+    return this.#serial.run(async () => {
+      const { folder } = this.#options;
+      makeFolder(folder, 0o700);
+      const refusal = (by: string) => new MillraceError('erasure_in_use', `${folder} is used by ${by}`);
+      const lock = await own(join(folder, 'lock'), refusal);
+      try {
+        await this.#requests.clear();
+        return await work();
+      } finally {
+        lock.release();
+      }
+    });
+  }
+}
+
+function interruptedBy(cause: unknown): MillraceError {
+  return new MillraceError('interrupted', 'the next run continues it', { cause });
+}

@@ -1,0 +1,40 @@
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { isStoreUrl } from '../../core/place.ts';
+import { makeFolder } from '../../lib/durable.ts';
+import { appendJsonLine, readJsonLines } from '../../lib/json-lines.ts';
+
+/** In the erasure folder. A line can be taken out of it by hand, when its place is gone. */
+const OUTPUTS = 'outputs.jsonl';
+
+interface Output {
+  /** An absolute path, or the URL of an object store. */
+  readonly place: string;
+}
+
+/**
+ * Notes where tables of users are about to be written beside the folders that the config names, so that an erasure looks there.
+ * @param folder of the erasures
+ */
+export async function noteOutputs(folder: string, places: readonly string[]): Promise<void> {
+  const file = join(folder, OUTPUTS);
+  const known = new Set(readJsonLines<Output>(file).map(({ place }) => place));
+  for (const written of places) {
+    const place = isStoreUrl(written) ? written : resolve(written);
+    if (known.has(place)) continue;
+    makeFolder(folder, 0o700);
+    await appendJsonLine(file, { place } satisfies Output);
+  }
+}
+
+/** What was noted and is still there. */
+export function outputsOf(folder: string): string[] {
+  return readJsonLines<Output>(join(folder, OUTPUTS))
+    .map(({ place }) => place)
+    .filter(mayBeThere);
+}
+
+/** Whether it is still there; of stores nobody knows that before they are asked. */
+export function mayBeThere(place: string): boolean {
+  return isStoreUrl(place) || existsSync(place);
+}

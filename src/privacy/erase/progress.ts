@@ -1,0 +1,57 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ErasedItem } from '../../core/erasure.ts';
+import type { IdSearch } from '../../core/id-search.ts';
+import { OWNER_ONLY } from '../../lib/durable.ts';
+import { appendJsonLine, readJsonLines } from '../../lib/json-lines.ts';
+import { UNFINISHED, writeDurably } from '../../lib/new-file.ts';
+
+const FILE = 'progress.jsonl';
+
+/** What the requests that have begun have changed so far: a run that is ended anywhere is gone on with from here. */
+export class ProgressLog {
+  readonly #folder: string;
+  #items: ErasedItem[];
+
+  /** @param folder the erasure folder */
+  constructor(folder: string) {
+    this.#folder = folder;
+    this.#items = readJsonLines(join(folder, FILE));
+  }
+
+  /** Each thing once: what an earlier run was about to do, a later one did. */
+  get items(): readonly ErasedItem[] {
+    const latest = new Map(
+      this.#items.map((item) => [
+        JSON.stringify([item.store, item.item, item.sha256_before, keysOf(item)]),
+        item,
+      ]),
+    );
+    return [...latest.values()];
+  }
+
+  async add(item: ErasedItem): Promise<void> {
+    await appendJsonLine(join(this.#folder, FILE), item);
+    this.#items.push(item);
+  }
+
+  /** What is done leaves no id behind while other requests wait. */
+  async redact(search: IdSearch): Promise<void> {
+    const items = this.items.map((one) => ({ ...one, item: search.redact(one.item) }));
+    if (items.every(({ item }, at) => item === this.items[at]?.item)) return;
+    const text = items.map((one) => `${JSON.stringify(one)}\n`).join('');
+    await writeDurably(this.#folder, FILE, text, OWNER_ONLY);
+    this.#items = items;
+  }
+
+  /** All requests are done; the receipts say what this said. */
+  async clear(): Promise<void> {
+    for (const name of [FILE, `${FILE}${UNFINISHED}`]) await rm(join(this.#folder, name), { force: true });
+    this.#items.length = 0;
+  }
+}
+
+/** The journal counts each request by itself. */
+function keysOf({ removed, sha256_before: before }: ErasedItem): string {
+  return before === null ? Object.keys(removed).join() : '';
+}

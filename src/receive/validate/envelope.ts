@@ -1,0 +1,194 @@
+import { isUtf8 } from 'node:buffer';
+import type { Envelope } from '../../core/event.ts';
+import type { InvalidReason } from '../../core/ingest.ts';
+import { UUID } from '../../lib/uuid.ts';
+import { Scanner } from './scan.ts';
+
+/** Why an authentic event is not fit to route; these codes are in quarantine, in answers and in metrics. */
+const INVALID = {
+  empty: 'the body is empty',
+  not_utf8: 'the body is not UTF-8',
+  bom: 'the body starts with a byte order mark',
+  too_deep: 'the body is nested too deeply',
+  not_json: 'the body is not JSON',
+  not_object: 'the body is JSON but not an object',
+  type_missing: 'the event type is missing',
+  type_malformed: 'the event type is not a string of 1 to 256 characters without control characters',
+  team_missing: 'the team id is missing',
+  team_malformed: 'the team id is not well-formed',
+  team_foreign: 'the team id is not in the list of allowed teams',
+  user_missing: 'the user id is missing',
+  user_malformed: 'the user id is not well-formed',
+  client_user_missing: 'the client user id is missing',
+  client_user_malformed: 'the client user id is not null or text of at most 512 characters',
+} as const satisfies Record<string, string>;
+
+export type InvalidCode = keyof typeof INVALID;
+
+function invalidReason(code: InvalidCode): InvalidReason & { readonly code: InvalidCode } {
+  return { code, detail: INVALID[code] };
+}
+
+type RequiredField = 'team' | 'user' | 'clientUser';
+
+/** Event type prefixes (or `*`) and what events of these types must carry. The first rule that matches decides. */
+interface RequireRule {
+  readonly match: readonly string[];
+  readonly fields: readonly RequiredField[];
+}
+
+/** Names of the top-level keys that hold the envelope. */
+type EnvelopeFields = Readonly<Record<keyof Envelope, string>>;
+
+/** What a config says under `envelope`. */
+export interface EnvelopeOptions extends EnvelopeFields {
+  /** Team ids that may send; empty allows all. */
+  readonly teams: readonly string[];
+  /** What team and user ids must be: `uuid`, or any text of 1 to 256 characters. */
+  readonly userIds: 'uuid' | 'text';
+  readonly require: readonly RequireRule[];
+  /** Deepest nesting of a body. */
+  readonly maxDepth: number;
+}
+
+export const DEFAULT_FIELDS: EnvelopeFields = {
+  type: 'event_type',
+  team: 'team_id',
+  user: 'user_id',
+  clientUser: 'client_user_id',
+};
+
+export type Validation =
+  | { readonly fit: true; readonly envelope: Envelope }
+  /** The envelope is as much as could be read; its type may be `''`. */
+  | {
+      readonly fit: false;
+      readonly envelope: Envelope;
+      readonly reasons: readonly [InvalidReason, ...InvalidReason[]];
+    };
+
+/** @param known what is known of the event beside its body; it stands in for keys the body lacks. */
+export type Validator = (body: Buffer, known?: Partial<Envelope>) => Validation;
+
+/** The envelope as the body has it; undefined is what it has not. */
+type Parts = Readonly<Record<keyof Envelope, unknown>>;
+type Refuse = (code: InvalidCode) => void;
+
+// oxlint-disable-next-line no-control-regex -- control characters are what it looks for
+const CONTROL = /[\u0000-\u001f\u007f-\u009f]/;
+const MAX_TYPE = 256;
+const MAX_ID = 256;
+const MAX_CLIENT_USER = 512;
+
+/** Makes the check whether an authentic body can be routed. The body is only looked at. */
+export function createValidator(options: EnvelopeOptions): Validator {
+  const { userIds, require } = options;
+  const names = [options.type, options.team, options.user, options.clientUser];
+  const scanner = new Scanner(names, options.maxDepth);
+  const isId = userIds === 'uuid' ? isUuid : isTextId;
+  // A UUID is the same in either case; another id is not.
+  const canonical = (id: string): string => (userIds === 'uuid' ? id.toLowerCase() : id);
+  const teams = options.teams.length === 0 ? null : new Set(options.teams.map(canonical));
+
+  const check = ({ type, team, user, clientUser }: Parts, refuse: Refuse): void => {
+    if (type === undefined || type === null) refuse('type_missing');
+    else if (!isType(type)) refuse('type_malformed');
+    const needs = requiredBy(require, typeof type === 'string' ? type : '');
+
+    if (team === undefined || team === null) {
+      if (needs.includes('team')) refuse('team_missing');
+    } else if (!isId(team)) refuse('team_malformed');
+    else if (teams !== null && !teams.has(canonical(team))) refuse('team_foreign');
+
+    if (user === undefined || user === null) {
+      if (needs.includes('user')) refuse('user_missing');
+    } else if (!isId(user)) refuse('user_malformed');
+
+    if (clientUser === undefined) {
+      if (needs.includes('clientUser')) refuse('client_user_missing');
+    } else if (clientUser !== null && !isText(clientUser, MAX_CLIENT_USER)) refuse('client_user_malformed');
+  };
+
+  return (body, known) => {
+    const reasons: InvalidReason[] = [];
+    // A body that could not be read has that reason only: nothing is known about its fields.
+    let envelope = UNKNOWN;
+    const refuse: Refuse = (code) => {
+      reasons.push(invalidReason(code));
+    };
+    if (read(body, scanner, refuse)) {
+      const part = (name: keyof Envelope): unknown => {
+        const value = scanner.value(options[name]);
+        return value === undefined ? known?.[name] : value;
+      };
+      const parts = {
+        type: part('type'),
+        team: part('team'),
+        user: part('user'),
+        clientUser: part('clientUser'),
+      };
+      check(parts, refuse);
+      envelope = envelopeOf(parts);
+    }
+    const [first, ...more] = reasons;
+    return first === undefined
+      ? { fit: true, envelope }
+      : { fit: false, envelope, reasons: [first, ...more] };
+  };
+}
+
+/** @returns whether there are fields to look at, which a body can have that is refused for other reasons */
+function read(body: Buffer, scanner: Scanner, refuse: Refuse): boolean {
+  if (body.length === 0) {
+    refuse('empty');
+    return false;
+  }
+  const isWhole = isUtf8(body);
+  if (!isWhole) refuse('not_utf8');
+  const marked = body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf;
+  if (marked) refuse('bom');
+  const text = marked ? body.subarray(3) : body;
+  const verdict = scanner.scan(isWhole ? text : Buffer.from(text.toString()));
+  if (verdict !== 'object') refuse(verdict);
+  return verdict === 'object';
+}
+
+function requiredBy(rules: readonly RequireRule[], type: string): readonly RequiredField[] {
+  for (const rule of rules) {
+    for (const prefix of rule.match) if (prefix === '*' || type.startsWith(prefix)) return rule.fields;
+  }
+  return [];
+}
+
+const UNKNOWN: Envelope = { type: '', team: null, user: null, clientUser: null };
+
+/** What is not a string, or too long, or could not be stored as UTF-8, is left out. */
+function envelopeOf({ type, team, user, clientUser }: Parts): Envelope {
+  return {
+    type: isType(type) ? type : '',
+    team: textOrNull(team),
+    user: textOrNull(user),
+    clientUser: textOrNull(clientUser),
+  };
+}
+
+function textOrNull(value: unknown): string | null {
+  return isText(value, MAX_CLIENT_USER) ? value : null;
+}
+
+/** A lone surrogate is no text: it cannot be a message property, and would become another character on the way. */
+function isText(value: unknown, max: number): value is string {
+  return typeof value === 'string' && value.length <= max && value.isWellFormed();
+}
+
+function isType(value: unknown): value is string {
+  return value !== '' && isText(value, MAX_TYPE) && !CONTROL.test(value);
+}
+
+function isTextId(value: unknown): value is string {
+  return value !== '' && isText(value, MAX_ID);
+}
+
+function isUuid(value: unknown): value is string {
+  return typeof value === 'string' && UUID.test(value);
+}

@@ -1,0 +1,154 @@
+import { createHash, createHmac, createSecretKey, type Hash, type Hmac, timingSafeEqual } from 'node:crypto';
+import { isDeliveryId } from '../../core/delivery-id.ts';
+import { MillraceError } from '../../core/errors.ts';
+import type { Precheck, Refusal, RequestHeaders, Verification, Verifier } from '../../core/verifier.ts';
+import { checkTimestamp, headerOf } from './headers.ts';
+
+/** How a sender with a signature scheme of its own signs. Header names in any case. */
+export interface HmacOptions {
+  /** Header that carries the signature. */
+  readonly header: string;
+  readonly algorithm: 'sha256' | 'sha1' | 'sha512';
+  readonly encoding: 'hex' | 'base64';
+  /** Text before the signature in its header, such as `sha256=`. */
+  readonly prefix: string;
+  /** Header with the time of signing, in whole seconds; it has to be part of `content`. */
+  readonly timestampHeader: string | null;
+  /** Header with the delivery id, part of `content`; without one the id is the SHA-256 of all that is signed. */
+  readonly idHeader: string | null;
+  /** What is signed: `{body}`, `{timestamp}` and `{id}` stand for the parts. `null`: the body, after the timestamp if there is one. */
+  readonly content: string | null;
+}
+
+export const DEFAULT_HMAC: HmacOptions = {
+  header: 'x-signature',
+  algorithm: 'sha256',
+  encoding: 'hex',
+  prefix: '',
+  timestampHeader: null,
+  idHeader: null,
+  content: null,
+};
+
+const PARTS = /(\{body\}|\{timestamp\}|\{id\})/;
+
+/**
+ * One HMAC in one header. Secrets are used as the bytes of their text.
+ * @param options.tolerance milliseconds in both directions; of use only with a timestamp header.
+ */
+export function createHmacVerifier(options: {
+  secrets: readonly string[];
+  tolerance: number;
+  hmac?: Partial<HmacOptions>;
+}): Verifier {
+  const settings: HmacOptions = { ...DEFAULT_HMAC, ...options.hmac };
+  const { algorithm, encoding, prefix } = settings;
+  const keys = options.secrets.map((secret, index) => {
+    if (secret === '') throw new MillraceError('config_invalid', `signing.secrets[${index}] is empty`);
+    return createSecretKey(Buffer.from(secret));
+  });
+  if (keys.length === 0) throw new MillraceError('secret_missing', 'signing.secrets is empty');
+  const content = parseContent(settings);
+  const signsId = content.includes('{id}');
+  const header = settings.header.toLowerCase();
+  const timestampHeader = settings.timestampHeader?.toLowerCase() ?? null;
+  const idHeader = settings.idHeader?.toLowerCase() ?? null;
+
+  const length = prefix.length + createHmac(algorithm, '').digest(encoding).length;
+
+  /** What the headers claim, when it is whole and signed about now. */
+  const claimOf = (headers: RequestHeaders, now: number): Claim | Refusal => {
+    const signature = headerOf(headers, header);
+    if (signature === null) return missing(header);
+    if (signature.length !== length) return NO_MATCH;
+    const kept: Record<string, string> = { [header]: signature };
+
+    let timestamp = '';
+    if (timestampHeader !== null) {
+      const text = headerOf(headers, timestampHeader);
+      if (text === null) return missing(timestampHeader);
+      const untimely = checkTimestamp(text, now, options.tolerance);
+      if (untimely !== null) return untimely;
+      kept[timestampHeader] = timestamp = text;
+    }
+
+    const id = idHeader === null ? null : headerOf(headers, idHeader);
+    const named = id !== null && isDeliveryId(id);
+    if (signsId && !named) return missing(idHeader ?? 'id');
+    if (idHeader !== null && named) kept[idHeader] = id;
+    return { ok: true, signature, timestamp, id: named ? id : null, headers: kept };
+  };
+
+  return {
+    scheme: 'hmac',
+    precheck(headers, now): Precheck {
+      const claim = claimOf(headers, now);
+      return claim.ok ? CHEAP : claim;
+    },
+    verify(headers, body, now): Verification {
+      const claim = claimOf(headers, now);
+      if (!claim.ok) return claim;
+      const { signature, timestamp, id } = claim;
+      const parts = { '{timestamp}': timestamp, '{id}': id ?? '', '{body}': body };
+      const given = Buffer.from(encoding === 'hex' ? signature.toLowerCase() : signature);
+      let matched = -1;
+      for (const [index, key] of keys.entries()) {
+        const digest = signContent(createHmac(algorithm, key), content, parts).digest(encoding);
+        const expected = Buffer.from(encoding === 'hex' ? (prefix + digest).toLowerCase() : prefix + digest);
+        const matches = given.length === expected.length && timingSafeEqual(given, expected);
+        if (matches && matched < 0) matched = index;
+      }
+      if (matched < 0) return NO_MATCH;
+      const named = id ?? signContent(createHash('sha256'), content, parts).digest('hex');
+      return { ok: true, id: named, secret: matched, headers: claim.headers };
+    },
+  };
+}
+
+interface Claim {
+  readonly ok: true;
+  readonly signature: string;
+  /** Empty when there is no timestamp header. */
+  readonly timestamp: string;
+  /** `null` without a well-formed one. */
+  readonly id: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const CHEAP: Precheck = { ok: true, tries: 0 };
+const NO_MATCH: Refusal = { ok: false, code: 'signature_invalid', detail: 'the signature matches no secret' };
+
+function missing(header: string): Refusal {
+  return { ok: false, code: 'signature_missing', detail: `needs ${header}` };
+}
+
+function signContent<H extends Hash | Hmac>(
+  hash: H,
+  content: readonly string[],
+  parts: Record<string, string | Buffer>,
+): H {
+  for (const part of content) hash.update(Object.hasOwn(parts, part) ? (parts[part] ?? '') : part);
+  return hash;
+}
+
+/** Splits the template into its parts. A timestamp or body that is not signed would protect nothing, so it is refused. */
+function parseContent(settings: HmacOptions): readonly string[] {
+  const { timestampHeader, idHeader } = settings;
+  const content = settings.content ?? (timestampHeader === null ? '{body}' : '{timestamp}.{body}');
+  const parts = content.split(PARTS).filter((part) => part !== '');
+  if (!parts.includes('{body}')) throw invalid('has no {body}');
+  if (parts.includes('{timestamp}') !== (timestampHeader !== null)) {
+    throw invalid(
+      timestampHeader === null ? 'has {timestamp} but there is no timestampHeader' : 'has no {timestamp}',
+    );
+  }
+  if (parts.includes('{id}') && idHeader === null) throw invalid('has {id} but there is no idHeader');
+  // Whoever has one delivery could send it under any id, and burn the ids of others.
+  if (!parts.includes('{id}') && idHeader !== null)
+    throw invalid('has no {id}, so idHeader is not protected');
+  return parts;
+}
+
+function invalid(detail: string): MillraceError {
+  return new MillraceError('config_invalid', `signing.hmac.content ${detail}`);
+}

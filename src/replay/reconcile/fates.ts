@@ -1,0 +1,85 @@
+import type { EventHead, JournalAccount } from '../../core/journal.ts';
+import type { AcceptedRoutes } from '../../deliver/routes/accepted.ts';
+import type { Due, EventIds } from './event-ids.ts';
+import type { State } from './id-counter.ts';
+
+/** What became of an event, as the journal has it. */
+export interface Fate {
+  /** No route wanted it. */
+  readonly isNowhere: boolean;
+  /** The sinks it is for, what became of it there, and those that it waits for although nobody has configured them. */
+  readonly sinks: readonly string[];
+  readonly due: Due;
+  readonly abandoned: readonly string[];
+}
+
+type Sinks = ReturnType<AcceptedRoutes['dueOf']>;
+
+interface Known extends Fate {
+  readonly of: Sinks;
+  /** The last seq for which it is so. */
+  readonly upTo: number;
+}
+
+/** Senders choose types, so what is kept of them must have an end. */
+const MOST_TYPES = 1000;
+
+/** Tells what became of events, told in the order of their seqs. For most it is what it was of the last one of their type. */
+export class Fates {
+  readonly #accepted: AcceptedRoutes;
+  readonly #configured: ReadonlySet<string>;
+  readonly #ids: EventIds;
+  readonly #cursors: ReadonlyMap<string, number>;
+  readonly #started: ReadonlyMap<string, number>;
+  readonly #known = new Map<string, Known>();
+
+  constructor(
+    { cursors, started }: Pick<JournalAccount, 'cursors' | 'started'>,
+    accepted: AcceptedRoutes,
+    configured: ReadonlySet<string>,
+    ids: EventIds,
+  ) {
+    this.#accepted = accepted;
+    this.#configured = configured;
+    this.#ids = ids;
+    this.#cursors = new Map(cursors);
+    this.#started = new Map(started);
+  }
+
+  of(head: EventHead): Fate {
+    const { seq, type, only } = head;
+    const of = this.#accepted.dueOf({ seq, type, handling: only === null ? {} : { only } });
+    if (only !== null || head.waits !== undefined || head.isPutBack !== undefined)
+      return this.#fateOf(head, of);
+    let known = this.#known.get(type);
+    if (known === undefined || known.of !== of || seq > known.upTo) {
+      known = { of, upTo: this.#nextChange(seq, of), ...this.#fateOf(head, of) };
+      if (this.#known.size >= MOST_TYPES) this.#known.clear();
+      this.#known.set(type, known);
+    }
+    return known;
+  }
+
+  /** The next seq, from this one on, up to which a sink did not exist yet, or has all. */
+  #nextChange(seq: number, sinks: Sinks): number {
+    const ends = [...sinks.keys()].flatMap((sink) => [
+      this.#started.get(sink) ?? 0,
+      this.#cursors.get(sink) ?? 0,
+    ]);
+    return Math.min(...ends.filter((end) => end >= seq));
+  }
+
+  #fateOf({ seq, only, waits, isPutBack = only !== null }: EventHead, of: Sinks): Fate {
+    const states: [sink: string, state: State][] = [];
+    const abandoned: string[] = [];
+    for (const sink of of) {
+      // A sink that was added later begins at the journal's end of then.
+      if (only === null && seq <= (this.#started.get(sink) ?? 0)) continue;
+      const isWaiting = waits?.includes(sink) ?? seq > (this.#cursors.get(sink) ?? 0);
+      if (isWaiting && !this.#configured.has(sink)) abandoned.push(sink);
+      states.push([sink, isWaiting ? 'waiting' : 'settled']);
+    }
+    const due = this.#ids.due(isPutBack, states);
+    return { isNowhere: of.size === 0, sinks: states.map(([sink]) => sink), due, abandoned };
+  }
+}

@@ -1,0 +1,202 @@
+import { MillraceError } from '../../core/errors.ts';
+import type { CountKind, EventHead, JournalAccount, Selection } from '../../core/journal.ts';
+import type { EventSummary, Operations } from '../../core/operations.ts';
+import { pagesOf } from '../../core/page.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
+import type { AcceptedRoutes } from '../../deliver/routes/accepted.ts';
+import type { EventIds } from './event-ids.ts';
+import { Fates } from './fates.ts';
+import type { IdCounts } from './id-counter.ts';
+import { NAMED } from './report.ts';
+import type { Window } from './window.ts';
+
+/** What the journal says of a window. */
+export interface JournalSide {
+  /** As they were counted when they came. */
+  readonly accepted: number;
+  readonly duplicates: number;
+  readonly quarantined: number;
+  readonly replayed: number;
+  /** Dropped when they came, for their users were erased. */
+  readonly turnedAway: number;
+  /** Events of the window that the journal still holds. */
+  readonly retained: number;
+  /** Events whose content was erased from the journal, or from its quarantine. */
+  readonly erased: number;
+  /** A sink for each that was erased before it came there, and cleared away since. */
+  readonly erasedAlone: readonly string[];
+  /** Accepted, and cleared away since. */
+  readonly past: number;
+  /** In quarantine now. */
+  readonly inQuarantine: number;
+  /** Dropped by a person, from quarantine. */
+  readonly dropped: number;
+  /** Seqs that should be there, and are not. */
+  readonly gap: number;
+  /** Records that cannot be read, and that a sink has not had. */
+  readonly illegible: number;
+  /** Events of the window that the routes of their day sent nowhere. */
+  readonly nowhere: number;
+  /** Sinks that events of the window were for. */
+  readonly sinks: ReadonlySet<string>;
+  /** Events of any time that wait for a sink which is not configured, by sink. */
+  readonly abandoned: ReadonlyMap<string, Abandoned>;
+  readonly notes: readonly string[];
+}
+
+export interface Abandoned {
+  readonly count: number;
+  /** The first of them. */
+  readonly ids: readonly string[];
+}
+
+/** What was read of the journal, before its ids were compared with those of the files. */
+export type JournalReading = Pick<
+  JournalSide,
+  'erased' | 'inQuarantine' | 'gap' | 'illegible' | 'nowhere' | 'sinks' | 'abandoned'
+>;
+
+/** Reads what the journal holds of a window into `ids`: which events, for which sinks, and what became of them. */
+export async function readJournal(
+  operations: Operations,
+  account: JournalAccount,
+  configured: ReadonlySet<string>,
+  accepted: AcceptedRoutes,
+  ids: EventIds,
+  window: Window,
+  signal: AbortSignal,
+): Promise<JournalReading> {
+  const fates = new Fates(account, accepted, configured, ids);
+  const inQuarantine = await readLetters(operations, ids, window);
+  const sinks = new Set<string>();
+  const abandoned = new Map<string, { count: number; ids: string[] }>();
+  let nowhere = 0;
+  let erased = 0;
+  let gap = 0;
+  let illegible = 0;
+  const behind = Math.min(...account.cursors.map(([, seq]) => seq));
+  let at = account.firstSeq - 1;
+  let isFirst = true;
+  const take = (head: EventHead): void => {
+    if (head.seq !== at + 1 && !isFirst && account.isSparse !== true) gap += head.seq - at - 1;
+    isFirst = false;
+    at = head.seq;
+    const { id, receivedAt } = head;
+    const inWindow = receivedAt >= window.since && receivedAt < window.until && !head.replayed;
+    if (head.erased) {
+      if (inWindow) erased += 1;
+      return;
+    }
+    if (id === '') {
+      if (head.seq > behind) illegible += 1;
+      return;
+    }
+    const fate = fates.of(head);
+    for (const sink of fate.abandoned) {
+      const found = getOrMake(abandoned, sink, () => ({ count: 0, ids: [] }));
+      found.count += 1;
+      if (found.ids.length < NAMED) found.ids.push(id);
+    }
+    if (!inWindow) return;
+    if (fate.isNowhere) nowhere += 1;
+    for (const sink of fate.sinks) sinks.add(sink);
+    ids.event(id, fate.due, receivedAt);
+  };
+  for await (const heads of headsOf(operations, at, account.lastSeq, signal))
+    for (const head of heads) take(head);
+  // What was cleared away while it was read is no gap.
+  if (gap > 0) gap = Math.max(0, gap - ((await operations.account(0, 0)).firstSeq - account.firstSeq));
+  return { erased, inQuarantine, gap, illegible, nowhere, sinks, abandoned };
+}
+
+/** Heads up to a seq, a page at a time: a step of an async generator for each would cost more than counting it. */
+export async function* headsOf(
+  operations: Operations,
+  after: number,
+  upTo: number,
+  signal: AbortSignal,
+): AsyncGenerator<readonly EventHead[]> {
+  const ask = (from: number): Promise<readonly EventHead[]> => {
+    const page = operations.listHeads(from);
+    // Asked for while the page before is counted: it may fail before anybody waits for it, or when nobody does any more.
+    page.catch(() => undefined);
+    return page;
+  };
+  let at = after;
+  let coming = ask(at);
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const page = await coming;
+      const last = page.at(-1);
+      if (last === undefined) return;
+      if (last.seq <= at)
+        throw new MillraceError('internal', 'the journal answered with the same page twice');
+      at = last.seq;
+      if (at < upTo) coming = ask(at);
+      yield at > upTo ? page.filter(({ seq }) => seq <= upTo) : page;
+      if (at >= upTo) return;
+    }
+  } finally {
+    await Promise.allSettled([coming]);
+  }
+}
+
+/** @returns how many events of the window are in quarantine */
+async function readLetters(operations: Operations, ids: EventIds, { since, until }: Window): Promise<number> {
+  const isInside = ({ received_at: at }: EventSummary): boolean =>
+    Date.parse(at) >= since && Date.parse(at) < until;
+  let inQuarantine = 0;
+  for await (const { id, reasons, ...rest } of each((part) => operations.listQuarantine(part, false))) {
+    if (!isInside({ id, ...rest })) continue;
+    // A damaged record was accepted, and is counted as that already.
+    if (reasons.some(({ code }) => code === 'damaged')) ids.mark(null, id, 'quarantined');
+    else inQuarantine += 1;
+  }
+  for await (const letter of each((part) => operations.listDeadLetters(part, false))) {
+    if (isInside(letter)) ids.mark(letter.sink, letter.id, 'dead');
+  }
+  return inQuarantine;
+}
+
+async function* each<T extends EventSummary>(
+  list: (selection: Selection) => Promise<readonly T[]>,
+): AsyncGenerator<T> {
+  for await (const page of pagesOf(list, {})) yield* page;
+}
+
+/** What was read, with what the ids say and what was counted when it came. */
+export function journalSide(
+  account: JournalAccount,
+  reading: JournalReading,
+  { events: retained, droppedForAll: dropped }: Pick<IdCounts, 'events' | 'droppedForAll'>,
+): JournalSide {
+  const { erased, inQuarantine } = reading;
+  const counted = (kind: CountKind): number =>
+    account.counts.reduce((sum, count) => (count.kind === kind ? sum + count.n : sum), 0);
+  const notes: string[] = [...(account.notes ?? [])];
+  const released = counted('released');
+  const left = retained + erased;
+  const inAll = counted('accepted') + released;
+  if (inAll < left) {
+    const since = account.countedSince === null ? 'never' : new Date(account.countedSince).toISOString();
+    const before = 'what came before is counted as far as the journal holds it';
+    notes.push(`deliveries are counted since ${since}: ${before}`);
+  }
+  const all = Math.max(inAll, left);
+  const quarantined = Math.max(counted('quarantined'), released + inQuarantine + dropped);
+  return {
+    ...reading,
+    accepted: all - released,
+    duplicates: counted('duplicates'),
+    quarantined,
+    replayed: counted('replayed'),
+    turnedAway: counted('erased'),
+    retained,
+    erased: erased + quarantined - released - inQuarantine - dropped,
+    erasedAlone: account.erasedAlone ?? [],
+    past: all - left,
+    dropped,
+    notes,
+  };
+}

@@ -1,0 +1,139 @@
+import type { ColumnType } from '../../definition.ts';
+import type { Fields, RowPlan } from '../../shape/plan.ts';
+
+/** Of `quick.as`: what it makes of a value; for a type that is not here every value is unusual. */
+const TYPES: Partial<Record<ColumnType, number>> = {
+  text: 1,
+  integer: 2,
+  decimal: 3,
+  timestamp: 4,
+  date: 5,
+  boolean: 6,
+};
+
+const SLOT_SIZE = 8;
+const COUNTER_SIZE = 4;
+const FIELD_SIZE = 48;
+/** Of a field, where the one after it is said. */
+const NEXT = 8;
+/** More than the braces and the line feed of a row. */
+const PUNCTUATION = 16;
+
+/** Where a table's row is described, and what it counts. Addresses. */
+export interface RowLayout {
+  readonly plan: RowPlan;
+  readonly at: number;
+  /** A counter for each column of the plan. */
+  readonly filled: number;
+}
+
+/** Offsets of a row's description that others write or read. */
+export const OUT = 52;
+export const OUT_LENGTH = 56;
+export const OUT_SIZE = 60;
+export const ROWS = 64;
+const ROW_SIZE = 88;
+
+/** Writes the tables of a document as `quick.as` reads them; see the offsets there. */
+export class Layout {
+  #bytes = Buffer.alloc(16 * 1024);
+  readonly #from: number;
+  /** Where the first free byte will be. */
+  #end: number;
+  readonly rows: RowLayout[] = [];
+
+  /** @param from where it will stand in the memory */
+  constructor(from: number) {
+    this.#from = from;
+    this.#end = from;
+  }
+
+  get bytes(): Buffer {
+    return this.#bytes.subarray(0, this.#end - this.#from);
+  }
+
+  /**
+   * @param tables whose rows are wanted
+   * @returns the address
+   */
+  row(plan: RowPlan, tables: readonly string[]): number {
+    const { columns, tail, required, older, inherited } = plan;
+    const at = this.#room(ROW_SIZE);
+    const filled = this.#room(columns.length * COUNTER_SIZE);
+    this.rows.push({ plan, at, filled });
+    const given = tail.flatMap((column) => (column.given.length === 0 ? [] : [column.head, column.given]));
+    const texts = [...columns, ...tail]
+      .map((column) => column.given)
+      .concat(inherited.map(({ head }) => head));
+    const room = texts.reduce((sum, { length }) => sum + length, plan.room + PUNCTUATION);
+    const words = [
+      this.#words(columns.map((column) => [this.#text(column.head), this.#text(column.given)].flat())),
+      [columns.length, SLOT_SIZE * (1 + plan.slots), plan.position, plan.key],
+      // With its quotes, a text of one character is the shortest that is an identity.
+      this.#words(required.map((slot) => [slot, columns[slot]?.type === 'text' ? 3 : 1])),
+      required.length,
+      this.#words(older.map(({ slot, from, path }) => [slot, from, path === null ? 0 : 1])),
+      older.length,
+      this.#fields(plan.fields, tables),
+      this.#text(Buffer.concat(given)),
+      room,
+      // The rows, which somebody else sets, and how many there are.
+      [0, 0, 0, 0, filled],
+      this.#words(inherited.map(({ head, slot }) => [this.#text(head), slot, 0].flat())),
+      [inherited.length, tables.includes(plan.table) ? 1 : 0],
+    ];
+    this.#write(words.flat(), at);
+    return at;
+  }
+
+  #fields(fields: Fields, tables: readonly string[]): number {
+    const members = [...fields.members()].map((field) => {
+      const { key, slot, type, other, nested } = field;
+      const start = Buffer.alloc(8);
+      start.set(key.subarray(0, start.length));
+      const mask = Buffer.alloc(8).fill(0xff, 0, Math.min(key.length, 8));
+      return [
+        this.#text(key),
+        // The member after it; until an item has shown another order, they come as the table has them.
+        0,
+        // What two columns read is unusual, unless it is null.
+        [other === null ? slot : -1, TYPES[type] ?? 0],
+        field.fields === null ? 0 : this.#fields(field.fields, tables),
+        nested === null ? 0 : this.row(nested.row, tables),
+        nested?.each === 'map' ? 1 : 0,
+        [start, mask].flatMap((bytes) => [bytes.readInt32LE(0), bytes.readInt32LE(4)]),
+      ].flat();
+    });
+    const first = this.#words(members);
+    for (const [i] of members.entries())
+      this.#write([first + ((i + 1) % members.length) * FIELD_SIZE], first + i * FIELD_SIZE + NEXT);
+    return this.#words([[first, members.length, first]]);
+  }
+
+  /** @returns address and length */
+  #text(text: Uint8Array): readonly [number, number] {
+    const at = this.#room(text.length);
+    this.#bytes.set(text, at - this.#from);
+    return [at, text.length];
+  }
+
+  #words(rows: readonly (readonly number[])[]): number {
+    const words = rows.flat();
+    const at = this.#room(words.length * 4);
+    this.#write(words, at);
+    return at;
+  }
+
+  #write(words: readonly number[], at: number): void {
+    words.forEach((word, i) => this.#bytes.writeInt32LE(word, at - this.#from + i * 4));
+  }
+
+  /** Sixteen bytes more than asked for: readers look so far ahead. */
+  #room(bytes: number): number {
+    const at = this.#end;
+    this.#end = (at + bytes + 23) & ~7;
+    const missing = this.#end - this.#from - this.#bytes.length;
+    if (missing > 0) this.#bytes = Buffer.concat([this.#bytes, Buffer.alloc(this.#bytes.length + missing)]);
+    return at;
+  }
+}

@@ -1,0 +1,104 @@
+import { mkdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { MillraceError, messageOf } from '../../core/errors.ts';
+import { syncFolder } from '../../lib/durable.ts';
+import { NewFile } from '../../lib/new-file.ts';
+
+/** Holds what was rejected; its name sets it apart from the tables. */
+const REJECTS = '_rejects';
+
+const REJECTS_PIECE = 64 * 1024;
+
+/**
+ * A file of NDJSON for each table, `meals.ndjson` and so on, and `_rejects.ndjson`. They have their names only when all are complete; until then
+ * `.part` follows. Files of the same names are replaced then, and not before.
+ */
+export class RowFiles {
+  readonly #folder: string;
+  readonly #files: ReadonlyMap<string, NewFile>;
+  #rejects = '';
+  #rejecting: Promise<void> = Promise.resolve();
+
+  private constructor(folder: string, files: ReadonlyMap<string, NewFile>) {
+    this.#folder = folder;
+    this.#files = files;
+  }
+
+  /**
+   * @param names of the tables
+   * @throws MillraceError folder_unwritable
+   */
+  static async open(folder: string, names: readonly string[]): Promise<RowFiles> {
+    const files = new Map<string, NewFile>();
+    try {
+      await mkdir(folder, { recursive: true });
+      for (const name of [...names, REJECTS])
+        files.set(name, await NewFile.create(join(folder, partOf(name))));
+    } catch (error) {
+      for (const file of files.values()) await file.abandon();
+      throw new MillraceError('folder_unwritable', `${folder}: ${messageOf(error)}`, { cause: error });
+    }
+    return new RowFiles(folder, files);
+  }
+
+  /** Appends whole lines; one call at a time for each name. */
+  async write(name: string, rows: Buffer): Promise<void> {
+    const file = this.#files.get(name);
+    if (file === undefined) throw new Error(`no file for ${name}`);
+    await file.write(rows);
+  }
+
+  /** How far the tables are, for `backTo`. */
+  place(): ReadonlyMap<string, number> {
+    return new Map([...this.#files].map(([name, { bytes }]) => [name, bytes]));
+  }
+
+  /** Takes back the rows that were written since; none may be on their way. */
+  async backTo(place: ReadonlyMap<string, number>): Promise<void> {
+    for (const [name, bytes] of place) if (name !== REJECTS) await this.#files.get(name)?.cutTo(bytes);
+  }
+
+  /** Notes a rejected row. It is written in its time; an error shows when the files are finished. */
+  reject(line: string): void {
+    this.#rejects += `${line}\n`;
+    if (this.#rejects.length >= REJECTS_PIECE) this.#writeRejects();
+  }
+
+  #writeRejects(): void {
+    const rows = Buffer.from(this.#rejects);
+    this.#rejects = '';
+    this.#rejecting = this.#rejecting.then(() => this.write(REJECTS, rows));
+    this.#rejecting.catch(() => undefined);
+  }
+
+  /** Gives the files their names, durably, and returns the paths. A file of rejects without any is left out. */
+  async finish(): Promise<string[]> {
+    this.#writeRejects();
+    await this.#rejecting;
+    for (const file of this.#files.values()) await file.finish();
+    const paths: string[] = [];
+    for (const [name, { path: part, bytes }] of this.#files) {
+      const path = join(this.#folder, `${name}.ndjson`);
+      if (name === REJECTS && bytes === 0) {
+        // One that an earlier run left would tell of rows that are there now.
+        await rm(part);
+        await rm(path, { force: true });
+      } else {
+        await rename(part, path);
+        paths.push(path);
+      }
+    }
+    await syncFolder(this.#folder);
+    return paths;
+  }
+
+  /** Removes what was written. */
+  async discard(): Promise<void> {
+    await this.#rejecting.catch(() => undefined);
+    for (const file of this.#files.values()) await file.abandon();
+  }
+}
+
+function partOf(name: string): string {
+  return `${name}.ndjson.part`;
+}

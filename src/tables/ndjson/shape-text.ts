@@ -1,0 +1,222 @@
+import { ByteWriter } from '../../lib/byte-writer.ts';
+import type { OnLeft } from '../learned/drift.ts';
+import type { TableFields } from '../learned/field-sums.ts';
+import type { RowReject } from '../shape/reject.ts';
+import { linesOf, type RowLines } from '../shape/row-lines.ts';
+import { Shaper } from '../shape/shape.ts';
+import { TABLES, type TableEntry, type Tables } from '../tables.ts';
+import { DamagedText } from './input.ts';
+import { ElementScanner } from './elements.ts';
+import { QuickItems, TEXT } from './quick/quick-items.ts';
+
+/** Redshift's COPY takes no row above 4 MB, and nobody's meal is that long. */
+export const LONGEST_ELEMENT = 4 * 1024 * 1024;
+/** Rows are handed on in pieces of about this size. */
+const PIECE = 256 * 1024;
+
+/** Bytes of a text before which it is not worth the memory that quick items take. */
+const LEAST_QUICK = 128 * 1024;
+
+/** A row that is not written, and where its document stands. */
+export interface LocatedReject extends RowReject {
+  /** Offset of the document's first byte in the text, decompressed; with `--at`, in the text that was picked out. */
+  readonly byte_offset: number;
+  readonly byte_length: number;
+}
+
+export interface ShapeTextOptions {
+  /** The tables whose rows are wanted. They come from the same documents: `meals` and `meal_items`, say. */
+  readonly tables: readonly string[];
+  /** All tables that there are; the built-in ones when it is left out. */
+  readonly known?: Tables;
+  /** Values of columns for which a document may have none, such as `user_id` or `_loaded_at`. */
+  readonly given?: Readonly<Record<string, string>>;
+  /** Names the text among others, as a hash of it does; asked when a row has an unknown key. Default: the time of the run. */
+  readonly source?: () => string;
+  /** Bytes above which an element is rejected. */
+  readonly longest?: number;
+  /** True when the text is known to be NDJSON; its first line shows it otherwise. */
+  readonly lines?: boolean;
+  /** Takes whole lines of NDJSON. The buffer is valid until the promise resolves; the next rows are shaped meanwhile. */
+  write(table: string, rows: Buffer): Promise<void>;
+  onReject(reject: LocatedReject): void;
+  /** The document is an object with a list of this name, `meals` or `data`, whose items are what is shaped. */
+  onList?(name: string): void;
+  /** A member of that object beside the list, as `ElementScanner` tells it. */
+  readonly onMember?: (name: string, value: string) => void;
+  /** Told once of each path that no column reads, or whose value did not fit its column; it is in `extra`. */
+  readonly onUnknown?: OnLeft;
+  onProgress?(progress: ShapeProgress): void;
+  /** Told at the end what the rows had, by table. */
+  onMet?(fields: readonly TableFields[]): void;
+  readonly signal?: AbortSignal;
+}
+
+export interface ShapeProgress {
+  /** Bytes of text, decompressed. */
+  readonly bytes: number;
+  readonly elements: number;
+  /** Rows of each wanted table. */
+  readonly rows: Readonly<Record<string, number>>;
+  readonly rejects: number;
+}
+
+/**
+ * Shapes a bulk JSON text into rows, in memory that does not grow with it: a response body, a file, NDJSON. For the shapes
+ * it takes see `ElementScanner`. What is wrong with the text is told to `onReject`, never thrown.
+ * No `write` is under way any more when it has ended, however that was.
+ * @throws TypeError for tables that do not belong together; errors of `chunks` and `write`; the signal's reason
+ */
+export async function shapeText(
+  chunks: AsyncIterable<Buffer>,
+  options: ShapeTextOptions,
+): Promise<ShapeProgress> {
+  const known = options.known ?? TABLES;
+  const entry = entryOf(options.tables, known);
+  const { name, nested = [] } = entry.document;
+  // An array of that name in a document can be its own rows.
+  const holds = nested.some(({ at, each }) => at === 'data' && each === 'array');
+  let element = { offset: 0, length: 0 };
+  const progress = { bytes: 0, elements: 0, rejects: 0 };
+  const reject = (fault: RowReject, offset: number, length: number): void => {
+    progress.rejects += 1;
+    options.onReject({ ...fault, byte_offset: offset, byte_length: length });
+  };
+  const lines = linesOf(options.tables.map((table) => known.entry(table).definition));
+  const shaper = new Shaper(entry, {
+    tables: options.tables,
+    targets: lines,
+    ...(options.given === undefined ? {} : { given: options.given }),
+    source: options.source ?? (() => options.given?.['_loaded_at'] ?? ''),
+    onReject: (fault) => reject(fault, element.offset, element.length),
+    ...(options.onUnknown === undefined ? {} : { onUnknown: options.onUnknown }),
+  });
+  const longest = options.longest ?? LONGEST_ELEMENT;
+  let quick: QuickItems | null = null;
+  const padded = new PaddedChunk();
+  let text: Buffer = Buffer.alloc(0);
+  const scanner = new ElementScanner({
+    containers: holds ? [name] : [name, 'data'],
+    longest,
+    lines: options.lines ?? false,
+    onList: (list) => options.onList?.(list),
+    ...(options.onMember === undefined ? {} : { onMember: options.onMember }),
+    take: (at, offset) => {
+      const end = quick?.shape(at, longest) ?? 0;
+      if (quick !== null && end > 0) {
+        progress.elements += quick.elements;
+        quick.takeRows((ready) => {
+          lines.get(ready.table)?.append(ready.rows, ready.count);
+          shaper.adopt(ready);
+        });
+      }
+      if (end !== 0) return Math.max(end, 0);
+      shaper.at(offset);
+      const next = shaper.shapeItem(text, at, longest);
+      if (next > 0) progress.elements += 1;
+      return next;
+    },
+    onElement: (bytes, offset) => {
+      progress.elements += 1;
+      element = { offset, length: bytes.length };
+      shaper.at(offset);
+      if (!shaper.shape(bytes))
+        reject({ table: name, code: 'wrong_type', reason: 'it has no rows inside' }, offset, bytes.length);
+    },
+    onFault: (code, reason, offset, length) => reject({ table: name, code, reason }, offset, length),
+  });
+  const outputs = [...lines].map(([table, rows]) => new Output(table, rows, options));
+  const report = (): ShapeProgress => ({ ...progress, rows: shaper.counts() });
+  const readAll = async (): Promise<void> => {
+    try {
+      for await (const chunk of chunks) {
+        options.signal?.throwIfAborted();
+        for (let at = 0; at < chunk.length; at += TEXT) {
+          const piece = chunk.subarray(at, at + TEXT);
+          if (progress.bytes + at + piece.length >= LEAST_QUICK)
+            quick ??= QuickItems.of(shaper.plan, options.tables);
+          text = quick?.fill(piece) ?? padded.fill(piece);
+          scanner.push(piece);
+          for (const output of outputs) await output.flush(PIECE);
+        }
+        progress.bytes += chunk.length;
+        options.onProgress?.(report());
+      }
+      scanner.end();
+    } catch (error) {
+      if (!(error instanceof DamagedText)) throw error;
+      scanner.end(error);
+    }
+  };
+  try {
+    await readAll();
+    for (const output of outputs) await output.end();
+  } finally {
+    for (const output of outputs) await output.written();
+  }
+  options.onMet?.(shaper.met());
+  return report();
+}
+
+function entryOf(tables: readonly string[], known: Tables): TableEntry {
+  const entries = tables.map((table) => known.entry(table));
+  const [first] = entries;
+  if (first === undefined || entries.some(({ document }) => document !== first.document))
+    throw new TypeError(`${tables.join(', ')}: not tables of the same documents`);
+  return first;
+}
+
+/** The rows of one table on their way out: one buffer is filled while the other is written. */
+class Output {
+  readonly #table: string;
+  readonly #lines: RowLines;
+  readonly #write: ShapeTextOptions['write'];
+  #spare = new ByteWriter();
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(table: string, lines: RowLines, { write }: Pick<ShapeTextOptions, 'write'>) {
+    this.#table = table;
+    this.#lines = lines;
+    this.#write = write;
+  }
+
+  /** Hands the rows on when there are so many bytes of them. */
+  async flush(least: number): Promise<void> {
+    if (this.#lines.held < least) return;
+    await this.#writing;
+    const { lines } = this.#lines.take(this.#spare);
+    this.#spare = lines;
+    this.#writing = this.#write(this.#table, lines.view());
+    // Whoever waits for it next sees the error; until then it is not unhandled.
+    this.#writing.catch(() => undefined);
+  }
+
+  /** Resolves when nothing is being written, whatever came of it. */
+  async written(): Promise<void> {
+    await this.#writing.catch(() => undefined);
+  }
+
+  async end(): Promise<void> {
+    await this.flush(1);
+    await this.#writing;
+  }
+}
+
+/** More than any reader looks ahead of a byte that ends what it reads. */
+const ZEROS = 64;
+
+/**
+ * A copy of a chunk with zeros behind it. Who reads an item that the chunk's end cuts stops at a zero, and not past the
+ * end: once a read has been there, V8 makes all later ones of the same code slower, by a third of the whole work.
+ */
+class PaddedChunk {
+  #bytes: Buffer = Buffer.alloc(ZEROS);
+
+  fill(chunk: Buffer): Buffer {
+    const { length } = chunk;
+    if (this.#bytes.length < length + ZEROS) this.#bytes = Buffer.allocUnsafeSlow(length + ZEROS);
+    this.#bytes.set(chunk);
+    this.#bytes.fill(0, length, length + ZEROS);
+    return this.#bytes;
+  }
+}

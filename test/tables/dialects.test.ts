@@ -1,0 +1,143 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { DIALECTS, type DialectName } from '../../src/tables/sql/dialects/registry.ts';
+import { schemaOf, type SchemaOptions, type TableSchema } from '../../src/tables/sql/schema.ts';
+import { TABLES } from '../../src/tables/tables.ts';
+import { millrace } from '../support/millrace.ts';
+import { lacksWorking, skipped } from '../support/requirements.ts';
+import { PYTHON } from './warehouses.ts';
+
+const NAMES = Object.keys(DIALECTS) as DialectName[];
+
+const PLACES: Readonly<Record<DialectName, string>> = {
+  bigquery: 'gs://bucket/',
+  snowflake: '@stage/',
+  redshift: 's3://bucket/',
+  databricks: '/Volumes/a/b/c/',
+  clickhouse: 'https://bucket.s3.amazonaws.com/',
+  postgres: './export/',
+  duckdb: './export/',
+};
+
+/** Every kind of file that an export writes, as file, folder and day. */
+function loadsOf(dialect: DialectName, table: string): { name: string; sql: string }[] {
+  const base = `${PLACES[dialect]}${table}/`;
+  const entry = TABLES.get(table)!;
+  const made = (name: string, from: string, options: SchemaOptions = {}): { name: string; sql: string } => {
+    return { name, sql: schemaOf(entry, dialect, from, options).load };
+  };
+  const kinds = dialect === 'postgres' ? [] : [['parquet', 'gzip', '.parquet'] as const];
+  return [
+    ...kinds,
+    ['ndjson', 'gzip', '.ndjson.gz'] as const,
+    ...(dialect === 'bigquery' ? [] : [['ndjson', 'zstd', '.ndjson.zst'] as const]),
+    ['ndjson', 'none', '.ndjson'] as const,
+  ].flatMap(([format, compression, extension]) => [
+    made(`a file ${extension}`, `${base}dt=2026-11-21/part-000001${extension}`),
+    made(`a folder ${extension}`, base, { format: { format, compression } }),
+    made(`a day ${extension}`, `${base}dt=2026-11-21/`, { format: { format, compression }, replace: true }),
+  ]);
+}
+
+function statementsOf(schema: TableSchema): string[] {
+  const { createTable, createIndexes, createView, load, upgrade, erase, eraseByEvent } = schema;
+  return [createTable, createIndexes, createView, load, upgrade, erase, eraseByEvent].filter(
+    (sql) => sql !== null,
+  );
+}
+
+const lack = lacksWorking('sqlglot (pip install sqlglot)', PYTHON, ['-c', 'import sqlglot']);
+
+/** Statements that sqlglot takes as one text, because it knows only their first word. */
+const WHOLE = new Set(['ALTER', 'BEGIN', 'COPY', 'LOAD', 'SET', 'ANALYZE']);
+
+/** Of different kinds: a record, a document, rows inside one, one without a key, one without events. */
+const LOADED = new Set(['events', 'meals', 'meal_items', 'insurance', 'markers']);
+
+describe.each(NAMES)('%s', (dialect) => {
+  test.skipIf(lack !== null)(`sqlglot reads every statement${skipped(lack)}`, () => {
+    const cases = [...TABLES.values()].flatMap((entry) => {
+      const table = entry.definition.name;
+      const schema = schemaOf(entry, dialect, undefined, { users: { ids: ["o'hara\\"], column: 'user_id' } });
+      const plain = statementsOf(schema).map((sql, n) => ({ name: `${table}: part ${n}`, sql }));
+      const day = schemaOf(entry, dialect, undefined, { eraseDay: '2026-11-21' }).erase ?? '';
+      const loads = (LOADED.has(table) ? loadsOf(dialect, table) : []).map(({ name, sql }) => ({
+        name: `${table}: ${name}`,
+        sql,
+      }));
+      return [...plain, { name: `${table}: erase a day`, sql: day }, ...loads];
+    });
+    const input = JSON.stringify(cases.map((one) => ({ dialect, ...one })));
+    const { stdout, stderr, status } = spawnSync(PYTHON, [join(import.meta.dirname, 'parse.py')], {
+      input,
+      encoding: 'utf8',
+      maxBuffer: 64 * 1024 * 1024,
+    });
+    expect(status, stderr).toBe(0);
+    const found = JSON.parse(stdout) as { name: string; error?: string; whole?: string[] }[];
+    expect(found).toHaveLength(cases.length);
+    expect(found.filter(({ error }) => error !== undefined).slice(0, 3)).toEqual([]);
+    const whole = new Set(found.flatMap((one) => one.whole ?? []));
+    // CREATE … ON COMMIT DROP and DO, which PostgreSQL itself is asked in the tests beside.
+    const known = dialect === 'postgres' ? new Set([...WHOLE, 'CREATE', 'DO']) : WHOLE;
+    expect([...whole].filter((word) => !known.has(word))).toEqual([]);
+  });
+
+  test('a client that ends statements at every semicolon gets whole ones', () => {
+    for (const entry of TABLES.values()) {
+      const schema = schemaOf(entry, dialect);
+      for (const sql of [
+        ...statementsOf(schema),
+        ...loadsOf(dialect, entry.definition.name).map((one) => one.sql),
+      ]) {
+        const lines = sql.split('\n');
+        expect(lines.filter((line) => line.includes(';') && !line.endsWith(';'))).toEqual([]);
+        expect(lines.filter((line) => line.includes('--') && line.endsWith(';'))).toEqual([]);
+      }
+    }
+  });
+
+  test('a new table says how its rows are divided and sorted', () => {
+    const { createTable, createIndexes } = schemaOf(TABLES.get('meals')!, dialect);
+    const keys: Readonly<Record<DialectName, RegExp>> = {
+      bigquery: /PARTITION BY DATE\(`_received_at`\)\nCLUSTER BY `user_id`, `id`;$/,
+      snowflake: /CLUSTER BY \(TO_DATE\(_received_at\), user_id\);$/,
+      redshift: /DISTKEY \("user_id"\)\nCOMPOUND SORTKEY \("_received_at", "user_id", "id"\);$/,
+      databricks: /USING DELTA\nCLUSTER BY \(`_received_at`, `user_id`, `id`\);$/,
+      clickhouse:
+        /ENGINE = MergeTree\nPARTITION BY toYYYYMM\(`_received_at`\)\nORDER BY \(`user_id`, `id`, `_received_at`\)\n.*;$/,
+      postgres:
+        /CREATE INDEX IF NOT EXISTS "meals_on_event" ON "meals" \(hashtextextended\("_event_id", 0\)\);/,
+      duckdb: /\);$/,
+    };
+    expect(`${createTable}${createIndexes ?? ''}`).toMatch(keys[dialect]);
+  });
+
+  test('without a table all of them are printed, each view after the one it needs', async () => {
+    const { code, stdout } = await millrace(['schema', '--dialect', dialect, '--only', 'tables,views']);
+    expect(code).toBe(0);
+    const quoted = (name: string): string => DIALECTS[dialect].quote(name);
+    let last = -1;
+    for (const name of TABLES.keys()) {
+      const at = stdout.indexOf(`CREATE TABLE IF NOT EXISTS ${quoted(name)} (`);
+      expect(at, name).toBeGreaterThan(last);
+      last = at;
+    }
+  });
+});
+
+function loadOf(dialect: DialectName, from: string): string {
+  return schemaOf(TABLES.get('meals')!, dialect, from).load;
+}
+
+test('Redshift and PostgreSQL unpack what an export has packed', () => {
+  expect(loadOf('redshift', 's3://b/part-000001.ndjson.gz')).toMatch(/FORMAT AS JSON 'auto'\nGZIP/);
+  expect(loadOf('redshift', 's3://b/part-000001.ndjson.zst')).toMatch(/FORMAT AS JSON 'auto'\nZSTD/);
+  expect(loadOf('redshift', 's3://b/part-000001.parquet')).toMatch(/FORMAT AS PARQUET/);
+  expect(loadOf('postgres', "/a b/o'neil.ndjson.gz")).toContain(
+    `FROM PROGRAM 'zcat < ''/a b/o''\\''''neil.ndjson.gz''' WITH`,
+  );
+  expect(() => loadOf('bigquery', 'gs://b/part-000001.ndjson.zst')).toThrow('--compress gzip');
+  expect(() => loadOf('postgres', './part-000001.parquet')).toThrow('PostgreSQL reads no Parquet');
+});
