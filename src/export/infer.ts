@@ -4,7 +4,7 @@ import type { RecordOpener } from '../core/sealed-record.ts';
 import { JsonFault } from '../lib/json-text.ts';
 import { Inference, type InferenceOptions, type Inferred } from '../tables/learned/infer/infer.ts';
 import type { Tables } from '../tables/tables.ts';
-import { memberOf, documentsIn } from './documents.ts';
+import { memberOf, documentsIn } from '../tables/documents.ts';
 import { isErased } from './source-bytes.ts';
 import type { TableDefinition } from '../tables/definition.ts';
 import type { RowTarget } from '../tables/shape/row-target.ts';

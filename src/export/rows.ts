@@ -6,7 +6,7 @@ import type { RowPlan } from '../tables/shape/plan.ts';
 import type { RowReject } from '../tables/shape/reject.ts';
 import type { RowTarget } from '../tables/shape/row-target.ts';
 import { Shaper } from '../tables/shape/shape.ts';
-import { documentsIn, originOf } from './documents.ts';
+import { documentsIn, originOf } from '../tables/documents.ts';
 import { GatheredRows, type GatheredTerms } from './gathered-rows.ts';
 import type { RowBatch } from './row-file.ts';
 

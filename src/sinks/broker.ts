@@ -2,8 +2,8 @@ import type { Delivery, SendResult } from '../core/sink.ts';
 import { orAborted, unlessAborted } from '../lib/abort.ts';
 import { bytes, choice, count } from '../lib/fields.ts';
 import { z } from 'zod';
-import { ABORTED } from './failure.ts';
-import type { Compression } from './message.ts';
+import { ABORTED } from '../vendors/failure.ts';
+import type { Compression } from '../vendors/message.ts';
 
 /** Smallest bound for an event or a batch, bytes. */
 export const MINIMUM_EVENT = 4096;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { memberOf } from '../../src/export/documents.ts';
+import { memberOf } from '../../src/tables/documents.ts';
 import { appendValue } from '../../src/export/parquet/physical.ts';
 import { ByteWriter } from '../../src/lib/byte-writer.ts';
 import type { ColumnType } from '../../src/tables/definition.ts';

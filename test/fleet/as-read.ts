@@ -1,5 +1,5 @@
 import type { RawRecord } from '../../src/journal/kafka/record.ts';
-import type { Message } from '../../src/sinks/kafka/message.ts';
+import type { Message } from '../../src/vendors/kafka/message.ts';
 
 /** What was written as whoever reads it has it. */
 export function asRead<T extends Message>({ headers, ...message }: T): Omit<T, 'headers'> & RawRecord {

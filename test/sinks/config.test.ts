@@ -4,7 +4,7 @@ import { parseOptions as eventHubs } from '../../src/sinks/event-hubs/config.ts'
 import { parseOptions as files } from '../../src/sinks/files/config.ts';
 import { parseOptions as http } from '../../src/sinks/http/config.ts';
 import { parseOptions as kafka } from '../../src/sinks/kafka/config.ts';
-import { clientOptions } from '../../src/sinks/kafka/connection.ts';
+import { clientOptions } from '../../src/vendors/kafka/connection.ts';
 import { parseOptions as pubsub } from '../../src/sinks/pubsub/config.ts';
 import { parseOptions as stdout } from '../../src/sinks/stdout/config.ts';
 import { SECRET } from './http-support.ts';

@@ -1,7 +1,7 @@
 import { EventHubProducerClient, type EventDataBatch } from '@azure/event-hubs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Batch, roomFor } from '../../src/sinks/event-hubs/batch.ts';
-import type { Message } from '../../src/sinks/event-hubs/message.ts';
+import { Batch, roomFor } from '../../src/vendors/event-hubs/batch.ts';
+import type { Message } from '../../src/vendors/event-hubs/message.ts';
 import { startAmqpPeer, type AmqpPeer } from '../support/amqp-peer/peer.ts';
 
 const MOST = 1_000_000;

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { crc32c, Reader, readRecordsBatches } from '@platformatic/kafka';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { BATCH_BYTES, RECORD_BYTES, type Message } from '../../src/sinks/kafka/message.ts';
-import { encodeBatch, encodeCompressed, encodeRecord } from '../../src/sinks/kafka/record-batch.ts';
+import { BATCH_BYTES, RECORD_BYTES, type Message } from '../../src/vendors/kafka/message.ts';
+import { encodeBatch, encodeCompressed, encodeRecord } from '../../src/vendors/kafka/record-batch.ts';
 
 const bytes = fc.uint8Array({ maxLength: 300 }).map((each) => Buffer.from(each));
 const message: fc.Arbitrary<Message> = fc.record({

@@ -2,9 +2,9 @@ import { gunzipSync } from 'node:zlib';
 import { describe, expect, it, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
 import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts';
-import { partitionKeyOf, toMessage as toHub } from '../../src/sinks/event-hubs/message.ts';
-import { toMessage as toKafka } from '../../src/sinks/kafka/message.ts';
-import { toMessages, type Compression } from '../../src/sinks/message.ts';
+import { partitionKeyOf, toMessage as toHub } from '../../src/vendors/event-hubs/message.ts';
+import { toMessage as toKafka } from '../../src/vendors/kafka/message.ts';
+import { toMessages, type Compression } from '../../src/vendors/message.ts';
 import { messageOf } from './support.ts';
 import { requestBytes, toMessage as toTopic } from '../../src/sinks/pubsub/message.ts';
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { parseOptions } from '../../src/sinks/postgres/config.ts';
-import { resultOf, toMillraceError } from '../../src/sinks/postgres/failure.ts';
+import { resultOf, toMillraceError } from '../../src/vendors/postgres/failure.ts';
 import { createSink } from '../../src/sinks/postgres/sink.ts';
 import { userId } from '../privacy/erase/support.ts';
 import { mealEvent } from '../export/support.ts';

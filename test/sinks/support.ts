@@ -7,7 +7,7 @@ import type { JournalEvent } from '../../src/core/event.ts';
 import type { Delivery, SinkContext } from '../../src/core/sink.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { parseOptions } from '../../src/sinks/files/config.ts';
-import { toMessages, type Compression } from '../../src/sinks/message.ts';
+import { toMessages, type Compression } from '../../src/vendors/message.ts';
 import { FilesSink, type FilesHooks } from '../../src/sinks/files/sink.ts';
 import { readArchive } from '../../src/archive/read.ts';
 import type { ArchiveItem } from '../../src/archive/read-line.ts';

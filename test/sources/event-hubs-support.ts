@@ -6,7 +6,7 @@ import {
 } from '@azure/event-hubs';
 import type { CheckpointStore } from '../../src/core/source.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
-import { toMessage } from '../../src/sinks/event-hubs/message.ts';
+import { toMessage } from '../../src/vendors/event-hubs/message.ts';
 import { messageOf } from '../sinks/support.ts';
 import type { AmqpPeer } from '../support/amqp-peer/peer.ts';
 

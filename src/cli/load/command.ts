@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { EXIT, messageOf, MillraceError } from '../../core/errors.ts';
 import { backoff } from '../../deliver/retry.ts';
 import { formatDuration, parseDuration } from '../../lib/units.ts';
-import type { Database } from '../../export/load/database.ts';
+import type { Database } from '../../tables/database/database.ts';
 import type { LoadOptions, LoadSummary } from '../../export/load/options.ts';
 import { runLoad } from '../../export/load/run.ts';
 import { describeDrift, describeLeft } from '../../tables/learned/drift.ts';
@@ -232,8 +232,8 @@ interface Target {
 async function targetOf(address: string, schema: string): Promise<Target> {
   if (/^postgres(ql)?:\/\//.test(address)) {
     const { PostgresDatabase } = await import('../../sinks/postgres/database.ts');
-    const { nameOf } = await import('../../sinks/postgres/connection.ts');
-    const { toMillraceError } = await import('../../sinks/postgres/failure.ts');
+    const { nameOf } = await import('../../vendors/postgres/connection.ts');
+    const { toMillraceError } = await import('../../vendors/postgres/failure.ts');
     const name = nameOf(address);
     return {
       name,

@@ -72,8 +72,8 @@ function checked<T>(name: string, parse: () => T): T {
 async function hubs({ name, connection, blobs }: EtlDestination): Promise<Broker> {
   const [{ parseOptions }, { Producer }, { toFailure }] = await Promise.all([
     import('../../sinks/event-hubs/config.ts'),
-    import('../../sinks/event-hubs/producer.ts'),
-    import('../../sinks/event-hubs/failure.ts'),
+    import('../../vendors/event-hubs/producer.ts'),
+    import('../../vendors/event-hubs/failure.ts'),
   ]);
   const options = checked(name, () => parseOptions(connection));
   type Way = InstanceType<typeof Producer>;
@@ -139,7 +139,7 @@ async function topics({ name, connection }: EtlDestination): Promise<Broker> {
   const [{ parseOptions }, { Publisher }, { toFailure }, { topicPath }] = await Promise.all([
     import('../../sinks/pubsub/config.ts'),
     import('../../sinks/pubsub/publisher.ts'),
-    import('../../sinks/pubsub/failure.ts'),
+    import('../../vendors/pubsub/failure.ts'),
     import('../../sinks/pubsub/topic.ts'),
   ]);
   const options = checked(name, () => parseOptions(connection));

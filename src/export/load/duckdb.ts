@@ -12,7 +12,7 @@ import { type Column, columnsOf, type TableDefinition } from '../../tables/defin
 import { columnsInRow } from '../../tables/shape/plan.ts';
 import { literal } from '../../tables/sql/dialects/dialect.ts';
 import { duckdb } from '../../tables/sql/dialects/duckdb.ts';
-import { type Database, LOAD_COLUMN, RowsRefused } from './database.ts';
+import { type Database, LOAD_COLUMN, RowsRefused } from '../../tables/database/database.ts';
 
 /** Where the database is; null for one in memory. */
 const OWN_FILE = 'SELECT path FROM duckdb_databases() WHERE database_name = current_database()';

@@ -1,6 +1,6 @@
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import type { Archive, ArchiveFile } from './archives.ts';
-import { REFUSED, type Load } from './ledger.ts';
+import { REFUSED, type Load } from '../../tables/database/ledger.ts';
 
 /** What has to be done so that a database has what archives hold. */
 export interface LoadPlan {

@@ -1,11 +1,17 @@
 import { Drift } from '../../tables/learned/drift.ts';
 import { onceEach, readArchiveFolder, type Archive } from './archives.ts';
-import { inTransaction, RowsRefused, type Database } from './database.ts';
-import { createLedger, readLoads, removeLoads, renameArchive, reviveDuplicates } from './ledger.ts';
+import { inTransaction, RowsRefused, type Database } from '../../tables/database/database.ts';
+import {
+  createLedger,
+  readLoads,
+  removeLoads,
+  renameArchive,
+  reviveDuplicates,
+} from '../../tables/database/ledger.ts';
 import type { LoadOptions, LoadSummary } from './options.ts';
 import { planLoad, type LoadPlan } from './plan.ts';
 import { type Load, LoadStep, noCounts } from './step.ts';
-import { ensureTables } from './tables.ts';
+import { ensureTables } from '../../tables/database/tables.ts';
 
 /**
  * Brings a database to what archives hold: loads what is new, loads again what has changed, removes what is gone. Each

@@ -3,15 +3,29 @@ import type { ArchiveItem } from '../../archive/read-line.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import { isErased } from '../source-bytes.ts';
 import type { ArchiveFile } from './archives.ts';
-import type { Database } from './database.ts';
+import type { Database } from '../../tables/database/database.ts';
 import type { TableDefinition } from '../../tables/definition.ts';
 import type { TableFields } from '../../tables/learned/field-sums.ts';
 import { textInRow } from '../../tables/shape/envelope.ts';
 import { eventColumnsOf } from '../../tables/sql/identity.ts';
-import { claimEvents, nextLoad, REFUSED, removeLoads, reviveDuplicates, writeLoad } from './ledger.ts';
+import {
+  claimEvents,
+  nextLoad,
+  REFUSED,
+  removeLoads,
+  reviveDuplicates,
+  writeLoad,
+} from '../../tables/database/ledger.ts';
 import type { LoadOptions } from './options.ts';
-import { appendRows, keyOf, type OnRefused, rowsOfClaimed, Shapes, type ShapedRows } from './shapes.ts';
-import type { LoadedTables } from './tables.ts';
+import {
+  appendRows,
+  keyOf,
+  type OnRefused,
+  rowsOfClaimed,
+  Shapes,
+  type ShapedRows,
+} from '../../tables/database/shapes.ts';
+import type { LoadedTables } from '../../tables/database/tables.ts';
 
 /** A batch: records, and bytes of them, whose rows are brought to the database together. */
 const BATCH_RECORDS = 2000;

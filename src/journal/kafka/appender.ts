@@ -1,11 +1,11 @@
 import { MillraceError } from '../../core/errors.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import type { Client } from '../../sinks/kafka/client.ts';
-import { toFailure } from '../../sinks/kafka/failure.ts';
-import { BATCH_BYTES, RECORD_BYTES, type Message } from '../../sinks/kafka/message.ts';
-import { partitionOf } from '../../sinks/kafka/partition.ts';
-import { encodeRecord, type EncodedRecord } from '../../sinks/kafka/record-batch.ts';
-import { Writer, type Written } from '../../sinks/kafka/writer.ts';
+import type { Client } from '../../vendors/kafka/client.ts';
+import { toFailure } from '../../vendors/kafka/failure.ts';
+import { BATCH_BYTES, RECORD_BYTES, type Message } from '../../vendors/kafka/message.ts';
+import { partitionOf } from '../../vendors/kafka/partition.ts';
+import { encodeRecord, type EncodedRecord } from '../../vendors/kafka/record-batch.ts';
+import { Writer, type Written } from '../../vendors/kafka/writer.ts';
 
 export interface AppenderOptions {
   readonly topic: string;

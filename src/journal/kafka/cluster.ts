@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { describeConfigsV4, fetchV17 } from '@platformatic/kafka';
-import { Brokers, type Call } from '../../sinks/kafka/brokers.ts';
-import type { Connection } from '../../sinks/kafka/connection.ts';
+import { Brokers, type Call } from '../../vendors/kafka/brokers.ts';
+import type { Connection } from '../../vendors/kafka/connection.ts';
 import { Groups } from './groups.ts';
 import type { RawRecord } from './record.ts';
 

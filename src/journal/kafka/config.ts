@@ -1,6 +1,11 @@
 import { z } from 'zod';
 import { bytes, choice, duration, NOT_EMPTY, optionalText, text } from '../../lib/fields.ts';
-import { connectionFields, readConnection, type Connection, isTopic } from '../../sinks/kafka/connection.ts';
+import {
+  connectionFields,
+  readConnection,
+  type Connection,
+  isTopic,
+} from '../../vendors/kafka/connection.ts';
 import type { Waiting } from '../owner.ts';
 
 const TOPIC = { pattern: String.raw`^[\w.-]{1,249}$`, hint: 'must be the name of a topic' };

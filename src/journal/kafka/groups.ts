@@ -1,6 +1,6 @@
 import type { joinGroupV9, offsetFetchV9 } from '@platformatic/kafka';
 import { jsonIn } from '../../lib/parsed.ts';
-import type { Brokers } from '../../sinks/kafka/brokers.ts';
+import type { Brokers } from '../../vendors/kafka/brokers.ts';
 
 /** A member of a consumer group in one generation of it. */
 export interface Member {

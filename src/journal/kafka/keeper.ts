@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { SinkLog } from '../../core/sink.ts';
-import type { Message } from '../../sinks/kafka/message.ts';
+import type { Message } from '../../vendors/kafka/message.ts';
 import type { Kept } from './record.ts';
 import type { Seen } from './reading.ts';
 import { Share, type ShareOptions } from './share.ts';

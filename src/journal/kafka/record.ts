@@ -5,7 +5,7 @@ import type { DeadLetter } from '../../core/journal.ts';
 import { formatTarget, type Target } from '../../core/route.ts';
 import { isRecord } from '../../lib/is-record.ts';
 import { jsonIn } from '../../lib/parsed.ts';
-import type { Message } from '../../sinks/kafka/message.ts';
+import type { Message } from '../../vendors/kafka/message.ts';
 import { emptyEvent, ERASED_HANDLING } from '../segments/records.ts';
 
 /** What a record says of its event beside what every consumer finds: one header, for each header has its price. */

@@ -3,7 +3,7 @@ import type { JournalEvent } from '../../core/event.ts';
 import type { DeadLetter, EventLog } from '../../core/journal.ts';
 import { orAborted, unlessAborted } from '../../lib/abort.ts';
 import { Bell } from '../../lib/bell.ts';
-import { toFailure } from '../../sinks/kafka/failure.ts';
+import { toFailure } from '../../vendors/kafka/failure.ts';
 import type { Claim } from './claim.ts';
 import type { Cluster } from './cluster.ts';
 import { Commits } from './commits.ts';

@@ -1,6 +1,6 @@
 import { MillraceError } from '../../core/errors.ts';
 import type { CursorStatus, JournalStatus } from '../../core/journal.ts';
-import { toFailure } from '../../sinks/kafka/failure.ts';
+import { toFailure } from '../../vendors/kafka/failure.ts';
 import type { Cluster } from './cluster.ts';
 import type { Letters } from './letters.ts';
 

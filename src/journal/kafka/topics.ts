@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { MillraceError } from '../../core/errors.ts';
 import type { SinkLog } from '../../core/sink.ts';
-import { Client } from '../../sinks/kafka/client.ts';
-import type { Connection } from '../../sinks/kafka/connection.ts';
-import { toFailure } from '../../sinks/kafka/failure.ts';
+import { Client } from '../../vendors/kafka/client.ts';
+import type { Connection } from '../../vendors/kafka/connection.ts';
+import { toFailure } from '../../vendors/kafka/failure.ts';
 import { Appender } from './appender.ts';
 import { Cluster } from './cluster.ts';
 import { MOST_CHUNK_BYTES } from './window.ts';

@@ -3,7 +3,7 @@ import type { SinkDescription } from '../../core/sink.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { bytes, duration } from '../../lib/fields.ts';
 import { batchField, compressionField, MINIMUM_EVENT } from '../broker.ts';
-import { connectionFields, packagesFor, readConnection } from './connection.ts';
+import { connectionFields, packagesFor, readConnection } from '../../vendors/event-hubs/connection.ts';
 
 const MINIMUM_TIMEOUT = 100;
 

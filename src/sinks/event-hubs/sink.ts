@@ -2,13 +2,13 @@ import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext 
 import { onAbort, orAborted } from '../../lib/abort.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { eventBytesOf, opened, Sends } from '../broker.ts';
-import { heldBy, resultOf, troubleWith } from '../failure.ts';
-import { toMessages } from '../message.ts';
-import type { Batch } from './batch.ts';
+import { heldBy, resultOf, troubleWith } from '../../vendors/failure.ts';
+import { toMessages } from '../../vendors/message.ts';
+import type { Batch } from '../../vendors/event-hubs/batch.ts';
 import type { EventHubsOptions } from './config.ts';
-import { toFailure } from './failure.ts';
-import { partitionKeyOf, toMessage, type Message } from './message.ts';
-import { Producer } from './producer.ts';
+import { toFailure } from '../../vendors/event-hubs/failure.ts';
+import { partitionKeyOf, toMessage, type Message } from '../../vendors/event-hubs/message.ts';
+import { Producer } from '../../vendors/event-hubs/producer.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';
 

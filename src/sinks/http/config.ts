@@ -7,7 +7,7 @@ import { isRecord } from '../../lib/is-record.ts';
 import { bytes, choice, count, duration, optionalText, texts } from '../../lib/fields.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { parseStandardSecret, type StandardSecret } from '../../receive/verify/standard-secret.ts';
-import { checkPems, givenPems } from '../pem.ts';
+import { checkPems, givenPems } from '../../vendors/pem.ts';
 import { networks, problemWith } from './addresses.ts';
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;

@@ -1,6 +1,6 @@
 import type { Delivery, SendResult, Sink, SinkContext, SinkTrouble } from '../../core/sink.ts';
 import { onAbort, orAborted } from '../../lib/abort.ts';
-import { ABORTED } from '../failure.ts';
+import { ABORTED } from '../../vendors/failure.ts';
 import type { Resolve } from './addresses.ts';
 import type { HttpOptions } from './config.ts';
 import { PATIENCE, Target } from './target.ts';

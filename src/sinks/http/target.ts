@@ -3,7 +3,7 @@ import type { Clock } from '../../core/clock.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import type { SendResult, SinkTrouble } from '../../core/sink.ts';
 import { onAbort, unlessAborted } from '../../lib/abort.ts';
-import { ABORTED } from '../failure.ts';
+import { ABORTED } from '../../vendors/failure.ts';
 import { checkedLookup, type Resolve } from './addresses.ts';
 import type { HttpOptions, TargetOptions } from './config.ts';
 import { failureOf, resultOf, THROTTLING, type Answer } from './failure.ts';

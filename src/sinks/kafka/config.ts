@@ -4,7 +4,7 @@ import { bytes, choice, duration, flag, optionalText } from '../../lib/fields.ts
 import { optionsOf } from '../../lib/parse-options.ts';
 import { parseBytes } from '../../lib/units.ts';
 import { batchField, compressionField, MINIMUM_EVENT } from '../broker.ts';
-import { connectionFields, isTopic, PACKAGES, readConnection } from './connection.ts';
+import { connectionFields, isTopic, PACKAGES, readConnection } from '../../vendors/kafka/connection.ts';
 
 const MINIMUM_TIMEOUT = 300;
 /** The largest message that Event Hubs takes. */

@@ -2,16 +2,16 @@ import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext 
 import { orAborted } from '../../lib/abort.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { badTopic, eventBytesOf, NO_TOPIC, opened, Sends } from '../broker.ts';
-import { heldBy, resultOf, tooLarge, troubleWith } from '../failure.ts';
-import { toMessages } from '../message.ts';
-import { Client } from './client.ts';
+import { heldBy, resultOf, tooLarge, troubleWith } from '../../vendors/failure.ts';
+import { toMessages } from '../../vendors/message.ts';
+import { Client } from '../../vendors/kafka/client.ts';
 import type { KafkaOptions } from './config.ts';
-import { isTopic } from './connection.ts';
-import { toFailure } from './failure.ts';
-import { BATCH_BYTES, RECORD_BYTES, toMessage } from './message.ts';
-import { partitionOf } from './partition.ts';
-import { encodeRecord, type EncodedRecord } from './record-batch.ts';
-import { Writer } from './writer.ts';
+import { isTopic } from '../../vendors/kafka/connection.ts';
+import { toFailure } from '../../vendors/kafka/failure.ts';
+import { BATCH_BYTES, RECORD_BYTES, toMessage } from '../../vendors/kafka/message.ts';
+import { partitionOf } from '../../vendors/kafka/partition.ts';
+import { encodeRecord, type EncodedRecord } from '../../vendors/kafka/record-batch.ts';
+import { Writer } from '../../vendors/kafka/writer.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';
 

@@ -5,7 +5,7 @@ import { optionsOf } from '../../lib/parse-options.ts';
 import type { TableDefinition } from '../../tables/definition.ts';
 import { readTables } from '../../tables/learned/read-tables.ts';
 import { TABLES } from '../../tables/tables.ts';
-import { connectionFields, PACKAGES } from './connection.ts';
+import { connectionFields, PACKAGES } from '../../vendors/postgres/connection.ts';
 import { erasureOf } from './erasure.ts';
 
 /** @param learned tables that stand beside the built-in ones */

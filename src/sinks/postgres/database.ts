@@ -4,13 +4,13 @@ import type { from } from 'pg-copy-streams';
 import { MillraceError } from '../../core/errors.ts';
 import { onAbort } from '../../lib/abort.ts';
 import { lackOf } from '../../lib/installed.ts';
-import { LOAD_COLUMN, type Database } from '../../export/load/database.ts';
+import { LOAD_COLUMN, type Database } from '../../tables/database/database.ts';
 import type { TableDefinition } from '../../tables/definition.ts';
 import { type Dialect, tableName } from '../../tables/sql/dialects/dialect.ts';
 import { postgres } from '../../tables/sql/dialects/postgres.ts';
-import { nameOf, PACKAGES, type Connection } from './connection.ts';
+import { nameOf, PACKAGES, type Connection } from '../../vendors/postgres/connection.ts';
 import { CopyText } from './copy-text.ts';
-import { refusalOf, toMillraceError } from './failure.ts';
+import { refusalOf, toMillraceError } from '../../vendors/postgres/failure.ts';
 import { LoadLock } from './load-lock.ts';
 
 /**

@@ -1,11 +1,11 @@
 import { leftBy, Owners, type ErasableStore, type ErasureRun, type Ownership } from '../../core/erasure.ts';
-import { inTransaction } from '../../export/load/database.ts';
-import { ledgerIn } from '../../export/load/ledger.ts';
+import { inTransaction } from '../../tables/database/database.ts';
+import { ledgerIn } from '../../tables/database/ledger.ts';
 import { tableName } from '../../tables/sql/dialects/dialect.ts';
 import { hashed } from '../../tables/sql/dialects/postgres.ts';
-import { nameOf, type Connection } from './connection.ts';
+import { nameOf, type Connection } from '../../vendors/postgres/connection.ts';
 import { PostgresDatabase } from './database.ts';
-import { faultOf } from './failure.ts';
+import { faultOf } from '../../vendors/postgres/failure.ts';
 
 /** Rows that name no user are looked through so many at a time. */
 const PIECE = 500;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { MillraceError } from '../../core/errors.ts';
-import { inTransaction, type Database } from '../../export/load/database.ts';
+import { inTransaction, type Database } from '../../tables/database/database.ts';
 import { tableName } from '../../tables/sql/dialects/dialect.ts';
 
 /** Milliseconds between two signs of life of a load that is not in a transaction. */

@@ -1,7 +1,7 @@
 import { formatRecords, parseRecord } from '../../core/archive-record.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import { copyCompact } from '../../lib/json-compact.ts';
-import type { LoadedRecord } from '../../export/load/shapes.ts';
+import type { LoadedRecord } from '../../tables/database/shapes.ts';
 
 const END = Buffer.from('}');
 

@@ -1,6 +1,6 @@
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
 import { onAbort, orAborted } from '../../lib/abort.ts';
-import { inTransaction } from '../../export/load/database.ts';
+import { inTransaction } from '../../tables/database/database.ts';
 import {
   claimEvents,
   createLedger,
@@ -8,15 +8,15 @@ import {
   nextLoad,
   readLoads,
   writeLoad,
-} from '../../export/load/ledger.ts';
-import { keyOf, type LoadedRecord, Shapes } from '../../export/load/shapes.ts';
-import { ensureTables, type LoadedTables } from '../../export/load/tables.ts';
+} from '../../tables/database/ledger.ts';
+import { keyOf, type LoadedRecord, Shapes } from '../../tables/database/shapes.ts';
+import { ensureTables, type LoadedTables } from '../../tables/database/tables.ts';
 import { type TableEntry, TABLES } from '../../tables/tables.ts';
 import { Sends } from '../broker.ts';
 import type { PostgresOptions } from './config.ts';
-import { nameOf } from './connection.ts';
+import { nameOf } from '../../vendors/postgres/connection.ts';
 import { PostgresDatabase } from './database.ts';
-import { faultOf, resultOf } from './failure.ts';
+import { faultOf, resultOf } from '../../vendors/postgres/failure.ts';
 import { toRecord } from './message.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';

@@ -4,7 +4,7 @@ import { optionsOf } from '../../lib/parse-options.ts';
 import { bytes, duration, flag } from '../../lib/fields.ts';
 import { parseBytes } from '../../lib/units.ts';
 import { compressionField, MINIMUM_EVENT } from '../broker.ts';
-import { connectionFields, PACKAGES } from './connection.ts';
+import { connectionFields, PACKAGES } from '../../vendors/pubsub/connection.ts';
 import { isTopic } from './topic.ts';
 
 /** What the service takes in one publish request, and so for one event: body, attributes and topic. */

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { JournalEvent } from '../../core/event.ts';
-import { metadataOf } from '../message.ts';
+import { metadataOf } from '../../vendors/message.ts';
 
 /** One message of a publish request. */
 export interface Message {

@@ -1,9 +1,15 @@
 import { within } from '../../lib/abort.ts';
 import { BufferPool } from '../../lib/buffer-pool.ts';
-import { closeClient, createClient, ready, type Client, type EncodedRequest } from './client.ts';
-import type { Connection } from './connection.ts';
+import {
+  closeClient,
+  createClient,
+  ready,
+  type Client,
+  type EncodedRequest,
+} from '../../vendors/pubsub/client.ts';
+import type { Connection } from '../../vendors/pubsub/connection.ts';
 import { encodeRequest, mostBytes } from './encode.ts';
-import { LateError, toFailure } from './failure.ts';
+import { LateError, toFailure } from '../../vendors/pubsub/failure.ts';
 import type { Message } from './message.ts';
 
 export interface PublisherOptions extends Connection {

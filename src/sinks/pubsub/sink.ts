@@ -1,10 +1,10 @@
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
 import { orAborted } from '../../lib/abort.ts';
 import { badTopic, eventBytesOf, NO_TOPIC, Sends } from '../broker.ts';
-import { ABORTED, resultOf, tooLarge, troubleWith } from '../failure.ts';
+import { ABORTED, resultOf, tooLarge, troubleWith } from '../../vendors/failure.ts';
 import type { PubSubOptions } from './config.ts';
-import { codeOf, PERMISSION_DENIED, toFailure } from './failure.ts';
-import { toMessages } from '../message.ts';
+import { codeOf, PERMISSION_DENIED, toFailure } from '../../vendors/pubsub/failure.ts';
+import { toMessages } from '../../vendors/message.ts';
 import { requestBytes, toMessage, type Message } from './message.ts';
 import { Publisher } from './publisher.ts';
 import { isTopic, topicPath } from './topic.ts';

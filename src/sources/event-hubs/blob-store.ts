@@ -1,6 +1,6 @@
 import type { CheckpointStore } from '@azure/event-hubs';
 import { messageOf } from '../../core/errors.ts';
-import { loadCredential } from '../../sinks/event-hubs/connection.ts';
+import { loadCredential } from '../../vendors/event-hubs/connection.ts';
 import type { BlobCheckpoints } from './config.ts';
 
 /** Retries are the reader's: it begins anew. */

@@ -1,5 +1,5 @@
 import type { EventHubConsumerClient } from '@azure/event-hubs';
-import { loadCredential } from '../../sinks/event-hubs/connection.ts';
+import { loadCredential } from '../../vendors/event-hubs/connection.ts';
 import type { EventHubsSourceOptions } from './config.ts';
 import type { Checkpoints } from './checkpoints.ts';
 

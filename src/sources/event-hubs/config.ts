@@ -12,7 +12,7 @@ import {
   readAccess,
   splitConnectionString,
   type Connection,
-} from '../../sinks/event-hubs/connection.ts';
+} from '../../vendors/event-hubs/connection.ts';
 
 /** The options about the storage account. */
 const storageFields = {

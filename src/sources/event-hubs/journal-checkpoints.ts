@@ -1,7 +1,7 @@
 import type { EventHubConsumerClient, Subscription } from '@azure/event-hubs';
 import { randomUUID } from 'node:crypto';
 import type { SourceContext } from '../../core/source.ts';
-import { hostOf } from '../../sinks/event-hubs/connection.ts';
+import { hostOf } from '../../vendors/event-hubs/connection.ts';
 import type { EventHubsSourceOptions } from './config.ts';
 import { BEGINNING, type Checkpoints } from './checkpoints.ts';
 

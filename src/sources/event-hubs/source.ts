@@ -1,7 +1,7 @@
 import type { EventHubConsumerClient, PartitionContext, ReceivedEventData } from '@azure/event-hubs';
 import type { Deliver, Source, SourceContext } from '../../core/source.ts';
 import { orAborted, untilAborted } from '../../lib/abort.ts';
-import { toFailure } from '../../sinks/event-hubs/failure.ts';
+import { toFailure } from '../../vendors/event-hubs/failure.ts';
 import { openBlobStore } from './blob-store.ts';
 import { createClient } from './client.ts';
 import type { EventHubsSourceOptions } from './config.ts';

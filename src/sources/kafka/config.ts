@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { SourceDescription } from '../../core/source.ts';
 import { bytes, choice, duration, NOT_EMPTY, text } from '../../lib/fields.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
-import { connectionFields, PACKAGES, readConnection, isTopic } from '../../sinks/kafka/connection.ts';
+import { connectionFields, PACKAGES, readConnection, isTopic } from '../../vendors/kafka/connection.ts';
 
 const MINIMUM_TIMEOUT = 300;
 const MINIMUM_SESSION = 1000;

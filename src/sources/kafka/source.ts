@@ -1,8 +1,8 @@
 import type { Consumer, ConsumerOptions, Message, MessagesStream } from '@platformatic/kafka';
 import type { Deliver, Source, SourceContext } from '../../core/source.ts';
 import { orAborted, untilAborted, within } from '../../lib/abort.ts';
-import { clientOptions, quiet } from '../../sinks/kafka/connection.ts';
-import { toFailure } from '../../sinks/kafka/failure.ts';
+import { clientOptions, quiet } from '../../vendors/kafka/connection.ts';
+import { toFailure } from '../../vendors/kafka/failure.ts';
 import type { KafkaSourceOptions } from './config.ts';
 import { toIncoming } from './message.ts';
 

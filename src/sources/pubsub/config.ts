@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { SourceDescription } from '../../core/source.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { bytes, count, duration } from '../../lib/fields.ts';
-import { connectionFields, PACKAGES } from '../../sinks/pubsub/connection.ts';
+import { connectionFields, PACKAGES } from '../../vendors/pubsub/connection.ts';
 
 const MINIMUM_TIMEOUT = 100;
 const MINIMUM_BYTES = 1024;

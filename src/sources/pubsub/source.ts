@@ -2,8 +2,8 @@ import type { Message, PubSub, Subscription } from '@google-cloud/pubsub';
 import { messageOf } from '../../core/errors.ts';
 import type { Deliver, Source, SourceContext } from '../../core/source.ts';
 import { orAborted, untilAborted, within } from '../../lib/abort.ts';
-import { createPubSub } from '../../sinks/pubsub/connection.ts';
-import { codeOf, PERMISSION_DENIED } from '../../sinks/pubsub/failure.ts';
+import { createPubSub } from '../../vendors/pubsub/connection.ts';
+import { codeOf, PERMISSION_DENIED } from '../../vendors/pubsub/failure.ts';
 import type { PubSubSourceOptions } from './config.ts';
 import { toIncoming } from './message.ts';
 

@@ -1,8 +1,8 @@
 import { EventHubProducerClient } from '@azure/event-hubs';
 import { v1, PubSub } from '@google-cloud/pubsub';
 import type { JournalEvent } from '../../../src/core/event.ts';
-import { partitionKeyOf, toMessage } from '../../../src/sinks/event-hubs/message.ts';
-import { toMessages } from '../../../src/sinks/message.ts';
+import { partitionKeyOf, toMessage } from '../../../src/vendors/event-hubs/message.ts';
+import { toMessages } from '../../../src/vendors/message.ts';
 import { toMessage as toPubSub } from '../../../src/sinks/pubsub/message.ts';
 
 /** Events of one batch, as many as the sinks take at once. */

@@ -1,6 +1,6 @@
 import { BACKSLASH, membersOf, OPEN_BRACE, OPEN_BRACKET, skipValue, skipWhite } from '../lib/json-text.ts';
-import type { EventOrigin } from '../tables/definition.ts';
-import type { TableEntry } from '../tables/tables.ts';
+import type { EventOrigin } from './definition.ts';
+import type { TableEntry } from './tables.ts';
 
 /** @param entry of a table that is made of events */
 export function originOf({ definition: { name, events } }: TableEntry): EventOrigin {

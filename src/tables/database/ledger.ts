@@ -1,4 +1,4 @@
-import { literal, tableName } from '../../tables/sql/dialects/dialect.ts';
+import { literal, tableName } from '../sql/dialects/dialect.ts';
 import type { Database } from './database.ts';
 
 /**

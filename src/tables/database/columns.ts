@@ -1,6 +1,6 @@
 import { MillraceError, messageOf } from '../../core/errors.ts';
-import { type Column, columnsOf, type ColumnType, type TableDefinition } from '../../tables/definition.ts';
-import { tableName } from '../../tables/sql/dialects/dialect.ts';
+import { type Column, columnsOf, type ColumnType, type TableDefinition } from '../definition.ts';
+import { tableName } from '../sql/dialects/dialect.ts';
 import type { Database } from './database.ts';
 
 /** What `information_schema` calls the column types. */

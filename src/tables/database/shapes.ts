@@ -3,14 +3,14 @@ import type { ArchiveRecord } from '../../core/archive.ts';
 import { documentsIn, originOf } from '../documents.ts';
 import { ByteWriter } from '../../lib/byte-writer.ts';
 import { JsonFault } from '../../lib/json-text.ts';
-import type { TableDefinition } from '../../tables/definition.ts';
-import type { TableFields } from '../../tables/learned/field-sums.ts';
-import type { RowReject } from '../../tables/shape/reject.ts';
-import { linesOf, type RowLines } from '../../tables/shape/row-lines.ts';
-import { Shaper } from '../../tables/shape/shape.ts';
-import type { TableEntry, Tables } from '../../tables/tables.ts';
+import type { TableDefinition } from '../definition.ts';
+import type { TableFields } from '../learned/field-sums.ts';
+import type { RowReject } from '../shape/reject.ts';
+import { linesOf, type RowLines } from '../shape/row-lines.ts';
+import { Shaper } from '../shape/shape.ts';
+import type { TableEntry, Tables } from '../tables.ts';
 import type { Database } from './database.ts';
-import type { LoadOptions } from './options.ts';
+import type { LoadOptions } from '../../export/load/options.ts';
 
 /** An event as an archive has it. */
 export interface LoadedRecord {

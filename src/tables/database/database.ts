@@ -1,6 +1,6 @@
-import type { TableDefinition } from '../../tables/definition.ts';
-import type { Dialect } from '../../tables/sql/dialects/dialect.ts';
-import type { DialectName } from '../../tables/sql/dialects/registry.ts';
+import type { TableDefinition } from '../definition.ts';
+import type { Dialect } from '../sql/dialects/dialect.ts';
+import type { DialectName } from '../sql/dialects/registry.ts';
 
 /**
  * What loading needs of a database. One connection: statements run one after another, in the session's transaction. Behind a

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
 import { MillraceError } from '../../core/errors.ts';
-import { columnsOf, hasRowId, identityOf, ROW_ID, type TableDefinition } from '../../tables/definition.ts';
-import { type Dialect, doubleQuoted, tableName } from '../../tables/sql/dialects/dialect.ts';
-import { latestOf } from '../../tables/sql/latest.ts';
-import { addColumns, schemaOf } from '../../tables/sql/schema.ts';
-import type { TableEntry, Tables } from '../../tables/tables.ts';
+import { columnsOf, hasRowId, identityOf, ROW_ID, type TableDefinition } from '../definition.ts';
+import { type Dialect, doubleQuoted, tableName } from '../sql/dialects/dialect.ts';
+import { latestOf } from '../sql/latest.ts';
+import { addColumns, schemaOf } from '../sql/schema.ts';
+import type { TableEntry, Tables } from '../tables.ts';
 import { changeColumns, columnChanges, presentColumns } from './columns.ts';
 import { LOAD_COLUMN, type Database } from './database.ts';
 import { ledgerIn } from './ledger.ts';
