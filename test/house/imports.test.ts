@@ -1,63 +1,23 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { basename, dirname, join, relative, sep } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import { describe, expect, test } from 'vitest';
 
 const SRC = join(import.meta.dirname, '../../src');
 
-/**
- * Arrows of the picture in design: who may import whom beside `core` and `lib`. A room is a folder, a file at the root, or
- * the folder of one command. Add one only with the picture.
- */
-const ARROWS: Readonly<Record<string, string>> = {
-  'main.ts': 'cli',
-  'app.ts': 'admin config parts plan.ts',
-  'drain.ts': 'config deliver parts plan.ts',
-  parts:
-    'admin config deliver erase journal metrics plan.ts proof receipts receive schema sinks sources storage validate',
-  'plan.ts': 'config deliver route validate verify',
-  api: 'archive sinks verify',
-  cli: 'admin archive backfill config deliver erase export journal proof receipts route sandbox schema seal service storage validate verify warehouse',
-  'cli/backfill': 'backfill erase service',
-  'cli/check': 'archive config route validate verify warehouse',
-  'cli/drain': 'config drain.ts',
-  'cli/demo': 'app.ts archive backfill config sandbox service verify',
-  'cli/dev': 'app.ts config sandbox verify',
-  'cli/erase': 'admin archive config erase journal proof receipts',
-  'cli/fixture': 'archive verify',
-  'cli/load': 'deliver load sinks warehouse',
-  'cli/ndjson': 'ndjson warehouse',
-  'cli/receipt': 'receipts',
-  'cli/reconcile': 'archive backfill config erase proof receipts reconcile service',
-  'cli/replay': 'archive config deliver erase plan.ts proof replay route storage validate',
-  'cli/sandbox': 'config sandbox sinks',
-  'cli/serve': 'app.ts config',
-  'cli/webhooks': 'config sandbox service verify',
-  config: 'journal service sinks sources storage',
-  journal: 'sinks',
-  archive: 'storage',
-  delta: 'parquet',
-  parquet: 'warehouse',
-  receive: 'validate',
-  deliver: 'route',
-  admin: 'config metrics validate',
-  sandbox: 'verify',
-  schema: 'warehouse',
-  sources: 'validate sinks',
-  ndjson: 'warehouse',
-  reconcile: 'archive backfill ndjson route service',
-  replay: 'archive deliver validate',
-  erase: 'archive delta parquet seal storage',
-  export: 'archive delta parquet storage warehouse',
-  load: 'archive export parquet warehouse',
-  sinks: 'archive backfill load seal service storage verify warehouse',
-  backfill: 'service ndjson warehouse',
-};
-const arrowsOf = (room: string): string[] => ARROWS[room]?.split(' ') ?? [];
+/** The rooms, folders and main.ts, and which siblings each may import beside `core` and `lib`: the table of src/README.md. */
+const ROOMS = new Map(
+  Array.from(
+    readFileSync(join(SRC, 'README.md'), 'utf8').matchAll(/^\| `([\w.]+)` +\|[^|]+\|([^|]*)\|$/gm),
+    ([, room = '', siblings = '']) => [room, siblings.trim().split(' ')] as const,
+  ),
+);
 
-/** All that stands at the root. */
-const ROOT = ['app.ts', 'drain.ts', 'main.ts', 'plan.ts'];
+function mayImport(from: string, to: string): boolean {
+  const [first, ...others] = ROOMS.get(from) ?? [];
+  return first === 'all' ? !others.includes(to) : first === to || others.includes(to);
+}
 
-/** SDKs and the folders that may import each, of a sink, a source, a store. Their registries load the folders lazily. */
+/** SDKs and the vendors' folders that may import each, in whichever room. Registries load the folders of sinks, sources and stores lazily. */
 const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@aws-sdk/client-s3': ['s3'],
   '@azure/event-hubs': ['event-hubs'],
@@ -93,13 +53,7 @@ function* importsOf(): Generator<Import> {
   }
 }
 
-const roomOf = (path: string): string => {
-  const [room = '', command = '', file] = path.split(sep);
-  return room === 'cli' && file !== undefined ? `cli/${command}` : room;
-};
-/** The program and its commands: it loads them, and they use what they share. */
-const isWithinCli = (from: string, to: string): boolean =>
-  [from, to].includes('cli') && [from, to].every((room) => room.split('/')[0] === 'cli');
+const roomOf = (path: string): string => path.split(sep)[0] ?? '';
 const isLocal = (target: string): boolean => target.endsWith('.ts');
 
 describe('imports point one way', () => {
@@ -114,29 +68,31 @@ describe('imports point one way', () => {
     const [from, to] = [roomOf(file), roomOf(target)];
     return isLocal(target) && from !== to ? [{ file, from, to }] : [];
   });
-  test('every file imports core, lib, its own room and what an arrow allows', () => {
+  test('every file imports core, lib, its own room and what its row allows', () => {
     const broken = between.filter(({ from, to }) => {
       if (from === 'lib') return true;
       if (from === 'core') return to !== 'lib';
-      return to !== 'core' && to !== 'lib' && !isWithinCli(from, to) && !arrowsOf(from).includes(to);
+      return to !== 'core' && to !== 'lib' && !mayImport(from, to);
     });
     expect(broken).toEqual([]);
   });
 
-  test('every arrow is taken by some file', () => {
+  test('every sibling that a row names is imported by some file', () => {
     const taken = new Set(between.map(({ from, to }) => `${from} → ${to}`));
-    const arrows = Object.keys(ARROWS).flatMap((from) => arrowsOf(from).map((to) => `${from} → ${to}`));
-    expect(arrows.filter((arrow) => !taken.has(arrow))).toEqual([]);
+    const rows = Array.from(ROOMS).filter(([, [first]]) => first !== 'all' && first !== '');
+    const named = rows.flatMap(([from, siblings]) => siblings.map((to) => `${from} → ${to}`));
+    expect(named.filter((arrow) => !taken.has(arrow))).toEqual([]);
   });
 
   test('no circle: of files, or of rooms', () => {
     const files = imports.flatMap(({ file, target }) => (isLocal(target) ? [[file, target] as const] : []));
-    const rooms = between.flatMap(({ from, to }) => (isWithinCli(from, to) ? [] : [[from, to] as const]));
-    expect([...circlesOf(files), ...circlesOf(rooms)]).toEqual([]);
+    expect([...circlesOf(files), ...circlesOf(between.map(({ from, to }) => [from, to] as const))]).toEqual(
+      [],
+    );
   });
 
-  test('the root holds the process, the system, its plan and its parts, and nothing else', () => {
-    expect(readdirSync(SRC).filter((name) => name.endsWith('.ts'))).toEqual(ROOT);
+  test('the table has all rooms, and nothing else stands beside them', () => {
+    expect(readdirSync(SRC).toSorted()).toEqual([...ROOMS.keys(), 'README.md'].toSorted());
   });
 
   test('an SDK is imported in its own folder only', () => {
@@ -144,7 +100,7 @@ describe('imports point one way', () => {
       const vendor = Object.keys(VENDORS).find((name) => target === name || target.startsWith(`${name}/`));
       if (vendor === undefined) return false;
       const folders = VENDORS[vendor] ?? [];
-      return !['sinks', 'sources', 'storage', 'journal', 'load'].some((room) =>
+      return !['vendors', 'sinks', 'sources', 'storage', 'journal'].some((room) =>
         folders.some((folder) => dirname(file) === `${room}/${folder}`),
       );
     });
@@ -154,10 +110,7 @@ describe('imports point one way', () => {
   test('a vendor’s folder is loaded lazily, by the registry', () => {
     const broken = imports.filter(
       ({ file, target, lazy }) =>
-        !lazy &&
-        /^(sinks|sources|storage)\/[^/]+\//.test(target) &&
-        // A vendor's source is free to use what its sink knows of the vendor.
-        basename(dirname(file)) !== basename(dirname(target)),
+        !lazy && /^(sinks|sources|storage)\/[^/]+\//.test(target) && dirname(file) !== dirname(target),
     );
     expect(broken).toEqual([]);
   });

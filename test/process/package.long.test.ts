@@ -231,7 +231,7 @@ test.skipIf(lack !== null)(
       const verifier = createVerifier({ scheme: 'standard-webhooks', secrets: [secret], tolerance: 1000 });
       const headers = signStandardWebhooks(secret, 'msg_1', 5000, Buffer.from('{}'));
       const [same, changed] = ['{}', '[]'].map((body) => verifier.verify(headers, Buffer.from(body), 5000));
-      const other = await import('millrace/dist/app.js').catch((error) => error.code);
+      const other = await import('millrace/dist/app/app.js').catch((error) => error.code);
       console.log(JSON.stringify({ keys, id: same.id, ok: [same.ok, changed.ok], other }));
     `);
     expect(found).toEqual({

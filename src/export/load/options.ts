@@ -1,10 +1,13 @@
 import type { ExportOptions } from '../options.ts';
+import type { ShapesOptions } from '../../tables/database/shapes.ts';
 import type { TableDrift } from '../../tables/learned/drift.ts';
 
-export interface LoadOptions extends Pick<
+type Shared = Pick<
   ExportOptions,
-  'places' | 'tables' | 'opener' | 'signal' | 'onProgress' | 'onProblem' | 'onReject' | 'onUnknown'
-> {
+  'places' | 'tables' | 'opener' | 'signal' | 'onProgress' | 'onProblem' | 'onReject'
+>;
+
+export interface LoadOptions extends Shared, ShapesOptions {
   /** Folders of archives. */
   readonly paths: readonly string[];
   /** Names of tables to be kept beside those that the database has already. */
@@ -13,8 +16,6 @@ export interface LoadOptions extends Pick<
   readonly stepBytes: number;
   /** Files of which the database has refused rows are loaded again. */
   readonly retriesRefused: boolean;
-  /** An event of this type has no typed table, or a shape that its table does not know. */
-  onWithoutTable(eventType: string): void;
 }
 
 /** What one round has done. */

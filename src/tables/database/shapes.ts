@@ -4,13 +4,13 @@ import { documentsIn, originOf } from '../documents.ts';
 import { ByteWriter } from '../../lib/byte-writer.ts';
 import { JsonFault } from '../../lib/json-text.ts';
 import type { TableDefinition } from '../definition.ts';
+import type { OnLeft } from '../learned/drift.ts';
 import type { TableFields } from '../learned/field-sums.ts';
 import type { RowReject } from '../shape/reject.ts';
 import { linesOf, type RowLines } from '../shape/row-lines.ts';
 import { Shaper } from '../shape/shape.ts';
 import type { TableEntry, Tables } from '../tables.ts';
 import type { Database } from './database.ts';
-import type { LoadOptions } from '../../export/load/options.ts';
 
 /** An event as an archive has it. */
 export interface LoadedRecord {
@@ -20,7 +20,11 @@ export interface LoadedRecord {
   readonly text: Buffer;
 }
 
-type ShapesOptions = Pick<LoadOptions, 'onUnknown' | 'onWithoutTable'>;
+export interface ShapesOptions {
+  readonly onUnknown: OnLeft;
+  /** An event of this type has no typed table, or a shape that its table does not know. */
+  onWithoutTable(eventType: string): void;
+}
 
 /** Rows that were shaped and are in no database yet. */
 export interface ShapedRows {
