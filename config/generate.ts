@@ -22,7 +22,7 @@ import { loadSourceModule, SOURCE_TYPES } from '../src/sources/registry.ts';
 import type { SinkModule } from '../src/core/sink.ts';
 import type { Written } from '../src/lib/parse-options.ts';
 import { METRICS } from '../src/observe/metrics/catalogue.ts';
-import { decimalRule, tableReference, typeReference } from '../src/tables/reference.ts';
+import { decimalRule, tableReference, typeReference } from './reference/tables.ts';
 
 const SECTIONS = {
   keys: keyReference,

@@ -1,9 +1,9 @@
-import { markdownTable } from '../lib/markdown.ts';
-import { type Column, columnsOf, type TableDefinition } from './definition.ts';
-import { DIALECTS } from './sql/dialects/registry.ts';
-import { DECIMAL_SCALE, DECIMAL_WHOLE } from './shape/fit.ts';
-import { latestOf } from './sql/latest.ts';
-import { TABLES } from './tables.ts';
+import { markdownTable } from '../../src/lib/markdown.ts';
+import { type Column, columnsOf, type TableDefinition } from '../../src/tables/definition.ts';
+import { DIALECTS } from '../../src/tables/sql/dialects/registry.ts';
+import { DECIMAL_SCALE, DECIMAL_WHOLE } from '../../src/tables/shape/fit.ts';
+import { latestOf } from '../../src/tables/sql/latest.ts';
+import { TABLES } from '../../src/tables/tables.ts';
 
 /** Every table with its columns, as Markdown. */
 export function tableReference(): string {
