@@ -46,7 +46,7 @@ const BODIES_COUNT_AS_HEAP = '--external-memory-accounted-in-global-limit';
 const HEAPS_GROW_BY_HALF = '--heap-growing-percent=50';
 
 /**
- * Runs what the config describes: makes a plan of it, and starts the parts of `parts/` on that.
+ * Runs what the config describes: makes a plan of it, and starts the parts of `parts.ts` on that.
  * @throws MillraceError naming the key, folder or address that is in the way; nothing runs then
  */
 export async function startApp(config: ResolvedConfig, options: AppOptions): Promise<App> {

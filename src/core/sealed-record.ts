@@ -2,7 +2,7 @@
  * A sealed record: what an archive with `encrypt` holds instead of a record, one line of NDJSON.
  * `{"sealed":1,"key":"<id>","received_at":"…","nonce":"<base64>","data":"<base64>"}`, fields in this order.
  * `received_at` is the record's, ISO 8601 with milliseconds, UTC; `key` is random and says nothing of whose it is.
- * Everything else of the record is inside `data`. How it gets in and out is the room `seal/`.
+ * Everything else of the record is inside `data`. How it gets in and out is `privacy/seal`.
  */
 export interface SealedRecord {
   /** Id of the key that opens it: 32 hex digits. */
