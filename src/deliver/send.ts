@@ -14,7 +14,7 @@ export interface Outcome {
  *
  * Events above the sink's own limit are refused without being sent; where there is a keeper a pointer is sent in their place, after
  * the rest of the batch. A batch that is refused without saying which event
- * is to blame is halved until it is one event; halves go one after the other, and nothing of a user follows an earlier
+ * is to blame is halved until it is one event, sent alone; halves go one after the other, and nothing of a user follows an earlier
  * event of that user that has to be tried again.
  */
 export async function sendBatch(
@@ -98,12 +98,9 @@ async function attempt(sink: SinkCalls, batch: readonly Item[], signal: AbortSig
     if (result.status === 'refused' && result.batch === true) suspects.push(item);
     else outcomes.push({ item, result });
   }
-  const [only] = suspects;
-  if (only === undefined) return outcomes;
-  if (suspects.length === 1) {
-    const result = results[batch.indexOf(only)] ?? MISSING;
-    return [...outcomes, { item: only, result }];
-  }
+  if (suspects.length === 0) return outcomes;
+  // Only what was sent alone is surely to blame.
+  if (batch.length === 1) return suspects.map((item) => ({ item, result: results[0] ?? MISSING }));
   const places = new Map(batch.map((item, place) => [item, place]));
   const middle = Math.ceil(suspects.length / 2);
   for (const half of [suspects.slice(0, middle), suspects.slice(middle)]) {

@@ -80,6 +80,23 @@ test('fault 14: a poisoned batch is halved down to the one event, and order per 
   }
 });
 
+test('what a batch was refused with is no verdict on one event of it that was not tried alone', async () => {
+  const sink = new ScriptedSink(() => DELIVERED);
+  const send = sink.send.bind(sink);
+  sink.send = async (batch) => {
+    const results = await send(batch);
+    // The far side refused both together; the answer for the second alone was not waited for.
+    if (batch.length > 1) results[1] = { status: 'refused', code: 'bad', reason: 'bad batch', batch: true };
+    return results;
+  };
+  const { journal, clock, start } = build({ sink });
+  for (let n = 0; n < 2; n += 1) journal.put(makeEvent({ id: `e${n}` }));
+  await start();
+  await until(clock, () => journal.cursors.get('sink') === 2);
+  expect(journal.letters).toEqual([]);
+  expect(idsOf(sink.taken)).toEqual(['e0', 'e1', 'e1']);
+});
+
 test('fault 13: an event above the limit is seen locally; its neighbours are delivered', async () => {
   const sink = new ScriptedSink(() => DELIVERED, { eventBytes: 100 });
   const { journal, clock, start } = build({ sink });

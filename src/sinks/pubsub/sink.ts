@@ -115,37 +115,40 @@ export class PubSubSink implements Sink {
   }
 
   /** One request; all of its events have the same result. */
-  async #publish({ topic, messages, results, signal }: Job, indexes: readonly number[]): Promise<void> {
-    if (indexes.length === 0 || signal.aborted) return;
+  async #publish(job: Job, indexes: readonly number[]): Promise<void> {
+    const result = await this.#request(job, indexes);
+    for (const index of indexes) job.results[index] = result;
+  }
+
+  async #request({ topic, messages, signal }: Job, indexes: readonly number[]): Promise<SendResult> {
+    if (indexes.length === 0 || signal.aborted) return ABORTED;
     const group = indexes.flatMap((index) => messages[index] ?? []);
-    let result = DELIVERED;
     try {
       await this.#publisher.publish(topic, group, signal);
+      return DELIVERED;
     } catch (error) {
-      result = resultOf(`topic ${topic}`, toFailure(error), group.length);
+      return resultOf(`topic ${topic}`, toFailure(error), group.length);
     }
-    for (const index of indexes) results[index] = result;
   }
 
   /**
    * The events of one user. When they are refused together they are sent one by one here: to leave that to the
-   * dispatcher would be to send the other users' events, which have arrived, once more.
+   * dispatcher would be to send the other users' events, which have arrived, once more. None has a result before it is the last:
+   * when the signal aborts, what there is by then is answered.
    */
   async #publishInOrder(job: Job, group: readonly number[]): Promise<void> {
-    await this.#publish(job, group);
-    const result = resultAt(job, group[0]);
-    if (result.status !== 'refused' || result.batch !== true) return;
+    const together = await this.#request(job, group);
+    if (together.status !== 'refused' || together.batch !== true) {
+      for (const index of group) job.results[index] = together;
+      return;
+    }
     for (const [at, index] of group.entries()) {
-      await this.#publish(job, [index]);
-      const { status, ...rest } = resultAt(job, index);
-      if (status !== 'retry') continue;
+      const result = await this.#request(job, [index]);
+      job.results[index] = result;
+      if (result.status !== 'retry') continue;
       // Nothing of a user may follow what has to be sent again.
-      for (const later of group.slice(at)) job.results[later] = { status, reason: '', ...rest };
+      for (const later of group.slice(at)) job.results[later] = result;
       return;
     }
   }
-}
-
-function resultAt({ results }: Job, index: number | undefined): SendResult {
-  return results[index ?? -1] ?? ABORTED;
 }
