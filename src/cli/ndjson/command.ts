@@ -198,20 +198,13 @@ async function toStdout(work: Work, io: Io): Promise<Shaped> {
 }
 
 async function toFolder(work: Work, io: Io): Promise<Shaped> {
-  const files = await RowFiles.open(work.options.out, work.tables);
-  try {
-    const write = async (table: string, rows: Buffer): Promise<void> => {
-      await files.write(table, rows);
-    };
-    const done = await shape(work, io, write, (reject) => files.reject(JSON.stringify(reject)));
-    const paths = await files.finish();
-    if (work.options.json === true)
-      print(io, JSON.stringify({ ok: done.rejects === 0, ...done, files: paths }));
-    return done;
-  } catch (error) {
-    await files.discard();
-    throw error;
-  }
+  const { made, paths } = await RowFiles.fill(work.options.out, work.tables, (files) => {
+    const write = (table: string, rows: Buffer): Promise<void> => files.write(table, rows);
+    return shape(work, io, write, (reject) => files.reject(JSON.stringify(reject)));
+  });
+  if (work.options.json === true)
+    print(io, JSON.stringify({ ok: made.rejects === 0, ...made, files: paths }));
+  return made;
 }
 
 /** Progress of one document, on stderr: bytes, rows, rate and how long it still takes. */

@@ -42,29 +42,24 @@ export async function pullMeals(
   { onMeals, given = {} }: PullExtras = {},
 ): Promise<TaskResult> {
   await mkdir(folder, { recursive: true });
-  const files = await RowFiles.open(folder, MEAL_TABLES);
   const unknown = new Set<string>();
-  try {
-    const { user, provider, start, end } = task;
-    const shaped = await shapeMeals(service, task, {
+  const { user, provider, start, end } = task;
+  const { made: shaped } = await RowFiles.fill(folder, MEAL_TABLES, (files) =>
+    shapeMeals(service, task, {
       onMeals,
       given: { ...given, user_id: user },
       write: (table, rows) => files.write(table, rows),
       onReject: (reject) => files.reject(JSON.stringify({ user_id: user, provider, start, end, ...reject })),
       onUnknown: (table, path) => unknown.add(`${table}.${path}`),
       signal,
-    });
-    await files.finish();
-    const result: TaskResult = {
-      meals: shaped.rows['meals'] ?? 0,
-      items: shaped.rows['meal_items'] ?? 0,
-      rejects: shaped.rejects,
-      unknown: [...unknown].toSorted(),
-    };
-    await writeState(folder, DONE, result);
-    return result;
-  } catch (error) {
-    await files.discard();
-    throw error;
-  }
+    }),
+  );
+  const result: TaskResult = {
+    meals: shaped.rows['meals'] ?? 0,
+    items: shaped.rows['meal_items'] ?? 0,
+    rejects: shaped.rejects,
+    unknown: [...unknown].toSorted(),
+  };
+  await writeState(folder, DONE, result);
+  return result;
 }

@@ -46,7 +46,6 @@ export async function pullReference(
   { query, output, now, signal, onProgress }: PullOptions,
 ): Promise<PullSummary> {
   const tables = TABLES.withNested(table);
-  const files = await RowFiles.open(output, tables);
   const rows: Record<string, number> = Object.fromEntries(tables.map((name) => [name, 0]));
   const unknown = new Set<string>();
   const missing: PullSummary['missing'][number][] = [];
@@ -56,7 +55,7 @@ export async function pullReference(
   const each = query[needs ?? 'users'].length;
   const total = each === 0 ? null : each;
   let answers = 0;
-  try {
+  const { paths } = await RowFiles.fill(output, tables, async (files) => {
     for await (const answer of fetch(service, query, signal)) {
       answers += 1;
       onProgress?.({ answers, total, rows, missing: missing.length });
@@ -81,12 +80,8 @@ export async function pullReference(
       rejects += shaped.rejects;
       for (const [name, count] of Object.entries(shaped.rows)) rows[name] = (rows[name] ?? 0) + count;
     }
-    const unknownFields = [...unknown].toSorted();
-    return { rows, rejects, missing, incomplete, unknown_fields: unknownFields, files: await files.finish() };
-  } catch (error) {
-    await files.discard();
-    throw error;
-  }
+  });
+  return { rows, rejects, missing, incomplete, unknown_fields: [...unknown].toSorted(), files: paths };
 }
 
 async function* chunksOf(text: string): AsyncGenerator<Buffer> {

@@ -46,9 +46,8 @@ export interface ServiceReport {
  */
 export async function compareWithService(options: ServiceOptions): Promise<ServiceReport> {
   const { plan, fill } = options;
-  const files = fill === null ? null : await RowFiles.open(fill, MEAL_TABLES);
-  const tally = new ServiceTally(options.held, files);
-  try {
+  const compare = async (files: RowFiles | null): Promise<ServiceTally> => {
+    const tally = new ServiceTally(options.held, files);
     const total = countTasks(plan);
     let done = 0;
     for (const task of tasksOf(plan)) {
@@ -57,12 +56,11 @@ export async function compareWithService(options: ServiceOptions): Promise<Servi
       await compareTask(task, options, tally);
       done += 1;
     }
-    const paths = files === null ? null : await files.finish();
-    return tally.report(plan.users.length, paths);
-  } catch (error) {
-    await files?.discard();
-    throw error;
-  }
+    return tally;
+  };
+  if (fill === null) return (await compare(null)).report(plan.users.length, null);
+  const { made, paths } = await RowFiles.fill(fill, MEAL_TABLES, compare);
+  return made.report(plan.users.length, paths);
 }
 
 /** What came of an answer that was not whole is taken back before the next try. */

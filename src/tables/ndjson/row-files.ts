@@ -25,10 +25,25 @@ export class RowFiles {
   }
 
   /**
-   * @param names of the tables
-   * @throws MillraceError folder_unwritable
+   * Has the files of these tables filled, and gives them their names. When that fails, what was written is removed.
+   * @throws MillraceError folder_unwritable; what `fill` throws
    */
-  static async open(folder: string, names: readonly string[]): Promise<RowFiles> {
+  static async fill<T>(
+    folder: string,
+    names: readonly string[],
+    fill: (files: RowFiles) => Promise<T>,
+  ): Promise<{ readonly made: T; readonly paths: readonly string[] }> {
+    const files = await RowFiles.#open(folder, names);
+    try {
+      return { made: await fill(files), paths: await files.#finish() };
+    } catch (error) {
+      await files.#rejecting.catch(() => undefined);
+      for (const file of files.#files.values()) await file.abandon();
+      throw error;
+    }
+  }
+
+  static async #open(folder: string, names: readonly string[]): Promise<RowFiles> {
     const files = new Map<string, NewFile>();
     try {
       await mkdir(folder, { recursive: true });
@@ -72,7 +87,7 @@ export class RowFiles {
   }
 
   /** Gives the files their names, durably, and returns the paths. A file of rejects without any is left out. */
-  async finish(): Promise<string[]> {
+  async #finish(): Promise<string[]> {
     this.#writeRejects();
     await this.#rejecting;
     for (const file of this.#files.values()) await file.finish();
@@ -90,12 +105,6 @@ export class RowFiles {
     }
     await syncFolder(this.#folder);
     return paths;
-  }
-
-  /** Removes what was written. */
-  async discard(): Promise<void> {
-    await this.#rejecting.catch(() => undefined);
-    for (const file of this.#files.values()) await file.abandon();
   }
 }
 
