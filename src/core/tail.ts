@@ -32,19 +32,22 @@ export const tailRequestSchema = z.strictObject({
 
 export type TailRequest = Readonly<z.output<typeof tailRequestSchema>>;
 
-/** One line of the answer: something has happened. snake_case as in the archive. */
-export interface TailLine {
+/** What is told of any event. snake_case as in the archive. */
+export interface EventLine {
+  readonly id: string;
+  readonly source: string;
+  readonly event_type: string;
+  readonly team_id: string | null;
+  readonly user_id: string | null;
+  readonly client_user_id: string | null;
+  readonly bytes: number;
+}
+
+/** One line of the answer: something has happened. Of a request that was refused nothing is believed, so only its code is told. */
+export interface TailLine extends Partial<EventLine> {
   /** ISO 8601. */
   readonly at: string;
   readonly outcome: TailOutcome;
-  /** Of a request that was refused nothing is believed, so nothing of it is told but the code. */
-  readonly id?: string;
-  readonly source?: string;
-  readonly event_type?: string;
-  readonly team_id?: string | null;
-  readonly user_id?: string | null;
-  readonly client_user_id?: string | null;
-  readonly bytes?: number;
   readonly sink?: string;
   readonly destination?: string | null;
   /** From receipt to the sink's confirmation, milliseconds. */

@@ -1,25 +1,15 @@
 import type { Ownership } from '../../core/erasure.ts';
 import type { Event } from '../../core/event.ts';
+import type { EventLine } from '../../core/tail.ts';
 
 /** What is shown of an event that has just come in; snake_case as in the archive, never its body. */
-export interface RecentEvent extends Head {
+export interface RecentEvent extends EventLine {
   /** Ascending; ask for what came after one you have seen. */
   readonly n: number;
   readonly outcome: 'accepted' | 'duplicate' | 'quarantined';
   /** Its place in the journal; null when it has none. */
   readonly seq: number | null;
   readonly received_at: number;
-}
-
-/** What is told of any event. */
-export interface Head {
-  readonly id: string;
-  readonly source: string;
-  readonly event_type: string;
-  readonly team_id: string | null;
-  readonly user_id: string | null;
-  readonly client_user_id: string | null;
-  readonly bytes: number;
 }
 
 const KEPT = 100;
@@ -65,7 +55,7 @@ export class RecentEvents {
   }
 }
 
-export function headOf(event: Event): Head {
+export function headOf(event: Event): EventLine {
   return {
     id: event.id,
     source: event.source,

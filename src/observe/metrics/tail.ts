@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Event } from '../../core/event.ts';
-import type { TailOutcome, TailRequest } from '../../core/tail.ts';
-import { headOf, type Head } from './recent.ts';
+import type { EventLine, TailOutcome, TailRequest } from '../../core/tail.ts';
+import { headOf } from './recent.ts';
 
 /** What has happened, as it is kept for a watcher. */
 export interface TailEntry {
@@ -9,7 +9,7 @@ export interface TailEntry {
   readonly at: number;
   readonly outcome: TailOutcome;
   /** Null for a request of which nothing is believed. */
-  readonly event: Head | null;
+  readonly event: EventLine | null;
   readonly sink: string | null;
   readonly destination: string | null;
   /** From receipt to now; null where that says nothing. */
@@ -38,7 +38,7 @@ export class Watcher {
     this.#request = request;
   }
 
-  wants(outcome: TailOutcome, event: Head | null, sink: string | null): boolean {
+  wants(outcome: TailOutcome, event: EventLine | null, sink: string | null): boolean {
     return isWanted(this.#request, outcome, event, sink);
   }
 
@@ -130,7 +130,7 @@ export class Tail {
 export function isWanted(
   { outcomes, sinks, types, users }: TailRequest,
   outcome: TailOutcome,
-  event: Head | null,
+  event: EventLine | null,
   sink: string | null,
 ): boolean {
   if (outcomes.length > 0 && !outcomes.includes(outcome)) return false;
