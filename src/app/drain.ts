@@ -1,4 +1,3 @@
-import type { Logger } from 'pino';
 import type { ResolvedConfig } from '../config/config.ts';
 import { MillraceError } from '../core/errors.ts';
 import { flushSinks } from '../deliver/flush.ts';
@@ -7,7 +6,7 @@ import { Parts } from '../lib/parts.ts';
 import { type Delivering, openSinks } from './delivery.ts';
 import { startStore } from './parts.ts';
 import type { Kept } from './store.ts';
-import { type Base, foundation } from './system.ts';
+import { type AppOptions, type Base, foundation } from './system.ts';
 import { makePlan } from './plan.ts';
 
 /** What a journal has still to give. */
@@ -29,11 +28,6 @@ export interface Draining {
   stop(signal: AbortSignal): Promise<void>;
 }
 
-export interface DrainOptions {
-  readonly log: Logger;
-  readonly onFailure: (error: MillraceError) => void;
-}
-
 /**
  * Delivers what a journal holds to the sinks of a config, by the routes its events were accepted under.
  * @param path of the journal, in place of the config's
@@ -42,7 +36,7 @@ export interface DrainOptions {
 export async function startDraining(
   { config, ...rest }: ResolvedConfig,
   path: string,
-  options: DrainOptions,
+  options: Pick<AppOptions, 'log' | 'onFailure'>,
 ): Promise<Draining> {
   if (config.journal.type === 'kafka')
     throw new MillraceError(

@@ -1,37 +1,26 @@
-import type { DescribedConfig } from '../config/config.ts';
-import type { Clock } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
-import type { NotedArchive, OpenProof } from '../core/proof.ts';
-import type { SinkLog, SinkTrouble } from '../core/sink.ts';
+import type { NotedArchive } from '../core/proof.ts';
+import type { SinkTrouble } from '../core/sink.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import { missingPlace, realOf } from '../privacy/erase/earlier-archives.ts';
-import type { ErasedUsers } from '../privacy/erase/erased-users.ts';
-import type { Live } from '../lib/live.ts';
 import type { Stop } from '../lib/parts.ts';
 import { openStore } from '../storage/open.ts';
+import type { Base } from './system.ts';
 
 /** Milliseconds between two looks: a disk comes back, a reload leaves an archive behind. */
 const EVERY = 10_000;
 
-export interface EarlierParts {
-  readonly plan: Live<{ readonly config: DescribedConfig }>;
-  readonly users: ErasedUsers;
-  readonly proof: OpenProof;
-  readonly clock: Clock;
-  readonly log: SinkLog;
-}
-
 /** Finishes what sinks of earlier configs have left unfinished, each file under its own archive. */
 export class EarlierArchives {
-  readonly #parts: EarlierParts;
+  readonly #parts: Base;
   readonly #abort = new AbortController();
   /** What is in the way, by folder. */
   readonly #troubles = new Map<string, SinkTrouble>();
   #cancel: () => void = () => undefined;
   #looking: Promise<void> = Promise.resolve();
 
-  constructor(parts: EarlierParts) {
+  constructor(parts: Base) {
     this.#parts = parts;
   }
 

@@ -249,28 +249,25 @@ export function summaryOf(
 /** The operations of a receiver with `acknowledge: delivered`: there is a status, and nothing kept to look at. */
 export function directOperations(
   store: Pick<EventStore, 'status'>,
-  {
-    pid,
-    sinks,
-    receiving,
-    earlier,
-  }: Required<Pick<OperationsOptions, 'pid' | 'sinks' | 'receiving' | 'earlier'>>,
+  running: Required<Pick<OperationsOptions, 'pid' | 'sinks' | 'receiving' | 'earlier'>>,
 ): Operations {
+  const { pid, sinks, receiving, earlier } = running;
+  const nothing = (): Promise<readonly never[]> => Promise.resolve([]);
   return {
     status: async () => {
       const journal = await store.status();
       return { pid, journal, sinks: sinks(), receiving: receiving(), earlier: earlier() };
     },
-    listEvents: () => Promise.resolve([]),
-    listHeads: () => Promise.resolve([]),
+    listEvents: nothing,
+    listHeads: nothing,
     account: nothingKept,
-    listQuarantine: () => Promise.resolve([]),
+    listQuarantine: nothing,
     retryQuarantine: nothingKept,
     dropQuarantine: nothingKept,
-    listDeadLetters: () => Promise.resolve([]),
+    listDeadLetters: nothing,
     retryDeadLetters: nothingKept,
     dropDeadLetters: nothingKept,
-    listEntries: () => Promise.resolve([]),
+    listEntries: nothing,
     dropSink: nothingKept,
     routes: () => Promise.resolve(NO_ROUTES),
     schema: async () => nothingRemembered(),
