@@ -167,7 +167,7 @@ async function readFiles(
       onRecord: ({ record }) => found(record.id, record.received_at),
       onFile: (file) => onFile?.(name, file),
     });
-    files.set(name, sumOf(files.get(name), counted));
+    files.set(name, sumOf(files.get(name) ?? NOTHING_COUNTED, counted));
   };
   for (const { name, archive } of sinks) if (archive !== null) await count(name, archive);
   const elsewhere = new Set(sinks.flatMap(({ name, archive }) => (archive === null ? [name] : [])));
@@ -177,7 +177,7 @@ async function readFiles(
     for (const archive of archives)
       await count(name, archive).catch((error: unknown) => {
         if (signal.aborted) throw error;
-        files.set(name, sumOf(files.get(name), NOTHING_COUNTED));
+        files.set(name, files.get(name) ?? NOTHING_COUNTED);
         unread.push(`${name} wrote to ${archive.path} under an earlier config: ${messageOf(error)}`);
       });
   }
@@ -193,7 +193,7 @@ const NOTHING_COUNTED: FilesCount = {
   passedOver: 0,
 };
 
-function sumOf(one: FilesCount = NOTHING_COUNTED, other: FilesCount): FilesCount {
+function sumOf(one: FilesCount, other: FilesCount): FilesCount {
   return {
     records: one.records + other.records,
     destroyed: one.destroyed + other.destroyed,
