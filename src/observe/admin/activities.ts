@@ -1,7 +1,7 @@
-import express, { type Router } from 'express';
+import type { Router } from 'express';
 import { activitySchema, type Activity } from '../../core/activity.ts';
 import type { Clock } from '../../core/clock.ts';
-import { bodyOf } from './problem.ts';
+import { answering, bodyOf } from './problem.ts';
 
 /** Milliseconds without a word after which a command is taken to have ended without one. */
 const SILENT = 15_000;
@@ -43,11 +43,11 @@ export class ActivityBoard {
 
 /** `POST` takes one activity in its newest state. */
 export function activityApi(board: ActivityBoard): Router {
-  const api = express.Router();
-  api.get('/', (_request, response) => void response.json(board.list()));
-  api.post('/', (request, response) => {
-    board.note(bodyOf(activitySchema, request));
-    response.json({ noted: true });
+  return answering({
+    'GET /': () => board.list(),
+    'POST /': (request) => {
+      board.note(bodyOf(activitySchema, request));
+      return { noted: true };
+    },
   });
-  return api;
 }

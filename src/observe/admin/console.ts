@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url';
 import express, { type Router } from 'express';
-import { wholeNumber } from './api.ts';
+import { bodiesRefused, wholeNumber } from './api.ts';
 import type { Audit } from './audit.ts';
 import { whoOf } from './guard.ts';
-import { sendProblem } from './problem.ts';
+import { answering, Refused } from './problem.ts';
 
 /** What the console is shown; the page asks once a second. */
 export interface ConsoleSource {
@@ -32,19 +32,14 @@ export function consolePages(): Router {
 
 /** What the page asks for. */
 export function consoleApi(source: ConsoleSource, audit: Audit): Router {
-  const api = express.Router();
-  api.get('/', async (request, response) => {
-    const { since = 0, after = 0 } = request.query;
-    response.json(await source.state(wholeNumber(since), wholeNumber(after)));
+  return answering({
+    'GET /': ({ query: { since = 0, after = 0 } }) => source.state(wholeNumber(since), wholeNumber(after)),
+    'GET /events/:seq': async (request, response) => {
+      if (source.body === undefined) throw bodiesRefused();
+      const event = await source.body(wholeNumber(request.params['seq']));
+      if (event === null) throw new Refused(404, 'not_found', 'the journal no longer has this event');
+      await audit.note({ who: whoOf(response), action: 'show', what: 'events', ids: [event.id] });
+      return { body_base64: event.body.toString('base64') };
+    },
   });
-  api.get('/events/:seq', async (request, response) => {
-    if (source.body === undefined)
-      return sendProblem(response, 403, 'forbidden', 'console.payloads is not set: bodies are not shown');
-    const event = await source.body(wholeNumber(request.params.seq));
-    if (event === null)
-      return sendProblem(response, 404, 'not_found', 'the journal no longer has this event');
-    await audit.note({ who: whoOf(response), action: 'show', what: 'events', ids: [event.id] });
-    response.json({ body_base64: event.body.toString('base64') });
-  });
-  return api;
 }

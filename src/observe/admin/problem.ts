@@ -1,4 +1,4 @@
-import type { Request, Response } from 'express';
+import express, { type Request, type Response, type Router } from 'express';
 import { z } from 'zod';
 import { MillraceError } from '../../core/errors.ts';
 
@@ -6,6 +6,33 @@ import { MillraceError } from '../../core/errors.ts';
 export function sendProblem(response: Response, status: number, code: string, detail: string): void {
   response.status(status).type('application/problem+json');
   response.send(JSON.stringify({ type: 'about:blank', title: detail, status, code, detail }));
+}
+
+/** Ends a request with a problem of this status and code. */
+export class Refused extends Error {
+  readonly status: number;
+  readonly code: string;
+
+  constructor(status: number, code: string, detail: string) {
+    super(detail);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+type Answer = (request: Request<Record<string, string>>, response: Response) => unknown;
+
+/** A router that answers with what these return, as JSON; what they throw, `Refused` among that, the app answers. */
+export function answering(routes: Readonly<Record<`${'GET' | 'POST'} /${string}`, Answer>>): Router {
+  const api = express.Router();
+  for (const [route, answer] of Object.entries(routes)) {
+    const [method, path = '/'] = route.split(' ');
+    const add = method === 'GET' ? api.get.bind(api) : api.post.bind(api);
+    add<Record<string, string>>(path, async (request, response) => {
+      response.json(await answer(request, response));
+    });
+  }
+  return api;
 }
 
 /** The body of a request as its schema has it; without one it is that of an empty object. @throws MillraceError usage */

@@ -5,18 +5,15 @@ import type { FlushedSink, Operations } from '../../core/operations.ts';
 import { bracketed, createServer, startListening } from '../../lib/listen.ts';
 import { activityApi, type ActivityBoard } from './activities.ts';
 import { type Audit, auditedErasures, auditedOperations } from './audit.ts';
-import { createApi } from './api.ts';
+import { createApi, erasureApi, replayApi, searchApi } from './api.ts';
 import { consoleApi, consolePages, type ConsoleSource } from './console.ts';
-import { createErasureApi } from './erasure-api.ts';
 import { consoleAccess } from './console-access.ts';
 import type { EventSearch } from './event-search.ts';
 import { filesApi, type SinkArchive } from './archive-files.ts';
 import { guard, guardMetrics, requireLoopback, whoOf } from './guard.ts';
 import { addHealth, type Health } from './health.ts';
-import { sendProblem } from './problem.ts';
-import { searchApi } from './search-api.ts';
+import { answering, Refused, sendProblem } from './problem.ts';
 import { tailApi, type TailSource } from './tail.ts';
-import { replayApi } from './replay-api.ts';
 import type { Replays } from './replays.ts';
 import type { Tokens } from './tokens.ts';
 
@@ -77,6 +74,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 function createAdminApp(options: AdminOptions): Express {
   const { tokens, audit, operations, erasures, search, replays, console: source } = options;
   const app = express();
+  const guarded = [guard(tokens), express.json()];
   app.disable('x-powered-by');
   app.use(setHeaders);
   addHealth(app, options.health);
@@ -85,7 +83,7 @@ function createAdminApp(options: AdminOptions): Express {
     response.setHeader('content-type', contentType);
     response.send(text);
   });
-  app.use('/api/activities', guard(tokens), express.json(), activityApi(options.board));
+  app.use('/api/activities', guarded, activityApi(options.board));
   if (source !== null) {
     app.use('/console', requireLoopback(tokens), consolePages());
     app.use('/api/console', consoleAccess(tokens));
@@ -95,16 +93,14 @@ function createAdminApp(options: AdminOptions): Express {
   if (erasures !== undefined)
     app.use(
       '/api/erasures',
-      guard(tokens),
-      express.json(),
-      createErasureApi((response) => auditedErasures(erasures, audit, whoOf(response))),
+      guarded,
+      erasureApi((response) => auditedErasures(erasures, audit, whoOf(response))),
     );
-  if (search !== null) app.use('/api/search', guard(tokens), express.json(), searchApi(search));
-  if (replays !== null) app.use('/api/replays', guard(tokens), express.json(), replayApi(replays, audit));
-  app.post('/api/flush', guard(tokens), express.json(), async (request, response) => {
-    response.json({ flushed: await options.flush(namesIn(request.body)) });
-  });
-  app.post('/api/tail', guard(tokens), express.json(), tailApi(options.meter, audit, operations.listEvents));
+  if (search !== null) app.use('/api/search', guarded, searchApi(search));
+  if (replays !== null) app.use('/api/replays', guarded, replayApi(replays, audit));
+  const flush = async (body: unknown) => ({ flushed: await options.flush(namesIn(body)) });
+  app.use('/api/flush', guarded, answering({ 'POST /': ({ body }) => flush(body) }));
+  app.post('/api/tail', guarded, tailApi(options.meter, audit, operations.listEvents));
   const { reload } = options;
   if (reload !== undefined)
     app.post('/api/reload', guard(tokens), async (_request, response) => {
@@ -113,8 +109,7 @@ function createAdminApp(options: AdminOptions): Express {
     });
   app.use(
     '/api',
-    guard(tokens),
-    express.json(),
+    guarded,
     createApi(
       (response) => auditedOperations(operations, audit, whoOf(response)),
       (response) => whoOf(response) !== 'console' || source?.body !== undefined,
@@ -122,6 +117,7 @@ function createAdminApp(options: AdminOptions): Express {
   );
   app.use((_request, response) => sendProblem(response, 404, 'not_found', 'no such path'));
   app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
+    if (error instanceof Refused) return sendProblem(response, error.status, error.code, error.message);
     if (error instanceof MillraceError && error.code === 'usage')
       return sendProblem(response, 400, 'usage', error.detail);
     const status = unreadable(error);
