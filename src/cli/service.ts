@@ -75,23 +75,21 @@ export async function usersOf(io: Io, flags: UserFlags, service: ServiceClient):
 type Bearer = 'team' | 'management';
 
 function openService(io: Io, flags: ServiceFlags, bearer: Bearer): ServiceClient {
-  const { baseUrl, apiKey, managementKey, paths, ...headers } = serviceSettings(io, flags);
+  const { baseUrl, paths, ...keys } = serviceSettings(io, flags);
   const address = flags.baseUrl ?? baseUrl;
   if (address === null)
     throw usageError('name the service: --base-url, service.baseUrl or MILLRACE_SERVICE_BASE_URL');
-  if (bearer === 'team' && apiKey === null)
+  if (bearer === 'team' && keys.apiKey === null)
     throw usageError('set MILLRACE_SERVICE_API_KEY, or service.apiKey in the config');
-  if (bearer === 'management' && managementKey === null)
+  if (bearer === 'management' && keys.managementKey === null)
     throw usageError('set MILLRACE_SERVICE_MANAGEMENT_KEY, or service.managementKey in the config');
   return new ServiceClient({
-    ...headers,
-    ...(flags.apiKeyHeader === undefined ? {} : { apiKeyHeader: flags.apiKeyHeader }),
-    ...(flags.managementKeyHeader === undefined ? {} : { managementKeyHeader: flags.managementKeyHeader }),
+    ...keys,
+    apiKeyHeader: flags.apiKeyHeader ?? keys.apiKeyHeader,
+    managementKeyHeader: flags.managementKeyHeader ?? keys.managementKeyHeader,
     baseUrl: address,
-    ...(apiKey === null ? {} : { apiKey }),
-    ...(managementKey === null ? {} : { managementKey }),
     paths: { ...paths, ...pathsOf(flags) },
-    rateLimit: flags.maxRate === undefined ? null : { perSecond: flags.maxRate },
+    perSecond: flags.maxRate,
     signal: io.signal,
     onWarning: (message) => note(io, `warning: ${message}`),
     onRetry: retryNotes(io),

@@ -7,20 +7,20 @@ export interface ServiceOptions {
   /** `https://…`, with a path when the service lives below one. */
   readonly baseUrl: string;
   /** The team API key. */
-  readonly apiKey?: string;
+  readonly apiKey?: string | null;
   /** Default `x-service-api-key`. */
-  readonly apiKeyHeader?: string;
+  readonly apiKeyHeader?: string | undefined;
   /** An Org or Team Management Key, for the `webhooks` group. */
-  readonly managementKey?: string;
+  readonly managementKey?: string | null;
   /** Default `X-Management-Key`. The deprecated `X-Service-Org-Key` works, with a warning. */
-  readonly managementKeyHeader?: string;
+  readonly managementKeyHeader?: string | undefined;
   readonly paths?: Partial<Paths>;
   /** Milliseconds until the first byte of an answer, by the wall. Default 60 s. */
-  readonly timeouts?: { readonly headers: number };
+  readonly headersTimeout?: number;
   /** Attempts at a call in all; 1 never repeats. Default 6. */
-  readonly retries?: { readonly attempts: number };
+  readonly attempts?: number;
   /** Requests a second, in no second more; after a pause they may go out at once. Default: no pacing of our own. */
-  readonly rateLimit?: { readonly perSecond: number } | null;
+  readonly perSecond?: number | undefined;
   /** Sockets open at once. Default 16. */
   readonly connections?: number;
   /** Aborts every call that is in flight and refuses new ones. */
@@ -73,9 +73,9 @@ export function resolveOptions(options: ServiceOptions) {
     managementKey: key('managementKey', options.managementKey),
     managementKeyHeader: headerName('managementKeyHeader', managementKeyHeader),
     paths: resolvePaths(options.paths ?? {}),
-    headersTimeout: options.timeouts?.headers ?? 60_000,
-    attempts: options.retries?.attempts ?? 6,
-    rateLimit: options.rateLimit ?? null,
+    headersTimeout: options.headersTimeout ?? 60_000,
+    attempts: options.attempts ?? 6,
+    perSecond: options.perSecond,
     connections: options.connections ?? 16,
     signal: options.signal,
     clock: options.clock ?? systemClock,
@@ -99,8 +99,8 @@ function headerName(parameter: string, name: string): string {
 }
 
 /** The value itself is never quoted: it is a secret. */
-function key(parameter: string, value: string | undefined): string | null {
-  if (value === undefined) return null;
+function key(parameter: string, value: string | null = null): string | null {
+  if (value === null) return null;
   if (!/^[\x21-\x7e]+$/.test(value)) {
     throw new ServiceInputError(parameter, 'must be visible ASCII without spaces, and not empty');
   }

@@ -42,9 +42,9 @@ export class Transport {
 
   constructor(options: ServiceOptions) {
     this.options = resolveOptions(options);
-    const { base, connections, rateLimit, clock } = this.options;
+    const { base, connections, perSecond, clock } = this.options;
     this.#pool = new Pool(base.origin, { connections, connect: { timeout: CONNECT_WITHIN_MS } });
-    this.#pace = new RequestPace(rateLimit, clock);
+    this.#pace = new RequestPace(perSecond, clock);
   }
 
   /** @returns a 2xx answer, body read. @throws ServiceError; the signal's reason when it aborts */
@@ -172,16 +172,16 @@ export class Transport {
   }
 }
 
-/** Paces requests, first come first served. `null` as the limit paces nothing but still honours `pause`. */
+/** Paces requests, first come first served. Without a limit it paces nothing but still honours `pause`. */
 class RequestPace {
   readonly #clock: Clock;
   readonly #window: RateWindow | null;
   #pausedUntil = 0;
   #line: Promise<void> = Promise.resolve();
 
-  constructor(limit: ResolvedOptions['rateLimit'], clock: Clock) {
+  constructor(perSecond: number | undefined, clock: Clock) {
     this.#clock = clock;
-    this.#window = limit === null ? null : new RateWindow(limit.perSecond);
+    this.#window = perSecond === undefined ? null : new RateWindow(perSecond);
   }
 
   /** Resolves when a request may go out. @throws the signal's reason when it aborts */

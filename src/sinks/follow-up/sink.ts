@@ -67,7 +67,7 @@ export class FollowUpSink implements Sink {
     this.#events = events;
     this.#context = context;
     // The dispatcher owns the retrying, so that a service in trouble shows in `status`.
-    this.#service = new ServiceClient({ ...service, retries: { attempts: 1 } });
+    this.#service = new ServiceClient({ ...service, attempts: 1 });
   }
 
   /** @throws MillraceError folder_unwritable, config_invalid */

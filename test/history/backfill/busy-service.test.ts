@@ -85,8 +85,7 @@ test.each([
     const isLost = isGone ? (service.asked.get(service.users[2] ?? '') ?? 0) > 0 : lost.has(user);
     return isLost && !isBack && (isGone || path !== '/v2/user') ? 503 : null;
   };
-  const retries = { attempts: 2 };
-  const client = new ServiceClient({ baseUrl: service.url, apiKey: 'made-up', clock: AT_ONCE, retries });
+  const client = new ServiceClient({ baseUrl: service.url, apiKey: 'made-up', clock: AT_ONCE, attempts: 2 });
   onTestFinished(() => client.close());
   const output = await temporaryFolder();
   const range = { since: '2026-01-01', until: '2026-01-31', windowDays: 0 };

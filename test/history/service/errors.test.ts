@@ -109,7 +109,7 @@ describe('retries', () => {
     ['JSON that breaks off, in an answer that ends as if it were whole,', '{"users":[{"user_id":"00'],
     ["a proxy's page", '<!doctype html>\n<title>Sign in</title>'],
   ])('%s is asked for again', async (_, body) => {
-    const { client, sandbox, waits } = await setUp({ managementKey: 'made-up', retries: { attempts: 2 } });
+    const { client, sandbox, waits } = await setUp({ managementKey: 'made-up', attempts: 2 });
     const cut: Fault = { kind: 'answer', status: 200, body };
     sandbox.state.faults.next(cut, null);
     expect((await client.users.list()).total).toBe(20);
@@ -137,7 +137,7 @@ describe('retries', () => {
     ],
     [
       'attempts come to an end, and the last error is told',
-      { retries: { attempts: 3 } },
+      { attempts: 3 },
       [busy(500), busy(500), busy(500), null],
       { code: 'server_error', status: 500 },
       [250, 500],
@@ -161,7 +161,7 @@ describe('retries', () => {
     ['a refusal is not repeated', {}, [busy(401)], { code: 'unauthorised' }, []],
     [
       'silence is a time-out',
-      { timeouts: { headers: 50 }, retries: { attempts: 2 } },
+      { headersTimeout: 50, attempts: 2 },
       [hang, hang],
       { code: 'timed_out', status: null },
       [250],
@@ -175,7 +175,7 @@ describe('retries', () => {
   });
 
   test('a service that nobody answers for is unreachable', async () => {
-    const { client, sandbox } = await setUp({ retries: { attempts: 2 } });
+    const { client, sandbox } = await setUp({ attempts: 2 });
     await sandbox.stop();
     await expect(client.users.list()).rejects.toMatchObject({ code: 'unreachable', retryable: true });
   });
@@ -250,7 +250,7 @@ describe('signals', () => {
 });
 
 test('no second has more requests than the rate limit says', async () => {
-  const { client, waits } = await setUp({ rateLimit: { perSecond: 2 } });
+  const { client, waits } = await setUp({ perSecond: 2 });
   await Promise.all(Array.from({ length: 6 }, () => client.users.list()));
   expect(waits).toEqual([1010, 1010]);
 });
@@ -281,7 +281,7 @@ async function wholeMeals(client: ServiceClient, user: string): Promise<readonly
 
 test('under drawn faults, every user and every meal arrives once', async () => {
   const faults = { rate429: 0.1, rate503: 0.1, dropConnections: 0.2, retryAfter: 0 };
-  const { client, sandbox } = await setUp({ retries: { attempts: 30 } }, { users: 60, faults });
+  const { client, sandbox } = await setUp({ attempts: 30 }, { users: 60, faults });
   const seen: string[] = [];
   for await (const { user_id } of client.users.all({ pageSize: 7 })) {
     expect(await wholeMeals(client, user_id)).toHaveLength(30);

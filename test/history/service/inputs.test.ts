@@ -74,7 +74,7 @@ describe('options', () => {
 });
 
 test('non-exhaustive enums stay open', async () => {
-  const options = { baseUrl: 'http://127.0.0.1:9', apiKey: 'made-up', retries: { attempts: 1 } };
+  const options = { baseUrl: 'http://127.0.0.1:9', apiKey: 'made-up', attempts: 1 };
   const { labs } = new ServiceClient(options);
   const unreachable = { name: 'ServiceError', code: 'unreachable' };
   await expect(labs.accounts({ status: 'something new' })).rejects.toMatchObject(unreachable);
