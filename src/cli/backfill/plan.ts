@@ -1,12 +1,5 @@
 import { Checkpoint } from '../../history/backfill/checkpoint.ts';
-import {
-  type BackfillPlan,
-  countTasks,
-  makePlan,
-  parseShard,
-  planId,
-  tasksOf,
-} from '../../history/backfill/plan.ts';
+import { type BackfillPlan, countTasks, makePlan, parseShard, planId } from '../../history/backfill/plan.ts';
 import { ERASED_USER } from '../../core/erasure.ts';
 import { ErasedUsers } from '../../privacy/erase/erased-users.ts';
 import { stateWithout } from '../../privacy/erase/plan-file.ts';
@@ -105,12 +98,7 @@ async function leftPlan(io: Io, options: BackfillFlags): Promise<BackfillPlan | 
   if (!plan.users.some(isErased)) return plan;
   // Of users who are named it is said when these are read.
   if (isOfAll(options)) withoutErased(io, plan.users, isErased);
-  if (dryRun !== true) {
-    const theirs: number[] = [];
-    for (const { index, user } of tasksOf(plan)) if (isErased(user)) theirs.push(index);
-    await Checkpoint.removeTasks(out, theirs);
-    await Checkpoint.change(out, (state) => stateWithout(state, isErased));
-  }
+  if (dryRun !== true) await Checkpoint.forget(out, isErased, (state) => stateWithout(state, isErased));
   return { ...plan, users: plan.users.map((user) => (isErased(user) ? ERASED_USER : user)) };
 }
 

@@ -5,7 +5,7 @@ import { folderError, MillraceError } from '../../core/errors.ts';
 import { errorCode, syncFolder } from '../../lib/durable.ts';
 import { FolderRefused } from '../../lib/folder-refused.ts';
 import { goesOn, readState, writeState } from '../../lib/work-folder.ts';
-import { planId, type BackfillPlan } from './plan.ts';
+import { planId, tasksOf, type BackfillPlan } from './plan.ts';
 
 /** What is known of the trigger of one provider. */
 export interface Triggered {
@@ -123,23 +123,27 @@ export class Checkpoint {
     return leftIn(output)?.plan ?? null;
   }
 
-  /** Writes another state in the place of the one that is left. */
-  static async change(output: string, changed: (state: State) => object): Promise<void> {
-    const state = leftIn(output);
-    if (state !== null) await writeState(join(output, FOLDER), STATE, changed(state));
-  }
-
-  /** Removes what was fetched by some tasks of the run that is left, for good. */
-  static async removeTasks(output: string, tasks: readonly number[]): Promise<void> {
+  /**
+   * Removes what the run that is left has fetched for erased users, for good, and then its state's mention of them.
+   * @param without the state as it is without them
+   */
+  static async forget(
+    output: string,
+    isErased: (user: string) => boolean,
+    without: (state: State) => object,
+  ): Promise<void> {
     const left = leftIn(output);
     if (left === null) return;
-    for (const task of tasks) {
-      const path = taskFolderOf(join(output, FOLDER, left.run), task);
+    const folder = join(output, FOLDER);
+    for (const { index, user } of tasksOf(left.plan)) {
+      if (!isErased(user)) continue;
+      const path = taskFolderOf(join(folder, left.run), index);
       await rm(path, { recursive: true, force: true });
       await syncFolder(dirname(path)).catch((error: unknown) => {
         if (errorCode(error) !== 'ENOENT') throw error;
       });
     }
+    await writeState(folder, STATE, without(left));
   }
 
   /** Whether there is a run whose files are not complete. */
