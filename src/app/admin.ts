@@ -35,12 +35,7 @@ export function makeReplays({ config, plan, file }: Base): Started<Replays | nul
     config: file,
     orders: new ReplayOrders(config.journal.path),
     sinks: () =>
-      new Map(
-        Object.entries(plan.value.config.sinks).map(([name, { description }]) => {
-          const { archive = null, writesStdout = false } = description;
-          return [name, { archive, writesStdout }];
-        }),
-      ),
+      new Map(Object.entries(plan.value.config.sinks).map(([name, { description }]) => [name, description])),
   });
   return { made: replays, stop: (signal) => replays.close(signal) };
 }

@@ -36,12 +36,10 @@ export function makeStatus(system: Running): Started<Told> {
       ? directOperations(store, running)
       : createOperations({
           ...running,
-          ...(journal === null
-            ? {}
-            : {
-                countWaiting: (sink, after) =>
-                  countWaiting({ journal, sink, after, routes: delivery.routes }),
-              }),
+          countWaiting:
+            journal === null
+              ? undefined
+              : (sink, after) => countWaiting({ journal, sink, after, routes: delivery.routes }),
           journal: administered,
           validate,
           schema: system.schema,

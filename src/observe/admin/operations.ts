@@ -31,7 +31,7 @@ export interface OperationsOptions {
   /** Whether a sink of that name is configured: what is retried for one that is not would reach nobody. */
   readonly hasSink: (name: string) => boolean;
   /** Events after a seq that are for a sink. Left out where the sinks of a journal are in other processes, too. */
-  readonly countWaiting?: (sink: string, after: number) => Promise<number>;
+  readonly countWaiting?: ((sink: string, after: number) => Promise<number>) | undefined;
   readonly dropSink: Operations['dropSink'];
   /** Notes for good what the log of receipts has of what is about to be dropped: entries, base64. */
   readonly noteDropped: DroppedEntries['append'];
@@ -252,7 +252,6 @@ export function directOperations(
   running: Required<Pick<OperationsOptions, 'pid' | 'sinks' | 'receiving' | 'earlier'>>,
 ): Operations {
   const { pid, sinks, receiving, earlier } = running;
-  const nothing = (): Promise<readonly never[]> => Promise.resolve([]);
   return {
     status: async () => {
       const journal = await store.status();
@@ -272,6 +271,10 @@ export function directOperations(
     routes: () => Promise.resolve(NO_ROUTES),
     schema: async () => nothingRemembered(),
   };
+}
+
+function nothing(): Promise<readonly never[]> {
+  return Promise.resolve([]);
 }
 
 function nothingKept(): Promise<never> {

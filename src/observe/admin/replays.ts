@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import { parseTarget } from '../../core/route.ts';
+import type { SinkDescription } from '../../core/sink.ts';
 import { exitOf, lastLineOf, ownCommand, reasonIn } from '../../lib/own-command.ts';
 import { jsonIn } from '../../lib/parsed.ts';
 import type { ReplayOrder, ReplayOrders } from './replay-orders.ts';
@@ -48,14 +49,7 @@ export interface ReplaysOptions {
   readonly config: string;
   readonly orders: ReplayOrders;
   /** What the config of now has of sinks. */
-  readonly sinks: () => ReadonlyMap<string, ReplaySink>;
-}
-
-export interface ReplaySink {
-  /** Path or URL; null where it has none. */
-  readonly archive: string | null;
-  /** It writes to this process's own output, which a replay beside it has not. */
-  readonly writesStdout: boolean;
+  readonly sinks: () => ReadonlyMap<string, Pick<SinkDescription, 'archive' | 'writesStdout'>>;
 }
 
 /** At once: each opens sinks, or reads all of an archive. */
@@ -94,8 +88,9 @@ export class Replays {
   /** What can be chosen: where events are, and where they can go. */
   choices(): { readonly from: readonly string[]; readonly to: readonly string[] } {
     const sinks = [...this.#options.sinks()];
-    const archives = sinks.flatMap(([name, { archive }]) => (archive === null ? [] : [name]));
-    const to = sinks.flatMap(([name, { writesStdout }]) => (writesStdout ? [] : [name]));
+    const archives = sinks.flatMap(([name, { archive }]) => (archive === undefined ? [] : [name]));
+    // A replay beside this process has not its own output.
+    const to = sinks.flatMap(([name, { writesStdout }]) => (writesStdout === true ? [] : [name]));
     return { from: ['journal', ...archives], to };
   }
 
@@ -191,8 +186,8 @@ export class Replays {
   #argsOf(order: ReplayOrder, more: readonly string[]): string[] {
     const { from, to, types, since, until } = order;
     const sinks = this.#options.sinks();
-    const input = from === 'journal' ? 'journal' : (sinks.get(from)?.archive ?? null);
-    if (input === null) throw new MillraceError('usage', `${from} has no archive to replay from`);
+    const input = from === 'journal' ? 'journal' : sinks.get(from)?.archive;
+    if (input === undefined) throw new MillraceError('usage', `${from} has no archive to replay from`);
     const target = to === null ? null : parseTarget(to).sink;
     const { to: able } = this.choices();
     if (target !== null && !able.includes(target))

@@ -3,12 +3,6 @@ import { METRICS } from './catalogue.ts';
 import type { MetricDefinition, MetricState, Sample } from './definition.ts';
 import type { Distribution } from './distribution.ts';
 
-export interface Exposition {
-  readonly contentType: string;
-  /** The metrics of `state` and those of the process, as Prometheus reads them. */
-  render(state: MetricState): Promise<string>;
-}
-
 /** One line to be, as the client's registry takes it. */
 interface Value {
   readonly metricName?: string;
@@ -21,7 +15,7 @@ interface Value {
  * lag of the event loop. Ours are read from plain counters at this moment and not kept in the client's stores, whose
  * look-up by labels would cost more than the hot path can spare.
  */
-export function createExposition(): Exposition {
+export function createExposition() {
   const registry = new Registry();
   let current: MetricState | null = null;
   for (const definition of METRICS) {
@@ -35,7 +29,8 @@ export function createExposition(): Exposition {
   for (const metric of metricsOfProcess()) registry.registerMetric(metric);
   return {
     contentType: registry.contentType,
-    render: (state) => {
+    /** The metrics of `state` and those of the process, as Prometheus reads them. */
+    render: (state: MetricState): Promise<string> => {
       current = state;
       return registry.metrics();
     },
