@@ -8,14 +8,6 @@ import { cutLines } from '../../lib/lines.ts';
 /** Event types that carry a meal whole, as `data`. */
 const CARRIES_MEAL = 'daily.data.meal.';
 
-/** A meal the service has. */
-export interface MealRef {
-  readonly id: string;
-  readonly user: string;
-  /** As the service says it; null when it does not. */
-  readonly timestamp: string | null;
-}
-
 /** Ids of meals that are held, on disk like those of events: years of many users are many. */
 export class MealIds {
   readonly #db = new Database('');

@@ -4,7 +4,7 @@ import { withTries } from '../../history/backfill/tries.ts';
 import { systemClock } from '../../core/clock.ts';
 import { RowFiles } from '../../tables/ndjson/row-files.ts';
 import type { ServiceClient } from '../../history/service/client.ts';
-import type { MealIds, MealRef } from './meal-ids.ts';
+import type { MealIds } from './meal-ids.ts';
 import { NAMED } from './report.ts';
 
 export interface ServiceOptions {
@@ -28,6 +28,7 @@ export interface ServiceReport {
   readonly missing_meals: readonly {
     readonly id: string;
     readonly user_id: string;
+    /** As the service says it; null when it does not. */
     readonly timestamp: string | null;
   }[];
   /** Rows the service's answer had that are not fit. */
@@ -87,7 +88,7 @@ interface Tallied {
   readonly meals: number;
   readonly missing: number;
   readonly rejects: number;
-  readonly named: readonly MealRef[];
+  readonly named: ServiceReport['missing_meals'];
   readonly filled: Readonly<Record<string, number>>;
 }
 
@@ -123,7 +124,7 @@ class ServiceTally {
       if (line === '') continue;
       const row = JSON.parse(line) as { id?: string; meal_id?: string; timestamp?: string };
       const id = (table === 'meals' ? row.id : row.meal_id) ?? '';
-      if (this.#count(table, { id, user, timestamp: row.timestamp ?? null })) kept.push(`${line}\n`);
+      if (this.#count(table, { id, user_id: user, timestamp: row.timestamp ?? null })) kept.push(`${line}\n`);
     }
     if (kept.length === 0 || this.#files === null) return;
     const { filled } = this.#tallied;
@@ -141,14 +142,14 @@ class ServiceTally {
       meals,
       held: meals - missing,
       missing,
-      missing_meals: named.map(({ id, user, timestamp }) => ({ id, user_id: user, timestamp })),
+      missing_meals: named,
       rejects,
       filled: files === null ? null : { rows: filled, files },
     };
   }
 
   /** True when the meal is missing. */
-  #count(table: string, meal: MealRef): boolean {
+  #count(table: string, meal: ServiceReport['missing_meals'][number]): boolean {
     const isMissing = !this.#held.has(meal.id);
     if (table !== 'meals') return isMissing;
     const { meals, missing, named } = this.#tallied;
