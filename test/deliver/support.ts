@@ -1,4 +1,4 @@
-import { ManualClock } from '../sandbox/manual-clock.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
 import type { DeadLetter, EventLog } from '../../src/core/journal.ts';
 import { parseTarget, type Target } from '../../src/core/route.ts';

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Clock } from '../../src/core/clock.ts';
 import { MillraceError } from '../../src/core/errors.ts';
 import { GroupCommit, type Waiting } from '../../src/journal/group-commit.ts';
 import { makeEvent } from '../support/events.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { runCount } from '../support/run-count.ts';
 
 const MIB = 2 ** 20;
@@ -21,7 +21,7 @@ interface Added {
 
 /** The oracle: what waits, in the order it came, and the one batch that is being committed. */
 interface Model {
-  now: number;
+  readonly clock: ManualClock;
   readonly all: Added[];
   readonly waiting: Added[];
   running: readonly Added[] | null;
@@ -35,20 +35,10 @@ class Real {
   readonly commits: GroupCommit;
   /** What a batch should not have been: it begins where no error of the test would be seen. */
   readonly wrong: string[] = [];
-  timers: { readonly due: number; readonly call: () => void }[] = [];
   end: (expected: 'accepted' | 'journal_full') => void = () => undefined;
 
   constructor(model: Model) {
-    const clock: Clock = {
-      now: () => model.now,
-      monotonic: () => model.now,
-      after: (ms, call) => {
-        const timer = { due: model.now + ms, call };
-        this.timers.push(timer);
-        return () => (this.timers = this.timers.filter((each) => each !== timer));
-      },
-    };
-    this.commits = new GroupCommit((batch) => this.#perform(batch, model), clock);
+    this.commits = new GroupCommit((batch) => this.#perform(batch, model), model.clock);
   }
 
   #perform(batch: readonly Waiting[], model: Model): Promise<() => void> {
@@ -64,7 +54,7 @@ class Real {
     this.end = (expected) => {
       for (const each of events) each.expected = expected;
       model.running = null;
-      model.since = model.now;
+      model.since = model.clock.monotonic();
       resolve(() => {
         for (const { event, ...waiting } of batch)
           if (expected === 'accepted') waiting.resolve({ status: expected, seq: Number(event.id) });
@@ -106,7 +96,7 @@ function add(count: number, bytes: number): Command {
     for (let n = 0; n < count; n += 1) {
       const added: Added = { bytes, expected: 'nothing', answer: 'nothing' };
       const id = String(model.all.push(added) - 1);
-      if (model.running === null && model.waiting.length === 0) model.since = model.now;
+      if (model.running === null && model.waiting.length === 0) model.since = model.clock.monotonic();
       model.waiting.push(added);
       const event = { ...EVENT, id, body: BODIES.get(bytes) as Buffer };
       void commits.add({ event, handling: undefined, invalid: null, dedupKey: undefined }).then(
@@ -129,20 +119,14 @@ function end(expected: 'accepted' | 'journal_full'): Command {
 const turn = (): Command => command('turn', turned);
 
 function pass(ms: number): Command {
-  return command(`pass(${ms})`, async (model, real) => {
+  return command(`pass(${ms})`, async (model) => {
     await turned();
-    const until = model.now + ms;
-    for (;;) {
-      const next = real.timers.toSorted((a, b) => a.due - b.due)[0];
-      if (next === undefined || next.due > until) break;
-      real.timers = real.timers.filter((each) => each !== next);
-      model.now = next.due;
-      next.call();
-      await turned();
-    }
-    model.now = until;
+    const { clock } = model;
+    const until = clock.monotonic() + ms;
+    while (clock.next(until)) await turned();
+    clock.advance(until - clock.monotonic());
     if (model.running === null && model.waiting.length > 0)
-      expect(model.now - model.since).toBeLessThan(LONGEST);
+      expect(clock.monotonic() - model.since).toBeLessThan(LONGEST);
   });
 }
 
@@ -184,7 +168,14 @@ test('whatever comes, in whatever order: each event is committed once, in its tu
     { maxCommands: 40, size: 'max' },
   );
   const property = fc.asyncProperty(commands, async (steps) => {
-    const model: Model = { now: 0, all: [], waiting: [], running: null, since: 0, settled: [] };
+    const model: Model = {
+      clock: new ManualClock(),
+      all: [],
+      waiting: [],
+      running: null,
+      since: 0,
+      settled: [],
+    };
     const real = new Real(model);
     await fc.asyncModelRun(() => ({ model, real }), steps);
     // Nothing waits for ever: whatever is left goes with the commits and the time that it takes at most.

@@ -3,16 +3,16 @@ import { appendFileSync, existsSync, readFileSync, rmSync, statSync, truncateSyn
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { systemClock, type Clock } from '../../src/core/clock.ts';
+import { systemClock } from '../../src/core/clock.ts';
 import { createOperations } from '../../src/observe/admin/operations.ts';
 import { MillraceError } from '../../src/core/errors.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
 import { makeEvent } from '../support/events.ts';
+import { DAY, ManualClock } from '../support/manual-clock.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { roomyJournal } from '../support/inline-journal.ts';
 import { segmentsOf } from '../support/journal-files.ts';
 
-const DAY = 86_400_000;
 const ALL = { count: 1000, bytes: 1e9 };
 
 async function open(path: string, overrides: Partial<SqliteJournalOptions> = {}): Promise<SqliteJournal> {
@@ -258,33 +258,22 @@ describe('limits', () => {
 
   test('settled events go when their retention is over, ids when the dedup window is', async () => {
     const path = await temporaryFolder();
-    let now = Date.UTC(2026, 10, 21);
-    const tick: (() => void)[] = [];
-    const clock: Clock = {
-      now: () => now,
-      monotonic: () => now,
-      after: (_ms, callback) => {
-        tick.push(callback);
-        return () => undefined;
-      },
-    };
+    const clock = new ManualClock();
     const journal = await open(path, { clock });
     await journal.openCursor('archive');
-    await journal.accept(makeEvent({ receivedAt: now }));
-    now += DAY;
-    for (const callback of tick.splice(0)) callback();
+    await journal.accept(makeEvent({ receivedAt: clock.now() }));
+    clock.leap(DAY);
     // In a segment of its own: the first is as old as they may become before another is begun.
-    await journal.accept(makeEvent({ receivedAt: now }));
+    await journal.accept(makeEvent({ receivedAt: clock.now() }));
     journal.moveCursor('archive', 1);
     await journal.flush();
-    now += 8 * DAY;
-    for (const callback of tick.splice(0)) callback();
+    clock.leap(8 * DAY);
     // A call is answered after those before it: the status sees what maintenance left.
     expect(await journal.status()).toMatchObject({ events: 1, firstSeq: 2, lastSeq: 2 });
     // A command has no sinks of its own: nobody there can say what is settled.
     await journal.close();
     const command = await open(path, { clock, create: false });
-    for (const callback of tick.splice(0)) callback();
+    clock.leap(DAY);
     expect(await command.status()).toMatchObject({ events: 1, firstSeq: 2, lastSeq: 2 });
   });
 });

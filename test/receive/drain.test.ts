@@ -1,14 +1,7 @@
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import {
-  deliver,
-  heldJournal,
-  ManualClock,
-  RawClient,
-  start,
-  type Started,
-  wholeRequest,
-} from './support.ts';
+import { ManualClock, MINUTE } from '../support/manual-clock.ts';
+import { deliver, heldJournal, RawClient, start, type Started, wholeRequest } from './support.ts';
 
 /** A receiver whose journal waits until it is released. */
 async function startHeld(
@@ -76,13 +69,12 @@ describe('draining', () => {
   });
 
   it('lets no answer wait for a journal that hangs', async () => {
-    const clock = new ManualClock();
+    const clock = new ManualClock(Date.now());
     const { receiver, url, held, release, outcomes } = await startHeld(clock);
     const running = deliver(url);
     await held;
     // The body's time, then the journal's.
-    clock.elapse();
-    clock.elapse();
+    clock.advance(MINUTE);
     const { status, json, headers } = await running;
     expect([status, json['code'], headers.get('retry-after')]).toEqual([503, 'not_confirmed', '10']);
     expect(receiver.inFlight).toBe(0);

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished } from 'vitest';
-import { type Clock, systemClock } from '../../src/core/clock.ts';
+import { systemClock } from '../../src/core/clock.ts';
 import type { Event } from '../../src/core/event.ts';
 import type { AppendResult, Ingest, InvalidReason } from '../../src/core/ingest.ts';
 import type { DeliveryInfo, ReceiverLimits, ReceiverOptions } from '../../src/receive/options.ts';
@@ -191,31 +191,4 @@ export function head(headers: Record<string, string | number>, line = 'POST /web
 /** One signed delivery, as it travels. */
 export function wholeRequest(): string {
   return head({ ...signed(EVENT), 'content-length': EVENT.length }) + EVENT.toString();
-}
-
-/** A clock whose timers go off when the test says so. */
-export class ManualClock implements Clock {
-  readonly #timers = new Set<() => void>();
-
-  now = (): number => systemClock.now();
-
-  monotonic = (): number => systemClock.monotonic();
-
-  after = (_ms: number, callback: () => void): (() => void) => {
-    this.#timers.add(callback);
-    return () => this.#timers.delete(callback);
-  };
-
-  get waiting(): number {
-    return this.#timers.size;
-  }
-
-  elapse(): void {
-    // Those that are set meanwhile have not begun to wait.
-    const due = [...this.#timers];
-    for (const callback of due) {
-      this.#timers.delete(callback);
-      callback();
-    }
-  }
 }

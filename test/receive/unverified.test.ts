@@ -4,7 +4,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { clientAddress } from '../../src/receive/client-address.ts';
 import { UnverifiedWork } from '../../src/receive/unverified.ts';
-import { deliver, EVENT, ManualClock, signed, start } from './support.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { deliver, EVENT, signed, start } from './support.ts';
 
 const MIB = 1024 * 1024;
 const BOMB = brotliCompressSync(Buffer.alloc(16 * MIB));
@@ -166,8 +167,7 @@ describe('work for deliveries that nobody has verified', () => {
 
   it('waits its turn in the order of trust, and is refused only when very many wait', async () => {
     const clock = new ManualClock();
-    let now = 0;
-    const budget = new UnverifiedWork(MIB, { monotonic: () => now, after: clock.after });
+    const budget = new UnverifiedWork(MIB, clock);
     budget.remember('192.0.2.1');
     const [address, connection] = [false, true].map((isKnown) => budget.senderOf('192.0.2.1', isKnown));
     for (let n = 0; n < 4; n += 1) budget.wasted(address!, MIB);
@@ -180,8 +180,7 @@ describe('work for deliveries that nobody has verified', () => {
     expect(budget.waiting).toBe(65);
     expect(budget.waitOf(address!)).toBeGreaterThan(0);
     expect(budget.waitOf(connection!)).toBe(0);
-    now += 1000;
-    clock.elapse();
+    clock.advance(1000);
     await Promise.all(done);
     // Those that had begun to wait came first.
     expect(order.slice(4, 11)).toEqual(Array(7).fill('connection'));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { until } from '../support/until.ts';
-import { DAY, MINUTE, SECOND } from './manual-clock.ts';
+import { DAY, MINUTE, SECOND } from '../support/manual-clock.ts';
 import { Bench, pdf } from './support.ts';
 
 const BULK = 'POST /v2/link/bulk_trigger_historical_pull';

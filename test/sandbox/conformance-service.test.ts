@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { OPERATIONS } from '../../src/sandbox/app.ts';
 import { Bench } from './support.ts';
-import { DAY, HOUR, MINUTE } from './manual-clock.ts';
+import { DAY, HOUR, MINUTE } from '../support/manual-clock.ts';
 import { startReceiver } from './receiver.ts';
 import { until } from '../support/until.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { DAY, HOUR, MINUTE, SECOND } from './manual-clock.ts';
+import { DAY, HOUR, MINUTE, SECOND } from '../support/manual-clock.ts';
 import { Bench, type Answer } from './support.ts';
 
 describe('User deletion', () => {

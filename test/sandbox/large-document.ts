@@ -1,5 +1,5 @@
 import { startSandbox } from '../../src/sandbox/start.ts';
-import { ManualClock } from './manual-clock.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 
 /** Bytes between two looks. */
 const EVERY = 16e6;

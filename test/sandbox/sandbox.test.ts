@@ -5,7 +5,7 @@ import { sandboxCommand } from '../../src/cli/sandbox/command.ts';
 import { run } from '../cli/run.ts';
 import { millrace, runInside } from '../support/millrace.ts';
 import { until } from '../support/until.ts';
-import { DAY, HOUR, ManualClock } from './manual-clock.ts';
+import { DAY, HOUR, ManualClock } from '../support/manual-clock.ts';
 import { Bench } from './support.ts';
 
 test('the same seed gives the same users, meals and keys; another gives others', async () => {

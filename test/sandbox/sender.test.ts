@@ -2,7 +2,7 @@ import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import { SCHEDULE } from '../../src/sandbox/sender.ts';
 import { Bench } from './support.ts';
-import { DAY, HOUR, MINUTE, SECOND } from './manual-clock.ts';
+import { DAY, HOUR, MINUTE, SECOND } from '../support/manual-clock.ts';
 import { startReceiver, type Received } from './receiver.ts';
 
 const SECRET = `whsec_${Buffer.from('made-up secret of this test').toString('base64')}`;

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import type { SandboxOptions } from '../../src/sandbox/options.ts';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.ts';
-import { ManualClock } from './manual-clock.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Clock } from '../../src/core/clock.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
 import type { Delivery, SinkContext } from '../../src/core/sink.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
@@ -11,6 +10,7 @@ import { toMessages, type Compression } from '../../src/vendors/message.ts';
 import { FilesSink, type FilesHooks } from '../../src/sinks/files/sink.ts';
 import { readArchive } from '../../src/archive/read.ts';
 import type { ArchiveItem } from '../../src/archive/read-line.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 
 export const signal = new AbortController().signal;
 
@@ -21,45 +21,12 @@ export interface LogLine {
 }
 
 export interface TestContext extends SinkContext {
-  readonly clock: TestClock;
+  readonly clock: ManualClock;
   readonly lines: LogLine[];
 }
 
-/** A clock that moves only when told to; timers fire in order of their time. */
-export class TestClock implements Clock {
-  #time = 0;
-  #wall = 1_795_230_902_123;
-  readonly #timers = new Map<() => void, number>();
-
-  now(): number {
-    return this.#wall + this.#time;
-  }
-
-  monotonic(): number {
-    return this.#time;
-  }
-
-  after(ms: number, callback: () => void): () => void {
-    this.#timers.set(callback, this.#time + ms);
-    return () => this.#timers.delete(callback);
-  }
-
-  /** Moves the wall clock only. */
-  jump(ms: number): void {
-    this.#wall += ms;
-  }
-
-  advance(ms: number): void {
-    this.#time += ms;
-    for (const [callback, due] of [...this.#timers].sort((a, b) => a[1] - b[1])) {
-      if (due <= this.#time && this.#timers.delete(callback)) callback();
-    }
-  }
-
-  get pending(): number {
-    return this.#timers.size;
-  }
-}
+/** When the clock of a context begins. */
+export const NOW = 1_795_230_902_123;
 
 export function makeContext(): TestContext {
   const lines: LogLine[] = [];
@@ -70,7 +37,7 @@ export function makeContext(): TestContext {
     };
   return {
     name: 'archive',
-    clock: new TestClock(),
+    clock: new ManualClock(NOW),
     lines,
     log: { info: at('info'), warn: at('warn'), error: at('error') },
   };

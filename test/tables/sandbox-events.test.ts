@@ -4,7 +4,7 @@ import type { JournalEvent } from '../../src/core/event.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { TABLES } from '../../src/tables/tables.ts';
-import { DAY, HOUR, MINUTE } from '../sandbox/manual-clock.ts';
+import { DAY, HOUR, MINUTE } from '../support/manual-clock.ts';
 import { Bench, pdf } from '../sandbox/support.ts';
 import { exportOf, loaded } from './support.ts';
 

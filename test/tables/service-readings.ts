@@ -1,7 +1,7 @@
 import { startSandbox } from '../../src/sandbox/start.ts';
 import { ServiceClient } from '../../src/history/service/client.ts';
 import { mealsOf } from '../history/service/support.ts';
-import { DAY, HOUR, ManualClock, SECOND } from '../sandbox/manual-clock.ts';
+import { DAY, HOUR, ManualClock, SECOND } from '../support/manual-clock.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 

@@ -1,7 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import pino from 'pino';
 import type { ResolvedConfig } from '../../src/config/config.ts';
-import type { Clock } from '../../src/core/clock.ts';
 import type { MillraceError } from '../../src/core/errors.ts';
 import { GuardedIngest } from '../../src/core/ingest.ts';
 import type { Event } from '../../src/core/event.ts';
@@ -16,6 +15,7 @@ import type { Kept } from '../../src/app/store.ts';
 import { type Base, foundation } from '../../src/app/system.ts';
 import { makePlan } from '../../src/app/plan.ts';
 import { InlineWriter } from '../support/inline-journal.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import type { Sent } from './history.ts';
 
 /** What a receiver answered that was started on a state. */
@@ -94,39 +94,13 @@ function openStore({ config, clock, onFailure, users, meter, validate }: Base): 
   return { made, stop: () => journal.close() };
 }
 
-class FastClock implements Clock {
-  readonly #start: number;
+class FastClock extends ManualClock {
   readonly #since = performance.now();
-  #now = 0;
-  #timers: { readonly at: number; readonly callback: () => void }[] = [];
-
-  constructor(start: number) {
-    this.#start = start;
-  }
-
-  now(): number {
-    return this.#start + this.#now;
-  }
-
-  monotonic(): number {
-    return this.#now;
-  }
-
-  after(ms: number, callback: () => void): () => void {
-    const timer = { at: this.#now + ms, callback };
-    this.#timers.push(timer);
-    return () => {
-      this.#timers = this.#timers.filter((other) => other !== timer);
-    };
-  }
 
   async step(): Promise<void> {
     // A thread of libuv does the work meanwhile; turns of the event loop would only take its processor.
     await wait(1);
-    this.#now = (performance.now() - this.#since) * FASTER;
-    const due = this.#timers.filter(({ at }) => at <= this.#now);
-    this.#timers = this.#timers.filter(({ at }) => at > this.#now);
-    for (const { callback } of due) callback();
+    this.advance((performance.now() - this.#since) * FASTER - this.monotonic());
   }
 
   /** Lets time go by until something is over. */

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startSandbox, type Sandbox } from '../../../src/sandbox/start.ts';
-import { DAY, ManualClock } from '../../sandbox/manual-clock.ts';
+import { DAY, ManualClock } from '../../support/manual-clock.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 import { serve } from '../../support/listen.ts';
 import { millrace, type Ended } from '../../support/millrace.ts';

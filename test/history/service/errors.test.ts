@@ -6,7 +6,7 @@ import { ServiceError } from '../../../src/history/service/errors.ts';
 import type { ServiceOptions } from '../../../src/history/service/options.ts';
 import { parseRetryAfter } from '../../../src/lib/retry-after.ts';
 import type { Fault } from '../../../src/sandbox/faults.ts';
-import { ManualClock } from '../../sandbox/manual-clock.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { serve } from '../../support/listen.ts';
 import { mealsOf, setUp } from './support.ts';
 

@@ -2,7 +2,7 @@ import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { newSecret } from '../../../src/core/secrets.ts';
 import { ServiceClient } from '../../../src/history/service/client.ts';
-import { MINUTE } from '../../sandbox/manual-clock.ts';
+import { MINUTE } from '../../support/manual-clock.ts';
 import { mealsOf, setUp } from './support.ts';
 
 describe('meals', () => {

@@ -5,7 +5,7 @@ import type { SandboxOptions } from '../../../src/sandbox/options.ts';
 import { startSandbox, type Sandbox } from '../../../src/sandbox/start.ts';
 import { ServiceClient } from '../../../src/history/service/client.ts';
 import type { ServiceOptions } from '../../../src/history/service/options.ts';
-import { ManualClock } from '../../sandbox/manual-clock.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 
 /** A clock on which every wait is over at once, and is remembered. */
 export class InstantClock implements Clock {

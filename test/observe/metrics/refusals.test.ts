@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { RefusalLog } from '../../../src/observe/metrics/refusal-log.ts';
 import { Refusals } from '../../../src/observe/metrics/refusals.ts';
-import { ManualClock } from '../../receive/support.ts';
+import { ManualClock, MINUTE } from '../../support/manual-clock.ts';
 
 test('refusals are counted by reason for an hour, the most frequent first', () => {
   let now = 0;
@@ -39,7 +39,7 @@ test('the log says at once that deliveries are refused, then one line a minute w
   expect(lines).toEqual([
     { refused: 1, codes: { signature_invalid: 1 }, last: 'no signature matches any secret' },
   ]);
-  clock.elapse();
+  clock.advance(MINUTE);
   expect(lines.slice(1)).toEqual([
     {
       refused: 1000,
@@ -49,12 +49,12 @@ test('the log says at once that deliveries are refused, then one line a minute w
     },
   ]);
   // A minute without any is silent, and the next one is told at once again.
-  clock.elapse();
-  expect([lines.length, clock.waiting]).toEqual([2, 0]);
+  clock.advance(MINUTE);
+  expect([lines.length, clock.pending]).toEqual([2, 0]);
   log.add('signature_missing', 'needs webhook-id');
   log.add('signature_missing', 'needs webhook-id');
   expect(lines).toHaveLength(3);
   await log.stop();
   expect(lines.at(-1)).toMatchObject({ refused: 1, codes: { signature_missing: 1 } });
-  expect(clock.waiting).toBe(0);
+  expect(clock.pending).toBe(0);
 });

@@ -5,7 +5,7 @@ import type { SinkLog } from '../../../src/core/sink.ts';
 import { GuardedIngest } from '../../../src/core/ingest.ts';
 import { SqliteJournal } from '../../../src/journal/sqlite-journal.ts';
 import { type SchemaSettings, SchemaWatch } from '../../../src/observe/schema/watch.ts';
-import { ManualClock } from '../../sandbox/manual-clock.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 import { until } from '../../support/until.ts';
 import { eventOf, TYPE } from './support.ts';

@@ -5,11 +5,12 @@ import { beforeAll, expect, test } from 'vitest';
 import { verifyArchive } from '../../../src/archive/verify.ts';
 import type { ErasureReceipt } from '../../../src/core/erasure.ts';
 import type { JournalEvent } from '../../../src/core/event.ts';
-import { ids, TestClock } from '../../sinks/support.ts';
+import { ids, NOW } from '../../sinks/support.ts';
 import { batchOf, writeFiles } from '../../support/archives.ts';
 import { copiesOf } from '../../support/copies.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 import { runToItsEnd } from '../../support/killed.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { until } from '../../support/until.ts';
 import { toldByBody, toldById } from './guesses.ts';
 import {
@@ -27,7 +28,7 @@ const CHILD = fileURLToPath(new URL('crash-child.ts', import.meta.url));
 const USERS = [1, 2, 3, 4];
 const GONE = [1, 3];
 /** Events that retention has cleared from the journal. */
-const CLEARED = USERS.map((user) => eventOf(user, 20, { receivedAt: new TestClock().now() }));
+const CLEARED = USERS.map((user) => eventOf(user, 20, { receivedAt: NOW }));
 const [CLEARED_GONE, CLEARED_LEFT] = [true, false].map((isGone) =>
   CLEARED.filter((_, index) => GONE.includes(USERS[index] ?? 0) === isGone),
 ) as [JournalEvent[], JournalEvent[]];
@@ -77,7 +78,7 @@ beforeAll(async () => {
 
 /** Only their ids stay in the journal. */
 async function acceptAndClear(template: string): Promise<void> {
-  const clock = new TestClock();
+  const clock = new ManualClock(NOW);
   const journal = await openJournal(join(template, 'journal'), { retention: 1000, clock });
   await journal.openCursor('archive');
   for (const event of CLEARED) await journal.accept(event);

@@ -4,15 +4,16 @@ import { parseTarget, type Route } from '../../../src/core/route.ts';
 import type { SqliteJournal, SqliteJournalOptions } from '../../../src/journal/sqlite-journal.ts';
 import type { ReconcileReport } from '../../../src/replay/reconcile/report.ts';
 import { eraseFrom, folderStore, journalIn } from '../../privacy/erase/support.ts';
-import { filesSink, signal, tempFolder, TestClock } from '../../sinks/support.ts';
+import { filesSink, NOW, signal, tempFolder } from '../../sinks/support.ts';
 import { batchOf } from '../../support/archives.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { until } from '../../support/until.ts';
 import { accountOf, operationsOn, received } from './support.ts';
 
 const EVERYTHING: readonly Route[] = [{ match: ['*'], to: [parseTarget('archive')] }];
 const MEALS: readonly Route[] = [{ match: ['daily.'], to: [parseTarget('archive')] }];
 
-async function cleared(journal: SqliteJournal, clock: TestClock): Promise<void> {
+async function cleared(journal: SqliteJournal, clock: ManualClock): Promise<void> {
   await until('the journal to be cleared', async () => {
     clock.advance(5000);
     return (await journal.status()).events === 0;
@@ -21,7 +22,7 @@ async function cleared(journal: SqliteJournal, clock: TestClock): Promise<void> 
 
 /** A journal that keeps next to nothing, and an archive beside it that is being written. */
 async function beside(more: Partial<SqliteJournalOptions> = {}) {
-  const clock = new TestClock();
+  const clock = new ManualClock(NOW);
   const limits = { retention: 1000, maxBytes: 1e9, dedupWindow: 1e9, clock, ...more };
   const journal = await journalIn(tempFolder(), limits);
   const path = tempFolder();
