@@ -164,16 +164,6 @@ describe('export to NDJSON', () => {
 });
 
 describe('what is exported when', () => {
-  it('a further run exports what has come since, and nothing twice', async () => {
-    const { out, run, grow } = await exporting(meals.slice(0, 20));
-    await run();
-    expect(await run()).toMatchObject({ steps: 0, read: 0, before: 3, files: 0 });
-    expect(await grow(meals.slice(20))).toMatchObject({ read: 3, before: 3, records: 40 });
-    const sql = await duckdb();
-    const from = `read_parquet('${out}/events/**/*.parquet')`;
-    expect(await sql(`SELECT count(*)::INT, count(DISTINCT id)::INT FROM ${from}`)).toEqual([[MEALS, MEALS]]);
-  });
-
   it('what has changed in the archive, or gone from it, is exported again and replaces what was', async () => {
     const { path, out, run, files } = await exporting(meals, {}, { compress: 'none', partitionBy: ['date'] });
     await run({ stepBytes: 1 });

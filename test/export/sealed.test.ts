@@ -1,55 +1,58 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { KeyStore } from '../../src/privacy/seal/key-store.ts';
-import { MASTER, MASTER_TEXT, ringOf, subject } from '../privacy/seal/support.ts';
+import { MASTER, MASTER_TEXT, subject } from '../privacy/seal/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
-import { archive, duckdb, exported, mealEvents, EVERYTHING } from './support.ts';
+import { inDuckDB } from './load/support.ts';
+import { archive, duckdb, mealEvents } from './support.ts';
 
-const meals = mealEvents(1, 21);
+const env = { MILLRACE_MASTER_KEY: MASTER_TEXT };
+const COUNTS = `count(*)::INT, (count(*) FILTER (user_id = 'user-3'))::INT`;
 
-async function sealedArchive(): Promise<{ path: string; out: string; store: string }> {
-  const folder = await temporaryFolder();
-  const store = join(folder, 'keys');
-  const path = join(folder, 'archive');
-  await archive(path, meals, { encrypt: { store, masterKey: MASTER_TEXT } });
-  return { path, store, out: join(folder, 'export') };
-}
+/** Each command that reads a whole archive: its options, and how many rows it has made, of them those of the erased user. */
+const COMMANDS = {
+  export: (folder: string) => ({
+    options: ['--table', 'meals', '--out', join(folder, 'export')],
+    count: async () =>
+      (await duckdb())(`SELECT ${COUNTS} FROM read_parquet('${folder}/export/meals/**/*.parquet')`),
+  }),
+  load: (folder: string) => {
+    const database = inDuckDB(join(folder, 'sealed.duckdb'));
+    const count = async () =>
+      (await database.sql(`SELECT ${COUNTS} FROM meals`)).map((row) => row.split('|').map(Number));
+    return { options: [...database.to, '--table', 'meals'], count };
+  },
+  'schema infer': () => ({ options: [], count: null }),
+};
 
-it('a sealed archive is exported with its keys, and after an erasure the next export is without the user', async () => {
-  const { path, out, store } = await sealedArchive();
-  const selection = { ...EVERYTHING, types: ['daily.'] };
-  const first = await exported([path], out, { table: 'meals', selection, opener: () => ringOf(store) });
-  expect(first).toMatchObject({ rows: { meals: 21 }, erased: 0 });
-  const keys = await KeyStore.open(store, MASTER);
-  await keys.destroy(subject('user-3'));
-  await keys.close();
-  const second = await exported([path], out, { table: 'meals', selection, opener: () => ringOf(store) });
-  expect(second).toMatchObject({ rows: { meals: 18 }, erased: 3, replaced: first.files });
-  const sql = await duckdb();
-  expect(
-    await sql(
-      `SELECT count(*)::INT, count_if(user_id = 'user-3')::INT FROM read_parquet('${out}/meals/**/*.parquet')`,
-    ),
-  ).toEqual([[18, 0]]);
-});
-
-it('without the keys nothing is written, and the error says what is missing', async () => {
-  const { path, out, store } = await sealedArchive();
-  const without = await millrace(['export', path, '--out', out]);
-  expect([without.code, without.stderr]).toEqual([
-    2,
-    expect.stringContaining('the keys that open it were not given'),
-  ]);
-  const unset = await millrace(['export', path, '--out', out, '--keys', store]);
-  expect([unset.code, unset.stderr]).toEqual([
-    2,
-    expect.stringContaining('--master-key-env MILLRACE_MASTER_KEY: not set'),
-  ]);
-  const env = { MILLRACE_MASTER_KEY: MASTER_TEXT };
-  const ended = await millrace(['export', path, '--out', out, '--keys', store, '--json'], { env });
-  expect([ended.code, JSON.parse(ended.stdout)]).toEqual([
-    0,
-    expect.objectContaining({ rows: { events: 21 } }),
-  ]);
-});
+it.each(Object.entries(COMMANDS))(
+  '%s: a sealed archive is read with its keys only, and without the user once a key is destroyed',
+  async (name, made) => {
+    const folder = await temporaryFolder();
+    const [path, store] = [join(folder, 'archive'), join(folder, 'keys')];
+    await archive(path, mealEvents(1, 21), { encrypt: { store, masterKey: MASTER_TEXT } });
+    const { options, count } = made(folder);
+    const command = [...name.split(' '), path, ...options, '--json'];
+    const refused = async (said: string, ...more: string[]): Promise<void> =>
+      expect(await millrace([...command, ...more])).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining(said),
+      });
+    await refused('the keys that open it were not given');
+    await refused('--master-key-env MILLRACE_MASTER_KEY: not set', '--keys', store);
+    const opened = async () => {
+      const { code, stdout, stderr } = await millrace([...command, '--keys', store], { env });
+      expect(code, stderr).toBe(0);
+      return JSON.parse(stdout) as object;
+    };
+    expect(await opened()).toMatchObject({ ok: true, records: 21, erased: 0 });
+    const keys = await KeyStore.open(store, MASTER);
+    await keys.destroy(subject('user-3'));
+    await keys.close();
+    expect(await opened()).toMatchObject({ ok: true, records: 18, erased: 3 });
+    if (count === null) return;
+    expect(await count()).toEqual([[18, 0]]);
+    expect(await opened()).toMatchObject({ ok: true, records: 0 });
+  },
+);

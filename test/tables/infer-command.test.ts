@@ -3,9 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { KeyStore } from '../../src/privacy/seal/key-store.ts';
-import { archive, archived, duckdb } from '../export/support.ts';
-import { MASTER, MASTER_TEXT, subject } from '../privacy/seal/support.ts';
+import { archived, duckdb } from '../export/support.ts';
 import { SECRET } from '../support/signed-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, writeConfig } from '../support/millrace.ts';
@@ -191,26 +189,6 @@ test('check reads the files that tables: names', async () => {
   expect(wrong.stderr).toContain('there are two tables meals');
   writeFileSync(file, 'version: 1\ntables: [{ name: readings, events: [a.], columns: [] }]\n');
   expect(await millrace(['check', '--config', config], { env })).toMatchObject({ code: 0 });
-});
-
-test('a sealed archive is read with its keys, without the users that were erased', async () => {
-  const folder = await temporaryFolder();
-  const [store, path] = [join(folder, 'keys'), join(folder, 'archive')];
-  const events = ['u1', 'u2'].map((user, n) => ({
-    ...eventOf(n, 'raw.thing.created', { n }),
-    user,
-  }));
-  await archive(path, events, { encrypt: { store, masterKey: MASTER_TEXT } });
-  const closed = await millrace(['schema', 'infer', path]);
-  expect(closed).toMatchObject({ code: 2 });
-  expect(closed.stderr).toContain('the keys that open it were not given');
-  const keys = await KeyStore.open(store, MASTER);
-  await keys.destroy(subject('u1'));
-  await keys.close();
-  const env = { MILLRACE_MASTER_KEY: MASTER_TEXT };
-  const opened = await millrace(['schema', 'infer', path, '--keys', store, '--json'], { env });
-  expect(opened.code, opened.stderr).toBe(0);
-  expect(JSON.parse(opened.stdout)).toMatchObject({ records: 1, erased: 1, tables: [{ name: 'raw_thing' }] });
 });
 
 /** What is said of a file of definitions; of one that is not there, without a text. */

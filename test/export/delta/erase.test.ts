@@ -1,7 +1,7 @@
 import { readFileSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { duckdb, exporting, filesBelow, mealEvent, mealEvents, mealOf } from '../support.ts';
+import { duckdb, exporting, filesBelow, mealEvents, mealOf } from '../support.ts';
 import { skipped } from '../../support/requirements.ts';
 import { deltalake, lacksDeltalake } from './deltalake.ts';
 import { erasureOf } from './support.ts';
@@ -69,16 +69,6 @@ describe.skipIf(lacks !== null)(`erasure of Delta tables${skipped(lacks)}`, () =
     expect(await rows(table, 'id')).toHaveLength(kept(30).length + 3);
   });
 
-  it('erased from archive and table, the next export does not bring the user back', async () => {
-    const { path, out, table, run: exportAll, grow } = await exporting(mealEvents(1, 14), delta);
-    await exportAll();
-    const { run } = await erase([path, out]);
-    expect((await run()).left).toEqual([]);
-    await grow([mealEvent(15)]);
-    expect(await rows(table, 'id')).toEqual(kept(15).map((n) => mealOf(n).id));
-    expect(await traces(out)).toEqual([]);
-  });
-
   it('while another program appends, nothing of the user is left, and nothing of theirs is lost', async () => {
     const { out, table, run: exportAll } = await exporting(mealEvents(1, 14), delta);
     await exportAll();
@@ -110,22 +100,4 @@ describe.skipIf(lacks !== null)(`erasure of Delta tables${skipped(lacks)}`, () =
     expect(await rows(table, 'id')).toEqual(expected.sort());
     expect(await traces(out)).toEqual([]);
   });
-
-  for (const at of ['found', 'written', 'replaced', 'forgotten', 'removed'])
-    it(`ended after "${at}" and run again, it is done`, async () => {
-      const { out, table, run: exportAll } = await exporting(mealEvents(1, 14), delta);
-      await exportAll();
-      let isArmed = true;
-      const { run } = await erase([out], (step) => {
-        if (step !== at || !isArmed) return;
-        isArmed = false;
-        throw new Error('ended');
-      });
-      expect((await run()).left).not.toEqual([]);
-      expect((await run()).left).toEqual([]);
-      expect(await rows(table, 'id')).toEqual(kept(14).map((n) => mealOf(n).id));
-      expect(await traces(out)).toEqual([]);
-      const { files } = await ask<{ files: readonly string[] }>('facts', table);
-      expect(filesBelow(table, /^dt=.*\.parquet$/)).toHaveLength(files.length);
-    });
 });

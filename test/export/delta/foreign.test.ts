@@ -5,7 +5,7 @@ import type { LeftItem } from '../../../src/core/erasure.ts';
 import type { ObjectStore } from '../../../src/core/storage.ts';
 import { openStore } from '../../../src/storage/open.ts';
 import { find } from '../../privacy/erase/support.ts';
-import { duckdb } from '../support.ts';
+import { duckdb, filesBelow } from '../support.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 import { skipped } from '../../support/requirements.ts';
 import { deltalake, lacksDeltalake } from './deltalake.ts';
@@ -68,6 +68,8 @@ describe.skipIf(lacks !== null)(`erasure of tables that others have made${skippe
         const traces = [user, encodeURIComponent(user), encodeURIComponent(encodeURIComponent(user))];
         expect(find([out], traces)).toEqual([]);
         expect(readdirSync(table).filter((name) => name.startsWith('user_id=')).length).toBe(6);
+        const { files } = await ask<{ files: readonly string[] }>('facts', table);
+        expect(filesBelow(table, /^user_id=.*\.parquet$/)).toHaveLength(files.length);
       }
     });
 
