@@ -1,6 +1,6 @@
 import { MillraceError } from '../../src/core/errors.ts';
 import type { Journal } from '../../src/core/journal.ts';
-import { DELIVERED, type Sink } from '../../src/core/sink.ts';
+import { DELIVERED, type Delivery as Delivered, type SendResult, type Sink } from '../../src/core/sink.ts';
 import type { Delivery, DeliveryPlan } from '../../src/deliver/delivery.ts';
 import { dropSink } from '../../src/deliver/waiting.ts';
 import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
@@ -22,6 +22,17 @@ export interface Config {
   readonly table: readonly { readonly type: string; readonly to: readonly Place[] }[];
   /** Far sides that have a sink although no route names them. */
   readonly extra: readonly Far[];
+  /** Where it is another than before, every sink is opened anew. */
+  readonly revision?: number;
+}
+
+/** Is told what happens to each delivery, named `id@far:place`, before the receiver knows of it. */
+export interface Witness {
+  owed(name: string): void;
+  came(name: string): void;
+  answered(name: string, status: SendResult['status']): void;
+  /** A person takes dead letters. */
+  taken(how: 'drop' | 'retry', names: readonly string[]): void;
 }
 
 /** Defects to be reintroduced, so that a test sees the histories find them. */
@@ -68,6 +79,7 @@ export class World {
   readonly #folder: string;
   readonly #maxPending: number;
   readonly #defects: Defects;
+  readonly #witness: Witness | undefined;
   readonly #got = new Set<string>();
   readonly #dropped = new Set<string>();
   readonly #accepted: Accepted[] = [];
@@ -81,10 +93,11 @@ export class World {
   #delivery!: Delivery;
   #plan!: Cell<DeliveryPlan>;
 
-  constructor(folder: string, maxPending: number, defects: Defects = {}) {
+  constructor(folder: string, maxPending: number, defects: Defects = {}, witness?: Witness) {
     this.#folder = folder;
     this.#maxPending = maxPending;
     this.#defects = defects;
+    this.#witness = witness;
   }
 
   /** Where that is refused the operator drops the sinks that are waited for, or leaves them in the config. */
@@ -196,10 +209,14 @@ export class World {
 
   /** A person takes every `of`-th dead letter, and drops it or has it sent again where there is a sink for it. */
   async takeLetters(how: 'drop' | 'retry', of: number): Promise<void> {
-    const picked = (await this.#letters()).filter((_, at) => at % of === 0);
+    const picked = (await this.letters()).filter((_, at) => at % of === 0);
     const names = new Set(FARS.filter((far) => this.has(far)).map((far) => this.names.get(far)));
     const letters = how === 'drop' ? picked : picked.filter(({ sink }) => names.has(sink));
     const keys = letters.map(({ key }) => key);
+    this.#witness?.taken(
+      how,
+      letters.map(({ name }) => name),
+    );
     if (how === 'retry') return void (await this.#done(this.#journal.retryDeadLetters({ keys })));
     for (const { name } of letters) this.#dropped.add(name);
     await this.#done(this.#journal.dropDeadLetters({ keys }));
@@ -211,6 +228,11 @@ export class World {
       for (let n = 0; n < 3; n += 1) await new Promise((resolve) => setImmediate(resolve));
       this.clock.next();
     }
+  }
+
+  /** Until all that is known is written down. */
+  async flush(): Promise<void> {
+    await this.#done(this.#journal.flush());
   }
 
   /** Until the journal has cleared away what it may. */
@@ -294,9 +316,9 @@ export class World {
 
   async #append(type: string, count: number): Promise<string[]> {
     const ids = Array.from({ length: count }, () => `e${(this.#count += 1)}`);
-    const events = ids.map((id, n) =>
-      makeEvent({ id, type: `${type}.made_up`, user: `u${(this.#count + n) % 5}` }),
-    );
+    const events = ids.map((id) => makeEvent({ id, type: `${type}.made_up`, user: userOf(id) }));
+    for (const id of ids)
+      for (const [far, place] of placesOf(this.config, type)) this.#witness?.owed(`${id}@${far}:${place}`);
     await this.#done(Promise.all(events.map((event) => this.#journal.accept(event))));
     return ids;
   }
@@ -305,7 +327,8 @@ export class World {
     this.#accepted.push(...ids.map((id) => ({ id, type, under })));
   }
 
-  async #letters(): Promise<readonly Letter[]> {
+  /** The dead letters there are. */
+  async letters(): Promise<readonly Letter[]> {
     const letters = await this.#done(this.#journal.listDeadLetters({ limit: 1e6 }));
     return letters.map(({ key, sink, destination, event }) => {
       const far = FARS.find((each) => this.names.get(each) === sink) ?? sink;
@@ -320,7 +343,10 @@ export class World {
     const sinks = fars.map((far) => {
       const name = this.names.get(far) ?? far;
       const routes = table.map(({ type, to }) => [type, to.filter((place) => place[0] === far)]);
-      const own = { continues: successors[far] ?? null, fingerprint: JSON.stringify([name, routes]) };
+      const own = {
+        continues: successors[far] ?? null,
+        fingerprint: JSON.stringify([name, routes, config.revision]),
+      };
       return [name, planned(() => this.#sink(far), own)] as const;
     });
     const routes = table.map(({ type, to }) => ({
@@ -335,7 +361,8 @@ export class World {
     const life = this.#life;
     const held: PromiseWithResolvers<void>[] = [];
     return {
-      limits: { ...LIMITS, batchCount: 2, inFlight: 3, batchBy: 'destination' },
+      // Of two in a batch nobody could say which came first.
+      limits: { ...LIMITS, batchCount: this.#witness ? 1 : 2, inFlight: 3, batchBy: 'destination' },
       open: () => Promise.resolve(),
       send: async (batch) => {
         await new Promise((resolve) => setImmediate(resolve));
@@ -344,19 +371,26 @@ export class World {
         confirming.promise.catch(() => undefined);
         held.push(confirming);
         this.#confirming.push(confirming);
-        return batch.map(({ event, destination }) => {
+        const answerTo = ({ event, destination }: Delivered): SendResult => {
           const at = `${far}:${destination}`;
-          if (this.down.has(far)) return { status: 'retry', reason: 'down', sink: true } as const;
-          if (this.down.has(at)) return { status: 'retry', reason: 'down' } as const;
+          if (this.down.has(far)) return { status: 'retry', reason: 'down', sink: true };
+          if (this.down.has(at)) return { status: 'retry', reason: 'down' };
           if (this.refuses.has(at) && Number(event.id.slice(1)) % 2 === 0)
-            return { status: 'refused', code: 'made_up', reason: 'no' } as const;
+            return { status: 'refused', code: 'made_up', reason: 'no' };
           const note = (): void => void (life.now && this.#got.add(`${event.id}@${at}`));
           if (far !== 'B') {
             note();
             return DELIVERED;
           }
           void confirming.promise.then(note, () => undefined);
-          return { status: 'held', until: confirming.promise } as const;
+          return { status: 'held', until: confirming.promise };
+        };
+        return batch.map((delivery) => {
+          const name = `${delivery.event.id}@${far}:${delivery.destination}`;
+          this.#witness?.came(name);
+          const answer = answerTo(delivery);
+          this.#witness?.answered(name, answer.status);
+          return answer;
         });
       },
       close: async () => {
@@ -375,6 +409,9 @@ export class World {
     return over;
   }
 }
+
+/** Each has a fifth of the events. */
+export const userOf = (id: string): string => `u${Number(id.slice(1)) % 5}`;
 
 function placesOf(config: Config | undefined, type: string): readonly Place[] {
   return config?.table.find((rule) => rule.type === type || rule.type === '*')?.to ?? [];
