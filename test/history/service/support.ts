@@ -1,6 +1,5 @@
 import { json } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
-import type { Clock } from '../../../src/core/clock.ts';
 import type { SandboxOptions } from '../../../src/sandbox/options.ts';
 import { startSandbox, type Sandbox } from '../../../src/sandbox/start.ts';
 import { ServiceClient } from '../../../src/history/service/client.ts';
@@ -8,22 +7,13 @@ import type { ServiceOptions } from '../../../src/history/service/options.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 /** A clock on which every wait is over at once, and is remembered. */
-export class InstantClock implements Clock {
+export class InstantClock extends ManualClock {
   readonly waits: number[] = [];
-  #now = Date.UTC(2026, 10, 21);
 
-  now(): number {
-    return this.#now;
-  }
-
-  monotonic(): number {
-    return this.#now;
-  }
-
-  after(ms: number, callback: () => void): () => void {
+  override after(ms: number, callback: () => void): () => void {
     this.waits.push(ms);
     const immediate = setImmediate(() => {
-      this.#now += ms;
+      this.leap(ms);
       callback();
     });
     return () => clearImmediate(immediate);
