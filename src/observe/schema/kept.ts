@@ -1,6 +1,9 @@
 import { documentedMaps } from './documented.ts';
-import { Field, KINDS } from './field.ts';
+import { Place } from '../../tables/learned/infer/place.ts';
 import { SchemaMemory, type TypeMemory } from './memory.ts';
+
+/** Kinds in the order in which they are kept. */
+const KINDS = ['text', 'integer', 'decimal', 'boolean', 'object', 'array'] as const;
 
 /** A field as it is kept. Names are short: there are thousands. */
 interface Kept {
@@ -60,7 +63,7 @@ export function restoreFrom(text: string, memory: SchemaMemory): void {
   for (const type of restored) memory.restore(type);
 }
 
-function keptOf(field: Field): Kept {
+function keptOf(field: Place): Kept {
   const { members, values, items } = field;
   return {
     s: field.seen,
@@ -81,8 +84,8 @@ function keptOf(field: Field): Kept {
   };
 }
 
-function fieldOf(kept: Kept, name: string | null, around: Field | null): Field {
-  const field = new Field(name, around, 0, kept.o, kept.f);
+function fieldOf(kept: Kept, name: string | null, around: Place | null): Place {
+  const field = new Place(name, around, 0, kept.o, kept.f);
   field.last = kept.l;
   field.seen = kept.s;
   field.nulls = kept.n;

@@ -2,15 +2,6 @@ import { nameKind } from '../../../core/data-names.ts';
 import { NAMES } from '../../../core/member-names.ts';
 import type { Kind, Place } from './place.ts';
 
-/** What is counted at a place of objects: by whomever. */
-interface Counted {
-  readonly seen: number;
-  readonly nulls: number;
-  readonly since: number;
-  readonly kinds: { readonly object: number };
-  readonly members: ReadonlyMap<string, Counted> | null;
-}
-
 /**
  * Objects of one place that say enough: to trust a name that could be data, when so many of them have it, and to doubt all names
  * that go on changing. A format has many names in its first objects, too.
@@ -29,7 +20,7 @@ export function isMap(place: Place): boolean {
 }
 
 /** Whether names are data since they do not stop coming, or stand for the same thing each time. */
-export function seemsMap(place: Counted): boolean {
+export function seemsMap(place: Place): boolean {
   const { members, kinds } = place;
   if (members === null || members.size < ASKED_AT || kinds.object < FEW) return false;
   if ([...members.keys()].every((name) => NAMES.has(name))) return false;
@@ -42,7 +33,7 @@ export function isFieldName(name: string, member: Place, around: Place): boolean
 }
 
 /** Nearly every object has it, and there were enough of them. */
-function isSteady({ seen }: Counted, { kinds }: Counted): boolean {
+function isSteady({ seen }: Place, { kinds }: Place): boolean {
   return kinds.object >= ENOUGH && seen >= kinds.object * STEADY;
 }
 
@@ -60,7 +51,7 @@ function hasMoreData(place: Place): boolean {
 }
 
 /** Most names were in one object only, or a quarter of many came late: a few in each of many objects, not all in one. */
-function looksEverNew({ members, kinds }: Counted): boolean {
+function looksEverNew({ members, kinds }: Place): boolean {
   const all = [...(members?.values() ?? [])];
   const once = all.filter(({ seen }) => seen === 1);
   if (once.length * 2 >= all.length && arrivals(once) >= ASKED_AT) return true;
@@ -69,18 +60,18 @@ function looksEverNew({ members, kinds }: Counted): boolean {
 }
 
 /** Few objects have any one of them. */
-function mostAreRare({ members, kinds }: Counted): boolean {
+function mostAreRare({ members, kinds }: Place): boolean {
   const rare = [...(members?.values() ?? [])].filter(({ seen }) => seen * 2 <= kinds.object);
   return rare.length * 2 >= (members?.size ?? 0) && arrivals(rare) >= FEW;
 }
 
 /** In how many different objects they were first. */
-function arrivals(members: readonly Counted[]): number {
+function arrivals(members: readonly Place[]): number {
   return new Set(members.map(({ since }) => since)).size;
 }
 
 /** Objects of the same members under different names, and not always the same names. */
-function isUniform(place: Counted): boolean {
+function isUniform(place: Place): boolean {
   const all = [...(place.members?.values() ?? [])];
   if (all.length < 2 || all.every((member) => isSteady(member, place))) return false;
   if (all.some(({ seen, nulls, kinds }) => kinds.object === 0 || kinds.object + nulls !== seen)) return false;

@@ -27,7 +27,7 @@ export type Proposal = Omit<LearnedTable, 'events'>;
  */
 export function propose(name: string, documents: Place, taken: Set<string>): Proposal {
   const isEach = documents.kinds.array > documents.kinds.object;
-  const root = (isEach ? documents.items : documents) ?? new Place(0);
+  const root = (isEach ? documents.items : documents) ?? new Place();
   const rows = new Rows(root);
   rows.gather(true);
   const columns = rows.columns();
@@ -148,10 +148,13 @@ function hasFields(place: Place): boolean {
 
 /** What a map's members are, as one. */
 function allMembers(place: Place): Place | null {
-  if (place.values === null && place.members === null) return null;
-  const all = new Place(0);
-  if (place.values !== null) all.merge(place.values);
-  for (const member of place.members?.values() ?? []) all.merge(member);
+  const { values, members: named } = place;
+  const members = [...(values === null ? [] : [values]), ...(named?.values() ?? [])];
+  if (members.length === 0) return null;
+  const all = new Place();
+  // Names that are data inside one of them are data inside all.
+  all.isMap = members.some(({ isMap: isOneMap }) => isOneMap);
+  for (const member of members) all.take(member);
   return all;
 }
 
