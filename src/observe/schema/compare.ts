@@ -75,7 +75,7 @@ export function changesSince({ types }: SchemaReport, since: string): TypeDrift[
   return sorted(drift);
 }
 
-function changed(
+export function changed(
   { type, first_seen, last_seen }: SchemaType,
   changes: Pick<TypeDrift, 'new' | 'gone' | 'kinds'>,
 ): TypeDrift[] {

@@ -1,7 +1,7 @@
 import type { SchemaReport } from '../../core/schema.ts';
 import type { Column, ColumnType } from '../../tables/definition.ts';
 import { TABLES } from '../../tables/tables.ts';
-import { changeOf, kindChange, type TypeDrift } from './compare.ts';
+import { changed, changeOf, kindChange, type TypeDrift } from './compare.ts';
 
 /**
  * Paths of members that the service documents as maps whose names are words of people, such as the foods of a meal: inside an
@@ -30,20 +30,13 @@ export function changesToDocumented({ types }: SchemaReport): TypeDrift[] {
       const expected = expectedAt(field.path, documented);
       return expected === undefined || expected === ANY ? [] : kindChange(field, expected);
     });
-    if (added.length + gone.length + kinds.length === 0) return [];
-    return [
-      {
-        type: type.type,
-        is: 'changed',
-        first_seen: type.first_seen,
-        last_seen: type.last_seen,
-        new: added.map(changeOf),
-        gone: gone.map(([path, is]) => {
-          return { path, kinds: is === ANY ? ['any'] : is, first_seen: null, last_seen: null };
-        }),
-        kinds,
-      },
-    ];
+    return changed(type, {
+      new: added.map(changeOf),
+      gone: gone.map(([path, is]) => {
+        return { path, kinds: is === ANY ? ['any'] : is, first_seen: null, last_seen: null };
+      }),
+      kinds,
+    });
   });
 }
 

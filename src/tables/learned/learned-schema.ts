@@ -53,6 +53,7 @@ export const TABLES_FILE = z.strictObject({
 });
 
 export type FileTable = z.output<typeof TABLE>;
+export type FileNesting = z.output<typeof NESTING>;
 export type FileColumn = z.output<typeof COLUMN>;
 
 /** Columns that each table of PostgreSQL, Redshift or DuckDB has already. */

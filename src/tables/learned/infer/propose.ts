@@ -1,4 +1,3 @@
-import type { Column } from '../../definition.ts';
 import type { LearnedColumn, LearnedNesting, LearnedTable } from './write.ts';
 import { isFieldName, isMap } from './maps.ts';
 import { SYSTEM_COLUMNS } from '../learned-schema.ts';
@@ -167,7 +166,7 @@ function nestingOf(
 ): LearnedNesting {
   const name = takeName(snakeCase(`${around}_${path.join('_')}`), taken);
   const names = new Set(RESERVED);
-  const fixed = (wanted: string, type: Column['type'], from: Column['from']): LearnedColumn => {
+  const fixed = (wanted: string, type: LearnedColumn['type'], from: LearnedColumn['from']): LearnedColumn => {
     return { name: takeName(snakeCase(wanted), names), type, from };
   };
   const parents = [id, newest].flatMap((parent) =>

@@ -1,5 +1,5 @@
 import { Document, isMap, isNode, isSeq, type Node } from 'yaml';
-import type { Column, Nesting, TableDefinition } from '../../definition.ts';
+import type { FileColumn, FileNesting, FileTable } from '../learned-schema.ts';
 
 const HEAD = ` Tables that \`millrace schema infer\` proposes from events. Names, types and counts only, no values.
  key (what makes a row one thing) and newest (which version wins) are guesses: check them. Names of tables and columns can be
@@ -54,30 +54,14 @@ function plain(table: LearnedTable | LearnedNesting): object {
   return { ...table, columns, note: undefined };
 }
 
-/** A column as a definition file has it. */
-export interface LearnedColumn extends Pick<Column, 'name' | 'type' | 'from' | 'required'> {
-  /** Share of the rows that had a value when it was learned, from 0 to 1; what is no longer there is told by it. */
-  readonly share?: number;
-  readonly description?: string;
-  readonly unit?: string;
-  /** What was seen; a comment in the file. */
-  readonly note?: string;
-}
-
-interface LearnedRows extends Pick<TableDefinition, 'name' | 'key'> {
-  readonly description?: string;
+/** Rows as a definition file has them, and what was seen: comments in the file. */
+type Learned<Rows> = Omit<Rows, 'columns' | 'nested'> & {
   readonly columns: readonly LearnedColumn[];
   readonly note?: string;
-}
+};
 
-export interface LearnedNesting extends LearnedRows, Pick<Nesting, 'at' | 'each'> {}
+export type LearnedColumn = FileColumn & { readonly note?: string };
 
-/** A table as a definition file has it. */
-export interface LearnedTable extends LearnedRows {
-  /** Beginnings of the event types it is made of. */
-  readonly events: readonly string[];
-  /** `data` is an array, and each item a row. */
-  readonly each?: 'array';
-  readonly newest?: string;
-  readonly nested?: readonly LearnedNesting[];
-}
+export type LearnedNesting = Learned<FileNesting>;
+
+export type LearnedTable = Learned<FileTable> & { readonly nested?: readonly LearnedNesting[] };
