@@ -22,8 +22,12 @@ const DEFECTS: Readonly<Record<string, readonly [file: string, code: string, ins
     'if (this.#syncs) await handle.datasync();',
     'if (this.#syncs) await null;',
   ],
-  'rename without directory sync': ['sinks/files/finish.ts', '  await syncFolder(folder);\n', ''],
-  'routes of now': ['route/accepted.ts', 'const era = this.#eraOf(seq);', 'const era = this.#newest;'],
+  'rename without directory sync': ['sinks/files/folder-target.ts', '  await syncFolder(folder);\n', ''],
+  'routes of now': [
+    'deliver/routes/accepted.ts',
+    'const era = this.#eraOf(seq);',
+    'const era = this.#newest;',
+  ],
   'forgotten sinks': ['deliver/delivery.ts', '    refuseWaiting(counted, blocked);\n', ''],
   'forgotten heirs': [
     'deliver/delivery.ts',

@@ -1,10 +1,12 @@
 import { hash, randomBytes } from 'node:crypto';
+import { readManifest } from '../../archive/manifest.ts';
 import { ManifestChain } from '../../archive/manifest-chain.ts';
+import { StorePlace } from '../../archive/store-place.ts';
 import { archiveBytes } from '../../archive/write-file.ts';
 import { formatRecords } from '../../core/archive-record.ts';
 import type { FileLine } from '../../core/archive-manifest.ts';
 import type { ErasableStore } from '../../core/erasure.ts';
-import { messageOf } from '../../core/errors.ts';
+import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { Event, JournalEvent } from '../../core/event.ts';
 import {
   DELIVERED,
@@ -24,7 +26,6 @@ import { KeyErasure } from '../../privacy/seal/key-erasure.ts';
 import { sealedTypes, type Sealer } from '../../privacy/seal/sealer.ts';
 import { ABORTED, newStem } from './append.ts';
 import type { FilesOptions } from './config.ts';
-import { erasedFiles } from './erased-files.ts';
 import { keepInStore } from './keep.ts';
 import { lineOf } from './finish.ts';
 import { openSealer } from './open-sealer.ts';
@@ -252,6 +253,20 @@ async function passOverErased(store: ObjectStore, pieces: readonly Piece[]): Pro
   if (pieces.every(({ isPut }) => isPut)) return;
   const erased = await erasedFiles(store);
   for (const piece of pieces) piece.isPut ||= erased.has(piece.file);
+}
+
+/** Files of an archive in a store that erasures have rewritten or removed, as their lines of the manifest say. @throws StorageError */
+async function erasedFiles(store: ObjectStore): Promise<ReadonlySet<string>> {
+  const place = new StorePlace(store.url, () => Promise.resolve(store));
+  try {
+    const { entries } = await readManifest({ place, manifest: await place.segments() });
+    return new Set([...entries].flatMap(([file, line]) => ('erasure' in line ? [file] : [])));
+  } catch (error) {
+    // What to do about it is said of the sink, as of all that its store answers.
+    throw error instanceof MillraceError ? (error.cause ?? error) : error;
+  } finally {
+    await place.close();
+  }
 }
 
 function keyOf({ event, destination }: Delivery): string {

@@ -1,53 +1,10 @@
-import { rename, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import type { ManifestWriter } from '../../archive/manifest-writer.ts';
+import { rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { FileLine } from '../../core/archive-manifest.ts';
-import type { Compression } from '../../core/compression.ts';
-import { messageOf } from '../../core/errors.ts';
-import type { SinkLog } from '../../core/sink.ts';
-import { ensureFolder, isMissing, syncFolder } from '../../lib/durable.ts';
-import { compress } from './compress.ts';
+import { isMissing, syncFolder } from '../../lib/durable.ts';
 import type { Part } from './part.ts';
-import type { Finishing, FinishStep } from './target.ts';
 
-/** Where a part is to be finished, and how. */
-export interface Finish extends Finishing {
-  /** The archive's folder, absolute. */
-  readonly root: string;
-  readonly manifest: ManifestWriter;
-  readonly compression: Compression;
-  readonly log: SinkLog;
-  /** Called after each step; tests kill the process in it. */
-  readonly onStep: (step: FinishStep) => void;
-}
-
-/**
- * Turns a sealed part into a finished file: written beside the part, synced, renamed, listed in the manifest; only then
- * is the part removed. Doing it again after a crash at any step gives the same file and one manifest line, because the
- * part is there until everything else is durable. Throws when a step fails or the signal aborts; the part is then as it was.
- */
-export async function finishPart(part: Part, finish: Finish): Promise<string> {
-  const { root, manifest, signal, onStep, log } = finish;
-  const compression = part.compression ?? finish.compression;
-  const name = part.finishedName(compression);
-  onStep('sealed');
-  const written = await compress(part, compression, signal);
-  onStep('written');
-  signal.throwIfAborted();
-  const folder = await ensureFolder(root, part.place.folder);
-  await rename(part.temporaryPath, join(root, name));
-  await syncFolder(folder);
-  onStep('renamed');
-  await manifest.append(lineOf(part, name, written));
-  onStep('listed');
-  // Not a failure: what is listed is finished, and the next open removes the part at the latest.
-  await removePart(part).catch((error: unknown) => {
-    log.warn({ file: name, error: messageOf(error) }, 'part of a closed file could not be removed');
-    finish.onLeft(part, () => removePart(part));
-  });
-  onStep('removed');
-  return name;
-}
+export const NOT_REMOVED = 'part of a closed file could not be removed';
 
 /** What a line is made of. */
 interface Listed extends Pick<Part, 'stats'> {

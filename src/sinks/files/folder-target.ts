@@ -1,7 +1,8 @@
-import { lstat } from 'node:fs/promises';
+import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ManifestWriter } from '../../archive/manifest-writer.ts';
 import { COMPRESSIONS, type Compression } from '../../core/compression.ts';
+import { messageOf } from '../../core/errors.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import {
   DELIVERED,
@@ -10,8 +11,10 @@ import {
   type SinkContext,
   type SinkTrouble,
 } from '../../core/sink.ts';
-import { errorCode } from '../../lib/durable.ts';
-import { finishPart, removePart } from './finish.ts';
+import { ensureFolder, syncFolder } from '../../lib/durable.ts';
+import { compress } from './compress.ts';
+import { lineOf, NOT_REMOVED, removePart } from './finish.ts';
+import { isThere } from './finished-files.ts';
 import type { ArchiveFolder } from './folder.ts';
 import { keepInFolder } from './keep.ts';
 import { Losses } from './losses.ts';
@@ -73,10 +76,32 @@ export class FolderTarget implements Target {
     return Promise.resolve();
   }
 
-  finish(part: Part, finishing: Finishing): Promise<string> {
-    const { log } = this.#context;
-    const [compression, onStep] = [this.#compression, this.#onStep];
-    return finishPart(part, { ...this.#opened, ...finishing, compression, log, onStep });
+  /**
+   * Written beside the part, synced, renamed, listed in the manifest; only then is the part removed: it is there until everything else is
+   * durable.
+   */
+  async finish(part: Part, { signal, onLeft }: Finishing): Promise<string> {
+    const { root, manifest } = this.#opened;
+    const onStep = this.#onStep;
+    const compression = part.compression ?? this.#compression;
+    const name = part.finishedName(compression);
+    onStep('sealed');
+    const written = await compress(part, compression, signal);
+    onStep('written');
+    signal.throwIfAborted();
+    const folder = await ensureFolder(root, part.place.folder);
+    await rename(part.temporaryPath, join(root, name));
+    await syncFolder(folder);
+    onStep('renamed');
+    await manifest.append(lineOf(part, name, written));
+    onStep('listed');
+    // Not a failure: what is listed is finished, and the next open removes the part at the latest.
+    await removePart(part).catch((error: unknown) => {
+      this.#context.log.warn({ file: name, error: messageOf(error) }, NOT_REMOVED);
+      onLeft(part, () => removePart(part));
+    });
+    onStep('removed');
+    return name;
   }
 
   finished(): void {}
@@ -117,13 +142,7 @@ export class FolderTarget implements Target {
 }
 
 async function finishedAs(root: string, place: PartPlace): Promise<Compression | null> {
-  for (const compression of COMPRESSIONS) {
-    try {
-      await lstat(join(root, finishedPlace(place, compression).name));
-      return compression;
-    } catch (error) {
-      if (errorCode(error) !== 'ENOENT') throw error;
-    }
-  }
+  for (const compression of COMPRESSIONS)
+    if (await isThere(join(root, finishedPlace(place, compression).name))) return compression;
   return null;
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { SinkLog } from '../../core/sink.ts';
-import { removePart } from './finish.ts';
+import { NOT_REMOVED, removePart } from './finish.ts';
 import type { Part } from './part.ts';
 
 /** Milliseconds in which the journal notes on disk how far the sink is. */
@@ -66,7 +66,7 @@ export class SentParts {
     const cancel = this.#clock.after(NOTED, () => {
       this.#leaving.delete(path);
       removePart({ path }).catch((error: unknown) => {
-        this.#log.warn({ path, error: messageOf(error) }, 'part of a closed file could not be removed');
+        this.#log.warn({ path, error: messageOf(error) }, NOT_REMOVED);
         this.#leave(path);
       });
     });

@@ -16,7 +16,7 @@ import {
 import type { ObjectStore } from '../../core/storage.ts';
 import { syncFolder } from '../../lib/durable.ts';
 import { formatBytes } from '../../lib/units.ts';
-import { lineOf } from './finish.ts';
+import { lineOf, NOT_REMOVED } from './finish.ts';
 import { type Facts, factsIfOf, FinishedFiles, isThere, stemOf } from './finished-files.ts';
 import type { ArchiveFolder } from './folder.ts';
 import { keepInStore } from './keep.ts';
@@ -290,5 +290,3 @@ export class StoreTarget implements Target {
     return this.#opened;
   }
 }
-
-const NOT_REMOVED = 'part of a closed file could not be removed';
