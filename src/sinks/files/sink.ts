@@ -27,7 +27,7 @@ import { Partitioner } from './partition.ts';
 import { placesOf } from './places.ts';
 import { recoverFolder } from './recover.ts';
 import { RecoveredIds } from './recovered-ids.ts';
-import type { FinishStep, RecoveredPart, Recovery, Target } from './target.ts';
+import type { FinishStep, RecoveredPart, Target } from './target.ts';
 import { FolderTroubles, unopened } from './troubles.ts';
 import { Watch } from './watch.ts';
 
@@ -122,7 +122,6 @@ export class FilesSink implements Sink {
     if (this.#mode === 'open') return;
     this.#sealer = await openSealer(this.#options, this.#context);
     try {
-      await this.#folder.take();
       await this.#recover();
     } catch (error) {
       this.#folder.release();
@@ -209,8 +208,6 @@ export class FilesSink implements Sink {
   }
 
   async #recover(): Promise<void> {
-    const recovery = await this.#target.take(this.#folder);
-    const found = await this.#unfinished(recovery);
     const interrupted = new Set<Part>();
     this.#recovered = new RecoveredIds(this.#context.clock);
     this.#finisher = new Finisher(this.#target, this.#context, {
@@ -220,17 +217,12 @@ export class FilesSink implements Sink {
       },
       onGone: (part) => this.#target.lost(part, 'it was to be finished'),
     });
-    await this.#target.recovered(found);
-    // Newest first: it is the one of its partition that is taken up again.
-    found.sort((a, b) => (a.part.place.stem < b.part.place.stem ? 1 : -1));
-    for (const recovered of found) {
-      const { part } = recovered;
+    for (const { part, ids, state } of await this.#takeFolder()) {
       const lane = this.#lanes.of(part.place.folder);
-      const resumed = recovered.state === 'unfinished' && lane.part === null;
-      this.#recovered.add(recovered.part, recovered.ids, resumed);
-      if (resumed) {
-        this.#lanes.assign(lane, part);
-      } else if (recovered.state !== 'listed') {
+      const resumed = state === 'unfinished' && lane.part === null;
+      this.#recovered.add(part, ids, resumed);
+      if (resumed) this.#lanes.assign(lane, part);
+      else if (state !== 'listed') {
         interrupted.add(part);
         await part.close();
         this.#finisher.add(part);
@@ -238,13 +230,16 @@ export class FilesSink implements Sink {
     }
   }
 
-  /** What lies in the writers' folders, mended. */
-  async #unfinished(recovery: Recovery): Promise<RecoveredPart[]> {
+  /** @returns what lies in the writers' folders, mended; newest first: it is the one of its partition that is taken up again */
+  async #takeFolder(): Promise<readonly RecoveredPart[]> {
+    await this.#folder.take();
+    const recovery = await this.#target.take(this.#folder);
     const found: RecoveredPart[] = [];
     const reading = { ...this.#context, opener: this.#sealer };
     for (const { path } of this.#folder.writers)
       found.push(...(await recoverFolder(path, recovery, reading)));
-    return found;
+    await this.#target.recovered(found);
+    return found.sort((a, b) => (a.part.place.stem < b.part.place.stem ? 1 : -1));
   }
 
   /** Takes the folder anew, or another one that was put in its place. What was open in it is found missing part by part. */
@@ -256,14 +251,11 @@ export class FilesSink implements Sink {
   async #takeAnew(): Promise<void> {
     const { log } = this.#context;
     const { path } = this.#folder;
-    await this.#folder.take();
-    const found = await this.#unfinished(await this.#target.take(this.#folder));
-    await this.#target.recovered(found);
-    for (const recovered of found) {
-      this.#recovered.add(recovered.part, recovered.ids, false);
-      if (recovered.state === 'listed') continue;
-      await recovered.part.close();
-      this.#finisher?.add(recovered.part);
+    for (const { part, ids, state } of await this.#takeFolder()) {
+      this.#recovered.add(part, ids, false);
+      if (state === 'listed') continue;
+      await part.close();
+      this.#finisher?.add(part);
     }
     const detail = `${path} was removed or replaced; it was created again and is in use. ${this.#target.afterReplacement}`;
     this.#troubles.happened('folder_replaced', detail);
