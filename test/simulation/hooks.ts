@@ -23,11 +23,7 @@ const DEFECTS: Readonly<Record<string, readonly [file: string, code: string, ins
     'if (this.#syncs) await null;',
   ],
   'rename without directory sync': ['sinks/files/folder-target.ts', '  await syncFolder(folder);\n', ''],
-  'routes of now': [
-    'deliver/routes/accepted.ts',
-    'const era = this.#eraOf(seq);',
-    'const era = this.#newest;',
-  ],
+  'routes of now': ['deliver/routes/accepted.ts', 'era = this.#eraOf(seq)', 'era = this.#newest'],
   'forgotten sinks': ['deliver/delivery.ts', '    refuseWaiting(counted, blocked);\n', ''],
   'forgotten heirs': [
     'deliver/delivery.ts',
