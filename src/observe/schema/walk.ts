@@ -1,4 +1,4 @@
-import { seemsMap } from '../../tables/learned/infer/maps.ts';
+import { ENOUGH, isInNearlyAll, seemsMap } from '../../tables/learned/infer/maps.ts';
 import { type Ids, nameKind, namesAnId } from '../../core/data-names.ts';
 import { NAMES } from '../../core/member-names.ts';
 import { type Kind, Place } from '../../tables/learned/infer/place.ts';
@@ -7,9 +7,6 @@ import { JsonFault, skipWhite } from '../../lib/json-text.ts';
 
 /** Names of one object that are fields; with more they are data. */
 const MOST_NAMES = 256;
-/** A name that may be data is a field when nearly all objects have it, and there were enough of them. */
-const ENOUGH = 20;
-const STEADY = 0.9;
 const MOST_DOUBTS = 64;
 /** Fields inside one that may become a field itself. */
 const MOST_ASIDE = 64;
@@ -194,8 +191,7 @@ class MemoryWalk extends Walk {
 
 /** Nearly all objects have it since the first of them; there are enough, counting this one. */
 function isSteady({ seen, since, within }: Place, nth: number): boolean {
-  const objects = nth - since + 1;
-  return objects >= ENOUGH && seen + (within === nth ? 0 : 1) >= objects * STEADY;
+  return isInNearlyAll(seen + (within === nth ? 0 : 1), nth - since + 1);
 }
 
 /** Makes room for others. */

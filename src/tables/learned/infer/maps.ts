@@ -6,7 +6,7 @@ import type { Kind, Place } from './place.ts';
  * Objects of one place that say enough: to trust a name that could be data, when so many of them have it, and to doubt all names
  * that go on changing. A format has many names in its first objects, too.
  */
-const ENOUGH = 20;
+export const ENOUGH = 20;
 const STEADY = 0.9;
 /** From so many names on it is asked whether they are data; they must have come in as many different objects. */
 const ASKED_AT = 8;
@@ -32,9 +32,13 @@ export function isFieldName(name: string, member: Place, around: Place): boolean
   return nameKind(name) === 'field' || isSteady(member, around);
 }
 
-/** Nearly every object has it, and there were enough of them. */
 function isSteady({ seen }: Place, { kinds }: Place): boolean {
-  return kinds.object >= ENOUGH && seen >= kinds.object * STEADY;
+  return isInNearlyAll(seen, kinds.object);
+}
+
+/** There were enough objects, and nearly all of them were seen to have it. */
+export function isInNearlyAll(seen: number, objects: number): boolean {
+  return objects >= ENOUGH && seen >= objects * STEADY;
 }
 
 /** Names that are data outweigh those that must be fields, where there are any. */
