@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 
 /** What the program imports, and what it gets here. Left alone where SQLite is opened: that is real, and answers at once. */
@@ -44,6 +45,11 @@ const DEFECTS: Readonly<Record<string, readonly [file: string, code: string, ins
 };
 const defect = process.env['SIMULATION_DEFECT'];
 const SRC = new URL('../../src/', import.meta.url).href;
+const change = defect === undefined ? undefined : DEFECTS[defect];
+if (defect !== undefined && change === undefined) throw new Error(`there is no defect ${defect}`);
+// A file that has moved would otherwise leave the program without its defect, and the run would find nothing.
+if (change !== undefined && !readFileSync(new URL(change[0], SRC), 'utf8').includes(change[1]))
+  throw new Error(`${change[0]} has no ${change[1]}`);
 const REAL = new Set(['journal/database.ts', 'journal/space.ts'].map((file) => SRC + file));
 
 registerHooks({
@@ -57,13 +63,8 @@ registerHooks({
   },
   load(url, context, next) {
     const loaded = next(url, context);
-    if (defect === undefined || !url.startsWith(SRC)) return loaded;
-    const change = DEFECTS[defect];
-    if (change === undefined) throw new Error(`there is no defect ${defect}`);
-    const [file, code, instead] = change;
-    if (url !== SRC + file) return loaded;
+    if (change === undefined || url !== SRC + change[0]) return loaded;
     const source = Buffer.from(loaded.source as Uint8Array).toString();
-    if (!source.includes(code)) throw new Error(`${file} has no ${code}`);
-    return { ...loaded, source: source.replaceAll(code, instead) };
+    return { ...loaded, source: source.replaceAll(change[1], change[2]) };
   },
 });
