@@ -61,17 +61,14 @@ const FIXED: readonly Fixed[] = [
       what: `${step}, ${sealed ? 'sealed' : 'plain'}: what was unfinished is finished, and searched by an erasure`,
       settings: { sealed, retention: '7d', rotate: '1h' },
       steps: ['accept 9', 'drain', step, 'accept 1', 'erase', 'drain', 'reconcile'],
-      mutation:
-        step === 'kill, move the archive'
-          ? [/\{\s*name: "earlier archives",\s*start: finishEarlier\s*\},?/, '']
-          : null,
+      mutation: step === 'kill, move the archive' ? [/made: earlier\.start\(\)/, 'made: void 0'] : null,
     })),
   ),
   {
     what: 'stops amid reloads: no event comes twice',
     settings: { sealed: true, retention: '7d', rotate: '1h' },
     steps: Array<Step>(2).fill('stop amid a reload'),
-    mutation: [/\{\s*name: "reloads",\s*start: startReloads\s*\},?/, ''],
+    mutation: [/await parts\.start\("reloads", \(\) => startReloads\(base\)\);/, ''],
   },
   ...(['kill, move the journal', 'kill, acknowledge otherwise'] as const).map((step): Fixed => ({
     what: `${step}, while events wait: refused with their count, or said`,
