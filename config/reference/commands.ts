@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { markdownTable } from '../../src/lib/markdown.ts';
+import { markdownTable } from './markdown.ts';
 import { ENVIRONMENT } from './environment.ts';
 
 /** One command as its help shows it: `--help` and `help` included, hidden things not. */

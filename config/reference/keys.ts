@@ -1,5 +1,5 @@
 import { CATALOGUE, EXIT } from '../../src/core/errors.ts';
-import { markdownTable } from '../../src/lib/markdown.ts';
+import { markdownTable } from './markdown.ts';
 import type { Written } from '../../src/lib/parse-options.ts';
 import { configKeys } from '../../src/config/keys.ts';
 import { requirements } from '../../src/config/lists.ts';

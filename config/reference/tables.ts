@@ -1,4 +1,4 @@
-import { markdownTable } from '../../src/lib/markdown.ts';
+import { markdownTable } from './markdown.ts';
 import { type Column, columnsOf, type TableDefinition } from '../../src/tables/definition.ts';
 import { DIALECTS } from '../../src/tables/sql/dialects/registry.ts';
 import { DECIMAL_SCALE, DECIMAL_WHOLE } from '../../src/tables/shape/fit.ts';
