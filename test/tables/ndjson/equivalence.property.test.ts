@@ -59,7 +59,7 @@ describe('the quick way gives the rows of the plain way, byte for byte', () => {
     );
   });
 
-  test.each(['1.10', '1e400', '12345678901234567890', '-0', '0.30000000000000004'])(
+  test.each(['1.10', '1e400', '0e400', '12345678901234567890', '-0', '0.30000000000000004'])(
     'for the number %s, whose text is kept',
     async (number) => {
       const text = `{"meals":[{"id":"a","macros":{"carbs":${number}},"made_up":[${number}]}]}`;

@@ -257,10 +257,11 @@ function is64Bits(value: bigint): boolean {
   return value >= -(2n ** 63n) && value < 2n ** 63n;
 }
 
-/** Digits of DECIMAL(38, 18); what is smaller than its last one would become 0. */
+/** Digits of DECIMAL(38, 18); what is smaller than its last one would become 0. Warehouses read a zero's exponent up to 99. */
 function isDecimal(text: string): boolean {
+  const [digits = '', exponent = '0'] = text.split(/e/i);
   const size = Math.abs(Number(text));
-  return !/[1-9]/.test(text.split(/e/i)[0] ?? '') || (size >= 1e-18 && size < 1e20);
+  return /[1-9]/.test(digits) ? size >= 1e-18 && size < 1e20 : Math.abs(Number(exponent)) <= 99;
 }
 
 function isTime(text: string): boolean {
