@@ -1,12 +1,15 @@
 import type { Socket } from 'node:net';
 import type { ConnectionCounts } from '../core/operations.ts';
+import { Chain, type Linked } from '../lib/chain.ts';
 
-class Connection {
+class Connection implements Linked {
   readonly socket: Socket;
   /** Requests in flight: several only when a sender does not wait for its answers. */
   requests = 0;
   /** An authentic delivery has come over it, and no costly forged one since. */
   isKnown = false;
+  sooner: this | null = null;
+  later: this | null = null;
 
   constructor(socket: Socket) {
     this.socket = socket;
@@ -21,7 +24,7 @@ export class Connections implements ConnectionCounts {
   readonly #max: number;
   readonly #all = new Map<Socket, Connection>();
   /** Those without a request in flight, idle for longest first. */
-  readonly #idle = new Set<Connection>();
+  readonly #idle = new Chain<Connection>();
   evicted = 0;
   dropped = 0;
 
@@ -52,7 +55,7 @@ export class Connections implements ConnectionCounts {
     const connection = this.#all.get(socket);
     if (connection === undefined) return;
     connection.requests += 1;
-    if (connection.requests === 1) this.#idle.delete(connection);
+    if (connection.requests === 1) this.#idle.remove(connection);
   }
 
   /** A request on it is answered. */
@@ -80,8 +83,8 @@ export class Connections implements ConnectionCounts {
   }
 
   #evict(): boolean {
-    const [first] = this.#idle;
-    if (first === undefined) return false;
+    const { first } = this.#idle;
+    if (first === null) return false;
     this.#remove(first);
     this.evicted += 1;
     first.socket.destroy();
@@ -89,6 +92,6 @@ export class Connections implements ConnectionCounts {
   }
 
   #remove(connection: Connection): void {
-    if (this.#all.delete(connection.socket)) this.#idle.delete(connection);
+    if (this.#all.delete(connection.socket)) this.#idle.remove(connection);
   }
 }

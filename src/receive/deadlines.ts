@@ -1,15 +1,21 @@
 import type { Clock } from '../core/clock.ts';
+import { Chain, type Linked } from '../lib/chain.ts';
+
+/** What can have a deadline, in one `Deadlines` at a time, which alone writes this. */
+export interface Due extends Linked {
+  /** Monotonic milliseconds. */
+  due: number;
+}
 
 /**
  * Deadlines of things that all have the same time, with one timer: for the first that is due. A timer of its own for each
  * request would cost more than all else that is done for its deadline, and almost none ever comes to it.
  */
-export class Deadlines<T> {
+export class Deadlines<T extends Due> {
   readonly #clock: Pick<Clock, 'monotonic' | 'after'>;
   readonly #ms: number;
   readonly #onDue: (item: T) => void;
-  /** When each is due, monotonic milliseconds; the first first. */
-  readonly #items = new Map<T, number>();
+  readonly #items = new Chain<T>();
   /** What the timer is for; null when that was removed since. */
   #awaited: T | null = null;
   #cancel: (() => void) | null = null;
@@ -23,22 +29,22 @@ export class Deadlines<T> {
 
   /** @param from monotonic milliseconds, not before that of those which are there */
   add(item: T, from: number): void {
-    this.#items.set(item, from + this.#ms);
+    item.due = from + this.#ms;
+    this.#items.add(item);
     if (this.#cancel === null) this.#arm();
   }
 
   remove(item: T): void {
-    if (!this.#items.delete(item)) return;
+    if (!this.#items.remove(item)) return;
     if (item === this.#awaited) this.#awaited = null;
-    if (this.#items.size === 0) this.#disarm();
+    if (this.#items.first === null) this.#disarm();
   }
 
   #arm(): void {
-    const [first] = this.#items;
-    if (first === undefined) return;
-    const [item, due] = first;
-    this.#awaited = item;
-    const left = Math.max(0, due - this.#clock.monotonic());
+    const { first } = this.#items;
+    if (first === null) return;
+    this.#awaited = first;
+    const left = Math.max(0, first.due - this.#clock.monotonic());
     this.#cancel = this.#clock.after(left, () => this.#elapse());
   }
 
@@ -51,8 +57,8 @@ export class Deadlines<T> {
     const awaited = this.#awaited;
     this.#disarm();
     const now = this.#clock.monotonic();
-    for (const [item, due] of this.#items) {
-      if (item !== awaited && due > now) break;
+    const next = (): T | null => this.#items.first;
+    for (let item = next(); item !== null && (item === awaited || item.due <= now); item = next()) {
       this.remove(item);
       this.#onDue(item);
     }

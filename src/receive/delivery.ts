@@ -3,11 +3,12 @@ import type { TraceContext } from '../core/trace.ts';
 import type { ReceiveSpan } from '../core/tracing.ts';
 import type { Gate } from './body.ts';
 import type { Share } from './budget.ts';
+import type { Due } from './deadlines.ts';
 import type { Examined } from './examine.ts';
 import type { DeliveryInfo, Stages } from './options.ts';
 
 /** One delivery whose headers may be genuine, and how far it has got. Read by its deadlines and by metrics. */
-export class Delivery {
+export class Delivery implements Due {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly examined: Examined;
@@ -32,6 +33,9 @@ export class Delivery {
   isAuthentic = false;
   /** It has its outcome. */
   isEnded = false;
+  due = 0;
+  sooner: this | null = null;
+  later: this | null = null;
 
   constructor(
     request: IncomingMessage,

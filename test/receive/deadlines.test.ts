@@ -1,9 +1,16 @@
 import { expect, test } from 'vitest';
-import { Deadlines } from '../../src/receive/deadlines.ts';
+import { Deadlines, type Due } from '../../src/receive/deadlines.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
-interface Thing {
+class Thing implements Due {
   readonly name: string;
+  due = 0;
+  sooner: this | null = null;
+  later: this | null = null;
+
+  constructor(name: string) {
+    this.name = name;
+  }
 }
 
 function make() {
@@ -13,7 +20,7 @@ function make() {
   const deadlines = new Deadlines<Thing>(clock, 100, ({ name }) =>
     due.push(`${name} at ${clock.monotonic()}`),
   );
-  const [a, b, c] = ['a', 'b', 'c'].map((name) => ({ name })) as [Thing, Thing, Thing];
+  const [a, b, c] = ['a', 'b', 'c'].map((name) => new Thing(name)) as [Thing, Thing, Thing];
   return { clock, due, deadlines, a, b, c };
 }
 
@@ -43,6 +50,7 @@ test('what is removed is not told of, whichever it is; the others are, in time',
       deadlines.add(things[name], from);
     deadlines.remove(things[removed]);
     deadlines.remove(things[removed]);
+    expect([things[removed].sooner, things[removed].later]).toEqual([null, null]);
     for (const ms of [100, 10, 10]) clock.leap(ms);
     const left = ['a at 1100', 'b at 1110', 'c at 1120'].filter((text) => !text.startsWith(removed));
     expect(due).toEqual(left);
