@@ -47,8 +47,8 @@ export class Sends {
   readonly #running = new Set<Promise<void>>();
 
   /**
-   * The results of a batch, by the time the signal aborts at the latest: what has none by then counts as stopped.
-   * @param send puts a result in the place of each delivery
+   * The results of a batch. When the signal aborts, those that are there are answered; what has none counts as stopped.
+   * @param send puts a result in the place of each delivery, once it is final
    */
   async run(
     batch: readonly Delivery[],
