@@ -36,7 +36,7 @@ export function jsonSchema(options: OptionSchemas): Mapping {
 function withTypes(schema: Mapping = {}, types: OptionSchemas['sinks']): Mapping {
   const cases = Object.entries(types).map(([type, { properties = {} }]) => ({
     if: { properties: { type: { const: type } } },
-    // oxlint-disable-next-line unicorn/no-thenable -- JSON Schema calls it so, and nobody awaits it
+    // oxlint-disable-next-line unicorn/no-thenable -- the name is from JSON Schema, and the object is never awaited
     then: forEditors({ properties }),
   }));
   return { ...schema, additionalProperties: { ...Object(schema['additionalProperties']), allOf: cases } };

@@ -20,7 +20,7 @@ export function typeReference(): string {
   );
 }
 
-/** What makes a value fit a decimal column, in words. */
+/** The values that a decimal column takes, in words. */
 export function decimalRule(): string {
   return `A decimal has at most ${DECIMAL_WHOLE} digits in front of the point; beyond ${DECIMAL_SCALE} behind it a warehouse rounds.`;
 }

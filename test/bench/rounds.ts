@@ -6,9 +6,9 @@ interface Rounds<T> {
   readonly warmUp?: number;
   /** Before the first of a round. */
   readonly begin?: () => Promise<unknown>;
-  /** After the last of a round; those of the warm-up are 0 or less. @returns more to tell of it */
+  /** After the last of a round; those of the warm-up are 0 or less. @returns more to print */
   readonly end?: (round: number) => Promise<readonly string[]>;
-  /** What is told of one. */
+  /** The text printed for one. */
   readonly tell: (measured: T) => string;
 }
 
@@ -26,15 +26,15 @@ export async function inTurns<Name extends string, T>(
   for (let at = 1 - warmUp; at <= rounds; at += 1) {
     await begin?.();
     const first = (at - 1 + warmUp) % names.length;
-    const told: string[] = [];
+    const texts: string[] = [];
     for (const name of [...names.slice(first), ...names.slice(0, first)]) {
       signal.throwIfAborted();
       const measured = await contenders[name](at);
       if (at > 0) all[name].push(measured);
-      told.push(`${name} ${tell(measured)}`);
+      texts.push(`${name} ${tell(measured)}`);
     }
-    told.push(...((await end?.(at)) ?? []));
-    note(`${at > 0 ? `round ${at}` : 'warm-up'}: ${told.sort().join(', ')}`);
+    texts.push(...((await end?.(at)) ?? []));
+    note(`${at > 0 ? `round ${at}` : 'warm-up'}: ${texts.sort().join(', ')}`);
   }
   return all;
 }

@@ -28,7 +28,7 @@ const FLAGS = {
 
 /** A sealed archive against a plain one: what a receiver does that has to catch up. */
 export const sealed = bench(
-  'events a second into a sealed archive, as a share of a plain one; p99 of deliveries meanwhile',
+  'events a second into a sealed archive, as a share of a plain one; p99 of deliveries at the same time',
   FLAGS,
   async (flags, context) => {
     const { events, users, rounds, seconds } = flags;

@@ -17,7 +17,7 @@ function mayImport(from: string, to: string): boolean {
   return first === 'all' ? !others.includes(to) : first === to || others.includes(to);
 }
 
-/** SDKs and the vendors' folders that may import each, in whichever room. Registries load the folders of sinks, sources and stores lazily. */
+/** SDKs and the vendors' folders that may import each, in any room. Registries load the folders of sinks, sources and stores lazily. */
 const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@aws-sdk/client-s3': ['s3'],
   '@azure/event-hubs': ['event-hubs'],

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
-/** What the tests may be told by a variable. Others, MILLRACE_TEST_…, say where something is or what to show. */
+/** Variables that tests read. Others, MILLRACE_TEST_…, say where something is or what to show. */
 const KNOWN = ['MILLRACE_LONG', 'MILLRACE_RUNS', 'MILLRACE_SEED'];
 const READ = /\bprocess\.env(?:\.|\[\s*['"`])\w+|\{[^{}]*\} = process\.env\b/g;
 const NAME = /\bMILLRACE_(?!TEST_)\w+/g;

@@ -88,7 +88,7 @@ async function listening(child: ChildProcess): Promise<string> {
   for await (const line of createInterface({ input: child.stdout })) {
     const endpoint = /successfully listens on (http:\/\/\S+)/.exec(line)?.[1];
     if (endpoint === undefined) continue;
-    // Goes on being read, or the pipe would fill.
+    // Read to its end, or the pipe would fill.
     child.stdout.resume();
     (child.stdout as Socket).unref();
     return endpoint;

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** An authority and what it has signed, in PEM; made anew. Needs openssl. */
+/** An authority and what it has signed, in PEM; new each time. Needs openssl. */
 export function certificates(): Record<'ca' | 'server' | 'serverKey' | 'client' | 'clientKey', string> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-certificates-'));
   const openssl = (line: string): Buffer =>

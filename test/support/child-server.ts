@@ -36,7 +36,7 @@ export function isRunning(name: string, child: ChildProcess): boolean {
 export async function pauseChild(child: ChildProcess): Promise<void> {
   child.kill('SIGSTOP');
   const tasks = `/proc/${child.pid}/task`;
-  // Where there is no such folder nobody can tell.
+  // Without that folder there is no way to know.
   if (!existsSync(tasks)) return;
   const state = (task: string): string => readFileSync(`${tasks}/${task}/stat`, 'utf8');
   // Its threads stop one after the other, and one of them may answer until then.

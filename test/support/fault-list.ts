@@ -13,7 +13,7 @@ interface Entry<Fault> {
   readonly strike: () => void;
 }
 
-/** Faults in the order they were injected; the first that fits strikes, so many `times`, or until it is lifted. */
+/** Faults in the order they were injected; the first that matches strikes, at most `times` times or until it is lifted. */
 export class FaultList<Fault extends { readonly times?: number }> {
   #entries: Entry<Fault>[] = [];
 
@@ -31,8 +31,8 @@ export class FaultList<Fault extends { readonly times?: number }> {
     };
   }
 
-  protected strike(fits: (fault: Fault) => boolean): Fault | null {
-    const entry = this.#entries.find(({ fault }) => fits(fault));
+  protected strike(matches: (fault: Fault) => boolean): Fault | null {
+    const entry = this.#entries.find(({ fault }) => matches(fault));
     if (entry === undefined) return null;
     entry.strike();
     entry.strikes += 1;

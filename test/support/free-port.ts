@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 /** Below what systems give to those who ask for any port, and to connections: none of them takes it a moment later. */
 const [FIRST, LAST] = [12_000, 32_000];
 
-/** A port of this machine that nobody listens on at the moment. */
+/** A port of this machine that is free at the moment. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(FIRST, LAST);

@@ -1,8 +1,8 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 
-/** What a job tells of the order it is at; more follows unless it is over. */
-interface Told<Report> {
+/** What a job reports of its current order; more follows unless it is over. */
+interface Message<Report> {
   readonly report: Report;
   readonly isOver: boolean;
 }
@@ -37,7 +37,7 @@ export async function runJobs<Order extends object, Report>(
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, end);
   const carryOut = async (child: ChildProcess, order: Order): Promise<void> => {
     const exited = Promise.withResolvers<void>();
-    const hear = ({ report, isOver }: Told<Report>): void => {
+    const hear = ({ report, isOver }: Message<Report>): void => {
       if (state.isOver) return;
       if (heard(report)) end();
       if (isOver) exited.resolve();
@@ -74,7 +74,7 @@ function killGroup(leader: number | undefined): void {
   try {
     if (leader !== undefined) process.kill(-leader, 'SIGKILL');
   } catch {
-    // It had nobody left.
+    // It had no order left.
   }
 }
 
@@ -83,7 +83,7 @@ function killGroup(leader: number | undefined): void {
  * @param work tells how far it is, and returns what it tells last
  */
 export function obey<Report>(work: (order: never, tell: (report: Report) => void) => Promise<Report>): void {
-  const send = (told: Told<Report>): void => void process.send?.(told);
+  const send = (message: Message<Report>): void => void process.send?.(message);
   process.on('message', (order) => {
     work(order as never, (report) => send({ report, isOver: false })).then(
       (report) => send({ report, isOver: true }),

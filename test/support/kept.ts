@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * A folder that is filled once for all files of a run, by whoever asks for it first; outside of a run, anew each time, until the process ends.
+ * A folder that the first caller fills for all files of a run. Outside of a run each process fills its own.
  * @param fill gets an empty folder; two that come at once may both fill one
  */
 export function kept(name: string, fill: (folder: string) => void): string {

@@ -36,20 +36,20 @@ export class ManualClock implements Clock {
     return () => this.#timers.delete(timer);
   }
 
-  /** Goes on by `ms`; what becomes due meanwhile is called in order, at its own time. */
+  /** Advances by `ms`; timers that become due are called in order, each at its own time. */
   advance(ms: number): void {
     const end = this.#passed + ms;
     while (this.next(end));
     this.#passed = end;
   }
 
-  /** Goes on by `ms` at once: what was due in between is called late, as on a busy machine. */
+  /** Jumps by `ms`: timers due in between are called late, as on a busy machine. */
   leap(ms: number): void {
     this.#passed += ms;
     while (this.next(this.#passed));
   }
 
-  /** Goes on to the next timer that is due by then, and calls it back; false when there is none. */
+  /** Advances to the next timer that is due by then and calls it; false when there is none. */
   next(end = Infinity): boolean {
     let next: Timer | null = null;
     for (const timer of this.#timers)

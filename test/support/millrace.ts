@@ -37,7 +37,7 @@ export function childEnvironment(env: RunOptions['env'] = {}): NodeJS.ProcessEnv
 
 /**
  * Runs one command line to its end, as a user would: `millrace(['status', '--json'])`, inside the test. Never rejects.
- * @param options.cwd for this one command; others must not run meanwhile
+ * @param options.cwd for this one command; no other command may run at the same time
  * @param options.signal what a SIGTERM does
  */
 export async function millrace(

@@ -35,7 +35,7 @@ export function fillDisk(file: string): void {
       try {
         for (;;) if (writeSync(handle, Buffer.alloc(size)) < size) break;
       } catch {
-        // Full for this size; a smaller one may still fit.
+        // Full for this size; a smaller one may still have room.
       }
     }
   } finally {
@@ -79,7 +79,7 @@ export class Ext4 {
 
   /**
    * An fdatasync that is in flight at that moment may still say that all is well, while nothing of it is on the disk: about
-   * one cut in 25 does that to a bare loop of writes. With a real one nobody would live to hear it, so what is
+   * one cut in 25 does that to a bare loop of writes. With a real one no process would live to hear it, so what is
    * answered from then on does not count.
    * @returns when it began, as `process.hrtime.bigint()` counts
    */

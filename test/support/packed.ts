@@ -8,7 +8,7 @@ import type { Server } from './server.ts';
 
 const run = promisify(execFile);
 
-/** Packs the project as `npm pack` does, from a copy, so that nobody's `dist` is in the way. @returns the tarball as its URL */
+/** Packs the project as `npm pack` does, from a copy, so that the working tree's `dist` is not in the way. @returns the tarball as its URL */
 export async function packProject(): Promise<Server> {
   const folder = await mkdtemp(join(tmpdir(), 'millrace-packed-'));
   const copy = join(folder, 'copy');

@@ -37,7 +37,7 @@ export class Place {
     return join(this.folder, ...names);
   }
 
-  /** Writes the config anew. */
+  /** Writes the config again. */
   write(changes: object): void {
     writeConfig(this.folder, { ...changes });
   }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { firstLack, lacksProgram, type Lack } from './requirements.ts';
 
 /** The server refuses to run as root; this user has nothing else to do. */
-const OTHER = 'nobody';
+const OTHER = 'daemon';
 
 const isRoot = process.getuid?.() === 0;
 

@@ -5,11 +5,11 @@ import { type Exit, Serving } from './serving.ts';
 interface ServeOptions extends RunOptions {
   /** More of the command line. */
   readonly args?: readonly string[];
-  /** What to run in place of MAIN. */
+  /** What to run instead of MAIN. */
   readonly main?: string;
 }
 
-/** `millrace serve` in a process of its own. Whoever starts one ends it. */
+/** `millrace serve` in a process of its own. The test that starts one ends it. */
 export class ServeProcess extends Serving {
   readonly #child: ChildProcess;
   readonly exited: Promise<Exit>;
@@ -42,7 +42,7 @@ export class ServeProcess extends Serving {
     if (this.running) this.#child.kill(signal);
   }
 
-  /** Nobody reads its stdout any more. */
+  /** Stops reading its stdout. */
   loseStdout(): void {
     this.#child.stdout?.destroy();
   }

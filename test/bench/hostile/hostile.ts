@@ -130,11 +130,11 @@ class Arena {
 
   #figuresOf(measured: Measured): Figure[] {
     const { name, kind, isSpread, cpu, ratios, p99, statuses } = measured;
-    const told = JSON.stringify(statuses).replaceAll('"', '');
+    const answers = JSON.stringify(statuses).replaceAll('"', '');
     if (Object.keys(statuses).some((status) => status.startsWith('2')))
-      throw new Error(`${name} was answered ${told}`);
+      throw new Error(`${name} was answered ${answers}`);
     const figures: Figure[] = [
-      { name: `CPU of ${this.#requests}, ${name}: ${told}`, values: cpu, unit: ' ms', digits: 0 },
+      { name: `CPU of ${this.#requests}, ${name}: ${answers}`, values: cpu, unit: ' ms', digits: 0 },
       { name: `p99 of genuine ones beside ${name}`, values: p99, unit: ' ms', digits: 1, wanted: '< 50' },
     ];
     if (isPlain(measured)) return figures;

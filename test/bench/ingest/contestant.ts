@@ -60,7 +60,7 @@ export class Contestant {
     return new Contestant(start, await start(), load, connections);
   }
 
-  /** Ends its process in order, and starts another that goes on. */
+  /** Ends its process in order, and starts another that continues. */
   async renew(): Promise<void> {
     await this.server.end();
     this.server = await this.#start();

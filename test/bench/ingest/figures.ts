@@ -38,7 +38,7 @@ const BESIDE: Readonly<Record<string, { what: string; wanted?: Figure['wanted'];
   receipts: { what: 'with receipts', wanted: '≥ 0.95' },
   'no schema': { what: 'with the schema memory', wanted: '≥ 0.97', doesLess: true },
 };
-/** Over fewer events a heap that still grows to its size cannot be told from one that leaks. */
+/** Over fewer events a heap that is still growing looks like one that leaks. */
 const MEMORY_EVENTS = 2_000_000;
 
 export function figuresOf(measured: Measured): Figure[] {

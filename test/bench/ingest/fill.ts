@@ -11,7 +11,7 @@ interface FillOptions {
 
 type JournalOptions = Parameters<typeof SqliteJournal.open>[0];
 
-/** A journal that nobody serves. Nothing is read from memory: every event comes back from disk. */
+/** A journal without a receiver: every event is read from disk, none from memory. */
 export function openJournal(path: string, more: Partial<JournalOptions> = {}): Promise<SqliteJournal> {
   return SqliteJournal.open({
     path,
@@ -32,7 +32,7 @@ const BATCH = 1024;
 const DAY = 86_400_000;
 
 /**
- * Puts `count` events with random ids into a journal that nobody serves, so that its tables and its memory of ids are
+ * Puts `count` events with random ids into a journal without a receiver, so that its tables and its memory of ids are
  * what a receiver would have made. A sink that is not named here starts behind them when it is added.
  * @param sink all of them wait for it
  * @param users whose they are, in turn

@@ -11,7 +11,7 @@ import { FIXED_RATE, figuresOf, type Latencies } from './figures.ts';
 import type { LoadResult } from './load-child.ts';
 
 /**
- * Bytes of a body, and what goes with it. Of bodies above 64 KiB that nobody has verified yet a receiver holds 128
+ * Bytes of a body, and what goes with it. Of bodies above 64 KiB that are not verified yet, a receiver holds 128
  * from one address at most, and the load has one.
  */
 const BODIES = {
@@ -140,10 +140,10 @@ class Ingest {
         warmUp: WARM_UP,
         begin: () => this.#make(this.#perRound),
         end: async (at) => {
-          const told: string[] = [];
+          const notes: string[] = [];
           if (at > 0)
-            for (const [name, variant] of Object.entries(variants)) told.push(await take(name, variant));
-          return told;
+            for (const [name, variant] of Object.entries(variants)) notes.push(await take(name, variant));
+          return notes;
         },
         tell: ({ rate }) => `${round(rate)}/s`,
       },

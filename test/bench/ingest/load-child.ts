@@ -28,7 +28,7 @@ process.on('message', (order: LoadOrder) => {
     (error: unknown) => process.send?.({ ok: false, error: String(error) }),
   );
 });
-// The parent is gone: nobody wants the answer.
+// The parent has ended, so the answer is not needed.
 process.on('disconnect', () => process.exit());
 
 async function obey(order: LoadOrder): Promise<LoadResult | null> {

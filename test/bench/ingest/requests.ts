@@ -28,7 +28,7 @@ export class Requests {
 }
 
 /**
- * Signs `count` meal events with ids nobody has seen. Signed here, once, so that the load itself costs little.
+ * Signs `count` meal events with new ids. Signed here, once, so that the load itself costs little.
  * @param size bytes of a body
  */
 export function makeRequests(count: number, size: number): Requests {
@@ -53,7 +53,7 @@ export function makeRequests(count: number, size: number): Requests {
   return new Requests(bytes.subarray(0, at), starts);
 }
 
-/** A meal of exactly `size` bytes, with as many foods as fit; users at random, as they come. */
+/** A meal of exactly `size` bytes, with as many foods as there is room for; users at random. */
 export function mealBody(n: number, size = MEAL_BYTES): Buffer {
   const user = `00000000-0000-4000-8000-${String(Math.floor(Math.random() * USERS)).padStart(12, '0')}`;
   const [front, middle, back] = mealText(n, user).split(/PAD|FOODS/) as [string, string, string];

@@ -56,7 +56,7 @@ export class Rival implements Server {
     return this.#child.pid ?? 0;
   }
 
-  /** It delivers to nobody. */
+  /** It delivers to no destination. */
   untilDelivered(): Promise<void> {
     return Promise.resolve();
   }

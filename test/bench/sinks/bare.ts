@@ -11,7 +11,7 @@ const BATCH = 500;
 const EVENT_HUBS_LANES = 128;
 const PUBSUB_LANES = 8;
 
-/** As fast as the SDK goes on the same batches: groups of one partition key, nothing checked but the sizes. */
+/** As fast as the SDK sends the same batches: groups of one partition key, nothing checked but the sizes. */
 export async function bareEventHubs(
   client: EventHubProducerClient,
   events: readonly JournalEvent[],

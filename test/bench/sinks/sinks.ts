@@ -102,7 +102,7 @@ async function compare(
 ): Promise<Figure[]> {
   const { bare, ...ours } = await inTurns(
     {
-      // Made for each round: those of all rounds would be in the way of whoever is not to send them.
+      // Made for each round: those of all rounds would slow down the contestants that do not send them.
       bare: () => {
         const events = makeEvents(count);
         return costOf(count, () => send(events));

@@ -56,7 +56,7 @@ export function serve(container: Container, state: PeerState): void {
       delivery.accept();
       const to = answers.get(connection)?.get(receiver.target.address);
       to?.send(answerRequest(message as rhea.Message, state.hubs, state.faults));
-      // What was on its way when the peer closed the link is nobody's.
+      // The client drops what was in flight when the peer closed the link.
     } else if (node?.kind === 'publish' && receiver.is_open()) publish(node, context, state);
   });
   container.on('error', ignore);
@@ -150,7 +150,7 @@ function stolen(level: number): Refusal {
   };
 }
 
-/** Null for a reader that shares its partition with whoever else reads it. */
+/** Null for a reader that shares its partition with other readers. */
 function ownerLevelOf({ properties }: Sender): number | null {
   return (properties as Attached)?.['com.microsoft:epoch'] ?? null;
 }

@@ -25,7 +25,7 @@ type BatchFault =
 
 /**
  * - `unauthorized`: tokens are refused, which ends attempts to open a link
- * - `stolen`: a reader that closes its link is told that another one has taken it, as if both were said at once
+ * - `stolen`: a reader that closes its link gets "another reader has taken it", as if both happened at once
  */
 export type Fault = (BatchFault | { readonly kind: 'unauthorized' } | { readonly kind: 'stolen' }) & {
   /** Only this hub; all when left out. */
@@ -38,19 +38,19 @@ export type Fault = (BatchFault | { readonly kind: 'unauthorized' } | { readonly
 
 export class Faults extends FaultList<Fault> {
   onBatch(hub: string, batch: Buffer): BatchFault | null {
-    const fits = ({ kind, hub: only = hub, containing }: Fault): boolean =>
+    const matches = ({ kind, hub: only = hub, containing }: Fault): boolean =>
       kind !== 'unauthorized' &&
       kind !== 'stolen' &&
       only === hub &&
       (containing === undefined || batch.includes(containing));
-    return this.strike(fits) as BatchFault | null;
+    return this.strike(matches) as BatchFault | null;
   }
 
   /** @param audience what a token is asked for, such as `sb://127.0.0.1/events` */
   onToken(audience: string): boolean {
-    const fits = ({ kind, hub }: Fault): boolean =>
+    const matches = ({ kind, hub }: Fault): boolean =>
       kind === 'unauthorized' && (hub === undefined || audience.includes(`/${hub}`));
-    return this.strike(fits) !== null;
+    return this.strike(matches) !== null;
   }
 
   /** A reader closes its link. */

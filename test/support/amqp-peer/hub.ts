@@ -25,7 +25,7 @@ interface Partition {
   readonly links: Map<Sender, number | null>;
 }
 
-/** An Event Hub: partitions that messages are added to, and readers that are told. */
+/** An Event Hub: partitions that messages are added to, and readers that are notified. */
 export class Hub {
   readonly name: string;
   readonly partitions: readonly Partition[];

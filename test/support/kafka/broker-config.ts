@@ -22,7 +22,7 @@ export interface BrokerConfig {
   readonly tls: Access['tls'];
 }
 
-/** A broker's properties: small, quick to start, without a topic that nobody has made. */
+/** A broker's properties: small, quick to start, without topics made by first use. */
 export function configOf(config: BrokerConfig): Record<string, string> {
   const { id, own, peers, inside, shown, voters, count, folder, user, tls } = config;
   const replicas = String(Math.min(count, 3));
@@ -61,7 +61,7 @@ function signIn({ name, password }: NonNullable<Access['user']>): Record<string,
     'sasl.enabled.mechanisms': 'PLAIN,SCRAM-SHA-512,OAUTHBEARER',
     [`${login}.plain.sasl.jaas.config`]: `${MODULE}.plain.PlainLoginModule required user_${name}="${password}";`,
     [`${login}.scram-sha-512.sasl.jaas.config`]: `${MODULE}.scram.ScramLoginModule required;`,
-    // Takes tokens that nobody has signed.
+    // Takes unsigned tokens.
     [`${login}.oauthbearer.sasl.jaas.config`]: `${MODULE}.oauthbearer.OAuthBearerLoginModule required;`,
     'authorizer.class.name': 'org.apache.kafka.metadata.authorizer.StandardAuthorizer',
     'super.users': 'User:ANONYMOUS',

@@ -26,7 +26,7 @@ export interface Kafka {
 
 export interface ClusterOptions extends Access {
   readonly brokers?: number;
-  /** Where clients are told to connect, by the broker's own port; a proxy, say. Absent: to the broker itself. */
+  /** Where clients connect, by the broker's own port; a proxy, say. Absent: to the broker itself. */
   readonly advertised?: (port: number) => Promise<number>;
   /** More lines of the broker's properties. */
   readonly properties?: Readonly<Record<string, string>>;

@@ -12,7 +12,7 @@ import { listen } from '../listen.ts';
  * What can go wrong with one request:
  * - `429`, `500`, `503`: answered so, and not passed on;
  * - `cut`: the connection ends before the request was passed on; `hang`: it is never answered, nor passed on;
- * - `lost`: passed on, and the connection ends in place of the answer; `mute`: passed on, and never answered;
+ * - `lost`: passed on, and the connection ends instead of the answer; `mute`: passed on, and never answered;
  * - `half`: half of the answer's body, then the connection ends.
  */
 export const FAULTS = ['429', '500', '503', 'cut', 'hang', 'lost', 'mute', 'half'] as const;
@@ -51,7 +51,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     };
     decide().catch(() => outgoing.destroy());
   });
-  // One that ends an idle connection resets a request that is just on its way: a fault that nobody asked for.
+  // One that ends an idle connection resets a request that is just on its way: a fault that the test did not ask for.
   server.keepAliveTimeout = 0;
   const port = await listen(server.unref());
   return {

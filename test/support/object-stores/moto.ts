@@ -10,7 +10,7 @@ const CREDENTIALS = { accessKeyId: 'test', secretAccessKey: 'test' };
 
 /**
  * One request at a time. moto looks at the condition of a write and then writes, and its threads come between: on a busy machine
- * two writers of one key were both told that they had made it, which S3 never says.
+ * two writers of one key both got the answer that they had made it, which S3 never says.
  */
 const SERVER = `
 import threading, moto.server as server

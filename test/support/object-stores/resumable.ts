@@ -16,7 +16,7 @@ interface Upload {
 
 /**
  * Resumable uploads as Google documents them, in front of fake-gcs-server, which takes a question for how far an upload has
- * come for its end. A finished upload goes on as a plain one, under the same conditions; all else is passed on.
+ * come for its end. A finished upload is passed on as a plain one, under the same conditions; all else is passed on.
  */
 export async function startResumable(target: string): Promise<{ url: string; stop(): Promise<void> }> {
   const uploads = new Map<string, Upload>();
@@ -49,7 +49,7 @@ async function handle(
     const upload = { query, resource: body.toString(), content: Buffer.alloc(0), done: null };
     const name = randomUUID();
     uploads.set(name, upload);
-    // The address is the service's own, whichever way it was reached by.
+    // The service's own address, also when a proxy stands before it.
     const location = `${target}${url.pathname}?uploadType=resumable&upload_id=${name}`;
     outgoing.writeHead(200, { location }).end();
     return;

@@ -13,7 +13,7 @@ export interface PeerState {
   readonly faults: Faults;
   /** Cuts every connection. */
   readonly cut: () => void;
-  /** Told of each publish request that came in. */
+  /** Called with each publish request that came in. */
   readonly onRequest: (topic: string, messages: readonly PeerMessage[]) => void;
 }
 
