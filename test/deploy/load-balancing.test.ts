@@ -15,6 +15,8 @@ import { lacksProgram, skipped } from '../support/requirements.ts';
 import { until } from '../support/until.ts';
 
 const EXAMPLES = join(ROOT, 'deploy/load-balancing');
+/** What the chart makes of a release `millrace` in the namespace `default`. */
+const HOSTS = 'millrace-admin.default.svc.cluster.local';
 const IDS = Array.from({ length: 40 }, (_, n) => `msg_made_up_${n}`);
 
 /** Which replica had which ids, as the replica itself says. */
@@ -59,8 +61,13 @@ async function balancer(
   const port = await freePort();
   const [first, second] = replicas.map((one) => one.port);
   const text = readFileSync(join(EXAMPLES, file), 'utf8')
-    .replaceAll('millrace-0.millrace:8080', `127.0.0.1:${first}`)
-    .replaceAll('millrace-1.millrace:8080', `127.0.0.1:${second}`)
+    .replaceAll(`millrace-0.${HOSTS}:8080`, `127.0.0.1:${first}`)
+    .replaceAll(`millrace-1.${HOSTS}:8080`, `127.0.0.1:${second}`)
+    .replace(`millrace-$1.${HOSTS}:8080`, '127.0.0.1:$receipts')
+    .replace('http {', `http { map $1 $receipts { 0 ${first}; 1 ${second}; }`)
+    .replace(/resolver kube-dns\S+/, 'resolver 127.0.0.1')
+    // Needs nginx 1.27.3, and addresses need none.
+    .replaceAll(' resolve max_fails', ' max_fails')
     .replace(/(listen |bind :)8000/, (_, word: string) =>
       word === 'bind :' ? `bind 127.0.0.1:${port}` : `listen 127.0.0.1:${port}`,
     )
