@@ -185,6 +185,13 @@ describe('systemd', () => {
   });
 });
 
+const actionlint = lacksProgram('actionlint');
+
+test.skipIf(actionlint !== null)(`the workflows of GitHub are valid${skipped(actionlint)}`, () => {
+  const { status, stdout, stderr } = spawnSync('actionlint', [], { cwd: ROOT, encoding: 'utf8' });
+  expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' });
+});
+
 interface PodSpec {
   readonly template: {
     readonly spec: {
@@ -278,6 +285,14 @@ describe('helm', () => {
     expect(await checked(config)).toEqual({ code: 0, stderr: '' });
   });
 
+  /** What everybody has to set, as JSON. */
+  const IMAGE = 'image={"repository":"acme/millrace"}';
+  const CONFIG = `config=${JSON.stringify({
+    signing: { secrets: ['${MILLRACE_SECRET}'] },
+    sinks: { archive: { type: 'files', path: './archive' } },
+    routes: [{ match: '*', to: 'archive' }],
+  })}`;
+
   function template(...args: readonly string[]): { status: number | null; stdout: string; stderr: string } {
     const always = ['template', 'made-up', chart, '--kube-version', '1.31.0'];
     return spawnSync('helm', [...always, ...args], { encoding: 'utf8' });
@@ -285,7 +300,7 @@ describe('helm', () => {
 
   /** What the chart makes, by kind. */
   function render(...args: readonly string[]): Record<string, Rendered> {
-    const { status, stdout, stderr } = template('--set', 'image.repository=acme/millrace', ...args);
+    const { status, stdout, stderr } = template('--set-json', IMAGE, '--set-json', CONFIG, ...args);
     expect({ status }, stderr).toEqual({ status: 0 });
     const documents = parseAllDocuments(stdout).map((document) => document.toJS() as Rendered);
     return Object.fromEntries(documents.map((document) => [document.kind, document]));
@@ -356,27 +371,102 @@ describe('helm', () => {
 
   test.skipIf(helm !== null).each([
     ['image.repository', []],
+    ['config.sinks', []],
     ['ingress.host', ['--set', 'ingress.enabled=true']],
     ['gateway.parentRefs', ['--set', 'gateway.enabled=true']],
     ['config.server.path', [...PUBLIC, '--set', 'config.server.path=${WHERE}']],
     ['config.receipts', [...PUBLIC, ...RECEIPTS, '--set', 'replicas=2']],
     ['clasName', ['--set', 'ingress.clasName=nginx']],
+    ['config.server.port', ['--set', 'config.server.port=${PORT}']],
+    ['config.admin.enabled', ['--set', 'config.admin.enabled=false']],
+    ['config.shutdown.deadline', ['--set', 'config.shutdown.deadline=1.5h']],
+    ['terminationGracePeriodSeconds', ['--set', 'terminationGracePeriodSeconds=40']],
+    ['digest', ['--set', 'image.digest=latest']],
   ])(`%s is named by what refuses it${skipped(helm)}`, (name, args) => {
-    const image = name === 'image.repository' ? [] : ['--set', 'image.repository=acme/millrace'];
-    const { status, stderr } = template(...image, ...args);
+    const set = [IMAGE, CONFIG].filter((one) => !name.startsWith(one.split('=')[0] ?? '') || args.length > 0);
+    const { status, stderr } = template(...set.flatMap((one) => ['--set-json', one]), ...args);
     expect(status).toBe(1);
     expect(stderr).toContain(name);
   });
 
-  test.skipIf(helm !== null).each(readdirSync(examples))(`the chart takes %s${skipped(helm)}`, (name) => {
-    const { status, stderr } = template('--values', join(examples, name));
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  test.skipIf(helm !== null)(`ports and the grace period are the config's${skipped(helm)}`, () => {
+    const set = ['server.port=8081', 'admin.port=9191', 'shutdown.deadline=90s'].flatMap((one) => [
+      '--set',
+      `config.${one}`,
+    ]);
+    const { StatefulSet, NetworkPolicy, Service } = render('--set', 'networkPolicy.enabled=true', ...set);
+    const pod = StatefulSet?.spec.template?.spec;
+    expect(pod?.containers[0]?.ports?.map(({ containerPort }) => containerPort)).toEqual([8081, 9191]);
+    expect(pod?.terminationGracePeriodSeconds).toBe(120);
+    expect(NetworkPolicy?.spec.ingress?.[0]?.ports).toEqual([{ port: 8081 }]);
+    expect(Service?.spec.ports?.map(({ port }) => port)).toEqual([9191]);
   });
+
+  test.skipIf(helm !== null)(
+    `an image can be named by its digest, and all by another name${skipped(helm)}`,
+    () => {
+      const digest = `sha256:${'0'.repeat(64)}`;
+      const { StatefulSet, Service } = render(
+        '--set',
+        `image.digest=${digest}`,
+        '--set',
+        'fullnameOverride=hooks',
+      );
+      expect(StatefulSet?.spec.template?.spec.containers[0]?.image).toBe(`acme/millrace@${digest}`);
+      expect([StatefulSet, Service].map((one) => one?.metadata.name)).toEqual(['hooks', 'hooks-admin']);
+    },
+  );
+
+  test.skipIf(helm !== null)(`the alerts come along, with their run book${skipped(helm)}`, () => {
+    const { PrometheusRule } = render(
+      ...['prometheusRule.enabled=true', 'prometheusRule.labels.release=monitoring'].flatMap((one) => [
+        '--set',
+        one,
+      ]),
+      '--set',
+      'prometheusRule.runbooks=https://git.example.com/millrace/',
+    );
+    expect(PrometheusRule?.metadata.labels).toMatchObject({ release: 'monitoring' });
+    const own = parse(readFileSync(join(chart, 'alerts.yml'), 'utf8')) as { groups: unknown };
+    const made = JSON.stringify(PrometheusRule?.spec.groups);
+    expect(JSON.parse(made.replaceAll('https://git.example.com/millrace/', ''))).toEqual(own.groups);
+    expect(made).toContain('https://git.example.com/millrace/deploy/README.md#millracedown');
+  });
+
+  const validator = lacksProgram('kubernetes-validate');
+
+  test.skipIf(helm !== null || validator !== null).each(['', ...readdirSync(examples)])(
+    `Kubernetes knows all that the chart makes of %s${skipped(helm ?? validator)}`,
+    async (name) => {
+      const values =
+        name === '' ? ['--set-json', IMAGE, '--set-json', CONFIG] : ['--values', join(examples, name)];
+      const { status, stdout, stderr } = template(
+        ...values,
+        ...PUBLIC,
+        ...ROUTED,
+        ...['networkPolicy', 'serviceMonitor', 'prometheusRule'].flatMap((one) => [
+          '--set',
+          `${one}.enabled=true`,
+        ]),
+      );
+      expect({ status }, stderr).toEqual({ status: 0 });
+      const file = join(await temporaryFolder(), 'made.yaml');
+      writeFileSync(file, stdout);
+      const validated = spawnSync('kubernetes-validate', ['-k', '1.31', '--strict', file], {
+        encoding: 'utf8',
+      });
+      expect({ status: validated.status }, validated.stdout + validated.stderr).toEqual({ status: 0 });
+      expect(validated.stderr + validated.stdout).toContain('passed for resource statefulset/made-up');
+    },
+  );
 
   interface Rendered {
     readonly kind: string;
+    readonly metadata: { readonly name: string; readonly labels?: object };
     readonly data?: Readonly<Record<string, string>>;
     readonly spec: {
+      readonly groups?: unknown;
+      readonly ports?: readonly { readonly port: number }[];
       readonly rules?: readonly {
         readonly http?: { readonly paths: readonly { readonly path: string }[] };
         readonly matches?: readonly { readonly path: { readonly value: string } }[];
@@ -387,7 +477,14 @@ describe('helm', () => {
       }[];
       readonly volumeClaimTemplates?: readonly unknown[];
       readonly template?: {
-        readonly spec: { readonly containers: readonly { readonly securityContext: object }[] };
+        readonly spec: {
+          readonly terminationGracePeriodSeconds?: number;
+          readonly containers: readonly {
+            readonly image: string;
+            readonly securityContext: object;
+            readonly ports?: readonly { readonly containerPort: number }[];
+          }[];
+        };
       };
     };
   }

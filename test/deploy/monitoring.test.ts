@@ -15,7 +15,7 @@ interface Rule {
   readonly alert: string;
   readonly expr: string;
   readonly labels: { readonly severity: string };
-  readonly annotations: { readonly summary: string; readonly runbook: string };
+  readonly annotations: { readonly summary: string; readonly runbook_url: string };
 }
 
 interface Panel {
@@ -33,7 +33,7 @@ interface Dashboard {
 }
 
 const textOf = (path: string): string => readFileSync(join(ROOT, 'deploy', path), 'utf8');
-const rules = (parse(textOf('prometheus/alerts.yml')) as { groups: { rules: Rule[] }[] }).groups.flatMap(
+const rules = (parse(textOf('helm/millrace/alerts.yml')) as { groups: { rules: Rule[] }[] }).groups.flatMap(
   (group) => group.rules,
 );
 const dashboard = JSON.parse(textOf('grafana/millrace.json')) as Dashboard;
@@ -118,7 +118,7 @@ test('every alert has a severity, a summary, and an entry in the run book; no en
   for (const { alert, labels, annotations } of rules) {
     expect(['critical', 'warning'], alert).toContain(labels.severity);
     expect(annotations.summary, alert).not.toBe('');
-    expect(annotations.runbook).toBe(`deploy/README.md#${alert.toLowerCase()}`);
+    expect(annotations.runbook_url).toBe(`deploy/README.md#${alert.toLowerCase()}`);
     expect([...anchors], alert).toContain(alert.toLowerCase());
   }
   const entries = [...anchors].filter((anchor) => /^millrace[a-z]+$/.test(anchor));
@@ -147,7 +147,7 @@ test.skipIf(lack !== null)(
   () => {
     const folder = join(ROOT, 'deploy/prometheus');
     for (const args of [
-      ['check', 'rules', 'alerts.yml'],
+      ['check', 'rules', '../helm/millrace/alerts.yml'],
       ['test', 'rules', 'alerts.test.yml'],
       ['check', 'config', '--syntax-only', 'prometheus.yml'],
     ]) {

@@ -1,5 +1,50 @@
 {{- define "millrace.name" -}}
-{{- printf "%s" .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | default .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* A port of the config, by its section; 8080 and 9090 where it says nothing. */}}
+{{- define "millrace.port" -}}
+{{- $section := get .Values.config .of | default dict -}}
+{{- $port := get $section "port" | default .default -}}
+{{- if not (regexMatch "^[0-9]+$" (toString $port)) -}}
+{{- fail (printf "config.%s.port: the chart needs the number itself, not %v" .of $port) -}}
+{{- end -}}
+{{- $port -}}
+{{- end -}}
+
+{{- define "millrace.webhooksPort" -}}
+{{- include "millrace.port" (dict "Values" .Values "of" "server" "default" "8080") -}}
+{{- end -}}
+
+{{- define "millrace.adminPort" -}}
+{{- if eq (toString ((.Values.config).admin).enabled) "false" -}}
+{{- fail "config.admin.enabled: the chart's probes and metrics need the admin listener" -}}
+{{- end -}}
+{{- include "millrace.port" (dict "Values" .Values "of" "admin" "default" "9090") -}}
+{{- end -}}
+
+{{/* Seconds of shutdown.deadline, rounded up. */}}
+{{- define "millrace.deadline" -}}
+{{- $text := ((.Values.config).shutdown).deadline | default "30s" | toString -}}
+{{- if not (regexMatch "^[0-9]+(ms|s|m|h)$" $text) -}}
+{{- fail (printf "config.shutdown.deadline: the chart needs a whole number with ms, s, m or h, not %s" $text) -}}
+{{- end -}}
+{{- $number := regexFind "^[0-9]+" $text | int -}}
+{{- if hasSuffix "ms" $text -}}{{ div (add $number 999) 1000 }}
+{{- else if hasSuffix "s" $text -}}{{ $number }}
+{{- else if hasSuffix "m" $text -}}{{ mul $number 60 }}
+{{- else -}}{{ mul $number 3600 }}
+{{- end -}}
+{{- end -}}
+
+{{/* Longer than preStop (10 s) and shutdown.deadline together. */}}
+{{- define "millrace.gracePeriod" -}}
+{{- $deadline := include "millrace.deadline" . | int -}}
+{{- $given := .Values.terminationGracePeriodSeconds | int -}}
+{{- if and (gt $given 0) (le $given (add $deadline 10 | int)) -}}
+{{- fail (printf "terminationGracePeriodSeconds: %d is not longer than config.shutdown.deadline (%d s) and the 10 s of preStop" $given $deadline) -}}
+{{- end -}}
+{{- if gt $given 0 }}{{ $given }}{{ else }}{{ add $deadline 30 }}{{ end -}}
 {{- end -}}
 
 {{- define "millrace.selector" -}}
@@ -33,7 +78,7 @@ spec:
   automountServiceAccountToken: {{ .Values.serviceAccount.automountToken }}
   # A service beside it would otherwise put MILLRACE_…_PORT variables into its environment.
   enableServiceLinks: false
-  terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
+  terminationGracePeriodSeconds: {{ include "millrace.gracePeriod" . }}
   {{- with .Values.imagePullSecrets }}
   imagePullSecrets:
     {{- toYaml . | nindent 4 }}
@@ -48,7 +93,12 @@ spec:
       type: RuntimeDefault
   containers:
     - name: millrace
-      image: "{{ required "image.repository is not set: build the image (docker build --file deploy/Dockerfile .), push it, and name it here" .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"
+      {{- $image := required "image.repository is not set: build the image (docker buildx bake --file deploy/docker-bake.hcl), push it, and name it here" .Values.image.repository }}
+      {{- with .Values.image.digest }}
+      image: "{{ $image }}@{{ . }}"
+      {{- else }}
+      image: "{{ $image }}:{{ .Values.image.tag | default .Chart.AppVersion }}"
+      {{- end }}
       imagePullPolicy: {{ .Values.image.pullPolicy }}
       env:
         - name: MILLRACE_ACKNOWLEDGE
@@ -64,9 +114,9 @@ spec:
             name: {{ .Values.existingSecret }}
       ports:
         - name: webhooks
-          containerPort: 8080
+          containerPort: {{ include "millrace.webhooksPort" . }}
         - name: admin
-          containerPort: 9090
+          containerPort: {{ include "millrace.adminPort" . }}
       startupProbe:
         httpGet:
           path: /livez
@@ -105,6 +155,9 @@ spec:
           mountPath: /var/lib/millrace
         - name: tmp
           mountPath: /tmp
+        {{- with .Values.extraVolumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
   volumes:
     - name: config
       configMap:
@@ -114,6 +167,9 @@ spec:
     {{- if eq .Values.acknowledge "delivered" }}
     - name: data
       emptyDir: {}
+    {{- end }}
+    {{- with .Values.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
     {{- end }}
   {{- with .Values.nodeSelector }}
   nodeSelector:
@@ -126,6 +182,17 @@ spec:
   {{- with .Values.affinity }}
   affinity:
     {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.topologySpreadConstraints }}
+  topologySpreadConstraints:
+    {{- range . }}
+    - {{- toYaml . | nindent 6 }}
+      {{- if not .labelSelector }}
+      labelSelector:
+        matchLabels:
+          {{- include "millrace.selector" $ | nindent 10 }}
+      {{- end }}
+    {{- end }}
   {{- end }}
 {{- end -}}
 
