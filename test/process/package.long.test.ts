@@ -220,6 +220,21 @@ async function runBeside(text: string): Promise<unknown> {
 }
 
 test.skipIf(lack !== null)(
+  `it pins the versions that were tested, and no package of development${skipped(lack)}`,
+  async () => {
+    const packagesIn = async (file: string) =>
+      (JSON.parse(await readFile(file, 'utf8')) as { packages: Record<string, { version: string }> })
+        .packages;
+    const locked = await packagesIn(join(ROOT, 'package-lock.json'));
+    const pinned = await packagesIn(join(installed, 'node_modules/millrace/npm-shrinkwrap.json'));
+    const differing = Object.keys(pinned).filter((path) => pinned[path]?.version !== locked[path]?.version);
+    expect(differing).toEqual([]);
+    expect(Object.keys(pinned)).toEqual(expect.arrayContaining(['node_modules/express', 'node_modules/pg']));
+    expect(Object.keys(pinned)).not.toContain('node_modules/vitest');
+  },
+);
+
+test.skipIf(lack !== null)(
   `each export can be imported, nothing else can, and what was signed verifies${skipped(lack)}`,
   async () => {
     const found = await runBeside(`
