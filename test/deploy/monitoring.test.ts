@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { parse } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { CATALOGUE } from '../../src/core/errors.ts';
 import { METRICS } from '../../src/observe/metrics/catalogue.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -140,16 +140,270 @@ test('every panel says what it shows, and none lies over another', () => {
   }
 });
 
+/** An alert's series as a scrape has them, when it fires and when it has ended again (minutes), and what it says then. */
+interface AlertCase {
+  readonly alert: string;
+  /** Values are a minute apart: `0+5x10` is 0, 5 … 50. */
+  readonly series: Readonly<Record<string, string>>;
+  readonly quiet: number;
+  readonly fires: number;
+  readonly ends: number;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly summary: string;
+}
+
+const sink = (metric: string): string => `millrace_sink_${metric}{sink="hubs"}`;
+const outcome = (name: string): string => `millrace_events_total{source="webhooks", outcome="${name}"}`;
+/** Every observation of so many minutes takes longer than the first bound and less than the second. */
+const histogram = (name: string, least: string, most: string, minutes: number): Record<string, string> => ({
+  [`${name}_bucket{le="${least}"}`]: '0x300',
+  [`${name}_bucket{le="${most}"}`]: `0+10x${minutes} ${10 * minutes}x300`,
+  [`${name}_bucket{le="+Inf"}`]: `0+10x${minutes} ${10 * minutes}x300`,
+});
+
+const CASES: readonly AlertCase[] = [
+  {
+    alert: 'MillraceDown',
+    series: { up: '1x5 0x10 1x100' },
+    quiet: 7,
+    fires: 9,
+    ends: 17,
+    summary: 'a does not answer',
+  },
+  {
+    alert: 'MillraceNotReady',
+    series: { millrace_ready: '1x5 0x10 1x100' },
+    quiet: 9,
+    fires: 12,
+    ends: 17,
+    summary: 'a takes no deliveries',
+  },
+  {
+    alert: 'MillraceRefusing',
+    series: { [outcome('accepted')]: '0+9x200', [outcome('journal_full')]: '0x5 1+1x20 21x100' },
+    quiet: 9,
+    fires: 14,
+    ends: 35,
+    labels: { outcome: 'journal_full' },
+    summary: 'a answers deliveries with journal_full',
+  },
+  {
+    alert: 'MillraceJournalFilling',
+    series: { [sink('backlog_bytes')]: '79x5 81x20 10x100', millrace_journal_max_bytes: '100x200' },
+    quiet: 14,
+    fires: 17,
+    ends: 27,
+    summary: 'what waits in the journal of a fills more than 80 % of it',
+  },
+  {
+    alert: 'MillraceJournalWillFill',
+    series: { [sink('backlog_bytes')]: '40+1x50 10x200', millrace_journal_max_bytes: '100x300' },
+    quiet: 25,
+    fires: 40,
+    ends: 55,
+    summary: 'at this rate the journal of a is full within six hours',
+  },
+  {
+    alert: 'MillraceSinkDown',
+    series: { [sink('up')]: '1x5 0x10 1x100' },
+    quiet: 9,
+    fires: 12,
+    ends: 17,
+    labels: { sink: 'hubs' },
+    summary: 'sink hubs of a takes no events',
+  },
+  {
+    alert: 'MillraceSinkTrouble',
+    series: {
+      'millrace_sink_trouble_since_timestamp_seconds{sink="hubs", code="unfinished"}':
+        '_x5 1800000000x10 _x100',
+    },
+    quiet: 5,
+    fires: 8,
+    ends: 22,
+    labels: { sink: 'hubs', code: 'unfinished' },
+    summary: 'sink hubs of a is in trouble: unfinished',
+  },
+  {
+    alert: 'MillraceRecordsLost',
+    series: { [sink('lost_records')]: '0x5 30x10 0x100' },
+    quiet: 5,
+    fires: 7,
+    ends: 17,
+    labels: { sink: 'hubs' },
+    summary: '30 records that sink hubs of a had confirmed are gone',
+  },
+  {
+    alert: 'MillraceSinkBehind',
+    series: { [sink('backlog_age_seconds')]: '0+60x25 0x100' },
+    quiet: 20,
+    fires: 25,
+    ends: 27,
+    labels: { sink: 'hubs' },
+    summary: 'sink hubs of a is 25m 0s behind',
+  },
+  {
+    alert: 'MillraceDeadLetters',
+    series: { millrace_dead_letter_events: '0x5 3x20 0x100' },
+    quiet: 14,
+    fires: 17,
+    ends: 27,
+    summary: '3 dead letters at a wait for a decision',
+  },
+  {
+    // A first burst, which is over within a scrape.
+    alert: 'MillraceQuarantine',
+    series: { 'millrace_quarantined_total{code="team_missing"}': '0x5 500x200' },
+    quiet: 5,
+    fires: 8,
+    ends: 70,
+    labels: { code: 'team_missing' },
+    summary: 'a puts events in quarantine: team_missing',
+  },
+  {
+    alert: 'MillraceSignaturesRefused',
+    series: { [outcome('accepted')]: '0+10x300', [outcome('signature_invalid')]: '0x5 5+5x30 155x300' },
+    quiet: 10,
+    fires: 25,
+    ends: 60,
+    summary: 'more than a fifth of the deliveries at a are not signed as they should be',
+  },
+  {
+    alert: 'MillraceSilent',
+    series: { [outcome('accepted')]: '0+1x1440 1440x600 1440+1x600' },
+    quiet: 1440,
+    fires: 1860,
+    ends: 2060,
+    summary: 'no event for six hours; there were some at this time yesterday',
+  },
+  {
+    alert: 'MillraceSlowCommits',
+    series: histogram('millrace_commit_seconds', '0.25', '0.5', 20),
+    quiet: 5,
+    fires: 15,
+    ends: 30,
+    summary: 'one commit in a hundred of a takes 497.5ms',
+  },
+  {
+    alert: 'MillraceSlowAnswers',
+    series: histogram('millrace_receive_seconds', '5', '10', 20),
+    quiet: 4,
+    fires: 15,
+    ends: 30,
+    summary: 'one answer in a hundred of a takes 9.95s; the sender waits 15 s',
+  },
+  {
+    alert: 'MillraceEventLoopLag',
+    series: { nodejs_eventloop_lag_p99_seconds: '0.1x5 0.75x20 0.1x100' },
+    quiet: 14,
+    fires: 17,
+    ends: 27,
+    summary: 'the event loop of a lags by 750ms',
+  },
+  {
+    alert: 'MillraceManifestPutBack',
+    series: { 'millrace_archive_heads_lost{sink="hubs"}': '0x5 1x10 0x100' },
+    quiet: 5,
+    fires: 7,
+    ends: 17,
+    labels: { sink: 'hubs' },
+    summary: 'the manifest of hubs at a is an older one, or was changed',
+  },
+  {
+    alert: 'MillraceReceiptsBehind',
+    series: { millrace_receipts_behind: '0x5 1x10 0x100' },
+    quiet: 9,
+    fires: 12,
+    ends: 17,
+    summary: 'a cannot write its log of receipts; deliveries are answered without them',
+  },
+  {
+    alert: 'MillraceConfigNotInForce',
+    series: { millrace_config_in_force: '1x5 0x10 1x100' },
+    quiet: 9,
+    fires: 12,
+    ends: 17,
+    summary: 'a runs on the config before the last change',
+  },
+];
+
+/** A series with the labels that Prometheus adds. */
+function scraped(series: string): string {
+  const [, name, own] = /^([a-z0-9_]+)(?:\{(.*)\})?$/.exec(series) ?? [];
+  return `${name}{job="millrace", instance="a"${own === undefined ? '' : `, ${own}`}}`;
+}
+
+test('each alert has a case, with series that have the labels of the catalogue', () => {
+  expect(CASES.map(({ alert }) => alert)).toEqual(rules.map(({ alert }) => alert));
+  const labels = new Map(METRICS.map(({ name, labels: own }) => [name, own]));
+  for (const { alert, series } of CASES)
+    for (const text of Object.keys(series)) {
+      const name = text.replace(/\{.*/, '').replace(/_bucket$/, '');
+      if (!name.startsWith('millrace_')) continue;
+      const own = Array.from(text.matchAll(/([a-z]+)="/g), ([, label]) => label).filter(
+        (label) => label !== 'le',
+      );
+      expect(new Set(own), alert).toEqual(new Set(labels.get(name) ?? ['not a metric']));
+    }
+});
+
 const lack = lacksProgram('promtool');
 
 test.skipIf(lack !== null)(
-  `Prometheus takes the rules, and they fire when they should${skipped(lack)}`,
-  () => {
-    const folder = join(ROOT, 'deploy/prometheus');
+  `Prometheus takes the rules, and each alert fires and ends when it should${skipped(lack)}`,
+  async () => {
+    const folder = await temporaryFolder();
+    const alerts = join(ROOT, 'deploy/helm/millrace/alerts.yml');
+    const tests = CASES.map(({ alert, series, quiet, fires, ends, labels = {}, summary }) => {
+      const rule = rules.find((one) => one.alert === alert);
+      // What `sum by (instance)` and the like leave.
+      const left = /\bby \(([^)]*)\)/.exec(rule?.expr ?? '')?.[1]?.split(/,\s*/) ?? ['job', 'instance'];
+      const all = { job: 'millrace', instance: 'a' };
+      const added = Object.entries(all).filter(([name]) => left.includes(name) && alert !== 'MillraceSilent');
+      const fired = {
+        exp_labels: { severity: rule?.labels.severity, ...Object.fromEntries(added), ...labels },
+        exp_annotations: { summary, runbook_url: rule?.annotations.runbook_url },
+      };
+      return {
+        interval: '1m',
+        name: alert,
+        input_series: Object.entries(series).map(([text, values]) => ({ series: scraped(text), values })),
+        alert_rule_test: [quiet, fires, ends].map((minutes) => ({
+          eval_time: `${minutes}m`,
+          alertname: alert,
+          exp_alerts: minutes === fires ? [fired] : [],
+        })),
+      };
+    });
+    const absent = {
+      interval: '1m',
+      name: 'no receiver to ask',
+      input_series: [],
+      alert_rule_test: [
+        {
+          eval_time: '5m',
+          alertname: 'MillraceDown',
+          exp_alerts: [
+            {
+              exp_labels: { severity: 'critical', job: 'millrace' },
+              exp_annotations: {
+                summary: 'every receiver does not answer',
+                runbook_url: 'deploy/README.md#millracedown',
+              },
+            },
+          ],
+        },
+      ],
+    };
+    const file = join(folder, 'alerts.test.yml');
+    writeFileSync(
+      file,
+      stringify({ rule_files: [alerts], evaluation_interval: '1m', tests: [...tests, absent] }),
+    );
     for (const args of [
-      ['check', 'rules', '../helm/millrace/alerts.yml'],
-      ['test', 'rules', 'alerts.test.yml'],
-      ['check', 'config', '--syntax-only', 'prometheus.yml'],
+      ['check', 'rules', alerts],
+      ['test', 'rules', file],
+      ['check', 'config', '--syntax-only', join(ROOT, 'deploy/prometheus/prometheus.yml')],
     ]) {
       const { status, stdout, stderr } = spawnSync('promtool', args, { cwd: folder, encoding: 'utf8' });
       expect({ args, status }, stdout + stderr).toEqual({ args, status: 0 });
