@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { markdownTable } from './markdown.ts';
+import { code, entry, GENERATED, page, wrap } from './markdown.ts';
 import { ENVIRONMENT } from './environment.ts';
 
 /** One command as its help shows it: `--help` and `help` included, hidden things not. */
@@ -43,61 +43,39 @@ function fallbackOf(value: unknown): string | null {
   return null;
 }
 
-/** Every command with its arguments, options and examples, as Markdown. */
-export function commandReference(program: Command): string {
-  return [...sections(program, [], '')].join('\n\n');
+/** Every command with its arguments and options. */
+export function commandPage(program: Command): string {
+  return page(
+    '# Commands',
+    `${GENERATED} \`millrace COMMAND --help\` has examples.`,
+    ...[...nodesOf(commandTree(program))].map(section),
+    '## Environment',
+    'Variables that are no key of the config; those of keys are in [config.yaml](config.yaml).',
+    Object.entries(ENVIRONMENT)
+      .map(([name, what]) => entry(code(name), what))
+      .join('\n'),
+  );
 }
 
-/** Variables that are no key of the config, as a Markdown table. */
-export function environmentReference(): string {
-  const rows = Object.entries(ENVIRONMENT).map(([name, what]) => [`\`${name}\``, what]);
-  return markdownTable(['Variable', 'What it does'], rows);
-}
-
-function* sections(command: Command, path: readonly string[], said: string): Generator<string> {
+function* nodesOf(node: CommandNode): Generator<CommandNode> {
   // `help` is commander's own, and says of itself all there is.
-  if (command.name() === 'help') return;
-  const notes = notesOf(command);
-  yield section(commandTree(command, path), notes === said ? '' : notes);
-  for (const child of command.commands) yield* sections(child, [...path, child.name()], notes);
+  if (node.path.at(-1) === 'help') return;
+  yield node;
+  for (const child of node.commands) yield* nodesOf(child);
 }
 
-/** @param notes empty when the command above has said them already */
-function section(node: CommandNode, notes: string): string {
-  const options = node.options.filter(({ flags }) => !flags.includes('--help'));
+function section({ path, description, usage, options, arguments: given }: CommandNode): string {
+  const entries = [
+    ...given.map((one) => entry(code(one.usage), one.description)),
+    ...options
+      .filter(({ flags }) => !flags.includes('--help'))
+      .map(({ flags, fallback, description: what }) =>
+        entry(code(flags), fallback === null ? what : `${what} (default ${code(fallback)})`),
+      ),
+  ];
   return [
-    `${node.path.length > 1 ? '###' : '##'} ${['millrace', ...node.path].join(' ')}`,
-    sentence(node.description),
-    `\`\`\`\n${node.usage}\n\`\`\``,
-    ...table(
-      ['Argument', 'What it is'],
-      node.arguments.map(({ usage, description }) => [`\`${usage}\``, description]),
-    ),
-    ...table(
-      ['Option', 'Default', 'What it does'],
-      options.map(({ flags, fallback, description }) => {
-        return [`\`${flags}\``, fallback === null ? '' : `\`${fallback}\``, description];
-      }),
-    ),
-    ...(notes === '' ? [] : [`\`\`\`\n${notes}\n\`\`\``]),
+    `${path.length > 1 ? '###' : '##'} ${['millrace', ...path].join(' ')}`,
+    wrap(`${code(usage)}: ${description}`),
+    ...(entries.length === 0 ? [] : [entries.join('\n')]),
   ].join('\n\n');
-}
-
-/** What help says below the options: the examples and what follows them. */
-function notesOf(command: Command): string {
-  let text = '';
-  const { writeOut } = command.configureOutput();
-  command.configureOutput({ writeOut: (part) => (text += part) });
-  command.outputHelp();
-  if (writeOut !== undefined) command.configureOutput({ writeOut });
-  return text.slice(command.helpInformation().length).trim();
-}
-
-function sentence(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`;
-}
-
-/** Nothing when it has no rows. */
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
-  return rows.length === 0 ? [] : [markdownTable(head, rows)];
 }

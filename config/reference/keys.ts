@@ -1,8 +1,8 @@
 import { CATALOGUE, EXIT } from '../../src/core/errors.ts';
-import { markdownTable } from './markdown.ts';
 import type { Written } from '../../src/lib/parse-options.ts';
 import { configKeys } from '../../src/config/keys.ts';
 import { requirements } from '../../src/config/lists.ts';
+import { code, entry, GENERATED, markdownTable, page, wrap } from './markdown.ts';
 
 const TYPES: Readonly<Record<string, string>> = {
   texts: 'list of texts',
@@ -13,13 +13,14 @@ const TYPES: Readonly<Record<string, string>> = {
   bytes: 'size',
 };
 
-/** Type and default of the keys in lists.ts, in words. */
-const LIST_ROWS: Readonly<Record<string, readonly [string, string]>> = {
-  'signing.secrets': ['list of texts, or of {secret, teams}', 'none'],
-  'envelope.require': ['list of {match, fields}', 'see below'],
-  sinks: ['mapping of names to sinks', 'none'],
-  sources: ['mapping of names to sources', 'none'],
-  routes: ['list of {match, to}', 'everything to every sink'],
+/** Of the keys in lists.ts: what stands in the reference, as YAML. */
+const LISTS: Readonly<Record<string, string>> = {
+  'signing.secrets': "secrets: ['${MILLRACE_SECRET}']",
+  'envelope.require': 'require:\n' + requiredIds(),
+  sinks: 'sinks:\n  archive: { type: files, path: ./data/archive }',
+  sources:
+    '# sources:\n#   hub: { type: event-hubs, connectionString: "${EVENT_HUBS}", hub: events, consumerGroup: millrace }',
+  routes: "routes:\n  - { match: [labtest., lab_report.], to: archive }\n  - { match: '*', to: archive }",
 };
 
 /** What the codes mean that commands end with. */
@@ -31,65 +32,90 @@ const EXIT_ROWS = {
   difference: [EXIT.difference, 'a verification found a difference'],
 } as const satisfies Record<keyof typeof EXIT, readonly [number, string]>;
 
-/** Every key of the config as a Markdown table. */
-export function keyReference(): string {
-  const keys = configKeys();
-  const scalars = keys.scalars.map(({ key, schema, env }) => {
-    const { description = '' } = schema;
-    return { key, cells: [code(key), typeOf(schema), fallbackOf(schema), code(env), description] };
-  });
-  const lists = keys.lists.map(({ key, schema }) => {
-    const [type = '', fallback = ''] = LIST_ROWS[key] ?? [];
-    return { key, cells: [code(key), type, fallback, '', schema.description ?? ''] };
-  });
-  // A list stands with the other keys of its section; sinks and routes come last.
-  const order = Object.keys(keys.written.properties ?? {});
-  const rank = ({ key }: { key: string }): number => order.indexOf(key.split('.')[0] ?? key);
-  const rows = [...scalars, ...lists].sort((a, b) => rank(a) - rank(b)).map(({ cells }) => cells);
-  return markdownTable(['Key', 'Type', 'Default', 'Environment', 'What it does'], rows);
+/** Every key with its default, as a config that can be used. Keys without a default are commented out. */
+export function annotatedConfig(): string {
+  const { scalars, lists, written: schema } = configKeys();
+  const lines = [
+    '# yaml-language-server: $schema=../../config/schema.json',
+    `# ${GENERATED}`,
+    '# Every key, its default and its environment variable. A key that is commented out has no default.',
+  ];
+  const known = new Map([...scalars, ...lists].map((key) => [key.key, key]));
+  const section = (part: Written, path: readonly string[]): void => {
+    const indent = '  '.repeat(path.length);
+    for (const [name, child] of Object.entries(part.properties ?? {})) {
+      const key = [...path, name].join('.');
+      if (path.length === 0) lines.push('');
+      const found = known.get(key);
+      if (found === undefined) {
+        lines.push(`${indent}${name}:`);
+        section(child, [...path, name]);
+        continue;
+      }
+      const { description = '', default: value } = found.schema;
+      const list = LISTS[key];
+      for (const line of wrap(description).split('\n')) lines.push(`${indent}# ${line}`);
+      if (list !== undefined) {
+        lines.push(...list.split('\n').map((line) => indent + line));
+        continue;
+      }
+      const isSet = value !== undefined && value !== null && value !== '';
+      const written = typeof value === 'string' ? quoted(value) : JSON.stringify(value);
+      const about = `# ${typeOf(found.schema)}; ${found.env}`;
+      lines.push(`${indent}${isSet ? `${name}: ${written}` : `# ${name}:`} ${about}`);
+    }
+  };
+  section(schema, []);
+  return `${lines.join('\n')}\n`;
 }
 
-/** The options of each type of sink or source, as a Markdown table. */
-export function optionReference(types: Readonly<Record<string, Written>>): string {
-  const rows = Object.entries(types).flatMap(([type, schema]) =>
-    optionRows(schema, '').map((row, index) => [index === 0 ? code(type) : '', ...row]),
+/** The page of one type of sink or source. */
+export function typePage(kind: 'Sink' | 'Source', type: string, schema: Written): string {
+  return page(
+    `# ${kind} ${code(type)}`,
+    `${GENERATED} In the config: ${code(`${kind.toLowerCase()}s.NAME.type: ${type}`)}.`,
+    optionEntries(schema, '').join('\n'),
   );
-  return markdownTable(['Type', 'Option', 'Values', 'Default', 'What it does'], rows);
 }
 
 /** A mapping's own options stand below it, those of several forms of it one after the other. */
-function optionRows(
+function optionEntries(
   { properties = {}, required = [], anyOf = [], oneOf = [] }: Written,
   prefix: string,
-): string[][] {
+): string[] {
   const own = Object.entries(properties).flatMap(([key, schema]: [string, Written]) => {
     const name = `${prefix}${key}`;
     const { description = '' } = schema;
-    const row = [code(name), typeOf(schema), fallbackOf(schema, required.includes(key)), description];
-    return [...(description === '' ? [] : [row]), ...optionRows(schema, `${name}.`)];
+    const about = [typeOf(schema), fallbackOf(schema, required.includes(key))].filter(Boolean).join(', ');
+    const row = entry(`${code(name)} (${about})`, description);
+    return [...(description === '' ? [] : [row]), ...optionEntries(schema, `${name}.`)];
   });
-  return [...own, ...[...anyOf, ...oneOf].flatMap((form) => optionRows(form, prefix))];
+  return [...own, ...[...anyOf, ...oneOf].flatMap((form) => optionEntries(form, prefix))];
 }
 
-/** What `envelope.require` is when it is left out, as YAML. */
-export function requireDefault(): string {
-  const rules = requirements.parse(undefined);
-  const lines = rules.map(
-    ({ match, fields }) => `    - { match: ${quoted(match)}, fields: [${fields.join(', ')}] }`,
-  );
-  return ['```yaml', 'envelope:', '  require:', ...lines, '```'].join('\n');
+/** What `envelope.require` is when it is left out, as lines of YAML. */
+function requiredIds(): string {
+  return requirements
+    .parse(undefined)
+    .map(
+      ({ match, fields }) =>
+        `  - { match: [${match.map(quoted).join(', ')}], fields: [${fields.join(', ')}] }`,
+    )
+    .join('\n');
 }
 
-/** Every error a user can meet, as a Markdown table. */
+/** Every error a user can meet. */
 export function errorReference(): string {
-  const rows = Object.entries(CATALOGUE).map(([name, entry]) => [
-    code(name),
-    entry.title,
-    'status' in entry ? String(entry.status) : '',
-    'exit' in entry ? String(entry.exit) : '',
-    entry.retryable ? 'yes' : 'no',
-  ]);
-  return markdownTable(['Code', 'Meaning', 'HTTP status', 'Exit code', 'Worth a retry'], rows);
+  return Object.entries(CATALOGUE)
+    .map(([name, error]) => {
+      const said = [
+        'status' in error ? `HTTP ${error.status}` : '',
+        'exit' in error ? `exit ${error.exit}` : '',
+        error.retryable ? 'worth a retry' : '',
+      ].filter(Boolean);
+      return entry(code(name), `${error.title}${said.length === 0 ? '' : ` (${said.join(', ')})`}`);
+    })
+    .join('\n');
 }
 
 /** The exit codes of every command, as a Markdown table. */
@@ -107,15 +133,14 @@ function typeOf({ kind = '', type, enum: options, const: only, items }: Written)
 
 function fallbackOf({ default: written }: Written, isNeeded = false): string {
   if (written === undefined && isNeeded) return 'needed';
-  if (written === undefined || written === null || written === '') return 'none';
-  if (Array.isArray(written)) return written.length === 0 ? 'none' : code(`[${written.join(', ')}]`);
-  return code(typeof written === 'string' ? written : JSON.stringify(written));
+  if (written === undefined || written === null || written === '') return '';
+  if (Array.isArray(written)) return written.length === 0 ? '' : `default ${code(`[${written.join(', ')}]`)}`;
+  return `default ${code(typeof written === 'string' ? written : JSON.stringify(written))}`;
 }
 
-function quoted(match: readonly string[]): string {
-  return `[${match.map((prefix) => (prefix === '*' ? "'*'" : prefix)).join(', ')}]`;
-}
-
-function code(text: string): string {
-  return `\`${text}\``;
+/** A text as YAML reads it back. */
+function quoted(text: string): string {
+  return /^[A-Za-z./][\w./-]*$/.test(text) && !/^(?:true|false|null|yes|no|on|off)$/i.test(text)
+    ? text
+    : `'${text.replaceAll("'", "''")}'`;
 }

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ENVIRONMENT } from '../../config/reference/environment.ts';
-import { commandReference, commandTree, environmentReference } from '../../config/reference/commands.ts';
+import { commandPage, commandTree } from '../../config/reference/commands.ts';
 import { configKeys } from '../../src/config/keys.ts';
 import { ROOT } from '../support/millrace.ts';
 import { program, walk } from './run.ts';
@@ -12,9 +12,9 @@ const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf
   .filter((name) => name.endsWith('.ts'))
   .map((name) => ({ name, text: readFileSync(join(ROOT, 'src', name), 'utf8') }));
 
-test('every command, argument and option has words, and stands in the reference with its examples', async () => {
+test('every command, argument and option has words, and stands in the reference', async () => {
   const root = await program();
-  const reference = commandReference(root);
+  const reference = commandPage(root);
   for (const node of walk(commandTree(root))) {
     const name = ['millrace', ...node.path].join(' ');
     if (node.path.at(-1) === 'help') continue;
@@ -26,7 +26,6 @@ test('every command, argument and option has words, and stands in the reference 
     }
     for (const { usage, description } of node.arguments) expect(description, `${name} ${usage}`).not.toBe('');
   }
-  expect(reference.match(/^Examples:/gm)?.length).toBeGreaterThan(12);
 });
 
 test('every variable that the program reads is in one of the two references', () => {
@@ -41,8 +40,6 @@ test('every variable that the program reads is in one of the two references', ()
   );
   expect(read.length).toBeGreaterThan(3);
   expect(read.filter(({ variable }) => !known.has(variable))).toEqual([]);
-  for (const variable of Object.keys(ENVIRONMENT))
-    expect(environmentReference()).toContain(`\`${variable}\``);
 });
 
 test('nothing is ever coloured, so that NO_COLOR is honoured', () => {

@@ -46,12 +46,18 @@ describe('what is generated', () => {
   });
 
   it('lists every key, variable and error code', () => {
-    const reference = readFileSync(join(ROOT, 'config/README.md'), 'utf8');
-    for (const { key, env } of configKeys().scalars)
-      expect(reference).toMatch(new RegExp(`\`${key}\` .*\`${env}\``));
-    const codes = [...reference.matchAll(/^\| `([a-z_]+)` +\| .* \| (?:yes|no) +\|$/gm)].map(
-      ([, code]) => code,
+    const [keys, errors] = ['config.yaml', 'errors.md'].map((name) =>
+      readFileSync(join(ROOT, 'docs/reference', name), 'utf8'),
     );
-    expect(codes).toEqual(Object.keys(CATALOGUE));
+    for (const { path, env } of configKeys().scalars)
+      expect(keys).toMatch(new RegExp(`^ *(?:# )?${path.at(-1)}:.* # .*; ${env}$`, 'm'));
+    const codes = Array.from(errors?.matchAll(/^- `([a-z_]+)`: /gm) ?? [], ([, code]) => code);
+    expect(codes).toEqual(expect.arrayContaining(Object.keys(CATALOGUE)));
+  });
+
+  it('the reference of the config is a config', async () => {
+    const file = join(ROOT, 'docs/reference/config.yaml');
+    const { warnings, sinks } = await resolveConfig({ file, env: ENV });
+    expect({ warnings, sinks: [...sinks.keys()] }).toEqual({ warnings: [], sinks: ['archive'] });
   });
 });

@@ -47,8 +47,9 @@ const found = sources.flatMap(({ name, text }) => {
 });
 
 const catalogued = new Set(Object.keys(CATALOGUE));
-const page = Array.from(textOf('config/codes.md').matchAll(/^\| (`[^|]+?) *\|/gm), ([, cell = '']) =>
-  Array.from(cell.matchAll(/`([a-z_]+)`/g), ([, code = '']) => code),
+const page = Array.from(
+  textOf('docs/reference/errors.md').matchAll(/^- ((?:`[a-z_]+`(?:,\s+)?)+):/gm),
+  ([, cell = '']) => Array.from(cell.matchAll(/`([a-z_]+)`/g), ([, code = '']) => code),
 ).flat();
 
 test('every code that is shown is on the page of codes, or an error of the catalogue', () => {

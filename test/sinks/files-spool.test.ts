@@ -109,8 +109,7 @@ it.each(['no_place', 'denied', 'archived', 'invalid'] as const)(
     await sink.flush();
     const detail = expect.stringMatching(/fail \(.+\)$/) as string;
     expect(sink.troubles()[0]).toMatchObject({ code: `store_${fault}`, detail });
-    const reference = await readFile('config/README.md', 'utf8');
-    expect(reference).toMatch(new RegExp(`What is wrong with the store is in .*\`store_${fault}\``));
+    expect(await readFile('docs/reference/errors.md', 'utf8')).toContain(`\`store_${fault}\``);
     await sink.close(KILLED);
   },
 );
