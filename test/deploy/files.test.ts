@@ -430,7 +430,7 @@ describe('helm', () => {
     const own = parse(readFileSync(join(chart, 'alerts.yml'), 'utf8')) as { groups: unknown };
     const made = JSON.stringify(PrometheusRule?.spec.groups);
     expect(JSON.parse(made.replaceAll('https://git.example.com/millrace/', ''))).toEqual(own.groups);
-    expect(made).toContain('https://git.example.com/millrace/deploy/README.md#millracedown');
+    expect(made).toContain('https://git.example.com/millrace/docs/run-book.md#millracedown');
   });
 
   const validator = lacksProgram('kubernetes-validate');

@@ -11,8 +11,10 @@ import { readBack } from '../support/read-back.ts';
 import { firstLack, lacksProgram, skipped } from '../support/requirements.ts';
 import { shellPlace } from '../support/shell.ts';
 
-const README = 'deploy/README.md';
-const BLOCKS = blocksOf(README);
+const PAGES = readdirSync(join(ROOT, 'docs')).flatMap((name) =>
+  name.endsWith('.md') ? [`docs/${name}`] : [],
+);
+const BLOCKS = PAGES.flatMap(blocksOf);
 const lack = firstLack(...['bash', 'curl', 'openssl'].map(lacksProgram));
 
 /** Runs all blocks of one guide as one session, beside a copy of the project's configs. */
@@ -88,7 +90,7 @@ test('every guide that can run is followed here', () => {
   expect(named).toEqual(new Set(['event-hubs', 'warehouse', 'etl', 'rotate', 'routes']));
 });
 
-test.for(['README.md', 'config/README.md', 'docs/sinks.md'])('every config of %s can be used', (page) => {
+test.for(['README.md', 'docs/sinks.md', 'docs/write-a-sink.md'])('every config of %s can be used', (page) => {
   const configs = blocksOf(page).filter(({ info, text }) => info[0] === 'yaml' && text.includes('sinks:'));
   for (const { text } of configs) {
     const whole = text.includes('signing:') ? text : `signing: { secrets: ['\${MILLRACE_SECRET}'] }\n${text}`;
@@ -99,11 +101,12 @@ test.for(['README.md', 'config/README.md', 'docs/sinks.md'])('every config of %s
 });
 
 test.for([
-  README,
+  ...PAGES,
   'README.md',
-  'config/README.md',
   'src/README.md',
-  ...readdirSync(join(ROOT, 'docs')).flatMap((name) => (name.endsWith('.md') ? [`docs/${name}`] : [])),
+  'deploy/README.md',
+  'docs/reference/errors.md',
+  'docs/reference/tables/README.md',
   '.github/CONTRIBUTING.md',
   '.github/SECURITY.md',
 ])('every link of %s leads somewhere', (file) => {

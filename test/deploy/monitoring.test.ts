@@ -114,11 +114,11 @@ describe('rules and dashboard ask for what the program exports', () => {
 });
 
 test('every alert has a severity, a summary, and an entry in the run book; no entry is left over', () => {
-  const anchors = anchorsOf('deploy/README.md');
+  const anchors = anchorsOf('docs/run-book.md');
   for (const { alert, labels, annotations } of rules) {
     expect(['critical', 'warning'], alert).toContain(labels.severity);
     expect(annotations.summary, alert).not.toBe('');
-    expect(annotations.runbook_url).toBe(`deploy/README.md#${alert.toLowerCase()}`);
+    expect(annotations.runbook_url).toBe(`docs/run-book.md#${alert.toLowerCase()}`);
     expect([...anchors], alert).toContain(alert.toLowerCase());
   }
   const entries = [...anchors].filter((anchor) => /^millrace[a-z]+$/.test(anchor));
@@ -388,7 +388,7 @@ test.skipIf(lack !== null)(
               exp_labels: { severity: 'critical', job: 'millrace' },
               exp_annotations: {
                 summary: 'every receiver does not answer',
-                runbook_url: 'deploy/README.md#millracedown',
+                runbook_url: 'docs/run-book.md#millracedown',
               },
             },
           ],

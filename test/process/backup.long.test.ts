@@ -19,7 +19,7 @@ import { quoted, writeShim } from '../support/shell.ts';
 import { SECRET } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
-const README = 'deploy/README.md';
+const README = 'docs/backup.md';
 const MASTER = `mrk_${Buffer.alloc(32, 7).toString('base64')}`;
 const lack = firstLack(...['bash', 'tar'].map(lacksProgram));
 
@@ -155,8 +155,7 @@ function block(name: string): string {
 /** Rows of the section's table: by the words of the start, the command that resolves it, if one does. */
 const ROWS: ReadonlyMap<string, string | null> = (() => {
   const text = readFileSync(join(ROOT, README), 'utf8');
-  const [, section = ''] = /\n## Back up and restore\n([^]*?)\n## /.exec(text) ?? [];
-  const rows = Array.from(section.matchAll(/^\| `([^`]+)`[^|]*\| (.*) \|$/gm));
+  const rows = Array.from(text.matchAll(/^\| `([^`]+)`[^|]*\| (.*) \|$/gm));
   return new Map(
     rows.map(([, says = '', what = '']) => [says, /`(millrace [^`]+)`/.exec(what)?.[1] ?? null]),
   );

@@ -114,8 +114,8 @@ test('samples that only their values tell apart stay apart, and one that is sent
     ['user-2', 'heartrate', 'made_up', '01', null, 80],
   ]);
   expect(await sql('SELECT count(*)::INT FROM timeseries')).toEqual([[9]]);
-  const guide = readFileSync('src/tables/README.md', 'utf8');
-  const query = /## Samples[^#]*```sql\n([^`]*)/.exec(guide)?.[1] ?? 'no query';
+  const guide = readFileSync('docs/lake.md', 'utf8');
+  const query = /```sql\n(SELECT user_id, date_trunc[^`]*)/.exec(guide)?.[1] ?? 'no query';
   const days = await sql(query.replace(';', ' ORDER BY user_id'));
   expect(days.map(([user, , least, , greatest]) => [user, Number(least), Number(greatest)])).toEqual([
     ['user-1', 60, 100],
