@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
-import { FINISH_STEPS } from '../../src/sinks/files/target.ts';
+import { FINISH_STEPS } from '../../src/sinks/files/archive.ts';
 import { deliver, filesSink, ids, idsFrom, signal, tempFolder } from './support.ts';
 
 const CHILD = fileURLToPath(new URL('crash-child.ts', import.meta.url));

@@ -6,7 +6,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterEach, expect, it, vi } from 'vitest';
 import { AppendFile } from '../../src/lib/append-file.ts';
 import type { FilesSink } from '../../src/sinks/files/sink.ts';
-import { STORE_STEPS, type FinishStep } from '../../src/sinks/files/target.ts';
+import { STORE_STEPS, type FinishStep } from '../../src/sinks/files/archive.ts';
 import { checkChains, FaultyStore, idsIn, storeScene, storeSink } from './store-support.ts';
 import { deliver, idsFrom, signal, tempFolder } from './support.ts';
 

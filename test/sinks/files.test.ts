@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { Part } from '../../src/sinks/files/part.ts';
 import type { FilesHooks } from '../../src/sinks/files/sink.ts';
-import type { FinishStep } from '../../src/sinks/files/target.ts';
+import type { FinishStep } from '../../src/sinks/files/archive.ts';
 import { deliver, filesSink, ids, signal, tempFolder } from './support.ts';
 import { openFiles } from '../support/open-files.ts';
 

@@ -6,10 +6,10 @@ import { FileGone } from '../../lib/append-file.ts';
 import { BufferPool } from '../../lib/buffer-pool.ts';
 import { ensureFolder, errorCode, NotFollowed } from '../../lib/durable.ts';
 import { sealedTypes, type Sealer } from '../../privacy/seal/sealer.ts';
-import type { ArchiveFolder } from './folder.ts';
+import type { ArchiveFolder } from './open-folder.ts';
 import type { Lane, Lanes } from './lanes.ts';
 import { Part } from './part.ts';
-import type { Target } from './target.ts';
+import type { Target } from './archive.ts';
 import { explain } from './troubles.ts';
 
 const CREATE_TRIES = 3;

@@ -6,7 +6,7 @@ import type { Flushed, SinkContext, SinkLog, SinkTrouble } from '../../core/sink
 import { isMissing } from '../../lib/durable.ts';
 import { formatDuration } from '../../lib/units.ts';
 import type { Part } from './part.ts';
-import type { Finishing, Target } from './target.ts';
+import type { Finishing, Target } from './archive.ts';
 import { codeOf, explain, waitOf } from './troubles.ts';
 
 /** Files being compressed at once; each takes a thread of libuv's pool of four, which the appends need too. */

@@ -4,10 +4,10 @@ import { isStoreUrl } from '../../core/place.ts';
 import type { SinkContext } from '../../core/sink.ts';
 import type { ObjectStore } from '../../core/storage.ts';
 import type { FilesOptions } from './config.ts';
-import { ArchiveFolder } from './folder.ts';
-import { FolderTarget } from './folder-target.ts';
-import { StoreTarget } from './store-target.ts';
-import type { FinishStep, Target } from './target.ts';
+import { ArchiveFolder } from './open-folder.ts';
+import { FolderTarget } from './folder-archive.ts';
+import { StoreTarget } from './store-archive.ts';
+import type { FinishStep, Target } from './archive.ts';
 
 /** Sealed parts that may wait for a store, as so many whole ones. */
 const MOST_WAITING = 16;

@@ -12,7 +12,7 @@ import { holeIn } from '../../lib/tail.ts';
 import { finishedPlace, Part, PartStats, type PartPlace } from './part.ts';
 import { removePart } from './finish.ts';
 import { identityOf, type Identified } from './recovered-ids.ts';
-import type { RecoveredPart, Recovery } from './target.ts';
+import type { RecoveredPart, Recovery } from './archive.ts';
 import { isLockFile } from './writer-folders.ts';
 
 /** What reads records that a crash left. */

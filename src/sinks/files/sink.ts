@@ -19,7 +19,7 @@ import { ABORTED, Appender } from './append.ts';
 import type { FilesOptions } from './config.ts';
 import { DirectSink } from './direct-sink.ts';
 import { Finisher } from './finisher.ts';
-import type { ArchiveFolder } from './folder.ts';
+import type { ArchiveFolder } from './open-folder.ts';
 import { Lanes } from './lanes.ts';
 import type { Part } from './part.ts';
 import { openSealer } from './open-sealer.ts';
@@ -27,7 +27,7 @@ import { Partitioner } from './partition.ts';
 import { placesOf } from './places.ts';
 import { recoverFolder } from './recover.ts';
 import { RecoveredIds } from './recovered-ids.ts';
-import type { FinishStep, RecoveredPart, Target } from './target.ts';
+import type { FinishStep, RecoveredPart, Target } from './archive.ts';
 import { FolderTroubles, unopened } from './troubles.ts';
 import { Watch } from './watch.ts';
 

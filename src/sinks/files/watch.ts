@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
-import type { ArchiveFolder } from './folder.ts';
+import type { ArchiveFolder } from './open-folder.ts';
 import type { Lanes } from './lanes.ts';
-import type { Target } from './target.ts';
+import type { Target } from './archive.ts';
 import { explain, type FolderTroubles } from './troubles.ts';
 
 /** Milliseconds between two looks at what nobody may be writing to. */

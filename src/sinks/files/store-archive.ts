@@ -18,12 +18,12 @@ import { syncFolder } from '../../lib/durable.ts';
 import { formatBytes } from '../../lib/units.ts';
 import { lineOf, NOT_REMOVED } from './finish.ts';
 import { type Facts, factsIfOf, FinishedFiles, isThere, stemOf } from './finished-files.ts';
-import type { ArchiveFolder } from './folder.ts';
+import type { ArchiveFolder } from './open-folder.ts';
 import { keepInStore } from './keep.ts';
 import { finishedPlace, type Part, type PartCare, type PartPlace } from './part.ts';
 import { sentPath } from './recover.ts';
 import { SentParts } from './sent-parts.ts';
-import type { Finishing, FinishStep, RecoveredPart, Recovery, Target } from './target.ts';
+import type { Finishing, FinishStep, RecoveredPart, Recovery, Target } from './archive.ts';
 import { FolderTroubles } from './troubles.ts';
 
 export interface StoreTargetOptions {

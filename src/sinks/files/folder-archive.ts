@@ -15,11 +15,11 @@ import { ensureFolder, syncFolder } from '../../lib/durable.ts';
 import { compress } from './compress.ts';
 import { lineOf, NOT_REMOVED, removePart } from './finish.ts';
 import { isThere } from './finished-files.ts';
-import type { ArchiveFolder } from './folder.ts';
+import type { ArchiveFolder } from './open-folder.ts';
 import { keepInFolder } from './keep.ts';
-import { Losses } from './losses.ts';
+import { Losses } from './delivered-parts.ts';
 import { CAREFUL, finishedPlace, type Part, type PartPlace } from './part.ts';
-import type { Finishing, FinishStep, Recovery, Target } from './target.ts';
+import type { Finishing, FinishStep, Recovery, Target } from './archive.ts';
 
 interface Place {
   readonly root: string;

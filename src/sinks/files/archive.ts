@@ -1,7 +1,7 @@
 import type { JournalEvent } from '../../core/event.ts';
 import type { ClaimCheck, SendResult, SinkTrouble } from '../../core/sink.ts';
 import type { Compression } from '../../core/compression.ts';
-import type { ArchiveFolder } from './folder.ts';
+import type { ArchiveFolder } from './open-folder.ts';
 import type { Part, PartCare, PartPlace } from './part.ts';
 
 /** Steps of finishing a file, each named after what has just become true. A crash between any two is mended at open. */
