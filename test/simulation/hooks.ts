@@ -23,7 +23,7 @@ const DEFECTS: Readonly<Record<string, readonly [file: string, code: string, ins
     'if (this.#syncs) await handle.datasync();',
     'if (this.#syncs) await null;',
   ],
-  'rename without directory sync': ['sinks/files/folder-archive.ts', '  await syncFolder(folder);\n', ''],
+  'rename without directory sync': ['sinks/files/folder-archive.ts', '    await syncFolder(folder);\n', ''],
   'routes of now': ['deliver/routes/accepted.ts', 'era = this.#eraOf(seq)', 'era = this.#newest'],
   'forgotten sinks': ['deliver/delivery.ts', '    refuseWaiting(counted, blocked);\n', ''],
   'forgotten heirs': [

@@ -18,7 +18,7 @@ function largePart(): Part {
   return part;
 }
 
-const filesBeside = ({ place }: Part): string[] => readdirSync(place.openFolder).sort();
+const filesBeside = ({ name }: Part): string[] => readdirSync(name.openFolder).sort();
 
 it.each(COMPRESSIONS)('a thread writes the same file as this one, %s', async (compression) => {
   const part = largePart();

@@ -6,7 +6,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterEach, expect, it, vi } from 'vitest';
 import { AppendFile } from '../../src/lib/append-file.ts';
 import type { FilesSink } from '../../src/sinks/files/sink.ts';
-import { STORE_STEPS, type FinishStep } from '../../src/sinks/files/archive.ts';
+import { FINISH_STEPS, type FinishStep } from '../../src/sinks/files/archive.ts';
 import { checkChains, FaultyStore, idsIn, storeScene, storeSink } from './store-support.ts';
 import { deliver, idsFrom, signal, tempFolder } from './support.ts';
 
@@ -173,7 +173,7 @@ async function killedAt(step: FinishStep, options: object) {
 }
 
 it.each(
-  STORE_STEPS.flatMap((step) => (['none', 'gzip'] as const).map((compress) => [step, compress] as const)),
+  FINISH_STEPS.flatMap((step) => (['none', 'gzip'] as const).map((compress) => [step, compress] as const)),
 )(
   'fault 5: killed when a file is %s, %s: what the journal sends again is there once, and all is listed',
   async (step, compress) => {

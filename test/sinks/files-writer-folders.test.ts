@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { removePart } from '../../src/sinks/files/finish.ts';
+import { removePart } from '../../src/sinks/files/part.ts';
 import { claimWriterFolders } from '../../src/sinks/files/writer-folders.ts';
 import { lacksSyncs, watchSyncs } from '../support/synced.ts';
 import { skipped } from '../support/requirements.ts';

@@ -5,11 +5,12 @@ import { type Delivery, type SendResult, type SinkLog } from '../../core/sink.ts
 import { FileGone } from '../../lib/append-file.ts';
 import { BufferPool } from '../../lib/buffer-pool.ts';
 import { ensureFolder, errorCode, NotFollowed } from '../../lib/durable.ts';
-import { sealedTypes, type Sealer } from '../../privacy/seal/sealer.ts';
-import type { ArchiveFolder } from './open-folder.ts';
+import { sealedTypes } from '../../privacy/seal/sealer.ts';
+import type { ArchiveKeys } from './archive-keys.ts';
 import type { Lane, Lanes } from './lanes.ts';
+import type { OpenFolder } from './open-folder.ts';
 import { Part } from './part.ts';
-import type { Target } from './archive.ts';
+import type { PartAnswers } from './part-answers.ts';
 import { explain } from './troubles.ts';
 
 const CREATE_TRIES = 3;
@@ -18,20 +19,19 @@ export const ABORTED: SendResult = { status: 'retry', reason: 'stopped before it
 
 export interface AppenderOptions {
   readonly lanes: Lanes;
-  readonly folder: ArchiveFolder;
-  readonly target: Target;
+  readonly folder: OpenFolder;
+  readonly answers: PartAnswers;
+  readonly keys: ArchiveKeys;
   readonly log: SinkLog;
-  /** Null where records are not sealed. */
-  readonly sealer: (() => Sealer) | null;
-  /** Makes the archive's folder again. */
+  /** Makes the folder again. */
   readonly remake: () => Promise<void>;
 }
 
 /** What is to be written of one batch. */
-interface Records {
+interface BatchRecords {
   /** Whole records, each with its line feed, in pieces. */
   readonly lines: readonly Buffer[];
-  /** As what the manifest counts them. */
+  /** As the manifest counts them. */
   readonly counted: readonly Pick<JournalEvent, 'type' | 'receivedAt'>[];
   readonly events: readonly JournalEvent[];
   readonly destination: string | null;
@@ -47,10 +47,10 @@ export class Appender {
   }
 
   async append(folder: string, batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult> {
-    const { sealer, log } = this.#options;
+    const { keys, log } = this.#options;
     const events = batch.map(({ event }) => event);
     const destination = batch[0]?.destination ?? null;
-    if (sealer === null) {
+    if (!keys.isSealed) {
       const lines = recordPieces(events, (bytes) => this.#buffers.take(bytes));
       const buffer = Buffer.from((lines.at(-1) as Buffer).buffer);
       try {
@@ -61,7 +61,7 @@ export class Appender {
     }
     try {
       // Before its turn in the lane: one batch is sealed while another is written.
-      return await sealer().seal(events, (lines) =>
+      return await keys.sealer.seal(events, (lines) =>
         this.#inLane(folder, { lines, counted: sealedTypes(events), events, destination }, signal),
       );
     } catch (error) {
@@ -70,21 +70,21 @@ export class Appender {
     }
   }
 
-  #inLane(folder: string, records: Records, signal: AbortSignal): Promise<SendResult> {
-    const { lanes, log } = this.#options;
+  #inLane(folder: string, records: BatchRecords, signal: AbortSignal): Promise<SendResult> {
+    const { answers, lanes, log } = this.#options;
     const lane = lanes.of(folder);
     return lanes.run(lane, async () => {
       for (let tries = 1; ; tries += 1) {
         if (signal.aborted) return ABORTED;
         try {
           const part = await this.#write(lane, records);
-          return this.#options.target.answer(part) ?? ABORTED;
+          return answers.of(part) ?? ABORTED;
         } catch (error) {
           const { part } = lane;
           log.warn({ folder, error: explain(error) }, 'archive file could not be written');
           if (part !== null && part.mode !== 'open') lanes.untouch(part);
           if (part === null || !(error instanceof FileGone)) return retryAfter(error);
-          // Nothing can bring back what somebody has deleted; what comes next must not wait for it.
+          // Another program has deleted it; the next try makes a new part.
           await lanes.drop(lane, part);
           if (tries === CREATE_TRIES) return retryAfter(error);
         }
@@ -92,31 +92,30 @@ export class Appender {
     });
   }
 
-  async #write(lane: Lane, { lines, counted, events, destination }: Records): Promise<Part> {
+  async #write(lane: Lane, { lines, counted, events, destination }: BatchRecords): Promise<Part> {
     const { lanes } = this.#options;
-    // Before the append, never after: what was written last is then in a part, where a restart looks for it.
-    if (lanes.isDue(lane)) await lanes.seal(lane);
+    // Before the append, not after it: the last batch is then in a part, where a restart looks for it.
+    if (lanes.isDue(lane)) await lanes.closePart(lane);
     const part = lane.part ?? (await this.#create(lane, events));
     lanes.touch(part, lane);
     await part.add(lines, counted);
-    part.destination = destination;
-    part.seqs.add(events.map(({ seq }) => seq));
+    part.note(events, destination);
     return part;
   }
 
   async #create(lane: Lane, events: readonly JournalEvent[]): Promise<Part> {
-    const { folder, lanes, target, remake } = this.#options;
+    const { answers, folder, lanes, remake } = this.#options;
     const stem = newStem(events);
     for (let tries = 1; ; tries += 1) {
-      const place = { openFolder: folder.openFolder, folder: lane.folder, stem };
-      const part = new Part(place, {}, target.care);
+      const { openFolder } = folder;
+      const part = new Part({ openFolder, folder: lane.folder, stem }, {}, answers.care);
       try {
-        await ensureFolder(part.place.openFolder, lane.folder);
+        await ensureFolder(openFolder, lane.folder);
         await part.create();
         lanes.assign(lane, part);
         return part;
       } catch (error) {
-        // The folder was empty, and removed behind the part finished before this one. Or all of the archive is gone.
+        // Finishing another part has removed the empty folder, or the whole archive is gone.
         if (errorCode(error) !== 'ENOENT' || tries === CREATE_TRIES) throw error;
         if (!(await folder.isThere())) await remake();
       }
@@ -124,15 +123,15 @@ export class Appender {
   }
 }
 
-/** A file's name without its extension: time of its first record, and what no other file has. */
+/** A unique file name without extension, which begins with the time of the first record. */
 export function newStem([first]: readonly Pick<JournalEvent, 'receivedAt'>[]): string {
   const received = new Date(first?.receivedAt ?? 0).toISOString().replaceAll(/[-:.]/g, '');
   return `${received}-${randomBytes(6).toString('hex')}`;
 }
 
-/** What an append that failed means for its events: nothing is wrong with them. */
+/** The result of events whose append failed: nothing is wrong with them. */
 function retryAfter(error: unknown): SendResult {
-  // One folder of the archive is not what it should be; the others are fine.
+  // One folder of the archive is a link or a file; the others can be written.
   if (error instanceof NotFollowed) return { status: 'retry', reason: error.message };
   return { status: 'retry', reason: explain(error), sink: true };
 }

@@ -1,56 +1,70 @@
 import { messageOf } from '../../core/errors.ts';
-import type { SinkContext, SinkTrouble } from '../../core/sink.ts';
+import { DELIVERED, type SendResult, type SinkContext, type SinkTrouble } from '../../core/sink.ts';
 import type { Part } from './part.ts';
+import type { PartAnswers } from './part-answers.ts';
 import { SHOWN } from './troubles.ts';
 
 /** Code of the dead letters, and of the trouble. */
 const CODE = 'file_lost';
-const NOTHING = { files: 0, records: 0, letters: 0, from: Infinity, to: -Infinity };
+const NO_LOSS = { files: 0, records: 0, deadLetters: 0, from: Infinity, to: -Infinity };
 
 /**
- * Parts that have disappeared with records that had counted as delivered. What is not there must not count: each record
- * becomes a dead letter, as far as the journal holds it, and the rest is reported with its span of time.
+ * Parts in the archive's own folder: an event in one counts as delivered. When a part disappears, each of its events becomes a
+ * dead letter, if the journal still has it; the trouble says when the others were received.
  */
-export class Losses {
+export class DeliveredParts implements PartAnswers {
+  readonly care = { syncs: true, hashes: false };
   readonly #context: SinkContext;
-  /** Parts whose records could not be taken back yet. */
-  readonly #owed = new Set<Part>();
-  #total = { ...NOTHING, since: 0, last: 0, path: '' };
+  /** Lost parts whose events are not dead letters yet. */
+  readonly #pending = new Set<Part>();
+  #loss = { ...NO_LOSS, since: 0, last: 0, path: '' };
 
   constructor(context: SinkContext) {
     this.#context = context;
   }
 
-  async add(part: Part, why: string): Promise<void> {
+  get afterReplacement(): string {
+    return `To restore what the journal still holds of its files: millrace replay journal --to ${this.#context.name}`;
+  }
+
+  of(): SendResult {
+    return DELIVERED;
+  }
+
+  recovered(): void {}
+
+  finished(): void {}
+
+  async lost(part: Part, why: string): Promise<void> {
     const { records, firstReceivedAt, lastReceivedAt } = part.stats;
     if (records === 0) return;
     const { log, clock } = this.#context;
     const now = clock.now();
-    if (this.#total.files === 0 || now - this.#total.last >= SHOWN)
-      this.#total = { ...NOTHING, since: now, last: now, path: part.path };
-    const total = this.#total;
-    total.files += 1;
-    total.records += records;
-    total.from = Math.min(total.from, firstReceivedAt);
-    total.to = Math.max(total.to, lastReceivedAt);
-    total.last = now;
+    if (this.#loss.files === 0 || now - this.#loss.last >= SHOWN)
+      this.#loss = { ...NO_LOSS, since: now, last: now, path: part.path };
+    const loss = this.#loss;
+    loss.files += 1;
+    loss.records += records;
+    loss.from = Math.min(loss.from, firstReceivedAt);
+    loss.to = Math.max(loss.to, lastReceivedAt);
+    loss.last = now;
     log.error({ path: part.path, records, why }, 'an unfinished archive file disappeared');
-    this.#owed.add(part);
-    await this.settle();
+    this.#pending.add(part);
+    await this.retry();
   }
 
-  /** Takes back what could not be taken back before. Never rejects. */
-  async settle(): Promise<void> {
+  async retry(): Promise<void> {
     const { takeBack, log } = this.#context;
-    for (const part of this.#owed) {
-      this.#owed.delete(part);
+    for (const part of this.#pending) {
+      this.#pending.delete(part);
       if (takeBack === undefined) continue;
       const reason = `${part.path} disappeared before it was closed`;
       try {
-        const { destination, seqs } = part;
-        this.#total.letters += await takeBack({ seqs: seqs.all(), destination, code: CODE, reason });
+        const { destination } = part;
+        const seqs = [...new Set(part.seqs)].toSorted((one, other) => one - other);
+        this.#loss.deadLetters += await takeBack({ seqs, destination, code: CODE, reason });
       } catch (error) {
-        this.#owed.add(part);
+        this.#pending.add(part);
         log.error({ path: part.path, error: messageOf(error) }, 'its records could not become dead letters');
         return;
       }
@@ -58,23 +72,25 @@ export class Losses {
   }
 
   troubles(): SinkTrouble[] {
-    const { files, records, since, last } = this.#total;
+    const { files, records, since, last } = this.#loss;
     if (files === 0 || this.#context.clock.now() - last >= SHOWN) return [];
     return [{ code: CODE, detail: this.#detail(), since, lost: records }];
   }
 
+  stop(): void {}
+
   #detail(): string {
-    const { files, records, letters, from, to, path } = this.#total;
+    const { files, records, deadLetters, from, to, path } = this.#loss;
     const { name } = this.#context;
     const [since, until] = [isoTime(from), isoTime(to + 1)];
     const what = files === 1 ? `the unfinished file ${path}` : `${files} unfinished files, ${path} first`;
     const parts = [
       `${records} delivered records, received from ${since} to ${until}, were lost with ${what}`,
     ];
-    if (letters > 0)
-      parts.push(`${letters} are dead letters now: millrace dead-letters retry --sink ${name} --all`);
-    if (letters < records) {
-      const which = letters === 0 ? 'to write them again' : `for the other ${records - letters}`;
+    if (deadLetters > 0)
+      parts.push(`${deadLetters} are dead letters now: millrace dead-letters retry --sink ${name} --all`);
+    if (deadLetters < records) {
+      const which = deadLetters === 0 ? 'to write them again' : `for the other ${records - deadLetters}`;
       parts.push(`${which}: millrace replay journal --to ${name} --since ${since} --until ${until}`);
     }
     return parts.join('; ');

@@ -1,13 +1,12 @@
-import { hash, randomBytes } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readManifest } from '../../archive/manifest.ts';
-import { ManifestChain } from '../../archive/manifest-chain.ts';
 import { StorePlace } from '../../archive/store-place.ts';
 import { archiveBytes } from '../../archive/write-file.ts';
 import { formatRecords } from '../../core/archive-record.ts';
 import type { FileLine } from '../../core/archive-manifest.ts';
 import type { ErasableStore } from '../../core/erasure.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';
-import type { Event, JournalEvent } from '../../core/event.ts';
+import type { JournalEvent } from '../../core/event.ts';
 import {
   DELIVERED,
   type ClaimCheck,
@@ -22,39 +21,39 @@ import {
 import type { ObjectStore } from '../../core/storage.ts';
 import { unlessAborted } from '../../lib/abort.ts';
 import { Serial } from '../../lib/serial.ts';
-import { KeyErasure } from '../../privacy/seal/key-erasure.ts';
-import { sealedTypes, type Sealer } from '../../privacy/seal/sealer.ts';
+import { sealedTypes } from '../../privacy/seal/sealer.ts';
 import { ABORTED, newStem } from './append.ts';
+import { ArchiveKeys } from './archive-keys.ts';
 import type { FilesOptions } from './config.ts';
-import { keepInStore } from './keep.ts';
-import { lineOf } from './finish.ts';
-import { openSealer } from './open-sealer.ts';
-import { finishedPlace, PartStats } from './part.ts';
+import { keepEvent } from './keep.ts';
+import { fileOf } from './part.ts';
+import { lineOf, PartStats } from './part-stats.ts';
 import { Partitioner } from './partition.ts';
+import { StoreArchive } from './store-archive.ts';
 import { codeOf, explain, waitOf } from './troubles.ts';
 
 const MIB = 2 ** 20;
 
-/** One object, and whether it is in the store, or was and is an erasure's now. */
-interface Piece {
-  readonly file: string;
+/** One object of a batch. */
+interface BatchObject {
   readonly bytes: Buffer;
   readonly line: Omit<FileLine, 'previous'>;
+  /** It is in the store, or an erasure has rewritten or removed it since. */
   isPut: boolean;
 }
 
-/** What one `send` writes. One that has failed is carried to its end before anything else: its objects may be there. */
-interface Attempt {
-  readonly pieces: readonly Piece[];
-  /** Of its deliveries. */
+/** What one `send` writes. */
+interface BatchWrite {
+  readonly objects: readonly BatchObject[];
+  /** Keys of its deliveries. */
   readonly keys: readonly string[];
-  /** Whether a try has failed: what it has put may be there. */
-  isLate: boolean;
+  /** A try was made, and may have put objects whose answer was lost. */
+  isTried: boolean;
 }
 
 /**
- * Archives to a store without a disk: each batch becomes one object a partition and lines of the manifest, and is delivered when
- * these are in the store. Writes under a chain of its own for each process.
+ * Archives to a store without a spool: each batch becomes one object for each partition and lines of the manifest, and is delivered
+ * when these are in the store. A write that has failed is completed before any other. Each process has a chain of its own.
  *
  * Modes: `new` → `open` → `closed`. A failed `open` leaves it `new`.
  */
@@ -66,18 +65,19 @@ export class DirectSink implements Sink {
     inFlight: 1,
     order: 'user',
     batchBy: 'mixed',
-    // Each send is paid for by the request.
+    // Stores charge for each request.
     linger: 500,
   };
   readonly #options: FilesOptions;
   readonly #context: SinkContext;
   readonly #partitioner: Partitioner;
+  readonly #keys: ArchiveKeys;
+  readonly #archive: StoreArchive;
   readonly #serial = new Serial();
   readonly #abort = new AbortController();
-  #opened: { readonly store: ObjectStore; readonly chain: ManifestChain } | null = null;
-  #sealer: Sealer | null = null;
-  #unfinished: Attempt[] = [];
-  /** Deliveries of attempts that were finished after their send had failed. */
+  #isOpen = false;
+  #unfinished: BatchWrite[] = [];
+  /** Keys of deliveries that are in the archive although their `send` has failed. */
   readonly #done = new Set<string>();
   #trouble: SinkTrouble | null = null;
 
@@ -85,33 +85,20 @@ export class DirectSink implements Sink {
     this.#options = options;
     this.#context = context;
     this.#partitioner = new Partitioner(options.partitionBy);
+    this.#keys = new ArchiveKeys(options, context);
+    this.#archive = new StoreArchive(options.path, context, this.#abort.signal);
   }
 
   /** @throws Error when the store cannot be used now; keys_unusable, keys_in_use or master_key_wrong with `encrypt` */
   async open(signal: AbortSignal): Promise<void> {
-    if (this.#opened !== null) return;
-    const { name, openStore, log, proof } = this.#context;
-    if (openStore === undefined) throw new Error(`${this.#options.path}: no object store can be used here`);
-    this.#sealer ??= await openSealer(this.#options, this.#context);
-    const store = await openStore(this.#options.path);
-    const writer = randomBytes(6).toString('hex');
+    if (this.#isOpen) return;
+    await this.#keys.open();
     try {
-      await store.probe(signal);
-      await (await proof?.())?.heads.noteWriter(store.url, { sink: name });
-      const chain = new ManifestChain({
-        store,
-        writer,
-        log,
-        proof,
-        folder: null,
-        signal: this.#abort.signal,
-      });
-      await chain.open();
-      this.#opened = { store, chain };
+      await this.#archive.openWithoutSpool(signal);
     } catch (error) {
-      await store.close();
       throw new Error(explain(error), { cause: error });
     }
+    this.#isOpen = true;
   }
 
   async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
@@ -122,27 +109,24 @@ export class DirectSink implements Sink {
     );
   }
 
-  keep(event: JournalEvent): Promise<ClaimCheck> {
+  async keep(event: JournalEvent): Promise<ClaimCheck> {
     const { path, compress } = this.#options;
-    if (this.#sealer !== null)
-      return Promise.reject(new Error(`${path} is sealed: it cannot keep large events`));
-    if (this.#opened === null) return Promise.reject(new Error(`${path} is not open`));
-    const { store, chain } = this.#opened;
-    return keepInStore(store, event, compress !== 'none', { chain, signal: this.#abort.signal });
+    if (this.#keys.isSealed) throw new Error(`${path} is sealed: it cannot keep large events`);
+    return keepEvent(this.#archive, event, compress !== 'none');
   }
 
-  /** Nothing is open: what has failed may be in the store, or come there. */
+  /** Completes failed writes: their objects may be in the store already. */
   settle(): Promise<void> {
     return this.#serial.run(() => this.#finish());
   }
 
-  /** No file is open, but who asks for readable files wants those of events still on their way: `flush` waits for its sinks. */
+  /** No file is open. It exists because `millrace flush` waits for the events on their way to sinks that have it. */
   flush(): Promise<Flushed> {
     return Promise.resolve({ files: [], failed: [] });
   }
 
   erasable(): ErasableStore | null {
-    return this.#sealer === null ? null : KeyErasure.live(this.#context.name, this.#sealer.store);
+    return this.#keys.erasable();
   }
 
   troubles(): readonly SinkTrouble[] {
@@ -150,15 +134,12 @@ export class DirectSink implements Sink {
   }
 
   async close(signal: AbortSignal): Promise<void> {
-    const opened = this.#opened;
     const last = this.#serial.run(() => this.#finish()).catch((error: unknown) => this.#failed(error));
     await unlessAborted(last, signal, undefined);
     this.#abort.abort();
-    this.#opened = null;
-    await opened?.store.close();
-    const sealer = this.#sealer;
-    this.#sealer = null;
-    await sealer?.close();
+    this.#isOpen = false;
+    await this.#archive.close();
+    await this.#keys.close();
   }
 
   async #send(batch: readonly Delivery[]): Promise<SendResult[]> {
@@ -180,59 +161,51 @@ export class DirectSink implements Sink {
       this.#partitioner.folderOf(event, destination),
     );
     if (groups.size === 0) return;
-    await this.#withLines(groups, async (lines) => {
-      const pieces = await Promise.all(
-        [...groups].map(([folder, own], i) => this.#pieceOf(folder, own, lines[i] ?? Buffer.alloc(0))),
-      );
-      this.#unfinished.push({ pieces, keys: due.map(keyOf), isLate: false });
-      await this.#finish();
-    });
-  }
-
-  /** The lines of each group, sealed if they are to be; the keys are held until `write` has settled. */
-  #withLines(
-    groups: ReadonlyMap<string, readonly Delivery[]>,
-    write: (lines: readonly Buffer[]) => Promise<void>,
-  ): Promise<void> {
     const events = Array.from(groups.values(), (group) => group.map(({ event }) => event));
-    if (this.#sealer === null) return write(events.map(formatRecords));
-    return this.#sealer.sealGroups(events, (lines) => write(lines.map((pieces) => Buffer.concat(pieces))));
+    const put = async (lines: readonly Buffer[]): Promise<void> => {
+      const folders = [...groups.keys()];
+      const objects = await Promise.all(
+        folders.map((folder, i) => this.#objectOf(folder, events[i] ?? [], lines[i] ?? Buffer.alloc(0))),
+      );
+      this.#unfinished.push({ objects, keys: due.map(keyOf), isTried: false });
+      await this.#finish();
+    };
+    if (!this.#keys.isSealed) return put(events.map(formatRecords));
+    // The keys are held until the objects are in the store.
+    return this.#keys.sealer.sealGroups(events, (lines) => put(lines.map((pieces) => Buffer.concat(pieces))));
   }
 
-  async #pieceOf(folder: string, group: readonly Delivery[], lines: Buffer): Promise<Piece> {
+  async #objectOf(folder: string, events: readonly JournalEvent[], lines: Buffer): Promise<BatchObject> {
     const { compress } = this.#options;
-    const events = group.map(({ event }) => event);
-    const counted: readonly Pick<Event, 'type' | 'receivedAt'>[] =
-      this.#sealer === null ? events : sealedTypes(events);
     const stats = new PartStats();
-    for (const { type, receivedAt } of counted) stats.add(type, receivedAt);
-    const place = { openFolder: '', folder, stem: newStem(events) };
-    const file = finishedPlace(place, compress).name;
+    for (const { type, receivedAt } of this.#keys.isSealed ? sealedTypes(events) : events)
+      stats.add(type, receivedAt);
+    const stem = newStem(events);
     const bytes = await archiveBytes(lines, compress);
-    const facts = { bytes: bytes.length, sha256: hash('sha256', bytes, 'hex') };
-    return { file, bytes, line: lineOf({ stats, place }, file, facts), isPut: false };
+    const file = fileOf({ folder, stem }, compress);
+    const facts = { file, bytes: bytes.length, sha256: hash('sha256', bytes, 'hex') };
+    return { bytes, line: lineOf(facts, stats, stem), isPut: false };
   }
 
-  /** Carries every attempt to its end. @throws what keeps one from it */
+  /** Completes all writes, one after another. @throws what keeps one from it */
   async #finish(): Promise<void> {
-    for (let attempt = this.#unfinished[0]; attempt !== undefined; attempt = this.#unfinished[0]) {
-      if (this.#opened === null) throw new Error(`${this.#options.path} is not open`);
-      const { store, chain } = this.#opened;
-      const { signal } = this.#abort;
-      if (attempt.isLate) await passOverErased(store, attempt.pieces);
-      attempt.isLate = true;
-      const puts = attempt.pieces.map(async (piece) => {
-        if (piece.isPut) return;
-        const { status } = await store.putIfAbsent(piece.file, { bytes: piece.bytes }, signal);
-        // Its name is random: this is nobody's chance.
+    for (let write = this.#unfinished[0]; write !== undefined; write = this.#unfinished[0]) {
+      const { store } = this.#archive;
+      if (write.isTried) await skipErased(store, write.objects);
+      write.isTried = true;
+      const puts = write.objects.map(async (object) => {
+        if (object.isPut) return;
+        const { file } = object.line;
+        const { status } = await store.putIfAbsent(file, { bytes: object.bytes }, this.#abort.signal);
+        // Its name is random, so this is no coincidence.
         if (status === 'taken')
-          throw new Error(`${store.url}/${piece.file} is there already; it is not overwritten`);
-        piece.isPut = true;
+          throw new Error(`${store.url}/${file} is there already; it is not overwritten`);
+        object.isPut = true;
       });
       const failed = (await Promise.allSettled(puts)).find(({ status }) => status === 'rejected');
       if (failed?.status === 'rejected') throw failed.reason;
-      await chain.append(attempt.pieces.map(({ line }) => line));
-      for (const key of attempt.keys) this.#done.add(key);
+      await this.#archive.list(write.objects.map(({ line }) => line));
+      for (const key of write.keys) this.#done.add(key);
       this.#unfinished.shift();
     }
   }
@@ -246,23 +219,23 @@ export class DirectSink implements Sink {
 }
 
 /**
- * Somebody else's erasure may have been in an object whose put had no answer: rewritten it would be in the way for good, and
- * removed it would come back. Its own line stands above ours.
+ * Marks objects as put that an erasure of another process has rewritten or removed since their put had no answer: a rewritten one
+ * could never be put again, and a removed one would come back.
  */
-async function passOverErased(store: ObjectStore, pieces: readonly Piece[]): Promise<void> {
-  if (pieces.every(({ isPut }) => isPut)) return;
+async function skipErased(store: ObjectStore, objects: readonly BatchObject[]): Promise<void> {
+  if (objects.every(({ isPut }) => isPut)) return;
   const erased = await erasedFiles(store);
-  for (const piece of pieces) piece.isPut ||= erased.has(piece.file);
+  for (const object of objects) object.isPut ||= erased.has(object.line.file);
 }
 
-/** Files of an archive in a store that erasures have rewritten or removed, as their lines of the manifest say. @throws StorageError */
+/** Files that erasures have rewritten or removed, by their lines of the manifest. @throws StorageError */
 async function erasedFiles(store: ObjectStore): Promise<ReadonlySet<string>> {
   const place = new StorePlace(store.url, () => Promise.resolve(store));
   try {
     const { entries } = await readManifest({ place, manifest: await place.segments() });
     return new Set([...entries].flatMap(([file, line]) => ('erasure' in line ? [file] : [])));
   } catch (error) {
-    // What to do about it is said of the sink, as of all that its store answers.
+    // The store's own error: `explain` says what to do about it.
     throw error instanceof MillraceError ? (error.cause ?? error) : error;
   } finally {
     await place.close();

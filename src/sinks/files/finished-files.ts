@@ -8,89 +8,92 @@ import type { SinkLog } from '../../core/sink.ts';
 import { type ObjectStore, StorageError } from '../../core/storage.ts';
 import { isMissing, readPlain, syncFolder } from '../../lib/durable.ts';
 import { hashChunks } from '../../lib/hash-chunks.ts';
+import type { FinishedFile } from './archive.ts';
 import { compress, recordsOf } from './compress.ts';
-import { finishedPlace, type Part, type PartPlace } from './part.ts';
+import { pathBeside, type Part, type PartName } from './part.ts';
 
-/** What a manifest says of a file. */
-export interface Facts {
-  readonly bytes: number;
-  readonly sha256: string;
-}
+type Facts = Omit<FinishedFile, 'path'>;
 
-/** What is to be put into a store: the finished file of each part, beside it, so that a retry puts the same bytes. */
+/** The finished files of a spool, each beside its part until it is in the store. */
 export class FinishedFiles {
   readonly #log: SinkLog;
-  /** Hash of the one that was made, or found right, for each part. */
+  /** Hash of each part's file, once it was written, or compared with its part. */
   readonly #known = new WeakMap<Part, string>();
 
   constructor(log: SinkLog) {
     this.#log = log;
   }
 
-  /** The same at each call until it is removed. @returns its absolute path, and what is in it */
-  async make(
-    part: Part,
-    compression: Compression,
-    signal: AbortSignal,
-  ): Promise<Facts & { readonly file: string }> {
-    const file = finishedPlace(part.place, compression).path;
-    if (await isThere(file)) {
-      const facts = await hashChunks(readPlain(file));
-      if (facts.sha256 === this.#known.get(part) || (await holdsRecords(DISK, file, part))) {
-        this.#known.set(part, facts.sha256);
-        return { file, ...facts };
-      }
-      const said = 'the compressed file does not hold the records of its part; it is made anew';
-      this.#log.error({ path: file }, said);
-    }
-    const same = compression === 'none' ? await linked(part, file) : null;
-    if (same !== null) {
-      this.#known.set(part, same.sha256);
-      return { file, ...same };
-    }
-    const written = await compress(part, compression, signal);
-    signal.throwIfAborted();
-    await rename(part.temporaryPath, file);
-    await syncFolder(dirname(file));
-    this.#known.set(part, written.sha256);
-    return { file, ...written };
+  /** The same file at each call, until it is removed. */
+  async write(part: Part, compression: Compression, signal: AbortSignal): Promise<FinishedFile> {
+    const path = pathBeside(part.name, compression);
+    const facts =
+      (await this.#factsIfRight(part, path)) ??
+      (compression === 'none' ? await linkTo(part, path) : null) ??
+      (await compressTo(part, path, compression, signal));
+    this.#known.set(part, facts.sha256);
+    return { path, ...facts };
   }
 
-  /** Of a part that is gone. */
-  async clear(place: PartPlace): Promise<void> {
-    await this.remove(place);
-    const folder = dirname(finishedPlace(place, 'none').path);
-    await syncFolder(folder).catch((error: unknown) => {
+  /** Removes the files of a part that is gone, synced. */
+  async clear(part: PartName): Promise<void> {
+    await this.remove(part);
+    await syncFolder(dirname(pathBeside(part, 'none'))).catch((error: unknown) => {
       if (!isMissing(error)) throw error;
     });
   }
 
-  /** Of a part that ends. Not synced. */
-  async remove(place: PartPlace): Promise<void> {
-    for (const compression of COMPRESSIONS) await rm(finishedPlace(place, compression).path, { force: true });
+  /** The same, not synced. */
+  async remove(part: PartName): Promise<void> {
+    for (const compression of COMPRESSIONS) await rm(pathBeside(part, compression), { force: true });
+  }
+
+  /** Null when there is no file, or one with other records. */
+  async #factsIfRight(part: Part, path: string): Promise<Facts | null> {
+    if (!(await isThere(path))) return null;
+    const facts = await hashChunks(readPlain(path));
+    if (facts.sha256 === this.#known.get(part) || (await holdsRecords(DISK, path, part))) return facts;
+    this.#log.error(
+      { path },
+      'the compressed file does not hold the records of its part; it is written again',
+    );
+    return null;
   }
 }
 
 /**
- * Gives a part that is the finished file already the name of one too, instead of a copy of it.
- * @returns null when what is in the file is not known, or the file system has no such names
+ * Links a part that is not compressed to the name of its finished file, instead of copying it.
+ * @returns null when the hash of the part is not known, or the file system has no hard links
  */
-async function linked(part: Part, file: string): Promise<Facts | null> {
-  const { sha256, length: bytes, path } = part;
+async function linkTo(part: Part, path: string): Promise<Facts | null> {
+  const { sha256, length: bytes } = part;
   // What lies beyond its length was never acknowledged.
-  if (sha256 === null || (await stat(path)).size !== bytes) return null;
+  if (sha256 === null || (await stat(part.path)).size !== bytes) return null;
   try {
-    await link(path, file);
+    await link(part.path, path);
   } catch (error) {
     if (isMissing(error)) throw error;
     return null;
   }
-  await syncFolder(dirname(file));
+  await syncFolder(dirname(path));
   return { bytes, sha256 };
 }
 
+async function compressTo(
+  part: Part,
+  path: string,
+  compression: Compression,
+  signal: AbortSignal,
+): Promise<Facts> {
+  const facts = await compress(part, compression, signal);
+  signal.throwIfAborted();
+  await rename(part.temporaryPath, path);
+  await syncFolder(dirname(path));
+  return facts;
+}
+
 /**
- * Whether the part's records are in its finished file; one from before a crash or a restore may have been damaged since.
+ * Whether a finished file has the part's records: one from before a crash or a restore may be damaged.
  * @throws StorageError
  */
 async function holdsRecords(place: Bytes, file: string, part: Part): Promise<boolean> {
@@ -104,12 +107,11 @@ async function holdsRecords(place: Bytes, file: string, part: Part): Promise<boo
 }
 
 /**
- * Of an object with the part's name. It has the part's records in other bytes when the answer to its put was lost, and an erasure wrote
- * it anew before the sink was open again.
- * @returns null when it has others
+ * The object under this key, if it has the part's records: an erasure may have rewritten it after the answer to its put was lost.
+ * @returns null when it has other records, or is not there
  * @throws StorageError
  */
-export async function factsIfOf(
+export async function factsOfSame(
   part: Part,
   store: ObjectStore,
   key: string,

@@ -7,21 +7,21 @@ import type { Part } from './part.ts';
 
 const OPEN_FILES = 64;
 
-/** One partition: what happens to its open part happens here, one thing at a time. */
+/** One partition. Tasks on its open part run one at a time. */
 export interface Lane {
   readonly folder: string;
   readonly serial: Serial;
   part: Part | null;
-  /** Monotonic time at which the part is old enough to be finished. */
+  /** Monotonic time at which the part is old enough to be closed. */
   due: number;
-  /** The part that was sealed last is on the disk. */
+  /** Resolves when the part that was closed last is on the disk. */
   closed: Promise<void>;
   cancelTimer: () => void;
 }
 
 export interface LaneEvents {
-  /** A sealed part with records in it. */
-  readonly onSealed: (part: Part) => void;
+  /** A closed part with records in it is on the disk. */
+  readonly onClosed: (part: Part) => void;
   readonly onLost: (part: Part, why: string) => Promise<void>;
 }
 
@@ -34,9 +34,9 @@ export class Lanes {
   readonly #lanes = new Map<string, Lane>();
   /** Parts with an open handle, least recently used first. */
   readonly #handles = new Map<Part, Lane>();
-  /** Parts that were sealed and are not on the disk yet. */
+  /** Closed parts that are not on the disk yet. */
   readonly #closing = new Map<Part, Promise<void>>();
-  /** What has been given up since each call of `each` that runs now. */
+  /** For each running call of `each`: the parts given up since its start. */
   readonly #lost = new Set<string[]>();
 
   constructor(
@@ -51,7 +51,7 @@ export class Lanes {
     this.#openFiles = openFiles;
   }
 
-  /** Bytes of parts that were sealed and are not on the disk yet. */
+  /** Bytes of closed parts that are not on the disk yet. */
   get closing(): number {
     let bytes = 0;
     for (const { length } of this.#closing.keys()) bytes += length;
@@ -66,7 +66,7 @@ export class Lanes {
     });
   }
 
-  /** Runs a task alone in its lane; forgets the lane once it is idle and empty, for partitions are without end. */
+  /** Runs a task alone in its lane; forgets the lane once it is idle and empty, to bound the memory. */
   async run<T>(lane: Lane, task: () => Promise<T>): Promise<T> {
     const result = lane.serial.run(task);
     try {
@@ -77,8 +77,8 @@ export class Lanes {
   }
 
   /**
-   * Runs a task in every lane there is now, side by side; what was sealed is handed on when it resolves.
-   * @returns a line for each sealed part that was lost instead, with the reason
+   * Runs a task in every lane of now, in parallel, and waits until all closed parts are on the disk.
+   * @returns a line for each closed part that was lost instead, with the reason
    */
   async each(task: (lane: Lane) => Promise<void>): Promise<readonly string[]> {
     const lost: string[] = [];
@@ -98,7 +98,7 @@ export class Lanes {
     lane.part = part;
     lane.due = clock.monotonic() + every;
     lane.cancelTimer = clock.after(every, () => {
-      void this.run(lane, () => (lane.part === part ? this.seal(lane) : Promise.resolve()));
+      void this.run(lane, () => (lane.part === part ? this.closePart(lane) : Promise.resolve()));
     });
   }
 
@@ -108,10 +108,10 @@ export class Lanes {
   }
 
   /**
-   * Takes the part out of its lane, and hands it on to be finished when it is on the disk, which is not waited for: the next part can
-   * be written meanwhile. One at a time, so that a slow disk slows down what is added.
+   * Takes the part out of its lane and begins to close it; the next part can be written during that time. Waits for the one before,
+   * so that a slow disk slows down what is added.
    */
-  async seal(lane: Lane): Promise<void> {
+  async closePart(lane: Lane): Promise<void> {
     const { part } = lane;
     if (part === null) return;
     this.#takeOut(lane, part);
@@ -128,26 +128,26 @@ export class Lanes {
       this.#context.log.warn({ path: part.path, error: messageOf(error) }, 'closing a part failed');
       if (!part.care.syncs) return this.#giveUp(part, messageOf(error));
     }
-    // Nothing was ever written to it: an append that failed, on a full disk, say.
+    // Empty after a failed append, on a full disk for example.
     if (part.length === 0) await part.discard().catch(() => undefined);
-    else this.#events.onSealed(part);
+    else this.#events.onClosed(part);
   }
 
-  /** Drops a part that is not there any more, and what was confirmed for it. */
+  /** Gives up an open part that another program has removed. */
   async drop(lane: Lane, part: Part): Promise<void> {
     this.#takeOut(lane, part);
     await part.release().catch(() => undefined);
     await this.#events.onLost(part, 'it was removed, replaced or truncated by another program');
   }
 
-  /** Nobody knows how much of it is on the disk. */
+  /** Gives up a part that could not be synced: how much of it is on the disk is unknown. */
   async #giveUp(part: Part, why: string): Promise<void> {
     for (const lost of this.#lost) lost.push(`${part.path}: ${why}`);
     await part.discard().catch(() => undefined);
     await this.#events.onLost(part, why);
   }
 
-  /** Notes the use of a part's handle and gives back the one unused for longest when there are too many. */
+  /** Notes the use of a part's handle, and releases the least recently used one when there are too many. */
   touch(part: Part, lane: Lane): void {
     this.#handles.delete(part);
     this.#handles.set(part, lane);
@@ -157,7 +157,7 @@ export class Lanes {
     void this.run(oldest[1], () => oldest[0].release().catch(() => undefined));
   }
 
-  /** The part has closed its handle by itself. */
+  /** The part has released its handle by itself. */
   untouch(part: Part): void {
     this.#handles.delete(part);
   }

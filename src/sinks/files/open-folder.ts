@@ -5,8 +5,8 @@ import type { SinkLog } from '../../core/sink.ts';
 import { identityOf, isMissing, makeFolder, syncFolder } from '../../lib/durable.ts';
 import { claimWriterFolders, type WriterFolder } from './writer-folders.ts';
 
-/** The archive's folder on the disk, and the writers' folders in it that are ours. It may be taken away at any time. */
-export class ArchiveFolder {
+/** The folder with the open parts, the archive's own or the spool of a store, and our writers' folders in it. */
+export class OpenFolder {
   /** As configured, absolute. */
   readonly path: string;
   readonly #log: SinkLog;
@@ -15,14 +15,14 @@ export class ArchiveFolder {
   #identity = '';
   #writers: WriterFolder[] = [];
 
-  /** @param files in it that must be writable, too */
+  /** @param files in it that must be writable too */
   constructor(path: string, log: SinkLog, files: readonly string[] = []) {
     this.path = path;
     this.#log = log;
     this.#files = files;
   }
 
-  /** The same without links, once it was taken. */
+  /** The same path without links; empty before `take`. */
   get root(): string {
     return this.#root;
   }
@@ -38,7 +38,7 @@ export class ArchiveFolder {
     return first.path;
   }
 
-  /** Makes it if it is missing, and claims every writer's folder that is free, or a new one. */
+  /** Makes the folder if it is missing, and claims every free writer's folder in it, or a new one. */
   async take(): Promise<void> {
     this.release();
     makeFolder(this.path, 0o750);
@@ -48,7 +48,7 @@ export class ArchiveFolder {
     this.#identity = await this.#identify();
   }
 
-  /** Whether it is still the folder that was taken, with the folder for new parts in it. */
+  /** Whether the path is still the folder that was taken, with the writer's folder for new parts in it. */
   async isThere(): Promise<boolean> {
     const [first] = this.#writers;
     if (first === undefined) return false;
@@ -61,7 +61,7 @@ export class ArchiveFolder {
     }
   }
 
-  /** @throws the system's error when it or its open files cannot be written now */
+  /** @throws the system's error when the folder or one of its files cannot be written now */
   async probe(): Promise<void> {
     for (const path of [this.#root, this.openFolder, ...this.#files.map((file) => join(this.#root, file))])
       await access(path, constants.W_OK);

@@ -1,30 +1,18 @@
 import { createHash, type Hash } from 'node:crypto';
-import { unlink } from 'node:fs/promises';
-import { join } from 'node:path';
-import { DATA_EXTENSIONS, PART_EXTENSION } from '../../core/archive.ts';
+import { rm, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { DATA_EXTENSIONS, PART_EXTENSION, SENT_EXTENSION } from '../../core/archive.ts';
 import type { Compression } from '../../core/compression.ts';
-import type { Event } from '../../core/event.ts';
+import type { Event, JournalEvent } from '../../core/event.ts';
 import { AppendFile } from '../../lib/append-file.ts';
-import { isMissing } from '../../lib/durable.ts';
+import { isMissing, syncFolder } from '../../lib/durable.ts';
+import { PartStats } from './part-stats.ts';
 
-/** What the manifest will say about the records of a file. */
-export class PartStats {
-  records = 0;
-  firstReceivedAt = Number.POSITIVE_INFINITY;
-  lastReceivedAt = Number.NEGATIVE_INFINITY;
-  readonly types = new Map<string, number>();
+/** More are not remembered, to bound the memory. */
+const MOST_SEQS = 1_000_000;
 
-  /** @param receivedAt milliseconds since the epoch */
-  add(type: string, receivedAt: number): void {
-    this.records += 1;
-    this.types.set(type, (this.types.get(type) ?? 0) + 1);
-    if (receivedAt < this.firstReceivedAt) this.firstReceivedAt = receivedAt;
-    if (receivedAt > this.lastReceivedAt) this.lastReceivedAt = receivedAt;
-  }
-}
-
-/** Where a part lies and what its finished file will be called. */
-export interface PartPlace {
+/** Where a part lies, and what its finished file will be called. */
+export interface PartName {
   /** The writer's folder for unfinished files, absolute. */
   readonly openFolder: string;
   /** Folder below the archive, `/`-separated, the same below `openFolder`. */
@@ -35,16 +23,14 @@ export interface PartPlace {
 
 /** How a part is written. */
 export interface PartCare {
-  /** Whether what is appended is on disk at once, or when the part is closed: what is held can be sent again. */
+  /** Whether each append is synced, or the part only when it is closed: its events can be sent again. */
   readonly syncs: boolean;
   /** Whether its bytes are hashed as they come, because they are those of the finished file. */
   readonly hashes: boolean;
 }
 
-export const CAREFUL: PartCare = { syncs: true, hashes: false };
-
-/** What of a part may be known of before. */
-export interface PartState {
+/** What is known of a part that a crash left. */
+export interface FoundPart {
   readonly stats?: PartStats;
   readonly length?: number;
   readonly compression?: Compression | null;
@@ -52,21 +38,25 @@ export interface PartState {
 
 /** The unfinished file of one partition: a plain log of complete records. Once it is closed it waits to be finished. */
 export class Part extends AppendFile {
-  readonly place: PartPlace;
+  readonly name: PartName;
   readonly stats: PartStats;
-  /** Set where the finished file exists already: it may be compressed in another way than the configured one. */
+  /** Of the finished file, if there is one: it may differ from the configured compression. */
   readonly compression: Compression | null;
-  /** Seqs of the events in it, but for those from before a restart. */
-  readonly seqs = new NumberRuns();
+  /** Sequence numbers of its events, at most a million, without those from before a restart. */
+  readonly seqs: number[] = [];
   /** Of those events. */
   destination: string | null = null;
   readonly care: PartCare;
-  /** Null too when it may hold what is not in the file. */
+  /** Null too when a failed append may be in it, but not in the file. */
   #hash: Hash | null;
 
-  constructor(place: PartPlace, { stats, length = 0, compression }: PartState = {}, care = CAREFUL) {
-    super(pathIn(place, PART_EXTENSION), length, care.syncs);
-    this.place = place;
+  constructor(
+    name: PartName,
+    { stats, length = 0, compression }: FoundPart = {},
+    care: PartCare = { syncs: true, hashes: false },
+  ) {
+    super(partPath(name), length, care.syncs);
+    this.name = name;
     this.stats = stats ?? new PartStats();
     this.compression = compression ?? null;
     this.care = care;
@@ -80,12 +70,13 @@ export class Part extends AppendFile {
 
   /** Absolute path of the finished file while it is being written. */
   get temporaryPath(): string {
-    return pathIn(this.place, '.tmp');
+    return pathOf(this.name, '.tmp');
   }
 
-  /** Path of the finished file inside the archive, `/`-separated. */
-  finishedName(compression: Compression): string {
-    return finishedPlace(this.place, compression).name;
+  /** Remembers which events were added. */
+  note(events: readonly JournalEvent[], destination: string | null): void {
+    this.destination = destination;
+    if (this.seqs.length < MOST_SEQS) for (const { seq } of events) this.seqs.push(seq);
   }
 
   /**
@@ -115,40 +106,42 @@ export class Part extends AppendFile {
   }
 }
 
-function pathIn({ openFolder, folder, stem }: PartPlace, extension: string): string {
+export function partPath(name: PartName): string {
+  return pathOf(name, PART_EXTENSION);
+}
+
+/** Where the records of a part lie once they are in the store. */
+export function sentPath(name: PartName): string {
+  return pathOf(name, SENT_EXTENSION);
+}
+
+/** Where the finished file of a part lies until it is in the store. */
+export function pathBeside(name: PartName, compression: Compression): string {
+  return pathOf(name, DATA_EXTENSIONS[compression]);
+}
+
+/** The finished file of a part, relative to the archive. */
+export function fileOf({ folder, stem }: Omit<PartName, 'openFolder'>, compression: Compression): string {
+  const file = `${stem}${DATA_EXTENSIONS[compression]}`;
+  return folder === '' ? file : `${folder}/${file}`;
+}
+
+function pathOf({ openFolder, folder, stem }: PartName, extension: string): string {
   return join(openFolder, folder, `${stem}${extension}`);
 }
 
-/** What the finished file is called in the archive, and where it lies until it is in a store. */
-export function finishedPlace(
-  { openFolder, folder, stem }: PartPlace,
-  compression: Compression,
-): { readonly name: string; readonly path: string } {
-  const file = `${stem}${DATA_EXTENSIONS[compression]}`;
-  return { name: folder === '' ? file : `${folder}/${file}`, path: join(openFolder, folder, file) };
-}
+export const NOT_REMOVED = 'part of a closed file could not be removed';
 
-/** More runs than this are not kept: memory must have an end. */
-const MOST = 100_000;
-
-/** Whole numbers that come in roughly ascending order, kept as runs: a million in a row take no more than one. */
-class NumberRuns {
-  readonly #runs: [first: number, last: number][] = [];
-
-  /** In any order. Past the bound they are left out. */
-  add(numbers: readonly number[]): void {
-    for (const number of numbers.toSorted((one, other) => one - other)) {
-      const run = this.#runs.at(-1);
-      if (run !== undefined && number === run[1] + 1) run[1] = number;
-      else if (this.#runs.length < MOST) this.#runs.push([number, number]);
+/** Synced: a power cut must not bring back records that an erasure removes from the finished file next. */
+export async function removePart({ path }: { readonly path: string }): Promise<void> {
+  // An earlier call may have removed it, and failed to sync.
+  await rm(path, { force: true });
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    try {
+      return await syncFolder(folder);
+    } catch (error) {
+      // Another part was the last one in the folder, which was removed with it.
+      if (!isMissing(error)) throw error;
     }
-  }
-
-  /** Each once, ascending. */
-  all(): number[] {
-    const all = new Set<number>();
-    for (const [first, last] of this.#runs)
-      for (let number = first; number <= last; number += 1) all.add(number);
-    return [...all].toSorted((one, other) => one - other);
   }
 }

@@ -1,137 +1,146 @@
 import { readdir, rename, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { isOfSegments } from '../../archive/kept-segments.ts';
 import { writeArchiveFile } from '../../archive/write-file.ts';
 import { PART_EXTENSION, SENT_EXTENSION } from '../../core/archive.ts';
 import { eventOfRecord, parseHead, parseRecord } from '../../core/archive-record.ts';
-import type { Compression } from '../../core/compression.ts';
+import { COMPRESSIONS, type Compression } from '../../core/compression.ts';
 import { isSealed, parseSealed, SEALED_TYPE, type RecordOpener } from '../../core/sealed-record.ts';
 import type { SinkContext } from '../../core/sink.ts';
 import { readPlain, syncFolder } from '../../lib/durable.ts';
 import { cutLines } from '../../lib/lines.ts';
 import { holeIn } from '../../lib/tail.ts';
-import { finishedPlace, Part, PartStats, type PartPlace } from './part.ts';
-import { removePart } from './finish.ts';
+import type { Archive } from './archive.ts';
+import { stemOf } from './finished-files.ts';
+import { fileOf, Part, partPath, removePart, sentPath, type PartName } from './part.ts';
+import { PartStats } from './part-stats.ts';
 import { identityOf, type Identified } from './recovered-ids.ts';
-import type { RecoveredPart, Recovery } from './archive.ts';
 import { isLockFile } from './writer-folders.ts';
 
+/** A part found at open, mended. */
+export interface RecoveredPart {
+  readonly part: Part;
+  /** Identities of its events, by `identityOf`. */
+  readonly ids: readonly string[];
+  /**
+   * `unfinished`: can take more records. `finished`: its finished file exists, the line in the manifest does not; finish it
+   * again. `listed`: all is done; only its ids matter.
+   */
+  readonly state: 'unfinished' | 'finished' | 'listed';
+}
+
 /** What reads records that a crash left. */
-export interface Reading extends Pick<SinkContext, 'log' | 'isErased'> {
-  /** Of sealed records; null when none are expected. */
+export interface RecordReading extends Pick<SinkContext, 'log' | 'isErased'> {
+  /** Of sealed records; null where none are expected. */
   readonly opener?: RecordOpener | null;
 }
 
 /**
  * Mends what a crash left in one writer's folder: removes temporary files, cuts torn ends off parts, takes records of
- * erased users out of them, removes parts whose file is finished and listed, and what was made of parts that are gone. Anything that is not a plain file or folder is reported by name and left alone.
+ * erased users out of them, ends parts whose file is listed, and removes files written of parts that are gone. Logs anything
+ * else by name, and leaves it alone.
  * @param openFolder the writer's folder, absolute, its lock held
  */
 export async function recoverFolder(
   openFolder: string,
-  recovery: Recovery,
-  reading: Reading,
+  archive: Archive,
+  reading: RecordReading,
 ): Promise<RecoveredPart[]> {
-  const places: PartPlace[] = [];
-  const sent: PartPlace[] = [];
-  const made: PartPlace[] = [];
-  await walk(openFolder, '', { places, sent, made, log: reading.log, recovery });
-  const finished = new Map<PartPlace, Compression>();
-  for (const place of places) {
-    const compression = await recovery.finishedAs(place);
-    if (compression !== null) finished.set(place, compression);
-  }
-  const names = Array.from(finished, ([place, compression]) => finishedPlace(place, compression).name);
-  const listed = await recovery.listed(new Set(names));
+  const found: FolderContent = { parts: [], sent: [], finished: [] };
+  await walk(openFolder, '', found, reading.log);
+  const finished = new Map<PartName, Compression>();
+  for (const name of found.parts)
+    for (const compression of COMPRESSIONS)
+      if (!finished.has(name) && (await archive.hasFinished(name, compression)))
+        finished.set(name, compression);
+  const files = Array.from(finished, ([name, compression]) => fileOf(name, compression));
+  const listed = await archive.listed(new Set(files));
   const recovered: RecoveredPart[] = [];
-  const there = new Set<string>();
-  for (const place of places) {
-    const compression = finished.get(place) ?? null;
-    const { part, ids } = await mendPart(place, compression, reading);
-    const state = stateOf(part, listed);
-    if (part.length === 0) await removePart(part);
-    else if (state === 'listed') await recovery.dispose(part);
+  const kept = new Set<string>();
+  for (const name of found.parts) {
+    const compression = finished.get(name) ?? null;
+    const { part, ids } = await mendPart(name, compression, reading);
+    if (part.length === 0) {
+      await removePart(part);
+      continue;
+    }
+    const isListed = compression !== null && listed.has(fileOf(name, compression));
+    if (isListed) await archive.end(part);
+    else kept.add(part.path);
     // The ids of a listed part still count: its last batch may not have been noted as delivered.
-    if (part.length > 0) recovered.push({ part, ids, state });
-    if (part.length > 0 && state !== 'listed') there.add(part.path);
+    const state = isListed ? 'listed' : compression === null ? 'unfinished' : 'finished';
+    recovered.push({ part, ids, state });
   }
-  for (const place of made) if (!there.has(new Part(place).path)) await recovery.clear(place);
-  for (const place of sent) {
-    const { ids, stats, length } = await scan(sentPath(place), reading);
-    recovered.push({ part: new Part(place, { stats, length }), ids, state: 'listed' });
+  for (const name of found.finished) if (!kept.has(partPath(name))) await archive.clear(name);
+  for (const name of found.sent) {
+    const { ids, stats, length } = await scan(sentPath(name), reading);
+    recovered.push({ part: new Part(name, { stats, length }), ids, state: 'listed' });
   }
   return recovered;
 }
 
-function stateOf(part: Part, listed: ReadonlySet<string>): RecoveredPart['state'] {
-  if (part.compression === null) return 'unfinished';
-  return listed.has(part.finishedName(part.compression)) ? 'listed' : 'renamed';
+interface FolderContent {
+  readonly parts: PartName[];
+  readonly sent: PartName[];
+  /** Parts of which finished files lie there; the parts themselves may be gone. */
+  readonly finished: PartName[];
 }
 
-interface Found {
-  readonly places: PartPlace[];
-  readonly sent: PartPlace[];
-  /** Of which finished files lie beside them, or where they were. */
-  readonly made: PartPlace[];
-  readonly recovery: Recovery;
-  readonly log: Reading['log'];
-}
-
-/** Where the records of a part lie that are in their place. */
-export function sentPath({ openFolder, folder, stem }: PartPlace): string {
-  return join(openFolder, folder, `${stem}${SENT_EXTENSION}`);
-}
-
-/** Collects the parts; removes temporary files and empty folders. */
-async function walk(openFolder: string, folder: string, found: Found): Promise<void> {
-  const { log, recovery } = found;
+/** Collects the files of one writer; removes temporary files and empty folders. */
+async function walk(
+  openFolder: string,
+  folder: string,
+  found: FolderContent,
+  log: RecordReading['log'],
+): Promise<void> {
   for (const entry of await readdir(join(openFolder, folder), { withFileTypes: true })) {
     const { name } = entry;
     if (folder === '' && isLockFile(name)) continue;
     const path = join(openFolder, folder, name);
+    const stem = stemOf(name);
     if (entry.isDirectory()) {
-      await walk(openFolder, folder === '' ? name : `${folder}/${name}`, found);
+      await walk(openFolder, folder === '' ? name : `${folder}/${name}`, found, log);
       await rmdir(path).catch(() => undefined);
     } else if (!entry.isFile()) {
       log.warn({ path }, 'not a plain file; not followed');
     } else if (name.endsWith('.tmp')) {
       await unlink(path);
     } else if (name.endsWith(PART_EXTENSION)) {
-      found.places.push({ openFolder, folder, stem: name.slice(0, -PART_EXTENSION.length) });
+      found.parts.push({ openFolder, folder, stem: name.slice(0, -PART_EXTENSION.length) });
     } else if (name.endsWith(SENT_EXTENSION)) {
       found.sent.push({ openFolder, folder, stem: name.slice(0, -SENT_EXTENSION.length) });
-    } else {
-      const stem = recovery.stemOf(name);
-      if (stem !== null) found.made.push({ openFolder, folder, stem });
-      else if (!recovery.isOwn(name)) log.warn({ path }, 'not a file of this archive; left alone');
+    } else if (stem !== null) {
+      found.finished.push({ openFolder, folder, stem });
+    } else if (!isOfSegments(name)) {
+      log.warn({ path }, 'not a file of this archive; left alone');
     }
   }
 }
 
-/** Reads a part, cuts off what was not written whole, and makes the rest durable, so that it may count as delivered. */
+/** Reads a part, cuts off what was not written whole, and syncs the rest, so that it may count as delivered. */
 async function mendPart(
-  place: PartPlace,
+  name: PartName,
   compression: Compression | null,
-  reading: Reading,
+  reading: RecordReading,
 ): Promise<Pick<RecoveredPart, 'part' | 'ids'>> {
   const { log } = reading;
-  const { path } = new Part(place);
+  const path = partPath(name);
   let scanned = await scan(path, reading);
   if (scanned.erased > 0) {
-    await leaveOutErased(place, scanned.length, reading);
+    await leaveOutErased(new Part(name, scanned), reading);
     log.warn({ path, records: scanned.erased }, 'removed records of erased users from an unfinished file');
     scanned = await scan(path, reading);
   }
   const { stats, ids, length } = scanned;
-  const part = new Part(place, { stats, length, compression });
+  const part = new Part(name, { stats, length, compression });
   const cut = await part.mend();
   if (cut > 0) log.warn({ path, bytes: cut }, 'removed an incomplete end from an unfinished file');
   await part.release();
   return { part, ids };
 }
 
-/** Users may have been erased while nobody knew of the part. */
-async function leaveOutErased(place: PartPlace, length: number, reading: Reading): Promise<void> {
-  const { path, temporaryPath } = new Part(place);
+/** An erasure may have run while no process had the part open. */
+async function leaveOutErased({ path, length, temporaryPath }: Part, reading: RecordReading): Promise<void> {
   const kept = async function* (): AsyncGenerator<Buffer> {
     for await (const lines of cutLines(readPlain(path, length)))
       for (const { bytes } of lines)
@@ -145,7 +154,7 @@ async function leaveOutErased(place: PartPlace, length: number, reading: Reading
 
 const LINE_BREAK = Buffer.from('\n');
 
-interface Scanned {
+interface ScannedPart {
   readonly stats: PartStats;
   readonly ids: readonly string[];
   readonly length: number;
@@ -154,7 +163,7 @@ interface Scanned {
 }
 
 /** What is in a part, as far as it was written whole. */
-async function scan(path: string, reading: Reading): Promise<Scanned> {
+async function scan(path: string, reading: RecordReading): Promise<ScannedPart> {
   const { log } = reading;
   const stats = new PartStats();
   const ids: string[] = [];
@@ -183,13 +192,13 @@ interface FoundLine {
   /** As the manifest counts it. */
   readonly type: string;
   readonly receivedAt: string;
-  /** Null for a sealed record that stays closed: its user is erased, or the keys are not given any more; and for one without its body. */
+  /** Null for a record without its body, and for a sealed one that cannot be opened: its user is erased, or the key is missing. */
   readonly event: Identified | null;
   readonly isErased: boolean;
 }
 
-/** Null for what is no record. */
-function readLine(line: Buffer, reading: Pick<Reading, 'opener' | 'isErased'>): FoundLine | null {
+/** Null for a line that is no record. */
+function readLine(line: Buffer, reading: Pick<RecordReading, 'opener' | 'isErased'>): FoundLine | null {
   const { opener = null, isErased = () => false } = reading;
   if (!isSealed(line)) {
     const whole = parseRecord(line);

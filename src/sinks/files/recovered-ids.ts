@@ -5,45 +5,50 @@ import { getOrMake } from '../../lib/get-or-make.ts';
 import { destinationLevelOf } from './partition.ts';
 import type { Part } from './part.ts';
 
-interface Remembered {
+/** The events of one destination that a crash left in parts. */
+interface DestinationIds {
   readonly ids: Map<string, Part>;
-  /** Parts taken up again and not finished since. */
-  readonly resumed: Set<Part>;
-  /** When the last of them was finished, or the first new one if there was none: milliseconds since the epoch. */
+  /** Continued parts that are not finished yet. */
+  readonly continued: Set<Part>;
+  /** When the last of them was finished, or the first new part if there was none: milliseconds since the epoch. */
   finishedAt: number | null;
 }
 
-/** Of an event, what tells it from others. */
+/** The members of an event that tell it from others. */
 export type Identified = Pick<Event, 'id' | 'source' | 'type' | 'user' | 'body'>;
 
 /**
- * Ids from a source are unique within one user and one event type only. One that comes with other bytes is another event: it was quarantined,
- * and a person may have put it back.
+ * Ids from a source are unique within one user and one event type only. The same id with other bytes is another event: it was
+ * quarantined, and a person may have restored it.
  */
 export function identityOf({ id, source, type, user, body }: Identified): string {
   return JSON.stringify([id, source, type, user, hash('sha256', body, 'base64')]);
 }
 
 /**
- * The identities of what is in the parts a crash left behind, for each destination. After a crash the dispatcher sends again what it had
- * not noted as delivered; what is in a recovered part is on disk already. The ids of a destination are forgotten with the first event for it
- * that was accepted after every part taken up again, or the first new one if there was none, had been finished: what is sent again comes before it. That
- * they are finished does not suffice: an erasure or a flush finishes them before anything is sent.
+ * Recognises events that a crash left in parts, when the dispatcher sends them again because they were not noted as delivered.
+ *
+ * The ids of a destination are forgotten with the first event that was accepted after `finishedAt`: events that are sent again come
+ * before it. Finished parts alone are no reason: an erasure or a flush finishes them before anything is sent.
  */
 export class RecoveredIds {
   readonly #clock: Clock;
-  readonly #destinations = new Map<string, Remembered>();
+  readonly #destinations = new Map<string, DestinationIds>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** @param ids as `identityOf` says them */
-  add(part: Part, ids: readonly string[], resumed: boolean): void {
-    const level = destinationLevelOf(part.place.folder);
-    const known = getOrMake(this.#destinations, level, nothing);
+  /** @param ids by `identityOf` */
+  add(part: Part, ids: readonly string[], isContinued: boolean): void {
+    const level = destinationLevelOf(part.name.folder);
+    const known = getOrMake(this.#destinations, level, () => ({
+      ids: new Map<string, Part>(),
+      continued: new Set<Part>(),
+      finishedAt: null,
+    }));
     for (const id of ids) known.ids.set(id, part);
-    if (resumed) known.resumed.add(part);
+    if (isContinued) known.continued.add(part);
     known.finishedAt = null;
   }
 
@@ -61,14 +66,10 @@ export class RecoveredIds {
     return part;
   }
 
-  /** To be told of each part finished, but for those whose finishing a crash had interrupted. */
+  /** Called for each finished part, except those whose finishing a crash had interrupted. */
   finished(part: Part): void {
-    const known = this.#destinations.get(destinationLevelOf(part.place.folder));
-    known?.resumed.delete(part);
-    if (known?.resumed.size === 0) known.finishedAt ??= this.#clock.now();
+    const known = this.#destinations.get(destinationLevelOf(part.name.folder));
+    known?.continued.delete(part);
+    if (known?.continued.size === 0) known.finishedAt ??= this.#clock.now();
   }
-}
-
-function nothing(): Remembered {
-  return { ids: new Map(), resumed: new Set(), finishedAt: null };
 }

@@ -1,4 +1,7 @@
+import { resolve } from 'node:path';
+import { MANIFEST } from '../../core/archive.ts';
 import type { ErasableStore } from '../../core/erasure.ts';
+import { messageOf } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import {
@@ -13,28 +16,37 @@ import {
 } from '../../core/sink.ts';
 import { onAbort, unlessAborted } from '../../lib/abort.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import { KeyErasure } from '../../privacy/seal/key-erasure.ts';
-import type { Sealer } from '../../privacy/seal/sealer.ts';
+import { formatBytes } from '../../lib/units.ts';
 import { ABORTED, Appender } from './append.ts';
+import type { Archive, FinishStep } from './archive.ts';
+import { ArchiveKeys } from './archive-keys.ts';
 import type { FilesOptions } from './config.ts';
+import { DeliveredParts } from './delivered-parts.ts';
 import { DirectSink } from './direct-sink.ts';
 import { Finisher } from './finisher.ts';
-import type { ArchiveFolder } from './open-folder.ts';
+import { FolderArchive } from './folder-archive.ts';
+import { HeldParts } from './held-parts.ts';
+import { keepEvent } from './keep.ts';
 import { Lanes } from './lanes.ts';
-import type { Part } from './part.ts';
-import { openSealer } from './open-sealer.ts';
+import { OpenFolder } from './open-folder.ts';
+import { NOT_REMOVED, type Part } from './part.ts';
+import type { PartAnswers } from './part-answers.ts';
 import { Partitioner } from './partition.ts';
-import { placesOf } from './places.ts';
-import { recoverFolder } from './recover.ts';
+import { recoverFolder, type RecoveredPart } from './recover.ts';
 import { RecoveredIds } from './recovered-ids.ts';
-import type { FinishStep, RecoveredPart, Target } from './archive.ts';
+import { StoreArchive } from './store-archive.ts';
 import { FolderTroubles, unopened } from './troubles.ts';
 import { Watch } from './watch.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';
 
+/** Closed parts that may wait for a store, in sizes of a full part. */
+const MOST_WAITING = 16;
+/** Result of an event that is to be written, until it is. */
+const UNWRITTEN: SendResult = { status: 'retry', reason: 'not written' };
+
 export function createSink(options: FilesOptions, context: SinkContext): Sink {
-  // What is held waits in a journal; without one each batch is put at once.
+  // Held events wait in a journal; without one each batch is put at once.
   const isDirect = isStoreUrl(options.path) && (options.spool === null || context.takeBack === undefined);
   return isDirect ? new DirectSink(options, context) : new FilesSink(options, context);
 }
@@ -48,40 +60,48 @@ export interface FilesHooks {
 }
 
 /**
- * Appends archive records to one plain part file a partition, durably, and turns parts into finished, compressed files
- * with a line in the manifest.
+ * Appends records to one part file for each partition, and turns parts into finished, compressed files with a line in the
+ * manifest.
  *
- * Modes: `new` → `open` (by `open`, after mending what a crash left) → `closed` (by `close`: every part is finished,
- * unless the signal aborts; those are taken up by the next `open`). A failed `open` leaves it `new`.
+ * Modes: `new` → `open` (by `open`, after mending what a crash left) → `closed` (by `close`: every part is finished; if the signal
+ * aborts first, the next `open` continues the others). A failed `open` leaves it `new`.
  *
- * A part is taken up again after a crash, and its age counts from then. One that somebody removes takes back what was
- * confirmed for it. The folder is looked at now and then: one that is gone is made again, and what is wrong with it is told.
+ * After a crash a part is continued, and its age counts from then. A part that another program removes is lost: `PartAnswers`
+ * says what happens to its events. A folder that is removed is made again.
  */
 export class FilesSink implements Sink {
   readonly limits: SinkLimits;
   readonly #options: FilesOptions;
   readonly #context: SinkContext;
+  readonly #onStep: (step: FinishStep) => void;
   readonly #partitioner: Partitioner;
-  readonly #folder: ArchiveFolder;
+  readonly #folder: OpenFolder;
+  readonly #archive: Archive;
+  readonly #answers: PartAnswers;
+  /** Bytes of closed parts above which no more events are accepted. */
+  readonly #mostWaiting: number;
+  readonly #keys: ArchiveKeys;
   readonly #lanes: Lanes;
   readonly #appender: Appender;
   readonly #troubles: FolderTroubles;
-  readonly #target: Target;
   readonly #watch: Watch;
+  /** Ends work on the archive. */
+  readonly #abort = new AbortController();
   #mode: 'new' | 'open' | 'closed' = 'new';
   #opening: Promise<void> | null = null;
   #remaking: Promise<void> | null = null;
   #recovered: RecoveredIds;
   #finisher: Finisher | null = null;
-  #sealer: Sealer | null = null;
 
   constructor(options: FilesOptions, context: SinkContext, hooks: FilesHooks = {}) {
+    const { path, spool, compress, encrypt, partitionBy, rotate } = options;
+    const { clock, log } = context;
     this.limits = {
       batchCount: 1000,
       batchBytes: 8 * 2 ** 20,
       eventBytes: Number.POSITIVE_INFINITY,
       // While one batch is written the next is sealed.
-      inFlight: options.encrypt === undefined ? 1 : 2,
+      inFlight: encrypt === undefined ? 1 : 2,
       order: 'user',
       batchBy: 'mixed',
       // Each send syncs a file, on the disk that the journal is waiting for too.
@@ -89,24 +109,32 @@ export class FilesSink implements Sink {
     };
     this.#options = options;
     this.#context = context;
-    this.#recovered = new RecoveredIds(context.clock);
-    this.#partitioner = new Partitioner(options.partitionBy);
-    const { folder, target } = placesOf(options, context, hooks.onStep ?? (() => undefined));
-    this.#folder = folder;
-    this.#target = target;
-    this.#troubles = new FolderTroubles(context.clock);
+    this.#onStep = hooks.onStep ?? (() => undefined);
+    this.#recovered = new RecoveredIds(clock);
+    this.#partitioner = new Partitioner(partitionBy);
+    this.#keys = new ArchiveKeys(options, context);
+    this.#troubles = new FolderTroubles(clock);
+    if (spool === null || !isStoreUrl(path)) {
+      this.#folder = new OpenFolder(resolve(path), log, [MANIFEST]);
+      this.#archive = new FolderArchive(path, context);
+      this.#answers = new DeliveredParts(context);
+      this.#mostWaiting = Number.POSITIVE_INFINITY;
+    } else {
+      this.#folder = new OpenFolder(resolve(spool), log);
+      this.#archive = new StoreArchive(path, context, this.#abort.signal);
+      this.#answers = new HeldParts(context, compress === 'none');
+      this.#mostWaiting = MOST_WAITING * rotate.bytes;
+    }
     const events = {
-      onSealed: (part: Part) => this.#finisher?.add(part),
-      onLost: (part: Part, why: string) => target.lost(part, why),
+      onClosed: (part: Part) => this.#finisher?.add(part),
+      onLost: (part: Part, why: string) => this.#lost(part, why),
     };
-    this.#lanes = new Lanes(context, options.rotate, events, hooks.openFiles);
-    const { clock, log } = context;
-    const [lanes, troubles] = [this.#lanes, this.#troubles];
+    this.#lanes = new Lanes(context, rotate, events, hooks.openFiles);
+    const parts = { folder: this.#folder, lanes: this.#lanes, answers: this.#answers };
     const remake = (): Promise<void> => this.#remake();
-    const sealer = options.encrypt === undefined ? null : (): Sealer => this.#openedSealer();
-    this.#appender = new Appender({ lanes, folder, target, log, sealer, remake });
+    this.#appender = new Appender({ ...parts, log, keys: this.#keys, remake });
     const onUsable = (): void => this.#finisher?.retry();
-    this.#watch = new Watch({ clock, folder, lanes, troubles, target, remake, onUsable });
+    this.#watch = new Watch({ ...parts, clock, troubles: this.#troubles, remake, onUsable });
   }
 
   /**
@@ -120,12 +148,12 @@ export class FilesSink implements Sink {
 
   async #open(): Promise<void> {
     if (this.#mode === 'open') return;
-    this.#sealer = await openSealer(this.#options, this.#context);
+    await this.#keys.open();
     try {
       await this.#recover();
     } catch (error) {
       this.#folder.release();
-      await this.#closeSealer();
+      await this.#keys.close();
       throw unopened(this.#options.path, this.#folder.path, error);
     }
     this.#mode = 'open';
@@ -133,45 +161,44 @@ export class FilesSink implements Sink {
   }
 
   troubles(): readonly SinkTrouble[] {
-    const all = [...this.#troubles.list(), ...(this.#finisher?.troubles() ?? []), ...this.#target.troubles()];
+    const finisher = this.#finisher?.troubles() ?? [];
+    const all = [...this.#troubles.list(), ...finisher, ...this.#answers.troubles()];
     return all.toSorted((one, other) => one.since - other.since);
   }
 
   async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
-    const full = this.#target.full((this.#finisher?.waiting ?? 0) + this.#lanes.closing);
-    const due: SendResult = full === null ? DUE : { status: 'retry', reason: full, sink: true };
+    const unwritten = this.#full() ?? UNWRITTEN;
     const results: SendResult[] = [];
-    /** What is to be written, by folder, with its places in the batch. */
-    const groups = new Map<string, { readonly places: number[]; readonly deliveries: Delivery[] }>();
-    for (const [place, delivery] of batch.entries()) {
+    /** Deliveries to be written, by folder, each with its index in the batch. */
+    const groups = new Map<string, { readonly indexes: number[]; readonly deliveries: Delivery[] }>();
+    for (const [index, delivery] of batch.entries()) {
       const written = this.#onDisk(delivery);
-      results.push(written ?? due);
-      if (written !== null || due !== DUE) continue;
+      results.push(written ?? unwritten);
+      if (written !== null || unwritten !== UNWRITTEN) continue;
       const folder = this.#partitioner.folderOf(delivery.event, delivery.destination);
-      const { places, deliveries } = getOrMake(groups, folder, () => ({ places: [], deliveries: [] }));
-      places.push(place);
+      const { indexes, deliveries } = getOrMake(groups, folder, () => ({ indexes: [], deliveries: [] }));
+      indexes.push(index);
       deliveries.push(delivery);
     }
-    const sends = Array.from(groups, async ([folder, { places, deliveries }]) => {
+    const sends = Array.from(groups, async ([folder, { indexes, deliveries }]) => {
       const result = await unlessAborted(this.#appender.append(folder, deliveries, signal), signal, ABORTED);
-      for (const place of places) results[place] = result;
+      for (const index of indexes) results[index] = result;
     });
     await Promise.all(sends);
     return results;
   }
 
-  keep(event: JournalEvent): Promise<ClaimCheck> {
-    // It would lie there in the clear; `check` refuses such a config.
-    if (this.#sealer !== null)
-      return Promise.reject(new Error(`${this.#options.path} is sealed: it cannot keep large events`));
-    if (this.#mode !== 'open') return Promise.reject(new Error(`${this.#options.path} is not open`));
-    return this.#target.keep(event);
+  async keep(event: JournalEvent): Promise<ClaimCheck> {
+    // The file would not be sealed; `check` refuses such a config.
+    if (this.#keys.isSealed) throw new Error(`${this.#options.path} is sealed: it cannot keep large events`);
+    if (this.#mode !== 'open') throw new Error(`${this.#options.path} is not open`);
+    return keepEvent(this.#archive, event, this.#options.compress !== 'none');
   }
 
   async settle(holds: (path: string) => Promise<boolean>): Promise<void> {
     if (this.#mode !== 'open') return;
     await this.#lanes.each(async (lane) => {
-      if (lane.part !== null && (await holds(lane.part.path))) await this.#lanes.seal(lane);
+      if (lane.part !== null && (await holds(lane.part.path))) await this.#lanes.closePart(lane);
     });
     await this.#finisher?.settle(holds);
   }
@@ -179,49 +206,55 @@ export class FilesSink implements Sink {
   async flush(): Promise<Flushed> {
     if (this.#mode !== 'open' || this.#finisher === null)
       throw new Error(`${this.#options.path} is not open`);
-    const lost = await this.#lanes.each((lane) => this.#lanes.seal(lane));
+    const lost = await this.#lanes.each((lane) => this.#lanes.closePart(lane));
     const { files, failed } = await this.#finisher.flush();
     return { files, failed: [...lost, ...failed] };
   }
 
   erasable(): ErasableStore | null {
-    return this.#sealer === null ? null : KeyErasure.live(this.#context.name, this.#sealer.store);
+    return this.#keys.erasable();
   }
 
   async close(signal: AbortSignal): Promise<void> {
-    // What is being opened has the folder and the keys in the end, and keeps them from whoever comes next.
+    // An open that still runs would take the folder and the keys, and keep them from the next writer.
     await this.#opening?.catch(() => undefined);
     if (this.#mode !== 'open') return;
     this.#mode = 'closed';
-    // It might take the folder again behind us.
+    // A check could take the folder again.
     await this.#watch.stop();
-    const finisher = this.#finisher;
-    const forget = onAbort(signal, () => finisher?.abort());
-    await this.#lanes.each((lane) => this.#lanes.seal(lane));
-    const left = (await finisher?.drain()) ?? 0;
+    const forget = onAbort(signal, () => this.#abort.abort());
+    await this.#lanes.each((lane) => this.#lanes.closePart(lane));
+    const left = (await this.#finisher?.drain()) ?? 0;
     forget();
     if (left > 0)
       this.#context.log.warn({ parts: left }, 'unfinished archive files stay open until the next start');
-    await this.#target.close();
+    this.#abort.abort();
+    this.#answers.stop();
+    await this.#archive.close();
     this.#folder.release();
-    await this.#closeSealer();
+    await this.#keys.close();
   }
 
   async #recover(): Promise<void> {
+    /** Parts whose finishing a crash has interrupted. */
     const interrupted = new Set<Part>();
     this.#recovered = new RecoveredIds(this.#context.clock);
-    this.#finisher = new Finisher(this.#target, this.#context, {
+    this.#finisher = new Finisher(this.#context, {
+      archive: this.#archive,
+      compression: this.#options.compress,
+      signal: this.#abort.signal,
+      onStep: this.#onStep,
       onFinished: (part) => {
-        this.#target.finished(part);
+        this.#answers.finished(part);
         if (!interrupted.has(part)) this.#recovered.finished(part);
       },
-      onGone: (part) => this.#target.lost(part, 'it was to be finished'),
+      onLost: (part) => this.#lost(part, 'it was to be finished'),
     });
     for (const { part, ids, state } of await this.#takeFolder()) {
-      const lane = this.#lanes.of(part.place.folder);
-      const resumed = state === 'unfinished' && lane.part === null;
-      this.#recovered.add(part, ids, resumed);
-      if (resumed) this.#lanes.assign(lane, part);
+      const lane = this.#lanes.of(part.name.folder);
+      const isContinued = state === 'unfinished' && lane.part === null;
+      this.#recovered.add(part, ids, isContinued);
+      if (isContinued) this.#lanes.assign(lane, part);
       else if (state !== 'listed') {
         interrupted.add(part);
         await part.close();
@@ -230,26 +263,26 @@ export class FilesSink implements Sink {
     }
   }
 
-  /** @returns what lies in the writers' folders, mended; newest first: it is the one of its partition that is taken up again */
+  /** @returns the mended parts of all writers' folders, newest first: the newest of a partition is continued */
   async #takeFolder(): Promise<readonly RecoveredPart[]> {
     await this.#folder.take();
-    const recovery = await this.#target.take(this.#folder);
+    await this.#archive.open(this.#folder);
     const found: RecoveredPart[] = [];
-    const reading = { ...this.#context, opener: this.#sealer };
+    const reading = { ...this.#context, opener: this.#keys.isSealed ? this.#keys.sealer : null };
     for (const { path } of this.#folder.writers)
-      found.push(...(await recoverFolder(path, recovery, reading)));
-    await this.#target.recovered(found);
-    return found.sort((a, b) => (a.part.place.stem < b.part.place.stem ? 1 : -1));
+      found.push(...(await recoverFolder(path, this.#archive, reading)));
+    this.#answers.recovered(found);
+    await this.#archive.recovered();
+    return found.sort((a, b) => (a.part.name.stem < b.part.name.stem ? 1 : -1));
   }
 
-  /** Takes the folder anew, or another one that was put in its place. What was open in it is found missing part by part. */
+  /** Takes the folder again, or the one that replaced it. Its open parts are found missing one by one. */
   #remake(): Promise<void> {
-    this.#remaking ??= this.#takeAnew().finally(() => (this.#remaking = null));
+    this.#remaking ??= this.#takeAgain().finally(() => (this.#remaking = null));
     return this.#remaking;
   }
 
-  async #takeAnew(): Promise<void> {
-    const { log } = this.#context;
+  async #takeAgain(): Promise<void> {
     const { path } = this.#folder;
     for (const { part, ids, state } of await this.#takeFolder()) {
       this.#recovered.add(part, ids, false);
@@ -257,30 +290,33 @@ export class FilesSink implements Sink {
       await part.close();
       this.#finisher?.add(part);
     }
-    const detail = `${path} was removed or replaced; it was created again and is in use. ${this.#target.afterReplacement}`;
+    const detail = `${path} was removed or replaced; it was created again and is in use. ${this.#answers.afterReplacement}`;
     this.#troubles.happened('folder_replaced', detail);
-    log.error({ path }, 'the archive folder was removed or replaced; created it again');
+    this.#context.log.error({ path }, 'the archive folder was removed or replaced; created it again');
   }
 
-  /** What to say of an event that a crash left in a part, complete, before it could be noted as delivered; else null. */
+  async #lost(part: Part, why: string): Promise<void> {
+    await this.#answers.lost(part, why);
+    try {
+      await this.#archive.clear(part.name);
+    } catch (error) {
+      this.#context.log.warn({ path: part.path, error: messageOf(error) }, NOT_REMOVED);
+    }
+  }
+
+  /** The result of events while too many bytes wait for the archive, else null. */
+  #full(): SendResult | null {
+    const waiting = (this.#finisher?.waiting ?? 0) + this.#lanes.closing;
+    if (waiting < this.#mostWaiting) return null;
+    const reason = `${formatBytes(waiting)} wait for ${this.#archive.name}; nothing more is taken until it takes them`;
+    return { status: 'retry', reason, sink: true };
+  }
+
+  /** The result of an event that a crash left complete in a part before it was noted as delivered, else null. */
   #onDisk({ event, destination }: Delivery): SendResult | null {
-    // A replay is meant to write again what has been written before.
+    // A replay is meant to write again.
     if (this.#recovered.size === 0 || event.handling.replayId !== undefined) return null;
     const part = this.#recovered.partOf(this.#partitioner.destinationLevel(destination), event);
-    return part === null ? null : this.#target.answer(part);
-  }
-
-  #openedSealer(): Sealer {
-    if (this.#sealer === null) throw new Error('the keys are not open');
-    return this.#sealer;
-  }
-
-  async #closeSealer(): Promise<void> {
-    const sealer = this.#sealer;
-    this.#sealer = null;
-    await sealer?.close();
+    return part === null ? null : this.#answers.of(part);
   }
 }
-
-/** Still to be written. */
-const DUE: SendResult = { status: 'retry', reason: 'not written' };

@@ -1,31 +1,31 @@
 import type { Clock } from '../../core/clock.ts';
-import type { ArchiveFolder } from './open-folder.ts';
 import type { Lanes } from './lanes.ts';
-import type { Target } from './archive.ts';
+import type { OpenFolder } from './open-folder.ts';
+import type { PartAnswers } from './part-answers.ts';
 import { explain, type FolderTroubles } from './troubles.ts';
 
-/** Milliseconds between two looks at what nobody may be writing to. */
+/** Milliseconds between two checks. */
 const EVERY = 2000;
 const UNUSABLE = 'folder_unusable';
 
 export interface WatchOptions {
   readonly clock: Clock;
-  readonly folder: ArchiveFolder;
+  readonly folder: OpenFolder;
   readonly lanes: Lanes;
   readonly troubles: FolderTroubles;
-  readonly target: Target;
-  /** Makes the archive's folder again. */
+  readonly answers: PartAnswers;
+  /** Makes the folder again. */
   readonly remake: () => Promise<void>;
   /** The folder can be written again. */
   readonly onUsable: () => void;
 }
 
-/** Looks at the folder and at the open parts now and then: one that is written by nobody would be missed by nobody. */
+/** Checks the folder and the open parts every 2 s; nothing else notices that an idle one was deleted. */
 export class Watch {
   readonly #options: WatchOptions;
-  #stopped = false;
+  #isStopped = false;
   #cancel: () => void = () => undefined;
-  #looking: Promise<void> = Promise.resolve();
+  #checking: Promise<void> = Promise.resolve();
 
   constructor(options: WatchOptions) {
     this.#options = options;
@@ -33,22 +33,22 @@ export class Watch {
 
   start(): void {
     this.#cancel = this.#options.clock.after(EVERY, () => {
-      this.#looking = this.#look().finally(() => {
-        if (!this.#stopped) this.start();
+      this.#checking = this.#check().finally(() => {
+        if (!this.#isStopped) this.start();
       });
     });
   }
 
-  /** For good. Settles when the look that has begun is done. */
+  /** Settles when the check that has begun is done; there is no other afterwards. */
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#isStopped = true;
     this.#cancel();
-    await this.#looking;
+    await this.#checking;
   }
 
   /** Never rejects. */
-  async #look(): Promise<void> {
-    const { folder, lanes, target, troubles, remake, onUsable } = this.#options;
+  async #check(): Promise<void> {
+    const { folder, lanes, answers, troubles, remake, onUsable } = this.#options;
     try {
       if (!(await folder.isThere())) await remake();
       await folder.probe();
@@ -60,6 +60,6 @@ export class Watch {
       const { part } = lane;
       if (part !== null && !(await part.isThere().catch(() => true))) await lanes.drop(lane, part);
     });
-    await target.look();
+    await answers.retry();
   }
 }
