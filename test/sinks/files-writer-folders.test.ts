@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { removePart } from '../../src/sinks/files/part.ts';
-import { claimWriterFolders } from '../../src/sinks/files/writer-folders.ts';
+import { claimWriterFolders } from '../../src/sinks/files/open-folder.ts';
 import { lacksSyncs, watchSyncs } from '../support/synced.ts';
 import { skipped } from '../support/requirements.ts';
 import { makeContext } from './support.ts';

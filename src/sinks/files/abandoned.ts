@@ -7,7 +7,7 @@ import { isMissing } from '../../lib/durable.ts';
 import { tryLock } from '../../lib/file-lock.ts';
 import { parseOptions } from './config.ts';
 import { FilesSink } from './sink.ts';
-import { isWriterFolder } from './writer-folders.ts';
+import { isWriterFolder } from './open-folder.ts';
 
 /** Where writers that are gone may have left unfinished files: an archive's folder, or the spool of a store. */
 export interface AbandonedPlace {

@@ -1,8 +1,8 @@
 import { messageOf } from '../../core/errors.ts';
-import { DELIVERED, type SendResult, type SinkContext, type SinkTrouble } from '../../core/sink.ts';
+import { DELIVERED, type SendResult, type SinkContext } from '../../core/sink.ts';
 import type { Part } from './part.ts';
 import type { PartAnswers } from './part-answers.ts';
-import { SHOWN } from './troubles.ts';
+import { SHOWN_MS, type FolderTroubles } from './troubles.ts';
 
 /** Code of the dead letters, and of the trouble. */
 const CODE = 'file_lost';
@@ -15,12 +15,14 @@ const NO_LOSS = { files: 0, records: 0, deadLetters: 0, from: Infinity, to: -Inf
 export class DeliveredParts implements PartAnswers {
   readonly care = { syncs: true, hashes: false };
   readonly #context: SinkContext;
+  readonly #troubles: FolderTroubles;
   /** Lost parts whose events are not dead letters yet. */
   readonly #pending = new Set<Part>();
   #loss = { ...NO_LOSS, since: 0, last: 0, path: '' };
 
-  constructor(context: SinkContext) {
+  constructor(context: SinkContext, troubles: FolderTroubles) {
     this.#context = context;
+    this.#troubles = troubles;
   }
 
   get afterReplacement(): string {
@@ -40,7 +42,7 @@ export class DeliveredParts implements PartAnswers {
     if (records === 0) return;
     const { log, clock } = this.#context;
     const now = clock.now();
-    if (this.#loss.files === 0 || now - this.#loss.last >= SHOWN)
+    if (this.#loss.files === 0 || now - this.#loss.last >= SHOWN_MS)
       this.#loss = { ...NO_LOSS, since: now, last: now, path: part.path };
     const loss = this.#loss;
     loss.files += 1;
@@ -49,6 +51,7 @@ export class DeliveredParts implements PartAnswers {
     loss.to = Math.max(loss.to, lastReceivedAt);
     loss.last = now;
     log.error({ path: part.path, records, why }, 'an unfinished archive file disappeared');
+    this.#show();
     this.#pending.add(part);
     await this.retry();
   }
@@ -63,6 +66,7 @@ export class DeliveredParts implements PartAnswers {
         const { destination } = part;
         const seqs = [...new Set(part.seqs)].toSorted((one, other) => one - other);
         this.#loss.deadLetters += await takeBack({ seqs, destination, code: CODE, reason });
+        this.#show();
       } catch (error) {
         this.#pending.add(part);
         log.error({ path: part.path, error: messageOf(error) }, 'its records could not become dead letters');
@@ -71,16 +75,10 @@ export class DeliveredParts implements PartAnswers {
     }
   }
 
-  troubles(): SinkTrouble[] {
-    const { files, records, since, last } = this.#loss;
-    if (files === 0 || this.#context.clock.now() - last >= SHOWN) return [];
-    return [{ code: CODE, detail: this.#detail(), since, lost: records }];
-  }
-
   stop(): void {}
 
-  #detail(): string {
-    const { files, records, deadLetters, from, to, path } = this.#loss;
+  #show(): void {
+    const { files, records, deadLetters, from, to, path, since: first } = this.#loss;
     const { name } = this.#context;
     const [since, until] = [isoTime(from), isoTime(to + 1)];
     const what = files === 1 ? `the unfinished file ${path}` : `${files} unfinished files, ${path} first`;
@@ -93,7 +91,7 @@ export class DeliveredParts implements PartAnswers {
       const which = deadLetters === 0 ? 'to write them again' : `for the other ${records - deadLetters}`;
       parts.push(`${which}: millrace replay journal --to ${name} --since ${since} --until ${until}`);
     }
-    return parts.join('; ');
+    this.#troubles.happened(CODE, parts.join('; '), { since: first, lost: records });
   }
 }
 

@@ -1,9 +1,9 @@
 import { messageOf } from '../../core/errors.ts';
-import { DELIVERED, type SendResult, type SinkContext, type SinkTrouble } from '../../core/sink.ts';
+import { DELIVERED, type SendResult, type SinkContext } from '../../core/sink.ts';
 import { NOT_REMOVED, removePart, sentPath, type Part, type PartCare } from './part.ts';
 import type { PartAnswers } from './part-answers.ts';
 import type { RecoveredPart } from './recover.ts';
-import { FolderTroubles } from './troubles.ts';
+import type { FolderTroubles } from './troubles.ts';
 
 /** Milliseconds in which the journal notes the cursor of the sink on disk. */
 const NOTED_MS = 30_000;
@@ -43,10 +43,10 @@ export class HeldParts implements PartAnswers {
   #isStopped = false;
 
   /** @param hashes of `PartCare` */
-  constructor(context: SinkContext, hashes: boolean) {
+  constructor(context: SinkContext, troubles: FolderTroubles, hashes: boolean) {
     this.care = { syncs: false, hashes };
     this.#context = context;
-    this.#troubles = new FolderTroubles(context.clock);
+    this.#troubles = troubles;
   }
 
   of(part: Part): SendResult | null {
@@ -86,10 +86,6 @@ export class HeldParts implements PartAnswers {
   }
 
   async retry(): Promise<void> {}
-
-  troubles(): readonly SinkTrouble[] {
-    return this.#troubles.list();
-  }
 
   stop(): void {
     this.#isStopped = true;

@@ -1,9 +1,19 @@
+import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { access, lstat, realpath, stat } from 'node:fs/promises';
+import { access, lstat, readdir, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { OPEN_FOLDER, WRITER_LOCK } from '../../core/archive.ts';
 import type { SinkLog } from '../../core/sink.ts';
-import { identityOf, isMissing, makeFolder, syncFolder } from '../../lib/durable.ts';
-import { claimWriterFolders, type WriterFolder } from './writer-folders.ts';
+import { ensureFolder, identityOf, isMissing, makeFolder, syncFolder } from '../../lib/durable.ts';
+import { tryOwn, type FileLock } from '../../lib/file-lock.ts';
+
+const WRITER = /^[0-9a-f]{12}$/;
+
+/** A folder for unfinished files. Only the holder of the lock writes to it. */
+export interface WriterFolder {
+  readonly path: string;
+  readonly lock: FileLock;
+}
 
 /** The folder with the open parts, the archive's own or the spool of a store, and our writers' folders in it. */
 export class OpenFolder {
@@ -75,4 +85,48 @@ export class OpenFolder {
   async #identify(): Promise<string> {
     return identityOf(await stat(this.path, { bigint: true }));
   }
+}
+
+/**
+ * Takes every writer's folder whose writer is gone, or a new one if there is none. Folders of living writers are left alone, so
+ * several processes can write one archive. Folders are kept for the next start.
+ * @param root absolute
+ */
+export async function claimWriterFolders(root: string, log: SinkLog): Promise<WriterFolder[]> {
+  const parent = await ensureFolder(root, OPEN_FOLDER);
+  const claimed: WriterFolder[] = [];
+  try {
+    for (const entry of await readdir(parent, { withFileTypes: true })) {
+      if (!WRITER.test(entry.name)) continue;
+      if (!entry.isDirectory()) {
+        log.warn({ path: join(parent, entry.name) }, 'not a folder; not followed');
+        continue;
+      }
+      // Syncs its name: the process that made it may have been killed before that.
+      const path = await ensureFolder(root, `${OPEN_FOLDER}/${entry.name}`);
+      const lock = tryOwn(join(path, WRITER_LOCK));
+      if (lock === null) log.info({ path }, 'another writer uses this archive');
+      else claimed.push({ path, lock });
+    }
+    while (claimed.length === 0) {
+      const name = randomBytes(6).toString('hex');
+      const path = await ensureFolder(root, `${OPEN_FOLDER}/${name}`);
+      const lock = tryOwn(join(path, WRITER_LOCK));
+      if (lock !== null) claimed.push({ path, lock });
+    }
+  } catch (error) {
+    for (const { lock } of claimed) lock.release();
+    throw error;
+  }
+  return claimed;
+}
+
+/** @param name below `OPEN_FOLDER` */
+export function isWriterFolder(name: string): boolean {
+  return WRITER.test(name);
+}
+
+/** True for the files of the lock, in the top level of a writer's folder. */
+export function isLockFile(name: string): boolean {
+  return name === WRITER_LOCK || name.startsWith(`${WRITER_LOCK}-`);
 }

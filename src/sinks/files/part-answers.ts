@@ -1,4 +1,4 @@
-import type { SendResult, SinkTrouble } from '../../core/sink.ts';
+import type { SendResult } from '../../core/sink.ts';
 import type { RecoveredPart } from './recover.ts';
 import type { Part, PartCare } from './part.ts';
 
@@ -18,7 +18,6 @@ export interface PartAnswers {
   readonly afterReplacement: string;
   /** Tries again what failed for lost parts. Never rejects. */
   retry(): Promise<void>;
-  troubles(): readonly SinkTrouble[];
   /** Cancels all timers. */
   stop(): void;
 }

@@ -15,7 +15,7 @@ import { stemOf } from './finished-files.ts';
 import { fileOf, Part, partPath, removePart, sentPath, type PartName } from './part.ts';
 import { PartStats } from './part-stats.ts';
 import { identityOf, type Identified } from './recovered-ids.ts';
-import { isLockFile } from './writer-folders.ts';
+import { isLockFile } from './open-folder.ts';
 
 /** A part found at open, mended. */
 export interface RecoveredPart {

@@ -34,6 +34,8 @@ export function identityOf({ id, source, type, user, body }: Identified): string
 export class RecoveredIds {
   readonly #clock: Clock;
   readonly #destinations = new Map<string, DestinationIds>();
+  /** Parts that a crash left and that are not continued. */
+  readonly #others = new WeakSet<Part>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -49,6 +51,7 @@ export class RecoveredIds {
     }));
     for (const id of ids) known.ids.set(id, part);
     if (isContinued) known.continued.add(part);
+    else this.#others.add(part);
     known.finishedAt = null;
   }
 
@@ -66,8 +69,9 @@ export class RecoveredIds {
     return part;
   }
 
-  /** Called for each finished part, except those whose finishing a crash had interrupted. */
+  /** Called for each finished part. */
   finished(part: Part): void {
+    if (this.#others.has(part)) return;
     const known = this.#destinations.get(destinationLevelOf(part.name.folder));
     known?.continued.delete(part);
     if (known?.continued.size === 0) known.finishedAt ??= this.#clock.now();

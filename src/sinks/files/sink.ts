@@ -35,7 +35,7 @@ import { Partitioner } from './partition.ts';
 import { recoverFolder, type RecoveredPart } from './recover.ts';
 import { RecoveredIds } from './recovered-ids.ts';
 import { StoreArchive } from './store-archive.ts';
-import { FolderTroubles, unopened } from './troubles.ts';
+import { FolderTroubles, openError } from './troubles.ts';
 import { Watch } from './watch.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';
@@ -73,7 +73,6 @@ export class FilesSink implements Sink {
   readonly limits: SinkLimits;
   readonly #options: FilesOptions;
   readonly #context: SinkContext;
-  readonly #onStep: (step: FinishStep) => void;
   readonly #partitioner: Partitioner;
   readonly #folder: OpenFolder;
   readonly #archive: Archive;
@@ -81,6 +80,7 @@ export class FilesSink implements Sink {
   /** Bytes of closed parts above which no more events are accepted. */
   readonly #mostWaiting: number;
   readonly #keys: ArchiveKeys;
+  readonly #finisher: Finisher;
   readonly #lanes: Lanes;
   readonly #appender: Appender;
   readonly #troubles: FolderTroubles;
@@ -91,7 +91,6 @@ export class FilesSink implements Sink {
   #opening: Promise<void> | null = null;
   #remaking: Promise<void> | null = null;
   #recovered: RecoveredIds;
-  #finisher: Finisher | null = null;
 
   constructor(options: FilesOptions, context: SinkContext, hooks: FilesHooks = {}) {
     const { path, spool, compress, encrypt, partitionBy, rotate } = options;
@@ -109,7 +108,6 @@ export class FilesSink implements Sink {
     };
     this.#options = options;
     this.#context = context;
-    this.#onStep = hooks.onStep ?? (() => undefined);
     this.#recovered = new RecoveredIds(clock);
     this.#partitioner = new Partitioner(partitionBy);
     this.#keys = new ArchiveKeys(options, context);
@@ -117,23 +115,34 @@ export class FilesSink implements Sink {
     if (spool === null || !isStoreUrl(path)) {
       this.#folder = new OpenFolder(resolve(path), log, [MANIFEST]);
       this.#archive = new FolderArchive(path, context);
-      this.#answers = new DeliveredParts(context);
+      this.#answers = new DeliveredParts(context, this.#troubles);
       this.#mostWaiting = Number.POSITIVE_INFINITY;
     } else {
       this.#folder = new OpenFolder(resolve(spool), log);
       this.#archive = new StoreArchive(path, context, this.#abort.signal);
-      this.#answers = new HeldParts(context, compress === 'none');
+      this.#answers = new HeldParts(context, this.#troubles, compress === 'none');
       this.#mostWaiting = MOST_WAITING * rotate.bytes;
     }
+    this.#finisher = new Finisher(context, {
+      archive: this.#archive,
+      compression: compress,
+      signal: this.#abort.signal,
+      onStep: hooks.onStep ?? (() => undefined),
+      onFinished: (part) => {
+        this.#answers.finished(part);
+        this.#recovered.finished(part);
+      },
+      onLost: (part) => this.#lost(part, 'it was to be finished'),
+    });
     const events = {
-      onClosed: (part: Part) => this.#finisher?.add(part),
+      onClosed: (part: Part) => this.#finisher.add(part),
       onLost: (part: Part, why: string) => this.#lost(part, why),
     };
     this.#lanes = new Lanes(context, rotate, events, hooks.openFiles);
     const parts = { folder: this.#folder, lanes: this.#lanes, answers: this.#answers };
     const remake = (): Promise<void> => this.#remake();
     this.#appender = new Appender({ ...parts, log, keys: this.#keys, remake });
-    const onUsable = (): void => this.#finisher?.retry();
+    const onUsable = (): void => this.#finisher.retry();
     this.#watch = new Watch({ ...parts, clock, troubles: this.#troubles, remake, onUsable });
   }
 
@@ -149,20 +158,20 @@ export class FilesSink implements Sink {
   async #open(): Promise<void> {
     if (this.#mode === 'open') return;
     await this.#keys.open();
+    this.#recovered = new RecoveredIds(this.#context.clock);
     try {
-      await this.#recover();
+      await this.#takeFolder(true);
     } catch (error) {
       this.#folder.release();
       await this.#keys.close();
-      throw unopened(this.#options.path, this.#folder.path, error);
+      throw openError(this.#options.path, this.#folder.path, error);
     }
     this.#mode = 'open';
     this.#watch.start();
   }
 
   troubles(): readonly SinkTrouble[] {
-    const finisher = this.#finisher?.troubles() ?? [];
-    const all = [...this.#troubles.list(), ...finisher, ...this.#answers.troubles()];
+    const all = [...this.#troubles.list(), ...this.#finisher.troubles()];
     return all.toSorted((one, other) => one.since - other.since);
   }
 
@@ -191,7 +200,7 @@ export class FilesSink implements Sink {
   async keep(event: JournalEvent): Promise<ClaimCheck> {
     // The file would not be sealed; `check` refuses such a config.
     if (this.#keys.isSealed) throw new Error(`${this.#options.path} is sealed: it cannot keep large events`);
-    if (this.#mode !== 'open') throw new Error(`${this.#options.path} is not open`);
+    this.#checkOpen();
     return keepEvent(this.#archive, event, this.#options.compress !== 'none');
   }
 
@@ -200,12 +209,11 @@ export class FilesSink implements Sink {
     await this.#lanes.each(async (lane) => {
       if (lane.part !== null && (await holds(lane.part.path))) await this.#lanes.closePart(lane);
     });
-    await this.#finisher?.settle(holds);
+    await this.#finisher.settle(holds);
   }
 
   async flush(): Promise<Flushed> {
-    if (this.#mode !== 'open' || this.#finisher === null)
-      throw new Error(`${this.#options.path} is not open`);
+    this.#checkOpen();
     const lost = await this.#lanes.each((lane) => this.#lanes.closePart(lane));
     const { files, failed } = await this.#finisher.flush();
     return { files, failed: [...lost, ...failed] };
@@ -224,7 +232,7 @@ export class FilesSink implements Sink {
     await this.#watch.stop();
     const forget = onAbort(signal, () => this.#abort.abort());
     await this.#lanes.each((lane) => this.#lanes.closePart(lane));
-    const left = (await this.#finisher?.drain()) ?? 0;
+    const left = await this.#finisher.drain();
     forget();
     if (left > 0)
       this.#context.log.warn({ parts: left }, 'unfinished archive files stay open until the next start');
@@ -235,36 +243,11 @@ export class FilesSink implements Sink {
     await this.#keys.close();
   }
 
-  async #recover(): Promise<void> {
-    /** Parts whose finishing a crash has interrupted. */
-    const interrupted = new Set<Part>();
-    this.#recovered = new RecoveredIds(this.#context.clock);
-    this.#finisher = new Finisher(this.#context, {
-      archive: this.#archive,
-      compression: this.#options.compress,
-      signal: this.#abort.signal,
-      onStep: this.#onStep,
-      onFinished: (part) => {
-        this.#answers.finished(part);
-        if (!interrupted.has(part)) this.#recovered.finished(part);
-      },
-      onLost: (part) => this.#lost(part, 'it was to be finished'),
-    });
-    for (const { part, ids, state } of await this.#takeFolder()) {
-      const lane = this.#lanes.of(part.name.folder);
-      const isContinued = state === 'unfinished' && lane.part === null;
-      this.#recovered.add(part, ids, isContinued);
-      if (isContinued) this.#lanes.assign(lane, part);
-      else if (state !== 'listed') {
-        interrupted.add(part);
-        await part.close();
-        this.#finisher.add(part);
-      }
-    }
-  }
-
-  /** @returns the mended parts of all writers' folders, newest first: the newest of a partition is continued */
-  async #takeFolder(): Promise<readonly RecoveredPart[]> {
+  /**
+   * Takes the folder, mends the parts in it, and finishes them.
+   * @param continues whether the newest unfinished part of each partition takes more records instead
+   */
+  async #takeFolder(continues: boolean): Promise<void> {
     await this.#folder.take();
     await this.#archive.open(this.#folder);
     const found: RecoveredPart[] = [];
@@ -273,7 +256,17 @@ export class FilesSink implements Sink {
       found.push(...(await recoverFolder(path, this.#archive, reading)));
     this.#answers.recovered(found);
     await this.#archive.recovered();
-    return found.sort((a, b) => (a.part.name.stem < b.part.name.stem ? 1 : -1));
+    found.sort((a, b) => (a.part.name.stem < b.part.name.stem ? 1 : -1));
+    for (const { part, ids, state } of found) {
+      const { folder } = part.name;
+      const isContinued = continues && state === 'unfinished' && this.#lanes.of(folder).part === null;
+      this.#recovered.add(part, ids, isContinued);
+      if (isContinued) this.#lanes.assign(this.#lanes.of(folder), part);
+      else if (state !== 'listed') {
+        await part.close();
+        this.#finisher.add(part);
+      }
+    }
   }
 
   /** Takes the folder again, or the one that replaced it. Its open parts are found missing one by one. */
@@ -284,15 +277,14 @@ export class FilesSink implements Sink {
 
   async #takeAgain(): Promise<void> {
     const { path } = this.#folder;
-    for (const { part, ids, state } of await this.#takeFolder()) {
-      this.#recovered.add(part, ids, false);
-      if (state === 'listed') continue;
-      await part.close();
-      this.#finisher?.add(part);
-    }
+    await this.#takeFolder(false);
     const detail = `${path} was removed or replaced; it was created again and is in use. ${this.#answers.afterReplacement}`;
     this.#troubles.happened('folder_replaced', detail);
     this.#context.log.error({ path }, 'the archive folder was removed or replaced; created it again');
+  }
+
+  #checkOpen(): void {
+    if (this.#mode !== 'open') throw new Error(`${this.#options.path} is not open`);
   }
 
   async #lost(part: Part, why: string): Promise<void> {
@@ -306,7 +298,7 @@ export class FilesSink implements Sink {
 
   /** The result of events while too many bytes wait for the archive, else null. */
   #full(): SendResult | null {
-    const waiting = (this.#finisher?.waiting ?? 0) + this.#lanes.closing;
+    const waiting = this.#finisher.waiting + this.#lanes.closing;
     if (waiting < this.#mostWaiting) return null;
     const reason = `${formatBytes(waiting)} wait for ${this.#archive.name}; nothing more is taken until it takes them`;
     return { status: 'retry', reason, sink: true };

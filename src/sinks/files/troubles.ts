@@ -5,43 +5,43 @@ import type { SinkTrouble } from '../../core/sink.ts';
 import { StorageError, type StorageFault } from '../../core/storage.ts';
 import { errorCode } from '../../lib/durable.ts';
 
-/** Milliseconds for which something that has happened, and is over, is still shown. */
-export const SHOWN = 86_400_000;
+/** Milliseconds for which a past trouble is still shown. */
+export const SHOWN_MS = 86_400_000;
 
-interface Entry {
+interface ShownTrouble {
   readonly trouble: SinkTrouble;
-  /** Wall-clock time from which it is shown no longer; Infinity while it lasts. */
+  /** Wall-clock time from which it is no longer shown; Infinity while it lasts. */
   readonly until: number;
 }
 
 /** What is wrong with the archive's folder now, or has happened to it within a day, by code. */
 export class FolderTroubles {
   readonly #clock: Clock;
-  readonly #entries = new Map<string, Entry>();
+  readonly #shown = new Map<string, ShownTrouble>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** From now on, or from before if it was already. */
+  /** It lasts from now on, or has lasted since the first call. */
   lasts(code: string, detail: string): void {
-    const since = this.#entries.get(code)?.trouble.since ?? this.#clock.now();
-    this.#entries.set(code, { trouble: { code, detail, since }, until: Number.POSITIVE_INFINITY });
+    const since = this.#shown.get(code)?.trouble.since ?? this.#clock.now();
+    this.#shown.set(code, { trouble: { code, detail, since }, until: Number.POSITIVE_INFINITY });
   }
 
   /** @returns false when it was not there */
   over(code: string): boolean {
-    return this.#entries.delete(code);
+    return this.#shown.delete(code);
   }
 
-  happened(code: string, detail: string): void {
-    const since = this.#clock.now();
-    this.#entries.set(code, { trouble: { code, detail, since }, until: since + SHOWN });
+  happened(code: string, detail: string, more: Partial<Pick<SinkTrouble, 'since' | 'lost'>> = {}): void {
+    const now = this.#clock.now();
+    this.#shown.set(code, { trouble: { code, detail, since: now, ...more }, until: now + SHOWN_MS });
   }
 
   list(): SinkTrouble[] {
     const now = this.#clock.now();
-    return [...this.#entries.values()].filter(({ until }) => now < until).map(({ trouble }) => trouble);
+    return [...this.#shown.values()].filter(({ until }) => now < until).map(({ trouble }) => trouble);
   }
 }
 
@@ -55,24 +55,24 @@ export function explain(error: unknown): string {
   return advice === undefined ? message : `${message} (${advice})`;
 }
 
-/** Of a disk that is full, at fault, or away: what was a folder once will be one again. */
+/** Codes of a disk that is full, failing or away for a while. */
 const PASSING: ReadonlySet<string> = new Set(
   'ENOSPC EDQUOT EIO EROFS ESTALE ENOTCONN ETIMEDOUT EHOSTDOWN EMFILE ENFILE'.split(' '),
 );
 
 /**
- * What a sink says that could not be opened. A store or a disk may be away for a while: the receiver starts without it, and
- * it is tried again, which another error than a MillraceError asks for.
+ * The error of an `open` that failed. Only after a MillraceError it is not tried again: a store or a disk may be away for a while, and
+ * the receiver starts without it.
  * @param place the config's path, a folder or a URL
  */
-export function unopened(place: string, folder: string, error: unknown): Error {
+export function openError(place: string, folder: string, error: unknown): Error {
   if (error instanceof StorageError || PASSING.has(errorCode(error)))
     return new Error(explain(error), { cause: error });
   if (isStoreUrl(place) && error instanceof MillraceError) return error;
   return new MillraceError('folder_unwritable', `${folder}: ${explain(error)}`, { cause: error });
 }
 
-/** None where time alone helps. */
+/** What to do about each; none where waiting is enough. */
 const ADVICE: Partial<Record<StorageFault, string>> = {
   no_place: 'create the bucket or container, or correct the path; nothing is lost, and it is tried again',
   denied:
@@ -82,7 +82,7 @@ const ADVICE: Partial<Record<StorageFault, string>> = {
   invalid: 'the store will never take it: correct the config',
 };
 
-/** Of the trouble that an error makes when a file cannot be finished. */
+/** Code of the trouble when a file cannot be finished. */
 export function codeOf(error: unknown): string {
   return error instanceof StorageError ? `store_${error.fault}` : 'unfinished';
 }
