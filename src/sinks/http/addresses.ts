@@ -1,23 +1,23 @@
 import { lookup as resolve, type LookupAddress } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 
-/** Networks that are not on the internet: this machine, private, link-local (and with it what clouds tell their machines), reserved. */
+/** Networks that are not on the internet: this machine, private, link-local (with the metadata services of clouds), reserved. */
 const PRIVATE = networks([
   ['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12'],
   ['192.0.0.0/24', '192.0.2.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24'],
   ['224.0.0.0/3', '::/127', 'fc00::/7', 'fe80::/9', 'ff00::/8', '100::/64', '2001:db8::/32', '3fff::/20'],
-  // These hold an address of version 4, which can be any of the above.
+  // Addresses of version 6 that contain one of version 4, which can be any of the above.
   ['64:ff9b::/96', '64:ff9b:1::/48', '::ffff:0:0:0/96', '2001::/23', '2002::/16', '::/96'],
 ]);
 
 /** Which addresses requests may go to. */
 export interface AddressRules {
   readonly allowed: BlockList;
-  /** Without TLS nothing goes over the internet: the address has to be one of `allowed`. */
+  /** True without TLS: the address must be one of `allowed`. */
   readonly plain: boolean;
 }
 
-/** As `dns.lookup` with all addresses. */
+/** The signature of `dns.lookup` with `all`. */
 export type Resolve = (
   host: string,
   options: { readonly all: true; readonly family?: number },
@@ -29,7 +29,7 @@ export class AddressRefused extends Error {
   override readonly name = 'AddressRefused';
 }
 
-/** @throws Error that names the text that is no network */
+/** @throws Error that names the text which is no network */
 export function networks(lists: readonly (readonly string[])[]): BlockList {
   const list = new BlockList();
   for (const text of lists.flat()) {
@@ -54,8 +54,8 @@ export function problemWith(address: string, { allowed, plain }: AddressRules): 
 }
 
 /**
- * Resolves a host for a connection, and refuses it when a single one of its addresses must not be reached. The connection
- * is made to the addresses that were checked: a name that resolves differently a moment later changes nothing.
+ * Resolves a host for a connection, and refuses it when one of its addresses must not be reached. The connection is made to
+ * the checked addresses, so a name that resolves differently a moment later changes nothing.
  */
 export function checkedLookup(rules: AddressRules, by: Resolve = resolve): LookupFunction {
   return (host, options, callback) => {

@@ -12,23 +12,23 @@ import { networks, problemWith } from './addresses.ts';
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const VALUE = /^[\t\x20-\x7e]*$/;
-/** Statuses between these that can be told to be retried; the others are decided. */
+/** Statuses that `retry` may name. */
 const [LEAST, MOST] = [400, 499];
 const MINIMUM_TIMEOUT = 100;
 const MAXIMUM_TIMEOUT = 3_600_000;
 
-const headers = z
+const headersField = z
   .record(z.string(), z.string().regex(VALUE, 'must be one line of ASCII'))
   .default({})
   .describe('Headers of your own, such as `authorization: Bearer ${TOKEN}`.');
-const url = (doc: string) =>
+const urlField = (doc: string) =>
   optionalText(doc, { pattern: '^https?://', hint: 'must be an http or https URL' });
-const secrets = z
+const secretsField = z
   .array(z.string(), { error: 'must be a list of secrets' })
   .describe(
     'Secrets to sign with (`whsec_…`, or `whsk_…` for ed25519). Each makes a signature of its own. To rotate: add the new one, let the target accept it, remove the old one.',
   );
-const tls = z.strictObject({
+const tlsField = z.strictObject({
   ca: optionalText('PEM of the authorities the target is trusted by, instead of the usual ones.'),
   cert: optionalText('PEM of our certificate (mutual TLS), such as `${file:/etc/millrace/client.pem}`.'),
   key: optionalText('PEM of its private key.', { sensitive: true }),
@@ -39,14 +39,14 @@ const target = z.strictObject({
     .string({ error: 'must be set, to a URL' })
     .regex(/^https?:\/\//, 'must be an http or https URL')
     .describe('Where its events are posted.'),
-  secrets: secrets.optional(),
-  headers,
-  tls: tls.optional(),
+  secrets: secretsField.optional(),
+  headers: headersField,
+  tls: tlsField.optional(),
 });
 
 const schema = z
   .strictObject({
-    url: url('Target of events whose route names none. Redirects are never followed.'),
+    url: urlField('Target of events whose route names none. Redirects are never followed.'),
     targets: z
       .record(
         z.string().regex(/^[A-Za-z0-9][\w.-]*$/, 'must be a name of letters, digits, dots and dashes'),
@@ -61,9 +61,9 @@ const schema = z
       'standard-webhooks',
       "`original` passes on the signature headers that the event came with; its timestamp may be older than the target's tolerance.",
     ),
-    secrets: secrets.default([]),
-    headers,
-    tls: tls.prefault({}),
+    secrets: secretsField.default([]),
+    headers: headersField,
+    tls: tlsField.prefault({}),
     privateNetworks: texts(
       'Networks and addresses that requests may go to although they are private, such as `10.1.0.0/16`; http without TLS goes nowhere else.',
     ),
@@ -81,45 +81,32 @@ const schema = z
         'Statuses 4xx that say nothing about the event, which is sent again. After any other 4xx it is a dead letter. 3xx and 5xx are always retried.',
       ),
   })
-  .transform((written, context) => {
-    const {
-      url: main,
-      targets,
-      secrets: ours,
-      headers: all,
-      tls: ourTls,
-      privateNetworks,
-      ...options
-    } = written;
-    const wrong = (path: readonly (string | number)[], message: string): void =>
-      context.addIssue({ code: 'custom', path: [...path], message });
-    const allowed = listOf(privateNetworks, wrong);
+  .transform(({ url: main, targets, secrets, headers, tls, privateNetworks, ...options }, context) => {
+    const { sign } = options;
     const at =
-      (...path: string[]): Say =>
+      (...path: string[]): Report =>
       (message) =>
-        wrong(path, message);
+        context.addIssue({ code: 'custom', path, message });
+    const allowed = networksOf(privateNetworks, at('privateNetworks'));
     const named = Object.entries(targets);
-    const inherits = main !== null || named.some(([, own]) => own.secrets === undefined);
+    const isShared = main !== null || named.some(([, own]) => own.secrets === undefined);
     const shared = {
-      secrets: inherits ? secretsOf(ours, options.sign, at('secrets')) : [],
-      headers: headersOf(all, at('headers')),
-      tls: tlsOf(ourTls, at('tls')),
+      secrets: isShared ? secretsOf(secrets, sign, at('secrets')) : [],
+      headers: headersOf(headers, at('headers')),
+      tls: tlsOf(tls, at('tls')),
     };
     const found = named.map(([name, own]): TargetOptions => {
-      const place = ['targets', name];
+      const of = (key: string): Report => at('targets', name, key);
       return {
         name,
-        url: urlOf(own.url, allowed, at(...place, 'url')),
-        secrets:
-          own.secrets === undefined
-            ? shared.secrets
-            : secretsOf(own.secrets, options.sign, at(...place, 'secrets')),
-        headers: { ...shared.headers, ...headersOf(own.headers, at(...place, 'headers')) },
-        tls: own.tls === undefined ? shared.tls : tlsOf(own.tls, at(...place, 'tls')),
+        url: urlOf(own.url, allowed, of('url')),
+        secrets: own.secrets === undefined ? shared.secrets : secretsOf(own.secrets, sign, of('secrets')),
+        headers: { ...shared.headers, ...headersOf(own.headers, of('headers')) },
+        tls: own.tls === undefined ? shared.tls : tlsOf(own.tls, of('tls')),
       };
     });
     if (main !== null) found.push({ name: null, url: urlOf(main, allowed, at('url')), ...shared });
-    if (found.length === 0) wrong(['url'], 'must be set, or targets');
+    if (found.length === 0) at('url')('must be set, or targets');
     return { ...options, allowed, targets: found };
   });
 
@@ -128,18 +115,19 @@ export const { parseOptions, optionsSchema } = optionsOf(schema);
 /** What the HTTP sink works with: sizes in bytes, times in milliseconds. */
 export type HttpOptions = z.output<typeof schema>;
 
-/** Its targets are known, so a slip in a route is found before an event waits for it. */
+/** Names the targets, so that a wrong route is found before an event waits for it. */
 export function describe({ url: main, targets, sign }: Readonly<Record<string, unknown>>): SinkDescription {
   const named = isRecord(targets) ? Object.keys(targets) : [];
   return {
     destinations: typeof main === 'string' ? [null, ...named] : named,
-    // A signature over other bytes is none.
+    // The signature is over the original bytes.
     ...(sign === 'original' ? { needsOriginal: { option: 'sign' } } : {}),
   };
 }
 
-/** Where events go: `name` is what routes call it, null for the default one. */
+/** One target. */
 export interface TargetOptions {
+  /** As routes name it; null for the default one. */
   readonly name: string | null;
   readonly url: URL;
   readonly secrets: readonly StandardSecret[];
@@ -148,72 +136,73 @@ export interface TargetOptions {
   readonly tls: Readonly<Partial<Record<'ca' | 'cert' | 'key', string>>>;
 }
 
-type Say = (message: string) => void;
+/** Adds a problem to those of the config. */
+type Report = (message: string) => void;
 
-function listOf(written: readonly string[], wrong: (path: string[], message: string) => void): BlockList {
+function networksOf(written: readonly string[], report: Report): BlockList {
   try {
     return networks([written]);
   } catch (error) {
-    wrong(['privateNetworks'], messageOf(error));
+    report(messageOf(error));
     return networks([]);
   }
 }
 
-function urlOf(text: string, allowed: BlockList, wrong: Say): URL {
+function urlOf(text: string, allowed: BlockList, report: Report): URL {
   const to = URL.parse(text);
   if (to === null) {
-    wrong('is not a URL');
+    report('is not a URL');
     return new URL('https://invalid');
   }
-  if (to.username !== '' || to.password !== '') wrong('must have no user and password; use headers');
+  if (to.username !== '' || to.password !== '') report('must have no user and password; use headers');
   const host = to.hostname.replace(/^\[|\]$/g, '');
   const plain = to.protocol === 'http:';
   const problem = isIP(host) === 0 ? null : problemWith(host, { allowed, plain });
   if (problem === null && plain && allowed.rules.length === 0)
-    wrong('must be an https URL: http goes only to addresses in privateNetworks, which is empty');
-  if (problem !== null) wrong(problem);
+    report('must be an https URL: http goes only to addresses in privateNetworks, which is empty');
+  if (problem !== null) report(problem);
   return to;
 }
 
-function secretsOf(written: readonly string[], sign: HttpOptions['sign'], wrong: Say): StandardSecret[] {
+function secretsOf(written: readonly string[], sign: HttpOptions['sign'], report: Report): StandardSecret[] {
   if (sign !== 'standard-webhooks') {
-    if (written.length > 0) wrong(`must be left out with sign: ${sign}`);
+    if (written.length > 0) report(`must be left out with sign: ${sign}`);
     return [];
   }
   const each = written.flatMap(splitSecrets);
-  if (each.length === 0) wrong('must hold a secret to sign with; or write sign: original, or none');
+  if (each.length === 0) report('must hold a secret to sign with; or write sign: original, or none');
   return each.flatMap((secret, index) => {
     const where = `secret ${index + 1}`;
     try {
       const parsed = parseStandardSecret(secret, where);
       if (parsed.version === 'v1' || parsed.sign !== null) return [parsed];
-      wrong(`${where} is a public key, which cannot sign`);
+      report(`${where} is a public key, which cannot sign`);
     } catch (error) {
-      wrong(detailOf(error));
+      report(detailOf(error));
     }
     return [];
   });
 }
 
-function headersOf(written: Readonly<Record<string, string>>, wrong: Say): Record<string, string> {
+function headersOf(written: Readonly<Record<string, string>>, report: Report): Record<string, string> {
   return Object.fromEntries(
     Object.entries(written).map(([name, value]) => {
       const lower = name.toLowerCase();
-      if (!TOKEN.test(name)) wrong(`${JSON.stringify(name)} is not the name of a header`);
-      if (FRAMING.test(lower) || OF_THE_EVENT.test(lower)) wrong(`${name} is set by millrace`);
+      if (!TOKEN.test(name)) report(`${JSON.stringify(name)} is not the name of a header`);
+      if (FRAMING.test(lower) || OF_THE_EVENT.test(lower)) report(`${name} is set by millrace`);
       return [lower, value];
     }),
   );
 }
 
-function tlsOf(pems: z.output<typeof tls>, wrong: Say): TargetOptions['tls'] {
-  checkPems(pems, (member, message) => wrong(member === null ? message : `${member} ${message}`));
+function tlsOf(pems: z.output<typeof tlsField>, report: Report): TargetOptions['tls'] {
+  checkPems(pems, (member, message) => report(member === null ? message : `${member} ${message}`));
   return givenPems(pems);
 }
 
-/** Headers of the request itself: nobody else sets them. */
+/** Headers of the request itself, which only the client sets. */
 export const FRAMING =
   /^(host|connection|content-(length|type|encoding)|transfer-encoding|expect|upgrade|keep-alive|te|trailer)$/;
 
-/** What an event is known by at its target; it must not be said twice. */
+/** Headers that are made of the event. */
 const OF_THE_EVENT = /^(idempotency-key|event-type|replay-id|claim-check|traceparent|tracestate|webhook-.*)$/;

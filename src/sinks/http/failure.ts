@@ -2,10 +2,10 @@ import { messageOf } from '../../core/errors.ts';
 import { DELIVERED, type SendResult } from '../../core/sink.ts';
 import { parseRetryAfter } from '../../lib/retry-after.ts';
 
-/** Milliseconds that a target is left alone at most, whatever it asks for: after that it is worth a try. */
-const LONGEST = 3_600_000;
-/** Milliseconds it is left alone when it throttles and does not say how long. */
-const BUSY_DELAY = 1000;
+/** Milliseconds of the longest pause that a target can ask for. */
+const LONGEST_MS = 3_600_000;
+/** Milliseconds of the pause when it throttles and does not say how long. */
+const BUSY_MS = 1000;
 
 export interface Answer {
   readonly status: number;
@@ -13,9 +13,9 @@ export interface Answer {
 }
 
 /**
- * What an answer means for the event.
+ * The result of an event after an answer.
  * @param place such as `target billing`
- * @param retried statuses 4xx after which it is sent again
+ * @param retried statuses 4xx after which the event is sent again
  * @param now milliseconds since the epoch
  */
 export function resultOf(
@@ -31,11 +31,11 @@ export function resultOf(
   if (status >= 300 && status < 400)
     return { status: 'retry', reason: `${reason}; redirects are not followed, correct its url` };
   const asked = parseRetryAfter(retryAfter, now);
-  const delayMs = asked === null ? (THROTTLING.has(status) ? BUSY_DELAY : null) : Math.min(asked, LONGEST);
+  const delayMs = asked === null ? (THROTTLING.has(status) ? BUSY_MS : null) : Math.min(asked, LONGEST_MS);
   return delayMs === null ? { status: 'retry', reason } : { status: 'retry', reason, delayMs };
 }
 
-/** After these the target as a whole wants to be left alone, and not for this event only. */
+/** Statuses that concern the target as a whole, not only this event. */
 export const THROTTLING: ReadonlySet<number> = new Set([429, 503]);
 
 const ADVICE: Readonly<Record<number, string>> = {
@@ -44,7 +44,7 @@ const ADVICE: Readonly<Record<number, string>> = {
   404: '; check its url',
 };
 
-/** What an error of the connection means: nothing about the event. */
+/** The result after an error of the connection, which says nothing about the event. */
 export function failureOf(place: string, error: unknown): SendResult & { readonly status: 'retry' } {
   const cause = error instanceof AggregateError ? (error.errors[0] as unknown) : error;
   return { status: 'retry', reason: `${place}: ${messageOf(cause) || 'the connection failed'}` };

@@ -3,15 +3,16 @@ import type { JournalEvent } from '../../core/event.ts';
 import { signWith } from '../../receive/verify/sign-standard-webhooks.ts';
 import { type HttpOptions, type TargetOptions, FRAMING } from './config.ts';
 
-/** What every receiver takes in a header, and how long it may get. */
+/** Text that every receiver accepts in a header. */
 const PLAIN = /^[\x21-\x7e]{1,256}$/;
 const OTHERS = /[^\x21-\x7e]/g;
+/** Characters kept of a text that is not. */
 const KEPT = 128;
-/** Headers that an event came with and that can be sent again. */
+/** Headers of the delivery that can be sent again. */
 const NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** Headers of the request for an event; its body goes as it is. @param now milliseconds since the epoch, signed as the time of sending */
+/** Headers of the request for an event. @param now milliseconds since the epoch, signed as the time of sending */
 export function headersFor(
   event: JournalEvent,
   { headers, secrets }: Pick<TargetOptions, 'headers' | 'secrets'>,
@@ -19,7 +20,7 @@ export function headersFor(
   now: number,
 ): Record<string, string> {
   const { type, handling, body } = event;
-  const id = fitted(event.id);
+  const id = headerText(event.id);
   return {
     'user-agent': 'millrace',
     ...(sign === 'original' ? original(event.headers) : {}),
@@ -27,18 +28,15 @@ export function headersFor(
     ...(sign === 'standard-webhooks' ? signWith(secrets, id, now, body) : {}),
     'content-type': 'application/json',
     'idempotency-key': id,
-    'event-type': fitted(type),
-    ...(handling.replayId === undefined ? {} : { 'replay-id': fitted(handling.replayId) }),
+    'event-type': headerText(type),
+    ...(handling.replayId === undefined ? {} : { 'replay-id': headerText(handling.replayId) }),
     ...(handling.claimCheck === true ? { 'claim-check': 'true' } : {}),
     ...handling.trace,
   };
 }
 
-/**
- * The text as a header can carry it. What is changed ends in its hash, so that two texts that look alike then stay two: an
- * idempotency key must never say that they are the same.
- */
-function fitted(text: string): string {
+/** A valid header value. A changed text ends in its hash: two different ids must never get one idempotency key. */
+function headerText(text: string): string {
   if (PLAIN.test(text)) return text;
   return `${text.slice(0, KEPT).replaceAll(OTHERS, '_')}~${hash('sha256', text, 'hex')}`;
 }

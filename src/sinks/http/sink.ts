@@ -1,10 +1,11 @@
+import type { Clock } from '../../core/clock.ts';
 import type { Delivery, SendResult, Sink, SinkContext, SinkTrouble } from '../../core/sink.ts';
 import { onAbort, orAborted } from '../../lib/abort.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
 import { ABORTED } from '../../vendors/failure.ts';
 import type { Resolve } from './addresses.ts';
 import type { HttpOptions } from './config.ts';
 import { PATIENCE, Target } from './target.ts';
-import type { Clock } from '../../core/clock.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';
 
@@ -12,20 +13,21 @@ export function createSink(options: HttpOptions, context: SinkContext): Sink {
   return new HttpSink(options, context);
 }
 
-/** Calls at once: as many as the dispatcher has loaded, so that those for one target never take the places of another's. */
+/** `send` calls at a time: as many as the dispatcher has events loaded, so that a slow target leaves room for the others. */
 const IN_FLIGHT = 5000;
+
 /**
- * Posts events to HTTP targets, a request an event. Each target has its own connections, pace and pauses: one that is slow
- * or down delays its own events only. Those of one user go to a target one after another.
+ * Posts events to HTTP targets, a request for each event. Each target has its own connections, pace and pauses: a slow one delays
+ * its own events only. The events of one user go to a target one after another.
  *
- * Modes: new → open (by `open`, which connects nothing: what a target does is its own matter) → closed.
+ * Modes: new → open (by `open`, which connects nothing) → closed.
  */
 export class HttpSink implements Sink {
   readonly limits;
   readonly #targets: ReadonlyMap<string | null, Target>;
   readonly #missing: MissingTargets;
   readonly #running = new Set<Promise<unknown>>();
-  /** With one target only its trouble is the sink's. */
+  /** True with one target: its trouble is the sink's. */
   readonly #isAlone: boolean;
 
   constructor(options: HttpOptions, { name: sink, log, clock }: SinkContext, resolve?: Resolve) {
@@ -50,12 +52,10 @@ export class HttpSink implements Sink {
     } as const;
   }
 
-  open(): Promise<void> {
-    return Promise.resolve();
-  }
+  async open(): Promise<void> {}
 
   async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
-    // A signal of its own: the dispatcher's is shared by every send, and each listener has to pass all others.
+    // Its own signal: the dispatcher's is shared by every send, and removing a listener from it passes all others.
     const stop = new AbortController();
     const forget = onAbort(signal, () => stop.abort());
     const work = this.#send(batch, stop.signal);
@@ -73,7 +73,7 @@ export class HttpSink implements Sink {
     return [...targets.filter((one) => one !== null), ...this.#missing.troubles()];
   }
 
-  /** Lets requests in flight finish; after `signal` they are cut. */
+  /** Waits for requests in flight; after `signal` they are cut. */
   async close(signal: AbortSignal): Promise<void> {
     const targets = [...this.#targets.values()];
     await orAborted(Promise.all([...this.#running, ...targets.map((target) => target.close())]), signal);
@@ -99,20 +99,19 @@ export class HttpSink implements Sink {
   async #post({ event, destination }: Delivery, signal: AbortSignal): Promise<SendResult> {
     if (signal.aborted) return ABORTED;
     const target = this.#targets.get(destination);
-    if (target === undefined) return this.#missing.asked(destination);
+    if (target === undefined) return this.#missing.answer(destination);
     const result = await target.post(event, signal);
-    return this.#isAlone && result.status === 'retry' && target.trouble !== null
-      ? { ...result, sink: true }
-      : result;
+    const isSink = this.#isAlone && result.status === 'retry' && target.trouble !== null;
+    return isSink ? { ...result, sink: true } : result;
   }
 }
 
-/** Milliseconds until an event asks for its target again. */
-const DELAY = 60_000;
+/** Milliseconds until an event asks for its missing target again. */
+const ASK_AGAIN_MS = 60_000;
 
 /**
- * Targets that events wait for and that the config does not have: such as one that was removed before all of its events
- * were delivered. A slip in the config, and none of the event's: it waits until the config is corrected, and is told of.
+ * Targets that events wait for and the config does not have, such as one removed before all of its events were delivered. The
+ * events wait until the config is corrected.
  */
 class MissingTargets {
   readonly #clock: Clock;
@@ -122,17 +121,17 @@ class MissingTargets {
     this.#clock = clock;
   }
 
-  /** What an event is told whose target is not there. */
-  asked(name: string | null): SendResult {
+  /** The result of an event for this target. */
+  answer(name: string | null): SendResult {
     const now = this.#clock.now();
-    this.#asked.set(name, { since: this.#asked.get(name)?.since ?? now, last: now });
-    return { status: 'retry', reason: reasonOf(name), delayMs: DELAY, untried: true };
+    getOrMake(this.#asked, name, () => ({ since: now, last: now })).last = now;
+    return { status: 'retry', reason: reasonOf(name), delayMs: ASK_AGAIN_MS, untried: true };
   }
 
-  /** Those that were asked for lately: an event that still waits asks again. */
+  /** Those that events asked for lately: an event that still waits asks again. */
   troubles(): SinkTrouble[] {
     const now = this.#clock.now();
-    for (const [name, { last }] of this.#asked) if (now - last > 2 * DELAY) this.#asked.delete(name);
+    for (const [name, { last }] of this.#asked) if (now - last > 2 * ASK_AGAIN_MS) this.#asked.delete(name);
     return Array.from(this.#asked, ([name, { since }]) => ({
       code: 'target_missing',
       detail: `${reasonOf(name)}, and events wait for it: put the target back under its name, or correct the routes`,

@@ -3,6 +3,7 @@ import type { Clock } from '../../core/clock.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import type { SendResult, SinkTrouble } from '../../core/sink.ts';
 import { onAbort, unlessAborted } from '../../lib/abort.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
 import { ABORTED } from '../../vendors/failure.ts';
 import { checkedLookup, type Resolve } from './addresses.ts';
 import type { HttpOptions, TargetOptions } from './config.ts';
@@ -10,37 +11,37 @@ import { failureOf, resultOf, THROTTLING, type Answer } from './failure.ts';
 import { headersFor } from './message.ts';
 import { Turns } from './turns.ts';
 
-/** Milliseconds that an event waits for its turn before the dispatcher has it back: an erasure may concern it meanwhile. */
+/** Milliseconds that an event waits for its turn; then the dispatcher has it back, so that an erasure can remove it. */
 export const PATIENCE = 5000;
-/** So many failures in a row and the target is left alone for a while. */
+/** Failures in a row after which the target is paused. */
 const FAILURES = 5;
-/** Milliseconds of the first pause; each further one is twice as long, up to the longest. */
+/** Milliseconds of the first pause, and of the longest; each pause is twice as long as the one before. */
 const PAUSE = { first: 500, longest: 30_000 };
-/** Bytes of an answer's body that are read: of a longer one the rest does not count. */
+/** Bytes of an answer's body that are read; the rest does not matter. */
 const ANSWER_BYTES = 64 * 1024;
 
 export interface TargetContext {
   readonly clock: Clock;
-  /** Called when it is left alone, and when it works again (null). */
+  /** Called when a target is paused, and when it works again (null). */
   readonly onChange: (name: string, trouble: string | null) => void;
   readonly resolve?: Resolve;
 }
 
-/** A target has asked to be left alone. */
-interface Asked {
+/** A pause that a target has asked for. */
+interface AskedPause {
   /** Monotonic milliseconds. */
   readonly until: number;
   readonly trouble: SinkTrouble;
 }
 
-/** By clock, which is one in a process, and by url: a reload makes another sink, and what its targets have asked for still holds. */
-const ASKED = new WeakMap<Clock, Map<string, Asked>>();
+/** By clock (one in a process) and URL: the pause stays in force when a reload makes another sink. */
+const ASKED = new WeakMap<Clock, Map<string, AskedPause>>();
 
 /**
- * One place that events are posted to, with its own connections, pace and troubles.
+ * One URL that events are posted to, with its own connections, pace and trouble.
  *
- * Modes: working → paused (after failures in a row, or when it asks for it: nothing is sent until the pause is over) →
- * probing (one request at a time; a failure pauses again, for longer, a success makes it work) → working.
+ * Modes: working → paused (after failures in a row, or when the target asks for it: nothing is sent until the pause is over) →
+ * probing (one request at a time; a failure pauses again, for longer; a success ends it) → working.
  */
 export class Target {
   readonly name: string;
@@ -49,7 +50,7 @@ export class Target {
   readonly #context: TargetContext;
   readonly #pool: Pool;
   readonly #turns: Turns;
-  readonly #asked: Map<string, Asked>;
+  readonly #asked: Map<string, AskedPause>;
   #failures = 0;
   /** Pauses in a row; above 0 it is paused or probing. */
   #pauses = 0;
@@ -67,14 +68,13 @@ export class Target {
     this.#pool = new Pool(target.url.origin, {
       connections: concurrency,
       pipelining: 1,
-      // `timeout` is of the whole request and is measured here.
+      // `timeout` is for the whole request, and measured below.
       headersTimeout: 0,
       bodyTimeout: 0,
       connect: { ...target.tls, lookup, timeout },
     });
     this.#turns = new Turns(options, PATIENCE, context.clock);
-    this.#asked = ASKED.get(context.clock) ?? new Map();
-    ASKED.set(context.clock, this.#asked);
+    this.#asked = getOrMake(ASKED, context.clock, () => new Map<string, AskedPause>());
     const asked = this.#asked.get(target.url.href);
     if (asked === undefined || asked.until <= context.clock.monotonic()) return;
     [this.#pauses, this.#pausedUntil, this.#trouble] = [1, asked.until, asked.trouble];
@@ -96,18 +96,14 @@ export class Target {
       return ABORTED;
     }
     if (!isTurn) {
-      const others = {
-        status: 'retry',
-        reason: `${this.#place} has other events first`,
-        delayMs: 0,
-      } as const;
-      return { ...(this.#pause() ?? others), untried: true };
+      const reason = `${this.#place} has other events first`;
+      return { ...(this.#pause() ?? { status: 'retry', reason, delayMs: 0 }), untried: true };
     }
     try {
       if (signal.aborted) return ABORTED;
       const pauses = this.#pauses;
       const { result, throttles } = await this.#request(event, signal);
-      // What was sent before a pause says nothing about the time after it.
+      // A request sent before a pause says nothing about the time after it.
       if (result !== ABORTED && pauses === this.#pauses) this.#note(result, throttles);
       return result.status === 'retry' ? { ...result, ...this.#pause() } : result;
     } finally {
@@ -128,7 +124,7 @@ export class Target {
     return `target ${this.name}`;
   }
 
-  /** What an event is told while the target is left alone; null while it is not. */
+  /** The result of an event while the target is paused; null while it is not. */
   #pause(): (SendResult & { readonly status: 'retry' }) | null {
     const left = this.#pausedUntil - this.#context.clock.monotonic();
     if (left <= 0 || this.#trouble === null) return null;
@@ -154,11 +150,10 @@ export class Target {
         body: event.body,
         signal: stop.signal,
       });
-      // A proxy can send a status and lose what stands behind it: only a whole answer counts, and `dump` would hide that.
+      // Only a whole answer counts: a proxy can send a status and lose the rest, which `dump` would hide.
       let read = 0;
       for await (const piece of body) if ((read += (piece as Buffer).length) > ANSWER_BYTES) break;
-      const retryAfter = headers['retry-after'];
-      const answer: Answer = { status: statusCode, retryAfter: [retryAfter].flat()[0] };
+      const answer: Answer = { status: statusCode, retryAfter: [headers['retry-after']].flat()[0] };
       return { result: resultOf(this.#place, answer, retry, now), throttles: THROTTLING.has(statusCode) };
     } catch (error) {
       if (signal.aborted) return { result: ABORTED, throttles: false };
@@ -185,11 +180,8 @@ export class Target {
     const { clock, onChange } = this.#context;
     this.#pausedUntil = clock.monotonic() + Math.max(own, throttles ? (result.delayMs ?? 0) : 0);
     if (this.#trouble === null) onChange(this.name, result.reason);
-    this.#trouble = {
-      code: 'target_paused',
-      detail: result.reason,
-      since: this.#trouble?.since ?? clock.now(),
-    };
+    const since = this.#trouble?.since ?? clock.now();
+    this.#trouble = { code: 'target_paused', detail: result.reason, since };
     if (throttles)
       this.#asked.set(this.#options.url.href, { until: this.#pausedUntil, trouble: this.#trouble });
     this.#turns.narrow = true;

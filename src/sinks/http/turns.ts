@@ -8,57 +8,52 @@ export interface Pace {
   readonly rate: number;
 }
 
-/** What is made up for after a delay, as a part of a second: with more, requests would come in bursts. */
+/** Part of a second whose requests may be sent at once after a delay; with more, they would come in bursts. */
 const CATCH_UP = 0.05;
-/** Less than two, so that two never go at once, and more than one, so that a timer that is late does not slow the next. */
-const LEAST = 1.99;
+/** At least so many requests. Below two, so that two never go at once; above one, so that a late timer does not slow the next. */
+const LEAST_BURST = 1.99;
 
-interface Waiting {
+interface Waiter {
   readonly since: number;
-  readonly tell: (isTurn: boolean) => void;
+  readonly answer: (isTurn: boolean) => void;
 }
 
-/**
- * Whose turn it is to send, first come first served, at most so many at a time and a second. Whoever has waited too long, or
- * is told that it is in vain, waits no more.
- */
+/** Gives turns to send, first come first served, with a limit of turns at a time and of turns a second. */
 export class Turns {
   readonly #pace: Pace;
   readonly #patience: number;
   readonly #clock: Clock;
-  readonly #most: number;
+  /** Milliseconds between two turns; 0: no limit. */
+  readonly #interval: number;
+  /** Milliseconds by which a turn may come before its time, where earlier ones were late. */
+  readonly #tolerance: number;
   readonly #window: RateWindow | null;
-  #waiting: Waiting[] = [];
-  /** How many of those at the front have been told. */
-  #told = 0;
+  /** When the next turn is due, if each takes its interval. */
+  #due: number;
+  #waiting: Waiter[] = [];
   #running = 0;
-  #tokens: number;
-  #filledAt: number;
-  /** The timer that is set: when it is due, and what cancels it. */
+  /** The timer that is set. */
   #timer: { readonly at: number; readonly cancel: () => void } | null = null;
-  /** Set while one at a time is enough. */
+  /** Set while one turn at a time is enough. */
   narrow = false;
 
-  /** @param patience milliseconds that one waits at most */
+  /** @param patience milliseconds after which a waiter is answered false */
   constructor(pace: Pace, patience: number, clock: Clock) {
     this.#pace = pace;
     this.#patience = patience;
     this.#clock = clock;
-    this.#most = Math.max(LEAST, pace.rate * CATCH_UP);
+    this.#interval = pace.rate === 0 ? 0 : 1000 / pace.rate;
+    this.#tolerance = this.#interval * (Math.max(LEAST_BURST, pace.rate * CATCH_UP) - 1);
     this.#window = pace.rate === 0 ? null : new RateWindow(pace.rate);
-    this.#tokens = 1;
-    this.#filledAt = clock.monotonic();
+    this.#due = clock.monotonic() + this.#tolerance;
   }
 
-  /** True when it is its turn, until it calls `done`; false when it shall not wait any more. At once if it can be. */
+  /** True when it is the caller's turn, until it calls `done`; false when it must not wait longer. A value if that is known at once. */
   take(): true | Promise<boolean> {
-    const isFree = this.#told === this.#waiting.length && this.#running < this.#lanes;
-    if (isFree && this.#hasToken(this.#clock.monotonic())) {
-      this.#running += 1;
-      return true;
-    }
+    const now = this.#clock.monotonic();
+    if (this.#waiting.length === 0 && this.#begin(now)) return true;
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    this.#waiting.push({ since: this.#clock.monotonic(), tell: resolve });
+    this.#waiting.push({ since: now, answer: resolve });
     this.#next();
     return promise;
   }
@@ -68,12 +63,9 @@ export class Turns {
     this.#next();
   }
 
-  /** Whoever waits does so in vain. */
+  /** Answers all waiters false. */
   dismiss(): void {
-    const waiting = this.#waiting.slice(this.#told);
-    this.#waiting = [];
-    this.#told = 0;
-    for (const { tell } of waiting) tell(false);
+    for (const { answer } of this.#waiting.splice(0)) answer(false);
   }
 
   get #lanes(): number {
@@ -82,39 +74,30 @@ export class Turns {
 
   #next(): void {
     const now = this.#clock.monotonic();
-    while (this.#running < this.#lanes && this.#told < this.#waiting.length && this.#hasToken(now)) {
-      this.#running += 1;
-      this.#tellFirst(true);
-    }
-    while ((this.#waiting[this.#told]?.since ?? Infinity) <= now - this.#patience) this.#tellFirst(false);
-    const first = this.#waiting[this.#told];
+    while (this.#waiting.length > 0 && this.#begin(now)) this.#waiting.shift()?.answer(true);
+    while ((this.#waiting[0]?.since ?? Infinity) <= now - this.#patience)
+      this.#waiting.shift()?.answer(false);
+    const [first] = this.#waiting;
     if (first === undefined) return;
-    // Without a free lane `done` is what it waits for.
-    const token =
-      this.#running < this.#lanes
-        ? Math.max(((1 - this.#tokens) * 1000) / this.#pace.rate, this.#window?.wait(now) ?? 0)
-        : Infinity;
-    this.#wakeAt(now + Math.max(1, Math.ceil(Math.min(first.since + this.#patience - now, token))));
+    // Without a free lane it waits for `done`.
+    const turn = this.#running < this.#lanes ? this.#wait(now) : Infinity;
+    this.#wakeAt(now + Math.max(1, Math.ceil(Math.min(first.since + this.#patience - now, turn))));
   }
 
-  #hasToken(now: number): boolean {
-    const { rate } = this.#pace;
-    if (rate === 0) return true;
-    this.#tokens = Math.min(this.#most, this.#tokens + ((now - this.#filledAt) * rate) / 1000);
-    this.#filledAt = now;
-    // A rounding error below one must not turn into one more wait.
-    if (this.#tokens < 1 - 1e-9 || (this.#window?.wait(now) ?? 0) > 0) return false;
+  /** Begins a turn, if one is free. */
+  #begin(now: number): boolean {
+    // A rounding error must not become one more wait.
+    if (this.#running >= this.#lanes || this.#wait(now) > 1e-6) return false;
+    this.#running += 1;
+    this.#due = Math.max(this.#due, now) + this.#interval;
     this.#window?.take(now);
-    this.#tokens -= 1;
     return true;
   }
 
-  #tellFirst(isTurn: boolean): void {
-    this.#waiting[this.#told]?.tell(isTurn);
-    this.#told += 1;
-    if (this.#told < 1024 && this.#told < this.#waiting.length) return;
-    this.#waiting = this.#waiting.slice(this.#told);
-    this.#told = 0;
+  /** Milliseconds until the rate allows a turn; 0 or less when it does. */
+  #wait(now: number): number {
+    if (this.#window === null) return 0;
+    return Math.max(this.#due - this.#tolerance - now, this.#window.wait(now));
   }
 
   #wakeAt(at: number): void {
