@@ -1,14 +1,14 @@
+import { z } from 'zod';
 import type { Delivery, SendResult } from '../core/sink.ts';
 import { orAborted, unlessAborted } from '../lib/abort.ts';
 import { bytes, choice, count } from '../lib/fields.ts';
-import { z } from 'zod';
 import { ABORTED } from '../vendors/failure.ts';
 import type { Compression } from '../vendors/message.ts';
 
-/** Smallest bound for an event or a batch, bytes. */
+/** Smallest limit for an event or a batch, bytes. */
 export const MINIMUM_EVENT = 4096;
 
-/** @param header that says so at the broker */
+/** @param header that names the compression at the broker */
 export const compressionField = (header: string) =>
   choice(
     ['auto', 'always', 'never'],
@@ -23,7 +23,7 @@ export const batchField = z
   })
   .prefault({});
 
-/** The sink's own limit. What fits is known only after compression; `send` finds out before anything is sent. */
+/** The sink's limit for one event. With compression the size is known only in `send`, which refuses what is too large. */
 export function eventBytesOf(options: {
   readonly compression: Compression;
   readonly maxEventBytes: number;
@@ -31,7 +31,7 @@ export function eventBytesOf(options: {
   return options.compression === 'never' ? options.maxEventBytes : Number.POSITIVE_INFINITY;
 }
 
-/** @param reasonOf what an operator is told of an error @throws Error with that, and as soon as the signal aborts */
+/** Waits for a connection. @throws Error with `reasonOf` of its error, or as soon as the signal aborts */
 export async function opened(
   opening: Promise<unknown>,
   signal: AbortSignal,
@@ -42,13 +42,13 @@ export async function opened(
   if (trouble !== null) throw new Error(trouble);
 }
 
-/** The batches that a sink has on their way to its broker. */
+/** The batches of a sink that are in flight. */
 export class Sends {
   readonly #running = new Set<Promise<void>>();
 
   /**
-   * The results of a batch. When the signal aborts, those that are there are answered; what has none counts as stopped.
-   * @param send puts a result in the place of each delivery, once it is final
+   * The results of a batch. When the signal aborts, deliveries without a result are answered `ABORTED`.
+   * @param send writes the result of each delivery, once it is final
    */
   async run(
     batch: readonly Delivery[],
@@ -61,11 +61,11 @@ export class Sends {
     const settled = work.catch(() => undefined).finally(() => this.#running.delete(settled));
     this.#running.add(settled);
     await unlessAborted(work, signal, undefined);
-    // A copy: what is answered must not change when a confirmation comes in after all.
+    // A copy: a late confirmation must not change what was answered.
     return [...results];
   }
 
-  /** Waits for what is on the way. */
+  /** Waits for all batches in flight. */
   async ended(signal: AbortSignal): Promise<void> {
     await orAborted(Promise.all(this.#running), signal);
   }
@@ -77,7 +77,7 @@ export const NO_TOPIC: SendResult = {
   sink: true,
 };
 
-/** A slip in the config, and none of the event's: it waits until the route is corrected. */
+/** The config is wrong, not the event: it waits until the route is corrected. */
 export function badTopic(name: string): SendResult {
   return { status: 'retry', reason: `${JSON.stringify(name)} is not a valid topic name`, sink: true };
 }

@@ -19,7 +19,6 @@ const schema = z
       "Largest message, with its properties, after compression. The hub's own limit applies if it is smaller.",
       { min: MINIMUM_EVENT },
     ),
-    /** A message of the broker's own holds as many events of one user as fit. */
     batch: batchField,
   })
   .transform(({ compression, timeout, maxEventBytes, batch, ...fields }, context) => {
@@ -28,7 +27,7 @@ const schema = z
 
 export const { parseOptions, optionsSchema } = optionsOf(schema);
 
-/** What the Event Hubs sink works with: sizes in bytes, times in milliseconds; `hub` is the default one, or null. */
+/** Sizes in bytes, times in milliseconds; `hub` is the default one, or null. */
 export type EventHubsOptions = z.output<typeof schema>;
 
 export function describe(written: Readonly<Record<string, unknown>>): SinkDescription {

@@ -1,14 +1,15 @@
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
 import { onAbort, orAborted } from '../../lib/abort.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import { eventBytesOf, opened, Sends } from '../broker.ts';
-import { heldBy, resultOf, troubleWith } from '../../vendors/failure.ts';
-import { toMessages } from '../../vendors/message.ts';
+import { mapAtMost } from '../../lib/map-at-most.ts';
 import type { Batch } from '../../vendors/event-hubs/batch.ts';
-import type { EventHubsOptions } from './config.ts';
 import { toFailure } from '../../vendors/event-hubs/failure.ts';
 import { partitionKeyOf, toMessage, type Message } from '../../vendors/event-hubs/message.ts';
 import { Producer } from '../../vendors/event-hubs/producer.ts';
+import { heldBy, resultOf, troubleWith } from '../../vendors/failure.ts';
+import { toMessages } from '../../vendors/message.ts';
+import { eventBytesOf, opened, Sends } from '../broker.ts';
+import type { EventHubsOptions } from './config.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';
 
@@ -20,7 +21,7 @@ export function createSink(options: EventHubsOptions, context: SinkContext): Sin
 const LANES = 32;
 const IN_FLIGHT = 4;
 
-/** A message, and where its result goes. */
+/** A message, and the index of its delivery in the batch. */
 interface Entry {
   readonly index: number;
   readonly message: Message;
@@ -29,18 +30,17 @@ interface Entry {
 /** One `send`. */
 interface Job {
   readonly producer: Producer;
-  readonly batch: readonly Delivery[];
   readonly results: SendResult[];
   readonly signal: AbortSignal;
-  /** Once the hub is in trouble, nothing more is tried: each further message would wait for its time-out. */
+  /** Set once the hub is in trouble. Nothing more is tried then: each message would wait for its time-out. */
   trouble: SendResult | null;
 }
 
 /**
  * Sends events to Event Hubs, in as few messages as partition keys allow, many messages at a time.
  *
- * Modes: new → open (by `open`, which proves the default hub) → closed. Producers are opened one a hub, on first use,
- * and replaced when they fail again and again; that changes no mode.
+ * Modes: new → open (by `open`, which proves the default hub) → closed. A hub gets its producer on first use; one that fails
+ * again and again is replaced.
  */
 export class EventHubsSink implements Sink {
   readonly limits;
@@ -63,7 +63,7 @@ export class EventHubsSink implements Sink {
     } as const;
   }
 
-  /** Opens a link to the default hub. Throws when it cannot be had; with no default hub it does nothing. */
+  /** Opens a link to the default hub, if there is one. @throws Error when it cannot be opened */
   async open(signal: AbortSignal): Promise<void> {
     const { hub } = this.#options;
     if (hub === null) return;
@@ -75,15 +75,15 @@ export class EventHubsSink implements Sink {
     const hub = batch[0]?.destination ?? this.#options.hub;
     if (hub === null) return batch.map(() => NO_HUB);
     return this.#sends.run(batch, signal, async (results) => {
-      // A signal of its own: the SDK listens once a message, and the dispatcher's signal is shared by every send.
+      // Its own signal: the SDK adds a listener for each message, and the dispatcher's signal is shared by every send.
       const stop = new AbortController();
       const forget = onAbort(signal, () => stop.abort());
-      const job = { producer: this.#producer(hub), batch, results, signal: stop.signal, trouble: null };
-      await this.#send(job).finally(forget);
+      const job = { producer: this.#producer(hub), results, signal: stop.signal, trouble: null };
+      await this.#send(batch, job).finally(forget);
     });
   }
 
-  /** Waits for what is on the way, then closes every connection. */
+  /** Waits for all sends in flight, then closes every connection. */
   async close(signal: AbortSignal): Promise<void> {
     await this.#sends.ended(signal);
     for (const producer of this.#producers.values()) this.#retire(producer);
@@ -91,18 +91,14 @@ export class EventHubsSink implements Sink {
     await orAborted(Promise.all(this.#retiring), signal);
   }
 
-  async #send(job: Job): Promise<void> {
-    const messages = await toMessages(job.batch, this.#options.compression, toMessage);
-    const groups = new Map<string | null, Entry[]>();
-    for (const [index, message] of messages.entries()) {
-      const event = job.batch[index]?.event;
-      if (event !== undefined) getOrMake(groups, partitionKeyOf(event), () => []).push({ index, message });
-    }
-    const waiting = groups.entries();
-    const lanes = Array.from({ length: LANES }, async () => {
-      for (const [key, group] of waiting) await sendGroup(job, key, group);
-    });
-    await Promise.all(lanes);
+  async #send(batch: readonly Delivery[], job: Job): Promise<void> {
+    const messages = await toMessages(batch, this.#options.compression, (event, body, isZipped) => ({
+      key: partitionKeyOf(event),
+      message: toMessage(event, body, isZipped),
+    }));
+    const entries = messages.map(({ key, message }, index) => ({ key, index, message }));
+    const groups = [...Map.groupBy(entries, ({ key }) => key)];
+    await mapAtMost(LANES, groups, ([key, group]) => sendGroup(job, key, group));
     if (job.producer.worn) this.#replace(job.producer);
   }
 
@@ -131,20 +127,16 @@ export class EventHubsSink implements Sink {
 /** Sends the events of one key one message after another; nothing of them follows what has to be sent again. */
 async function sendGroup(job: Job, key: string | null, group: readonly Entry[]): Promise<void> {
   const { results, signal } = job;
-  if (job.trouble !== null) {
-    for (const { index } of group) results[index] = job.trouble;
-    return;
-  }
-  for (let left = group; left.length > 0 && !signal.aborted;) {
-    const { sent, result, ...rest } = await sendMessage(job, key, left);
-    for (const { index } of sent) results[index] = result;
-    left = rest.left;
-    const held = heldBy(result);
-    if (held === null) continue;
+  let left = group;
+  let held = job.trouble;
+  while (held === null && left.length > 0 && !signal.aborted) {
+    const { count, result } = await sendMessage(job, key, left);
+    for (const { index } of left.slice(0, count)) results[index] = result;
+    left = left.slice(count);
+    held = heldBy(result);
     if (result.status === 'retry') job.trouble ??= result;
-    for (const { index } of left) results[index] = held;
-    return;
   }
+  if (held !== null) for (const { index } of left) results[index] = held;
 }
 
 const NO_HUB: SendResult = {
@@ -152,38 +144,29 @@ const NO_HUB: SendResult = {
   reason: 'the route names no event hub, and the sink has no default one (hub)',
 };
 
-interface Sent {
-  /** What the message held, all with the same result. */
-  readonly sent: readonly Entry[];
-  readonly result: SendResult;
-  /** What is still to be sent after it. */
-  readonly left: readonly Entry[];
-}
-
-/** Sends as many of the events as one message holds. One that does not fit alone is refused here, and never sent. */
+/**
+ * Sends as many of the events as one message holds. An event that is too large alone is refused here, and never sent.
+ * @returns the result of the first `count` events
+ */
 async function sendMessage(
   { producer, signal }: Job,
   key: string | null,
   entries: readonly Entry[],
-): Promise<Sent> {
+): Promise<{ readonly count: number; readonly result: SendResult }> {
+  const messages = entries.map(({ message }) => message);
   let batch: Batch;
   try {
-    batch = await producer.pack(
-      key,
-      entries.map(({ message }) => message),
-    );
+    batch = await producer.pack(key, messages);
   } catch (error) {
-    return { sent: entries, result: troubleWith(producer.place, toFailure(error)), left: [] };
+    return { count: entries.length, result: troubleWith(producer.place, toFailure(error)) };
   }
-  const [first] = entries;
-  if (batch.count === 0 && first !== undefined)
-    return { sent: [first], result: tooLarge(batch.maxSizeInBytes), left: entries.slice(1) };
-  const [sent, left] = [entries.slice(0, batch.count), entries.slice(batch.count)];
+  const { count } = batch;
+  if (count === 0) return { count: 1, result: tooLarge(batch.maxSizeInBytes) };
   try {
     await producer.send(batch, signal);
-    return { sent, result: DELIVERED, left };
+    return { count, result: DELIVERED };
   } catch (error) {
-    return { sent, result: resultOf(producer.place, toFailure(error), sent.length), left };
+    return { count, result: resultOf(producer.place, toFailure(error), count) };
   }
 }
 

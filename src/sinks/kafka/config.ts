@@ -53,7 +53,7 @@ const schema = z
 
 export const { parseOptions, optionsSchema } = optionsOf(schema);
 
-/** What the Kafka sink works with: sizes in bytes, times in milliseconds; `topic` is the default one, or null. */
+/** Sizes in bytes, times in milliseconds; `topic` is the default one, or null. */
 export type KafkaOptions = z.output<typeof schema>;
 
 export function describe(): SinkDescription {

@@ -1,17 +1,17 @@
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
 import { orAborted } from '../../lib/abort.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import { badTopic, eventBytesOf, NO_TOPIC, opened, Sends } from '../broker.ts';
 import { heldBy, resultOf, tooLarge, troubleWith } from '../../vendors/failure.ts';
-import { toMessages } from '../../vendors/message.ts';
 import { Client } from '../../vendors/kafka/client.ts';
-import type { KafkaOptions } from './config.ts';
 import { isTopic } from '../../vendors/kafka/connection.ts';
 import { toFailure } from '../../vendors/kafka/failure.ts';
 import { BATCH_BYTES, RECORD_BYTES, toMessage } from '../../vendors/kafka/message.ts';
 import { partitionOf } from '../../vendors/kafka/partition.ts';
 import { encodeRecord, type EncodedRecord } from '../../vendors/kafka/record-batch.ts';
 import { Writer } from '../../vendors/kafka/writer.ts';
+import { toMessages } from '../../vendors/message.ts';
+import { badTopic, eventBytesOf, NO_TOPIC, opened, Sends } from '../broker.ts';
+import type { KafkaOptions } from './config.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';
 
@@ -21,7 +21,7 @@ export function createSink(options: KafkaOptions, context: SinkContext): Sink {
 
 const IN_FLIGHT = 4;
 
-/** A record, and where its result goes. */
+/** A record, and the index of its delivery in the batch. */
 interface Entry {
   readonly index: number;
   readonly record: EncodedRecord;
@@ -35,9 +35,9 @@ interface Job {
 }
 
 /**
- * Writes events to Kafka: a batch a partition, confirmed by all in-sync replicas.
+ * Writes events to Kafka: a batch for each partition, confirmed by all in-sync replicas.
  *
- * Modes: new → open (by `open`, which proves the default topic) → closed. Writers are made one a topic, on first use.
+ * Modes: new → open (by `open`, which proves the default topic) → closed. A topic gets its writer on first use.
  */
 export class KafkaSink implements Sink {
   readonly limits;
@@ -45,7 +45,7 @@ export class KafkaSink implements Sink {
   readonly #writers = new Map<string, Writer>();
   readonly #sends = new Sends();
   #client: Promise<Client> | null = null;
-  /** Counts on, so that messages without a key go to all partitions in turn. */
+  /** Grows with each send, so that messages without a key go to all partitions in turn. */
   #turn = 0;
 
   constructor(options: KafkaOptions, _context: SinkContext) {
@@ -61,11 +61,14 @@ export class KafkaSink implements Sink {
     } as const;
   }
 
-  /** Throws when no broker answers, or when the default topic does not exist. */
+  /** @throws Error when no broker answers, or the default topic does not exist */
   async open(signal: AbortSignal): Promise<void> {
     const { topic } = this.#options;
     const place = topic === null ? 'kafka' : placeOf(topic);
-    const opening = topic === null ? this.#connect() : this.#writer(topic).partitions();
+    const opening =
+      topic === null
+        ? this.#loadClient().then((client) => client.connect())
+        : this.#writer(topic).partitions();
     await opened(opening, signal, (error) => troubleWith(place, toFailure(error)).reason);
   }
 
@@ -76,7 +79,7 @@ export class KafkaSink implements Sink {
     return this.#sends.run(batch, signal, (results) => this.#send(batch, { topic, results, signal }));
   }
 
-  /** Waits for what is on the way, then closes every connection. */
+  /** Waits for all sends in flight, then closes every connection. */
   async close(signal: AbortSignal): Promise<void> {
     await this.#sends.ended(signal);
     const client = await this.#client?.catch(() => null);
@@ -111,10 +114,9 @@ export class KafkaSink implements Sink {
   async #round(writer: Writer, queues: Map<number, Entry[]>, { topic, results, signal }: Job): Promise<void> {
     const batches = new Map<number, readonly Entry[]>();
     for (const [partition, queue] of queues)
-      batches.set(partition, queue.splice(0, fitting(queue, this.#options.maxEventBytes)));
-    const records = [...batches].map(
-      ([partition, entries]) => [partition, entries.map(({ record }) => record)] as const,
-    );
+      batches.set(partition, queue.splice(0, batchLength(queue, this.#options.maxEventBytes)));
+    const recordsOf = (entries: readonly Entry[]): EncodedRecord[] => entries.map(({ record }) => record);
+    const records = Array.from(batches, ([partition, entries]) => [partition, recordsOf(entries)] as const);
     const written = await writer.write(new Map(records), signal);
     for (const [partition, entries] of batches) {
       const failure = written.get(partition) ?? null;
@@ -129,18 +131,11 @@ export class KafkaSink implements Sink {
 
   #writer(topic: string): Writer {
     const { idempotent, codec, timeout } = this.#options;
-    return getOrMake(
-      this.#writers,
-      topic,
-      () => new Writer({ topic, client: () => this.#load(), idempotent, codec, timeout }),
-    );
+    const client = (): Promise<Client> => this.#loadClient();
+    return getOrMake(this.#writers, topic, () => new Writer({ topic, client, idempotent, codec, timeout }));
   }
 
-  async #connect(): Promise<void> {
-    await (await this.#load()).connect();
-  }
-
-  #load(): Promise<Client> {
+  #loadClient(): Promise<Client> {
     this.#client ??= Client.load(this.#options.connection, this.#options.timeout).catch((error: unknown) => {
       this.#client = null;
       throw error;
@@ -149,8 +144,8 @@ export class KafkaSink implements Sink {
   }
 }
 
-/** How many of the entries one batch holds: at least one. */
-function fitting(entries: readonly Entry[], most: number): number {
+/** How many of the entries go into one batch: at least one. */
+function batchLength(entries: readonly Entry[], most: number): number {
   let bytes = BATCH_BYTES;
   const end = entries.findIndex(({ record }) => {
     bytes += RECORD_BYTES + record.length;

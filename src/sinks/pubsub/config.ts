@@ -7,7 +7,7 @@ import { compressionField, MINIMUM_EVENT } from '../broker.ts';
 import { connectionFields, PACKAGES } from '../../vendors/pubsub/connection.ts';
 import { isTopic } from './topic.ts';
 
-/** What the service takes in one publish request, and so for one event: body, attributes and topic. */
+/** The service's limit for one publish request, and so for one event: body, attributes and topic. */
 const REQUEST = '10MB';
 const MINIMUM_TIMEOUT = 100;
 
@@ -35,7 +35,7 @@ const schema = z.strictObject({
 
 export const { parseOptions, optionsSchema } = optionsOf(schema);
 
-/** What the Pub/Sub sink works with: sizes in bytes, times in milliseconds; `topic` is the default one, or null. */
+/** Sizes in bytes, times in milliseconds; `topic` is the default one, or null. */
 export type PubSubOptions = z.output<typeof schema>;
 
 export function describe(): SinkDescription {

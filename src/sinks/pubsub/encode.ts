@@ -2,12 +2,11 @@ import { byteLength, UNIT_BYTES, writeUtf8 } from '../../lib/utf8.ts';
 import type { Message } from './message.ts';
 
 /**
- * `google.pubsub.v1.PublishRequest` in protobuf's wire format. The SDK's encoder makes an object for each number and text
- * of each message, and costs more than all the rest that is done for an event.
- * https://protobuf.dev/programming-guides/encoding/
+ * Encodes `google.pubsub.v1.PublishRequest` as protobuf (https://protobuf.dev/programming-guides/encoding/). The SDK's encoder makes an
+ * object for each number and text, and costs more than everything else that is done for an event.
  */
 
-/** Field number and wire type of what has a length: texts, bytes and messages. */
+/** Tag of a field with a length: text, bytes or message. */
 const field = (number: number): number => (number << 3) | 2;
 
 const TOPIC = field(1);
@@ -21,7 +20,7 @@ const MAP_VALUE = field(2);
 /** Bytes of a tag with the longest length. */
 const HEAD = 6;
 
-/** No fewer bytes than the request takes. */
+/** An upper bound of the request's bytes. */
 export function mostBytes(topic: string, messages: readonly Message[]): number {
   let most = HEAD + topic.length * UNIT_BYTES;
   for (const { data, attributes, orderingKey } of messages) {
@@ -32,14 +31,11 @@ export function mostBytes(topic: string, messages: readonly Message[]): number {
   return most;
 }
 
-/**
- * @param into a buffer of at least `mostBytes`
- * @returns its beginning, with the request
- */
+/** @param into a buffer of at least `mostBytes` @returns its beginning, with the request */
 export function encodeRequest(into: Buffer, topic: string, messages: readonly Message[]): Buffer {
   let at = writeText(into, 0, TOPIC, topic, byteLength(topic));
   for (const message of messages) {
-    // How long it is shows afterwards; nearly always the length takes two bytes.
+    // The size is known afterwards; nearly always its length takes two bytes.
     const start = at + 3;
     const size = writeMessage(into, start, message) - start;
     const place = at + 1 + lengthBytes(size);
@@ -69,7 +65,7 @@ function writeText(into: Buffer, start: number, tag: number, text: string, bytes
   return writeUtf8(into, writeHead(into, start, tag, bytes), text, bytes);
 }
 
-/** The tag and the length of what follows, as a varint. */
+/** Writes a tag and a length, as a varint. */
 function writeHead(into: Buffer, start: number, tag: number, length: number): number {
   let at = start;
   into[at++] = tag;

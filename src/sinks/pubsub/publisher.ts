@@ -22,17 +22,17 @@ type Operation<T> = (
   options: { readonly timeout: number; readonly retry: null; readonly signal: AbortSignal },
 ) => Promise<T>;
 
-/** Time-outs in a row after which the connection is thought to be dead, whatever the system says. */
+/** Time-outs in a row after which the client is replaced, although the system reports a connection. */
 const LATE_CALLS = 3;
 
 /**
- * Publishes requests, each answered or failed within `timeout`. Retrying is left to others.
+ * Publishes requests, each answered or failed within `timeout`. It never retries.
  *
- * The SDK's publisher of one level higher is not used: it has queues, retries and a notion of order of its own, and
- * would give away in several requests what the dispatcher has gathered for one.
+ * The SDK's own publisher is not used: it has its own queues, retries and order, and would send one batch of the dispatcher in
+ * several requests.
  *
  * Modes: unused → connected (by the first call) ⇄ shaken (the last call found no connection, so the next waits for one) →
- * closed. A client that lets several calls in a row time out is given up for a new one; that changes no mode.
+ * closed. After several time-outs in a row the client is replaced, and the mode is unused.
  */
 export class Publisher {
   readonly #options: PublisherOptions;
@@ -47,26 +47,26 @@ export class Publisher {
     this.#onReplaced = onReplaced;
   }
 
-  /** One publish request: all of the messages are stored, or it throws the SDK's error and none may be. */
+  /** One publish request. @throws the SDK's error; then it is unknown whether the messages are stored */
   async publish(topic: string, messages: readonly Message[], signal: AbortSignal): Promise<void> {
     const buffer = this.#buffers.take(mostBytes(topic, messages));
     const request: EncodedRequest = { topic, bytes: encodeRequest(buffer, topic, messages) };
     const [{ messageIds = [] }] = await this.#call(signal, (client, options) =>
       client.publish(request, options),
     );
-    // A call that failed may continue reading; one that was confirmed has read everything.
+    // Not after a failure: the client may still read from the buffer.
     this.#buffers.give(buffer);
     const stored = messageIds?.length ?? 0;
     if (stored !== messages.length)
       throw new Error(`${stored} of ${messages.length} messages were confirmed`);
   }
 
-  /** Throws the SDK's error unless the topic exists and may be seen. */
+  /** @throws the SDK's error unless the topic exists and may be seen */
   async seeTopic(topic: string, signal: AbortSignal): Promise<void> {
     await this.#call(signal, (client, options) => client.getTopic({ topic }, options));
   }
 
-  /** Throws unless there is a connection. */
+  /** @throws Error unless there is a connection */
   async connect(signal: AbortSignal): Promise<void> {
     await this.#call(signal, (client) => ready(client, this.#options.timeout));
   }
@@ -79,12 +79,8 @@ export class Publisher {
   async #call<T>(signal: AbortSignal, operation: Operation<T>): Promise<T> {
     const { timeout } = this.#options;
     try {
-      const result = await within(
-        this.#run(signal, operation),
-        timeout,
-        signal,
-        new LateError(`no answer in ${timeout} ms`),
-      );
+      const late = new LateError(`no answer in ${timeout} ms`);
+      const result = await within(this.#run(signal, operation), timeout, signal, late);
       this.#note(null);
       return result;
     } catch (error) {
@@ -97,7 +93,7 @@ export class Publisher {
     if (this.#mode === 'closed') throw new Error('the connection is closed');
     const { timeout } = this.#options;
     const client = await this.#open();
-    // Without it a call would fail at once while the channel pauses between two attempts to connect.
+    // Otherwise a call would fail at once while the channel pauses between two attempts to connect.
     if (this.#mode === 'shaken') await ready(client, timeout);
     return operation(client, { timeout, retry: null, signal });
   }

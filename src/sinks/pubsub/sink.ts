@@ -1,10 +1,11 @@
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
 import { orAborted } from '../../lib/abort.ts';
-import { badTopic, eventBytesOf, NO_TOPIC, Sends } from '../broker.ts';
+import { mapAtMost } from '../../lib/map-at-most.ts';
 import { ABORTED, resultOf, tooLarge, troubleWith } from '../../vendors/failure.ts';
-import type { PubSubOptions } from './config.ts';
-import { codeOf, PERMISSION_DENIED, toFailure } from '../../vendors/pubsub/failure.ts';
 import { toMessages } from '../../vendors/message.ts';
+import { codeOf, PERMISSION_DENIED, toFailure } from '../../vendors/pubsub/failure.ts';
+import { badTopic, eventBytesOf, NO_TOPIC, Sends } from '../broker.ts';
+import type { PubSubOptions } from './config.ts';
 import { requestBytes, toMessage, type Message } from './message.ts';
 import { Publisher } from './publisher.ts';
 import { isTopic, topicPath } from './topic.ts';
@@ -15,12 +16,13 @@ export function createSink(options: PubSubOptions, context: SinkContext): Sink {
   return new PubSubSink(options, context);
 }
 
-/** Requests of one `send` that wait for their answer at the same time, when each user's events need one of their own. */
+/** Requests of one `send` in flight at the same time, with ordering. */
 const LANES = 64;
 
-/** Bytes that topic, ordering key and attributes can never reach: there are few, and each is cut at 1 KiB. */
+/** Bytes above what topic, ordering key and attributes take: there are few, and each is cut at 1 KiB. */
 const ENVELOPE_MOST = 64 * 1024;
 
+/** One `send`. */
 interface Job {
   readonly topic: string;
   readonly messages: readonly Message[];
@@ -29,8 +31,8 @@ interface Job {
 }
 
 /**
- * Publishes events to Pub/Sub. Without ordering one batch is one request; with ordering it is one for each user, because
- * a request takes one ordering key only.
+ * Publishes events to Pub/Sub. Without ordering a batch is one request; with ordering it is one for each user, because a
+ * request takes one ordering key only.
  *
  * Modes: new → open (by `open`) → closed.
  */
@@ -53,14 +55,14 @@ export class PubSubSink implements Sink {
       inFlight: 8,
       order: options.ordering ? 'user' : 'none',
       batchBy: 'destination',
-      // A request with one small message costs as much as one with many.
+      // A request with one message costs as much as one with many.
       linger: 10,
     } as const;
   }
 
   /**
-   * Connects, and looks whether the default topic exists. The right to look is not needed for publishing, so an answer
-   * that it is lacking is taken for a yes; whether publishing is allowed is found out by the first event.
+   * Connects, and checks that the default topic exists. Without the right to see it the topic counts as there: publishing does not
+   * need that right.
    */
   async open(signal: AbortSignal): Promise<void> {
     const { project, topic } = this.#options;
@@ -81,7 +83,7 @@ export class PubSubSink implements Sink {
     return this.#sends.run(batch, signal, (results) => this.#send(topic, batch, results, signal));
   }
 
-  /** Waits for what is on the way, then closes the connection. */
+  /** Waits for all sends in flight, then closes the connection. */
   async close(signal: AbortSignal): Promise<void> {
     await this.#sends.ended(signal);
     await orAborted(this.#publisher.close(), signal);
@@ -97,21 +99,18 @@ export class PubSubSink implements Sink {
     const messages = await toMessages(batch, compression, (event, body, isZipped) =>
       toMessage(event, body, isZipped, ordering),
     );
-    const fitting: number[] = [];
+    const valid: number[] = [];
     for (const [index, message] of messages.entries()) {
-      // Counting every attribute's bytes takes its time, and nearly all events are far from the limit.
-      const near = message.data.length + ENVELOPE_MOST > maxEventBytes;
-      const bytes = near ? requestBytes(topic, message) : 0;
-      if (bytes <= maxEventBytes) fitting.push(index);
+      // Counting the bytes of every attribute is slow, and nearly all events are far from the limit.
+      const isNear = message.data.length + ENVELOPE_MOST > maxEventBytes;
+      const bytes = isNear ? requestBytes(topic, message) : 0;
+      if (bytes <= maxEventBytes) valid.push(index);
       else results[index] = tooLarge('attributes', bytes, maxEventBytes);
     }
     const job: Job = { topic, messages, results, signal };
-    if (!ordering) return this.#publish(job, fitting);
-    const groups = Map.groupBy(fitting, (index) => messages[index]?.orderingKey).values();
-    const lanes = Array.from({ length: LANES }, async () => {
-      for (const group of groups) await this.#publishInOrder(job, group);
-    });
-    await Promise.all(lanes);
+    if (!ordering) return this.#publish(job, valid);
+    const groups = Map.groupBy(valid, (index) => messages[index]?.orderingKey);
+    await mapAtMost(LANES, [...groups.values()], (group) => this.#publishInOrder(job, group));
   }
 
   /** One request; all of its events have the same result. */
@@ -132,23 +131,18 @@ export class PubSubSink implements Sink {
   }
 
   /**
-   * The events of one user. When they are refused together they are sent one by one here: to leave that to the
-   * dispatcher would be to send the other users' events, which have arrived, once more. None has a result before it is the last:
-   * when the signal aborts, what there is by then is answered.
+   * Publishes the events of one user. When they are refused together they are published one by one here: the dispatcher would
+   * send the other users' events again too. An event has its result only once it is final.
    */
   async #publishInOrder(job: Job, group: readonly number[]): Promise<void> {
     const together = await this.#request(job, group);
-    if (together.status !== 'refused' || together.batch !== true) {
-      for (const index of group) job.results[index] = together;
-      return;
-    }
-    for (const [at, index] of group.entries()) {
-      const result = await this.#request(job, [index]);
+    const isSplit = together.status === 'refused' && together.batch === true;
+    // Nothing of a user may follow what has to be sent again.
+    let decided = isSplit ? null : together;
+    for (const index of group) {
+      const result: SendResult = decided ?? (await this.#request(job, [index]));
       job.results[index] = result;
-      if (result.status !== 'retry') continue;
-      // Nothing of a user may follow what has to be sent again.
-      for (const later of group.slice(at)) job.results[later] = result;
-      return;
+      if (result.status === 'retry') decided = result;
     }
   }
 }
