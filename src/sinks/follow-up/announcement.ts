@@ -1,20 +1,20 @@
 import { hash } from 'node:crypto';
 import type { JournalEvent } from '../../core/event.ts';
 
-/** Data of a user that is there to be fetched now. */
+/** Data of a user that can be fetched now. */
 export interface Completion {
   readonly kind: 'range';
   readonly resource: string;
   readonly user: string;
   readonly provider: string | null;
-  /** As the event says them. */
+  /** As in the event. */
   readonly start: string;
   readonly end: string;
-  /** False: more of the same range is going to be announced. */
+  /** False when more of the same range will be announced. */
   readonly isFinal: boolean;
 }
 
-/** A parsing job that is not what it was. */
+/** A parsing job whose status has changed. */
 export interface ChangedJob {
   readonly kind: 'parsing_job';
   readonly user: string | null;
@@ -22,15 +22,15 @@ export interface ChangedJob {
   readonly status: string;
 }
 
-/** What an event calls for. Of `unreadable` ones nothing can be fetched: no operation reads `what`. */
+/** What an event announces. No operation of the service reads the `what` of an `unreadable` one. */
 export type Announcement = Completion | ChangedJob | { readonly kind: 'unreadable'; readonly what: string };
 
 const HISTORICAL = /^historical\.data\.([a-z0-9_]+)\.created$/;
 const JOB = 'lab_report.parsing_job.updated';
-/** Ranges of these are read by an operation of the service. */
+/** Resources that an operation of the service reads by range. */
 const READABLE: ReadonlySet<string> = new Set(['meal']);
 
-/** Null for any other event; a text that says what is missing for one that cannot be followed. */
+/** @returns null for any other event; a text that says what is missing in an invalid one */
 export function readAnnouncement(
   event: Pick<JournalEvent, 'type' | 'user' | 'body'>,
 ): Announcement | string | null {
@@ -61,14 +61,12 @@ function dataOf({ body }: Pick<JournalEvent, 'body'>): Readonly<Record<string, u
 
 /** The same for every repetition of one announcement, whatever the delivery's id. */
 export function keyOf(announcement: Completion | ChangedJob): string {
-  const parts = announcement.kind === 'range' ? rangeOf(announcement) : jobOf(announcement);
-  return hash('sha256', JSON.stringify(parts), 'hex').slice(0, 32);
+  return hash('sha256', JSON.stringify(partsOf(announcement)), 'hex').slice(0, 32);
 }
 
-function rangeOf({ user, resource, provider, start, end, isFinal }: Completion): unknown[] {
+function partsOf(announcement: Completion | ChangedJob): unknown[] {
+  if (announcement.kind === 'parsing_job')
+    return [announcement.user, 'parsing_job', announcement.job, announcement.status];
+  const { user, resource, provider, start, end, isFinal } = announcement;
   return [user, resource, provider, start, end, ...(isFinal ? [] : ['not final'])];
-}
-
-function jobOf({ user, job, status }: ChangedJob): unknown[] {
-  return [user, 'parsing_job', job, status];
 }

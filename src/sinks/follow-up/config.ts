@@ -23,10 +23,8 @@ const schema = z.strictObject({
 
 export const { parseOptions, optionsSchema } = optionsOf(schema);
 
-/** What the follow-up sink works with. */
 export type FollowUpOptions = z.output<typeof schema>;
 
-/** Tables below its folder. */
 export function describe({ path, events }: Readonly<Record<string, unknown>>): SinkDescription {
   const needsJournal = { option: 'events', reason: 'the events go into the journal' };
   return {

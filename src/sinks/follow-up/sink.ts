@@ -1,11 +1,8 @@
 import { hash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { DONE, finishedTask, pullMeals } from '../../history/backfill/pull-meals.ts';
-import { pullReference } from '../../history/backfill/reference.ts';
-import type { Resource } from '../../history/backfill/resources.ts';
 import { folderError, MillraceError, messageOf } from '../../core/errors.ts';
-import type { Envelope } from '../../core/event.ts';
+import type { Envelope, JournalEvent } from '../../core/event.ts';
 import type { IncomingMessage } from '../../core/incoming.ts';
 import {
   DELIVERED,
@@ -15,10 +12,14 @@ import {
   type Sink,
   type SinkContext,
 } from '../../core/sink.ts';
-import { Tally } from '../../lib/tally.ts';
-import { WorkFolder, writeState } from '../../lib/work-folder.ts';
+import { DONE, finishedTask, pullMeals } from '../../history/backfill/pull-meals.ts';
+import { pullReference } from '../../history/backfill/reference.ts';
+import type { Resource } from '../../history/backfill/resources.ts';
 import { ServiceClient } from '../../history/service/client.ts';
 import { ServiceError } from '../../history/service/errors.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
+import { Tally } from '../../lib/tally.ts';
+import { WorkFolder, writeState } from '../../lib/work-folder.ts';
 import { keyOf, readAnnouncement, type ChangedJob, type Completion } from './announcement.ts';
 import type { FollowUpOptions } from './config.ts';
 
@@ -28,18 +29,19 @@ export function createSink(options: FollowUpOptions, context: SinkContext): Sink
   return new FollowUpSink(options, context);
 }
 
-const NOTHING_NAMED = { users: [], zipCodes: [], labTests: [], addOns: [], jobs: [], labs: [] };
+const NO_NAMES = { users: [], zipCodes: [], labTests: [], addOns: [], jobs: [], labs: [] };
 
-/** Of the events it makes. */
+/** Source of the events it makes. */
 const SOURCE = 'follow-up';
 
+/** Ids of the announcing event, for the rows and events of its pull. */
+type Owner = Omit<Envelope, 'type'>;
+
 /**
- * Does what announcements call for, as far as the service has an operation for it: the meals of a
- * `historical.data.meal.created` event, exactly that range of that user and provider, and the job of a
- * `lab_report.parsing_job.updated` one. Each becomes tables, once however often it is announced, also after a restart. A
- * pull's folder is there whole or not at all, and its `done.json` is the memory of it. With `events` every meal goes into
- * the journal as well, before the pull counts as done; what an attempt that failed has put there is known there when the
- * next one comes. What no operation reads is counted by its type and named in the log once.
+ * Pulls what announcements name: the meals of a `historical.data.meal.created` event, exactly that range of that user and provider,
+ * and the job of a `lab_report.parsing_job.updated` one. Each announcement becomes tables once, also after repetitions and restarts:
+ * the folder of a pull is complete when its `done.json` is there. With `events` every meal goes into the journal too, before the pull
+ * is done. Announcements that no operation reads are counted by type, and logged once.
  */
 export class FollowUpSink implements Sink {
   readonly limits = {
@@ -49,7 +51,7 @@ export class FollowUpSink implements Sink {
     inFlight: 2,
     order: 'none',
     batchBy: 'mixed',
-    // A pull fetches years of a user, page by page, each with a time-out of its own.
+    // A pull fetches years of a user, page by page, each with its own time-out.
     sendTimeout: 3_600_000,
   } as const;
 
@@ -57,7 +59,7 @@ export class FollowUpSink implements Sink {
   readonly #service: ServiceClient;
   readonly #context: SinkContext;
   readonly #events: boolean;
-  /** Announcements of what cannot be read, by event type. */
+  /** Announcements that no operation reads, by event type. */
   readonly #skipped = new Tally();
   /** Running pulls, by key: a repetition waits for the first. */
   readonly #running = new Map<string, Promise<SendResult>>();
@@ -66,7 +68,7 @@ export class FollowUpSink implements Sink {
     this.#folder = resolve(path);
     this.#events = events;
     this.#context = context;
-    // The dispatcher owns the retrying, so that a service in trouble shows in `status`.
+    // The dispatcher retries, so that `status` shows a service in trouble.
     this.#service = new ServiceClient({ ...service, attempts: 1 });
   }
 
@@ -94,55 +96,73 @@ export class FollowUpSink implements Sink {
     return this.#skipped;
   }
 
-  async #follow(event: Delivery['event'], signal: AbortSignal): Promise<SendResult> {
+  async #follow(event: JournalEvent, signal: AbortSignal): Promise<SendResult> {
     const found = readAnnouncement(event);
     if (found === null) return DELIVERED;
     if (typeof found === 'string') return { status: 'refused', code: 'not_a_completion', reason: found };
     if (found.kind === 'unreadable') return this.#skip(found.what);
     const key = keyOf(found);
-    let pull = this.#running.get(key);
-    if (pull === undefined) {
-      const folder = join(this.#folder, key);
-      pull = this.#pull(found, folder, event, signal).finally(() => this.#running.delete(key));
-      this.#running.set(key, pull);
-    }
-    return pull;
+    return getOrMake(this.#running, key, () =>
+      this.#pull(found, join(this.#folder, key), event, signal).finally(() => this.#running.delete(key)),
+    );
   }
 
-  #skip(what: string): SendResult {
+  #skip(type: string): SendResult {
     const { name, log } = this.#context;
-    if (this.#skipped.get(what) === 0)
-      log.warn(
-        { sink: name, type: what },
-        'the service has no operation that reads this; it is only counted',
-      );
-    this.#skipped.add(what);
+    if (!this.#skipped.has(type))
+      log.warn({ sink: name, type }, 'the service has no operation that reads this; it is only counted');
+    this.#skipped.add(type);
     return DELIVERED;
   }
 
-  async #meals(
+  async #pull(
+    found: Completion | ChangedJob,
+    folder: string,
+    owner: Owner,
+    signal: AbortSignal,
+  ): Promise<SendResult> {
+    const { name, log } = this.#context;
+    let own: WorkFolder | null = null;
+    try {
+      if (finishedTask(folder) !== null) return DELIVERED;
+      // A replay, or another receiver with the same tables, may pull the same: the second one finds it done.
+      own = await WorkFolder.take(folder);
+      if (finishedTask(folder) !== null) return DELIVERED;
+      const done =
+        found.kind === 'range'
+          ? await this.#pullMeals(found, folder, owner, signal)
+          : await this.#pullJob(found, folder, owner, signal);
+      log.info({ sink: name, folder, ...done }, 'follow-up pull done');
+      return DELIVERED;
+    } catch (error) {
+      return failureOf(error, found.kind);
+    } finally {
+      own?.release();
+    }
+  }
+
+  async #pullMeals(
     completion: Completion,
     folder: string,
-    { team, clientUser }: Delivery['event'],
+    { team, clientUser }: Owner,
     signal: AbortSignal,
   ): Promise<object> {
-    const whose = { team, user: completion.user, clientUser };
+    const owner = { team, user: completion.user, clientUser };
     const _loaded_at = new Date(this.#context.clock.now()).toISOString();
-    const given = { ...idsOf(whose), _loaded_at };
     let events = 0;
     const onMeals = async (pulled: readonly Buffer[]): Promise<void> => {
-      await this.#journal(pulled, whose);
+      await this.#journal(pulled, owner);
       events += pulled.length;
     };
-    const extras = { given, ...(this.#events ? { onMeals } : {}) };
+    const extras = { given: { ...idsOf(owner), _loaded_at }, ...(this.#events ? { onMeals } : {}) };
     const { meals, rejects } = await pullMeals(this.#service, completion, folder, signal, extras);
     return { meals, rejects, events };
   }
 
-  async #job(
+  async #pullJob(
     { job, user }: ChangedJob,
     folder: string,
-    { team, clientUser }: Delivery['event'],
+    { team, clientUser }: Owner,
     signal: AbortSignal,
   ): Promise<object> {
     const given = idsOf({ team, user, clientUser });
@@ -154,77 +174,50 @@ export class FollowUpSink implements Sink {
         yield { text: `[${text}]`, given };
       },
     };
-    const pull = { query: NOTHING_NAMED, output: folder, now: this.#context.clock.now(), signal };
+    const pull = { query: NO_NAMES, output: folder, now: this.#context.clock.now(), signal };
     const summary = await pullReference(this.#service, resource, pull);
     await writeState(folder, DONE, summary);
     return { ...summary.rows, rejects: summary.rejects };
   }
 
-  async #pull(
-    found: Followed,
-    folder: string,
-    event: Delivery['event'],
-    signal: AbortSignal,
-  ): Promise<SendResult> {
-    const { name, log } = this.#context;
-    const { kind } = found;
-    let own: WorkFolder | null = null;
-    try {
-      if (finishedTask(folder) !== null) return DELIVERED;
-      // Beside a replay, or another receiver with the same tables: one of them pulls, the other finds it done.
-      own = await WorkFolder.take(folder);
-      if (finishedTask(folder) !== null) return DELIVERED;
-      const done =
-        found.kind === 'range'
-          ? await this.#meals(found, folder, event, signal)
-          : await this.#job(found, folder, event, signal);
-      log.info({ sink: name, folder, ...done }, 'follow-up pull done');
-      return DELIVERED;
-    } catch (error) {
-      return failureOf(error, kind);
-    } finally {
-      own?.release();
-    }
-  }
-
-  async #journal(meals: readonly Buffer[], whose: Omit<Envelope, 'type'>): Promise<void> {
+  async #journal(meals: readonly Buffer[], owner: Owner): Promise<void> {
     const { inlet, clock } = this.#context;
     if (inlet === undefined) throw new Error('there is no journal to put the meals into');
-    const names = inlet.fields();
+    const fields = inlet.fields();
     const now = clock.now();
     await inlet.take(
       SOURCE,
-      meals.map((meal) => toEvent(meal, whose, names, now)),
+      meals.map((meal) => toEvent(meal, owner, fields, now)),
     );
   }
 }
 
-/** Columns that an event fills, and no answer. */
-function idsOf({ team, user, clientUser }: Omit<Envelope, 'type'>): Readonly<Record<string, string>> {
+/** Columns that the event fills, not the service. */
+function idsOf({ team, user, clientUser }: Owner): Readonly<Record<string, string>> {
   const ids = { team_id: team, user_id: user, client_user_id: clientUser };
   return Object.fromEntries(Object.entries(ids).filter((pair): pair is [string, string] => pair[1] !== null));
 }
 
-/** What a meal of a follow-up pull is as an event: the same as one that the service sends by itself. */
+/** Type of the events made of pulled meals: the same as of those that the service sends by itself. */
 const MEAL_TYPE = 'daily.data.meal.created';
 
 /**
- * The event of one meal: the meal's exact bytes in the service's envelope. Its id is made of what it says, so that the
- * same meal, pulled again, is the same event, and a meal that has changed is another.
+ * The event of one meal: its exact bytes in the service's envelope. The id is a hash of the content: the same meal, pulled again,
+ * is the same event, and a changed meal is another.
  * @param now milliseconds since the epoch
  */
 function toEvent(
   meal: Buffer,
-  { team, user, clientUser }: Omit<Envelope, 'type'>,
-  names: ReturnType<Inlet['fields']>,
+  { team, user, clientUser }: Owner,
+  fields: ReturnType<Inlet['fields']>,
   now: number,
 ): IncomingMessage {
   const json = JSON.stringify;
-  const before = `{${json(names.type)}:${json(MEAL_TYPE)},"data":`;
+  const before = `{${json(fields.type)}:${json(MEAL_TYPE)},"data":`;
   const after = [
-    [names.team, team],
-    [names.user, user],
-    [names.clientUser, clientUser],
+    [fields.team, team],
+    [fields.user, user],
+    [fields.clientUser, clientUser],
   ].map(([name, value]) => `,${json(name)}:${json(value)}`);
   const id = hash('sha256', Buffer.concat([Buffer.from(json([team, user])), meal]), 'hex').slice(0, 32);
   return {
@@ -235,21 +228,23 @@ function toEvent(
   };
 }
 
-/** Announcements that something is fetched for. */
-type Followed = Completion | ChangedJob;
-
-function failureOf(error: unknown, kind: Followed['kind']): SendResult {
+function failureOf(error: unknown, kind: (Completion | ChangedJob)['kind']): SendResult {
   const reason = messageOf(error);
-  if (error instanceof MillraceError) {
+  if (error instanceof MillraceError)
     // The journal may be full for a while.
-    if (error.retryable) return { status: 'retry', reason };
-    return { status: 'refused', code: 'not_a_completion', reason };
-  }
+    return error.retryable
+      ? { status: 'retry', reason }
+      : { status: 'refused', code: 'not_a_completion', reason };
   if (!(error instanceof ServiceError)) return { status: 'retry', reason };
-  const wait = error.retryAfterMs === null ? {} : { delayMs: error.retryAfterMs };
-  // A key that is refused, or a service that is down, concerns every pull. Parsing alone can be closed to a team.
-  const isClosed = error.status === 403 && kind !== 'parsing_job';
-  const whole = error.status === 401 || isClosed || error.status === 429 || error.status === null;
-  if (whole || error.retryable) return { status: 'retry', reason, sink: whole, ...wait };
-  return { status: 'refused', code: 'service_refused', reason };
+  const { status, retryAfterMs } = error;
+  // A refused key, or a service that is down, concerns every pull. Parsing alone can be closed to a team (403).
+  const isSink =
+    status === 401 || (status === 403 && kind !== 'parsing_job') || status === 429 || status === null;
+  if (!isSink && !error.retryable) return { status: 'refused', code: 'service_refused', reason };
+  return {
+    status: 'retry',
+    reason,
+    sink: isSink,
+    ...(retryAfterMs === null ? {} : { delayMs: retryAfterMs }),
+  };
 }

@@ -8,7 +8,7 @@ import { TABLES } from '../../tables/tables.ts';
 import { connectionFields, PACKAGES } from '../../vendors/postgres/connection.ts';
 import { erasureOf } from './erasure.ts';
 
-/** @param learned tables that stand beside the built-in ones */
+/** @param learned tables beside the built-in ones */
 function schemaWith(learned: readonly TableDefinition[]) {
   const names = TABLES.with(learned)
     .ofEvents()
@@ -33,7 +33,6 @@ function schemaWith(learned: readonly TableDefinition[]) {
 
 export const { optionsSchema } = optionsOf(schemaWith([]));
 
-/** What the PostgreSQL sink works with. */
 export type PostgresOptions = z.output<ReturnType<typeof schemaWith>>;
 
 /** @throws OptionsError, or MillraceError tables_invalid when a file of the config defines no tables */
@@ -46,7 +45,6 @@ export function parseOptions(
 
 const connection = optionsOf(z.object(connectionFields));
 
-/** Its rows are of users, which an erasure removes. */
 export function describe(written: Readonly<Record<string, unknown>>): SinkDescription {
   return {
     packages: PACKAGES,

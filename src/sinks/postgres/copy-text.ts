@@ -6,26 +6,23 @@ import { columnsInRow } from '../../tables/shape/plan.ts';
 
 const LINE_FEED = 10;
 const TAB = 9;
-/** Behind a backslash. */
+/** After a backslash: COPY's null. */
 const NULL = 0x4e;
 const U = 0x75;
 
-/**
- * Rows as the shaper writes them, turned into the text format of COPY: values between tabs. A JSON text needs little to be
- * one of COPY, which knows most of the same escapes; numbers and times are as they were.
- */
+/** Turns rows of the shaper, in JSON, into the text format of COPY: values between tabs, with nearly the same escapes. */
 export class CopyText {
-  /** In order of the values; the last one's value is the same in every row. */
+  /** In order of the values. The last column has the same value in every row. */
   readonly columns: readonly string[];
   readonly #heads: readonly Buffer[];
   readonly #types: readonly ColumnType[];
   readonly #out = new ByteWriter(64 * 1024);
-  /** Where a value begins, and then where it ends. */
+  /** Offset of the current value; after it was copied, of its end. */
   #at = 0;
-  /** Of the first backslash from there on, or further back. */
+  /** Offset of the backslash that was last found. */
   #backslash = -1;
 
-  /** @param last column after the table's own */
+  /** @param last the column after the table's own */
   constructor(definition: TableDefinition, last: string) {
     const columns = columnsInRow(definition);
     this.columns = [...columns.map(({ name }) => name), last];
@@ -41,7 +38,7 @@ export class CopyText {
     this.#backslash = -1;
     for (let at = 0; at < lines.length;) {
       const end = lines.indexOf(LINE_FEED, at);
-      // Nothing grows beyond twice its text.
+      // No value takes more than twice its JSON.
       out.room((end - at) * 2 + this.#types.length * 3 + tail.length);
       this.#row(lines, at, tail);
       at = end + 1;
@@ -49,7 +46,7 @@ export class CopyText {
     return out.view();
   }
 
-  /** The members of a row stand in the order of `columnsInRow`; those without a value are left out. */
+  /** The members of a row are in the order of `columnsInRow`; those without a value are absent. */
   #row(lines: Buffer, start: number, tail: Buffer): void {
     const out = this.#out;
     const { buffer } = out;
@@ -75,13 +72,13 @@ export class CopyText {
       o += 1;
     }
     if (lines[at] !== CLOSE_BRACE || lines[at + 1] !== LINE_FEED)
-      throw new Error('a row has a column that its table has not, or another order');
+      throw new Error('a row has a column that its table does not have, or another order');
     out.length = copy(tail, 0, tail.length, buffer, o);
   }
 
-  // Each of these copies the value at `#at` and sets that behind it: one pass over the bytes, as they are many.
+  // Each of these copies the value at `#at` and sets `#at` to its end, in one pass over the bytes.
 
-  /** A number, or a word. */
+  /** Copies a number, `true` or `false`. */
   #plain(bytes: Buffer, out: Buffer, start: number): number {
     let i = this.#at;
     let o = start;
@@ -93,7 +90,7 @@ export class CopyText {
     return o;
   }
 
-  /** The inside of a string: COPY has JSON's escapes but for quotes and code units. */
+  /** Copies the inside of a string. COPY has the escapes of JSON except `\"` and `\u`. */
   #string(bytes: Buffer, out: Buffer, start: number): number {
     let i = this.#at + 1;
     let o = start;
@@ -101,7 +98,7 @@ export class CopyText {
       if (c === BACKSLASH) {
         const escaped = bytes[(i += 1)] as number;
         if (escaped === U) {
-          // Only control characters are written so, and none of those that part values and rows.
+          // The shaper writes only control characters as code units, and never a tab or line feed.
           out[o] = Number.parseInt(bytes.toString('latin1', i + 1, i + 5), 16);
           i += 4;
         } else if (escaped === QUOTE) {
@@ -119,7 +116,7 @@ export class CopyText {
     return o;
   }
 
-  /** Any value, as the JSON that it is: each of its backslashes is one of the text. */
+  /** Copies any value as JSON, with its backslashes escaped. */
   #json(bytes: Buffer, out: Buffer, start: number): number {
     const end = skipValue(bytes, this.#at, 1);
     let from = this.#at;
@@ -135,7 +132,7 @@ export class CopyText {
     return o + bytes.copy(out, o, from, end);
   }
 
-  /** Looked for once, as most values have none. */
+  /** Searches once for many values, as most have no backslash. */
   #nextBackslash(bytes: Buffer, from: number): number {
     if (this.#backslash < from) {
       const found = bytes.indexOf(BACKSLASH, from);

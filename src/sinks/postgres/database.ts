@@ -14,17 +14,17 @@ import { refusalOf, toMillraceError } from '../../vendors/postgres/failure.ts';
 import { LoadLock } from './load-lock.ts';
 
 /**
- * Newer servers notice that way that the client of a statement has gone: it would wait for its lock all the same, and hold up
- * the next load. Not every system can do it.
+ * Ends statements whose client has gone: they would still wait for their lock, and block the next load. Only newer servers can do
+ * that, and not on every system.
  */
-const LEAVE_ABANDONED = `SELECT set_config(name, '2s', true) FROM pg_catalog.pg_settings
+const END_ABANDONED = `SELECT set_config(name, '2s', true) FROM pg_catalog.pg_settings
   WHERE name = 'client_connection_check_interval'`;
 
 /**
- * What another program may have set in a session of the pool: with the first, rows that are confirmed can be lost; the others
- * end a long load.
+ * Settings that another program may have left in a session of the pool: the first can lose confirmed rows, the others end a long
+ * load.
  */
-const LEFT_BEHIND = ['synchronous_commit', 'statement_timeout', 'idle_in_transaction_session_timeout'];
+const RESET_SETTINGS = ['synchronous_commit', 'statement_timeout', 'idle_in_transaction_session_timeout'];
 
 const SAVEPOINT = '_millrace_rows';
 
@@ -34,20 +34,19 @@ export class PostgresDatabase implements Database {
   readonly sql: Dialect & { readonly schema: string };
   readonly #client: Client;
   readonly #copyFrom: typeof from;
-  /** Makes it forget the signal that would end it. */
+  /** Removes the listener of `endWith`. */
   #forget: () => void = () => undefined;
   #lock: LoadLock | null = null;
-  /** A transaction begins. */
   #isBeginning = false;
   /** Statements that begin a transaction. */
   readonly #begin: string;
   readonly #texts = new Map<string, { text: CopyText; statement: string }>();
 
-  private constructor(client: Client, copyFrom: typeof from, schema: string, leavesAbandoned: boolean) {
+  private constructor(client: Client, copyFrom: typeof from, schema: string, endsAbandoned: boolean) {
     this.#client = client;
     this.#copyFrom = copyFrom;
     this.sql = { ...postgres, schema };
-    // Behind a pooler other programs have used the session, and will: nothing may outlive the transaction.
+    // Behind a pooler other programs use the session too: no setting may outlive the transaction.
     this.#begin = [
       'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
       // Statements name the schema; triggers that users have made may not.
@@ -55,15 +54,15 @@ export class PostgresDatabase implements Database {
       `SET LOCAL TIME ZONE 'UTC'`,
       'SET LOCAL client_min_messages TO warning',
       `SET LOCAL client_encoding TO 'UTF8'`,
-      ...LEFT_BEHIND.map((name) => `SET LOCAL ${name} TO DEFAULT`),
-      ...(leavesAbandoned ? [`SET LOCAL client_connection_check_interval TO '2s'`] : []),
+      ...RESET_SETTINGS.map((name) => `SET LOCAL ${name} TO DEFAULT`),
+      ...(endsAbandoned ? [`SET LOCAL client_connection_check_interval TO '2s'`] : []),
     ].join(';');
   }
 
   /**
    * Loads the driver and connects.
-   * @param signal ends the opening; what is open stays so
-   * @throws MillraceError usage where the driver is not installed
+   * @param signal aborts the opening only
+   * @throws MillraceError usage when the driver is not installed
    */
   static async open(options: Connection, signal: AbortSignal): Promise<PostgresDatabase> {
     const lack = lackOf(PACKAGES);
@@ -78,14 +77,14 @@ export class PostgresDatabase implements Database {
       application_name: 'millrace',
       keepAlive: true,
     });
-    // Told of it by the next statement; without a listener it would end the process.
+    // Without a listener it would end the process; the next statement fails.
     client.on('error', () => undefined);
     const connected = client.connect();
     const forget = onAbort(signal, () => disconnect(client));
     try {
       await connected;
-      const leaves = await client.query(LEAVE_ABANDONED).catch(() => ({ rowCount: 0 }));
-      return new PostgresDatabase(client, copyStreams.from, options.schema, leaves.rowCount === 1);
+      const set = await client.query(END_ABANDONED).catch(() => ({ rowCount: 0 }));
+      return new PostgresDatabase(client, copyStreams.from, options.schema, set.rowCount === 1);
     } catch (error) {
       disconnect(client);
       throw error;
@@ -95,8 +94,8 @@ export class PostgresDatabase implements Database {
   }
 
   /**
-   * The same for a command: the only one that loads into this schema, until it ends.
-   * @param signal ends what runs, too
+   * The same for a command, which is the only one to load into this schema until it closes the database.
+   * @param signal ends the connection, too
    * @throws MillraceError database_unavailable, database_refused, database_in_use
    */
   static async openAlone(options: Connection, signal: AbortSignal): Promise<PostgresDatabase> {
@@ -152,7 +151,7 @@ export class PostgresDatabase implements Database {
       };
       this.#texts.set(table.name, made);
     }
-    // Before the COPY begins: one that is begun and gets no end holds up the ROLLBACK.
+    // Before the COPY begins: a COPY without an end blocks the ROLLBACK.
     const rows = made.text.of(lines, String(load));
     const stream = this.#client.query(this.#copyFrom(made.statement));
     stream.end(rows);
@@ -173,12 +172,12 @@ export class PostgresDatabase implements Database {
     return null;
   }
 
-  /** Lets go of the connection once the signal aborts: a server that is stalled is not waited for. */
+  /** Destroys the connection once the signal aborts, without waiting for the server. */
   endWith(signal: AbortSignal): void {
     this.#forget = onAbort(signal, () => this.destroy());
   }
 
-  /** Lets go of the connection at once: what is not committed is rolled back. */
+  /** Cuts the connection: the server rolls back what is not committed. */
   destroy(): void {
     disconnect(this.#client);
   }
@@ -190,8 +189,8 @@ export class PostgresDatabase implements Database {
   }
 }
 
-/** Ends a connection at once, whatever runs on it and whether or not the server answers. */
-export function disconnect(client: Client): void {
+/** Cuts a connection, whatever runs on it. */
+function disconnect(client: Client): void {
   const { connection } = client as unknown as { connection: { stream: { destroy(): void } } };
   connection.stream.destroy();
 }

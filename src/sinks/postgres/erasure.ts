@@ -7,87 +7,77 @@ import { nameOf, type Connection } from '../../vendors/postgres/connection.ts';
 import { PostgresDatabase } from './database.ts';
 import { faultOf } from '../../vendors/postgres/failure.ts';
 
-/** Rows that name no user are looked through so many at a time. */
+/** Rows without a user that are searched at a time. */
 const PIECE = 500;
 
 /**
- * The rows of a schema, as an erasure sees them: those whose team and user are the subject's, and those of no user that name
- * the subject anywhere. Each table is a transaction, noted before it can be seen.
- */
-class PostgresErasure implements ErasableStore {
-  readonly name: string;
-  readonly #options: () => Connection;
-
-  /** @param options may throw; then nothing is erased, and that is said */
-  constructor(name: string, options: () => Connection) {
-    this.name = name;
-    this.#options = options;
-  }
-
-  async erase(run: ErasureRun): Promise<void> {
-    let database: PostgresDatabase | null = null;
-    try {
-      const opened = (database = await PostgresDatabase.open(this.#options(), run.signal));
-      opened.endWith(run.signal);
-      for (const table of await inTransaction(opened, () => tablesIn(opened))) {
-        run.signal.throwIfAborted();
-        await inTransaction(opened, () => this.#eraseFrom(opened, table, run));
-        run.onStep('erased rows');
-      }
-    } catch (error) {
-      if (run.signal.aborted) throw error;
-      run.leave(leftBy(this.name, 'rows', run.subjects, new Error(faultOf(error).reason)));
-    } finally {
-      await database?.close();
-    }
-  }
-
-  async #eraseFrom(database: PostgresDatabase, table: string, run: ErasureRun): Promise<void> {
-    const owners = new Owners(run.subjects);
-    const removed: Record<string, number> = {};
-    const count = (requests: readonly string[], rows: number): void => {
-      for (const request of requests) removed[request] = (removed[request] ?? 0) + rows;
-    };
-    const quoted = tableName(database.sql, table);
-    for (const ownership of await ownershipsIn(database, quoted)) {
-      const requests = owners.of(ownership);
-      if (requests.length > 0) count(requests, await deleteOwned(database, quoted, ownership));
-    }
-    for await (const { place, team, bytes } of unnamedRows(database, quoted)) {
-      run.searched(bytes.length);
-      const requests = owners.named(bytes, team);
-      if (requests.length === 0) continue;
-      await database.query(`DELETE FROM ${quoted} WHERE ctid = $1::tid`, [place]);
-      count(requests, 1);
-    }
-    const known = run.recorded.filter(({ store, item }) => store === this.name && item === table);
-    const fresh = Object.entries(removed).filter(
-      ([request]) => !known.some((item) => request in item.removed),
-    );
-    if (fresh.length === 0) return;
-    const item = { store: this.name, item: table, removed: Object.fromEntries(fresh) };
-    await run.record({ ...item, sha256_before: null, sha256_after: null });
-  }
-}
-
-/**
- * The store of a sink's rows. Its name tells it from another schema of the database: what was removed is noted by it.
- * @param options may throw
+ * The rows of a schema, for an erasure. It removes the rows whose team and user are the subject's, and the rows without a user that
+ * name the subject anywhere. Each table is a transaction, noted before others can see it.
+ * @param options may throw; then nothing is erased, and the run is told so
  */
 export function erasureOf(
   { connectionString, schema = 'public' }: Readonly<Record<string, unknown>>,
   options: () => Connection,
 ): ErasableStore {
   const where = typeof connectionString === 'string' ? ` at ${nameOf(connectionString)}` : '';
-  return new PostgresErasure(`PostgreSQL${where}, schema ${String(schema)}`, options);
+  // Removed rows are noted by this name, which must differ between schemas.
+  const name = `PostgreSQL${where}, schema ${String(schema)}`;
+  const erase = async (run: ErasureRun): Promise<void> => {
+    let database: PostgresDatabase | null = null;
+    try {
+      const opened = (database = await PostgresDatabase.open(options(), run.signal));
+      opened.endWith(run.signal);
+      for (const table of await inTransaction(opened, () => tablesIn(opened))) {
+        run.signal.throwIfAborted();
+        await inTransaction(opened, () => eraseFrom(opened, table, name, run));
+        run.onStep('erased rows');
+      }
+    } catch (error) {
+      if (run.signal.aborted) throw error;
+      run.leave(leftBy(name, 'rows', run.subjects, new Error(faultOf(error).reason)));
+    } finally {
+      await database?.close();
+    }
+  };
+  return { name, erase };
 }
 
-/** The tables that are kept here and whose rows say whose they are. */
+async function eraseFrom(
+  database: PostgresDatabase,
+  table: string,
+  store: string,
+  run: ErasureRun,
+): Promise<void> {
+  const owners = new Owners(run.subjects);
+  const removed: Record<string, number> = {};
+  const count = (requests: readonly string[], rows: number): void => {
+    for (const request of requests) removed[request] = (removed[request] ?? 0) + rows;
+  };
+  const quoted = tableName(database.sql, table);
+  for (const ownership of await ownershipsIn(database, quoted)) {
+    const requests = owners.of(ownership);
+    if (requests.length > 0) count(requests, await deleteOwned(database, quoted, ownership));
+  }
+  for await (const { ctid, team, bytes } of rowsWithoutUser(database, quoted)) {
+    run.searched(bytes.length);
+    const requests = owners.named(bytes, team);
+    if (requests.length === 0) continue;
+    await database.query(`DELETE FROM ${quoted} WHERE ctid = $1::tid`, [ctid]);
+    count(requests, 1);
+  }
+  const known = run.recorded.filter((item) => item.store === store && item.item === table);
+  const fresh = Object.entries(removed).filter(([request]) => !known.some((item) => request in item.removed));
+  if (fresh.length === 0) return;
+  const item = { store, item: table, removed: Object.fromEntries(fresh) };
+  await run.record({ ...item, sha256_before: null, sha256_after: null });
+}
+
+/** The tables of this ledger that have a column for the user. */
 async function tablesIn(database: PostgresDatabase): Promise<string[]> {
   const { tables } = ledgerIn(database);
   const [ledger] = await database.query('SELECT to_regclass($1) IS NOT NULL', [tables]);
   if (ledger?.[0] !== true) return [];
-  // Not of information_schema, which hides tables that the user has no rights to.
+  // information_schema would hide tables that the database user has no rights to.
   const rows = await database.query(
     `SELECT name FROM ${tables} WHERE EXISTS (
        SELECT FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_class ON pg_class.oid = attrelid
@@ -117,7 +107,7 @@ async function deleteOwned(
     if (value === null) return `${column} IS NULL`;
     values.push(value);
     const text = `$${values.length}`;
-    // The index has the hash; only the text itself says whose row it is.
+    // The index has the hash; two users can have the same one.
     return `${hashed(column)} = ${hashed(text)} AND ${column} = ${text}`;
   };
   const where = [same('team_id', team), same('user_id', user), same('client_user_id', clientUser)];
@@ -128,26 +118,25 @@ async function deleteOwned(
   return Number(rows[0]?.[0]);
 }
 
-interface UnnamedRow {
-  readonly place: string;
+interface RowWithoutUser {
+  readonly ctid: string;
   readonly team: string | null;
-  /** All that the row says. */
+  /** The row as JSON, and the decoded body in it. */
   readonly bytes: Buffer;
 }
 
-/** The rows that say of no user that they are theirs. */
-async function* unnamedRows(database: PostgresDatabase, table: string): AsyncGenerator<UnnamedRow> {
+async function* rowsWithoutUser(database: PostgresDatabase, table: string): AsyncGenerator<RowWithoutUser> {
   await database.run(
     `DECLARE unnamed_rows NO SCROLL CURSOR FOR
      SELECT ctid::text, team_id, row_to_json(rows_)::text FROM ${table} AS rows_ WHERE user_id IS NULL`,
   );
   for (;;) {
     const rows = await database.query(`FETCH ${PIECE} FROM unnamed_rows`);
-    for (const [place, team, row] of rows) {
+    for (const [ctid, team, row] of rows) {
       const text = String(row);
       const [, base64] = /"body_base64":"([A-Za-z0-9+/=]+)"/.exec(text) ?? [];
       const body = base64 === undefined ? [] : [Buffer.from(base64, 'base64')];
-      yield { place: String(place), team: textOf(team), bytes: Buffer.concat([Buffer.from(text), ...body]) };
+      yield { ctid: String(ctid), team: textOf(team), bytes: Buffer.concat([Buffer.from(text), ...body]) };
     }
     if (rows.length < PIECE) break;
   }

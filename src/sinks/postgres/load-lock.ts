@@ -4,18 +4,19 @@ import { MillraceError } from '../../core/errors.ts';
 import { inTransaction, type Database } from '../../tables/database/database.ts';
 import { tableName } from '../../tables/sql/dialects/dialect.ts';
 
-/** Milliseconds between two signs of life of a load that is not in a transaction. */
-const BEAT = 1000;
-/** Milliseconds between two looks for one, and the looks after which a load that has given none is dead. */
-const LOOK = 250;
-const LOOKS = 12;
+/** Milliseconds between two heartbeats of a load that is not in a transaction. */
+const BEAT_MS = 1000;
+/** Milliseconds between two checks of another load's heartbeats. */
+const CHECK_MS = 250;
+/** Checks without a new heartbeat after which a load is dead. */
+const CHECKS = 12;
 
 /**
- * Lets one `millrace load` at a time into a schema. A lock of the session cannot do that: behind a pooler the next transaction
- * has another session. So a row of `_millrace_lock` has the id of the load and a count of its signs of life, and each of its
- * transactions holds a lock that ends with it.
+ * Lets one `millrace load` at a time into a schema. A session lock cannot do that: behind a pooler the next transaction has
+ * another session. So a row of `_millrace_lock` has the id of the load and a count of its heartbeats, and each transaction of the load
+ * holds a transaction lock.
  *
- * Modes: held → lost (another load has seen no sign of life, and took over) or released.
+ * Modes: held → lost (another load has seen no heartbeat, and took over) or released.
  */
 export class LoadLock {
   readonly #database: Database;
@@ -23,7 +24,7 @@ export class LoadLock {
   readonly #table: string;
   readonly #owner = randomUUID();
   #timer: NodeJS.Timeout | undefined;
-  /** The sign of life that is on its way. */
+  /** The heartbeat in flight. */
   #beat: Promise<unknown> | null = null;
 
   private constructor(database: Database, where: string) {
@@ -34,7 +35,7 @@ export class LoadLock {
 
   /**
    * @param where names the database in errors
-   * @param isIdle whether the connection is in no transaction, nor on its way into one
+   * @param isIdle whether the connection is in no transaction, and begins none
    * @throws MillraceError database_in_use
    */
   static async take(
@@ -50,26 +51,26 @@ export class LoadLock {
         `CREATE TABLE IF NOT EXISTS ${lock.#table} (owner text PRIMARY KEY, beats bigint NOT NULL)`,
       );
     });
-    const first = await lock.#look((found) => found === null);
+    const first = await lock.#check((found) => found === null);
     if (first !== null) await lock.#takeOver(first, signal);
     lock.#timer = setInterval(() => {
       if (!isIdle() || lock.#beat !== null) return;
-      // What fails is told by the next transaction.
-      const beat = lock.#live().catch(() => undefined);
+      // After a failure the next transaction fails too.
+      const beat = lock.#addBeat().catch(() => undefined);
       lock.#beat = beat.then(() => (lock.#beat = null));
-    }, BEAT).unref();
+    }, BEAT_MS).unref();
     return lock;
   }
 
-  /** Waits for a sign of life that is on its way: the connection does one thing at a time. */
+  /** Waits for the heartbeat in flight: the connection runs one query at a time. */
   async quiet(): Promise<void> {
     await this.#beat;
   }
 
-  /** In each transaction, which others see from then on. @throws MillraceError database_in_use when another load took over */
+  /** Called at the begin of each transaction. @throws MillraceError database_in_use when another load took over */
   async hold(): Promise<void> {
     await this.#database.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [this.#table]);
-    const rows = await this.#live();
+    const rows = await this.#addBeat();
     if (rows.length === 0)
       throw this.#inUse('this load did not answer for a while; run it again when that one is done');
   }
@@ -80,27 +81,27 @@ export class LoadLock {
     await this.#database.query(`DELETE FROM ${this.#table} WHERE owner = $1`, [this.#owner]);
   }
 
-  /** @throws MillraceError database_in_use when the load that has left this gives a sign of life, or ends */
+  /** @param left state of the other load @throws MillraceError database_in_use when that load gives a heartbeat, or ends */
   async #takeOver(left: string, signal: AbortSignal): Promise<void> {
-    for (let looks = 1; looks <= LOOKS; looks += 1) {
-      await wait(LOOK, undefined, { signal });
-      const found = await this.#look((now) => now === left && looks === LOOKS);
+    for (let checks = 1; checks <= CHECKS; checks += 1) {
+      await wait(CHECK_MS, undefined, { signal });
+      const found = await this.#check((now) => now === left && checks === CHECKS);
       if (found !== left) throw this.#inUse('wait until it is done');
     }
   }
 
-  #live(): Promise<readonly unknown[]> {
+  #addBeat(): Promise<readonly unknown[]> {
     return this.#database.query(`UPDATE ${this.#table} SET beats = beats + 1 WHERE owner = $1 RETURNING 1`, [
       this.#owner,
     ]);
   }
 
   /**
-   * Takes the lock where `isFree` says so of what is found there.
-   * @returns what another load has left there; null for nothing
-   * @throws MillraceError database_in_use while it is in a transaction
+   * Takes the lock if `isFree` of its present state.
+   * @returns that state: id and heartbeats of another load; null for none
+   * @throws MillraceError database_in_use while another load is in a transaction
    */
-  #look(isFree: (found: string | null) => boolean): Promise<string | null> {
+  #check(isFree: (found: string | null) => boolean): Promise<string | null> {
     const database = this.#database;
     return inTransaction(database, async () => {
       const key = [this.#table];

@@ -1,5 +1,8 @@
+import { formatRecords, parseRecord } from '../../core/archive-record.ts';
+import type { JournalEvent } from '../../core/event.ts';
 import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
 import { onAbort, orAborted } from '../../lib/abort.ts';
+import { copyCompact } from '../../lib/json-compact.ts';
 import { inTransaction } from '../../tables/database/database.ts';
 import {
   claimEvents,
@@ -12,12 +15,11 @@ import {
 import { keyOf, type LoadedRecord, Shapes } from '../../tables/database/shapes.ts';
 import { ensureTables, type LoadedTables } from '../../tables/database/tables.ts';
 import { type TableEntry, TABLES } from '../../tables/tables.ts';
+import { nameOf } from '../../vendors/postgres/connection.ts';
+import { faultOf, resultOf } from '../../vendors/postgres/failure.ts';
 import { Sends } from '../broker.ts';
 import type { PostgresOptions } from './config.ts';
-import { nameOf } from '../../vendors/postgres/connection.ts';
 import { PostgresDatabase } from './database.ts';
-import { faultOf, resultOf } from '../../vendors/postgres/failure.ts';
-import { toRecord } from './message.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';
 
@@ -26,9 +28,8 @@ export function createSink(options: PostgresOptions, context: SinkContext): Sink
 }
 
 /**
- * Writes events to PostgreSQL as rows, the same as `millrace load` makes of an archive. A batch is a transaction that also
- * notes whose rows are there: what is sent again, because its answer was lost, changes nothing. All destinations are the
- * one database.
+ * Writes events to PostgreSQL as the rows that `millrace load` makes of an archive. A batch is a transaction, which also notes
+ * its events: an event that is sent again changes nothing. All destinations are the one database.
  *
  * Modes: new → open (by `open`) → closed.
  */
@@ -40,19 +41,19 @@ export class PostgresSink implements Sink {
     inFlight: 2,
     order: 'user',
     batchBy: 'mixed',
-    // A transaction with one event costs as much as one with many.
+    // A transaction of one event costs as much as one of many.
     linger: 20,
   } as const;
 
   readonly #options: PostgresOptions;
   readonly #context: SinkContext;
   #tables: LoadedTables = { known: TABLES, entries: [], names: [], shape: '' };
-  /** Number that the rows of this sink carry; another one from when it has other tables. */
+  /** Load number of this sink's rows; a new one when its tables change. */
   #load = 0;
-  /** Numbers it had before, and what it makes of their events that it did not then. */
+  /** Its earlier numbers, and the tables that rows of each are missing in. */
   #earlier: readonly { readonly load: number; readonly lacking: readonly TableEntry[] }[] = [];
   readonly #open = new Set<PostgresDatabase>();
-  /** Ends connections that are being opened. */
+  /** Aborts connections that are being opened. */
   readonly #ending = new AbortController();
   /** Connections that no batch uses. */
   #idle: PostgresDatabase[] = [];
@@ -63,7 +64,7 @@ export class PostgresSink implements Sink {
     this.#context = context;
   }
 
-  /** Connects, and makes the tables if they are not there. */
+  /** Connects, and creates missing tables. */
   async open(signal: AbortSignal): Promise<void> {
     try {
       await this.#transact(signal, async (database) => {
@@ -77,7 +78,7 @@ export class PostgresSink implements Sink {
     }
   }
 
-  /** One transaction. An answer that is lost on its way is made good by the next attempt, which finds the events there. */
+  /** One transaction. After a lost answer the next attempt finds the events there. */
   send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
     return this.#sends.run(batch, signal, async (results) => {
       try {
@@ -104,7 +105,7 @@ export class PostgresSink implements Sink {
     }
   }
 
-  /** Works with a connection that nothing else uses; one that fails is given up. */
+  /** Runs `work` in a transaction on a connection of its own, which is closed when that fails. */
   async #transact(signal: AbortSignal, work: (database: PostgresDatabase) => Promise<void>): Promise<void> {
     const database =
       this.#idle.pop() ??
@@ -147,12 +148,12 @@ export class PostgresSink implements Sink {
     const rows = shapes.shape(records);
     for (const { table, code, reason } of rows.rejects)
       log.warn({ sink: name, table, code, reason }, 'event makes no row');
-    // What is refused here ends the batch, and the event with it becomes a dead letter.
+    // A row that the database refuses fails the batch, and its event becomes a dead letter.
     for (const { definition, lines } of rows.tables)
       await database.append(definition, lines.view(), this.#load);
   }
 
-  /** Takes the number that this sink has had with these tables, or a new one. `shape` of a sink names its tables. */
+  /** Takes the load number that this sink had with these tables, or a new one. The `shape` of a sink's load names its tables. */
   async #number(database: PostgresDatabase): Promise<void> {
     const { entries } = this.#tables;
     const shape = entries
@@ -177,7 +178,35 @@ export class PostgresSink implements Sink {
   }
 }
 
-/** Under this its numbers are noted. */
+/** Name of the sink among the archives of the ledger. */
 function archiveOf({ name }: SinkContext): string {
   return `sink:${name}`;
+}
+
+const END = Buffer.from('}');
+
+/**
+ * The event as its archive record, so that its rows are the same as those of an archive. Where the row's `event` would not have
+ * the exact bytes, because of white space or escapes, `body_base64` has them.
+ */
+function toRecord(event: JournalEvent): LoadedRecord {
+  const line = formatRecords([event]).subarray(0, -1);
+  const parsed = parseRecord(line);
+  if (!parsed.ok) throw new Error(`event ${event.id}: ${parsed.reason}`);
+  const { record } = parsed;
+  const { body } = event;
+  // A record that does not end in the body has `body_base64` already.
+  const hasBase64 = !line.subarray(-1 - body.length, -1).equals(body);
+  if (hasBase64 || isCompact(body)) return { record, body, text: line };
+  const exact = Buffer.from(`,"body_base64":"${body.toString('base64')}"`);
+  return { record, body, text: Buffer.concat([line.subarray(0, -1), exact, END]) };
+}
+
+/** Reused by `isCompact`. */
+let room = Buffer.alloc(0);
+
+/** Whether the shaper writes the body as it is. */
+function isCompact(body: Buffer): boolean {
+  if (room.length < body.length * 2) room = Buffer.alloc(body.length * 4);
+  return room.subarray(0, copyCompact(body, 0, body.length, room, 0)).equals(body);
 }
