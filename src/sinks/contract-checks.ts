@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import type { Delivery, SendResult, Sink } from '../core/sink.ts';
 
-/** What has arrived at a sink's far side. */
+/** An event that has arrived at a sink's far side. */
 export interface Arrived {
   readonly id: string;
   readonly destination: string | null;
-  /** The event's bytes, decoded back to what was sent. */
+  /** The event's bytes, decoded to what was sent. */
   readonly body: Buffer;
 }
 
-/** A result for each delivery, each of a form that the dispatcher can read. */
+/** Expects a valid result for each delivery. */
 export function assertAnswer(results: readonly SendResult[], batch: readonly Delivery[]): void {
   assert.ok(Array.isArray(results), 'an array of results');
   assert.equal(results.length, batch.length, 'one result for each delivery');
@@ -21,12 +21,12 @@ export function assertAnswer(results: readonly SendResult[], batch: readonly Del
     if (result.status === 'delivered' || result.status === 'held') continue;
     assert.equal(typeof result.reason, 'string', `${result.status} with a reason`);
     if (result.status === 'refused') assert.equal(typeof result.code, 'string', 'refused with a code');
-    else if (result.delayMs !== undefined)
-      assert.ok(
-        result.delayMs >= 0 && result.delayMs <= 3_600_000,
-        `delayMs is ${result.delayMs}: at most an hour`,
-      );
+    else assertDelay(result.delayMs);
   }
+}
+
+function assertDelay(delayMs = 0): void {
+  assert.ok(delayMs >= 0 && delayMs <= 3_600_000, `delayMs is ${delayMs}: at most an hour`);
 }
 
 export function isTaken(result: SendResult | undefined): boolean {
@@ -37,7 +37,7 @@ export function assertTaken(results: readonly SendResult[]): void {
   for (const result of results) assert.ok(isTaken(result), `${result.status} instead of delivered or held`);
 }
 
-/** What was held has come to its place by the time the sink has closed. */
+/** Expects that a closed sink has confirmed what it held. */
 export async function assertConfirmed(results: readonly SendResult[]): Promise<void> {
   for (const result of results)
     if (result.status === 'held')
@@ -63,7 +63,7 @@ export function assertTroubles(sink: Sink): void {
   }
 }
 
-/** @param extras whether more may have arrived than was sent: again, or without being claimed */
+/** @param extras whether more may have arrived than `sent`: twice, or without a claim */
 export function assertArrived(arrived: readonly Arrived[], sent: readonly Delivery[], extras = false): void {
   if (!extras) assert.equal(arrived.length, sent.length, 'as many as were delivered');
   const byId = new Map(arrived.map((each) => [each.id, each]));

@@ -3,7 +3,7 @@ import type { JournalEvent } from '../core/event.ts';
 /** 2026-11-21T03:15:02.123Z */
 const RECEIVED_AT = 1_795_230_902_123;
 
-/** An event such as the receiver would hand on; `seq` makes its id. */
+/** An event as the receiver makes it; `seq` makes its id. */
 export function contractEvent(seq: number, changes: Partial<JournalEvent> = {}): JournalEvent {
   const user = `user-${seq % 7}`;
   const body = JSON.stringify({
@@ -29,7 +29,7 @@ export function contractEvent(seq: number, changes: Partial<JournalEvent> = {}):
   };
 }
 
-/** Bodies that a parse and a serialise would change, or that break a line: all are JSON objects in UTF-8. */
+/** JSON objects in UTF-8 that parsing and serialising would change, or that have line breaks. */
 export function awkwardBodies(): Buffer[] {
   return [
     '{"a":1,"a":2}',

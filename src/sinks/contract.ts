@@ -16,20 +16,21 @@ import { awkwardBodies, contractEvent } from './contract-events.ts';
 
 /** A sink under test with its far side. Each test makes its own. */
 export interface ContractSubject {
-  /** Made, not opened. */
+  /** Not opened. */
   readonly sink: Sink;
-  /** Destinations the far side has; empty when the sink knows only its default place. */
+  /** Destinations of the far side; empty when the sink has only its default place. */
   readonly destinations: readonly string[];
   /** Everything that has arrived, in order; called after `close`. */
   readonly arrived: () => Promise<readonly Arrived[]>;
-  /** Makes the far side fail, and work again. Leave both out if that cannot be arranged; the reason is then named. */
+  /** Makes the far side fail, and work again; or the reason why that cannot be arranged. */
   readonly outage?: { begin(): Promise<void>; end(): Promise<void> } | { readonly impossible: string };
   dispose(): Promise<void>;
 }
 
-/** One test: give `name` and `run` to any test runner. With `skip` it says why it cannot be run. */
+/** One test: give `name` and `run` to any test runner. */
 export interface ContractTest {
   readonly name: string;
+  /** Why it cannot be run. */
   readonly skip?: string;
   readonly run: () => Promise<void>;
 }
@@ -41,8 +42,8 @@ interface Case {
 }
 
 /**
- * The promises of `Sink` as tests, for the built-in sinks and for your own alike. They stand in one file, because whoever writes a
- * sink reads them as its specification.
+ * The promises of `Sink` as tests, for the built-in sinks and for your own. The author of a sink reads this file as its
+ * specification.
  *
  *     for (const test of await sinkContract(makeSubject)) it.skipIf(test.skip)(test.name, test.run);
  *
@@ -50,7 +51,11 @@ interface Case {
  */
 export async function sinkContract(make: () => Promise<ContractSubject>): Promise<readonly ContractTest[]> {
   const sample = await make();
-  const reasons = { destinations: lackOfDestinations(sample), outage: lackOfOutage(sample) };
+  const { destinations, outage = { impossible: 'the subject cannot arrange an outage' } } = sample;
+  const reasons = {
+    destinations: destinations.length > 0 ? null : 'the sink has one place only',
+    outage: 'impossible' in outage ? outage.impossible : null,
+  };
   await sample.dispose();
   return CASES.map(({ name, needs, check }) => {
     const reason = needs === undefined ? null : reasons[needs];
@@ -75,7 +80,7 @@ const CASES: readonly Case[] = [
     name: 'declares limits that can be kept',
     check: async ({ sink }) => {
       const limits = limitsOf(sink);
-      assert.ok(limits.eventBytes >= 1024, 'an event of 1 KiB must fit');
+      assert.ok(limits.eventBytes >= 1024, 'eventBytes must be at least 1 KiB');
     },
   },
   {
@@ -115,16 +120,8 @@ const CASES: readonly Case[] = [
   {
     name: 'takes any text in ids, types and users',
     check: async (subject) => {
-      const texts = [
-        '../../x',
-        'a\r\nb',
-        '\u001b[31mred',
-        'CON',
-        '\u0000',
-        'ünïcode 🍲',
-        'x'.repeat(10_240),
-        '__proto__',
-      ];
+      const long = 'x'.repeat(10_240);
+      const texts = ['../../x', 'a\r\nb', '\u001b[31mred', 'CON', '\u0000', 'ünïcode 🍲', long, '__proto__'];
       const batch = texts.map((text, seq) =>
         delivery(contractEvent(seq + 1, { type: text, team: text, user: text, clientUser: text })),
       );
@@ -133,10 +130,10 @@ const CASES: readonly Case[] = [
       assertAnswer(results, batch);
       await subject.sink.close(live());
       await assertConfirmed(results);
-      // A far side may have limits of its own; then the event is refused, never lost and never changed.
-      const fit = batch.filter((_, i) => isTaken(results[i]));
-      for (const result of results) assert.notEqual(result.status, 'retry', 'trying again cannot help');
-      assertArrived(await subject.arrived(), fit);
+      // A far side may have its own limits; then the event is refused, never lost and never changed.
+      const accepted = batch.filter((_, i) => isTaken(results[i]));
+      for (const result of results) assert.notEqual(result.status, 'retry', 'a retry cannot help');
+      assertArrived(await subject.arrived(), accepted);
     },
   },
   {
@@ -149,11 +146,8 @@ const CASES: readonly Case[] = [
       await sendAll(subject, batches);
       const ids = (await subject.arrived()).map(({ id }) => id);
       assert.equal(new Set(ids).size, all.length);
-      if (limits.order === 'user')
-        assert.deepEqual(
-          ids,
-          all.map(({ event }) => event.id),
-        );
+      const sent = all.map(({ event }) => event.id);
+      if (limits.order === 'user') assert.deepEqual(ids, sent);
     },
   },
   {
@@ -195,11 +189,8 @@ const CASES: readonly Case[] = [
       await subject.sink.open(live());
       const results = await subject.sink.send(batch, AbortSignal.abort()).catch((): SendResult[] => []);
       await subject.sink.close(live());
-      assertArrived(
-        await subject.arrived(),
-        batch.filter((_, i) => results[i]?.status === 'delivered'),
-        true,
-      );
+      const claimed = batch.filter((_, i) => results[i]?.status === 'delivered');
+      assertArrived(await subject.arrived(), claimed, true);
     },
   },
   {
@@ -235,16 +226,7 @@ const CASES: readonly Case[] = [
   },
 ];
 
-function lackOfDestinations({ destinations }: ContractSubject): string | null {
-  return destinations.length > 0 ? null : 'the sink has one place only';
-}
-
-function lackOfOutage({ outage }: ContractSubject): string | null {
-  if (outage === undefined) return 'the subject cannot arrange an outage';
-  return 'impossible' in outage ? outage.impossible : null;
-}
-
-/** Errors that nobody can catch: in a receiver they pause the sink, and in another program they would end it. */
+/** Collects uncaught errors: in a receiver they pause the sink, in another program they would end it. */
 function watchStrays(): { expectNone(): Promise<void>; stop(): void } {
   const strays: unknown[] = [];
   const note = (error: unknown): void => void strays.push(error);
@@ -252,9 +234,9 @@ function watchStrays(): { expectNone(): Promise<void>; stop(): void } {
   process.on('uncaughtExceptionMonitor', note);
   return {
     expectNone: async () => {
-      // Rejections are told after the turn in which nobody took them.
+      // Unhandled rejections are reported after their turn of the event loop.
       await new Promise((resolve) => setImmediate(resolve));
-      assert.deepEqual(strays, [], 'no promise is left alone, nothing is thrown outside of a call');
+      assert.deepEqual(strays, [], 'every rejection is handled, and nothing is thrown outside of a call');
     },
     stop: () => {
       process.off('unhandledRejection', note);
@@ -275,7 +257,7 @@ function deliveries(count: number, from = 0, destination: string | null = null):
   return Array.from({ length: count }, (_, i) => delivery(contractEvent(from + i + 1), destination));
 }
 
-/** Opens, sends the batches one after another, insists on `delivered` or `held`, closes. */
+/** Opens the sink, sends the batches one after another, expects `delivered` or `held`, and closes it. */
 async function sendAll({ sink }: ContractSubject, batches: readonly (readonly Delivery[])[]): Promise<void> {
   await sink.open(live());
   const all: SendResult[] = [];

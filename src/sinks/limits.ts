@@ -4,14 +4,11 @@ import { isRecord } from '../lib/is-record.ts';
 const VERBS = ['open', 'send', 'close'] as const;
 const COUNTS = ['batchCount', 'batchBytes', 'eventBytes', 'inFlight'] as const;
 const TIMES = ['linger', 'sendTimeout'] as const;
-/** Timers cannot hold much more. */
+/** Milliseconds; timers cannot hold much more. */
 const LONGEST = 86_400_000;
 const CHOICES = { order: ['user', 'none'], batchBy: ['destination', 'mixed'] } as const;
 
-/**
- * What the dispatcher will go by, read once: a sink cannot change it afterwards.
- * @throws Error that says what of the contract is missing
- */
+/** A frozen copy of the sink's limits, checked. @throws Error that says what of the contract is missing */
 export function limitsOf(sink: unknown): SinkLimits {
   if (!isRecord(sink)) throw new Error('createSink does not return a sink');
   for (const verb of VERBS)

@@ -2,22 +2,23 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import type { Inlet, Sink, SinkContext, SinkModule } from '../core/sink.ts';
 import { onBehalfOf, onOurOwn, type Guest } from '../lib/attribution.ts';
 import { limitsOf } from './limits.ts';
-import { OwnSink } from './own-sink.ts';
+import { OwnSink, StrayErrors } from './own-sink.ts';
 
-/** The file of a user's own module, and the sinks that were made by it. */
+/** A user's own module, and the sinks made by it. */
 export class OwnModule implements Guest {
   readonly name: string;
-  readonly #sinks = new Set<OwnSink>();
+  /** Of each of its sinks that is not closed. */
+  readonly #strays = new Set<StrayErrors>();
 
   /** @param file absolute path */
   constructor(file: string) {
     this.name = file;
   }
 
-  /** What its top level has started belongs to no sink in particular: each of its sinks is blamed. */
+  /** Blames every sink: an error of the module's top level belongs to no sink in particular. */
   blame(error: unknown): boolean {
-    for (const sink of this.#sinks) sink.blame(error);
-    return this.#sinks.size > 0;
+    for (const strays of this.#strays) strays.blame(error);
+    return this.#strays.size > 0;
   }
 
   /** The same module with sinks that can harm themselves only. */
@@ -34,21 +35,21 @@ export class OwnModule implements Guest {
   }
 
   #create(module: SinkModule, options: unknown, context: SinkContext): Sink {
-    const own = new OwnSink(this.name, context, (made) => this.#sinks.delete(made));
+    const strays = new StrayErrors(this.name, context);
     try {
-      const sink = onBehalfOf(own, () => module.createSink(options, contextFor(context)));
-      own.take(sink, limitsOf(sink));
+      const sink = onBehalfOf(strays, () => module.createSink(options, contextFor(context)));
+      const own = new OwnSink(sink, limitsOf(sink), strays, context, () => this.#strays.delete(strays));
+      this.#strays.add(strays);
+      return own;
     } catch (error) {
       if (error instanceof MillraceError) throw error;
       const detail = `sinks.${context.name}: ${this.name}: ${messageOf(error)}`;
       throw new MillraceError('sink_module_invalid', detail, { cause: error });
     }
-    this.#sinks.add(own);
-    return own;
   }
 }
 
-/** What happens in the journal at its call is not its doing; a promise of it that it leaves alone is. */
+/** Runs the inlet as our own code: what the journal does is not the module's doing. */
 function contextFor(context: SinkContext): SinkContext {
   const { inlet } = context;
   if (inlet === undefined) return context;

@@ -14,51 +14,93 @@ import { onAbort } from '../lib/abort.ts';
 import { onBehalfOf, type Guest } from '../lib/attribution.ts';
 
 /** Milliseconds for which a stray error is shown after the last one. */
-const REMEMBERED = 3_600_000;
+const SHOWN_MS = 3_600_000;
 const MOST_TROUBLES = 10;
 /** Each is a label of a metric. */
 const MOST_SKIPPED = 101;
 const SKIPPED = z.tuple([z.string().max(120), z.number().nonnegative()]);
 
-/**
- * A sink made by a user's own module, as the rest of the program sees it. Whatever the module does harms this sink only: it is
- * handed copies, and an error that it throws later, or leaves in a promise, pauses this sink instead of ending the process.
- * `close`, `settle`, `flush` and `erasable` pass through.
- */
-export class OwnSink implements Sink, Guest {
-  limits!: SinkLimits;
-  settle?: NonNullable<Sink['settle']>;
-  erasable?: NonNullable<Sink['erasable']>;
-  flush?: NonNullable<Sink['flush']>;
-  keep?: NonNullable<Sink['keep']>;
+/** Errors that one sink of a user's module threw outside of any call, or left in a promise. */
+export class StrayErrors implements Guest {
   readonly name: string;
   readonly #context: SinkContext;
-  readonly #onClosed: (sink: OwnSink) => void;
-  /** Copies by what they are of: a batch that is sent again is the same memory, however often it is never answered. */
-  readonly #copies = new WeakMap<JournalEvent, JournalEvent>();
-  #sink!: Sink;
-  #strays = { count: 0, first: 0, last: 0, message: '' };
-  /** A stray error came, and no `send` has failed for it yet. */
-  #owes = false;
-  #wrote = false;
+  #count = 0;
+  #first = 0;
+  #last = 0;
+  #message = '';
+  /** An error came, and no call has failed because of it yet. */
+  #isDue = false;
 
   /** @param file of the module, absolute */
-  constructor(file: string, context: SinkContext, onClosed: (sink: OwnSink) => void) {
+  constructor(file: string, context: SinkContext) {
     this.name = file;
     this.#context = context;
-    this.#onClosed = onClosed;
   }
 
-  /** @param limits those of the sink, checked */
-  take(sink: Sink, limits: SinkLimits): void {
-    this.#sink = sink;
+  blame(error: unknown): boolean {
+    const { clock, log, name } = this.#context;
+    this.#last = clock.now();
+    if (this.#count === 0) this.#first = this.#last;
+    this.#count += 1;
+    this.#message = messageOf(error);
+    this.#isDue = true;
+    const fields = { sink: name, module: this.name, err: error };
+    log.error(fields, 'a sink module threw outside of any call; the sink is paused');
+    return true;
+  }
+
+  /** Why the next call must fail; null when it need not. */
+  take(): string | null {
+    if (!this.#isDue) return null;
+    this.#isDue = false;
+    return `${this.name} threw outside of any call: ${this.#message}`;
+  }
+
+  troubles(): SinkTrouble[] {
+    if (this.#count === 0 || this.#context.clock.now() - this.#last > SHOWN_MS) return [];
+    const times = this.#count === 1 ? 'once' : `${this.#count} times, the last time`;
+    const detail = `${this.name} threw outside of any call, ${times}: ${this.#message}`;
+    return [{ code: 'stray_error', detail, since: this.#first }];
+  }
+}
+
+/**
+ * A sink of a user's own module, for the rest of the program. The module can harm this sink only: it gets copies of events, and a
+ * stray error pauses this sink instead of ending the process. `close`, `settle`, `flush` and `erasable` pass through.
+ */
+export class OwnSink implements Sink {
+  readonly limits: SinkLimits;
+  readonly settle?: NonNullable<Sink['settle']>;
+  readonly erasable?: NonNullable<Sink['erasable']>;
+  readonly flush?: NonNullable<Sink['flush']>;
+  readonly keep?: NonNullable<Sink['keep']>;
+  readonly #sink: Sink;
+  readonly #strays: StrayErrors;
+  readonly #context: SinkContext;
+  readonly #onClosed: () => void;
+  /** Copy of each event: a batch that is sent again uses the same memory. */
+  readonly #copies = new WeakMap<JournalEvent, JournalEvent>();
+  #hasWarned = false;
+
+  /** @param limits those of the sink, checked @param strays of the sink */
+  constructor(
+    sink: Sink,
+    limits: SinkLimits,
+    strays: StrayErrors,
+    context: SinkContext,
+    onClosed: () => void,
+  ) {
     this.limits = limits;
+    this.#sink = sink;
+    this.#strays = strays;
+    this.#context = context;
+    this.#onClosed = onClosed;
     const { settle, erasable, flush, keep } = sink;
-    if (settle !== undefined) this.settle = (holds) => onBehalfOf(this, () => settle.call(sink, holds));
+    if (settle !== undefined) this.settle = (holds) => onBehalfOf(strays, () => settle.call(sink, holds));
     if (flush !== undefined)
-      this.flush = async () => flushed.parse(await onBehalfOf(this, async () => flush.call(sink)));
+      this.flush = async () => flushed.parse(await onBehalfOf(strays, async () => flush.call(sink)));
     if (keep !== undefined) this.keep = (event, signal) => this.#keep(event, signal, keep.bind(sink));
-    if (erasable !== undefined) this.erasable = () => onBehalfOf(this, () => erasable.call(sink));
+    if (erasable !== undefined) this.erasable = () => onBehalfOf(strays, () => erasable.call(sink));
   }
 
   open(signal: AbortSignal): Promise<void> {
@@ -66,77 +108,64 @@ export class OwnSink implements Sink, Guest {
   }
 
   async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
-    if (this.#owes) return this.#failed(batch);
-    const given = this.#given(batch);
-    const results = await this.#call(signal, (own) => this.#sink.send(given, own));
-    this.#compare(batch);
-    // Which events the stray error was about nobody can tell, so none of them counts.
-    return this.#owes ? this.#failed(batch) : results;
+    const failed = (reason: string): SendResult[] =>
+      batch.map(() => ({ status: 'retry', reason, sink: true }));
+    const before = this.#strays.take();
+    if (before !== null) return failed(before);
+    const copies = this.#copiesOf(batch);
+    const results = await this.#call(signal, (own) => this.#sink.send(copies, own));
+    this.#warnOfChanges(batch);
+    // Which events the stray error concerns is unknown, so no result counts.
+    const during = this.#strays.take();
+    return during === null ? results : failed(during);
   }
 
   async close(signal: AbortSignal): Promise<void> {
     try {
       await this.#call(signal, (own) => this.#sink.close(own));
     } finally {
-      this.#onClosed(this);
+      this.#onClosed();
     }
   }
 
-  blame(error: unknown): boolean {
-    const now = this.#context.clock.now();
-    const message = messageOf(error);
-    const { count, first } = this.#strays;
-    this.#strays = { count: count + 1, first: count === 0 ? now : first, last: now, message };
-    this.#owes = true;
-    const fields = { sink: this.#context.name, module: this.name, err: error };
-    this.#context.log.error(fields, 'a sink module threw outside of any call; the sink is paused');
-    return true;
-  }
-
   troubles(): readonly SinkTrouble[] {
-    const { count, first, last, message } = this.#strays;
-    const own = this.#ownTroubles();
-    if (count === 0 || this.#context.clock.now() - last > REMEMBERED) return own;
-    const times = count === 1 ? 'once' : `${count} times, the last time`;
-    const detail = `${this.name} threw outside of any call, ${times}: ${message}`;
-    return [{ code: 'stray_error', detail, since: first }, ...own];
+    return [...this.#strays.troubles(), ...this.#ownTroubles()];
   }
 
-  /** What the module says, as far as a metric can hold it; nothing when it cannot say. */
+  /** Names and counts of the module, if they are valid for a metric; else nothing. */
   skipped(): readonly (readonly [string, number])[] {
     try {
-      const told: unknown = onBehalfOf(this, () => [...(this.#sink.skipped?.() ?? [])]);
-      return z.array(SKIPPED).max(MOST_SKIPPED).safeParse(told).data ?? [];
+      const said: unknown = onBehalfOf(this.#strays, () => [...(this.#sink.skipped?.() ?? [])]);
+      return z.array(SKIPPED).max(MOST_SKIPPED).safeParse(said).data ?? [];
     } catch {
       return [];
     }
   }
 
-  /** @throws Error where it is not sure that the event is kept: the pointer is not sent then, and it is tried again */
+  /** @throws Error when it is not sure that the event is kept: then its pointer is not sent, and the call is made again */
   async #keep(
     event: JournalEvent,
     signal: AbortSignal,
     keep: NonNullable<Sink['keep']>,
   ): Promise<ClaimCheck> {
     const batch = [{ event, destination: null }];
-    const [given = { event }] = this.#given(batch);
-    const kept: unknown = await this.#call(signal, (own) => keep(given.event, own));
-    this.#compare(batch);
-    const [failed] = this.#owes ? this.#failed(batch) : [];
-    if (failed?.status === 'retry') throw new Error(failed.reason);
+    const [copy = { event }] = this.#copiesOf(batch);
+    const kept: unknown = await this.#call(signal, (own) => keep(copy.event, own));
+    this.#warnOfChanges(batch);
+    const stray = this.#strays.take();
+    if (stray !== null) throw new Error(stray);
     const { data, success } = claimCheck.safeParse(kept);
-    if (!success)
-      throw new Error(`${this.name}: keep must resolve to where the event is, as ClaimCheck says`);
-    return data;
+    if (success) return data;
+    throw new Error(`${this.#strays.name}: keep must resolve to where the event is, as ClaimCheck says`);
   }
 
-  /** With a signal of its own: what it does when that aborts is its doing as well. */
+  /** With its own signal: what the module does when that aborts is its doing as well. */
   async #call<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const own = new AbortController();
-    const forget = onAbort(signal, () => onBehalfOf(this, () => own.abort(signal.reason)));
+    const forget = onAbort(signal, () => onBehalfOf(this.#strays, () => own.abort(signal.reason)));
     try {
-      // In an async function: whatever comes back, a promise or not, settles once.
-      return await onBehalfOf(this, async () => work(own.signal));
+      // An async function, so that any value settles once, a promise or not.
+      return await onBehalfOf(this.#strays, async () => work(own.signal));
     } finally {
       forget();
     }
@@ -144,23 +173,17 @@ export class OwnSink implements Sink, Guest {
 
   #ownTroubles(): readonly SinkTrouble[] {
     try {
-      const told: unknown = onBehalfOf(this, () => this.#sink.troubles?.());
-      return Array.isArray(told)
-        ? told.filter((each): each is SinkTrouble => trouble.safeParse(each).success).slice(0, MOST_TROUBLES)
+      const said: unknown = onBehalfOf(this.#strays, () => this.#sink.troubles?.());
+      return Array.isArray(said)
+        ? said.filter((each): each is SinkTrouble => trouble.safeParse(each).success).slice(0, MOST_TROUBLES)
         : [];
     } catch (error) {
       return [{ code: 'troubles_failed', detail: messageOf(error), since: this.#context.clock.now() }];
     }
   }
 
-  #failed(batch: readonly Delivery[]): SendResult[] {
-    this.#owes = false;
-    const reason = `${this.name} threw outside of any call: ${this.#strays.message}`;
-    return batch.map(() => ({ status: 'retry', reason, sink: true }));
-  }
-
-  /** Copies: the others get the same events, and so does this sink when it has to try again. */
-  #given(batch: readonly Delivery[]): Delivery[] {
+  /** Copies: other sinks get the same events, and this sink gets them again at a retry. */
+  #copiesOf(batch: readonly Delivery[]): Delivery[] {
     const fresh = batch.filter(({ event }) => this.#copies.get(event)?.body.equals(event.body) !== true);
     const memory = Buffer.allocUnsafeSlow(fresh.reduce((sum, { event }) => sum + event.body.length, 0));
     let at = 0;
@@ -178,12 +201,11 @@ export class OwnSink implements Sink, Guest {
     }));
   }
 
-  #compare(batch: readonly Delivery[]): void {
-    if (this.#wrote) return;
-    const wrote = batch.some(({ event }) => this.#copies.get(event)?.body.equals(event.body) === false);
-    if (!wrote) return;
-    this.#wrote = true;
-    const fields = { sink: this.#context.name, module: this.name };
+  #warnOfChanges(batch: readonly Delivery[]): void {
+    if (this.#hasWarned) return;
+    if (batch.every(({ event }) => this.#copies.get(event)?.body.equals(event.body) !== false)) return;
+    this.#hasWarned = true;
+    const fields = { sink: this.#context.name, module: this.#strays.name };
     this.#context.log.warn(
       fields,
       'a sink module changes the bodies it is given; other sinks get the original',

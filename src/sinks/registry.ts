@@ -8,10 +8,7 @@ import { onBehalfOf } from '../lib/attribution.ts';
 import { isRecord } from '../lib/is-record.ts';
 import { OwnModule } from './own-module.ts';
 
-/**
- * Options and module of each type, loaded on demand: a config without a vendor's sink loads none of that vendor's code, and one
- * that is only looked at loads no sink.
- */
+/** Options and module of each type, loaded on demand: a config loads no other type's code, and `check` loads no sink. */
 const BUILT_IN = {
   files: [() => import('./files/config.ts'), () => import('./files/sink.ts')],
   stdout: [() => import('./stdout/config.ts'), () => import('./stdout/sink.ts')],
@@ -32,11 +29,11 @@ export const SINK_TYPES: readonly string[] = Object.keys(BUILT_IN);
 const VERBS = ['parseOptions', 'createSink'] as const;
 
 /**
- * Finds what makes sinks of a type: a built-in name, or a file of the user's own that exports `parseOptions` and
- * `createSink`, by name or as its default export.
+ * The module of a sink type: a built-in one, or a user's own file that exports `parseOptions` and `createSink`, by name or as its
+ * default export.
  * @param type `files`, `./my-sink.js`, `../sinks/mine.ts`, or an absolute path
- * @param baseFolder what a relative path is relative to: the folder of the config file
- * @throws MillraceError sink_module_invalid naming the file and what is wrong with it
+ * @param baseFolder folder of the config file, for a relative path
+ * @throws MillraceError sink_module_invalid that names the file and what is wrong with it
  */
 export async function loadSinkModule(type: string, baseFolder: string): Promise<LazySinkModule> {
   const builtIn = Object.entries(BUILT_IN).find(([name]) => name === type)?.[1];
@@ -64,12 +61,12 @@ export async function loadSinkModule(type: string, baseFolder: string): Promise<
   return { ...module, load: () => Promise.resolve(module) };
 }
 
-/** The file that a type names; null for one that names none. */
+/** The file of a type; null for a built-in one. */
 export function moduleFile(type: string, baseFolder: string): string | null {
   return /^\.{1,2}[\\/]/.test(type) || isAbsolute(type) ? resolve(baseFolder, type) : null;
 }
 
-/** `millrace/sink` and the like are those of the millrace that runs, where the module's folder has none installed. */
+/** Resolves `millrace/…` to the running millrace, if the module's folder has none installed. */
 const resolveOwnExports: ResolveHookSync = (specifier, context, next) => {
   try {
     return next(specifier, context);

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
 import type { ClaimCheck, Sink } from '../../src/core/sink.ts';
-import { OwnSink } from '../../src/sinks/own-sink.ts';
+import { OwnSink, StrayErrors } from '../../src/sinks/own-sink.ts';
 import { loadSinkModule } from '../../src/sinks/registry.ts';
 import { LIMITS } from '../deliver/support.ts';
 import { Endpoint, type Reply } from './http-support.ts';
@@ -73,18 +73,18 @@ describe('own-sink.js', () => {
   });
 });
 
-/** A user's own module with these members, as those who use it see it. */
+/** A sink of a user's module with these members. */
 function ownWith(members: object): OwnSink {
-  const own = new OwnSink('/own.mjs', makeContext(), () => undefined);
-  own.take({ limits: LIMITS, ...members } as Sink, LIMITS);
-  return own;
+  const context = makeContext();
+  const sink = { limits: LIMITS, ...members } as Sink;
+  return new OwnSink(sink, LIMITS, new StrayErrors('/own.mjs', context), context, () => undefined);
 }
 
 describe('keep of a module', () => {
   const CLAIM: ClaimCheck = { path: 'kept/1.json', sha256: 'a'.repeat(64), bytes: 12 };
   const [{ event } = { event: null! }] = deliver(1, 1);
 
-  test('what it writes into the body it is given reaches nobody else', async () => {
+  test('a body that it changes is changed for no other sink', async () => {
     const before = Buffer.from(event.body);
     const keep = async ({ body }: { body: Buffer }): Promise<ClaimCheck> => {
       body.fill(0);

@@ -9,16 +9,16 @@ import { parseOptions } from './config.ts';
 import { FilesSink } from './sink.ts';
 import { isWriterFolder } from './open-folder.ts';
 
-/** Where writers that are gone may have left unfinished files: an archive's folder, or the spool of a store. */
+/** A folder in which dead writers may have left unfinished files: an archive's own, or the spool of a store. */
 export interface AbandonedPlace {
   readonly folder: string;
-  /** The archive that they are of. */
+  /** The archive of these files: a path, or a URL. */
   readonly archive: string;
 }
 
 /**
- * Finishes what writers that are gone have left, under its own archive. Leaves alone what a living writer has open.
- * @returns why some of it stays unfinished; null when nothing does
+ * Finishes the files of dead writers. The files of a living writer are left alone.
+ * @returns why a file stays unfinished; null when none does
  * @throws the system's error when the folder cannot be read
  */
 export async function finishAbandoned(
@@ -33,7 +33,7 @@ export async function finishAbandoned(
   const isOpen = await unlessAborted(opening, signal, false);
   const flushed = isOpen ? await unlessAborted(sink.flush(), signal, null) : null;
   const closing = sink.close(signal);
-  // A store that does not answer holds up no shutdown.
+  // A store that does not answer must not delay the shutdown.
   if (isOpen) await closing;
   else closing.catch(() => undefined);
   return flushed?.failed[0] ?? null;

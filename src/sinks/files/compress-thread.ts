@@ -6,7 +6,7 @@ import { type CompressAnswer, type CompressJob, writeFinished } from './compress
 const port = parentPort;
 if (port === null) throw new Error('compressing runs as a worker thread only');
 
-/** Of the job at hand. */
+/** Aborts the running job. */
 let stop = new AbortController();
 
 async function answer(job: CompressJob): Promise<CompressAnswer> {

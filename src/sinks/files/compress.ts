@@ -4,32 +4,30 @@ import type { Compression } from '../../core/compression.ts';
 import { onAbort } from '../../lib/abort.ts';
 import { readPlain } from '../../lib/durable.ts';
 import { threadProgram } from '../../lib/thread-pool.ts';
+import type { FinishedFile } from './archive.ts';
 import type { Part } from './part.ts';
 
-/** What the finished file of a part holds. */
-export interface Written {
-  readonly bytes: number;
-  readonly sha256: string;
-}
+/** Size and hash of a finished file. */
+type Written = Omit<FinishedFile, 'path'>;
 
-/** The part of a file that a thread compresses. */
+/** The members of a part that a thread needs. */
 export interface CompressJob extends Pick<Part, 'path' | 'length' | 'temporaryPath'> {
   readonly compression: Compression;
 }
 
 export type CompressAnswer =
   | { readonly ok: true; readonly written: Written }
-  /** A system error does not keep its code on its way between threads. */
+  /** A system error loses its code between threads. */
   | { readonly ok: false; readonly message: string; readonly code: string };
 
-/** Bytes from which on a thread takes more work off this one than it costs to start. */
+/** Bytes above which a thread saves more than it costs to start. */
 const LARGE = 4 * 2 ** 20;
-/** For short-lived objects of the thread, as in our other threads. */
+/** Memory for short-lived objects of the thread. */
 const YOUNG_MB = 16;
+
 /**
  * Writes the finished file of a part under its temporary name; it is on disk once this resolves, and not there when it
- * rejects. Reading, hashing and writing a large one takes a fiftieth of a second for each 16 MiB: in a thread, where nobody
- * waits for an answer.
+ * rejects. A large one is written in a thread: each 16 MiB take 20 ms of it, in which no delivery could be answered.
  */
 export async function compress(
   { path, length, temporaryPath }: Part,
@@ -50,12 +48,12 @@ export async function compress(
   }
 }
 
-/** Milliseconds that a thread waits for the next file: to start one takes as long as it needs for some 10 MB. */
+/** Milliseconds after which an idle thread ends; to start one takes as long as compressing 10 MB. */
 const IDLE_MS = 20_000;
-/** They keep no process from its end. */
+/** Idle threads; they do not keep the process alive. */
 const idle: CompressThread[] = [];
 
-/** Modes: busy, by `run`, and idle in turn; either → ended, when it dies or nobody needs it. */
+/** Modes: busy (by `run`) and idle in turn; either → ended, when it dies or was idle too long. */
 class CompressThread {
   readonly #worker: Worker;
   #waiting: PromiseWithResolvers<CompressAnswer> | null = null;
@@ -78,7 +76,7 @@ class CompressThread {
     return this.#waiting.promise;
   }
 
-  /** The job at hand fails. */
+  /** Aborts the running job. */
   stop(): void {
     this.#worker.postMessage('stop', []);
   }
@@ -86,7 +84,7 @@ class CompressThread {
   #answered(answer: CompressAnswer): void {
     this.#worker.unref();
     idle.push(this);
-    this.#timer = setTimeout(() => this.#end(new Error('nobody needs it')), IDLE_MS).unref();
+    this.#timer = setTimeout(() => this.#end(new Error('the thread was idle')), IDLE_MS).unref();
     this.#waiting?.resolve(answer);
   }
 
@@ -103,7 +101,7 @@ export function writeFinished(job: CompressJob, signal: AbortSignal): Promise<Wr
   return writeArchiveFile(job.temporaryPath, () => recordsOf(job), job.compression, signal);
 }
 
-/** What lies beyond the part's length was never acknowledged. */
+/** The records of a part. Bytes beyond its length were never acknowledged. */
 export async function* recordsOf(part: Pick<Part, 'path' | 'length'>): AsyncGenerator<Buffer> {
   let read = 0;
   for await (const chunk of readPlain(part.path, part.length)) {

@@ -79,7 +79,7 @@ const schema = z.strictObject({
 const options = optionsOf(schema);
 export const { optionsSchema } = options;
 
-/** What the files sink works with: sizes in bytes, times in milliseconds. */
+/** Sizes in bytes, times in milliseconds. */
 export type FilesOptions = z.output<typeof schema>;
 
 /** @throws OptionsError, or an Error that names the key */
@@ -93,21 +93,21 @@ export function parseOptions(written: unknown, around?: ConfigAround): FilesOpti
   const every = isRecord(written) && isRecord(written['rotate']) && 'every' in written['rotate'];
   return {
     ...parsed,
-    // Names of objects are said and printed after it.
+    // Messages append names of objects.
     path: path.replace(/\/+$/, ''),
     spool: spoolOf(path, spool, around),
     rotate: every ? rotate : { ...rotate, every: STORE_AGE },
   };
 }
 
-/** A store's own folder inside the one that is configured: parts of one store never go to another. Null for none. */
+/** Each store has its own folder in the configured one, so that parts never go to another store. Null for none. */
 function spoolOf(path: string, spool: unknown, around: ConfigAround | undefined): string | null {
   const parent = typeof spool === 'string' ? spool : (around?.spool ?? null);
   if (parent === null || parent === NO_SPOOL) return null;
   return join(parent, hash('sha256', path.replace(/\/+$/, ''), 'hex').slice(0, 12));
 }
 
-/** Also for a path of which a part is not known. */
+/** Also for a path with a `${…}` that is not resolved. */
 function isStore(path: string): boolean {
   return path.includes('${') ? path.includes('://') : isStoreUrl(path);
 }
@@ -117,7 +117,7 @@ const STORE_AGE = 300_000;
 
 export type PartitionKey = FilesOptions['partitionBy'][number];
 
-/** An archive; where it is sealed, nothing of it can be read by who has no key, so it keeps no claims. */
+/** A sealed archive keeps no claims: the reader of a pointer has no key. */
 export function describe(
   { path, spool, encrypt }: Readonly<Record<string, unknown>>,
   around?: ConfigAround,
@@ -146,5 +146,5 @@ function foldersOf(path: string, spool: unknown, around: ConfigAround | undefine
   return folder === null ? [] : [{ path: folder, option: 'spool', erase: true, isSpool: true }];
 }
 
-/** Part files that are open, and what is opened beside them. */
+/** Open part files, and files opened beside them. */
 const OPEN_FILES = 80;

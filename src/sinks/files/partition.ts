@@ -3,20 +3,20 @@ import type { Event } from '../../core/event.ts';
 import { getOrMakeAtMost } from '../../lib/get-or-make.ts';
 import type { PartitionKey } from './config.ts';
 
-/** What Hive writes for a value that is absent; readers turn it back into null. */
+/** Hive's name for an absent value, which readers turn back into null. */
 const ABSENT = '__HIVE_DEFAULT_PARTITION__';
-/** Encoded values are cut to this many characters, which leaves room for a key within the 255 bytes of a file name. */
+/** Encoded values are cut to this many characters: with the key they are then below the 255 bytes of a file name. */
 const LONGEST = 120;
-/** Encoded values remembered; ids are the sender's to choose, so the memory must have an end. */
+/** Encoded values remembered at most; the sender chooses them. */
 const REMEMBERED = 10_000;
-/** Names Windows keeps for devices, whatever their extension. */
+/** Names of devices on Windows, with any extension. */
 const DEVICE = /^(?:con|prn|aux|nul|com\d|lpt\d)(?=\.|$)/;
 
 /**
- * A name for one folder level that holds any text: inside its parent whatever the text is, the same on case-insensitive
- * file systems, and different for different (well-formed) texts. Bytes outside `a-z 0-9 . _ -` are percent-encoded, upper case too;
- * so are a leading `.` or `_`, a trailing `.`, the first letter of a device name, and the dot of `.ndjson`, lest `*.ndjson*` find the folder. What is too long is cut and ends in
- * `~` and a hash; `~` never stands in the others. The empty text and null share Hive's name for an absent value.
+ * The name of a folder level for any text. It never leads out of its parent, is the same on case-insensitive file systems, and differs
+ * for different (well-formed) texts. Percent-encoded are: bytes outside `a-z 0-9 . _ -`, a leading `.` or `_`, a trailing `.`, the
+ * begin of a device name, and the dot of `.ndjson`, because `*.ndjson*` must not find the folder. A longer text is cut and ends in `~`
+ * and a hash; no other name has a `~`. The empty text and null share Hive's name for an absent value.
  */
 export function safeLevel(text: string | null): string {
   if (text === null || text === '') return ABSENT;
@@ -33,7 +33,7 @@ function percent(character: string): string {
   return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
 }
 
-/** Says in which folder of the archive an event belongs: `dt=2026-11-21/team=…`, below its destination if it has one. */
+/** Names the folder of an event in the archive: `dt=2026-11-21/team=…`, below its destination if it has one. */
 export class Partitioner {
   readonly #keys: readonly PartitionKey[];
   readonly #levels = new Map<string, string>();
@@ -44,7 +44,7 @@ export class Partitioner {
     this.#keys = keys;
   }
 
-  /** `/`-separated path below the archive; empty when nothing is partitioned. */
+  /** Relative to the archive, `/`-separated; may be empty. */
   folderOf(event: Event, destination: string | null): string {
     let folder = this.destinationLevel(destination);
     for (const key of this.#keys) {
@@ -54,12 +54,12 @@ export class Partitioner {
     return folder;
   }
 
-  /** The leading level of everything that goes to a destination; empty for the sink's default place. */
+  /** The first level of a destination's folders; empty for the default place. */
   destinationLevel(destination: string | null): string {
     return destination === null ? '' : this.#level(destination);
   }
 
-  /** `dt` is the date, in UTC. Not `event_type` and `team_id`: records have columns of these names, with the exact text. */
+  /** Times are UTC. Not `event_type` and `team_id`: records have columns of these names, with the exact text. */
   readonly #keyLevels = {
     date: (event) => this.#dateLevelOf(event.receivedAt),
     hour: (event) => `hour=${String(Math.floor(event.receivedAt / 3_600_000) % 24).padStart(2, '0')}`,
@@ -81,7 +81,7 @@ export class Partitioner {
   }
 }
 
-/** The destination's level of a folder made by `folderOf`; empty if it has none. `=` stands bare in Hive levels only. */
+/** The destination's level of a folder by `folderOf`; empty if it has none. Only Hive levels have a `=`. */
 export function destinationLevelOf(folder: string): string {
   const first = folder.split('/', 1)[0] ?? '';
   return first.includes('=') ? '' : first;

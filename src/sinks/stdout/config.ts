@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { SinkDescription } from '../../core/sink.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 
-/** Nothing to set: the records go where the process's output goes. */
+/** No options. */
 const schema = z.strictObject({});
 
 export const { parseOptions, optionsSchema } = optionsOf(schema);

@@ -1,13 +1,13 @@
 import type { Writable } from 'node:stream';
 import { formatRecords } from '../../core/archive-record.ts';
 import { messageOf } from '../../core/errors.ts';
+import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
 import { unlessAborted } from '../../lib/abort.ts';
 import type { StdoutOptions } from './config.ts';
-import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext } from '../../core/sink.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';
 
-/** @param stream only tests pass their own */
+/** @param stream for tests */
 export function createSink(
   _options: StdoutOptions,
   _context: SinkContext,
@@ -17,10 +17,10 @@ export function createSink(
 }
 
 /**
- * Writes archive records to a stream, a line each. `delivered` means the system has taken the bytes (a pipe's reader
- * may still lose them). All destinations are the one stream.
+ * Writes archive records to a stream, a line each. `delivered` means that the system has the bytes; the reader of a pipe may
+ * still lose them. All destinations are the one stream.
  *
- * Modes: `new` → `open` → `closed`. Once the reader is gone (EPIPE) every send answers `retry` for the whole sink.
+ * Modes: `new` → `open` → `closed`. Once the reader is gone (EPIPE) every send is answered `retry` for the whole sink.
  */
 export class StdoutSink implements Sink {
   readonly limits = {
@@ -55,11 +55,11 @@ export class StdoutSink implements Sink {
   }
 
   async close(): Promise<void> {
-    // Every send has waited for its bytes to be taken, so nothing is buffered here.
+    // Nothing is buffered: every send has waited for the system to take its bytes.
     this.#stream.off('error', this.#onError);
   }
 
-  /** Settles once the stream has taken the bytes: a slow reader slows the sink, and nothing piles up. */
+  /** Settles once the stream has the bytes: a slow reader slows the sink, and memory does not grow. */
   #write(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult> {
     if (signal.aborted) return Promise.resolve(ABORTED);
     if (this.#failure !== null) return Promise.resolve(gone(this.#failure));
