@@ -11,148 +11,107 @@ export interface Patience {
   readonly tries: number;
 }
 
-/** Milliseconds before the second attempt, at most; it doubles from there. */
-const FIRST = 100;
-const LONGEST = 20_000;
+/** For callers without a signal. */
+export const NEVER: AbortSignal = new AbortController().signal;
 
-/**
- * How long to wait after `failed` attempts in a row: any time up to the limit, so that many who failed together do not come
- * back together. Null when the store asks for more time than a caller should be kept waiting.
- */
-export function backoff(failed: number, error: StorageError): number | null {
-  const asked = error.delayMs ?? 0;
-  if (asked > LONGEST) return null;
-  return Math.max(asked, Math.random() * Math.min(LONGEST, FIRST * 2 ** (failed - 1)));
-}
+/** Milliseconds before the second attempt, at most; each further pause is twice as long, up to the longest. */
+const FIRST_PAUSE = 100;
+const LONGEST_PAUSE = 20_000;
 
-/** The signal of one request: aborted from outside, or when the request has waited for too long. */
-class Deadline {
-  readonly #own = new AbortController();
-  readonly #forget: () => void;
-  readonly #timeout: number;
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor(timeout: number, outer: AbortSignal | undefined) {
-    this.#timeout = timeout;
-    this.#forget = outer === undefined ? () => {} : onAbort(outer, () => this.#own.abort(outer.reason));
-    this.start();
-  }
-
-  get signal(): AbortSignal {
-    return this.#own.signal;
-  }
-
-  start(): void {
-    const late = (): void =>
-      this.#own.abort(new StorageError('unreachable', `no answer in ${formatDuration(this.#timeout)}`));
-    this.#timer = setTimeout(late, this.#timeout);
-  }
-
-  pause(): void {
-    clearTimeout(this.#timer);
-  }
-
-  /** Ends the request, if it has not ended. */
-  end(): void {
-    this.pause();
-    this.#forget();
-    this.#own.abort();
-  }
-
-  /** What an error of the request means: where the request was aborted, the reason for that. */
-  meaning(error: unknown, faultOf: (error: unknown) => StorageError): unknown {
-    if (this.signal.aborted) return this.signal.reason;
-    return error instanceof StorageError ? error : faultOf(error);
-  }
-}
-
-/**
- * Makes a request, again while its failure may pass.
- * @param faultOf what a failure means; what it gives is thrown
- */
+/** Makes a request, again while its failure is transient. @param faultOf the error to throw for a failure */
 export async function attempt<T>(
   { timeout, tries }: Patience,
   faultOf: (error: unknown) => StorageError,
-  outer: AbortSignal | undefined,
+  signal: AbortSignal,
   request: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   for (let failed = 1; ; failed += 1) {
-    const deadline = new Deadline(timeout, outer);
+    const stop = new AbortController();
     let error: unknown;
     try {
-      return await heeding(deadline.signal, request(deadline.signal));
+      return await inTime(request(stop.signal), timeout, signal);
     } catch (thrown) {
-      error = deadline.meaning(thrown, faultOf);
+      error = meaningOf(thrown, faultOf, signal);
     } finally {
-      deadline.end();
+      stop.abort();
     }
-    if (!isTransient(error) || failed >= tries || outer?.aborted === true) throw error;
-    const pause = backoff(failed, error as StorageError);
-    if (pause === null) throw error;
-    await wait(pause, undefined, outer === undefined ? {} : { signal: outer });
-  }
-}
-
-/** The SDKs do not all look at the signal at every step: credentials are fetched without it. */
-async function heeding<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const forget = onAbort(signal, () => aborted.reject(signal.reason));
-  try {
-    return await Promise.race([work, aborted.promise]);
-  } finally {
-    forget();
+    await pauseAfter(failed, error, tries, signal);
   }
 }
 
 /** Breaks of one read after which it fails, each with the attempts of a request. */
-const BREAKS = 20;
+const MOST_BREAKS = 20;
 
 /**
- * The bytes of an object, one version from the first byte to the last. When the body breaks off, ends early or stands
- * still, the rest is asked for, at most so often.
+ * The bytes of one version of an object. When the body breaks off, ends early or stands still, another request reads the rest.
  * @param key with the store's prefix
  */
 export async function* readObject(
   driver: Driver,
-  patience: Patience,
+  { timeout, tries }: Patience,
   key: string,
-  { offset = 0, version: wanted, signal }: GetOptions,
+  { offset: first = 0, version: wanted, signal = NEVER }: GetOptions,
 ): AsyncGenerator<Buffer> {
-  let at = offset;
+  let offset = first;
   let version = wanted ?? null;
   let failed = 0;
-  for (let breaks = 0; ;) {
-    const deadline = new Deadline(patience.timeout, signal);
+  for (let breaks = 1; ; breaks += 1) {
+    const stop = new AbortController();
+    let error: unknown;
     try {
-      const from = { offset: at, version };
-      const reading = await heeding(deadline.signal, driver.read(key, from, deadline.signal));
+      const reading = await inTime(driver.read(key, { offset, version }, stop.signal), timeout, signal);
       // Not all stores heed the condition of a read.
       if (version !== null && reading.version !== version) throw new StorageError('changed', 'was replaced');
       version = reading.version;
       const chunks = reading.body[Symbol.asyncIterator]();
       for (;;) {
-        const { done, value } = await heeding(deadline.signal, chunks.next());
+        const { done, value } = await inTime(chunks.next(), timeout, signal);
         if (done === true) break;
-        const chunk = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
-        at += chunk.length;
+        offset += value.byteLength;
         failed = 0;
-        // Whoever reads may take any time.
-        deadline.pause();
-        yield chunk;
-        deadline.start();
+        yield Buffer.from(value.buffer, value.byteOffset, value.byteLength);
       }
-      if (at >= reading.bytes) return;
+      if (offset >= reading.bytes) return;
       throw new StorageError('unreachable', 'the answer ended early');
     } catch (thrown) {
-      const error = deadline.meaning(thrown, (cause) => driver.faultOf(cause));
-      failed += 1;
-      breaks += 1;
-      if (!isTransient(error) || failed >= patience.tries || breaks > BREAKS) throw error;
-      const pause = backoff(failed, error as StorageError);
-      if (pause === null) throw error;
-      await wait(pause, undefined, signal === undefined ? {} : { signal });
+      error = meaningOf(thrown, (cause) => driver.faultOf(cause), signal);
     } finally {
-      deadline.end();
+      stop.abort();
     }
+    failed += 1;
+    await pauseAfter(breaks > MOST_BREAKS ? tries : failed, error, tries, signal);
   }
+}
+
+/** The result of a step of a request. Rejects when it is late or the signal aborts: the SDKs do not heed it in every step. */
+async function inTime<T>(step: Promise<T>, timeout: number, signal: AbortSignal): Promise<T> {
+  const end = Promise.withResolvers<never>();
+  const late = (): void =>
+    end.reject(new StorageError('unreachable', `no answer in ${formatDuration(timeout)}`));
+  const timer = setTimeout(late, timeout);
+  const forget = onAbort(signal, () => end.reject(signal.reason));
+  try {
+    return await Promise.race([step, end.promise]);
+  } finally {
+    clearTimeout(timer);
+    forget();
+  }
+}
+
+function meaningOf(error: unknown, faultOf: (error: unknown) => StorageError, signal: AbortSignal): unknown {
+  if (signal.aborted) return signal.reason;
+  return error instanceof StorageError ? error : faultOf(error);
+}
+
+/**
+ * Waits before the next attempt: any time up to the limit, so that clients that failed together do not retry together.
+ * @param failed attempts in a row that have failed
+ * @throws the error when no attempt follows, or the store asks for a longer pause than a caller should wait
+ */
+async function pauseAfter(failed: number, error: unknown, tries: number, signal: AbortSignal): Promise<void> {
+  if (!isTransient(error) || failed >= tries || signal.aborted) throw error;
+  const asked = (error as StorageError).delayMs ?? 0;
+  if (asked > LONGEST_PAUSE) throw error;
+  const most = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (failed - 1));
+  await wait(Math.max(asked, Math.random() * most), undefined, { signal });
 }

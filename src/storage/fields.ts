@@ -8,21 +8,17 @@ const URL_RULES = {
 };
 const SECRET = { ...NOT_EMPTY, sensitive: true };
 
-/** How object stores are reached: plain data, so that threads can be given it. */
+/** How object stores are reached; plain data, which can be passed to threads. */
 export const storageSection = section({
   timeout: duration(
     '60s',
     'How long one request to an object store may take, and how long a download may stand still; then it is tried again.',
     TIMER,
   ),
-  tries: count(
-    5,
-    'Attempts for one request, with growing pauses; then it fails, and whoever needs it tries later.',
-    {
-      min: 1,
-      max: 100,
-    },
-  ),
+  tries: count(5, 'Attempts for one request, with growing pauses; then it fails, and is tried again later.', {
+    min: 1,
+    max: 100,
+  }),
   partBytes: bytes(
     '16MiB',
     'Objects larger than this are uploaded in parts of this size; smaller ones with one request. Up to 32 MiB of one object are held in memory and sent at once, at least one part.',

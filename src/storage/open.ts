@@ -8,23 +8,20 @@ import { storageSection, type StorageSettings } from './fields.ts';
 import { packagesOf } from './packages.ts';
 import { RemoteStore } from './remote-store.ts';
 
-interface Vendor {
-  /** Loaded on demand: whoever uses no store of a vendor loads none of that vendor's code. */
-  load(): Promise<{
-    openDriver(bucket: string, settings: StorageSettings, env: Environment): Promise<Driver> | Driver;
-  }>;
+interface VendorModule {
+  openDriver(bucket: string, settings: StorageSettings, env: Environment): Promise<Driver> | Driver;
 }
 
-const VENDORS: Readonly<Record<StoreScheme, Vendor>> = {
-  s3: { load: () => import('./s3/store.ts') },
-  azblob: { load: () => import('./azblob/store.ts') },
-  gs: { load: () => import('./gs/store.ts') },
+/** Loaded on demand, so that a process loads the code of its own vendors only. */
+const VENDORS: Readonly<Record<StoreScheme, () => Promise<VendorModule>>> = {
+  s3: () => import('./s3/store.ts'),
+  azblob: () => import('./azblob/store.ts'),
+  gs: () => import('./gs/store.ts'),
 };
 
 /**
- * Opens a place for files; asks nothing of it yet.
- * @param place as `parsePlace` reads it
- * @param settings those of the config; plain data
+ * Opens a place for files, without a request.
+ * @param place a folder or URL, as `parsePlace` reads it
  * @throws MillraceError usage for a place of an unknown kind, or a package that is not installed
  */
 export async function openStore(
@@ -37,13 +34,12 @@ export async function openStore(
     return new FolderStore(resolve(parsed.path));
   }
   const { scheme, bucket, prefix } = parsed;
-  const vendor = VENDORS[scheme];
   const lack = lackOf(packagesOf(place));
   if (lack !== null) throw new MillraceError('usage', `${scheme}:// ${lack}`);
-  const { openDriver } = await vendor.load();
+  const { openDriver } = await VENDORS[scheme]();
   const driver = await openDriver(bucket, settings, process.env);
   const { timeout, tries } = settings;
-  // Google takes no others but the last.
+  // Google accepts other sizes for the last part only.
   const partBytes = settings.partBytes - (settings.partBytes % (256 * 1024));
   const url = `${scheme}://${bucket}${prefix === '' ? '' : `/${prefix}`}`;
   return new RemoteStore(driver, {

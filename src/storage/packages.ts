@@ -6,7 +6,7 @@ const PACKAGES: Readonly<Record<StoreScheme, readonly string[]>> = {
   gs: ['google-auth-library'],
 };
 
-/** Packages that a place needs; none for a folder. @throws as `parsePlace` */
+/** Optional packages that a place needs. @throws as `parsePlace` */
 export function packagesOf(place: string): readonly string[] {
   const { scheme } = parsePlace(place);
   return scheme === 'folder' ? [] : PACKAGES[scheme];

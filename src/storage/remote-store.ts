@@ -1,3 +1,4 @@
+import { messageOf } from '../core/errors.ts';
 import { keyProblem } from '../core/place.ts';
 import {
   type GetOptions,
@@ -7,18 +8,16 @@ import {
   StorageError,
   type StoredObject,
 } from '../core/storage.ts';
-import { messageOf } from '../core/errors.ts';
 import { hashChunks } from '../lib/hash-chunks.ts';
-import { attempt, type Patience, readObject } from './attempts.ts';
+import { attempt, NEVER, type Patience, readObject } from './attempts.ts';
 import { BodyReader, factsOf, writeParts } from './body.ts';
 import {
+  type BodyFacts,
   type Condition,
   type Driver,
-  type Facts,
-  type Found,
+  type FoundObject,
   isUnmet,
   type Page,
-  type Upload,
   UploadGone,
 } from './driver.ts';
 
@@ -31,16 +30,16 @@ export interface RemoteOptions extends Patience {
 }
 
 /**
- * Key of the object that probes put, and that stays: removing it takes a right that a receiver does not need, and in a bucket with
- * versions each start would leave one. No listing shows it.
+ * Key of the object that probes put. It stays: removing it takes a right that a receiver does not need, and would leave a version
+ * at each start. No listing shows it.
  */
 const PROBE = '_probe';
-/** Times that a write is begun anew because what it found or had uploaded was gone. */
-const BEGINNINGS = 4;
-/** Times that a purge looks again at what is left. */
-const ROUNDS = 5;
+/** Times that a write is begun, when what it found or uploaded was removed. */
+const MOST_BEGINNINGS = 4;
+/** Rounds of a purge. */
+const MOST_ROUNDS = 5;
 
-/** The port, on any vendor's driver. */
+/** The contract of storage, on any vendor's driver. */
 export class RemoteStore implements ObjectStore {
   readonly url: string;
   readonly #driver: Driver;
@@ -53,7 +52,7 @@ export class RemoteStore implements ObjectStore {
   }
 
   readonly head: ObjectStore['head'] = async (key, signal) => {
-    const found = await this.#find(this.#full(key), signal);
+    const found = await this.#find(key, signal);
     if (found === null) return null;
     const { bytes, version, modifiedAt } = found;
     return { key, bytes, version, modifiedAt };
@@ -68,18 +67,19 @@ export class RemoteStore implements ObjectStore {
   }
 
   async *list(prefix: string, signal?: AbortSignal): AsyncGenerator<StoredObject> {
+    const { length } = this.#options.prefix;
+    const all = `${this.#options.prefix}${prefix}`;
     let after: string | null = null;
     do {
       const from: string | null = after;
-      const page: Page = await this.#asking(prefix, signal, (each) =>
-        this.#driver.page(`${this.#options.prefix}${prefix}`, from, each),
-      );
-      for (const object of page.objects) {
-        const key = object.key.slice(this.#options.prefix.length);
+      const ask = (each: AbortSignal): Promise<Page> => this.#driver.page(all, from, each);
+      const { objects, next }: Page = await this.#attempt(prefix, signal, ask);
+      for (const object of objects) {
+        const key = object.key.slice(length);
         // Consoles make empty objects such as `a/` to show a folder.
         if (keyProblem(key) === null && key !== PROBE) yield { ...object, key };
       }
-      after = page.next;
+      after = next;
     } while (after !== null);
   }
 
@@ -96,20 +96,20 @@ export class RemoteStore implements ObjectStore {
   readonly delete: ObjectStore['delete'] = async (key, version, signal) => {
     const full = this.#full(key);
     if (version !== undefined) {
-      // Not all stores heed the condition of a removal, so it is looked at before, too.
-      const found = await this.#find(full, signal);
+      // Not all stores heed the condition of a removal, so it is checked before, too.
+      const found = await this.#find(key, signal);
       if (found === null) return 'removed';
       if (found.version !== version) return 'changed';
     }
     try {
-      await this.#asking(key, signal, (each) => this.#driver.remove(full, version ?? null, each));
+      await this.#attempt(key, signal, (each) => this.#driver.remove(full, version ?? null, each));
       return 'removed';
     } catch (error) {
       const fault = error instanceof StorageError ? error.fault : null;
       if (fault === 'missing') return 'removed';
       if (fault !== 'changed') throw error;
-      // What was removed by an attempt whose answer was lost has no version any more.
-      return (await this.#find(full, signal)) === null ? 'removed' : 'changed';
+      // An attempt whose answer was lost may have removed it.
+      return (await this.#find(key, signal)) === null ? 'removed' : 'changed';
     }
   };
 
@@ -117,15 +117,15 @@ export class RemoteStore implements ObjectStore {
     const full = this.#full(key);
     let removed = 0;
     for (let round = 1; ; round += 1) {
-      const remains = await this.#asking(key, signal, (each) => this.#driver.remains(full, each));
-      // It says that they are removed, and has them again each time.
-      if (round > ROUNDS) return { removed, kept: remains.map(({ name }) => `${name}: stays`) };
+      const remains = await this.#attempt(key, signal, (each) => this.#driver.remains(full, each));
+      // The store answers that it removes them, and shows them each time.
+      if (round > MOST_ROUNDS) return { removed, kept: remains.map(({ name }) => `${name}: stays`) };
       const kept: string[] = [];
       let gone = 0;
       for (const { name, isMarker, remove } of remains) {
         if (isMarker === true && kept.length > 0) continue;
         try {
-          await this.#asking(key, signal, remove);
+          await this.#attempt(key, signal, remove);
           gone += 1;
         } catch (error) {
           if (signal?.aborted === true) throw error;
@@ -133,14 +133,14 @@ export class RemoteStore implements ObjectStore {
         }
       }
       removed += gone;
-      // What was removed can be kept as soft-deleted from then on, so it is looked for again.
+      // A removed version can be kept as a soft-deleted one, so it searches again.
       if (gone === 0) return { removed, kept };
     }
   };
 
   readonly probe: ObjectStore['probe'] = async (signal) => {
-    await this.#asking('', signal, (each) => this.#driver.page(this.#options.prefix, null, each));
-    // Of two writes of a key where nothing may be, one at least finds something; and no object ever has that version.
+    await this.#attempt('', signal, (each) => this.#driver.page(this.#options.prefix, null, each));
+    // The second of two writes where nothing may be finds the first; and no object ever has `noVersion`.
     const absent = { version: null };
     const heedsAbsence = (await this.#refuses(absent, signal)) || (await this.#refuses(absent, signal));
     if (!heedsAbsence) throw this.#heedless('If-None-Match');
@@ -149,9 +149,9 @@ export class RemoteStore implements ObjectStore {
 
   async #refuses(condition: Condition, signal: AbortSignal | undefined): Promise<boolean> {
     const bytes = Buffer.from('millrace\n');
-    const whole = { bytes, ...factsOf({ bytes }) };
+    const body = { bytes, ...factsOf({ bytes }) };
     try {
-      await this.#asking('', signal, (each) => this.#driver.put(this.#full(PROBE), whole, condition, each));
+      await this.#attempt('', signal, (each) => this.#driver.put(this.#full(PROBE), body, condition, each));
       return false;
     } catch (error) {
       if (isKept(error) || isUnmet(condition, error)) return true;
@@ -160,104 +160,86 @@ export class RemoteStore implements ObjectStore {
   }
 
   #heedless(condition: string): StorageError {
-    return new StorageError(
-      'invalid',
-      `${this.url}: the store does not heed ${condition}, so what is there could be overwritten; it cannot be used`,
-    );
+    const what = `the store does not heed ${condition}, so what is there could be overwritten; it cannot be used`;
+    return new StorageError('invalid', `${this.url}: ${what}`);
   }
 
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.#driver.close();
-    return Promise.resolve();
   }
 
-  /** @returns the version; null when the condition does not hold, and what is there is not what was to be written */
+  /** @returns the version; null when the condition does not hold, and another body is there */
   async #write(
     key: string,
     body: ObjectBody,
     condition: Condition,
     signal: AbortSignal | undefined,
   ): Promise<string | null> {
-    const full = this.#full(key);
     const facts = factsOf(body);
-    const reader = await BodyReader.open(body);
-    try {
-      for (let beginning = 1; ; beginning += 1) {
-        let isRefused = true;
-        try {
-          return await this.#tryWrite(key, reader, facts, { condition, signal });
-        } catch (error) {
-          isRefused = !(error instanceof UploadGone);
-          const isThere = isUnmet(condition, error) || (condition.version === null && isKept(error));
-          if (isRefused && !isThere) throw error;
-        }
-        // It may be here by an attempt whose answer was lost, in this process or in one that was killed.
-        const there = await this.#find(full, signal);
-        if (there !== null && (await this.#holds(there, facts, signal))) return there.version;
-        if (isRefused && (there !== null || condition.version !== null)) return null;
-        if (beginning >= BEGINNINGS)
-          throw new StorageError('unreachable', `${this.#name(key)}: uploads of it keep being removed`);
+    await using reader = await BodyReader.open(body);
+    for (let beginning = 1; ; beginning += 1) {
+      let isRefused = true;
+      try {
+        return await this.#tryWrite(key, reader, facts, condition, signal);
+      } catch (error) {
+        isRefused = !(error instanceof UploadGone);
+        const isThere = isUnmet(condition, error) || (condition.version === null && isKept(error));
+        if (isRefused && !isThere) throw error;
       }
-    } finally {
-      await reader.close();
+      // An attempt whose answer was lost may have written it, also one of a process that was killed.
+      const there = await this.#find(key, signal);
+      if (there !== null && (await this.#holds(there, facts, signal))) return there.version;
+      if (isRefused && (there !== null || condition.version !== null)) return null;
+      if (beginning >= MOST_BEGINNINGS)
+        throw new StorageError('unreachable', `${this.#name(key)}: uploads of it keep being removed`);
     }
   }
 
   async #tryWrite(
     key: string,
     reader: BodyReader,
-    facts: Facts,
-    { condition, signal }: { condition: Condition; signal: AbortSignal | undefined },
+    facts: BodyFacts,
+    condition: Condition,
+    signal: AbortSignal | undefined,
   ): Promise<string> {
     const full = this.#full(key);
+    const { size } = facts;
     const { partBytes } = this.#options;
-    const asking = <T>(request: (each: AbortSignal) => Promise<T>): Promise<T> =>
-      this.#asking(key, signal, request);
-    if (facts.size <= partBytes) {
-      const all = { offset: 0, length: facts.size, most: partBytes };
-      return reader.with(all, (bytes, tried) =>
-        asking((each) => {
-          tried();
-          return this.#driver.put(full, { ...facts, bytes }, condition, each);
-        }),
+    const again = <T>(request: (each: AbortSignal) => Promise<T>): Promise<T> =>
+      this.#attempt(key, signal, request);
+    if (size <= partBytes)
+      return reader.with({ offset: 0, length: size, most: partBytes }, again, (bytes, each) =>
+        this.#driver.put(full, { ...facts, bytes }, condition, each),
       );
-    }
-    const upload = await asking((each) => this.#driver.upload(full, facts, condition, each));
+    const upload = await again((each) => this.#driver.upload(full, facts, condition, each));
     try {
-      return await writeParts(upload, reader, { size: facts.size, partBytes, attempt: asking });
+      return await writeParts(upload, reader, { size, partBytes, attempt: again });
     } catch (error) {
-      await this.#abandon(upload);
+      // Otherwise the bucket's lifecycle rule for incomplete uploads removes the parts.
+      await this.#attempt(key, undefined, (each) => upload.abandon(each)).catch(() => undefined);
       throw error;
     }
   }
 
-  /** Best effort: what stays is a matter of the bucket's lifecycle rule for incomplete uploads. */
-  async #abandon(upload: Upload): Promise<void> {
-    await attempt(
-      this.#options,
-      (error) => this.#driver.faultOf(error),
-      undefined,
-      (each) => upload.abandon(each),
-    ).catch(() => undefined);
+  #find(key: string, signal: AbortSignal | undefined): Promise<FoundObject | null> {
+    const full = this.#full(key);
+    return this.#attempt(key, signal, (each) => this.#driver.head(full, each));
   }
 
-  #find(full: string, signal: AbortSignal | undefined): Promise<Found | null> {
-    return this.#asking(full.slice(this.#options.prefix.length), signal, (each) =>
-      this.#driver.head(full, each),
-    );
-  }
-
-  async #holds(found: Found, { size, sha256 }: Facts, signal: AbortSignal | undefined): Promise<boolean> {
+  async #holds(
+    found: FoundObject,
+    { size, sha256 }: BodyFacts,
+    signal: AbortSignal = NEVER,
+  ): Promise<boolean> {
     if (found.bytes !== size) return false;
     if (found.sha256 !== null) return found.sha256 === sha256;
-    const options = { version: found.version, ...(signal === undefined ? {} : { signal }) };
-    const chunks = readObject(this.#driver, this.#options, found.key, options);
-    return (await hashChunks(chunks)).sha256 === sha256;
+    const options = { version: found.version, signal };
+    return (await hashChunks(readObject(this.#driver, this.#options, found.key, options))).sha256 === sha256;
   }
 
-  async #asking<T>(
+  async #attempt<T>(
     key: string,
-    signal: AbortSignal | undefined,
+    signal: AbortSignal = NEVER,
     request: (each: AbortSignal) => Promise<T>,
   ): Promise<T> {
     try {
@@ -267,7 +249,7 @@ export class RemoteStore implements ObjectStore {
     }
   }
 
-  /** The same error, saying what it is about. */
+  /** The same error, with the name of the object. */
   #about(key: string, error: unknown): unknown {
     if (!(error instanceof StorageError) || error instanceof UploadGone) return error;
     const { fault, delayMs, message } = error;
@@ -281,6 +263,7 @@ export class RemoteStore implements ObjectStore {
     return key === '' ? this.url : `${this.url}/${key}`;
   }
 
+  /** The key with the prefix. @throws StorageError invalid */
   #full(key: string): string {
     const full = `${this.#options.prefix}${key}`;
     const problem = keyProblem(key) ?? keyProblem(full);

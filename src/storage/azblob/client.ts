@@ -9,10 +9,10 @@ import { MillraceError } from '../../core/errors.ts';
 import type { StorageSettings } from '../fields.ts';
 import type { Environment } from '../driver.ts';
 
-/** Retrying is remote-store.ts's; so is the time limit. */
+/** remote-store.ts retries, and has the time limit. */
 const OPTIONS: StoragePipelineOptions = { retryOptions: { maxTries: 1 } };
 
-/** The account by the config, else by the variables that Azure's own tools read. */
+/** Uses the account of the config, else the variables of Azure's own tools. @throws MillraceError usage */
 export async function clientOf(
   container: string,
   settings: StorageSettings['azblob'],
@@ -53,15 +53,15 @@ function clientBy(connectionString: string, container: string): ContainerClient 
   try {
     return new ContainerClient(connectionString, container, OPTIONS);
   } catch {
-    // What the library says of it may repeat a part of it.
+    // The library's message may repeat a part of the secret.
     throw new MillraceError(
       'usage',
-      'azblob:// has a connection string (storage.azblob.connectionString, or AZURE_STORAGE_CONNECTION_STRING) that is none; copy it anew from the access keys of the account',
+      'azblob:// has an invalid connection string (storage.azblob.connectionString, or AZURE_STORAGE_CONNECTION_STRING); copy it again from the access keys of the account',
     );
   }
 }
 
-/** The first label of a service's host; emulators have it in the path. */
+/** The account in an address: the first label of the host; with emulators, the first level of the path. */
 function accountIn(address: string): string {
   const { hostname, pathname } = new URL(address);
   return pathname === '/' ? (hostname.split('.')[0] ?? '') : (pathname.split('/')[1] ?? '');

@@ -4,11 +4,11 @@ import { StorageError, type StorageFault } from '../../core/storage.ts';
 import { parseRetryAfter } from '../../lib/retry-after.ts';
 import { faultByStatus, sayOf } from '../driver.ts';
 
-/** Codes of the service that say more than their status does. */
+/** Codes that say more than their status. */
 const FAULTS: Readonly<Record<string, StorageFault>> = {
   ContainerNotFound: 'no_place',
   ContainerDisabled: 'no_place',
-  // For a minute after its removal; then it is not found.
+  // For a minute after its removal; then ContainerNotFound.
   ContainerBeingDeleted: 'no_place',
   AccountIsDisabled: 'no_place',
   BlobNotFound: 'missing',
@@ -22,12 +22,12 @@ const FAULTS: Readonly<Record<string, StorageFault>> = {
   OperationTimedOut: 'unreachable',
   BlobImmutableDueToPolicy: 'immutable',
   BlobImmutableDueToLegalHold: 'immutable',
-  // Nothing that passes in a minute.
+  // Waiting does not help.
   LeaseIdMissing: 'denied',
   SnapshotsPresent: 'denied',
 };
 
-/** Errors of signing in, by name; the library's own are of many classes. */
+/** Names of sign-in errors, which are of many classes. */
 const SIGN_IN =
   /^(Authentication|AggregateAuthentication|CredentialUnavailable|AuthenticationRequired)Error$/;
 
@@ -41,10 +41,10 @@ export function faultOf(error: unknown): StorageError {
   return new StorageError(fault, sayOf(lineOf(error, named), statusCode), options);
 }
 
-/** One line, with the code: the SDK's message has the ids of the request below it. */
+/** One line, with the code; the SDK's message has more lines, with ids of the request. */
 function lineOf(error: unknown, named: string): string {
   const [line = ''] = messageOf(error).split('\n');
-  // A signature is part of an address that may be quoted.
+  // The message may quote an address with a signature in it.
   const text = line.replaceAll(/([?&]sig=)[^&\s"]*/g, '$1[redacted]');
   return named === '' || text.includes(named) ? text : `${named}: ${text}`;
 }

@@ -1,22 +1,20 @@
-import type { ContainerClient, BlockBlobClient } from '@azure/storage-blob';
-import { StorageError } from '../../core/storage.ts';
+import type { BlockBlobClient, ContainerClient } from '@azure/storage-blob';
+import { randomBytes } from 'node:crypto';
 import {
   type Condition,
   type Driver,
   type Environment,
-  type Upload,
   readNothing,
+  required,
+  SHA256,
   totalOf,
+  type Upload,
   UploadGone,
 } from '../driver.ts';
 import type { StorageSettings } from '../fields.ts';
 import { clientOf } from './client.ts';
 import { faultOf } from './fault.ts';
 import { remainsOf } from './remains.ts';
-import { randomBytes } from 'node:crypto';
-
-/** Name of the metadata that a blob's hash is kept under. */
-const SHA256 = 'sha256';
 
 export async function openDriver(
   container: string,
@@ -37,10 +35,10 @@ class AzureDriver implements Driver {
 
   readonly head: Driver['head'] = async (key, abortSignal) => {
     try {
-      const said = await this.#container.getBlobClient(key).getProperties({ abortSignal });
-      return { ...stored(key, said), sha256: said.metadata?.[SHA256] ?? null };
+      const properties = await this.#container.getBlobClient(key).getProperties({ abortSignal });
+      return { ...stored(key, properties), sha256: properties.metadata?.[SHA256] ?? null };
     } catch (error) {
-      // The code of the error stands in a header, so that a container that is not there is told apart.
+      // A missing container has another code, in a header of the answer.
       if (faultOf(error).fault === 'missing') return null;
       throw error;
     }
@@ -53,8 +51,7 @@ class AzureDriver implements Driver {
         .getBlobClient(key)
         .download(offset, undefined, { abortSignal, conditions, maxRetryRequests: 0 });
       const { contentRange, contentLength = 0, etag, readableStreamBody } = answer;
-      if (readableStreamBody === undefined) throw new StorageError('unreachable', 'an answer without a body');
-      const body = readableStreamBody as unknown as AsyncIterable<Uint8Array>;
+      const body = required(readableStreamBody, 'a body') as unknown as AsyncIterable<Uint8Array>;
       return { version: versionOf(etag), bytes: totalOf(contentRange) ?? contentLength, body };
     } catch (error) {
       if ((error as { statusCode?: number }).statusCode !== 416) throw error;
@@ -82,13 +79,8 @@ class AzureDriver implements Driver {
     return versionOf(etag);
   };
 
-  readonly upload: Driver['upload'] = (key, { sha256 }, condition) => {
-    const upload = new AzureUpload(this.#container.getBlockBlobClient(key), {
-      conditions: conditionsOf(condition),
-      metadata: { [SHA256]: sha256 },
-    });
-    return Promise.resolve(upload);
-  };
+  readonly upload: Driver['upload'] = async (key, { sha256 }, condition) =>
+    uploadTo(this.#container.getBlockBlobClient(key), conditionsOf(condition), { [SHA256]: sha256 });
 
   readonly remove: Driver['remove'] = async (key, version, abortSignal) => {
     await this.#container.getBlobClient(key).delete({
@@ -110,66 +102,52 @@ function conditionsOf({ version }: Condition): { ifNoneMatch: '*' } | { ifMatch:
   return version === null ? { ifNoneMatch: '*' } : { ifMatch: version };
 }
 
-interface Said {
+interface Properties {
   readonly contentLength?: number | undefined;
   readonly etag?: string | undefined;
   readonly lastModified?: Date | undefined;
 }
 
-function stored(key: string, { contentLength, etag, lastModified }: Said) {
+function stored(key: string, { contentLength, etag, lastModified }: Properties) {
   const modifiedAt = lastModified?.getTime() ?? 0;
   return { key, bytes: contentLength ?? 0, version: versionOf(etag), modifiedAt };
 }
 
-/** A listing gives it without the quotes that a header has. */
+/** With quotes, as in a header; a listing has none. */
 function versionOf(etag: string | undefined): string {
-  if (etag === undefined || etag === '') throw new StorageError('unreachable', 'an answer without an ETag');
-  return etag.startsWith('"') ? etag : `"${etag}"`;
-}
-
-interface Finishing {
-  readonly conditions: { readonly ifNoneMatch: '*' } | { readonly ifMatch: string };
-  readonly metadata: Record<string, string>;
+  const version = required(etag, 'an ETag');
+  return version.startsWith('"') ? version : `"${version}"`;
 }
 
 /**
- * Blocks that wait to be made a blob. All writers of one key share them, and who is first drops those of the others; their
- * ids begin with something random so that nobody makes a blob of another's blocks. What is never finished the service
- * removes after a week.
+ * An upload of blocks. All writers of one key share its blocks, and the first to finish drops those of the others. The ids begin with a
+ * random text, so that no writer commits another's blocks. The service removes uncommitted blocks after a week.
  */
-class AzureUpload implements Upload {
-  readonly parallel = 4;
-  readonly #blob: BlockBlobClient;
-  readonly #finishing: Finishing;
-  readonly #writer = randomBytes(12).toString('hex');
-  readonly #ids: string[] = [];
-
-  constructor(blob: BlockBlobClient, finishing: Finishing) {
-    this.#blob = blob;
-    this.#finishing = finishing;
-  }
-
-  async part(number: number, _offset: number, bytes: Buffer, abortSignal: AbortSignal): Promise<void> {
-    // All ids of a blob must be equally long.
-    const id = Buffer.from(`${this.#writer}-${String(number).padStart(6, '0')}`).toString('base64');
-    await this.#blob.stageBlock(id, bytes, bytes.length, { abortSignal });
-    this.#ids[number] = id;
-  }
-
-  async finish(abortSignal: AbortSignal): Promise<string> {
-    const { conditions, metadata } = this.#finishing;
-    try {
-      const { etag } = await this.#blob.commitBlockList(this.#ids, { abortSignal, conditions, metadata });
-      if (etag === undefined) throw new StorageError('unreachable', 'an answer without an ETag');
-      return etag;
-    } catch (error) {
-      if ((error as { code?: string }).code === 'InvalidBlockList') throw new UploadGone(error);
-      throw error;
-    }
-  }
-
-  /** Blocks cannot be removed one by one; a commit of none would make an empty blob for a moment. */
-  abandon(): Promise<void> {
-    return Promise.resolve();
-  }
+function uploadTo(
+  blob: BlockBlobClient,
+  conditions: ReturnType<typeof conditionsOf>,
+  metadata: Record<string, string>,
+): Upload {
+  const writer = randomBytes(12).toString('hex');
+  const ids: string[] = [];
+  return {
+    parallel: 4,
+    async part(number, _offset, bytes, abortSignal) {
+      // All ids of a blob must be equally long.
+      const id = Buffer.from(`${writer}-${String(number).padStart(6, '0')}`).toString('base64');
+      await blob.stageBlock(id, bytes, bytes.length, { abortSignal });
+      ids[number] = id;
+    },
+    async finish(abortSignal) {
+      try {
+        const { etag } = await blob.commitBlockList(ids, { abortSignal, conditions, metadata });
+        return required(etag, 'an ETag');
+      } catch (error) {
+        if ((error as { code?: string }).code === 'InvalidBlockList') throw new UploadGone(error);
+        throw error;
+      }
+    },
+    // Blocks cannot be removed one by one; a commit of none would make an empty blob for a moment.
+    abandon: () => Promise.resolve(),
+  };
 }

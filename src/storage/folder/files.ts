@@ -2,17 +2,13 @@ import { randomBytes } from 'node:crypto';
 import type { BigIntStats, Dirent } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { type StoredObject, type ObjectBody, StorageError, type StorageFault } from '../../core/storage.ts';
-import { isMissing, NotFollowed, readPlain, errorCode } from '../../lib/durable.ts';
-import { fillNew, HashedFile, NewFile } from '../../lib/new-file.ts';
 import { messageOf } from '../../core/errors.ts';
+import { type ObjectBody, StorageError, type StorageFault, type StoredObject } from '../../core/storage.ts';
+import { errorCode, isMissing, NotFollowed, readPlain } from '../../lib/durable.ts';
+import { fillNew, HashedFile, NewFile } from '../../lib/new-file.ts';
 
-/** Ends the names of what is no object: files in the making, and locks. */
-const OWN = /\.(?:[0-9a-f]{12}|lock)\.tmp$/;
-
-function isOwnName(name: string): boolean {
-  return OWN.test(name);
-}
+/** Ends the names of temporary files and locks, which are no objects. */
+const NO_OBJECT = /\.(?:[0-9a-f]{12}|lock)\.tmp$/;
 
 export function temporaryFor(path: string): string {
   return `${path}.${randomBytes(6).toString('hex')}.tmp`;
@@ -22,19 +18,19 @@ export function lockOf(path: string): string {
   return `${path}.lock.tmp`;
 }
 
-/** Whether a name in the folder of `path` is that of a file in the making which would have become it. */
-export function isRemains(name: string, path: string): boolean {
+/** Whether a name in the folder of `path` is that of a temporary file for it. */
+export function isTemporaryOf(name: string, path: string): boolean {
   const own = basename(path);
   return name.startsWith(`${own}.`) && /^\.[0-9a-f]{12}\.tmp$/.test(name.slice(own.length));
 }
 
-/** A file replaces another with an inode of its own and a later time (write.ts), so that no version comes back. */
+/** A new file has another inode and a later time (`stamp`), so that no version comes back. */
 export function objectOf(key: string, stats: BigIntStats): StoredObject {
   const { ino, mtimeNs, size, mtimeMs } = stats;
   return { key, bytes: Number(size), version: `${ino}-${mtimeNs}-${size}`, modifiedAt: Number(mtimeMs) };
 }
 
-/** @throws NotFollowed when a level of the key is a link, or anything but a folder or, at its end, a file */
+/** @throws NotFollowed when a level of the key is a link, or its end no file and no folder */
 export async function refuseLinks(root: string, key: string): Promise<void> {
   let path = root;
   const levels = key.split('/');
@@ -52,27 +48,25 @@ export async function refuseLinks(root: string, key: string): Promise<void> {
   }
 }
 
-/** Plain files below a folder whose keys begin with the prefix, in order of their keys' bytes. Links are left out. */
-export async function* listFolder(root: string, prefix: string): AsyncGenerator<StoredObject> {
-  yield* below(root, '', prefix);
-}
-
-async function* below(root: string, folder: string, prefix: string): AsyncGenerator<StoredObject> {
+/**
+ * Plain files below a folder whose keys begin with the prefix, in order of their keys' bytes. Links are left out.
+ * @param folder below the root, with `/` at its end; empty for the root
+ */
+export async function* listFolder(root: string, prefix: string, folder = ''): AsyncGenerator<StoredObject> {
   for (const [key, isFolder] of await entriesOf(root, folder)) {
-    // A folder is on the way to the prefix, or inside it.
-    if (isFolder && (key.startsWith(prefix) || prefix.startsWith(key))) yield* below(root, key, prefix);
+    if (isFolder && (key.startsWith(prefix) || prefix.startsWith(key))) yield* listFolder(root, prefix, key);
     if (isFolder || !key.startsWith(prefix)) continue;
     try {
       const stats = await lstat(join(root, key), { bigint: true });
       if (stats.isFile()) yield objectOf(key, stats);
     } catch (error) {
-      // Removed meanwhile.
+      // Removed since it was listed.
       if (!isMissing(error)) throw error;
     }
   }
 }
 
-/** Keys in one folder, in order; that of a folder ends with `/`, as it does in the keys of its files. */
+/** Keys in one folder, in order; the key of a folder ends with `/`. */
 async function entriesOf(root: string, folder: string): Promise<[key: string, isFolder: boolean][]> {
   let entries: Dirent[];
   try {
@@ -82,19 +76,19 @@ async function entriesOf(root: string, folder: string): Promise<[key: string, is
     throw error;
   }
   return entries
-    .filter((entry) => entry.isDirectory() || (entry.isFile() && !isOwnName(entry.name)))
-    .map((entry): [string, boolean] => [
-      `${folder}${entry.name}${entry.isDirectory() ? '/' : ''}`,
-      entry.isDirectory(),
-    ])
+    .filter((entry) => entry.isDirectory() || (entry.isFile() && !NO_OBJECT.test(entry.name)))
+    .map((entry): [string, boolean] => {
+      const isFolder = entry.isDirectory();
+      return [`${folder}${entry.name}${isFolder ? '/' : ''}`, isFolder];
+    })
     .sort(([one], [other]) => Buffer.compare(Buffer.from(one), Buffer.from(other)));
 }
 
-/** A microsecond, in seconds: what times of files can be told apart by. */
+/** A microsecond, in seconds: the resolution of file times. */
 const TICK = 1e-6;
 let latest = 0;
 
-/** Writes a body under a temporary name; it is on disk once this resolves. @throws StorageError when a file was changed */
+/** Writes a body under a temporary name, synced. @throws StorageError when the body's file was changed */
 export async function writeTemporary(path: string, body: ObjectBody, signal?: AbortSignal): Promise<void> {
   if ('bytes' in body) {
     await fillNew(NewFile.create(path), async (file) => {
@@ -115,7 +109,7 @@ export async function writeTemporary(path: string, body: ObjectBody, signal?: Ab
   });
 }
 
-/** The system's own times stand still for milliseconds, in which a file can be replaced twice. */
+/** Sets a unique time. The system's own times stand still for milliseconds, in which a file can be replaced twice. */
 async function stamp(file: NewFile): Promise<void> {
   const now = (performance.timeOrigin + performance.now()) / 1000;
   latest = Math.max(now, latest + TICK);
@@ -134,7 +128,7 @@ const FAULTS: Readonly<Record<string, StorageFault>> = {
   EROFS: 'denied',
 };
 
-/** A full or failing disk is a matter of time, or of somebody's doing; the same call can succeed later. */
+/** A full or failing disk is `unreachable`: the same call can succeed later. */
 export function faultOf(error: unknown, path: string): StorageError {
   const fault = error instanceof NotFollowed ? 'invalid' : (FAULTS[errorCode(error)] ?? 'unreachable');
   return new StorageError(fault, `${path}: ${messageOf(error)}`, { cause: error });

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { keyProblem } from '../../core/place.ts';
 import {
   type GetOptions,
+  type ObjectBody,
   type ObjectStore,
   type PutResult,
   StorageError,
@@ -20,11 +21,10 @@ import {
 import { lockInTurn } from '../../lib/file-lock.ts';
 import { hashChunks } from '../../lib/hash-chunks.ts';
 import { factsOf } from '../body.ts';
-import type { Facts } from '../driver.ts';
 import {
   faultOf,
+  isTemporaryOf,
   listFolder,
-  isRemains,
   lockOf,
   objectOf,
   refuseLinks,
@@ -33,10 +33,10 @@ import {
 } from './files.ts';
 
 /** Milliseconds to wait while another process replaces the same file. */
-const PATIENCE = 30_000;
+const LOCK_MS = 30_000;
 const CHUNK = 256 * 1024;
 
-/** A local folder, each object a file. Links are never followed. A folder that is missing is made by the first write. */
+/** A local folder; each object is a file. Links are never followed. The first write makes a missing folder. */
 export class FolderStore implements ObjectStore {
   readonly url: string;
 
@@ -45,63 +45,58 @@ export class FolderStore implements ObjectStore {
     this.url = path;
   }
 
-  readonly head: ObjectStore['head'] = (key) => this.#asking(key, () => this.#find(key));
+  readonly head: ObjectStore['head'] = (key) => this.#about(key, () => this.#find(key));
 
   async *get(key: string, { offset = 0, version, signal }: GetOptions = {}): AsyncGenerator<Buffer> {
-    // Not over a yield: what whoever reads throws is none of ours.
-    const handle = await this.#asking(key, async () => openPlain(await this.#safePath(key), READ));
-    try {
-      const stats = await handle.stat({ bigint: true });
-      const { version: there, bytes } = objectOf(key, stats);
-      if (version !== undefined && version !== there)
-        throw new StorageError('changed', `${this.url}/${key}: was replaced`);
-      for (let at = offset; at < bytes;) {
-        signal?.throwIfAborted();
-        const chunk = Buffer.allocUnsafeSlow(Math.min(CHUNK, bytes - at));
-        const { bytesRead } = await this.#asking(key, () => handle.read(chunk, 0, chunk.length, at));
-        if (bytesRead === 0)
-          throw new StorageError('changed', `${this.url}/${key}: was cut while it was read`);
-        at += bytesRead;
-        yield chunk.subarray(0, bytesRead);
-      }
-    } finally {
-      await handle.close();
+    // Not around a yield: an error of the caller is none of the store.
+    await using handle = await this.#about(key, async () => openPlain(await this.#safePath(key), READ));
+    const { version: there, bytes } = objectOf(key, await handle.stat({ bigint: true }));
+    if (version !== undefined && version !== there)
+      throw new StorageError('changed', `${this.url}/${key}: was replaced`);
+    for (let at = offset; at < bytes;) {
+      signal?.throwIfAborted();
+      const chunk = Buffer.allocUnsafeSlow(Math.min(CHUNK, bytes - at));
+      const { bytesRead } = await this.#about(key, () => handle.read(chunk, 0, chunk.length, at));
+      if (bytesRead === 0) throw new StorageError('changed', `${this.url}/${key}: was cut while it was read`);
+      at += bytesRead;
+      yield chunk.subarray(0, bytesRead);
     }
   }
 
   async *list(prefix: string, signal?: AbortSignal): AsyncGenerator<StoredObject> {
-    try {
-      for await (const object of listFolder(this.url, prefix)) {
-        signal?.throwIfAborted();
-        yield object;
-      }
-    } catch (error) {
-      throw this.#about(prefix, error);
+    const objects = listFolder(this.url, prefix);
+    for (;;) {
+      const { done, value } = await this.#about(prefix, () => objects.next());
+      if (done === true) return;
+      signal?.throwIfAborted();
+      yield value;
     }
   }
 
   readonly putIfAbsent: ObjectStore['putIfAbsent'] = (key, body, signal) =>
-    this.#asking(key, async () => {
-      const path = await this.#made(key);
-      const facts = factsOf(body);
-      const there = (await this.#find(key)) === null ? null : await this.#own(key, facts);
+    this.#about(key, async () => {
+      const path = await this.#safePath(key);
+      makeFolder(this.url, 0o750);
+      await ensureFolder(this.url, key.split('/').slice(0, -1).join('/'));
+      const there = await this.#compare(key, body);
       if (there !== null) return there;
       const temporary = temporaryFor(path);
       try {
         await writeTemporary(temporary, body, signal);
+        // Unlike a rename, it replaces nothing.
         await link(temporary, path);
       } catch (error) {
-        await unlink(temporary).catch(() => undefined);
         if (errorCode(error) !== 'EEXIST') throw error;
-        return (await this.#own(key, facts)) ?? { status: 'taken' };
+        return (await this.#compare(key, body)) ?? { status: 'taken' };
+      } finally {
+        await unlink(temporary).catch(() => undefined);
       }
-      await unlink(temporary);
       await syncFolder(dirname(path));
       return { status: 'written', version: await this.#versionOf(key) };
     });
 
   readonly putIfMatch: ObjectStore['putIfMatch'] = (key, version, body, signal) =>
-    this.#asking(key, async () => {
+    this.#about(key, async () => {
       if ((await this.#find(key)) === null) return { status: 'changed' };
       const path = await this.#safePath(key);
       const temporary = temporaryFor(path);
@@ -114,15 +109,15 @@ export class FolderStore implements ObjectStore {
           return true;
         });
         if (isWritten) return { status: 'written', version: await this.#versionOf(key) };
-        const own = await this.#own(key, factsOf(body));
-        return own?.status === 'written' ? own : { status: 'changed' };
+        const there = await this.#compare(key, body);
+        return there?.status === 'written' ? there : { status: 'changed' };
       } finally {
         await unlink(temporary).catch(() => undefined);
       }
     });
 
   readonly delete: ObjectStore['delete'] = (key, version) =>
-    this.#asking(key, async () => {
+    this.#about(key, async () => {
       if ((await this.#find(key)) === null) return 'removed';
       const path = await this.#safePath(key);
       return this.#locked(path, async () => {
@@ -135,29 +130,29 @@ export class FolderStore implements ObjectStore {
       });
     });
 
-  /** What writers that were killed have left of it. */
+  /** Removes temporary files that killed writers have left. */
   readonly purge: ObjectStore['purge'] = (key) =>
-    this.#asking(key, async () => {
+    this.#about(key, async () => {
       const path = await this.#safePath(key);
-      const names = await readdir(dirname(path)).catch(emptyIfMissing);
-      const left = names.filter((name) => isRemains(name, path));
+      const names = await readdir(dirname(path)).catch((error: unknown) => {
+        if (isMissing(error)) return [];
+        throw error;
+      });
+      const left = names.filter((name) => isTemporaryOf(name, path));
       for (const name of left) await unlink(join(dirname(path), name));
       if (left.length > 0) await syncFolder(dirname(path));
       return { removed: left.length, kept: [] };
     });
 
-  readonly probe: ObjectStore['probe'] = async () => {
-    await this.#asking('', async () => {
+  readonly probe: ObjectStore['probe'] = () =>
+    this.#about('', async () => {
       makeFolder(this.url, 0o750);
       const temporary = temporaryFor(join(this.url, 'probe'));
       await writeTemporary(temporary, { bytes: Buffer.from('millrace') });
       await unlink(temporary);
     });
-  };
 
-  close(): Promise<void> {
-    return Promise.resolve();
-  }
+  async close(): Promise<void> {}
 
   async #find(key: string): Promise<StoredObject | null> {
     try {
@@ -175,20 +170,21 @@ export class FolderStore implements ObjectStore {
     return found.version;
   }
 
-  /** What a put finds there: its own bytes, of an attempt before, or another's; null when nothing is there. */
-  async #own(key: string, facts: Facts): Promise<PutResult | null> {
+  /** What a put of this body finds: its own bytes, of an earlier attempt, or others; null when nothing is there. */
+  async #compare(key: string, body: ObjectBody): Promise<PutResult | null> {
     const found = await this.#find(key);
     if (found === null) return null;
-    if (found.bytes !== facts.size) return { status: 'taken' };
-    const { sha256 } = await hashChunks(this.get(key, { version: found.version }));
-    if (sha256 !== facts.sha256) return { status: 'taken' };
-    // Who wrote it may have been killed before its name was on disk.
+    const { size, sha256 } = factsOf(body);
+    const { version } = found;
+    if (found.bytes !== size || (await hashChunks(this.get(key, { version }))).sha256 !== sha256)
+      return { status: 'taken' };
+    // The process that wrote it may have been killed before its name was synced.
     await syncFolder(dirname(join(this.url, key)));
-    return { status: 'written', version: found.version };
+    return { status: 'written', version };
   }
 
   async #locked<T>(path: string, work: () => Promise<T>): Promise<T> {
-    const lock = await lockInTurn(lockOf(path), PATIENCE);
+    const lock = await lockInTurn(lockOf(path), LOCK_MS);
     try {
       return await work();
     } finally {
@@ -196,15 +192,7 @@ export class FolderStore implements ObjectStore {
     }
   }
 
-  /** Path of a key to write, in a folder that is there. */
-  async #made(key: string): Promise<string> {
-    const path = await this.#safePath(key);
-    makeFolder(this.url, 0o750);
-    await ensureFolder(this.url, key.split('/').slice(0, -1).join('/'));
-    return path;
-  }
-
-  /** Path of a key, on which no level below the store is a link. @throws NotFollowed */
+  /** Path of a key without a link in it. @throws NotFollowed, StorageError invalid */
   async #safePath(key: string): Promise<string> {
     const problem = keyProblem(key);
     if (problem !== null) throw new StorageError('invalid', `${JSON.stringify(key)} ${problem}`);
@@ -212,25 +200,14 @@ export class FolderStore implements ObjectStore {
     return join(this.url, key);
   }
 
-  async #asking<T>(key: string, work: () => Promise<T>): Promise<T> {
+  /** Runs work on a key. @throws StorageError that names it */
+  async #about<T>(key: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      throw this.#about(key, error);
+      const isAbort = error instanceof Error && error.name === 'AbortError';
+      if (error instanceof StorageError || isAbort) throw error;
+      throw faultOf(error, key === '' ? this.url : `${this.url}/${key}`);
     }
   }
-
-  #about(key: string, error: unknown): unknown {
-    if (error instanceof StorageError || isAbort(error)) return error;
-    return faultOf(error, key === '' ? this.url : `${this.url}/${key}`);
-  }
-}
-
-function isAbort(error: unknown): boolean {
-  return error instanceof Error && error.name === 'AbortError';
-}
-
-function emptyIfMissing(error: unknown): string[] {
-  if (isMissing(error)) return [];
-  throw error;
 }

@@ -1,10 +1,3 @@
-import { buffer } from 'node:stream/consumers';
-import { type Dispatcher, EnvHttpProxyAgent, request } from 'undici';
-import type { Environment } from '../driver.ts';
-import type { StorageSettings } from '../fields.ts';
-import { messageOf } from '../../core/errors.ts';
-import { StorageError } from '../../core/storage.ts';
-import { AnswerError } from './fault.ts';
 import {
   type AuthClient,
   AwsClient,
@@ -18,17 +11,24 @@ import {
   type PluggableAuthClientOptions,
 } from 'google-auth-library';
 import { readFile } from 'node:fs/promises';
+import { buffer } from 'node:stream/consumers';
+import { type Dispatcher, EnvHttpProxyAgent, request } from 'undici';
+import { messageOf } from '../../core/errors.ts';
+import { StorageError } from '../../core/storage.ts';
+import type { Environment } from '../driver.ts';
+import type { StorageSettings } from '../fields.ts';
+import { AnswerError } from './fault.ts';
 
 const GOOGLE = 'https://storage.googleapis.com';
 
-export interface Asking {
+export interface GoogleRequest {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** From the root of the service, `/`-separated, already encoded. */
+  /** Encoded, from the root of the service. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer | string;
-  /** Statuses that are no error beside 2xx. */
+  /** Statuses that are no errors, beside 2xx. */
   readonly fine?: readonly number[];
   readonly signal: AbortSignal;
 }
@@ -40,8 +40,8 @@ export interface Answer {
 }
 
 /**
- * Single requests to the JSON API, signed in by Google's library. Its own storage client hides what retrying needs to
- * know: it makes several requests of one call, and ends none of them when asked to.
+ * Single requests to the JSON API, signed in by Google's library. Its storage client cannot be used: it makes several requests of one
+ * call, and aborts none.
  */
 export class GoogleClient {
   readonly #endpoint: string;
@@ -57,45 +57,31 @@ export class GoogleClient {
       endpoint ??
       (emulator === null ? GOOGLE : /^https?:\/\//.test(emulator) ? emulator : `http://${emulator}`);
     this.#endpoint = address.replace(/\/$/, '');
-    // A token must not be sent where others can read it; an emulator asks for none.
+    // Without TLS others could read a token; an emulator needs none.
     this.#isOpen = this.#endpoint.startsWith('http:') || (endpoint === null && emulator !== null);
     this.#keyFile = keyFile;
     this.#userProject = userProject;
-    // Time limits are remote-store.ts's.
+    // remote-store.ts has the time limits.
     this.#agent = new EnvHttpProxyAgent({ headersTimeout: 0, bodyTimeout: 0 });
   }
 
   /** @throws AnswerError for a status that is neither 2xx nor `fine` */
-  async ask({
-    method = 'GET',
-    path,
-    query = {},
-    headers = {},
-    body,
-    fine = [],
-    signal,
-  }: Asking): Promise<Answer> {
+  async ask(asked: GoogleRequest): Promise<Answer> {
+    const { method = 'GET', path, query = {}, body = null, fine = [], signal } = asked;
     const url = new URL(`${this.#endpoint}${path}`);
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
     if (this.#userProject !== null) url.searchParams.set('userProject', this.#userProject);
-    const answer = await request(url, {
-      method,
-      headers: { ...(await this.#credentials()), ...headers },
-      body: body ?? null,
-      signal,
-      dispatcher: this.#agent,
-    });
+    const headers = { ...(await this.#credentials()), ...asked.headers };
+    const answer = await request(url, { method, headers, body, signal, dispatcher: this.#agent });
     const { statusCode: status } = answer;
     if ((status >= 200 && status < 300) || fine.includes(status))
       return { status, headers: answer.headers, body: answer.body };
     throw new AnswerError(status, answer.headers, (await buffer(answer.body)).toString());
   }
 
-  /** The same, for an answer in JSON. */
-  async json<T>(asking: Asking): Promise<T> {
-    const { body } = await this.ask(asking);
-    const text = (await buffer(body)).toString();
-    return JSON.parse(text) as T;
+  async json<T>(asked: GoogleRequest): Promise<T> {
+    const { body } = await this.ask(asked);
+    return JSON.parse((await buffer(body)).toString()) as T;
   }
 
   close(): void {
@@ -115,16 +101,16 @@ export class GoogleClient {
 
 const SCOPE = 'https://www.googleapis.com/auth/devstorage.full_control';
 
-/** Gives the headers that say who asks. */
+/** Gives the headers with the credentials. */
 type SignedIn = Pick<AuthClient, 'getRequestHeaders'>;
 
 type WorkloadIdentity = AwsClientOptions | IdentityPoolClientOptions | PluggableAuthClientOptions;
 
 /**
- * Signs in by a file of credentials, or by the default chain of Google's library. Which client a file asks for is decided here: the
- * library's own way prints a warning, as a file from a stranger could ask for any.
- * @param keyFile a service account's, or a workload identity's; null for the default chain
- * @throws the system's error when it cannot be read, or an Error that quotes nothing of it
+ * Signs in with a file of credentials, or with the default chain of Google's library. Chooses the client for a file here, because the
+ * library prints a warning when it does.
+ * @param keyFile of a service account or a workload identity; null for the default chain
+ * @throws the system's error when the file cannot be read, or an Error that quotes nothing of it
  */
 export async function signIn(keyFile: string | null): Promise<SignedIn> {
   if (keyFile === null) return new GoogleAuth({ scopes: SCOPE });
@@ -134,14 +120,14 @@ export async function signIn(keyFile: string | null): Promise<SignedIn> {
     client.fromJSON(given as JWTInput);
     return client;
   }
-  // Others too, such as what the CLI's login leaves, with the warning.
+  // Other kinds, such as the file of the CLI's login, with the warning.
   if (given.type !== 'external_account') return new GoogleAuth({ scopes: SCOPE, keyFile });
   const client = identityOf(given as unknown as WorkloadIdentity);
   client.scopes = [SCOPE];
   return client;
 }
 
-/** The library's rule. */
+/** The same choice as the library's. */
 function identityOf(given: WorkloadIdentity): AwsClient | PluggableAuthClient | IdentityPoolClient {
   const source = (given.credential_source ?? {}) as Readonly<Record<string, unknown>>;
   if (source['environment_id'] !== undefined) return new AwsClient(given as AwsClientOptions);

@@ -3,10 +3,10 @@ import { StorageError, type StorageFault } from '../../core/storage.ts';
 import { parseRetryAfter } from '../../lib/retry-after.ts';
 import { faultByStatus } from '../driver.ts';
 
-/** An answer that says what is wrong. */
+/** An answer with an error. */
 export class AnswerError extends Error {
   readonly status: number;
-  /** Of the first of its errors, such as `notFound`, `conditionNotMet`. */
+  /** Of its first error, such as `notFound` or `conditionNotMet`. */
   readonly reason: string;
   readonly retryAfter: string | undefined;
 
@@ -32,7 +32,7 @@ const FAULTS: Readonly<Record<string, StorageFault>> = {
   objectUnderActiveHold: 'immutable',
 };
 
-/** Where the reason is only that of a missing right, as for holds. */
+/** Text of an object under a hold, whose reason is only that of a missing right. */
 const KEPT = /cannot be deleted, overwritten or archived/;
 
 export function faultOf(error: unknown): StorageError {
@@ -47,7 +47,7 @@ export function faultOf(error: unknown): StorageError {
   return new StorageError(fault, lineOf(error), options);
 }
 
-/** No credentials, or those that are there were refused; anything else is the line. */
+/** `denied` when the credentials are missing or refused; else the connection failed. */
 function withoutAnswer(error: unknown): StorageFault {
   const { status, code } = error as { status?: unknown; code?: unknown };
   const isRefused = [400, 401, 403].some((refused) => refused === Number(status ?? code));

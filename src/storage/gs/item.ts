@@ -1,6 +1,7 @@
 import { type StoredObject, StorageError } from '../../core/storage.ts';
+import { required } from '../driver.ts';
 
-/** An object, as the JSON API writes it. */
+/** An object of the JSON API. */
 export interface Item {
   readonly name?: string;
   readonly size?: string;
@@ -12,14 +13,14 @@ export interface Item {
   readonly hardDeleteTime?: string;
 }
 
-/** A list of objects, or a part of it. */
+/** A page of a list of objects. */
 export interface Listed {
   readonly kind?: string;
   readonly items?: readonly Item[];
   readonly nextPageToken?: string;
 }
 
-/** @throws StorageError for what is no list, such as the answer of a proxy: it would read as an empty one */
+/** @throws StorageError for an answer that is no list, from a proxy for example: it would read as an empty one */
 export function itemsOf({ kind, items = [] }: Listed): readonly Item[] {
   if (kind === 'storage#objects') return items;
   throw new StorageError('unreachable', 'the answer to a request for a list is none');
@@ -36,6 +37,5 @@ export function stored(item: Item): StoredObject {
 }
 
 export function generationOf({ generation }: Item): string {
-  if (generation === undefined) throw new StorageError('unreachable', 'an answer without a generation');
-  return generation;
+  return required(generation, 'a generation');
 }

@@ -4,7 +4,7 @@ import type { GoogleClient } from './client.ts';
 import { faultOf } from './fault.ts';
 import { generationOf, type Item, itemsOf, type Listed } from './item.ts';
 
-/** Generations that are not live, and soft-deleted ones, which only time removes. */
+/** Generations that are not live, and soft-deleted ones, which only the service removes. */
 export async function remainsOf(
   client: GoogleClient,
   objects: string,
@@ -25,7 +25,7 @@ export async function remainsOf(
       const deleted = await client.json<Listed>({ ...asking, query: { ...named, softDeleted: 'true' } });
       return itemsOf(deleted)
         .filter(({ name, hardDeleteTime }) => name === key && hardDeleteTime !== undefined)
-        .map(untilLater);
+        .map(softDeletedItem);
     } catch (error) {
       // A bucket without soft delete has no such listing.
       if (faultOf(error).fault === 'invalid') return [];
@@ -39,19 +39,14 @@ function oldGeneration(client: GoogleClient, path: string, item: Item): Remains 
   return {
     name: `generation ${generation} of ${item.updated}`,
     remove: async (signal) => {
-      const { body } = await client.ask({
-        method: 'DELETE',
-        path,
-        query: { generation },
-        fine: [404],
-        signal,
-      });
+      const request = { method: 'DELETE', path, query: { generation }, fine: [404], signal } as const;
+      const { body } = await client.ask(request);
       await body.text();
     },
   };
 }
 
-function untilLater(item: Item): Remains {
+function softDeletedItem(item: Item): Remains {
   const why = `soft-deleted, kept until ${item.hardDeleteTime}; the bucket’s soft delete policy says how long`;
   return {
     name: `generation ${generationOf(item)}`,

@@ -1,12 +1,14 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { StorageError } from '../../core/storage.ts';
 import {
+  type BodyFacts,
+  checkRemoved,
   type Condition,
   type Driver,
   type Environment,
-  type Facts,
-  checkRemoved,
   readNothing,
+  required,
+  SHA256,
   totalOf,
 } from '../driver.ts';
 import type { StorageSettings } from '../fields.ts';
@@ -16,8 +18,6 @@ import { generationOf, type Item, itemsOf, type Listed, stored } from './item.ts
 import { remainsOf } from './remains.ts';
 import { GoogleUpload } from './upload.ts';
 
-/** Name of the metadata that an object's hash is kept under. */
-const SHA256 = 'sha256';
 const FIELDS = 'name,size,generation,updated,metadata';
 
 export function openDriver(bucket: string, { gs }: StorageSettings, env: Environment): Driver {
@@ -53,15 +53,13 @@ class GoogleDriver implements Driver {
       const { headers, body } = await this.#client.ask({
         path: this.#of(key),
         query: { alt: 'media', ...match },
-        // As it is stored: the service would unpack what was uploaded as gzip.
+        // Otherwise the service would decompress an object that was uploaded as gzip.
         headers: { 'accept-encoding': 'gzip', ...range },
         signal,
       });
       const total = totalOf(String(headers['content-range'] ?? '')) ?? headers['content-length'];
-      const there = headers['x-goog-generation'];
-      if (total === undefined || there === undefined)
-        throw new StorageError('unreachable', 'an answer without a length or a generation');
-      return { version: String(there), bytes: Number(total), body };
+      const generation = required(headers['x-goog-generation'], 'a generation');
+      return { version: String(generation), bytes: Number(required(total, 'a length')), body };
     } catch (error) {
       if (!(error instanceof AnswerError)) throw error;
       if (error.status === 404) await this.#missing(error, signal);
@@ -73,53 +71,48 @@ class GoogleDriver implements Driver {
   readonly page: Driver['page'] = async (prefix, after, signal) => {
     const next = after === null ? {} : { pageToken: after };
     const query = { prefix, fields: 'kind,nextPageToken,items(name,size,generation,updated)', ...next };
-    const listed = await this.#client.json<Listed>({ path: this.#objects, query, signal }).catch(noBucket);
+    const listed = await this.#client
+      .json<Listed>({ path: this.#objects, query, signal })
+      .catch(throwNoPlace);
     return { objects: itemsOf(listed).map((item) => stored(item)), next: listed.nextPageToken ?? null };
   };
 
   readonly put: Driver['put'] = async (key, whole, condition, signal) => {
     const boundary = `millrace-${randomBytes(12).toString('hex')}`;
-    const head = `--${boundary}\r\ncontent-type: application/json\r\n\r\n${resource(key, whole, { md5Hash: createHash('md5').update(whole.bytes).digest('base64') })}\r\n--${boundary}\r\ncontent-type: application/octet-stream\r\n\r\n`;
-    const item = await this.#client
-      .json<Item>({
-        method: 'POST',
-        path: this.#uploads,
-        query: { uploadType: 'multipart', ...conditionOf(condition) },
-        headers: { 'content-type': `multipart/related; boundary=${boundary}` },
-        body: Buffer.concat([Buffer.from(head), whole.bytes, Buffer.from(`\r\n--${boundary}--\r\n`)]),
-        signal,
-      })
-      .catch(noBucket);
-    return generationOf(item);
+    const object = resource(key, whole, { md5Hash: hash('md5', whole.bytes, 'base64') });
+    const part = (type: string): string => `--${boundary}\r\ncontent-type: ${type}\r\n\r\n`;
+    const head = `${part('application/json')}${object}\r\n${part('application/octet-stream')}`;
+    const request = this.#client.json<Item>({
+      method: 'POST',
+      path: this.#uploads,
+      query: { uploadType: 'multipart', ...conditionOf(condition) },
+      headers: { 'content-type': `multipart/related; boundary=${boundary}` },
+      body: Buffer.concat([Buffer.from(head), whole.bytes, Buffer.from(`\r\n--${boundary}--\r\n`)]),
+      signal,
+    });
+    return generationOf(await request.catch(throwNoPlace));
   };
 
   readonly upload: Driver['upload'] = async (key, facts, condition, signal) => {
-    const { headers, body } = await this.#client
-      .ask({
-        method: 'POST',
-        path: this.#uploads,
-        query: { uploadType: 'resumable', ...conditionOf(condition) },
-        headers: { 'content-type': 'application/json' },
-        body: resource(key, facts),
-        // The condition is looked at here already, and again at the end.
-        signal,
-      })
-      .catch(noBucket);
+    const request = this.#client.ask({
+      method: 'POST',
+      path: this.#uploads,
+      // The service checks the condition now, and again at the end.
+      query: { uploadType: 'resumable', ...conditionOf(condition) },
+      headers: { 'content-type': 'application/json' },
+      body: resource(key, facts),
+      signal,
+    });
+    const { headers, body } = await request.catch(throwNoPlace);
     await body.text();
-    const { location } = headers;
-    if (location === undefined) throw new StorageError('unreachable', 'an upload without an address');
-    return new GoogleUpload(this.#client, String(location), facts.size);
+    return new GoogleUpload(this.#client, String(required(headers['location'], 'an address')), facts.size);
   };
 
   readonly remove: Driver['remove'] = async (key, version, signal) => {
     const query = version === null ? {} : { ifGenerationMatch: version };
     try {
-      const { status, body } = await this.#client.ask({
-        method: 'DELETE',
-        path: this.#of(key),
-        query,
-        signal,
-      });
+      const request = { method: 'DELETE', path: this.#of(key), query, signal } as const;
+      const { status, body } = await this.#client.ask(request);
       await body.text();
       await checkRemoved(this, { key, version }, status, signal);
     } catch (error) {
@@ -137,10 +130,10 @@ class GoogleDriver implements Driver {
     return `${this.#objects}/${encodeURIComponent(key)}`;
   }
 
-  /** Null for an error that says that the object is not there. @throws any other, and when the bucket is not there either */
+  /** Null when the object of a request is not there. @throws any other error, and `no_place` when the bucket is not there either */
   async #missing(thrown: unknown, signal: AbortSignal): Promise<null> {
     if (faultOf(thrown).fault !== 'missing') throw thrown;
-    await this.#client.json({ path: this.#objects, query: { maxResults: '1' }, signal }).catch(noBucket);
+    await this.#client.json({ path: this.#objects, query: { maxResults: '1' }, signal }).catch(throwNoPlace);
     return null;
   }
 }
@@ -149,15 +142,15 @@ function conditionOf({ version }: Condition): { ifGenerationMatch: string } {
   return { ifGenerationMatch: version ?? '0' };
 }
 
-/** Nothing but the bucket can be missing here. */
-function noBucket(error: unknown): never {
+/** For requests in which only the bucket can be missing. */
+function throwNoPlace(error: unknown): never {
   if (error instanceof AnswerError && error.status === 404)
     throw new StorageError('no_place', error.message, { cause: error });
   throw error;
 }
 
-/** @param checked what the service compares the content with */
-function resource(name: string, { sha256 }: Facts, checked: { md5Hash?: string } = {}): string {
+/** @param checked hash that the service compares with the content */
+function resource(name: string, { sha256 }: BodyFacts, checked: { md5Hash?: string } = {}): string {
   const metadata = { [SHA256]: sha256 };
   return JSON.stringify({ name, contentType: 'application/octet-stream', metadata, ...checked });
 }

@@ -6,22 +6,22 @@ import type { Answer, GoogleClient } from './client.ts';
 import { AnswerError } from './fault.ts';
 import { generationOf, type Item } from './item.ts';
 
-/** The service has what came so far, and waits for more. */
+/** Status of an answer that waits for more bytes. */
 const MORE = 308;
 
-/** A resumable upload: parts one after the other; the last one makes the object. Ends by itself after a week. */
+/** A resumable upload: parts one after the other, of which the last makes the object. The service ends it after a week. */
 export class GoogleUpload implements Upload {
   readonly parallel = 1;
   readonly #client: GoogleClient;
-  /** Path and query of the upload's own address. */
+  /** Path and query of the upload's address. */
   readonly #path: string;
   readonly #size: number;
-  /** Of all parts so far: what the service has made of them is compared with it. */
+  /** Of all parts so far, to compare with the service's hash. */
   readonly #md5 = createHash('md5');
   #parts = 0;
-  /** Whether an answer was lost, so that nobody knows how far the service has come. */
+  /** True while it is unknown how many bytes the service has. */
   #isUnsure = false;
-  /** The version of the object, once it is made. */
+  /** Version of the object, once it is made. */
   #made: string | null = null;
 
   constructor(client: GoogleClient, location: string, size: number) {
@@ -38,30 +38,23 @@ export class GoogleUpload implements Upload {
     const end = offset + bytes.length;
     let from = offset;
     if (this.#isUnsure) from = await this.#send(Buffer.alloc(0), `bytes */${this.#size}`, signal);
-    // What came before this part is in memory no more.
+    // The earlier parts are no longer in memory.
     if (from < offset) throw new UploadGone(null);
-    while (this.#made === null && from < end)
-      from = await this.#send(
-        bytes.subarray(from - offset),
-        `bytes ${from}-${end - 1}/${this.#size}`,
-        signal,
-      );
+    while (this.#made === null && from < end) {
+      const range = `bytes ${from}-${end - 1}/${this.#size}`;
+      from = await this.#send(bytes.subarray(from - offset), range, signal);
+    }
   }
 
   finish(): Promise<string> {
-    // It has all bytes and names no object, as some say of one that is made: whether it is there is looked at, at once.
-    if (this.#made === null) return Promise.reject(new UploadGone(null));
-    return Promise.resolve(this.#made);
+    // Some stand-ins wait for more bytes although they have made the object; the caller checks whether it is there.
+    return this.#made === null ? Promise.reject(new UploadGone(null)) : Promise.resolve(this.#made);
   }
 
   async abandon(signal: AbortSignal): Promise<void> {
-    // 499 is what the service says to that.
-    const { body } = await this.#client.ask({
-      method: 'DELETE',
-      path: this.#path,
-      fine: [404, 410, 499],
-      signal,
-    });
+    // The service answers 499.
+    const request = { method: 'DELETE', path: this.#path, fine: [404, 410, 499], signal } as const;
+    const { body } = await this.#client.ask(request);
     await body.text();
   }
 
@@ -71,15 +64,8 @@ export class GoogleUpload implements Upload {
     this.#isUnsure = true;
     try {
       const headers = { 'content-range': range };
-      const answer = await this.#client.ask({
-        method: 'PUT',
-        path: this.#path,
-        headers,
-        body,
-        fine: [MORE],
-        signal,
-      });
-      const reached = await this.#reached(answer);
+      const request = { method: 'PUT', path: this.#path, headers, body, fine: [MORE], signal } as const;
+      const reached = await this.#reached(await this.#client.ask(request));
       this.#isUnsure = false;
       return reached;
     } catch (error) {
@@ -92,7 +78,7 @@ export class GoogleUpload implements Upload {
     const text = (await buffer(body)).toString();
     if (status !== MORE) {
       const item = JSON.parse(text) as Item;
-      // Composite objects have none; this is not one.
+      // Stand-ins may have no hash.
       const isSame = item.md5Hash === undefined || item.md5Hash === this.#md5.copy().digest('base64');
       if (Number(item.size) !== this.#size || !isSame)
         throw new StorageError('invalid', 'the store has made another object of the upload than was sent');
@@ -104,7 +90,7 @@ export class GoogleUpload implements Upload {
   }
 }
 
-/** At the address that the service is reached by, which may be another than it knows of itself. */
+/** Without the host: the service may be reached at another address than it knows. */
 function pathOf(location: string): string {
   const { pathname, search } = new URL(location);
   return `${pathname}${search}`;

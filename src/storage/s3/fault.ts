@@ -4,14 +4,14 @@ import { type StorageFault, StorageError } from '../../core/storage.ts';
 import { parseRetryAfter } from '../../lib/retry-after.ts';
 import { faultByStatus, sayOf } from '../driver.ts';
 
-/** Codes of the store that say more than their status does. */
+/** Codes that say more than their status. */
 const FAULTS: Readonly<Record<string, StorageFault>> = {
   NoSuchBucket: 'no_place',
   NoSuchKey: 'missing',
   NoSuchVersion: 'missing',
   NotFound: 'missing',
   PreconditionFailed: 'changed',
-  // Two writers of one key at the same moment: one of them has to come again.
+  // Two writers of one key at the same moment: one of them has to retry.
   ConditionalRequestConflict: 'busy',
   OperationAborted: 'busy',
   SlowDown: 'busy',
@@ -27,7 +27,7 @@ const FAULTS: Readonly<Record<string, StorageFault>> = {
   NotImplemented: 'invalid',
 };
 
-/** As the SDK says it before it asks for anything. */
+/** The SDK's message before any request. */
 const NO_REGION = /^Region (is missing|not accepted)/;
 
 export function faultOf(error: unknown): StorageError {
@@ -42,17 +42,17 @@ export function faultOf(error: unknown): StorageError {
   const known = NO_REGION.test(messageOf(error)) ? 'denied' : FAULTS[name];
   const fault = isSkewed(said) ? 'busy' : (known ?? faultByStatus(status));
   const line = sayOf(messageFor(name, error), status);
-  // An answer that is not the store's own, such as a proxy's.
+  // An answer that is not the store's, but a proxy's.
   const isForeign = status !== undefined && !(error instanceof S3ServiceException);
   return new StorageError(fault, isForeign ? `HTTP ${status}: ${line}` : line, options);
 }
 
-/** What the store refuses for the same reason whatever the time is. */
+/** Refusals that have nothing to do with the clock. */
 const TIMELESS: ReadonlySet<string> = new Set(['AccessDenied', 'InvalidAccessKeyId']);
 
 /**
- * A refusal that the clock may have caused: the SDK has taken the store's time from the answer, and signs the next request by it. As long
- * as the clocks differ it says so of each error, also of those that mean what they say.
+ * A refusal that our clock may have caused: the SDK has read the store's time in the answer, and signs the next request with it. While the
+ * clocks differ it marks every error so, also those with another cause.
  */
 function isSkewed({ name = '', $metadata }: Partial<S3ServiceException>): boolean {
   if (name === 'RequestTimeTooSkewed') return true;
@@ -72,20 +72,19 @@ function messageFor(name: string, error: unknown): string {
   return line.includes(name) || name === 'Error' ? line : `${name}: ${line}`;
 }
 
-interface Part {
-  /** Each list of S3 says it. */
-  readonly IsTruncated?: boolean | undefined;
-}
-
 /**
- * Whether a list goes on behind this part of it. What is no list, such as a page of a proxy, reads as an empty one.
- * @param next where it goes on
+ * Whether a list has more pages. Every page of S3 has `IsTruncated`; the SDK reads anything else, such as a page of a proxy, as an
+ * empty list.
+ * @param next where the next page begins
  * @throws StorageError
  */
-export function goesOn({ IsTruncated }: Part, next: string | undefined): boolean {
+export function hasMore(
+  { IsTruncated }: { readonly IsTruncated?: boolean | undefined },
+  next: string | undefined,
+): boolean {
   if (IsTruncated === undefined)
     throw new StorageError('unreachable', 'the answer to a request for a list is none');
   if (IsTruncated && (next === undefined || next === ''))
-    throw new StorageError('invalid', 'the list goes on, and the store does not say where');
+    throw new StorageError('invalid', 'the list has more pages, and the store does not say where');
   return IsTruncated;
 }

@@ -8,14 +8,19 @@ import {
   type S3ClientConfig,
 } from '@aws-sdk/client-s3';
 import { StorageError } from '../../core/storage.ts';
-import { type Condition, type Driver, checkRemoved, readNothing, totalOf } from '../driver.ts';
-import { goesOn, faultOf } from './fault.ts';
+import {
+  checkRemoved,
+  type Condition,
+  type Driver,
+  readNothing,
+  required,
+  SHA256,
+  totalOf,
+} from '../driver.ts';
 import type { StorageSettings } from '../fields.ts';
-import { remainsOf } from './remains.ts';
-import { S3Upload } from './upload.ts';
-
-/** Name of the metadata that an object's hash is kept under. */
-const SHA256 = 'sha256';
+import { faultOf, hasMore } from './fault.ts';
+import { remainsOf, type S3Object } from './remains.ts';
+import { beginUpload } from './upload.ts';
 
 export function openDriver(bucket: string, settings: StorageSettings): Driver {
   return new S3Driver(clientOf(settings.s3), bucket);
@@ -32,17 +37,15 @@ class S3Driver implements Driver {
     this.#bucket = bucket;
   }
 
-  readonly head: Driver['head'] = async (key, signal) => {
+  readonly head: Driver['head'] = async (key, abortSignal) => {
     try {
-      const { ContentLength, ETag, LastModified, Metadata } = await this.#client.send(
-        new HeadObjectCommand(this.#of(key)),
-        { abortSignal: signal },
-      );
+      const answer = await this.#client.send(new HeadObjectCommand(this.#of(key)), { abortSignal });
+      const { ContentLength, ETag, LastModified, Metadata } = answer;
       return { ...stored(key, ContentLength, ETag, LastModified), sha256: Metadata?.[SHA256] ?? null };
     } catch (error) {
       if (faultOf(error).fault !== 'missing') throw error;
       // An answer to HEAD has no body that would say what is missing.
-      await this.#list({ MaxKeys: 1 }, signal);
+      await this.#list({ MaxKeys: 1 }, abortSignal);
       return null;
     }
   };
@@ -51,16 +54,14 @@ class S3Driver implements Driver {
     const range = offset === 0 ? {} : { Range: `bytes=${offset}-` };
     const match = version === null ? {} : { IfMatch: version };
     try {
-      const answer = await this.#client.send(new GetObjectCommand({ ...this.#of(key), ...range, ...match }), {
-        abortSignal: signal,
-      });
+      const command = new GetObjectCommand({ ...this.#of(key), ...range, ...match });
+      const answer = await this.#client.send(command, { abortSignal: signal });
       const { Body, ContentRange, ContentLength = 0, ETag } = answer;
       const total = totalOf(ContentRange);
       if (offset > 0 && total === undefined)
         throw new StorageError('invalid', 'the store does not heed Range, so reads cannot be resumed');
-      if (Body === undefined) throw new StorageError('unreachable', 'an answer without a body');
-      const body = Body as unknown as AsyncIterable<Uint8Array>;
-      return { version: versionOf(ETag), bytes: total ?? ContentLength, body };
+      const body = required(Body, 'a body') as unknown as AsyncIterable<Uint8Array>;
+      return { version: required(ETag, 'an ETag'), bytes: total ?? ContentLength, body };
     } catch (error) {
       if ((error as { name?: string }).name !== 'InvalidRange') throw error;
       return readNothing(this, { key, version }, error, signal);
@@ -74,32 +75,27 @@ class S3Driver implements Driver {
     const objects = Contents.map(({ Key = '', Size, ETag, LastModified }) =>
       stored(Key, Size, ETag, LastModified),
     );
-    return { objects, next: goesOn(part, NextContinuationToken) ? (NextContinuationToken ?? null) : null };
+    return { objects, next: hasMore(part, NextContinuationToken) ? (NextContinuationToken ?? null) : null };
   };
 
-  readonly put: Driver['put'] = async (key, whole, condition, signal) => {
-    const { ETag } = await this.#client.send(
-      new PutObjectCommand({
-        ...this.#of(key),
-        Body: whole.bytes,
-        ContentLength: whole.size,
-        Metadata: { [SHA256]: whole.sha256 },
-        ...conditionOf(condition),
-      }),
-      { abortSignal: signal },
-    );
-    return versionOf(ETag);
+  readonly put: Driver['put'] = async (key, { bytes, size, sha256 }, condition, abortSignal) => {
+    const command = new PutObjectCommand({
+      ...this.#of(key),
+      Body: bytes,
+      ContentLength: size,
+      Metadata: { [SHA256]: sha256 },
+      ...headersOf(condition),
+    });
+    const { ETag } = await this.#client.send(command, { abortSignal });
+    return required(ETag, 'an ETag');
   };
 
-  readonly upload: Driver['upload'] = async (key, facts, condition, signal) => {
+  readonly upload: Driver['upload'] = (key, { sha256 }, condition, signal) => {
     const { version } = condition;
-    const target = { ...this.#of(key), Metadata: { [SHA256]: facts.sha256 } };
-    const finishing = {
-      conditions: conditionOf(condition),
-      seemsToHold: async (each: AbortSignal) =>
-        version === null || (await this.head(key, each))?.version === version,
-    };
-    return S3Upload.begin(this.#client, target, finishing, signal);
+    const seemsToHold = async (each: AbortSignal): Promise<boolean> =>
+      version === null || (await this.head(key, each))?.version === version;
+    const checked = { headers: headersOf(condition), seemsToHold };
+    return beginUpload(this.#client, this.#of(key), { [SHA256]: sha256 }, checked, signal);
   };
 
   readonly remove: Driver['remove'] = async (key, version, abortSignal) => {
@@ -122,32 +118,28 @@ class S3Driver implements Driver {
     return this.#client.send(new ListObjectsV2Command({ Bucket: this.#bucket, ...options }), { abortSignal });
   }
 
-  #of(key: string): { Bucket: string; Key: string } {
+  #of(key: string): S3Object {
     return { Bucket: this.#bucket, Key: key };
   }
 }
 
-function conditionOf({ version }: Condition): { IfNoneMatch: '*' } | { IfMatch: string } {
+function headersOf({ version }: Condition): { IfNoneMatch: '*' } | { IfMatch: string } {
   return version === null ? { IfNoneMatch: '*' } : { IfMatch: version };
 }
 
 function stored(key: string, size: number | undefined, etag: string | undefined, modified: Date | undefined) {
-  return { key, bytes: size ?? 0, version: versionOf(etag), modifiedAt: modified?.getTime() ?? 0 };
+  const version = required(etag, 'an ETag');
+  return { key, bytes: size ?? 0, version, modifiedAt: modified?.getTime() ?? 0 };
 }
 
-function versionOf(etag: string | undefined): string {
-  if (etag === undefined || etag === '') throw new StorageError('unreachable', 'an answer without an ETag');
-  return etag;
-}
-
-/** What is not configured here the SDK finds by its own rules: variables, profiles, the identity of a pod or machine. */
+/** Settings that are null the SDK finds itself: variables, profiles, the identity of a pod or machine. */
 export function clientOf(settings: StorageSettings['s3']): S3Client {
   const { endpoint, region, profile, forcePathStyle, accessKeyId, secretAccessKey, sessionToken } = settings;
   const config: S3ClientConfig = {
-    // Retrying is remote-store.ts's.
+    // remote-store.ts retries.
     maxAttempts: 1,
     followRegionRedirects: true,
-    // Stores that only speak the protocol refuse the newer checksums; each request's body is hashed for its signature.
+    // Other stores with the protocol refuse the newer checksums; the signature has a hash of the body.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     expectContinueHeader: false,
