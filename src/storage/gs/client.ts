@@ -11,7 +11,6 @@ import {
   type PluggableAuthClientOptions,
 } from 'google-auth-library';
 import { readFile } from 'node:fs/promises';
-import { buffer } from 'node:stream/consumers';
 import { type Dispatcher, EnvHttpProxyAgent, request } from 'undici';
 import { messageOf } from '../../core/errors.ts';
 import { StorageError } from '../../core/storage.ts';
@@ -33,10 +32,10 @@ export interface GoogleRequest {
   readonly signal: AbortSignal;
 }
 
-export interface Answer {
+export interface GoogleAnswer<Body> {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: Dispatcher.ResponseData['body'];
+  readonly body: Body;
 }
 
 /**
@@ -65,8 +64,8 @@ export class GoogleClient {
     this.#agent = new EnvHttpProxyAgent({ headersTimeout: 0, bodyTimeout: 0 });
   }
 
-  /** @throws AnswerError for a status that is neither 2xx nor `fine` */
-  async ask(asked: GoogleRequest): Promise<Answer> {
+  /** @returns the answer while its body comes in @throws AnswerError for a status that is neither 2xx nor `fine` */
+  async open(asked: GoogleRequest): Promise<GoogleAnswer<Dispatcher.ResponseData['body']>> {
     const { method = 'GET', path, query = {}, body = null, fine = [], signal } = asked;
     const url = new URL(`${this.#endpoint}${path}`);
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
@@ -76,12 +75,16 @@ export class GoogleClient {
     const { statusCode: status } = answer;
     if ((status >= 200 && status < 300) || fine.includes(status))
       return { status, headers: answer.headers, body: answer.body };
-    throw new AnswerError(status, answer.headers, (await buffer(answer.body)).toString());
+    throw new AnswerError(status, answer.headers, await answer.body.text());
+  }
+
+  async ask(asked: GoogleRequest): Promise<GoogleAnswer<string>> {
+    const { body, ...answer } = await this.open(asked);
+    return { ...answer, body: await body.text() };
   }
 
   async json<T>(asked: GoogleRequest): Promise<T> {
-    const { body } = await this.ask(asked);
-    return JSON.parse((await buffer(body)).toString()) as T;
+    return JSON.parse((await this.ask(asked)).body) as T;
   }
 
   close(): void {

@@ -39,9 +39,7 @@ function oldGeneration(client: GoogleClient, path: string, item: Item): Remains 
   return {
     name: `generation ${generation} of ${item.updated}`,
     remove: async (signal) => {
-      const request = { method: 'DELETE', path, query: { generation }, fine: [404], signal } as const;
-      const { body } = await client.ask(request);
-      await body.text();
+      await client.ask({ method: 'DELETE', path, query: { generation }, fine: [404], signal });
     },
   };
 }

@@ -50,7 +50,7 @@ class GoogleDriver implements Driver {
     const match = version === null ? {} : { ifGenerationMatch: version };
     const range: Record<string, string> = offset === 0 ? {} : { range: `bytes=${offset}-` };
     try {
-      const { headers, body } = await this.#client.ask({
+      const { headers, body } = await this.#client.open({
         path: this.#of(key),
         query: { alt: 'media', ...match },
         // Otherwise the service would decompress an object that was uploaded as gzip.
@@ -103,17 +103,14 @@ class GoogleDriver implements Driver {
       body: resource(key, facts),
       signal,
     });
-    const { headers, body } = await request.catch(throwNoPlace);
-    await body.text();
+    const { headers } = await request.catch(throwNoPlace);
     return new GoogleUpload(this.#client, String(required(headers['location'], 'an address')), facts.size);
   };
 
   readonly remove: Driver['remove'] = async (key, version, signal) => {
     const query = version === null ? {} : { ifGenerationMatch: version };
     try {
-      const request = { method: 'DELETE', path: this.#of(key), query, signal } as const;
-      const { status, body } = await this.#client.ask(request);
-      await body.text();
+      const { status } = await this.#client.ask({ method: 'DELETE', path: this.#of(key), query, signal });
       await checkRemoved(this, { key, version }, status, signal);
     } catch (error) {
       await this.#missing(error, signal);

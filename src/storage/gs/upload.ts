@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import { buffer } from 'node:stream/consumers';
 import { StorageError } from '../../core/storage.ts';
 import { type Upload, UploadGone } from '../driver.ts';
-import type { Answer, GoogleClient } from './client.ts';
+import type { GoogleAnswer, GoogleClient } from './client.ts';
 import { AnswerError } from './fault.ts';
 import { generationOf, type Item } from './item.ts';
 
@@ -53,9 +52,7 @@ export class GoogleUpload implements Upload {
 
   async abandon(signal: AbortSignal): Promise<void> {
     // The service answers 499.
-    const request = { method: 'DELETE', path: this.#path, fine: [404, 410, 499], signal } as const;
-    const { body } = await this.#client.ask(request);
-    await body.text();
+    await this.#client.ask({ method: 'DELETE', path: this.#path, fine: [404, 410, 499], signal });
   }
 
   /** @returns how many bytes the service has */
@@ -65,7 +62,7 @@ export class GoogleUpload implements Upload {
     try {
       const headers = { 'content-range': range };
       const request = { method: 'PUT', path: this.#path, headers, body, fine: [MORE], signal } as const;
-      const reached = await this.#reached(await this.#client.ask(request));
+      const reached = this.#reached(await this.#client.ask(request));
       this.#isUnsure = false;
       return reached;
     } catch (error) {
@@ -74,10 +71,9 @@ export class GoogleUpload implements Upload {
     }
   }
 
-  async #reached({ status, headers, body }: Answer): Promise<number> {
-    const text = (await buffer(body)).toString();
+  #reached({ status, headers, body }: GoogleAnswer<string>): number {
     if (status !== MORE) {
-      const item = JSON.parse(text) as Item;
+      const item = JSON.parse(body) as Item;
       // Stand-ins may have no hash.
       const isSame = item.md5Hash === undefined || item.md5Hash === this.#md5.copy().digest('base64');
       if (Number(item.size) !== this.#size || !isSame)
