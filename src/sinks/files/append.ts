@@ -9,7 +9,7 @@ import { sealedTypes } from '../../privacy/seal/sealer.ts';
 import type { ArchiveKeys } from './archive-keys.ts';
 import type { Lane, Lanes } from './lanes.ts';
 import type { OpenFolder } from './open-folder.ts';
-import { Part } from './part.ts';
+import { Part, type BatchRecords } from './part.ts';
 import type { PartAnswers } from './part-answers.ts';
 import { explain } from './troubles.ts';
 
@@ -25,16 +25,6 @@ export interface AppenderOptions {
   readonly log: SinkLog;
   /** Makes the folder again. */
   readonly remake: () => Promise<void>;
-}
-
-/** What is to be written of one batch. */
-interface BatchRecords {
-  /** Whole records, each with its line feed, in pieces. */
-  readonly lines: readonly Buffer[];
-  /** As the manifest counts them. */
-  readonly counted: readonly Pick<JournalEvent, 'type' | 'receivedAt'>[];
-  readonly events: readonly JournalEvent[];
-  readonly destination: string | null;
 }
 
 /** Appends the records of one partition to its part, and makes the part when there is none. */
@@ -92,14 +82,13 @@ export class Appender {
     });
   }
 
-  async #write(lane: Lane, { lines, counted, events, destination }: BatchRecords): Promise<Part> {
+  async #write(lane: Lane, records: BatchRecords): Promise<Part> {
     const { lanes } = this.#options;
     // Before the append, not after it: the last batch is then in a part, where a restart looks for it.
-    if (lanes.isDue(lane)) await lanes.closePart(lane);
-    const part = lane.part ?? (await this.#create(lane, events));
+    if (lanes.isFull(lane)) await lanes.closePart(lane);
+    const part = lane.part ?? (await this.#create(lane, records.events));
     lanes.touch(part, lane);
-    await part.add(lines, counted);
-    part.note(events, destination);
+    await part.add(records);
     return part;
   }
 

@@ -117,33 +117,33 @@ const STORE_AGE = 300_000;
 
 export type PartitionKey = FilesOptions['partitionBy'][number];
 
-/** A sealed archive keeps no claims: the reader of a pointer has no key. */
 export function describe(
   { path, spool, encrypt }: Readonly<Record<string, unknown>>,
   around?: ConfigAround,
 ): SinkDescription {
-  const folders = typeof path === 'string' ? foldersOf(path, spool, around) : [];
-  const archive = typeof path === 'string' ? { archive: path } : {};
-  const { store, ...sealing } = (encrypt ?? {}) as { store?: unknown; masterKey?: unknown };
-  const spools = typeof path === 'string' && isStore(path) && typeof spool === 'string' && spool !== NO_SPOOL;
-  const reason = 'what is in the spool is confirmed when it is uploaded, minutes later';
-  const packages = typeof path === 'string' && !path.includes('${') ? packagesOf(path) : [];
-  const needs = { packages, ...(spools ? { needsJournal: { option: 'spool', reason } } : {}) };
-  if (typeof store !== 'string')
-    return { folders, ...archive, ...needs, keepsClaims: encrypt === undefined, openFiles: OPEN_FILES };
+  const { store, masterKey: key } = (encrypt ?? {}) as { store?: unknown; masterKey?: unknown };
+  const { folders, ...place } = typeof path === 'string' ? placeOf(path, spool, around) : { folders: [] };
+  const common = { ...place, folders, openFiles: OPEN_FILES };
+  // A sealed archive keeps no claims: the reader of a pointer has no key.
+  if (typeof store !== 'string') return { ...common, keepsClaims: encrypt === undefined };
   return {
-    ...needs,
+    ...common,
     folders: [...folders, { path: store, option: 'encrypt.store', erase: false }],
-    ...archive,
-    keys: { store, option: 'encrypt', masterKey: () => parseMasterKey(String(sealing.masterKey)) },
-    openFiles: OPEN_FILES,
+    keys: { store, option: 'encrypt', masterKey: () => parseMasterKey(String(key)) },
   };
 }
 
-function foldersOf(path: string, spool: unknown, around: ConfigAround | undefined): SinkFolder[] {
-  if (!isStore(path)) return [{ path, option: 'path', erase: true }];
+/** The members of a description that depend on the path. */
+function placeOf(path: string, spool: unknown, around: ConfigAround | undefined) {
+  const packages = path.includes('${') ? [] : packagesOf(path);
+  const archive = { archive: path, packages };
+  if (!isStore(path)) return { ...archive, folders: [{ path, option: 'path', erase: true }] };
   const folder = spoolOf(path, spool, around);
-  return folder === null ? [] : [{ path: folder, option: 'spool', erase: true, isSpool: true }];
+  const folders: SinkFolder[] =
+    folder === null ? [] : [{ path: folder, option: 'spool', erase: true, isSpool: true }];
+  const reason = 'what is in the spool is confirmed when it is uploaded, minutes later';
+  const isNamed = typeof spool === 'string' && spool !== NO_SPOOL;
+  return { ...archive, folders, ...(isNamed ? { needsJournal: { option: 'spool', reason } } : {}) };
 }
 
 /** Open part files, and files opened beside them. */

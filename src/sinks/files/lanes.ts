@@ -12,8 +12,6 @@ export interface Lane {
   readonly folder: string;
   readonly serial: Serial;
   part: Part | null;
-  /** Monotonic time at which the part is old enough to be closed. */
-  due: number;
   /** Resolves when the part that was closed last is on the disk. */
   closed: Promise<void>;
   cancelTimer: () => void;
@@ -61,7 +59,7 @@ export class Lanes {
   /** The lane of a folder, made if there is none. */
   of(folder: string): Lane {
     return getOrMake(this.#lanes, folder, () => {
-      const part = { part: null, due: 0, closed: Promise.resolve(), cancelTimer: () => undefined };
+      const part = { part: null, closed: Promise.resolve(), cancelTimer: () => undefined };
       return { folder, serial: new Serial(), ...part };
     });
   }
@@ -92,19 +90,16 @@ export class Lanes {
     return lost;
   }
 
+  /** Makes it the lane's part, which is closed when it is old enough. */
   assign(lane: Lane, part: Part): void {
-    const { clock } = this.#context;
-    const { every } = this.#rotate;
     lane.part = part;
-    lane.due = clock.monotonic() + every;
-    lane.cancelTimer = clock.after(every, () => {
+    lane.cancelTimer = this.#context.clock.after(this.#rotate.every, () => {
       void this.run(lane, () => (lane.part === part ? this.closePart(lane) : Promise.resolve()));
     });
   }
 
-  isDue({ part, due }: Lane): boolean {
-    if (part === null) return false;
-    return part.length >= this.#rotate.bytes || this.#context.clock.monotonic() >= due;
+  isFull({ part }: Lane): boolean {
+    return part !== null && part.length >= this.#rotate.bytes;
   }
 
   /**

@@ -3,7 +3,7 @@ import { rm, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { DATA_EXTENSIONS, PART_EXTENSION, SENT_EXTENSION } from '../../core/archive.ts';
 import type { Compression } from '../../core/compression.ts';
-import type { Event, JournalEvent } from '../../core/event.ts';
+import type { JournalEvent } from '../../core/event.ts';
 import { AppendFile } from '../../lib/append-file.ts';
 import { isMissing, syncFolder } from '../../lib/durable.ts';
 import { PartStats } from './part-stats.ts';
@@ -19,6 +19,16 @@ export interface PartName {
   readonly folder: string;
   /** File name without extension, unique in the archive. */
   readonly stem: string;
+}
+
+/** The records of one batch for one part. */
+export interface BatchRecords {
+  /** Whole records, each with its line feed, in pieces. */
+  readonly lines: readonly Buffer[];
+  /** As the manifest counts them. */
+  readonly counted: readonly Pick<JournalEvent, 'type' | 'receivedAt'>[];
+  readonly events: readonly JournalEvent[];
+  readonly destination: string | null;
 }
 
 /** How a part is written. */
@@ -73,25 +83,20 @@ export class Part extends AppendFile {
     return pathOf(this.name, '.tmp');
   }
 
-  /** Remembers which events were added. */
-  note(events: readonly JournalEvent[], destination: string | null): void {
-    this.destination = destination;
-    if (this.seqs.length < MOST_SEQS) for (const { seq } of events) this.seqs.push(seq);
-  }
-
   /**
-   * Appends the records of these events; once it resolves they are on disk. When it throws, none of them counts.
-   * @param lines whole records, each with its line feed, in pieces
+   * Appends records; once it resolves they are on disk, if the part syncs. When it throws, none of them counts.
    * @throws FileGone when what it holds is lost
    */
-  async add(lines: readonly Buffer[], events: readonly Pick<Event, 'type' | 'receivedAt'>[]): Promise<void> {
+  async add({ lines, counted, events, destination }: BatchRecords): Promise<void> {
     try {
       await this.append(...lines);
     } catch (error) {
       this.#hash = null;
       throw error;
     }
-    for (const event of events) this.stats.add(event.type, event.receivedAt);
+    for (const { type, receivedAt } of counted) this.stats.add(type, receivedAt);
+    this.destination = destination;
+    if (this.seqs.length < MOST_SEQS) for (const { seq } of events) this.seqs.push(seq);
   }
 
   protected override whileWriting(pieces: readonly Buffer[]): void {

@@ -13,7 +13,7 @@ const PIECE = 500;
 /**
  * The rows of a schema, for an erasure. It removes the rows whose team and user are the subject's, and the rows without a user that
  * name the subject anywhere. Each table is a transaction, noted before others can see it.
- * @param options may throw; then nothing is erased, and the run is told so
+ * @param options may throw; then nothing is erased, and the run names what is left
  */
 export function erasureOf(
   { connectionString, schema = 'public' }: Readonly<Record<string, unknown>>,
