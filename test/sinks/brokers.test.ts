@@ -41,7 +41,7 @@ describe.each<[string, (options?: object) => Promise<HubSubject | TopicSubject>]
       expect(await sink.send(deliver(1, 1), signal)).toMatchObject([{ status: 'retry' }]);
   });
 
-  it('stops waiting as soon as it is told to, and claims nothing', async () => {
+  it('stops waiting as soon as its signal aborts, and claims nothing', async () => {
     const { peer, sink } = await opened(make({ timeout: '60s' }));
     const { struck } = peer.inject({ kind: 'hang' });
     const stop = new AbortController();
@@ -111,7 +111,7 @@ describe('fault 12: a broker that throttles', () => {
     expect(resultOf('there', failure, 3)).toMatchObject({ ...PAUSED, delayMs });
   });
 
-  it('is told in its own words otherwise', () => {
+  it('keeps its own text otherwise', () => {
     const said = Object.create({ description: 'The link was detached.' }) as object;
     expect(hubFailure(Object.assign(said, { value: [] }))).toEqual({
       kind: 'lost',
@@ -135,13 +135,13 @@ describe('fault 13: an event above 10 MB', () => {
       journal.put(contractEvent(5 + n, { user: `user-${n}`, body: randomBytes(bytes) }));
     put(journal, 8, 12);
     await delivered('topics', 12);
-    const letters = journal.letters.map(({ event, code }) => `${event.id} ${code}`);
-    expect(letters.toSorted()).toEqual(['msg_5 too_large', 'msg_6 too_large']);
+    const dead = journal.letters.map(({ event, code }) => `${event.id} ${code}`);
+    expect(dead.toSorted()).toEqual(['msg_5 too_large', 'msg_6 too_large']);
     expect(peer.requests.flatMap(({ messages }) => messages)).toHaveLength(10);
     expect(idsAt(peer).toSorted()).toEqual([...idsFrom(0, 5), ...idsFrom(7, 5)].toSorted());
   });
 
-  it('is delivered when it fits once it is compressed', async () => {
+  it('is delivered when it is small enough after compression', async () => {
     const { peer, sink } = await openTopic();
     const body = Buffer.alloc(12_000_000, '{}');
     expect(await sink.send(deliver(1, 1, { body }), signal)).toEqual([DELIVERED]);

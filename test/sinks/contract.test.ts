@@ -101,7 +101,7 @@ async function stdout(): Promise<ContractSubject> {
           if (!parsed.ok) throw new Error(parsed.reason);
           return { id: parsed.record.id, destination: null, body: Buffer.from(parsed.body) };
         }),
-    outage: { impossible: 'a stream that has failed once is closed for good' },
+    outage: { impossible: 'a stream that has failed once stays closed' },
     dispose: async () => undefined,
   };
 }

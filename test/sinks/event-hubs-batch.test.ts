@@ -95,7 +95,7 @@ describe('a batch takes as much as the SDK would', () => {
     }
   });
 
-  test('also when nothing fits', async () => {
+  test('also when no message has room', async () => {
     const [ours, theirs] = await both('user-1', [message(5000, ENVELOPE)], 4096);
     expect(ours).toEqual(theirs);
     expect(ours.count).toBe(0);

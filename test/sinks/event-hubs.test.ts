@@ -75,7 +75,7 @@ describe('event-hubs sink', () => {
     },
   );
 
-  it('takes a body far above the limit that fits once it is compressed', async () => {
+  it('accepts a body far above the limit that is small enough after compression', async () => {
     const { peer, sink } = await openHub({}, { maxMessageBytes: 10_000 });
     const body = Buffer.alloc(1_000_000, 'x');
     expect(await sink.send(deliver(1, 1, { body }), signal)).toEqual([{ status: 'delivered' }]);
@@ -95,7 +95,7 @@ describe('event-hubs sink', () => {
     ]);
   });
 
-  it('does not open when the default hub is missing, the key is refused or nobody listens', async () => {
+  it('does not open when the default hub is missing, the key is refused or the service is down', async () => {
     const missing = await openFailure({ hub: 'gone' });
     expect(missing).toMatch(/event hub gone: it does not exist/);
     const refused = await openFailure({}, (peer) => void peer.inject({ kind: 'unauthorized' }));

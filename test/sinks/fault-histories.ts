@@ -25,8 +25,8 @@ export interface Place<Fault> {
 export interface Subject<Fault> {
   readonly open: () => Promise<Place<Fault>>;
   readonly fault: fc.Arbitrary<Fault>;
-  /** Bytes of a body that surely fits, and of one that surely does not. */
-  readonly sizes: { readonly fits: number; readonly tooLarge: number };
+  /** Bytes of a body that is small enough in any case, and of one that is too large in any case. */
+  readonly sizes: { readonly small: number; readonly tooLarge: number };
   /** Whether the events of one user arrive in order. */
   readonly inOrder: boolean;
 }
@@ -89,7 +89,7 @@ function stepOf<Fault>({ fault, sizes }: Subject<Fault>): fc.Arbitrary<Step<Faul
   const event: fc.Arbitrary<Event> = fc.record({
     user: fc.nat({ max: USERS - 1 }),
     bytes: fc.oneof(
-      { weight: 12, arbitrary: fc.integer({ min: 60, max: sizes.fits }) },
+      { weight: 12, arbitrary: fc.integer({ min: 60, max: sizes.small }) },
       { weight: 1, arbitrary: fc.constantFrom(sizes.tooLarge, 2 * sizes.tooLarge) },
     ),
     poison: fc.oneof(

@@ -32,7 +32,7 @@ it.each(COMPRESSIONS)('a thread writes the same file as this one, %s', async (co
   expect(await writeFinished({ path, length, temporaryPath, compression }, signal)).toEqual(written);
 });
 
-it('what goes wrong in the thread is told with its code, and leaves nothing behind', async () => {
+it('an error in the thread keeps its code, and leaves no file', async () => {
   const part = largePart();
   writeFileSync(part.path, 'cut by somebody');
   await expect(compress(part, 'gzip', signal)).rejects.toThrow('has shrunk from 5242880 to 15 bytes');
@@ -41,7 +41,7 @@ it('what goes wrong in the thread is told with its code, and leaves nothing behi
   expect(filesBeside(part)).toEqual([]);
 });
 
-it('a thread that is told to stop leaves the part as it was', async () => {
+it('a thread that is stopped leaves the part as it was', async () => {
   const part = largePart();
   const stop = new AbortController();
   const work = compress(part, 'gzip', stop.signal);

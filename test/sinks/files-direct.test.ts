@@ -80,7 +80,7 @@ it.each([
   ['rewritten', [1, 2, 3, 1]],
   ['removed', [1, 1, 1, 1]],
 ] as const)(
-  'a put without an answer, and another machine’s erasure has %s the object since: it goes on, and nothing comes back',
+  'a put without an answer, and another machine’s erasure has %s the object since: the sink continues, and no erased record comes back',
   async (_, users) => {
     const folder = tempFolder();
     const path = join(folder, 'store');

@@ -114,7 +114,7 @@ it.each(['no_place', 'denied', 'archived', 'invalid'] as const)(
   },
 );
 
-// As an erasure that goes on when the receiver starts does, before the dispatcher has sent anything.
+// As an erasure does that continues when the receiver starts, before the dispatcher has sent anything.
 it.each(['flush', 'settle'] as const)(
   'a %s before what a kill has left is sent again: nothing is put twice',
   async (how) => {
@@ -136,7 +136,7 @@ it.each(['flush', 'settle'] as const)(
 );
 
 it.each([1, 9])(
-  'an object whose answer was lost, and which an erasure has written anew meanwhile, is not put again',
+  'an object whose answer was lost, and which an erasure has rewritten since, is not put again',
   async (level) => {
     const { path, sink, store, start, fileIn } = await storeScene();
     const batch = deliver(1, 3);

@@ -83,7 +83,7 @@ it.each(['lost', 'unreachable', 'busy', 'denied', 'no_place'] as const)(
 );
 
 it.each(['takes its time', 'is away'])(
-  'takes no more than it says from a store that %s, and goes on when it is back',
+  'holds no more than its limit for a store that %s, and continues when it is back',
   async (how) => {
     const { sink, store, spool } = await storeScene({ rotate: { bytes: 1024 }, compress: 'none' });
     const gate = Promise.withResolvers<void>();

@@ -24,7 +24,7 @@ test.skipIf(lacksSyncs !== null)(
   },
 );
 
-test('a part is gone for good, too, when another that was done meanwhile has taken the folder with it', async () => {
+test('a part is removed durably also when its folder was removed with another part', async () => {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'millrace-writers-')));
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   await expect(

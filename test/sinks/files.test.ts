@@ -90,7 +90,7 @@ describe('files sink', () => {
     expect(context.clock.pending).toBe(0);
   });
 
-  it('closes every open file when told to, and names what it could not close', async () => {
+  it('closes every open file at a flush, and names the ones it could not close', async () => {
     let full = true;
     const onStep = (step: string): void => {
       if (full && step === 'written') throw new Error('made-up full disk');

@@ -19,7 +19,7 @@ import { makeContext } from './support.ts';
 const named = fc.constantFrom;
 /** Bytes of the largest body of http, of the largest request or message elsewhere, and what stands around a body there at most. */
 const [LARGEST, AROUND] = [4096, 600];
-const sizes = { fits: LARGEST - AROUND, tooLarge: LARGEST };
+const sizes = { small: LARGEST - AROUND, tooLarge: LARGEST };
 const times = fc.integer({ min: 1, max: 3 });
 
 /** What becomes of a request; `stored`: it is taken all the same. */
@@ -33,7 +33,7 @@ type HttpFault = { readonly times: number } & (
 
 const HTTP: Subject<HttpFault> = {
   open: openHttp,
-  sizes: { fits: LARGEST, tooLarge: LARGEST + 1 },
+  sizes: { small: LARGEST, tooLarge: LARGEST + 1 },
   inOrder: true,
   fault: fc.oneof(
     fc.record({

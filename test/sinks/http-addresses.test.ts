@@ -8,7 +8,7 @@ import { deliver, signal } from './support.ts';
 
 const HOST = 'hooks.made-up.example';
 
-/** Resolves names as told, one answer after another; the last one stays. */
+/** Resolves names to these answers, one after another; the last one stays. */
 function resolving(...answers: readonly (readonly string[])[]) {
   const resolve = vi.fn<Resolve>((_, __, callback) => {
     const answer = answers[Math.min(resolve.mock.calls.length, answers.length) - 1] ?? [];
@@ -83,7 +83,7 @@ describe('a name', () => {
 
   test('is resolved once for a connection, which is made to the address that was checked', async () => {
     const endpoint = await startEndpoint();
-    // Whoever asks again is led elsewhere.
+    // A second lookup gives another address.
     const resolve = resolving(['127.0.0.1'], ['127.0.0.2']);
     const sink = await openHttp({ url: endpoint.url('/', HOST) }, runningContext(), resolve);
     expect(await sink.send(deliver(1, 1), signal)).toEqual([{ status: 'delivered' }]);

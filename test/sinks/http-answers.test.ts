@@ -13,7 +13,7 @@ async function scene(reply: Reply, options: object = {}) {
   return { endpoint, sink };
 }
 
-/** What one event is told when the target answers so. */
+/** The result of one event after this answer of the target. */
 async function answered(reply: Reply, options: object = {}): Promise<unknown> {
   const { sink } = await scene(reply, options);
   const [result] = await sink.send(deliver(1, 1), signal);
@@ -27,7 +27,7 @@ describe('what an answer means', () => {
     expect(await answered(status)).toEqual(DELIVERED);
   });
 
-  test.each([400, 402, 409, 415, 422, 451, 499])('%i: the event is refused for good', async (status) => {
+  test.each([400, 402, 409, 415, 422, 451, 499])('%i: the event is refused', async (status) => {
     const reason = reasonLike(new RegExp(`target .* answered ${status}`));
     expect(await answered(status)).toMatchObject({ status: 'refused', code: 'rejected', reason });
   });
@@ -78,7 +78,7 @@ describe('what an answer means', () => {
 
   const LATE = { status: 'retry', reason: reasonLike(/no answer in 250 ms/) };
 
-  test('no answer in time, none at all: sent again, and no secret of the URL is told', async () => {
+  test('no answer in time, none at all: sent again, and the reason has no secret of the URL', async () => {
     expect(await answered('hang', { timeout: '250ms' })).toMatchObject(LATE);
     const endpoint = await startEndpoint();
     const sink = await openHttp({ url: endpoint.url('/?token=made-up') });
@@ -115,14 +115,14 @@ describe('what an answer means', () => {
 
   test('a route to a target that is not there waits for a better config', async () => {
     const { sink } = await scene(204);
-    expect(await sink.send(deliver(1, 1, {}, 'nobody'), signal)).toMatchObject([
-      { status: 'retry', reason: 'the sink has no target nobody' },
+    expect(await sink.send(deliver(1, 1, {}, 'unknown'), signal)).toMatchObject([
+      { status: 'retry', reason: 'the sink has no target unknown' },
     ]);
-    const detail = reasonLike(/^the sink has no target nobody, and events wait for it/);
+    const detail = reasonLike(/^the sink has no target unknown, and events wait for it/);
     expect(sink.troubles()).toMatchObject([{ code: 'target_missing', detail }]);
   });
 
-  test('what is in flight when the sink is told to stop is not claimed', async () => {
+  test('an event in flight when the signal aborts is not claimed', async () => {
     const { endpoint, sink } = await scene('hang', { concurrency: 1 });
     const stop = new AbortController();
     // The second waits for its turn.

@@ -6,7 +6,7 @@ import { openHttp, startEndpoint, type Reply } from './http-support.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { deliver, makeContext, signal } from './support.ts';
 
-/** Lets promises that are settled tell so. */
+/** Lets callbacks of settled promises run. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** One event of each of so many users. */
@@ -56,26 +56,26 @@ describe('rate', () => {
     const clock = new ManualClock();
     const turns = new Turns({ concurrency: 1000, rate: 100 }, 1e9, clock);
     clock.advance(60_000);
-    const told = taking(turns, 50, clock, () => undefined);
+    const times = taking(turns, 50, clock, () => undefined);
     await turn();
-    expect(told.length).toBeLessThanOrEqual(5);
+    expect(times.length).toBeLessThanOrEqual(5);
   });
 });
 
-test('turns come to whoever waits longest, and end with patience', async () => {
+test('the longest waiter has the next turn, and patience ends the wait', async () => {
   const clock = new ManualClock();
   const turns = new Turns({ concurrency: 1, rate: 0 }, 1000, clock);
-  const told: (number | string)[] = [];
+  const answers: (number | string)[] = [];
   for (const n of [1, 2, 3])
-    void Promise.resolve(turns.take()).then((isTurn) => told.push(isTurn ? n : `${n} in vain`));
+    void Promise.resolve(turns.take()).then((isTurn) => answers.push(isTurn ? n : `${n} in vain`));
   await turn();
-  expect(told).toEqual([1]);
+  expect(answers).toEqual([1]);
   turns.done();
   await turn();
-  expect(told).toEqual([1, 2]);
+  expect(answers).toEqual([1, 2]);
   clock.advance(1000);
   await turn();
-  expect(told).toEqual([1, 2, '3 in vain']);
+  expect(answers).toEqual([1, 2, '3 in vain']);
   turns.done();
   expect(await turns.take()).toBe(true);
 });
@@ -211,7 +211,7 @@ test('one that hangs does not delay another, as long as the window has room', as
   const [slow, quick] = [await startEndpoint(), await startEndpoint()];
   slow.reply = () => 'hang';
   const targets = { slow: { url: slow.url('/') }, quick: { url: quick.url('/') } };
-  // Its clock stands still: nobody's patience ends.
+  // Its clock stands still: no waiter gives up.
   const sink = await openHttp({ targets, concurrency: 2, timeout: '1h' }, makeContext());
   const { journal, settled } = await startDelivering({ http: sink }, ({ user }) => [
     { sink: 'http', destination: user === 'quick' ? 'quick' : 'slow' },

@@ -18,7 +18,7 @@ const login = (mechanism: string, password = USER.password) => ({
   password,
 });
 
-/** A token that nobody has signed, for an hour. */
+/** A token without a signature, for an hour. */
 const token = (): string => {
   const now = Math.floor(Date.now() / 1000);
   const parts = [{ alg: 'none' }, { sub: USER.name, iat: now, exp: now + 3600 }];
@@ -46,7 +46,7 @@ describeOnKafka('kafka sink', ACCESS, ({ addresses, oracle }) => {
     expect(idsOf(await oracle.read(topic))).toEqual(['msg_1']);
   });
 
-  it('signs in with a token, read anew each time', async () => {
+  it('signs in with a token, which is read again each time', async () => {
     const topic = await allowed();
     const tokenFile = join(tempFolder(), 'token');
     writeFileSync(tokenFile, 'none yet');

@@ -40,7 +40,7 @@ export async function put(sink: KafkaSink, events: readonly JournalEvent[]): Pro
 
 /**
  * Puts bursts of events while faults come, one after another; in the end each has arrived, those of a user in order.
- * @param faults each is told how to put one more burst, and how to wait for what it wants to see
+ * @param faults each gets a function that puts one more burst, and one that waits for a condition
  */
 export async function surviveFaults(
   { sink, topic, oracle, users, burst, seed }: Surviving,

@@ -40,7 +40,7 @@ test.each([
   ['files', 'path: ./archive'],
   ['event-hubs', `hub: events, connectionString: "${KEY}"`],
   ['pubsub', 'project: acme, topic: events'],
-  ['postgres', 'connectionString: "postgres://nobody@127.0.0.1/none"'],
+  ['postgres', 'connectionString: "postgres://user@127.0.0.1/none"'],
 ])('a config of %s loads its own code, none of the other types, and no SDK', async (type, options) => {
   const loaded = await loadedBy([
     join(SRC, 'main.ts'),

@@ -8,7 +8,7 @@ import { toMessages, type Compression } from '../../src/vendors/message.ts';
 import { messageOf } from './support.ts';
 import { requestBytes, toMessage as toTopic } from '../../src/sinks/pubsub/message.ts';
 
-/** A message as its consumers see it, whichever broker brings it; an empty key and none are alike there. */
+/** A message as the consumers of any broker see it; an empty key and none are the same there. */
 interface Seen {
   readonly key: string;
   readonly meta: Readonly<Record<string, string>>;

@@ -16,7 +16,7 @@ import { runContract } from './run-contract.ts';
 import { makeContext, signal } from './support.ts';
 
 const lack = lacksPostgres();
-const NOWHERE = { connectionString: 'postgres://nobody@127.0.0.1/none' };
+const NOWHERE = { connectionString: 'postgres://user@127.0.0.1/none' };
 
 async function definitionFile(column = 'score'): Promise<string> {
   const file = join(await temporaryFolder(), 'tables.yaml');
@@ -78,7 +78,7 @@ describe('tables of the postgres sink', () => {
 
 test('an erasure that cannot reach the database says so and stays open', async () => {
   const folder = await temporaryFolder();
-  const connectionString = 'postgres://nobody:made-up-word@127.0.0.1:1/none';
+  const connectionString = 'postgres://user:made-up-word@127.0.0.1:1/none';
   const config = writeConfig(folder, {
     erasure: { path: join(folder, 'erasure') },
     sinks: { warehouse: { type: 'postgres', connectionString } },
@@ -204,7 +204,7 @@ describe.skipIf(lack !== null)(`the postgres sink${skipped(lack)}`, async () => 
     expect(server.sql('SELECT count(*) FROM learned.events')).toBe('2');
   });
 
-  test('an erasure removes the rows of the user from every table, and those of nobody that name the user', async () => {
+  test('an erasure removes the rows of the user from every table, and those without a user that name them', async () => {
     const folder = await temporaryFolder();
     const tables = ['events', 'meals', 'meal_items'];
     const options = { connectionString: server.url, schema: 'erased', tables };

@@ -145,7 +145,7 @@ describe('pubsub sink', () => {
     for (let i = 0; i < 2; i += 1) {
       expect(await sink.send(deliver(1, 1), signal)).toMatchObject([{ status: 'retry', sink: true }]);
     }
-    // Nobody listens yet: the send that is in flight when the service comes back is the one that gets through.
+    // The service is down at first: the send that is in flight when the service comes back is the one that gets through.
     const { sink: patient } = makeTopicSink(peer.endpoint, { timeout: '30s' });
     onTestFinished(() => patient.close(signal));
     await patient.send(deliver(1, 1), signal);

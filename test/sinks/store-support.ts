@@ -14,14 +14,14 @@ export const URL = 's3://made-up/archive';
 type Verb = 'putIfAbsent' | 'get' | 'list' | 'probe' | 'delete';
 
 /**
- * A store in a folder that fails when told to: before a put takes effect, or after.
+ * A store in a folder whose calls fail by `fault`: before they take effect, or after.
  */
 export class FaultyStore implements ObjectStore {
   readonly url = URL;
   readonly #inner: ObjectStore;
   /** Decides on each call. */
   fault: (verb: Verb, key: string) => 'lost' | StorageFault | null = () => null;
-  /** Resolved before each put goes on. */
+  /** Each put waits for it. */
   gate: Promise<void> = Promise.resolve();
   readonly puts: string[] = [];
 
@@ -199,7 +199,7 @@ export function levelOf(file: string): string | null {
   return level.includes('=') ? null : level;
 }
 
-/** What the sink contract is told of a sink that writes to this store. */
+/** The members of a contract subject for a sink that writes to this store. */
 export function storeSubject(store: FaultyStore) {
   return {
     destinations: ['meals', 'sleep'],

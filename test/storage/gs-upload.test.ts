@@ -50,7 +50,7 @@ async function putLarge(endpoint: string, settings: object): Promise<unknown> {
   return store.putIfAbsent('large', await fileOf(noise(6 * MIB)));
 }
 
-test('gs: an upload whose last answer was lost, and that is said to go on, is found as the object that it is', async () => {
+test('gs: an upload whose last answer was lost, and that seems to wait for more bytes, is found as an object', async () => {
   const { url, begun } = await forgetful();
   const put = await putLarge(url, { partBytes: '5MiB', tries: 3 });
   expect(put).toEqual({ status: 'written', version: '7' });

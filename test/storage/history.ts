@@ -23,7 +23,7 @@ interface Known {
 }
 
 /**
- * Writes, replaces, reads and removes at random under keys that nobody else writes, and compares every answer with what it
+ * Writes, replaces, reads and removes at random under keys of its own, and compares every answer with what it
  * has noted itself. A write that fails leaves the state before or the one after, nothing else.
  */
 export async function writeAlone(

@@ -9,7 +9,7 @@ import { startFaultProxy } from '../support/object-stores/fault-proxy.ts';
 import { motoClient } from '../support/object-stores/moto.ts';
 import { bytes, keysOf, textOf } from './contract.ts';
 
-// Azure's stand-in checks signatures, which the conditions are part of; and nobody else has its protocol.
+// Azure's stand-in checks signatures, which the conditions are part of; and no other store has its protocol.
 describeOnStores(
   ' behind a proxy that drops conditions',
   async (emulator) => {
@@ -32,7 +32,7 @@ describeOnStores(
           request.url = request.url?.replace(query, '');
           return null;
         });
-        for (const place of [store, await opened(`${bucket}/${name}-anew`, settings)])
+        for (const place of [store, await opened(`${bucket}/${name}-again`, settings)])
           await expect(place.probe()).rejects.toMatchObject({
             fault: 'invalid',
             message: expect.stringContaining(`does not heed ${name},`) as string,

@@ -19,12 +19,12 @@ const NOTHING = ['nothing', 'application/xml', ''] as const;
 const OTHER = ['another document', 'application/xml', '<Other><Name>bucket</Name></Other>'] as const;
 const JSON_PAGE = ['another document', 'application/json', '{"detail":"sign in"}'] as const;
 const CUT_SHORT = [
-  'a list that goes on and does not say where',
+  'a list with more pages that does not say where',
   'application/xml',
   `<ListBucketResult><Name>bucket</Name><IsTruncated>true</IsTruncated><Contents><Key>place/one</Key><Size>1</Size><ETag>"e"</ETag></Contents></ListBucketResult>`,
 ] as const;
 
-// Whoever took it for an empty list would say that an archive holds nothing of a user.
+// Read as an empty list, it would mean that an archive holds nothing of a user.
 test.each([
   ['s3', ...PAGE],
   ['s3', ...NOTHING],

@@ -79,7 +79,7 @@ describeOnStores(' that keeps what was replaced', async (emulator, scheme) => {
     const replace = async (key: string): Promise<void> => {
       const first = versionOf(await store.putIfAbsent(key, bytes('Ada')));
       if (scheme === 'azblob') await container(emulator, bucket).getBlobClient(key).createSnapshot();
-      await store.putIfMatch(key, first, bytes('nobody'));
+      await store.putIfMatch(key, first, bytes('no name'));
     };
     await replace('user');
     await replace('user-2');
@@ -87,7 +87,7 @@ describeOnStores(' that keeps what was replaced', async (emulator, scheme) => {
     expect(await count(emulator, bucket, 'user')).toBeGreaterThan(other + 1);
     expect(await store.purge('user')).toMatchObject({ kept: [] });
     expect(await count(emulator, bucket, 'user')).toBe(other + 1);
-    expect(await textOf(store, 'user')).toBe('nobody');
+    expect(await textOf(store, 'user')).toBe('no name');
     expect(await store.delete('user')).toBe('removed');
     expect(await store.purge('user')).toMatchObject({ kept: [] });
     expect(await count(emulator, bucket, 'user')).toBe(other);
@@ -102,7 +102,7 @@ describeOnStores(' that keeps what was replaced', async (emulator, scheme) => {
     await keep(emulator, bucket, 'stays');
     const first = versionOf(await store.putIfAbsent('stays', bytes('Ada')));
     if (scheme === 'azblob') await container(emulator, bucket).getBlobClient('stays').createSnapshot();
-    await store.putIfMatch('stays', first, bytes('nobody'));
+    await store.putIfMatch('stays', first, bytes('no name'));
     proxy.inject(({ method }) => (method === 'DELETE' ? 'page' : null));
     expect((await store.purge('stays')).kept).not.toEqual([]);
     await expect(store.delete('stays')).rejects.toMatchObject({ fault: 'unreachable' });
@@ -114,7 +114,7 @@ describeOnStores(' that keeps what was replaced', async (emulator, scheme) => {
 test('in a folder, a purge removes what killed writers have left', async () => {
   const folder = await temporaryFolder();
   const store = await openStore(folder);
-  await store.putIfAbsent('a/user', bytes('nobody'));
+  await store.putIfAbsent('a/user', bytes('no name'));
   await store.putIfAbsent('a/user.0123456789ab', bytes('another'));
   await writeFile(join(folder, 'a', 'user.0123456789ab.tmp'), 'Ada');
   expect(await keysOf(store, '')).toEqual(['a/user', 'a/user.0123456789ab']);

@@ -130,8 +130,8 @@ export class FollowUpSink implements Sink {
       if (finishedTask(folder) !== null) return DELIVERED;
       const done =
         found.kind === 'range'
-          ? await this.#pullMeals(found, folder, owner, signal)
-          : await this.#pullJob(found, folder, owner, signal);
+          ? await this.#fetchMeals(found, folder, owner, signal)
+          : await this.#fetchJob(found, folder, owner, signal);
       log.info({ sink: name, folder, ...done }, 'follow-up pull done');
       return DELIVERED;
     } catch (error) {
@@ -141,7 +141,7 @@ export class FollowUpSink implements Sink {
     }
   }
 
-  async #pullMeals(
+  async #fetchMeals(
     completion: Completion,
     folder: string,
     { team, clientUser }: Owner,
@@ -159,7 +159,7 @@ export class FollowUpSink implements Sink {
     return { meals, rejects, events };
   }
 
-  async #pullJob(
+  async #fetchJob(
     { job, user }: ChangedJob,
     folder: string,
     { team, clientUser }: Owner,
