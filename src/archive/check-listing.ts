@@ -94,24 +94,31 @@ export function reportOthers({ parts, temporary, notFollowed }: ArchiveListing, 
   }
 }
 
-/** Listed files that are not there, once all that are have been read: their bytes may be under another name. */
-export function reportMissing(
-  lines: ReadonlyMap<string, ManifestLine>,
-  listing: ArchiveListing,
-  { found, compactions }: { found: ReadonlyMap<string, FileFacts>; compactions: Manifest['compactions'] },
-  tally: Tally,
-): void {
-  const { files, aside, claims, notFollowed } = listing;
+/** What is said of a listed file that is not there. */
+export const FILE_MISSING = 'listed in the manifest, but missing';
+
+/** Files that the manifest lists and that are not there. What a compaction replaced need not be there. */
+export function missingFiles(
+  { files, aside, claims, notFollowed }: ArchiveListing,
+  { entries, compactions }: Pick<Manifest, 'entries' | 'compactions'>,
+): readonly ManifestLine[] {
   const present = new Set([files, aside, claims, notFollowed].flat());
   for (const { replaces } of compactions.values()) for (const { file } of replaces) present.add(file);
+  return [...entries.values()].filter(({ file, sha256 }) => sha256 !== null && !present.has(file));
+}
+
+/** Names missing files, once all others have been read: their bytes may be under another name. */
+export function reportMissing(
+  listing: ArchiveListing,
+  manifest: Pick<Manifest, 'entries' | 'compactions'>,
+  found: ReadonlyMap<string, FileFacts>,
+  tally: Tally,
+): void {
   const byWhom = isStoreUrl(listing.root) ? ': removed by somebody, or by a lifecycle rule of the store' : '';
-  const holders = new Map<string, string>();
-  for (const [file, { sha256 }] of found) holders.set(sha256, file);
-  for (const [file, { sha256 }] of lines) {
-    if (sha256 === null || present.has(file)) continue;
-    const holder = holders.get(sha256);
-    const where = holder === undefined ? '' : `; its bytes are in ${holder}`;
-    const detail = `listed in the manifest, but missing${where === '' ? byWhom : where}`;
-    tally.differs(file, 'file_missing', detail);
+  const holders = new Map(Array.from(found, ([file, { sha256 }]) => [sha256, file]));
+  for (const { file, sha256 } of missingFiles(listing, manifest)) {
+    const holder = holders.get(sha256 ?? '');
+    const where = holder === undefined ? byWhom : `; its bytes are in ${holder}`;
+    tally.differs(file, 'file_missing', `${FILE_MISSING}${where}`);
   }
 }

@@ -90,11 +90,11 @@ async function lookAgain(
   const { files, aside, claims } = listing;
   const some = { files: files.filter(isOne), aside: aside.filter(isOne), claims: claims.filter(isOne) };
   const tally = new Tally();
-  const ownLines = new Map([...manifest.entries].filter(([file]) => isOne(file)));
+  const entries = new Map([...manifest.entries].filter(([file]) => isOne(file)));
   const found = await checkFiles({ ...listing, ...some }, manifest.entries, tally, { opener, signal });
   await checkClaims({ ...listing, ...some }, manifest.entries, tally, { signal });
   await reportAside({ ...listing, ...some }, manifest, tally);
-  reportMissing(ownLines, listing, { found, compactions: manifest.compactions }, tally);
+  reportMissing(listing, { ...manifest, entries }, found, tally);
   const certain = tally.report(report.path).differences.filter(({ code }) => FLEETING.has(code));
   const rest = report.differences.filter(({ code, file }) => !(isOne(file) && FLEETING.has(code)));
   return { ...report, differences: [...rest, ...certain] };
@@ -123,7 +123,7 @@ export async function inspectArchive(path: string, options: VerifyOptions = {}):
   const files = await checkFiles(listing, lines, tally, options);
   const claims = await checkClaims(listing, lines, tally, options);
   await reportAside(listing, manifest, tally);
-  reportMissing(lines, listing, { found: files, compactions: manifest?.compactions ?? new Map() }, tally);
+  if (manifest !== null) reportMissing(listing, manifest, files, tally);
   return { report: tally.report(listing.root), listing, manifest, files, claims };
 }
 

@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs';
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { nameOf, type ArchiveListing, type ArchivePlace, type FileState } from '../archive/place.ts';
-import { readManifest } from '../archive/manifest.ts';
+import { FILE_MISSING, missingFiles } from '../archive/check-listing.ts';
+import { readManifest, type Manifest } from '../archive/manifest.ts';
 import { holdsEvents, listArchive, type Places } from '../archive/places.ts';
 import { finishedNames } from '../archive/read.ts';
 import { MANIFEST, OPEN_FOLDER, PART_EXTENSION } from '../core/archive.ts';
@@ -75,13 +76,16 @@ async function* listOwn(listing: ArchiveListing, { selection, onPassedOver }: Li
   const { place, root, files, parts, notFollowed } = listing;
   for (const file of notFollowed)
     yield { kind: 'unreadable', where: nameOf(root, file), reason: NOT_FOLLOWED };
-  const passOver = await passOverBy(listing, selection);
+  const manifest = await readManifest(listing);
+  const passOver = passOverBy(manifest, selection);
   let passedOver = 0;
   for (const file of files) {
     const unit = await unitOf(place, file);
     if (unit.kind === 'file' && passOver(file, unit.bytes)) passedOver += 1;
     else yield unit;
   }
+  for (const { file, bytes } of await missingIn(listing, manifest))
+    if (!passOver(file, bytes)) yield { kind: 'unreadable', where: nameOf(root, file), reason: MISSING };
   if (passedOver > 0) onPassedOver(root, passedOver);
   const finished = new Set(files);
   for (const part of parts) {
@@ -91,6 +95,7 @@ async function* listOwn(listing: ArchiveListing, { selection, onPassedOver }: Li
 }
 
 const NOT_FOLLOWED = 'not a plain file; not followed';
+const MISSING = `file_missing: ${FILE_MISSING}`;
 
 function unreadable(path: string): (error: unknown) => never {
   return (error) => {
@@ -123,15 +128,23 @@ type PassOver = (file: string, bytes: number) => boolean;
 
 const READ_ALL: PassOver = () => false;
 
+/** Looks twice: what was finished or erased since the first listing is in the second, or in its manifest. */
+async function missingIn(listing: ArchiveListing, manifest: Manifest): Promise<readonly ManifestLine[]> {
+  const missing = missingFiles(listing, manifest);
+  if (missing.length === 0) return missing;
+  const now = await listing.place.list();
+  const still = new Set(missingFiles(now, await readManifest(now)).map(({ file }) => file));
+  // A kept event that is missing still stands in its record.
+  return missing.filter((line) => !('claim_check' in line) && still.has(line.file));
+}
+
 /**
  * Lets a replay of a week out of a year leave most files unopened: the manifest says for each which types and times it
  * holds. A manifest that is not sound, or says another size, is not believed.
  */
-async function passOverBy(listing: ArchiveListing, selection: Selection): Promise<PassOver> {
+function passOverBy({ entries, isSound }: Manifest, selection: Selection): PassOver {
   const { types, since, until } = selection;
-  if (types.length === 0 && since === null && until === null) return READ_ALL;
-  const { entries, isSound } = await readManifest(listing);
-  if (!isSound) return READ_ALL;
+  if (!isSound || (types.length === 0 && since === null && until === null)) return READ_ALL;
   return (file, bytes) => {
     const entry = entries.get(file);
     return entry !== undefined && entry.bytes === bytes && holdsNothing(entry, selection);

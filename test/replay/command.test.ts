@@ -1,8 +1,9 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { replayCommand } from '../../src/cli/replay/command.ts';
+import { MANIFEST } from '../../src/core/archive.ts';
 import type { Event } from '../../src/core/event.ts';
 import { ErasedUsers } from '../../src/privacy/erase/erased-users.ts';
 import { run } from '../cli/run.ts';
@@ -209,6 +210,26 @@ describe('what does not go well', () => {
     expect(stderr).toContain(join(folder, 'source/broken.ndjson:1'));
     const dry = await replay('--dry-run');
     expect(dry.exit).toBe(3);
+  });
+
+  test('a file that the manifest lists and that is not there: 3, named; the rest is delivered', async () => {
+    const { folder, replay } = await setting();
+    await replay('--to', 'archive');
+    const archive = join(folder, 'archive');
+    const lines = readFileSync(join(archive, MANIFEST), 'utf8').trimEnd().split('\n');
+    const { file, records } = JSON.parse(lines[0] ?? '') as { file: string; records: number };
+    rmSync(join(archive, file));
+    const from = [archive, '--config', join(folder, 'millrace.yaml'), '--json'];
+    for (const more of [['--to', 'own'], ['--dry-run']]) {
+      const { exit, stdout, stderr } = await run(replayCommand, [...from, ...more]);
+      expect(exit).toBe(3);
+      expect(JSON.parse(stdout)).toMatchObject({ ok: false, selected: 200 - records, problems: 1 });
+      expect(stderr).toContain(`${join(archive, file)}: file_missing: listed in the manifest, but missing`);
+    }
+    for (const line of lines)
+      rmSync(join(archive, (JSON.parse(line) as { file: string }).file), { force: true });
+    const none = await run(replayCommand, [...from, '--to', 'own']);
+    expect([none.exit, JSON.parse(none.stdout)]).toMatchObject([3, { problems: lines.length }]);
   });
 
   test('an unfinished replay is not begun anew, and nothing else is resumed by its name', async () => {

@@ -1,9 +1,13 @@
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { Places } from '../../src/archive/places.ts';
 import { MANIFEST } from '../../src/core/archive.ts';
 import { formatManifestLine } from '../../src/core/archive-manifest.ts';
 import type { Selection } from '../../src/replay/selection.ts';
+import { openStore } from '../../src/storage/open.ts';
+import { layOut } from '../archive/store-archive.ts';
+import { makeArchive } from '../archive/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { writeArchive } from './made-up-archive.ts';
 import { hashLine } from '../../src/lib/chained-log.ts';
@@ -67,4 +71,52 @@ test('a manifest that is not sound, and an entry of another size, are not believ
   const manifest = join(folder, MANIFEST);
   writeFileSync(manifest, readFileSync(manifest, 'utf8').replace('made.up.1', 'made.up.X'));
   expect((await listed({ since: start + 2 * HOUR })).files).toHaveLength(3);
+});
+
+/** An archive of three files, and the same in a store; both lack the second one. */
+async function lackingArchives() {
+  const made = await makeArchive();
+  const [first = '', second = '', third = ''] = made.files;
+  const folder = await temporaryFolder();
+  const store = await openStore(folder);
+  await layOut(store, made);
+  rmSync(join(made.path, second));
+  await store.delete(second);
+  const url = 's3://made-up/archive';
+  return {
+    places: { folder: made.path, store: url },
+    listed: { first, second, third },
+    listing: (some: Partial<Selection> = {}) => listing(new Places(null, () => openStore(folder)), some),
+  };
+}
+
+test.each(['folder', 'store'] as const)(
+  'a file that the manifest of a %s lists and that is not there is named, and the rest is read',
+  async (where) => {
+    const { places, listed, listing: of } = await lackingArchives();
+    const units = await unitsOf(places[where], of());
+    expect(filesOf(units).map(({ file }) => file)).toEqual([listed.first, listed.third].toSorted());
+    expect(units.filter(({ kind }) => kind === 'unreadable')).toEqual([
+      {
+        kind: 'unreadable',
+        where: `${places[where]}/${listed.second}`,
+        reason: 'file_missing: listed in the manifest, but missing',
+      },
+    ]);
+    const none = await unitsOf(places[where], of({ types: ['of.nothing.'] }));
+    expect(none).toEqual([]);
+  },
+);
+
+test('a file that an erasure removed is not missing', async () => {
+  const { folder, listed } = await listedArchive();
+  const [one, two, three] = ['0000.ndjson', '0001.ndjson', '0002.ndjson'];
+  rmSync(join(folder, two));
+  const lines = readFileSync(join(folder, MANIFEST), 'utf8').trimEnd().split('\n');
+  const none = { records: 0, bytes: 0, sha256: null, first_received_at: null, last_received_at: null };
+  const erased = { erasure: 'made-up', at: '2026-11-20T00:00:00.000Z', file: two, removed: 60, ...none };
+  const line = formatManifestLine({ ...erased, types: {} }, hashLine(lines.at(-1) ?? ''));
+  appendFileSync(join(folder, MANIFEST), `${line}\n`);
+  expect((await listed({})).files).toEqual([one, three]);
+  expect(await unitsOf(folder)).toHaveLength(2);
 });
