@@ -18,7 +18,7 @@ import { readManifest } from './manifest.ts';
 import { ManifestWriter } from './manifest-writer.ts';
 import { holdRepairs } from './repair.ts';
 import { StoreLease } from './store-lease.ts';
-import { StorePlace } from './store-place.ts';
+import { StoredArchive } from './stored-archive.ts';
 
 /** A file, and what is to be said of it. */
 export interface Remark {
@@ -118,7 +118,7 @@ export async function holdStore(
       },
       list: (line) => chain.append([line]),
       isListed: async (file) => {
-        const place = new StorePlace(store.url, () => Promise.resolve(store));
+        const place = new StoredArchive(store.url, () => Promise.resolve(store));
         const manifest = await Array.fromAsync(store.list(chainPrefix(COMPACTIONS)), ({ key }) => key);
         return (await readManifest({ place, manifest })).compactions.has(file);
       },

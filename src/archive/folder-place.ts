@@ -4,7 +4,7 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import { isMissing, readPlain } from '../lib/durable.ts';
 import { walkFolder } from '../lib/walk-folder.ts';
 import { byKind, isUnfinished, ofOne } from './file-kind.ts';
-import { Moved } from './moved.ts';
+import { ReplacedFiles } from './replaced-files.ts';
 import type { ArchiveListing, ArchivePlace, FileState } from './place.ts';
 import { standing } from './standing.ts';
 
@@ -13,7 +13,7 @@ export class FolderPlace implements ArchivePlace {
   readonly root: string;
   /** The only file of it that is meant; null for all. */
   readonly #only: string | null;
-  readonly #moved = new Moved(this, {
+  readonly #moved = new ReplacedFiles(this, {
     open: (file, offset) => readPlain(join(this.root, file), undefined, offset),
     isGone: isMissing,
   });

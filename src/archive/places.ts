@@ -6,7 +6,7 @@ import { getOrMake } from '../lib/get-or-make.ts';
 import type { StorageSettings } from '../storage/fields.ts';
 import { FolderPlace } from './folder-place.ts';
 import type { ArchiveListing, ArchivePlace } from './place.ts';
-import { StorePlace } from './store-place.ts';
+import { StoredArchive } from './stored-archive.ts';
 
 /** Opens a store by its URL. */
 export type OpenStore = (url: string) => Promise<ObjectStore>;
@@ -30,7 +30,7 @@ export class Places {
     if (!isStoreUrl(path)) return FolderPlace.open(path);
     const [folder, file] = fileIn(path);
     if (file === null) return this.at(urlOf(path));
-    const place = new StorePlace(folder, () => this.store(folder), file);
+    const place = new StoredArchive(folder, () => this.store(folder), file);
     // A prefix may be named like a file.
     return (await place.stat(file)) === null ? this.at(urlOf(path)) : place;
   }
@@ -38,7 +38,7 @@ export class Places {
   /** The place with this root. */
   at(root: string): ArchivePlace {
     return getOrMake(this.#known, root, () =>
-      isStoreUrl(root) ? new StorePlace(root, () => this.store(root)) : new FolderPlace(root),
+      isStoreUrl(root) ? new StoredArchive(root, () => this.store(root)) : new FolderPlace(root),
     );
   }
 

@@ -2,14 +2,15 @@ import { expect, it, vi } from 'vitest';
 import type { ArchiveListing } from '../../src/archive/place.ts';
 import { readManifest } from '../../src/archive/manifest.ts';
 import { listArchive } from '../../src/archive/places.ts';
-import { StorePlace } from '../../src/archive/store-place.ts';
+import { StoredArchive } from '../../src/archive/stored-archive.ts';
 import { StorageError } from '../../src/core/storage.ts';
 import { tempFolder } from '../sinks/support.ts';
 import { appendEach, key, line, openChain } from './chain-support.ts';
 import { compacted, makeTemplate, placesOf, URL } from './compact-support.ts';
 import { MemoryStore } from './memory-store.ts';
 
-const placeOn = (store: MemoryStore): StorePlace => new StorePlace(store.url, () => Promise.resolve(store));
+const placeOn = (store: MemoryStore): StoredArchive =>
+  new StoredArchive(store.url, () => Promise.resolve(store));
 
 /** What is read of the manifest of a store, or of one that was listed before. */
 async function verdict(store: MemoryStore, listed?: ArchiveListing): Promise<unknown> {

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ManifestChain } from '../../archive/manifest-chain.ts';
 import { compactingIn } from '../../archive/store-lease.ts';
-import { StorePlace } from '../../archive/store-place.ts';
+import { StoredArchive } from '../../archive/stored-archive.ts';
 import { leftBy, type ErasureRun } from '../../core/erasure.ts';
 import type { OpenProof } from '../../core/proof.ts';
 import type { SinkLog } from '../../core/sink.ts';
@@ -46,7 +46,7 @@ export function holdObjects(options: ObjectsOptions): Hold {
 }
 
 function heldObjects(name: string, store: ObjectStore, options: ObjectsOptions): HeldPlace {
-  const place = new StorePlace(store.url, () => Promise.resolve(store));
+  const place = new StoredArchive(store.url, () => Promise.resolve(store));
   let { isArchive } = options;
   let begun: { readonly erasure: FileErasure; readonly listing: Listing } | null = null;
   const begin = async (erasing: Erasing): Promise<typeof begun & object> => {
@@ -100,7 +100,7 @@ function heldObjects(name: string, store: ObjectStore, options: ObjectsOptions):
 
 function filesOf(
   store: ObjectStore,
-  place: StorePlace,
+  place: StoredArchive,
   about: { readonly listing: Listing; readonly work: string; readonly signal: AbortSignal },
 ): ErasableFiles {
   const { listing, work, signal } = about;

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { readManifest } from '../../archive/manifest.ts';
-import { StorePlace } from '../../archive/store-place.ts';
+import { StoredArchive } from '../../archive/stored-archive.ts';
 import { archiveBytes } from '../../archive/write-file.ts';
 import { formatRecords } from '../../core/archive-record.ts';
 import type { FileLine } from '../../core/archive-manifest.ts';
@@ -230,7 +230,7 @@ async function skipErased(store: ObjectStore, objects: readonly BatchObject[]): 
 
 /** Files that erasures have rewritten or removed, by their lines of the manifest. @throws StorageError */
 async function erasedFiles(store: ObjectStore): Promise<ReadonlySet<string>> {
-  const place = new StorePlace(store.url, () => Promise.resolve(store));
+  const place = new StoredArchive(store.url, () => Promise.resolve(store));
   try {
     const { entries } = await readManifest({ place, manifest: await place.segments() });
     return new Set([...entries].flatMap(([file, line]) => ('erasure' in line ? [file] : [])));

@@ -11,7 +11,7 @@ import { FetchAhead } from '../lib/fetch-ahead.ts';
 import { byKind, kindOf, ofOne } from './file-kind.ts';
 import { parseSegmentKey, type Segment, SEGMENTS } from '../core/archive-segments.ts';
 import { linesOf } from './kept-segments.ts';
-import { Moved } from './moved.ts';
+import { ReplacedFiles } from './replaced-files.ts';
 import type { ArchiveListing, ArchivePlace, FileState } from './place.ts';
 import { standing } from './standing.ts';
 
@@ -24,12 +24,12 @@ interface Joined {
 }
 
 /** An archive in an object store. */
-export class StorePlace implements ArchivePlace {
+export class StoredArchive implements ArchivePlace {
   readonly root: string;
   readonly #only: string | null;
   readonly #open: () => Promise<ObjectStore>;
   readonly #ahead: FetchAhead;
-  readonly #moved = new Moved(this, {
+  readonly #moved = new ReplacedFiles(this, {
     open: (file, offset) => this.#get(file, offset),
     isGone: isMissing,
   });

@@ -16,7 +16,7 @@ export interface Reading {
 }
 
 /** Reads files that a compaction has replaced since they were listed: their bytes lie in the file that it made of them. */
-export class Moved {
+export class ReplacedFiles {
   readonly #place: ArchivePlace;
   readonly #reading: Reading;
   #known: ((file: string) => Slice | null) | null = null;
