@@ -40,7 +40,7 @@ export async function candidatesOf(
     if (line !== undefined && (!isJoinable(line) || !JOINED.has(compressionOf(file)))) continue;
     if (line !== undefined && line.bytes >= targetBytes / 2) continue;
     const state = await place.stat(file);
-    if (state === null || !(isCompacted(file) || state.modified <= before)) continue;
+    if (state === null || !(isCompacted(file) || state.modifiedAt <= before)) continue;
     if (line === undefined) unlisted.push(file);
     else found.push(line);
   }

@@ -2,10 +2,10 @@ import { CLAIMS_FOLDER, isOldParquet, MANIFEST, OPEN_FOLDER, PART_EXTENSION } fr
 import { parseSegmentKey } from '../core/archive-segments.ts';
 import { type ArchiveListing, TEMPORARY_EXTENSION } from './place.ts';
 
-/** What a file is to its archive; `ArchiveListing` says what the words mean. */
+/** The lists of `ArchiveListing`, by name. */
 export type FileKind = 'file' | 'part' | 'claim' | 'temporary' | 'manifest';
 
-/** @param file relative to the archive. @returns null for what is not of this archive */
+/** @param file relative to the archive. @returns null for a file that is not of this archive */
 export function kindOf(file: string): FileKind | null {
   const name = file.slice(file.lastIndexOf('/') + 1);
   if (file === MANIFEST || parseSegmentKey(file) !== null) return 'manifest';
@@ -13,17 +13,16 @@ export function kindOf(file: string): FileKind | null {
     if (name.endsWith(PART_EXTENSION)) return 'part';
     return name.endsWith(TEMPORARY_EXTENSION) ? 'temporary' : null;
   }
-  // Whatever a query of the folder would read, whoever put it there.
+  // All that a query of `*.ndjson*` reads, also files of other programs.
   if (name.includes('.ndjson') || isOldParquet(name)) return 'file';
   if (!file.startsWith(`${CLAIMS_FOLDER}/`)) return null;
   if (name.endsWith(TEMPORARY_EXTENSION)) return 'temporary';
   return /\.json(\.gz)?$/.test(name) ? 'claim' : null;
 }
 
-/** The parts of a listing that files make up, in order of their text. */
-type Kinds = Omit<ArchiveListing, 'place' | 'root' | 'isFolder' | 'aside'>;
+type FilesByKind = Omit<ArchiveListing, 'place' | 'root' | 'isFolder' | 'aside'>;
 
-export function byKind(files: readonly string[]): Kinds {
+export function byKind(files: readonly string[]): FilesByKind {
   const kinds = Map.groupBy(files, (file) => kindOf(file) ?? 'other');
   const of = (kind: FileKind | 'other'): string[] => (kinds.get(kind) ?? []).toSorted();
   return {
@@ -37,12 +36,7 @@ export function byKind(files: readonly string[]): Kinds {
   };
 }
 
-/** A file that is meant alone is one of records, whatever it is called. */
-export function ofOne(...files: string[]): Pick<ArchiveListing, 'files' | 'aside'> {
-  return { files, aside: [] };
-}
-
-/** Whether it lies where writers have what is not finished. */
+/** Whether a file is in the folder of unfinished files. */
 export function isUnfinished(file: string): boolean {
   return file.startsWith(`${OPEN_FOLDER}/`);
 }

@@ -1,69 +1,78 @@
+import { lstat, realpath } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
 import { isOldParquet } from '../core/archive.ts';
-import { MillraceError } from '../core/errors.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
 import { isStoreUrl, parsePlace } from '../core/place.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import { getOrMake } from '../lib/get-or-make.ts';
 import type { StorageSettings } from '../storage/fields.ts';
-import { FolderPlace } from './folder-place.ts';
 import type { ArchiveListing, ArchivePlace } from './place.ts';
 import { StoredArchive } from './stored-archive.ts';
 
-/** Opens a store by its URL. */
-export type OpenStore = (url: string) => Promise<ObjectStore>;
-
-/** The places of the archives that a command reads, each opened once. */
+/** Opens the archives that a command reads, each store once. */
 export class Places {
-  readonly #open: OpenStore;
-  readonly #known = new Map<string, ArchivePlace>();
+  readonly #openRemote: (url: string) => Promise<ObjectStore>;
+  readonly #archives = new Map<string, ArchivePlace>();
   readonly #stores = new Map<string, Promise<ObjectStore>>();
 
-  /** @param settings how stores are reached; null for the vendors' own defaults */
-  constructor(settings: StorageSettings | null = null, open = openWith(settings)) {
-    this.#open = open;
+  /** @param settings for object stores; null for the vendors' own defaults */
+  constructor(
+    settings: StorageSettings | null = null,
+    openRemote = (url: string): Promise<ObjectStore> => openWith(url, settings),
+  ) {
+    this.#openRemote = openRemote;
   }
 
   /**
-   * The archive that a path or URL names, or a single file of it.
-   * @throws MillraceError archive_unreadable; usage for a URL of an unknown kind
+   * The archive that a path or URL names, or a single file of one.
+   * @throws MillraceError archive_unreadable, store_unreadable; usage for a URL of an unknown kind
    */
   async open(path: string): Promise<ArchivePlace> {
-    if (!isStoreUrl(path)) return FolderPlace.open(path);
+    if (!isStoreUrl(path)) return this.#openLocal(path);
     const [folder, file] = fileIn(path);
-    if (file === null) return this.at(urlOf(path));
+    if (file === null) return this.at(folder);
     const place = new StoredArchive(folder, () => this.store(folder), file);
-    // A prefix may be named like a file.
+    // A prefix can be named like a file.
     return (await place.stat(file)) === null ? this.at(urlOf(path)) : place;
   }
 
-  /** The place with this root. */
+  async #openLocal(path: string): Promise<ArchivePlace> {
+    try {
+      const real = await realpath(path);
+      const [root, only] = (await lstat(real)).isDirectory() ? [real, null] : [dirname(real), basename(real)];
+      return new StoredArchive(root, () => this.store(root), only);
+    } catch (error) {
+      throw new MillraceError('archive_unreadable', `${path}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  /** @param root an absolute folder, or a URL as `urlOf` returns it */
   at(root: string): ArchivePlace {
-    return getOrMake(this.#known, root, () =>
-      isStoreUrl(root) ? new StoredArchive(root, () => this.store(root)) : new FolderPlace(root),
+    return getOrMake(this.#archives, root, () => new StoredArchive(root, () => this.store(root)));
+  }
+
+  /** @param root as for `at`. @returns a store that is closed with the places */
+  store(root: string): Promise<ObjectStore> {
+    return getOrMake(this.#stores, root, () =>
+      isStoreUrl(root) ? this.#openRemote(root) : openWith(root, null),
     );
   }
 
   async close(): Promise<void> {
-    for (const place of this.#known.values()) await place.close();
-    this.#known.clear();
+    for (const archive of this.#archives.values()) await archive.close();
+    this.#archives.clear();
     for (const opening of this.#stores.values()) await (await opening.catch(() => null))?.close();
     this.#stores.clear();
   }
-
-  /** @param url as `urlOf` gives it; closed with the places */
-  store(url: string): Promise<ObjectStore> {
-    return getOrMake(this.#stores, url, () => this.#open(url));
-  }
 }
 
-function openWith(settings: StorageSettings | null): OpenStore {
-  return async (url) => {
-    // Loaded by who uses a store.
-    const { openStore } = await import('../storage/open.ts');
-    return settings === null ? openStore(url) : openStore(url, settings);
-  };
+async function openWith(root: string, settings: StorageSettings | null): Promise<ObjectStore> {
+  // Loaded with the first store: most commands read none.
+  const { openStore } = await import('../storage/open.ts');
+  return settings === null ? openStore(root) : openStore(root, settings);
 }
 
-/** As it is written everywhere, without a `/` at its end. */
+/** A URL in its one spelling, without `/` at its end; a path as it is. */
 export function urlOf(text: string): string {
   const place = parsePlace(text);
   if (place.scheme === 'folder') return place.path;
@@ -84,13 +93,12 @@ function fileIn(text: string): [folder: string, file: string | null] {
   return [url.slice(0, at), url.slice(at + 1)];
 }
 
-/** Without any other. */
-const DEFAULT = new Places();
+const DEFAULT_PLACES = new Places();
 
-/** Lists an archive, or a single file of one. @throws MillraceError archive_unreadable */
-export async function listArchive(path: string, places = DEFAULT): Promise<ArchiveListing> {
+/** Lists an archive, or a single file of one. @throws MillraceError archive_unreadable, store_unreadable */
+export async function listArchive(path: string, places = DEFAULT_PLACES): Promise<ArchiveListing> {
   const listing = await (await places.open(path)).list();
-  // A prefix is made by its first object, so one that is mistyped is empty.
+  // A prefix exists with its first object: a mistyped one is empty.
   if (isStoreUrl(path) && isEmpty(listing))
     throw new MillraceError(
       'archive_unreadable',
@@ -100,5 +108,5 @@ export async function listArchive(path: string, places = DEFAULT): Promise<Archi
 }
 
 function isEmpty({ files, aside, parts, claims, temporary, manifest, others }: ArchiveListing): boolean {
-  return [files, aside, parts, claims, temporary, manifest, others].every((names) => names.length === 0);
+  return [files, aside, parts, claims, temporary, manifest, others].every(({ length }) => length === 0);
 }

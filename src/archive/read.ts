@@ -86,7 +86,7 @@ export async function presentName(place: ArchivePlace, part: string): Promise<st
   for (const name of names) if ((await place.stat(name)) !== null) return name;
   if ((await place.stat(part)) !== null) return part;
   for (const name of names) if ((await place.stat(name)) !== null) return name;
-  for (const name of names) if ((await place.moved(name)) !== null) return name;
+  for (const name of names) if ((await place.sliceOf(name)) !== null) return name;
   return part;
 }
 

@@ -79,7 +79,7 @@ async function repairStore(
   for (const line of planRepair(before, new Date(now).toISOString()).additions) {
     const state = await before.listing.place.stat(line.file);
     if (state === null) continue;
-    if (state.modified > now - SETTLED_MS) young.push(line.file);
+    if (state.modifiedAt > now - SETTLED_MS) young.push(line.file);
     else additions.push(line);
   }
   const actions = additions.map(({ file }) => ({

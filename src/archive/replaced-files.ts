@@ -1,32 +1,27 @@
-import { kindOf } from './file-kind.ts';
+import { isMissing } from '../core/objects.ts';
 import { Compactions } from './compactions.ts';
+import { kindOf } from './file-kind.ts';
 import { readManifest } from './manifest.ts';
 import type { ArchivePlace, Slice } from './place.ts';
 
-/** Compactions, one after another, whose file is gone when it is to be read: more than anybody runs in a row. */
+/** Tries in a row after which a file is missing: no archive has so many compactions at once. */
 const TRIES = 50;
-/** Of the same file; another reader's list may be older than its end. */
-const SAME = 4;
+/** Tries of one compacted file, which another reader's listing can still name after it is gone. */
+const TRIES_OF_ONE = 4;
 
-/** How a place reads a file. */
-export interface Reading {
-  readonly open: (file: string, offset: number) => AsyncIterable<Buffer>;
-  /** Whether an error says that the file is not there. */
-  readonly isGone: (error: unknown) => boolean;
-}
-
-/** Reads files that a compaction has replaced since they were listed: their bytes lie in the file that it made of them. */
+/** Reads files that a compaction has replaced since they were listed, from the file that it made of them. */
 export class ReplacedFiles {
   readonly #place: ArchivePlace;
-  readonly #reading: Reading;
+  readonly #open: (file: string, offset: number) => AsyncIterable<Buffer>;
   #known: ((file: string) => Slice | null) | null = null;
 
-  constructor(place: ArchivePlace, reading: Reading) {
+  /** @param open throws StorageError `missing` for a file that is not there */
+  constructor(place: ArchivePlace, open: (file: string, offset: number) => AsyncIterable<Buffer>) {
     this.#place = place;
-    this.#reading = reading;
+    this.#open = open;
   }
 
-  /** Null for what was not replaced, or whose bytes an erasure has changed since. */
+  /** Null for a file that was not replaced, or whose bytes an erasure has changed since. */
   async sliceOf(file: string): Promise<Slice | null> {
     if (kindOf(file) !== 'file') return null;
     const known = this.#known?.(file) ?? null;
@@ -41,31 +36,29 @@ export class ReplacedFiles {
     return this.#known(file);
   }
 
-  /** The bytes of a file from its beginning, wherever they are. */
+  /** The bytes of a file from its beginning, wherever they are now. */
   async *read(file: string): AsyncGenerator<Buffer> {
-    const { open, isGone } = this.#reading;
     let got = 0;
     let gone: unknown;
     try {
-      for await (const chunk of open(file, 0)) {
+      for await (const chunk of this.#open(file, 0)) {
         got += chunk.length;
         yield chunk;
       }
       return;
     } catch (error) {
-      if (!isGone(error)) throw error;
+      if (!isMissing(error)) throw error;
       gone = error;
     }
-    const asked = new Map<string, number>();
+    const triesOf = new Map<string, number>();
     for (let tries = 1; tries <= TRIES; tries += 1) {
       const slice = await this.sliceOf(file);
-      const before = asked.get(slice?.file ?? '') ?? 0;
-      // Gone, and said to have them again and again: it was no compaction that took it.
-      if (slice === null || before === SAME) break;
-      asked.set(slice.file, before + 1);
+      const before = triesOf.get(slice?.file ?? '') ?? 0;
+      if (slice === null || before === TRIES_OF_ONE) break;
+      triesOf.set(slice.file, before + 1);
       if (got >= slice.bytes) return;
       try {
-        for await (const chunk of open(slice.file, slice.offset + got)) {
+        for await (const chunk of this.#open(slice.file, slice.offset + got)) {
           const own = chunk.subarray(0, slice.bytes - got);
           got += own.length;
           yield own;
@@ -73,8 +66,8 @@ export class ReplacedFiles {
         }
         break;
       } catch (error) {
-        if (!isGone(error)) throw error;
-        // That one has been joined with others too, since it was looked for.
+        if (!isMissing(error)) throw error;
+        // The compacted file was replaced too: look again.
         this.#known = null;
       }
     }

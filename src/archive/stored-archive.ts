@@ -1,4 +1,7 @@
-import { MillraceError } from '../core/errors.ts';
+import { parseSegmentKey, type Segment, SEGMENTS } from '../core/archive-segments.ts';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import { isMissing } from '../core/objects.ts';
+import { isStoreUrl } from '../core/place.ts';
 import {
   type ObjectStore,
   StorageError,
@@ -6,98 +9,123 @@ import {
   type StoredObject,
   WHAT_TO_DO,
 } from '../core/storage.ts';
-import { isMissing } from '../core/objects.ts';
 import { FetchAhead } from '../lib/fetch-ahead.ts';
-import { byKind, kindOf, ofOne } from './file-kind.ts';
-import { parseSegmentKey, type Segment, SEGMENTS } from '../core/archive-segments.ts';
+import { walkFolder } from '../lib/walk-folder.ts';
+import { byKind, isUnfinished, kindOf } from './file-kind.ts';
 import { linesOf } from './kept-segments.ts';
+import type { ArchiveListing, ArchivePlace } from './place.ts';
 import { ReplacedFiles } from './replaced-files.ts';
-import type { ArchiveListing, ArchivePlace, FileState } from './place.ts';
 import { standing } from './standing.ts';
 
-/** Objects fetched before their turn, and bytes held of each: 32 MiB, and 16 ways there and back at a time. */
+/** Objects of a remote store that are fetched early, and bytes held of each: 16 requests and 32 MiB at a time. */
 const AHEAD = { width: 16, most: 2 * 1024 * 1024 };
 
-interface Joined {
+interface JoinedSegment {
   readonly segment: Segment;
   readonly lines: readonly string[];
 }
 
-/** An archive in an object store. */
+/** An archive in a folder or an object store. */
 export class StoredArchive implements ArchivePlace {
   readonly root: string;
-  readonly #only: string | null;
   readonly #open: () => Promise<ObjectStore>;
+  readonly #only: string | null;
+  readonly #isRemote: boolean;
   readonly #ahead: FetchAhead;
-  readonly #moved = new ReplacedFiles(this, {
-    open: (file, offset) => this.#get(file, offset),
-    isGone: isMissing,
-  });
-  /** Lines of the segment that was last found in place of others. */
-  #joined: Joined | null = null;
-  /** What the last listing has found. */
-  #found: ReadonlyMap<string, FileState> = new Map();
+  readonly #replaced = new ReplacedFiles(this, (file, offset) => this.#get(file, offset));
+  #joined: JoinedSegment | null = null;
+  /** Objects of the last listing; empty for a folder. */
+  #listed: ReadonlyMap<string, StoredObject> = new Map();
 
   /**
+   * @param root an absolute folder without symbolic links, or a URL
    * @param open the same store each time
-   * @param only the only object of it that is meant; null for all
+   * @param only the only file of it that is read; null for all
    */
   constructor(root: string, open: () => Promise<ObjectStore>, only: string | null = null) {
     this.root = root;
     this.#open = open;
     this.#only = only;
+    this.#isRemote = isStoreUrl(root);
     this.#ahead = new FetchAhead({ ...AHEAD, open: (file) => this.#read(file) });
   }
 
   async list(): Promise<ArchiveListing> {
-    const found = new Map<string, FileState>();
-    for await (const object of this.#objects()) found.set(object.key, stateOf(object));
-    this.#found = found;
     const about = { place: this, root: this.root, isFolder: this.#only === null };
-    if (this.#only !== null) return { ...about, ...byKind([]), ...ofOne(...found.keys()) };
-    const kinds = byKind([...found.keys()]);
-    // Listed after the files: what a compaction has removed from these is in a line by then.
-    const manifest = await this.segments();
-    return { ...about, ...kinds, manifest, ...(await standing(this, { files: kinds.files, manifest })) };
+    if (this.#only !== null) return { ...about, ...byKind([]), files: [this.#only], aside: [] };
+    try {
+      const { files, notFollowed } = await this.#find();
+      const kinds = byKind(files);
+      // Listed after the files: a compaction writes its line before it removes one of these.
+      const manifest = this.#isRemote ? await this.segments() : kinds.manifest;
+      const counted = await standing(this, { files: kinds.files, manifest });
+      return { ...about, ...kinds, ...counted, manifest, notFollowed };
+    } catch (error) {
+      if (this.#isRemote) throw this.#explained(error);
+      throw new MillraceError('archive_unreadable', `${this.root}: ${messageOf(error)}`, { cause: error });
+    }
   }
 
   chunks(file: string): AsyncIterable<Buffer> {
     return this.#ahead.read(file);
   }
 
-  /** As it was when it was listed; of what was not, as it is. */
-  async stat(file: string): Promise<FileState | null> {
-    const known = this.#found.get(file);
-    if (known !== undefined) return known;
-    const object = await asking(async () => (await this.#open()).head(file));
-    return object === null ? null : stateOf(object);
+  async stat(file: string): Promise<StoredObject | null> {
+    const listed = this.#listed.get(file);
+    if (listed !== undefined) return listed;
+    try {
+      return await (await this.#open()).head(file);
+    } catch (error) {
+      if (!this.#isRemote) return null;
+      throw this.#explained(error);
+    }
   }
 
-  moved(file: string): ReturnType<ArchivePlace['moved']> {
-    return this.#moved.sliceOf(file);
+  sliceOf(file: string): ReturnType<ArchivePlace['sliceOf']> {
+    return this.#replaced.sliceOf(file);
   }
 
   expect(files: Iterable<string>): void {
-    this.#ahead.expect(files);
+    if (this.#isRemote) this.#ahead.expect(files);
   }
 
   close(): Promise<void> {
     return this.#ahead.close();
   }
 
-  /** The objects that the manifest is made of. */
+  /** The objects of the manifest. */
   async segments(): Promise<string[]> {
+    try {
+      const store = await this.#open();
+      const segments = await Array.fromAsync(store.list(SEGMENTS), ({ key }) => key);
+      return segments.filter((key) => kindOf(key) === 'manifest').toSorted();
+    } catch (error) {
+      throw this.#explained(error);
+    }
+  }
+
+  /** The store's own listing leaves out links and files in progress, so a folder is walked. */
+  async #find(): Promise<{ readonly files: readonly string[]; readonly notFollowed: readonly string[] }> {
+    if (!this.#isRemote) {
+      // A writer removes its folder of unfinished files; any other folder must be there.
+      const { files, links, others } = await walkFolder(this.root, { mayGo: isUnfinished });
+      return { files, notFollowed: [...links, ...others].sort() };
+    }
     const store = await this.#open();
-    const segments = await asking(() => Array.fromAsync(store.list(SEGMENTS), ({ key }) => key));
-    return segments.filter((key) => kindOf(key) === 'manifest').toSorted();
+    this.#listed = new Map(await Array.fromAsync(store.list(''), (object) => [object.key, object]));
+    return { files: [...this.#listed.keys()], notFollowed: [] };
   }
 
-  #read(file: string): AsyncIterable<Buffer> {
+  async *#read(file: string): AsyncGenerator<Buffer> {
     const segment = parseSegmentKey(file);
-    return segment === null ? this.#moved.read(file) : this.#readSegment(file, segment);
+    try {
+      yield* segment === null ? this.#replaced.read(file) : this.#readSegment(file, segment);
+    } catch (error) {
+      throw this.#explained(error);
+    }
   }
 
-  /** A segment, or its lines in the one that its writer has joined it to since it was listed. */
+  /** A segment; when its writer has joined it with others since it was listed, its lines in the joined one. */
   async *#readSegment(file: string, segment: Segment): AsyncGenerator<Buffer> {
     let got = 0;
     let gone: unknown;
@@ -118,7 +146,7 @@ export class StoredArchive implements ArchivePlace {
     yield Buffer.from(lines.map((line) => `${line}\n`).join('')).subarray(got);
   }
 
-  async #findJoined(wanted: Segment): Promise<Joined | null> {
+  async #findJoined(wanted: Segment): Promise<JoinedSegment | null> {
     for (const key of await this.segments()) {
       const segment = parseSegmentKey(key);
       if (segment === null || !contains(segment, wanted) || lengthOf(segment) === lengthOf(wanted)) continue;
@@ -129,48 +157,22 @@ export class StoredArchive implements ArchivePlace {
   }
 
   async *#get(file: string, offset: number): AsyncGenerator<Buffer> {
-    try {
-      yield* (await this.#open()).get(file, { offset });
-    } catch (error) {
-      throw meaning(error);
-    }
+    yield* (await this.#open()).get(file, { offset });
   }
 
-  async *#objects(): AsyncGenerator<StoredObject> {
-    try {
-      const store = await this.#open();
-      if (this.#only === null) yield* store.list('');
-      else {
-        const object = await store.head(this.#only);
-        if (object !== null) yield object;
-      }
-    } catch (error) {
-      throw meaning(error);
-    }
+  /**
+   * The error for readers of the archive. A store that does not answer ends the reading; a fault of one object or
+   * one local file does not.
+   */
+  #explained(error: unknown): unknown {
+    if (!(error instanceof StorageError)) return error;
+    if (!this.#isRemote) return error.cause ?? error;
+    const said = `${error.message}: ${WHAT_TO_DO[error.fault]}`;
+    if (OF_ONE_OBJECT.has(error.fault)) return new StorageError(error.fault, said, { cause: error });
+    return new MillraceError('store_unreadable', said, { cause: error });
   }
 }
 
-function contains(large: Segment | undefined, { writer, first, last }: Segment): boolean {
-  return large?.writer === writer && large.first <= first && large.last >= last;
-}
-
-function lengthOf({ first, last }: Segment): number {
-  return last - first + 1;
-}
-
-function stateOf({ bytes, version, modifiedAt }: StoredObject): FileState {
-  return { bytes, version, modified: modifiedAt };
-}
-
-async function asking<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw meaning(error);
-  }
-}
-
-/** About one object, and no reason to stop: others can be read. */
 const OF_ONE_OBJECT: ReadonlySet<StorageFault> = new Set([
   'missing',
   'changed',
@@ -179,13 +181,10 @@ const OF_ONE_OBJECT: ReadonlySet<StorageFault> = new Set([
   'invalid',
 ]);
 
-/**
- * What an error of a store means to who reads an archive. That the store cannot be asked says nothing of what is in it, so
- * reading ends there; what is wrong with one object is thrown as it is.
- */
-function meaning(error: unknown): unknown {
-  if (!(error instanceof StorageError)) return error;
-  const said = `${error.message}: ${WHAT_TO_DO[error.fault]}`;
-  if (OF_ONE_OBJECT.has(error.fault)) return new StorageError(error.fault, said, { cause: error });
-  return new MillraceError('store_unreadable', said, { cause: error });
+function contains(large: Segment | undefined, { writer, first, last }: Segment): boolean {
+  return large?.writer === writer && large.first <= first && large.last >= last;
+}
+
+function lengthOf({ first, last }: Segment): number {
+  return last - first + 1;
 }

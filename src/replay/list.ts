@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { nameOf, type ArchiveListing, type ArchivePlace, type FileState } from '../archive/place.ts';
+import { nameOf, type ArchiveListing, type ArchivePlace } from '../archive/place.ts';
 import { FILE_MISSING, missingFiles } from '../archive/check-listing.ts';
 import { readManifest, type Manifest } from '../archive/manifest.ts';
 import { holdsEvents, listArchive, type Places } from '../archive/places.ts';
@@ -11,6 +11,7 @@ import type { ManifestLine } from '../core/archive-manifest.ts';
 import { SEALED_TYPE } from '../core/sealed-record.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
+import type { StoredObject } from '../core/storage.ts';
 import { parseBlobName } from './blob-name.ts';
 import type { Selection } from './selection.ts';
 import type { FileUnit, Unit } from './unit.ts';
@@ -110,17 +111,21 @@ async function unitOf(place: ArchivePlace, file: string): Promise<Unit> {
     if (state !== null) return fileUnit(place.root, name, state);
   }
   // A compaction has joined it since it was listed: its bytes are read by its old name, from the file that has them.
-  const slice = await place.moved(file);
+  const slice = await place.sliceOf(file);
   const by = slice === null ? null : await place.stat(slice.file);
   if (slice !== null)
-    return fileUnit(place.root, file, { bytes: slice.bytes, modified: by?.modified ?? 0, version: null });
+    return fileUnit(place.root, file, { bytes: slice.bytes, modifiedAt: by?.modifiedAt ?? 0 });
   return { kind: 'unreadable', where: nameOf(place.root, file), reason: 'it disappeared' };
 }
 
-function fileUnit(root: string, file: string, { bytes, modified, version }: FileState): FileUnit {
+function fileUnit(
+  root: string,
+  file: string,
+  { bytes, modifiedAt: modified, version }: Pick<StoredObject, 'bytes' | 'modifiedAt'> & { version?: string },
+): FileUnit {
   const whole = parseBlobName(nameOf(root, file)) === null ? 'lines' : 'event';
   const form = file.endsWith(PART_EXTENSION) ? 'part' : whole;
-  return { kind: 'file', root, file, form, bytes, modified, ...(version === null ? {} : { version }) };
+  return { kind: 'file', root, file, form, bytes, modified, ...(version === undefined ? {} : { version }) };
 }
 
 /** True for a file, of that size on disk, that holds nothing of a selection. */

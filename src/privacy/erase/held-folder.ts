@@ -2,9 +2,9 @@ import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { lstat, realpath, rename, rmdir, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { FolderPlace } from '../../archive/folder-place.ts';
 import { ManifestWriter } from '../../archive/manifest-writer.ts';
 import { DISK, type Bytes } from '../../archive/place.ts';
+import { StoredArchive } from '../../archive/stored-archive.ts';
 import { MANIFEST, OPEN_FOLDER, SENT_EXTENSION } from '../../core/archive.ts';
 import { leftBy } from '../../core/erasure.ts';
 import type { OpenProof } from '../../core/proof.ts';
@@ -144,9 +144,10 @@ async function eraseArchive(
   const writers = await holdWriters(root);
   try {
     const manifest = existsSync(join(root, MANIFEST)) ? new ManifestWriter(root, log, proof) : null;
+    const place = new StoredArchive(root, () => openStore(root));
     const listing = new Listing({
       append: manifest && ((line) => manifest.append(line)),
-      manifest: () => Promise.resolve({ place: new FolderPlace(root), manifest: [MANIFEST] }),
+      manifest: () => Promise.resolve({ place, manifest: [MANIFEST] }),
     });
     const erasure = new FileErasure(erasing, filesOf(erasing, about, { listing, alone: writers.none }));
     const earlier = run.recorded.filter(({ store, item }) => store === name && isOwn(item));
