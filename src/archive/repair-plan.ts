@@ -10,7 +10,7 @@ import type { Manifest } from './manifest.ts';
 import type { VerifyReport } from './report.ts';
 import type { Inspection, VerifyOptions } from './verify.ts';
 
-/** One thing a repair does, in words; `file` is relative to the archive. */
+/** One step of a repair; `file` is relative to the archive. */
 export interface RepairAction {
   readonly action: 'remove_temporary' | 'move_file' | 'cut_line' | 'write_manifest' | 'list_file';
   readonly file: string;
@@ -18,41 +18,38 @@ export interface RepairAction {
 }
 
 export interface RepairOptions extends VerifyOptions {
-  /** Only say what would be done. */
   readonly dryRun: boolean;
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** Told of each action right before it is done. */
+  /** Called right before each action. */
   readonly onAction: (action: RepairAction) => void;
-  /** Signs the lines it adds. A manifest with signatures is not written without. */
+  /** Signs new lines; required for a signed manifest. */
   readonly proof?: OpenProof | undefined;
 }
 
 export interface RepairReport {
   readonly actions: readonly RepairAction[];
-  /** Objects that are complete and not listed, and too young to say that their writer will not list them. */
+  /** Complete objects that are not listed, and so young that their writer may still list them. */
   readonly young: readonly string[];
-  /** What was found before. */
   readonly before: VerifyReport;
-  /** What is left to say afterwards; the same as before on a dry run. */
+  /** The same as `before` on a dry run. */
   readonly after: VerifyReport;
 }
 
 export interface RepairPlan {
   readonly actions: readonly RepairAction[];
-  /** Left over by writers that were killed. */
+  /** Files that killed writers have left. */
   readonly temporary: readonly string[];
   /** Whether the manifest ends in a line that was cut short. */
   readonly cut: boolean;
-  /** Each one step, in order; no step writes over a file. */
+  /** In order; none replaces a file. */
   readonly moves: readonly { readonly from: string; readonly to: string }[];
   readonly additions: readonly NewManifestLine[];
 }
 
 /**
- * Says what can be repaired of what an inspection found, without hiding a loss and without a new link in the place of one
- * that does not fit. A line whose file is missing or changed stays; so does a file that an erasure had removed, unlisted. By
- * a manifest that is broken or forged nothing is moved and nothing is added to it.
+ * Plans the repair of what an inspection found. It hides no loss: a line whose file is missing or changed stays, a
+ * file that an erasure had removed stays unlisted, and a broken or forged manifest gets no lines and moves no files.
  * @param at time of the repair, ISO 8601
  */
 export function planRepair(found: Inspection, at: string): RepairPlan {
@@ -79,12 +76,15 @@ export function planRepair(found: Inspection, at: string): RepairPlan {
   if (manifest === null && additions.length > 0) {
     actions.push({ action: 'write_manifest', file: MANIFEST, detail: 'recreated from the files' });
   }
-  for (const { file } of additions)
-    actions.push({ action: 'list_file', file, detail: 'complete, and not in the manifest' });
+  for (const { file } of additions) actions.push(listed(file));
   return { actions, temporary, cut, moves, additions };
 }
 
-/** @throws MillraceError usage when the manifest is signed, and what is added to it would not be */
+export function listed(file: string): RepairAction {
+  return { action: 'list_file', file, detail: 'complete, and not in the manifest' };
+}
+
+/** @throws MillraceError usage when the manifest is signed and new lines would not be */
 export function requireKey(
   path: string,
   { manifest }: Pick<Inspection, 'manifest'>,
@@ -97,7 +97,7 @@ export function requireKey(
   );
 }
 
-/** Without what compactions have replaced: nothing gets such a name back. */
+/** Newest lines without those of compacted files, which no file is renamed to. */
 function expectedOf(
   newest: ReadonlyMap<string, ManifestLine>,
   manifest: Manifest | null,
@@ -108,7 +108,7 @@ function expectedOf(
   return expected;
 }
 
-/** A last line without an end is no damage: a crash leaves it, and the next writer cuts it off. */
+/** A last line without an end is no damage: the next writer removes it. */
 function isDamaged({ chains }: Manifest): boolean {
   return chains.some(
     ({ isForged, brokenAt, cutShort, lines }) =>
@@ -116,15 +116,15 @@ function isDamaged({ chains }: Manifest): boolean {
   );
 }
 
-/** Steps that give files back the names they are listed by, also where some changed places in a circle. */
+/** Renames files to the names they are listed by, also where several have swapped names. */
 function planMoves(
   found: ReadonlyMap<string, FileFacts>,
   newest: ReadonlyMap<string, ManifestLine>,
 ): { moves: { from: string; to: string }[]; files: Map<string, FileFacts> } {
   const files = new Map(found);
-  const homes = new Map<string, string>();
+  const namesByHash = new Map<string, string>();
   for (const [file, { sha256 }] of newest) {
-    if (sha256 !== null && files.get(file)?.sha256 !== sha256) homes.set(sha256, file);
+    if (sha256 !== null && files.get(file)?.sha256 !== sha256) namesByHash.set(sha256, file);
   }
   const moves: { from: string; to: string }[] = [];
   const move = (from: string, to: string): void => {
@@ -136,21 +136,21 @@ function planMoves(
   };
   for (;;) {
     const strays = [...files].flatMap(([from, { sha256 }]) => {
-      const to = homes.get(sha256);
+      const to = namesByHash.get(sha256);
       return to === undefined || to === from || newest.get(from)?.sha256 === sha256 ? [] : [{ from, to }];
     });
     const [first] = strays;
     if (first === undefined) return { moves, files };
     const free = strays.find(({ to }) => !files.has(to));
     if (free !== undefined) {
-      homes.delete(files.get(free.from)?.sha256 ?? '');
+      namesByHash.delete(files.get(free.from)?.sha256 ?? '');
       move(free.from, free.to);
     } else if (strays.some(({ from }) => from === first.to)) {
-      // Two or more in a circle: one steps aside, under a name that a second run would bring home as well.
+      // Swapped names: one file gets a free name first, which a second run would also rename.
       move(first.to, besides(first.to));
     } else {
-      // Another file, listed nowhere, has taken its place; which is the right one is not ours to say.
-      homes.delete(files.get(first.from)?.sha256 ?? '');
+      // An unlisted file has this name: a person decides which is the right one.
+      namesByHash.delete(files.get(first.from)?.sha256 ?? '');
     }
   }
 }
@@ -160,7 +160,7 @@ function besides(file: string): string {
   return folder === '.' ? `aside-${basename(file)}` : `${folder}/aside-${basename(file)}`;
 }
 
-/** In order of time, as they would have been listed. A copy of a listed file is left out: its records would count twice. */
+/** In order of time. A copy of a listed file is left out: its records would count twice. */
 function unlistedFiles(
   files: ReadonlyMap<string, FileFacts>,
   newest: ReadonlyMap<string, ManifestLine>,
@@ -175,7 +175,6 @@ function unlistedFiles(
     .map(([file, facts]) => ({ ...fileLineOf(file, facts), repaired_at: at }));
 }
 
-/** The line a writer would have written for a file. */
 function fileLineOf(file: string, facts: FileFacts): NewManifestLine {
   const { records, bytes, sha256, first, last, types } = facts;
   return {
@@ -193,7 +192,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : 1;
 }
 
-/** What a kept event is, its path says: `{time}#{type}#{id}.json[.gz]`. */
+/** Lines of kept events, from their paths: `{time}#{type}#{id}.json[.gz]`. */
 function unlistedClaims(
   claims: ReadonlyMap<string, ClaimFacts>,
   newest: ReadonlyMap<string, ManifestLine>,

@@ -3,16 +3,17 @@ import { existsSync } from 'node:fs';
 import { lstat, readdir, realpath, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { OPEN_FOLDER, WRITER_LOCK } from '../core/archive.ts';
+import type { NewManifestLine } from '../core/archive-manifest.ts';
 import { folderError, MillraceError, messageOf } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
 import { SILENT } from '../core/sink.ts';
-import type { ObjectStore } from '../core/storage.ts';
 import { ensureFolder, errorCode, isMissing, isSystemError, syncFolder } from '../lib/durable.ts';
 import { own } from '../lib/file-lock.ts';
 import { ManifestChain } from './manifest-chain.ts';
 import { ManifestWriter } from './manifest-writer.ts';
-import { urlOf } from './places.ts';
+import { Places } from './places.ts';
 import {
+  listed,
   planRepair,
   type RepairAction,
   type RepairOptions,
@@ -20,91 +21,65 @@ import {
   type RepairReport,
   requireKey,
 } from './repair-plan.ts';
-import { inspectArchive, verifyArchive } from './verify.ts';
+import { inspectArchive, verifyArchive, type Inspection } from './verify.ts';
 
-/** In the folder of what is not finished, while a repair runs. */
+/** In the folder of unfinished files, while a repair runs. */
 const REPAIR_LOCK = 'repair.lock';
-/** A younger object may be one that its writer is about to list: nothing in a store says that a writer is at work. */
+/** The writer of a younger object may be about to list it: nothing in a store says that a writer runs. */
 const SETTLED_MS = 15 * 60_000;
 
 export type { RepairAction, RepairOptions, RepairReport } from './repair-plan.ts';
 
 /**
- * Repairs what can be repaired of an archive, and verifies it again. No record and no whole line of the manifest is ever
- * changed: temporary files and a last line without its end go, files get back the names they are listed by, complete files
- * that are not listed are. A broken chain stays broken, for who links it anew takes away what it proves.
- * In a store only files are listed.
- * @throws MillraceError archive_unreadable; archive_in_use while a receiver, or another repair, writes to it; usage for
- *   want of the key
+ * Repairs an archive, and verifies it again. No record and no whole line of the manifest is ever changed: temporary
+ * files and a last line without its end are removed, files get back the names they are listed by, complete files are
+ * listed. A broken chain stays broken, as it proves a change. In a store only files are listed, in a chain of their own.
+ * @throws MillraceError archive_unreadable; archive_in_use while a receiver or another repair writes to it; usage
+ *   without the key of a signed manifest
  */
 export async function repairArchive(path: string, options: RepairOptions): Promise<RepairReport> {
-  if (isStoreUrl(path)) {
-    const { places } = options;
-    if (places === undefined) throw new MillraceError('usage', `${path}: no object store can be used here`);
-    return repairStore(path, options, (url) => places.store(url));
-  }
-  const at = new Date(options.now).toISOString();
-  const release = options.dryRun ? null : await lockWriters(path);
+  const { now, dryRun, onAction, proof } = options;
+  // No lock keeps writers away from a store. A line that is added twice says nothing new.
+  const release = dryRun || isStoreUrl(path) ? null : await lockWriters(path);
   try {
     const before = await inspectArchive(path, options);
-    const { root } = before.listing;
-    const plan = planRepair(before, at);
-    // That it cannot be opened shows before anything is done.
-    await options.proof?.();
+    const whole = planRepair(before, new Date(now).toISOString());
+    const { plan, young } = isStoreUrl(path)
+      ? await settledPlan(before, whole, now)
+      : { plan: whole, young: [] };
+    // A key that cannot be opened shows before anything is done.
+    await proof?.();
     if (plan.cut || plan.additions.length > 0) requireKey(path, before, options);
-    if (options.dryRun) for (const action of plan.actions) options.onAction(action);
-    else await apply(root, plan, options);
-    const done = plan.actions.length > 0 && !options.dryRun;
-    const after = done ? await verifyArchive(path, options) : before.report;
-    return { actions: plan.actions, young: [], before: before.report, after };
+    if (dryRun) for (const action of plan.actions) onAction(action);
+    else await apply(before.listing.root, plan, options);
+    const isDone = plan.actions.length > 0 && !dryRun;
+    const after = isDone ? await verifyArchive(path, options) : before.report;
+    return { actions: plan.actions, young, before: before.report, after };
   } finally {
     release?.();
   }
 }
 
-/**
- * Lists the whole objects that no writer has listed: one was killed between an object and its line, and without a disk nobody
- * takes up what it left. The lines go into a chain of their own, for all others belong to writers. Nothing else is done, as no
- * lock holds writers off; two repairs at once, or a writer that comes back, list an object twice, which says nothing new.
- */
-async function repairStore(
-  url: string,
-  options: RepairOptions,
-  open: (url: string) => Promise<ObjectStore>,
-): Promise<RepairReport> {
-  const { now, dryRun, onAction, proof } = options;
-  const before = await inspectArchive(url, options);
+/** The part of a plan that is carried out in a store. */
+async function settledPlan(
+  { listing }: Inspection,
+  { additions: found }: RepairPlan,
+  now: number,
+): Promise<{ readonly plan: RepairPlan; readonly young: readonly string[] }> {
   const additions = [];
   const young: string[] = [];
-  for (const line of planRepair(before, new Date(now).toISOString()).additions) {
-    const state = await before.listing.place.stat(line.file);
+  for (const line of found) {
+    const state = await listing.place.stat(line.file);
     if (state === null) continue;
     if (state.modifiedAt > now - SETTLED_MS) young.push(line.file);
     else additions.push(line);
   }
-  const actions = additions.map(({ file }) => ({
-    action: 'list_file' as const,
-    file,
-    detail: 'complete, and not in the manifest',
-  }));
-  if (additions.length > 0) requireKey(url, before, options);
-  for (const action of actions) onAction(action);
-  if (dryRun || additions.length === 0)
-    return { actions, young, before: before.report, after: before.report };
-  const chain = new ManifestChain({
-    store: await open(urlOf(url)),
-    writer: randomBytes(6).toString('hex'),
-    log: SILENT,
-    proof,
-    folder: null,
-    signal: options.signal ?? new AbortController().signal,
-  });
-  await chain.open();
-  await chain.append(additions);
-  return { actions, young, before: before.report, after: await verifyArchive(url, options) };
+  const actions = additions.map(({ file }) => listed(file));
+  return { plan: { actions, temporary: [], cut: false, moves: [], additions }, young };
 }
 
-async function apply(root: string, plan: RepairPlan, { onAction, proof }: RepairOptions): Promise<void> {
+async function apply(root: string, plan: RepairPlan, options: RepairOptions): Promise<void> {
+  const { onAction, proof } = options;
   const say = (...actions: RepairAction['action'][]): void => {
     for (const one of plan.actions) if (actions.includes(one.action)) onAction(one);
   };
@@ -112,6 +87,11 @@ async function apply(root: string, plan: RepairPlan, { onAction, proof }: Repair
   for (const file of plan.temporary) await unlink(join(root, file));
   say('move_file');
   for (const { from, to } of plan.moves) await move(root, from, to);
+  if (isStoreUrl(root)) {
+    say('list_file');
+    if (plan.additions.length > 0) await appendToNewChain(root, plan.additions, options);
+    return;
+  }
   const writer = new ManifestWriter(root, SILENT, proof);
   say('cut_line');
   if (plan.cut) await writer.repair();
@@ -119,7 +99,20 @@ async function apply(root: string, plan: RepairPlan, { onAction, proof }: Repair
   for (const line of plan.additions) await writer.append(line);
 }
 
-/** Never over another file: what stands there would be lost. */
+/** All other chains belong to writers. */
+async function appendToNewChain(
+  url: string,
+  lines: readonly NewManifestLine[],
+  { places = new Places(), proof, signal = new AbortController().signal }: RepairOptions,
+): Promise<void> {
+  const store = await places.store(url);
+  const writer = randomBytes(6).toString('hex');
+  const chain = new ManifestChain({ store, writer, log: SILENT, proof, folder: null, signal });
+  await chain.open();
+  await chain.append(lines);
+}
+
+/** Never replaces another file. */
 async function move(root: string, from: string, to: string): Promise<void> {
   const folder = await ensureFolder(root, dirname(to) === '.' ? '' : dirname(to));
   const target = join(folder, basename(to));
@@ -130,15 +123,12 @@ async function move(root: string, from: string, to: string): Promise<void> {
   await syncFolder(dirname(join(root, from)));
 }
 
-/**
- * Holds off every writer of this archive, and every other repair; a new writer would take a folder of its own, and only
- * adds files.
- */
+/** Keeps out the writers of this archive, and other repairs. A new writer uses a folder of its own, and only adds files. */
 async function lockWriters(path: string): Promise<() => void> {
   const releases: (() => void)[] = [];
   const release = (): void => releases.forEach((one) => one());
   try {
-    if (!(await hasOpenFolder(path))) return release;
+    if (!(await madeOpenFolder(path))) return release;
     releases.push(await holdRepairs(path));
     const refusal = refusalOf(path);
     for (const entry of await readdir(join(path, OPEN_FOLDER), { withFileTypes: true })) {
@@ -149,16 +139,15 @@ async function lockWriters(path: string): Promise<() => void> {
     return release;
   } catch (error) {
     release();
-    // Not an archive, as far as can be seen, or one that cannot be written.
     if (isSystemError(error) && !isMissing(error)) throw folderError(path, error);
     if (error instanceof MillraceError) throw error;
     throw new MillraceError('archive_unreadable', `${path}: ${messageOf(error)}`, { cause: error });
   }
 }
 
-/** Holds off repairs, and whoever else holds them off. @param path with a folder of unfinished files, or without one */
+/** Keeps out repairs and compactions. */
 export async function holdRepairs(path: string): Promise<() => void> {
-  await hasOpenFolder(path);
+  await madeOpenFolder(path);
   const repair = await own(join(path, OPEN_FOLDER, REPAIR_LOCK), refusalOf(path));
   return () => repair.release('remove');
 }
@@ -167,8 +156,8 @@ function refusalOf(path: string): (by: string) => MillraceError {
   return (by) => new MillraceError('archive_in_use', `${path} is being written by ${by}; stop that first`);
 }
 
-/** Makes it if need be. Not through a symbolic link: locks would be made in folders of somebody else's. */
-async function hasOpenFolder(path: string): Promise<boolean> {
+/** Creates the folder if it is missing. @returns false when it is a link: behind it, locks would be in another's folder */
+async function madeOpenFolder(path: string): Promise<boolean> {
   try {
     return (await lstat(join(path, OPEN_FOLDER))).isDirectory();
   } catch (error) {
