@@ -5,58 +5,58 @@ import type { ManifestHead, OpenProof, Proof } from '../core/proof.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { type ObjectStore, StorageError } from '../core/storage.ts';
 import { CHAIN_START, hashLine, type ChainTip } from '../lib/chained-log.ts';
+import { Serial } from '../lib/serial.ts';
 import { ChainSegments, type StoredSegment } from './chain-segments.ts';
 import { KeptSegments, type Pending } from './kept-segments.ts';
 
-/** Lines of one segment at most, but for what comes in one call. */
+/** Most lines of one segment; one call may add more. */
 const MOST_LINES = 1000;
-/** Segments below that are joined when there are so many at the chain's end. */
+/** Number of smaller segments at the chain's end that are joined into one. */
 const JOIN_AT = 100;
 
 export interface ChainOptions {
   readonly store: ObjectStore;
-  /** Its lines follow each other: nobody else may write them at the same time. */
+  /** Names the chain: one process at a time may use it. */
   readonly writer: string;
   readonly log: SinkLog;
   readonly proof?: OpenProof | undefined;
-  /**
-   * Folder that outlives the process: a segment lies there before it is put, so that after a kill one that was put is known.
-   * Null for a writer that lives no longer than its process.
-   */
+  /** Folder that keeps each segment from before it is put, to recognise it after a kill; null for a writer without a disk. */
   readonly folder: string | null;
-  /** Others may write it too: what lies where the next lines were to be ends `append` with archive_in_use: what was handed in is not in it, and may not be true any more. */
+  /** Other processes use this chain too: when one of them was first, `append` throws archive_in_use and adds nothing. */
   readonly shared?: boolean;
-  /** Ends what is on its way to the store. */
+  /** Cancels requests to the store. */
   readonly signal: AbortSignal;
 }
 
-interface Call {
-  readonly lines: readonly NewManifestLine[];
-  readonly done: PromiseWithResolvers<void>;
+/** Lines that are written together. */
+interface LineGroup {
+  readonly lines: NewManifestLine[];
+  readonly written: Promise<void>;
 }
 
 /**
- * One writer's chain of a manifest in a store, for writing. Lines that are handed in while a segment is put share the next.
+ * Writes one writer's chain of a manifest in a store. Lines that arrive while a segment is put share the next one.
  *
- * A put that fails may have taken effect all the same: its segment stays `pending`, and is put again, byte for byte, before
- * anything else is. So handing in a line again, for the same file, never writes it twice.
+ * A failed put may have taken effect: its segment stays pending and is put again, byte for byte, before any other. So
+ * a line that is added again, for the same file, is never written twice.
  */
 export class ManifestChain {
   readonly #options: ChainOptions;
   #tip: ChainTip = CHAIN_START;
-  /** Of all segments together. */
+  /** Size of all segments. */
   #bytes = 0;
-  /** The last ones, each below MOST_LINES. */
+  /** The last segments, each with fewer lines than MOST_LINES. */
   #small: StoredSegment[] = [];
   #joinAt = JOIN_AT;
   #lost: ManifestHead | null = null;
   #pending: Pending | null = null;
-  /** Files whose lines were written by a put that had seemed to fail. */
+  /** Files whose lines a seemingly failed put has written. */
   readonly #written = new Set<string>();
   readonly #kept: KeptSegments;
   readonly #segments: ChainSegments;
-  #calls: Call[] = [];
-  #running = false;
+  readonly #serial = new Serial();
+  /** The next group; null when none waits. */
+  #group: LineGroup | null = null;
 
   constructor(options: ChainOptions) {
     this.#options = options;
@@ -64,21 +64,21 @@ export class ManifestChain {
     this.#segments = new ChainSegments(options);
   }
 
-  /** What heads are noted by. */
+  /** Key of the chain's noted head. */
   get root(): string {
     return `${this.#options.store.url}/${chainPrefix(this.#options.writer).slice(0, -1)}`;
   }
 
   /**
-   * Finds the end of the chain, and ends what a kill has interrupted.
-   * @returns the files whose lines a killed process was putting: they are in the manifest now
+   * Finds the end of the chain, and completes what a kill has interrupted.
+   * @returns the files whose lines a killed process was adding: they are in the manifest now
    * @throws StorageError, or the system's error
    */
   async open(): Promise<ReadonlySet<string>> {
     const chain = await this.#find();
     await this.#refuseLate(chain);
     const newest = chain.at(-1);
-    // A kill may have come between its put and its note.
+    // A kill can come between put and note.
     if (newest !== undefined) await this.#kept.note(newest.key);
     await this.#findLostHead(chain);
     const left = await this.#kept.left();
@@ -94,40 +94,30 @@ export class ManifestChain {
   }
 
   /**
-   * Adds lines; they are in the store once it resolves. When it rejects they may be there or not: hand them in again.
+   * Adds lines; they are in the store once it resolves. After a failure they may be there or not: add them again.
    * @throws StorageError, or the system's error
    */
   append(lines: readonly NewManifestLine[]): Promise<void> {
-    const done = Promise.withResolvers<void>();
-    this.#calls.push({ lines, done });
-    if (!this.#running) void this.#run();
-    return done.promise;
+    if ((this.#group?.lines.length ?? 0) + lines.length > MOST_LINES) this.#group = null;
+    this.#group ??= this.#nextGroup();
+    this.#group.lines.push(...lines);
+    return this.#group.written;
   }
 
-  /** A kill would not write the line of a file again: what was kept of its segment for that case goes with the last of them. */
+  /** Deletes the kept segment of a file once no line of it can be added again. */
   forget(file: string): Promise<void> {
     return this.#kept.forget(file);
   }
 
-  async #run(): Promise<void> {
-    this.#running = true;
-    while (this.#calls.length > 0) {
-      const calls: Call[] = [];
-      for (let lines = 0; this.#calls[0] !== undefined;) {
-        lines += this.#calls[0].lines.length;
-        if (calls.length > 0 && lines > MOST_LINES) break;
-        calls.push(this.#calls[0]);
-        this.#calls.shift();
-      }
-      try {
-        await this.#add(calls.flatMap(({ lines }) => lines));
-        for (const { done } of calls) done.resolve();
-      } catch (error) {
-        for (const { done } of calls) done.reject(error);
-      }
-    }
-    this.#running = false;
-    await this.#join();
+  #nextGroup(): LineGroup {
+    const lines: NewManifestLine[] = [];
+    const written = this.#serial.run(async () => {
+      if (this.#group === group) this.#group = null;
+      await this.#add(lines);
+    });
+    const group = { lines, written };
+    void written.catch(() => undefined).then(() => this.#serial.run(() => this.#join()));
+    return group;
   }
 
   async #add(lines: readonly NewManifestLine[]): Promise<void> {
@@ -137,7 +127,7 @@ export class ManifestChain {
       const due = lines.filter(({ file }) => !this.#written.has(file));
       if (due.length === 0) break;
       const pending = this.#segmentOf(due, proof);
-      // One that is not kept is not put either: after a kill its lines would be written again.
+      // A segment that was put and not kept would be written again after a kill.
       await this.#kept.keep(pending);
       this.#pending = pending;
       if (await this.#settle()) break;
@@ -146,12 +136,12 @@ export class ManifestChain {
           'archive_in_use',
           `${this.#options.store.url}: another process has written to the same chain of its manifest; run the command again`,
         );
-      // Somebody has written as this writer, from a copy of its folder, say: the chain goes on behind that.
+      // Another process has used a copy of this writer's folder: continue after its lines.
     }
     for (const { file } of lines) this.#written.delete(file);
   }
 
-  /** Puts what is pending. @returns false when other lines have its place: then it is not written */
+  /** Puts the pending segment. @returns false when other lines are there, and it was not written */
   async #settle(): Promise<boolean> {
     const pending = this.#pending;
     if (pending === null) return true;
@@ -176,15 +166,14 @@ export class ManifestChain {
   }
 
   /**
-   * A segment of fewer or more lines than the one that a listing does not show has another key than that: nothing would refuse it,
-   * and the chain would have two ends.
+   * Fails when the listing does not show the newest segment yet. The next segment could have another key than that one:
+   * the store would accept it, and the chain would have two ends.
    */
   async #refuseLate(chain: readonly Segment[]): Promise<void> {
     const { store, signal } = this.#options;
     const key = this.#kept.noted();
     const newest = key === null ? null : parseSegmentKey(key);
     if (key === null || newest === null) return;
-    // Also one that joins others, of which a kill has left the last: the listing would show a chain that begins with those.
     if (chain.some(({ first, last }) => first <= newest.first && last >= newest.last)) return;
     if ((await store.head(key, signal)) !== null) throw this.#late(key);
   }
@@ -219,18 +208,18 @@ export class ManifestChain {
     this.#tip = last === undefined ? CHAIN_START : { n: last.last, hash: hashLine(lines.at(-1) ?? '') };
     this.#bytes = chain.reduce((sum, { bytes }) => sum + bytes, 0);
     const large = chain.findLastIndex(({ first, last: to }) => to - first + 1 >= MOST_LINES);
-    // What is joined has a name that says which lines are in it: none may be missing.
+    // The name of a joined segment says which lines it has: none may be missing.
     const gap = chain.findLastIndex(({ first }, at) => first !== (chain[at - 1]?.last ?? 0) + 1);
     this.#small = chain.slice(Math.max(large + 1, gap));
     return chain;
   }
 
-  /** The head that was noted last, when the chain does not hold it any more. */
+  /** Reports a noted head that the chain no longer holds. */
   async #findLostHead(chain: readonly StoredSegment[]): Promise<void> {
     const { log, proof } = this.#options;
     const noted = (await proof?.())?.heads.of(this.root) ?? null;
     if (noted === null || noted.head === this.#tip.hash) return;
-    // It need not be the end: segments were put after it whose heads a kill, or a failure, kept from being noted.
+    // Segments after it may have been put without a note, because of a kill or a failure.
     for (const segment of chain.toReversed())
       if ((await this.#segments.lines(segment)).some((line) => hashLine(line) === noted.head)) return;
     this.#lost = noted;
@@ -248,14 +237,14 @@ export class ManifestChain {
     }
   }
 
-  /** Puts one object in place of many small ones. Never rejects: it can be done at any later time. */
+  /** Replaces many small segments by one. Never rejects: the next call tries again. */
   async #join(): Promise<void> {
     const { store, writer, signal, log } = this.#options;
     const small = this.#small;
     const [first] = small;
     const last = small.at(-1);
-    if (small.length < this.#joinAt || first === undefined || last === undefined || this.#running) return;
-    this.#running = true;
+    if (small.length < this.#joinAt || first === undefined || last === undefined || this.#group !== null)
+      return;
     try {
       const bytes = Buffer.concat(await Promise.all(small.map((segment) => this.#segments.read(segment))));
       const segment = { writer, first: first.first, last: last.last };
@@ -271,7 +260,5 @@ export class ManifestChain {
       this.#joinAt = this.#small.length + JOIN_AT;
       log.warn({ chain: this.root, error: messageOf(error) }, 'objects of the manifest could not be joined');
     }
-    this.#running = false;
-    if (this.#calls.length > 0) await this.#run();
   }
 }
