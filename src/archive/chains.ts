@@ -7,29 +7,30 @@ import { LineJudge, type LineCounts, type StoredLine, type Trust } from './judge
 import type { Bytes } from './place.ts';
 import type { Difference } from './report.ts';
 
-/** Lines of a manifest that follow from each other: all of a folder's, or those of one writer to a store. */
+/** Linked lines of a manifest: all of a folder's manifest, or those of one writer to a store. */
 interface Chain {
   /** For messages: its file, or the folder of its segments. */
   readonly name: string;
-  /** Null for a folder's own. */
+  /** Null for a folder's manifest. */
   readonly writer: string | null;
-  /** In their order. */
-  readonly pieces: readonly Piece[];
-  /** What a writer has put into one larger piece, and was killed before it deleted it. */
-  readonly contained: readonly Piece[];
-  /** What their names say is wrong. */
+  /** In order. */
+  readonly pieces: readonly ChainFile[];
+  /** Joined into a larger segment by a writer that was killed before it deleted them. */
+  readonly contained: readonly ChainFile[];
+  /** Faults that the names of the files show. */
   readonly differences: readonly Difference[];
 }
 
 /** A file with lines of a chain. */
-interface Piece {
+interface ChainFile {
   readonly file: string;
-  /** Numbers of its first and last line; the last is null where only the file itself says it. */
+  /** Number of its first line. */
   readonly first: number;
+  /** Number of its last line by its name; null for a folder's manifest. */
   readonly last: number | null;
 }
 
-/** @param files all that a manifest is made of */
+/** @param files the files of a manifest */
 export function chainsOf(files: readonly string[]): Chain[] {
   const own = { name: MANIFEST, writer: null, contained: [], differences: [] };
   const pieces = [{ file: MANIFEST, first: 1, last: null }];
@@ -44,7 +45,7 @@ export function chainsOf(files: readonly string[]): Chain[] {
   ];
 }
 
-function ofWriter(writer: string, segments: readonly (Segment & Piece)[]): Chain {
+function ofWriter(writer: string, segments: readonly (Segment & ChainFile)[]): Chain {
   const { chain, contained, gaps } = chainOf(segments);
   const name = chainPrefix(writer).slice(0, -1);
   const differences = gaps.map(({ after, before: { file, first } }): Difference => {
@@ -63,20 +64,19 @@ function ofWriter(writer: string, segments: readonly (Segment & Piece)[]): Chain
   return { name, writer, pieces: chain, contained, differences };
 }
 
-/** What one chain of a manifest turned out to be. */
+/** A chain after it was read. */
 export interface ChainFacts extends Pick<Chain, 'name' | 'writer'> {
   /** Number of the last line. */
   readonly lines: number;
-  /** Hash of the last line; of the empty string when there is none. Whoever has noted it can tell a cut end later. */
+  /** Hash of the last line, or of the empty string. A noted head proves later that no end was cut off. */
   readonly head: string;
-  /** Line number by hash, of every line that has its end. */
+  /** Line number by hash, of complete lines. */
   readonly hashes: ReadonlyMap<string, number>;
   readonly signatures: LineCounts;
-  /** Whether there are lines that nobody with a key wrote. */
+  /** Whether lines are forged, or unsigned after signed ones. */
   readonly isForged: boolean;
-  /** The line from which on the chain or a line is not sound; null when all is. */
+  /** Number of the first broken line; null for a sound chain. */
   readonly brokenAt: number | null;
-  /** Whether the last line has no end. */
   readonly cutShort: boolean;
   readonly differences: readonly Difference[];
 }
@@ -89,9 +89,9 @@ interface Link {
 
 /**
  * Reads one chain from its first line to its last.
- * @param trust what its lines are judged by; null where a cheap look is enough
- * @param onEntry told of each line, and whether no writer of this archive wrote it or, of an erasure, it has no receipt; a
- *   compaction by a key that is not known counts, as what it replaced is in its file and may be nowhere else
+ * @param trust null checks signatures only where that is cheap
+ * @param onEntry called for each line; refused are forged lines and erasures without a receipt. A compaction by an
+ *   unknown key is not refused: its file may hold the only copy of the records
  */
 export async function readChain(
   bytes: Bytes,
@@ -143,15 +143,19 @@ export async function readChain(
     brokenAt ??= lines;
   }
   for (const { file, number, previous } of broken)
-    differences.push({ code: 'chain_broken', file, line: number, detail: explain(number, previous, hashes) });
+    differences.push({
+      code: 'chain_broken',
+      file,
+      line: number,
+      detail: explainBrokenLink(number, previous, hashes),
+    });
   if (trust !== null) differences.push(...(await compareContained(bytes, chain.contained, hashes)));
   const { counts: signatures } = judge;
   const { name, writer } = chain;
   return { name, writer, lines, head, hashes, signatures, isForged, brokenAt, cutShort, differences };
 }
 
-/** The lines of a piece in order, each taken apart. */
-async function* linesOf(bytes: Bytes, { file, first }: Piece): AsyncGenerator<StoredLine> {
+async function* linesOf(bytes: Bytes, { file, first }: ChainFile): AsyncGenerator<StoredLine> {
   for await (const lines of cutLines(bytes.chunks(file))) {
     for (const { number, bytes: line, ended } of lines) {
       const text = line ?? Buffer.alloc(0);
@@ -161,10 +165,10 @@ async function* linesOf(bytes: Bytes, { file, first }: Piece): AsyncGenerator<St
   }
 }
 
-/** What was put into a larger piece must be the same there. */
+/** Lines of a joined segment must be the same in the larger one. */
 async function compareContained(
   bytes: Bytes,
-  contained: readonly Piece[],
+  contained: readonly ChainFile[],
   hashes: ReadonlyMap<string, number>,
 ): Promise<Difference[]> {
   const differences: Difference[] = [];
@@ -179,8 +183,7 @@ async function compareContained(
   return differences;
 }
 
-/** What a link that does not fit says about the lines around it. */
-function explain(number: number, previous: string, hashes: ReadonlyMap<string, number>): string {
+function explainBrokenLink(number: number, previous: string, hashes: ReadonlyMap<string, number>): string {
   const elsewhere = hashes.get(previous);
   if (elsewhere !== undefined)
     return `follows from line ${elsewhere}, not from the one before it: lines were reordered`;

@@ -5,10 +5,10 @@ import { Compactions } from './compactions.ts';
 import { hashFile } from './facts.ts';
 import type { Manifest } from './manifest.ts';
 import type { ArchiveListing } from './place.ts';
-import type { DifferenceCode, Tally } from './report.ts';
+import type { DifferenceCode, VerifyTally } from './report.ts';
 
-/** Holds the lines of compactions against those of the files that they replaced. */
-export function checkCompactions({ compactions, entries, superseded }: Manifest, tally: Tally): void {
+/** Compares the lines of compactions with those of the files that they replaced. */
+export function checkCompactions({ compactions, entries, superseded }: Manifest, tally: VerifyTally): void {
   for (const { file, replaces, records, bytes } of compactions.values()) {
     const differ = (detail: string): void => tally.differs(file, 'compaction_differs', detail);
     for (const piece of replaces) {
@@ -24,10 +24,10 @@ export function checkCompactions({ compactions, entries, superseded }: Manifest,
 }
 
 /**
- * Hashes the files that a compacted one is made of, while it is read: what their own lines say is proven further on.
- * @returns null for a file that is none, or that an erasure has changed since
+ * Compares the slices of a compacted file with the hashes of the files it was made of, while it is read.
+ * @returns null for a file whose newest line is not one of a compaction
  */
-export function sliceHashes(line: ManifestLine | undefined): {
+export function sliceChecks(line: ManifestLine | undefined): {
   readonly add: (chunk: Buffer) => void;
   differences(): [DifferenceCode, string][];
 } | null {
@@ -57,11 +57,11 @@ export function sliceHashes(line: ManifestLine | undefined): {
   };
 }
 
-/** What lies there and does not count. Nobody reads it, so only a change to it is a difference. */
+/** Reports files that do not count. Only a changed one is a difference. */
 export async function reportAside(
   { place, aside }: ArchiveListing,
   manifest: Manifest | null,
-  tally: Tally,
+  tally: VerifyTally,
 ): Promise<void> {
   const compactions = new Compactions(manifest?.compactions ?? new Map());
   for (const file of aside) {

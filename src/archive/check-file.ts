@@ -9,15 +9,15 @@ import type { DifferenceCode } from './report.ts';
 
 type Found = readonly [code: DifferenceCode, detail: string];
 
-/** What one file on disk is held against. */
+/** What the manifest says of a file. */
 export interface Listed {
   /** Its newest line; null when the manifest has none. */
   readonly line: ManifestLine | null;
-  /** Another file that these very bytes are listed as; null when there is none. */
+  /** Another file that the same bytes are listed as. */
   readonly elsewhere: string | null;
 }
 
-/** Says how a file differs from its line in the manifest, apart from what its records say. */
+/** Differences between a file and its line in the manifest. */
 export function compareFile(facts: FileFacts, { line, elsewhere }: Listed): Found[] {
   const moved = elsewhere === null ? '' : `; it holds what is listed as ${elsewhere}`;
   if (line === null) return [['file_extra', `present, but not listed in the manifest${moved}`]];
@@ -49,7 +49,7 @@ function countDifferences(facts: FileFacts, line: Exclude<ManifestLine, { claim_
   };
   compare('records', facts.records, line.records);
   const listed = new Map<string, number>();
-  // As a record spells them: in its line, no half of a character stands alone.
+  // Records have well-formed text only.
   for (const [type, count] of Object.entries(line.types)) {
     listed.set(type.toWellFormed(), (listed.get(type.toWellFormed()) ?? 0) + count);
   }
@@ -63,15 +63,15 @@ function countDifferences(facts: FileFacts, line: Exclude<ManifestLine, { claim_
   return details;
 }
 
-/** What the file of a kept event turned out to hold. */
+/** A kept event's file after it was read. */
 export interface ClaimFacts {
   readonly bytes: number;
   readonly sha256: string;
-  /** Hash of the event's own bytes, which what points at it carries too; null when they cannot be unpacked. */
+  /** Hash of the event's own bytes, as in its pointer; null when they cannot be unpacked. */
   readonly bodySha256: string | null;
 }
 
-/** Reads the file of one kept event to its end; returns why when it cannot be read. */
+/** @returns the reason when the file cannot be read */
 export async function readClaim(
   place: Bytes,
   file: string,
@@ -93,13 +93,13 @@ async function hashUnpacked(place: Bytes, file: string, signal?: AbortSignal): P
     await pipeline(place.chunks(file), createGunzip(), hash, { signal });
     return hash.digest('hex');
   } catch (error) {
-    // Nobody waits any more, or the store was lost, which says nothing of what is in it.
+    // An abort or a lost store says nothing about the file.
     if (signal?.aborted === true || error instanceof MillraceError) throw error;
     return null;
   }
 }
 
-/** Says how the file of a kept event differs from its newest line, if it has one. */
+/** Differences between the file of a kept event and its newest line. */
 export function compareClaim(facts: ClaimFacts, line: ManifestLine | null): Found[] {
   const { bytes, sha256, bodySha256 } = facts;
   const damaged = bodySha256 === null ? [['file_unreadable', 'cannot be unpacked'] as const] : [];

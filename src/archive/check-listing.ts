@@ -4,13 +4,13 @@ import { isStoreUrl } from '../core/place.ts';
 import type { FileFacts } from './facts.ts';
 import { TEMPORARY_EXTENSION, type ArchiveListing } from './place.ts';
 import type { Manifest } from './manifest.ts';
-import type { DifferenceCode, ManifestReport, Tally } from './report.ts';
+import type { DifferenceCode, ManifestReport, VerifyTally } from './report.ts';
 import { hashLine } from '../lib/chained-log.ts';
 
 /** A head that the manifest must hold. */
 export interface ExpectedHead {
   readonly head: string;
-  /** Where it was noted; null for one that was given. */
+  /** Where it was noted; null for a head that was given. */
   readonly where: string | null;
 }
 
@@ -21,13 +21,13 @@ function holds({ chains }: Manifest, head: string): boolean {
   );
 }
 
-/** Head of a manifest without a line: every manifest holds it. */
+/** Head of an empty manifest, which every manifest holds. */
 const NOTHING = hashLine('');
 
-/** What is wrong with the manifest itself, and what its lines say beside a file's contents. */
+/** Reports the faults of the manifest, and notes on its lines. */
 export function reportManifest(
   manifest: Manifest | null,
-  tally: Tally,
+  tally: VerifyTally,
   { heads = [], signed = false }: { readonly heads?: readonly ExpectedHead[]; readonly signed?: boolean },
 ): void {
   const differ = (code: DifferenceCode, detail: string): void => tally.differs(MANIFEST, code, detail);
@@ -70,7 +70,7 @@ export function reportManifest(
   }
 }
 
-/** Of an archive in a store: each writer's chain. */
+/** Each writer's chain, of an archive in a store. */
 function writersOf(chains: Manifest['chains']): Pick<ManifestReport, 'writers'> {
   const writers = chains.flatMap(({ writer, lines, head }) =>
     writer === null ? [] : [{ writer, lines, head }],
@@ -78,8 +78,8 @@ function writersOf(chains: Manifest['chains']): Pick<ManifestReport, 'writers'> 
   return writers.length === 0 ? {} : { writers };
 }
 
-/** What lies there and is no finished file. */
-export function reportOthers({ parts, temporary, notFollowed }: ArchiveListing, tally: Tally): void {
+/** Reports what is not a finished file. */
+export function reportOthers({ parts, temporary, notFollowed }: ArchiveListing, tally: VerifyTally): void {
   for (const file of notFollowed) {
     tally.differs(file, 'file_not_followed', 'not a plain file; not followed');
   }
@@ -88,16 +88,15 @@ export function reportOthers({ parts, temporary, notFollowed }: ArchiveListing, 
   }
   const unfinished = new Set(parts.map((part) => part.slice(0, -PART_EXTENSION.length)));
   for (const file of temporary) {
-    // Beside its part, it is the part being finished.
+    // The part beside it is being finished.
     if (unfinished.has(file.slice(0, -TEMPORARY_EXTENSION.length))) continue;
     tally.note(file, 'temporary: a receiver is running, or was killed while writing');
   }
 }
 
-/** What is said of a listed file that is not there. */
 export const FILE_MISSING = 'listed in the manifest, but missing';
 
-/** Files that the manifest lists and that are not there. What a compaction replaced need not be there. */
+/** Lines of listed files that are missing. Compacted files need not be there. */
 export function missingFiles(
   { files, aside, claims, notFollowed }: ArchiveListing,
   { entries, compactions }: Pick<Manifest, 'entries' | 'compactions'>,
@@ -107,12 +106,12 @@ export function missingFiles(
   return [...entries.values()].filter(({ file, sha256 }) => sha256 !== null && !present.has(file));
 }
 
-/** Names missing files, once all others have been read: their bytes may be under another name. */
+/** Reports missing files. @param found all that were read: one may hold the bytes under another name */
 export function reportMissing(
   listing: ArchiveListing,
   manifest: Pick<Manifest, 'entries' | 'compactions'>,
   found: ReadonlyMap<string, FileFacts>,
-  tally: Tally,
+  tally: VerifyTally,
 ): void {
   const byWhom = isStoreUrl(listing.root) ? ': removed by somebody, or by a lifecycle rule of the store' : '';
   const holders = new Map(Array.from(found, ([file, { sha256 }]) => [sha256, file]));

@@ -4,11 +4,11 @@ import type { Envelope } from '../core/event.ts';
 import { SALT_HEADER } from '../core/receipt.ts';
 import type { Verifier } from '../core/verifier.ts';
 import type { ArchiveItem } from './read-line.ts';
-import type { Tally } from './report.ts';
+import type { VerifyTally } from './report.ts';
 
 /**
- * Compares what a record says of its event with what the body says.
- * @returns names of the body's members that say something else; null for a body that cannot be read
+ * Compares the envelope of a record with its body.
+ * @returns names of the body's members that differ; null for a body that cannot be read
  */
 export type EnvelopeCheck = (
   kept: Envelope,
@@ -16,16 +16,15 @@ export type EnvelopeCheck = (
   isSigned: () => boolean,
 ) => readonly string[] | null;
 
-/** What records are checked by, beside their shape. */
 export interface RecordChecks {
   readonly verifier?: Verifier | undefined;
   readonly envelopes?: EnvelopeCheck | undefined;
 }
 
-/** Counts what one line of a file is, and checks its envelope and its signature. */
+/** Counts one line of a file, and checks its envelope and its signature. */
 export function checkRecord(
   item: ArchiveItem<RecordEnvelope>,
-  tally: Tally,
+  tally: VerifyTally,
   { verifier, envelopes }: RecordChecks,
 ): void {
   const { file, line } = item;
@@ -38,7 +37,7 @@ export function checkRecord(
   const { sealed } = item;
   if (sealed?.why === 'erased') tally.sealed.erased += 1;
   else if (sealed !== undefined) tally.sealed.closed += 1;
-  // Keys that were not given, or were destroyed on purpose, are no fault of the archive.
+  // A missing or destroyed key is no fault of the archive.
   if (sealed?.why === 'erased' || sealed?.why === 'no_keys') return;
   const code = line === null ? 'file_unreadable' : 'record_invalid';
   tally.differ({ code, file, line, detail: item.reason });
@@ -46,7 +45,7 @@ export function checkRecord(
 
 function checkEnvelope(
   { record, text, body, file, line }: ArchiveItem<RecordEnvelope> & { kind: 'record' },
-  tally: Tally,
+  tally: VerifyTally,
   compare: EnvelopeCheck,
 ): void {
   const { event_type: type, team_id: team, user_id: user, client_user_id: clientUser } = record;
@@ -61,12 +60,12 @@ function checkEnvelope(
 }
 
 /**
- * Checks one record's signature over its exact bytes, at the time of its receipt. That no secret matches is a
- * difference too: nobody can tell a changed event from one signed with a secret that was not given.
+ * Checks a record's signature over its exact bytes, at the time of its receipt. It is a difference when no secret
+ * matches: the event was changed, or its secret was not given.
  */
 function checkSignature(
   { record, text, body, file, line }: ArchiveItem<RecordEnvelope> & { kind: 'record' },
-  tally: Tally,
+  tally: VerifyTally,
   verifier: Verifier,
 ): void {
   const { signatures } = tally;
@@ -77,10 +76,10 @@ function checkSignature(
   }
   const result = verifier.verify(headers, body, Date.parse(record.received_at));
   if (result.ok && result.secret < 0) {
-    // The scheme checks nothing.
+    // The scheme `none`.
     signatures.unsigned += 1;
   } else if (result.ok && (result.id === record.id || hash('sha256', body, 'hex') === record.id)) {
-    // Ids without a header of their own were a hash of the body once, whatever else was signed.
+    // An id without a header was once the hash of the body alone.
     signatures.verified += 1;
   } else if (!result.ok && result.code === 'signature_invalid') {
     signatures.unmatched += 1;
@@ -92,15 +91,15 @@ function checkSignature(
   }
 }
 
-/** Lines that are remembered at least. */
+/** Least number of remembered lines. */
 const REMEMBERED = 500_000;
 
-/** Finds lines that stand twice in one file: a copy takes nothing away that was signed. Those too far apart are not found. */
+/** Finds repeated lines of one file, unless they are too far apart. No signature rules out a copied line. */
 export class RepeatedLines {
   #lines = new Map<string, number>();
   #before = new Map<string, number>();
 
-  check(item: ArchiveItem<RecordEnvelope>, tally: Tally): void {
+  check(item: ArchiveItem<RecordEnvelope>, tally: VerifyTally): void {
     const { file, line } = item;
     const text = item.kind === 'record' ? item.text : item.sealed?.text;
     if (text === undefined || line === null) return;

@@ -1,4 +1,4 @@
-/** Differences named singly for a file; the rest are counted, so that a ruined file does not fill the memory. */
+/** Most differences listed for one file; the rest are counted. */
 const NAMED = 20;
 
 export type DifferenceCode =
@@ -35,7 +35,7 @@ export type DifferenceCode =
   | 'tombstone_forged'
   | 'ledger_forged';
 
-/** One thing that is not as the manifest, or a signature, says. */
+/** Something that is not as the manifest or a signature says. */
 export interface Difference {
   readonly code: DifferenceCode;
   /** Relative to the archive. */
@@ -45,35 +45,34 @@ export interface Difference {
   readonly detail: string;
 }
 
-/** What `verifyArchive` found. The archive is sound when there are no differences. */
+/** The result of `verifyArchive`; without differences the archive is sound. */
 export interface VerifyReport {
-  /** The archive's folder, absolute. */
+  /** The archive's absolute folder, or its URL. */
   readonly path: string;
-  /** Finished files read, their records that could be read, and their bytes on disk. */
+  /** Finished files, their readable records, and their bytes on disk. */
   readonly files: number;
   readonly records: number;
   readonly bytes: number;
   /** Events kept whole in files of their own. */
   readonly claim_checks: number;
-  /** Lines of the manifest, and the hash of the last one: noted down, it proves later that no end was cut off. */
   readonly manifest: ManifestReport;
   readonly signatures: Readonly<SignatureCounts>;
   readonly sealed: Readonly<SealedCounts>;
   readonly envelopes: Readonly<EnvelopeCounts>;
   readonly differences: readonly Difference[];
-  /** Worth knowing, and no fault: unfinished files, manifest lines superseded by later ones. */
+  /** No faults: unfinished files, superseded manifest lines. */
   readonly notes: readonly { readonly file: string; readonly detail: string }[];
 }
 
 /**
- * Its lines, by what signs them: `unsigned` were written before lines were signed. `keys` are the public keys that signed;
- * `known` says whether each is one that was given. `heads` are the ones that were noted and looked for.
+ * The lines of a manifest; `unsigned` are those before the first signed one. `keys` are the public keys that signed,
+ * `known` the given ones among them, `heads` the number of expected heads.
  */
 export interface ManifestReport {
   readonly lines: number;
-  /** Empty where there are several writers. */
+  /** Hash of the last line, which proves later that no end was cut off; empty where there are several writers. */
   readonly head: string;
-  /** Of an archive in a store: the chain of each writer. */
+  /** Chains of an archive in a store. */
   readonly writers?: readonly { readonly writer: string; readonly lines: number; readonly head: string }[];
   readonly signed: number;
   readonly unsigned: number;
@@ -82,8 +81,8 @@ export interface ManifestReport {
 }
 
 /**
- * Records by what their signature says; all 0 without a verifier. `unmatched`: no secret that was given fits, because the
- * event was changed or the secret is another. `invalid`: wrong whatever the secret. `unsigned`: came without one.
+ * Records by their signature; all 0 without a verifier. `unmatched`: by none of the given secrets, because the event was
+ * changed or the secret is another. `invalid`: wrong for any secret. `unsigned`: received without a signature.
  */
 export interface SignatureCounts {
   verified: number;
@@ -92,24 +91,21 @@ export interface SignatureCounts {
   unsigned: number;
 }
 
-/**
- * Sealed records, which are among the records: `closed` for want of keys, or of their key; `erased`: their key was
- * destroyed. Neither can have its signature checked.
- */
+/** Sealed records: `closed` without their key, `erased` when it was destroyed. Neither signature can be checked. */
 export interface SealedCounts {
   opened: number;
   closed: number;
   erased: number;
 }
 
-/** Records whose type and ids were compared with those in their bodies, and those of which the body cannot be read. */
+/** Records whose envelopes were compared with their bodies, and those with unreadable bodies. */
 export interface EnvelopeCounts {
   compared: number;
   unreadable: number;
 }
 
-/** Gathers a report. */
-export class Tally {
+/** Builds a report. */
+export class VerifyTally {
   files = 0;
   records = 0;
   bytes = 0;
@@ -130,7 +126,7 @@ export class Tally {
     else this.#countUnnamed(difference);
   }
 
-  /** The same, of a file as a whole. */
+  /** Adds a difference of a whole file. */
   differs(file: string, code: DifferenceCode, detail: string): void {
     this.differ({ code, file, line: null, detail });
   }

@@ -5,7 +5,7 @@ import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { compareClaim, compareFile, readClaim, type ClaimFacts } from './check-file.ts';
 import { reportManifest, reportMissing, reportOthers, type ExpectedHead } from './check-listing.ts';
-import { checkCompactions, reportAside, sliceHashes } from './check-compactions.ts';
+import { checkCompactions, reportAside, sliceChecks } from './check-compactions.ts';
 import { checkRecord, RepeatedLines, type RecordChecks } from './check-record.ts';
 import { readFacts, type FileFacts } from './facts.ts';
 import type { Trust } from './judge.ts';
@@ -13,55 +13,54 @@ import { readManifest, type Manifest } from './manifest.ts';
 import type { ArchiveListing } from './place.ts';
 import { listArchive, type Places } from './places.ts';
 import type { ArchiveItem } from './read-line.ts';
-import { Tally, type Difference, type DifferenceCode, type VerifyReport } from './report.ts';
+import { VerifyTally, type Difference, type DifferenceCode, type VerifyReport } from './report.ts';
 
 export type { VerifyReport } from './report.ts';
 
-/** `verifier` checks each record's signature at the time of its receipt: it needs a boundless tolerance. */
+/** `verifier` checks each record's signature at the time of its receipt: its tolerance must be infinite. */
 export interface VerifyOptions extends RecordChecks {
-  /** Where archives are opened; without it, only folders are. */
   readonly places?: Places | undefined;
-  /** Opens sealed records; without it they are counted, and their signatures are not checked. */
+  /** Without it sealed records are counted, and their signatures are not checked. */
   readonly opener?: RecordOpener | undefined;
-  /** Heads that an earlier run reported, or that were noted: the manifest must still hold the lines they are the hashes of. */
+  /** Heads that were noted or reported before; the manifest must still hold them. */
   readonly heads?: readonly ExpectedHead[];
-  /** What the manifest's lines are judged by; without it they must be signed by one key, and receipts are not looked for. */
+  /** Without it one key must have signed all lines, and receipts are not checked. */
   readonly trust?: Trust;
-  /** Whether it is a difference that no line is signed. */
+  /** Whether an unsigned manifest is a difference. */
   readonly signed?: boolean;
-  /** What is known to be wrong before it begins, with the keys of sealed records say. */
+  /** Differences that the caller has found, such as those of the key store. */
   readonly found?: readonly Difference[];
   readonly signal?: AbortSignal | undefined;
-  /** Told before each file: how many are done, and how many there are. */
+  /** Called before each file. */
   readonly onProgress?: (done: number, total: number, file: string) => void;
 }
 
-/** All that verifying has read, for the repair to build on. */
+/** What a verification has read; a repair is planned from it. */
 export interface Inspection {
   readonly report: VerifyReport;
   readonly listing: ArchiveListing;
   /** Null when there is none. */
   readonly manifest: Manifest | null;
-  /** Of every file that could be read. */
+  /** All files that could be read. */
   readonly files: ReadonlyMap<string, FileFacts>;
   readonly claims: ReadonlyMap<string, ClaimFacts>;
 }
 
 /**
- * Holds every file of an archive against its manifest: sizes, hashes, counts, types, the manifest's own chain and, with
- * a verifier, each record's signature over its exact bytes. Reads each file once, in constant memory.
+ * Compares every file of an archive with its manifest: sizes, hashes, counts, types, the manifest's chain and, with a
+ * verifier, each record's signature over its exact bytes. Reads each file once, in constant memory.
  *
- * What seems extra, missing or changed is looked at again in the end: receivers, compactions and erasures go on meanwhile. What is
- * just being finished then is reported all the same; stop the receiver for a clean answer.
+ * Files that differ are checked again at the end, since receivers, compactions and erasures may run beside it. For a
+ * certain answer the receiver must be stopped.
  * @param path the archive's folder
  * @throws MillraceError archive_unreadable
  */
 export async function verifyArchive(path: string, options: VerifyOptions = {}): Promise<VerifyReport> {
   const found = await inspectArchive(path, options);
-  return lookAgain(path, found, options);
+  return checkAgain(path, found, options);
 }
 
-/** What may only have seemed so, because files and manifest are read one after the other. */
+/** Differences that a change between the reading of manifest and files can cause. */
 const FLEETING: ReadonlySet<DifferenceCode> = new Set([
   'file_missing',
   'file_extra',
@@ -73,30 +72,29 @@ const FLEETING: ReadonlySet<DifferenceCode> = new Set([
   'compaction_differs',
 ]);
 
-/** Holds each file that seems wrong once more against a manifest that is read later than it was. */
-async function lookAgain(
+/** Compares the files with fleeting differences once more with the manifest of now, if anything has changed. */
+async function checkAgain(
   path: string,
   { report, listing: before, manifest: known }: Inspection,
   { places, opener, signal, trust = ALONE }: VerifyOptions,
 ): Promise<VerifyReport> {
-  const doubtful = new Set(
-    report.differences.filter(({ code }) => FLEETING.has(code)).map(({ file }) => file),
-  );
+  const doubtful = new Set(report.differences.flatMap(({ code, file }) => (FLEETING.has(code) ? file : [])));
   if (doubtful.size === 0 || known === null) return report;
   const listing = await listArchive(path, places);
   const manifest = await readManifest(listing, { trust });
   if (namesIn(before) === namesIn(listing) && headsOf(manifest) === headsOf(known)) return report;
-  const isOne = (file: string): boolean => doubtful.has(file);
-  const { files, aside, claims } = listing;
-  const some = { files: files.filter(isOne), aside: aside.filter(isOne), claims: claims.filter(isOne) };
-  const tally = new Tally();
-  const entries = new Map([...manifest.entries].filter(([file]) => isOne(file)));
-  const found = await checkFiles({ ...listing, ...some }, manifest.entries, tally, { opener, signal });
-  await checkClaims({ ...listing, ...some }, manifest.entries, tally, { signal });
-  await reportAside({ ...listing, ...some }, manifest, tally);
-  reportMissing(listing, { ...manifest, entries }, found, tally);
-  const certain = tally.report(report.path).differences.filter(({ code }) => FLEETING.has(code));
-  const rest = report.differences.filter(({ code, file }) => !(isOne(file) && FLEETING.has(code)));
+  const isDoubtful = (file: string): boolean => doubtful.has(file);
+  const isFleeting = ({ code, file }: Difference): boolean => FLEETING.has(code) && isDoubtful(file);
+  const some = {
+    ...listing,
+    files: listing.files.filter(isDoubtful),
+    aside: listing.aside.filter(isDoubtful),
+    claims: listing.claims.filter(isDoubtful),
+  };
+  const tally = new VerifyTally();
+  await checkContents(some, manifest, tally, { opener, signal });
+  const certain = tally.report(report.path).differences.filter(isFleeting);
+  const rest = report.differences.filter((difference) => !isFleeting(difference));
   return { ...report, differences: [...rest, ...certain] };
 }
 
@@ -108,26 +106,36 @@ function namesIn({ files, aside, claims }: ArchiveListing): string {
   return [files, aside, claims].join('\n');
 }
 
-/** Like `verifyArchive`, with everything it has learnt. */
+/** Like `verifyArchive`, without the second check. */
 export async function inspectArchive(path: string, options: VerifyOptions = {}): Promise<Inspection> {
   const listing = await listArchive(path, options.places);
   refuseUnlessArchive(path, listing);
-  const tally = new Tally();
+  const tally = new VerifyTally();
   for (const difference of options.found ?? []) tally.differ(difference);
   const manifest =
     listing.manifest.length > 0 ? await readManifest(listing, { trust: options.trust ?? ALONE }) : null;
   reportManifest(manifest, tally, options);
   reportOthers(listing, tally);
-  const lines = manifest?.entries ?? new Map<string, ManifestLine>();
   if (manifest !== null) checkCompactions(manifest, tally);
+  const contents = await checkContents(listing, manifest, tally, options);
+  return { report: tally.report(listing.root), listing, manifest, ...contents };
+}
+
+async function checkContents(
+  listing: ArchiveListing,
+  manifest: Manifest | null,
+  tally: VerifyTally,
+  options: VerifyOptions,
+): Promise<Pick<Inspection, 'files' | 'claims'>> {
+  const lines = manifest?.entries ?? new Map<string, ManifestLine>();
   const files = await checkFiles(listing, lines, tally, options);
   const claims = await checkClaims(listing, lines, tally, options);
   await reportAside(listing, manifest, tally);
   if (manifest !== null) reportMissing(listing, manifest, files, tally);
-  return { report: tally.report(listing.root), listing, manifest, files, claims };
+  return { files, claims };
 }
 
-/** By itself a manifest can only be held to one key. */
+/** Trust without known keys: the first one counts. */
 const ALONE: Trust = { keys: new Set(), receipts: null };
 
 type Lines = ReadonlyMap<string, ManifestLine>;
@@ -135,7 +143,7 @@ type Lines = ReadonlyMap<string, ManifestLine>;
 async function checkFiles(
   { place, files, claims }: ArchiveListing,
   lines: Lines,
-  tally: Tally,
+  tally: VerifyTally,
   { opener, signal, onProgress, ...checks }: VerifyOptions,
 ): Promise<Map<string, FileFacts>> {
   const found = new Map<string, FileFacts>();
@@ -144,8 +152,8 @@ async function checkFiles(
   place.expect(files);
   for (const [done, file] of files.entries()) {
     onProgress?.(done, files.length + claims.length, file);
-    const slices = sliceHashes(lines.get(file));
-    // What a compaction has put together may have been written twice.
+    const slices = sliceChecks(lines.get(file));
+    // A compacted file may repeat records.
     const repeated = slices === null ? new RepeatedLines() : null;
     const onItem = (item: ArchiveItem<RecordEnvelope>): void => {
       checkRecord(item, tally, checks);
@@ -168,7 +176,7 @@ async function checkFiles(
 async function checkClaims(
   { place, files, claims }: ArchiveListing,
   lines: Lines,
-  tally: Tally,
+  tally: VerifyTally,
   { signal, onProgress }: VerifyOptions,
 ): Promise<Map<string, ClaimFacts>> {
   const found = new Map<string, ClaimFacts>();
