@@ -20,40 +20,38 @@ import { holdRepairs } from './repair.ts';
 import { StoreLease } from './store-lease.ts';
 import { StoredArchive } from './stored-archive.ts';
 
-/** A file, and what is to be said of it. */
-export interface Remark {
+export interface FileProblem {
   readonly file: string;
   readonly reason: string;
 }
 
-interface Removing {
-  /** What a store keeps of it beside its present state goes as well. */
-  readonly forGood?: boolean;
-  /** A file stays that has another by now: nobody knows what is in it. */
+interface RemoveOptions {
+  /** Also deletes old versions and copies that a store keeps. */
+  readonly andVersions?: boolean;
+  /** A file that has another version is not removed: its content is unknown. */
   readonly versions?: ReadonlyMap<string, string>;
-  /** Told of each file that is gone. */
   readonly onRemoved?: () => void;
 }
 
-/** Requests to a store at a time. */
+/** Most requests to a store at a time. */
 export const AT_ONCE = 16;
 
 /** An archive that one compaction at a time writes to. */
 export interface CompactPlace {
   readonly store: ObjectStore;
   /**
-   * Writes a file, whole and durable, over nothing else.
-   * @param like in a folder, whose it is to be and who may read it
+   * Writes a whole file, durable, under a name that is not used yet.
+   * @param like the file whose owner and mode it gets in a folder
    * @returns its version
    */
   put(file: string, bytes: Buffer, like: string): Promise<string>;
   /** Adds a line to the manifest. */
   list(line: NewManifestLine): Promise<void>;
-  /** Whether another compaction has listed it. */
+  /** Whether another compaction has listed the file. */
   isListed(file: string): Promise<boolean>;
-  /** @returns what could not be removed */
-  remove(files: readonly string[], how?: Removing): Promise<readonly Remark[]>;
-  /** @throws MillraceError archive_in_use when it is not ours any more */
+  /** @returns files that could not be removed */
+  remove(files: readonly string[], options?: RemoveOptions): Promise<readonly FileProblem[]>;
+  /** @throws MillraceError archive_in_use when another compaction has taken over */
   check(): Promise<void>;
   release(): Promise<void>;
 }
@@ -65,7 +63,7 @@ export async function holdFolder(
   proof: OpenProof | undefined,
 ): Promise<CompactPlace> {
   const root = await realpath(path);
-  // An erasure takes this lock too, and waits for its end.
+  // An erasure waits for this lock.
   const own = await WorkFolder.take(root).catch((error: unknown) => {
     throw folderError(path, error);
   });
@@ -77,7 +75,18 @@ export async function holdFolder(
       put: (file, bytes, like) => putFile(root, store, { file, bytes, like }),
       list: (line) => manifest.append(line),
       isListed: () => Promise.resolve(false),
-      remove: (files, how) => removeFiles({ root, store }, files, how),
+      remove: async (files, { versions, onRemoved } = {}) => {
+        const left = await removeEach(files, 1, async (file) => {
+          const version = versions?.get(file);
+          if (version !== undefined && ((await store.head(file))?.version ?? version) !== version)
+            return [REPLACED];
+          await unlink(join(root, file));
+          onRemoved?.();
+          return [];
+        });
+        for (const folder of new Set(files.map(dirname))) await syncFolder(join(root, folder));
+        return left;
+      },
       check: () => Promise.resolve(),
       release: () => {
         release();
@@ -99,15 +108,8 @@ export async function holdStore(
 ): Promise<CompactPlace> {
   const lease = await StoreLease.take(store);
   try {
-    const chain = new ManifestChain({
-      store,
-      writer: COMPACTIONS,
-      shared: true,
-      log: SILENT,
-      proof,
-      folder: null,
-      signal,
-    });
+    const options = { store, log: SILENT, proof, folder: null, signal };
+    const chain = new ManifestChain({ ...options, writer: COMPACTIONS, shared: true });
     await chain.open();
     return {
       store,
@@ -122,7 +124,14 @@ export async function holdStore(
         const manifest = await Array.fromAsync(store.list(chainPrefix(COMPACTIONS)), ({ key }) => key);
         return (await readManifest({ place, manifest })).compactions.has(file);
       },
-      remove: (files, how) => removeObjects(store, files, how),
+      remove: (files, { andVersions = false, versions, onRemoved } = {}) =>
+        removeEach(files, AT_ONCE, async (file) => {
+          if (!andVersions && (await store.delete(file, versions?.get(file))) === 'changed')
+            return [REPLACED];
+          const kept = andVersions ? await removeForGood(store, [file]) : [];
+          onRemoved?.();
+          return kept;
+        }),
       check: () => lease.check(),
       release: () => lease.release(),
     };
@@ -132,7 +141,26 @@ export async function holdStore(
   }
 }
 
-/** Under a name that no reader takes for a file of the archive, and then by its own. */
+const REPLACED = 'another program has replaced it; it stays, and is no longer read';
+
+/** @param remove returns why a file stays; a missing file is removed */
+async function removeEach(
+  files: readonly string[],
+  atOnce: number,
+  remove: (file: string) => Promise<readonly string[]>,
+): Promise<FileProblem[]> {
+  const left = await mapAtMost(atOnce, files, async (file): Promise<FileProblem[]> => {
+    try {
+      return (await remove(file)).map((reason) => ({ file, reason }));
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT') return [];
+      return [{ file, reason: `could not be removed, and is no longer read: ${messageOf(error)}` }];
+    }
+  });
+  return left.flat();
+}
+
+/** Writes the file under a temporary name that no query of `*.ndjson*` finds. */
 async function putFile(
   root: string,
   store: ObjectStore,
@@ -144,11 +172,11 @@ async function putFile(
   await fillNew(NewFile.create(temporary), async (made) => {
     await made.write(bytes);
     await made.handle.chmod(owner.mode & 0o777);
-    // Giving it to another owner takes the right to.
+    // Only root may change the owner.
     await made.handle.chown(owner.uid, owner.gid).catch(() => undefined);
   });
   try {
-    await nameAnew(temporary, join(root, file));
+    await linkOrRename(temporary, join(root, file));
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => undefined);
     throw error;
@@ -158,61 +186,13 @@ async function putFile(
   return (await store.head(file))?.version ?? '';
 }
 
-/** Over nothing else. */
-async function nameAnew(temporary: string, path: string): Promise<void> {
+/** A link never replaces a file. */
+async function linkOrRename(temporary: string, path: string): Promise<void> {
   try {
     await link(temporary, path);
   } catch (error) {
-    // A file system without hard links, as some network shares are; the name is ours, and nothing lies there.
+    // Some network shares have no hard links; the name is ours, and not used.
     if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP'].includes(errorCode(error))) throw error;
     await rename(temporary, path);
   }
-}
-
-async function removeFiles(
-  { root, store }: { readonly root: string; readonly store: ObjectStore },
-  files: readonly string[],
-  { versions, onRemoved }: Removing = {},
-): Promise<Remark[]> {
-  const left: Remark[] = [];
-  for (const file of files) {
-    try {
-      const version = versions?.get(file);
-      if (version !== undefined && ((await store.head(file))?.version ?? version) !== version) {
-        left.push({ file, reason: REPLACED });
-        continue;
-      }
-      await unlink(join(root, file));
-      onRemoved?.();
-    } catch (error) {
-      if (errorCode(error) !== 'ENOENT') left.push({ file, reason: notRemoved(error) });
-    }
-  }
-  for (const folder of new Set(files.map((file) => dirname(join(root, file))))) await syncFolder(folder);
-  return left;
-}
-
-async function removeObjects(
-  store: ObjectStore,
-  files: readonly string[],
-  { forGood = false, versions, onRemoved }: Removing = {},
-): Promise<Remark[]> {
-  const left = await mapAtMost(AT_ONCE, files, async (file): Promise<Remark[]> => {
-    try {
-      if (!forGood && (await store.delete(file, versions?.get(file))) === 'changed')
-        return [{ file, reason: REPLACED }];
-      const kept = forGood ? await removeForGood(store, [file]) : [];
-      onRemoved?.();
-      return kept.map((reason) => ({ file, reason }));
-    } catch (error) {
-      return [{ file, reason: notRemoved(error) }];
-    }
-  });
-  return left.flat();
-}
-
-const REPLACED = 'another program has replaced it meanwhile; it stays, and is not read any more';
-
-function notRemoved(error: unknown): string {
-  return `could not be removed, and is not read any more: ${messageOf(error)}`;
 }

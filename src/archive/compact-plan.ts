@@ -6,31 +6,28 @@ import type { Manifest } from './manifest.ts';
 import type { ArchiveListing } from './place.ts';
 import { finishedNames } from './read.ts';
 
-/** Files of one compaction at most: its line names them all. */
+/** Most files of one compaction: its line names them all. */
 const MOST_FILES = 1000;
 
-/** Node reads one zstd frame of a file, so that a second one cannot follow it. */
+/** Not zstd: Node reads only the first frame of a file. */
 const JOINED: ReadonlySet<Compression | null> = new Set(['none', 'gzip']);
 
-/** A file that may become part of another. */
+/** A file that can be joined with others. */
 export type Candidate = (FileLine | ErasureLine) & { readonly sha256: string };
 
 export interface PlanOptions {
   readonly targetBytes: number;
-  /** Milliseconds since the epoch; younger files are left alone, as who writes them may not be done. */
+  /** Milliseconds since the epoch; the writer of a younger file may not be done. */
   readonly before: number;
 }
 
-/**
- * What lies there and could be joined, as long as it is listed, finished, small and old enough.
- * @returns with what is old enough and not listed: nobody knows whose it is
- */
+/** Files that are listed, finished, small and old enough to be joined; and old enough files that are not listed. */
 export async function candidatesOf(
   { place, files, parts }: ArchiveListing,
   { entries }: Pick<Manifest, 'entries'>,
   { targetBytes, before }: PlanOptions,
 ): Promise<{ readonly found: readonly Candidate[]; readonly unlisted: readonly string[] }> {
-  // A crash can leave the part of a file beside it: whoever takes it up asks for the file.
+  // A crash can leave a part beside its file; the writer that takes it up looks for the file.
   const open = new Set(parts.flatMap((part) => finishedNames(part)));
   const found: Candidate[] = [];
   const unlisted: string[] = [];
@@ -51,7 +48,7 @@ function isJoinable(line: ManifestLine): line is Candidate {
   return !('claim_check' in line) && line.sha256 !== null && line.records > 0;
 }
 
-/** Files of one folder and kind, in order of time, until the next would be too much. What stays alone is no group. */
+/** Groups of at least two files of one folder and compression, in order of time, each no larger than the target. */
 export function groupsOf(candidates: readonly Candidate[], targetBytes: number): Candidate[][] {
   const groups: Candidate[][] = [];
   for (const alike of Map.groupBy(candidates, ({ file }) => kindOf(file)).values()) {
@@ -71,10 +68,9 @@ export function groupsOf(candidates: readonly Candidate[], targetBytes: number):
   return groups.filter(({ length }) => length > 1);
 }
 
-/** The partition, and how the file is compressed: bytes of two kinds cannot follow each other. */
+/** Partition and compression. */
 function kindOf(file: string): string {
-  const at = file.lastIndexOf('/') + 1;
-  return `${file.slice(0, at)} ${extensionOf(file)}`;
+  return `${file.slice(0, file.lastIndexOf('/') + 1)} ${extensionOf(file)}`;
 }
 
 function byTime(one: Candidate, other: Candidate): number {
@@ -83,22 +79,18 @@ function byTime(one: Candidate, other: Candidate): number {
   return a < b ? -1 : 1;
 }
 
-/** The line of what a group becomes. The same files make the same name, so that doing it again finds what is there. */
+/** The line of the new file. Its name follows from the files, so that a second run finds what a killed one has put. */
 export function lineOf(
   group: readonly Candidate[],
   { bytes, sha256 }: Pick<CompactionLine, 'bytes' | 'sha256'>,
 ): Omit<CompactionLine, 'previous'> {
-  const replaces = group.map(({ file, records, bytes: size, sha256: own }) => ({
-    file,
-    records,
-    bytes: size,
-    sha256: own,
-  }));
-  const times = group.flatMap(({ first_received_at: first, last_received_at: last }) => [
-    first ?? '',
-    last ?? '',
-  ]);
-  const inTurn = times.filter((time) => time !== '').toSorted();
+  const replaces = group.map((one) => {
+    return { file: one.file, records: one.records, bytes: one.bytes, sha256: one.sha256 };
+  });
+  const inTurn = group
+    .flatMap(({ first_received_at: first, last_received_at: last }) => [first ?? '', last ?? ''])
+    .filter((time) => time !== '')
+    .toSorted();
   const types = new Map<string, number>();
   for (const one of group)
     for (const [type, count] of Object.entries(one.types)) types.set(type, (types.get(type) ?? 0) + count);

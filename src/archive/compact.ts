@@ -8,44 +8,44 @@ import { candidatesOf, groupsOf, lineOf, type Candidate } from './compact-plan.t
 import { holdFolder, holdStore, type CompactPlace } from './compact-place.ts';
 import { Compactions } from './compactions.ts';
 import { hashFile } from './facts.ts';
-import { Joiner } from './joiner.ts';
+import { joinFiles } from './join-files.ts';
 import type { Trust } from './judge.ts';
 import { readManifest, type Manifest } from './manifest.ts';
 import type { ArchiveListing } from './place.ts';
-import { listArchive, urlOf, type Places } from './places.ts';
+import { listArchive, type Places } from './places.ts';
 
-/** What has just become true; tests kill the process there. */
+/** Steps of a compaction; tests kill the process after each. */
 export const COMPACT_STEPS = ['read', 'put', 'listed', 'removed'] as const;
 
 export interface CompactOptions {
   readonly places: Places;
-  /** No file becomes larger; one of half of it is large enough. */
+  /** Size of the largest file made; files of half of it are not joined. */
   readonly targetBytes: number;
-  /** Milliseconds since a file was written. */
+  /** Least age of a file in milliseconds. */
   readonly minAge: number;
   readonly dryRun: boolean;
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly trust: Trust;
-  /** Signs the lines it adds. A manifest with signatures is not written without. */
+  /** Signs new lines; required for a signed manifest. */
   readonly proof: OpenProof | undefined;
   readonly signal: AbortSignal;
-  /** Told of each file that was made, or on a dry run would be. */
+  /** Called for each file that was made, or would be on a dry run. */
   readonly onMade: (made: { readonly file: string; readonly files: number; readonly bytes: number }) => void;
   readonly onProgress: (done: number, total: number, file: string) => void;
-  /** Told of files that were left alone though they should not have been. */
+  /** Called for files that could not be joined or removed. */
   readonly onProblem: (file: string, reason: string) => void;
-  /** Told of files that the manifest does not list: they stay as they are. */
+  /** Called for files that the manifest does not list, which stay. */
   readonly onUnlisted: (file: string) => void;
   readonly onStep?: (step: (typeof COMPACT_STEPS)[number]) => void;
 }
 
 export interface CompactReport {
-  /** Files made, files they replace, and the bytes in them. */
+  /** Files made, files replaced, and the bytes in them. */
   readonly made: number;
   readonly replaced: number;
   readonly bytes: number;
-  /** What an earlier run had left, removed now. */
+  /** Leftovers of earlier runs that were removed. */
   readonly cleared: number;
   readonly problems: number;
   /** False when it was interrupted. */
@@ -53,8 +53,8 @@ export interface CompactReport {
 }
 
 /**
- * Joins small finished files of each folder of an archive. Order of one: the new file whole under its name, its line, then the
- * old files go. Readers believe the manifest, so wherever it ends each event counts once; the next run removes what is left.
+ * Joins small finished files of each folder of an archive: writes the new file, then its line, then removes the old
+ * files. Readers follow the manifest, so each event counts once wherever a kill comes; the next run removes leftovers.
  * @throws MillraceError archive_unreadable, archive_in_use, folder_in_use, usage; StorageError
  */
 export async function compactArchive(path: string, options: CompactOptions): Promise<CompactReport> {
@@ -65,7 +65,7 @@ export async function compactArchive(path: string, options: CompactOptions): Pro
   } catch (error) {
     if (place === null || isStoreUrl(path) || !isSystemError(error)) throw error;
     const said =
-      'every event is still read once, from the old file or the new one; make room, or mend the disk, and run it again';
+      'every event is still read once, from the old file or the new one; make room, or repair the disk, and run it again';
     throw folderError(path, new Error(`${messageOf(error)}; ${said}`, { cause: error }));
   } finally {
     await place?.release();
@@ -74,9 +74,8 @@ export async function compactArchive(path: string, options: CompactOptions): Pro
 
 async function hold(path: string, { places, proof, signal }: CompactOptions): Promise<CompactPlace> {
   const { root } = await listArchive(path, places);
-  if (isStoreUrl(path)) return holdStore(await places.store(urlOf(path)), proof, signal);
-  const { openStore } = await import('../storage/open.ts');
-  return holdFolder(root, await openStore(root), proof);
+  const store = await places.store(root);
+  return isStoreUrl(path) ? holdStore(store, proof, signal) : holdFolder(root, store, proof);
 }
 
 class CompactRun {
@@ -84,7 +83,7 @@ class CompactRun {
   readonly #counts = { made: 0, replaced: 0, bytes: 0, cleared: 0, problems: 0 };
   readonly #listing: ArchiveListing;
   readonly #manifest: Manifest;
-  /** Files that could be part of a larger one, by name. */
+  /** By name. */
   readonly #candidates: Map<string, Candidate>;
 
   private constructor(
@@ -99,7 +98,7 @@ class CompactRun {
     this.#candidates = new Map(candidates.map((one) => [one.file, one]));
   }
 
-  /** Reads the archive, which nobody else compacts. @throws MillraceError */
+  /** Reads the archive, which the caller holds. @throws MillraceError */
   static async begin(path: string, options: CompactOptions): Promise<CompactRun> {
     const { places, trust, proof, targetBytes, minAge, now, dryRun } = options;
     const listing = await listArchive(path, places);
@@ -139,7 +138,7 @@ class CompactRun {
           this.#count(group, bytes);
         } else if (!(await this.#join(place, group))) return { ...this.#counts, complete: false };
       }
-      // What was made may be small enough to be joined again, and a file that was left out leaves room.
+      // A file just made can be joined again, and a bad one leaves room in its group.
       if (groups.length === 0 || place === null) return { ...this.#counts, complete: true };
     }
   }
@@ -147,9 +146,11 @@ class CompactRun {
   /** @returns false when it was interrupted */
   async #join(place: CompactPlace, group: readonly Candidate[]): Promise<boolean> {
     const { signal, onMade } = this.#options;
-    const joiner = new Joiner(place, { signal, onStep: (step) => this.#options.onStep?.(step) });
     try {
-      const joined = await joiner.join(group);
+      const joined = await joinFiles(place, group, {
+        signal,
+        onStep: (step) => this.#options.onStep?.(step),
+      });
       if ('bad' in joined) {
         for (const { file, reason } of joined.bad) {
           this.#candidates.delete(file);
@@ -170,7 +171,7 @@ class CompactRun {
     }
   }
 
-  /** Removes what an earlier run had replaced, or made and not listed. */
+  /** Removes files that an earlier run has replaced, or made and not listed. */
   async #clear(place: CompactPlace): Promise<void> {
     const [listing, manifest] = [this.#listing, this.#manifest];
     const { signal } = this.#options;
@@ -180,12 +181,12 @@ class CompactRun {
       signal.throwIfAborted();
       const holder = this.#holderOf(file, compactions);
       if (holder === null) {
-        // Who made it and stood still since will find that it is gone, and leave the old files where they are.
+        // Its maker, if it still runs, finds it missing and keeps the old files.
         if (isCompacted(file) && !manifest.compactions.has(file))
           this.#counts.cleared += await this.#remove(place, file, true);
         continue;
       }
-      // Only when its events are there, byte by byte; and never bytes that nobody knows.
+      // Only when the new file is as listed, and never unknown bytes.
       if (!sound.has(holder)) sound.set(holder, await this.#isAsListed(holder, manifest.entries.get(holder)));
       const known = [manifest.entries.get(file)?.sha256, ...compactions.hashesOf(file)];
       const { sha256 } = await hashFile(listing.place, file);
@@ -196,7 +197,7 @@ class CompactRun {
     }
   }
 
-  /** The file that counts in the place of one that was replaced. */
+  /** The file that counts instead of a replaced one. */
   #holderOf(file: string, compactions: Compactions): string | null {
     for (const { file: by } of compactions.madeOf(file)) {
       if (this.#listing.files.includes(by)) return by;
@@ -211,8 +212,8 @@ class CompactRun {
     return line?.sha256 === sha256;
   }
 
-  async #remove(place: CompactPlace, file: string, forGood: boolean): Promise<number> {
-    const left = await place.remove([file], { forGood });
+  async #remove(place: CompactPlace, file: string, andVersions: boolean): Promise<number> {
+    const left = await place.remove([file], { andVersions });
     for (const { reason } of left) this.#problem(file, reason);
     return 1 - left.length;
   }

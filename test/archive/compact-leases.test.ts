@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { MillraceError } from '../../src/core/errors.ts';
 import { holdFolder, holdStore, type CompactPlace } from '../../src/archive/compact-place.ts';
-import { Joiner } from '../../src/archive/joiner.ts';
+import { joinFiles } from '../../src/archive/join-files.ts';
 import { compactingIn, StoreLease } from '../../src/archive/store-lease.ts';
 import type { StoredObject } from '../../src/core/storage.ts';
 import { openStore } from '../../src/storage/open.ts';
@@ -16,7 +16,7 @@ import { keysIn } from './store-archive.ts';
 
 const KEY = '_open/compaction.json';
 
-/** As `holdStore` has it, but that the lease is a variable, and that a removal for good can take its time. */
+/** As `holdStore`, but the lease is a variable, and a removal with all versions waits. */
 async function placeOn(
   store: MemoryStore,
   isOurs: () => boolean,
@@ -26,16 +26,16 @@ async function placeOn(
   const place = await holdStore(store, undefined, signal);
   return {
     ...place,
-    remove: async (files, how) => {
-      if (how?.forGood === true) await beforeRemoval();
-      return place.remove(files, how);
+    remove: async (files, options) => {
+      if (options?.andVersions === true) await beforeRemoval();
+      return place.remove(files, options);
     },
     check: () =>
       isOurs() ? Promise.resolve() : Promise.reject(new MillraceError('archive_in_use', 'taken over')),
   };
 }
 
-it('who has lost its lease after it has put a file takes nothing away from who has taken over', async () => {
+it('a compaction that has lost its lease after it has put a file removes nothing of the next one', async () => {
   const store = new MemoryStore();
   const group = ['a', 'b'].map((id) => {
     const bytes = Buffer.from(`{"id":"${id}"}\n`);
@@ -57,10 +57,10 @@ it('who has lost its lease after it has put a file takes nothing away from who h
     () => Promise.resolve(),
   );
   const put = (step: string): void => void (step === 'put' && (hasLease = false));
-  const one = new Joiner(slow, { signal, onStep: put }).join(group).catch((error: Error) => error);
-  // It has found that nobody has listed the file, and is about to remove it.
+  const one = joinFiles(slow, group, { signal, onStep: put }).catch((error: Error) => error);
+  // It has found the file unlisted, and is about to remove it.
   await begun.promise;
-  const other = new Joiner(next, { signal, onStep: () => {} }).join(group);
+  const other = joinFiles(next, group, { signal, onStep: () => {} });
   await other;
   go.resolve();
   await one;
@@ -90,7 +90,7 @@ async function leased({ ahead, age }: { readonly ahead: number; readonly age: nu
 }
 
 it.each([11 * MINUTE, 0, -11 * MINUTE])(
-  'a compaction that lives goes on where another clock is %i ms ahead',
+  'a running compaction continues where another clock is %i ms ahead',
   async (ahead) => {
     const store = await leased({ ahead, age: MINUTE });
     expect(await compactingIn(store)).toEqual(LIVES);
