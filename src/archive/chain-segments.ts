@@ -6,24 +6,23 @@ import { linesOf, type Pending } from './kept-segments.ts';
 
 export type StoredSegment = Segment & Pick<StoredObject, 'key' | 'bytes'>;
 
-interface ChainPlace {
+interface SegmentsOptions {
   readonly store: ObjectStore;
   readonly writer: string;
   readonly log: SinkLog;
-  /** Ends what is on its way from the store. */
   readonly signal: AbortSignal;
 }
 
-/** The objects in a store that one writer's chain of a manifest consists of. */
+/** The stored segments of one writer's chain. */
 export class ChainSegments {
-  readonly #place: ChainPlace;
+  readonly #options: SegmentsOptions;
 
-  constructor(place: ChainPlace) {
-    this.#place = place;
+  constructor(options: SegmentsOptions) {
+    this.#options = options;
   }
 
   async list(): Promise<readonly StoredSegment[]> {
-    const { store, writer, signal, log } = this.#place;
+    const { store, writer, signal, log } = this.#options;
     const found: StoredSegment[] = [];
     for await (const { key, bytes } of store.list(chainPrefix(writer), signal)) {
       const segment = parseSegmentKey(key);
@@ -36,7 +35,7 @@ export class ChainSegments {
     return chain;
   }
 
-  /** Whether the chain has these lines where they were to be: put before a kill, and perhaps joined with others since. */
+  /** Whether the chain has these lines in their place, perhaps joined with others. */
   async hold({ segment, bytes }: Pending): Promise<boolean> {
     const lines: string[] = [];
     for (const each of await this.list())
@@ -51,18 +50,18 @@ export class ChainSegments {
   }
 
   read({ key }: StoredSegment): Promise<Buffer> {
-    return readWhole(this.#place.store, key, this.#place.signal);
+    return readWhole(this.#options.store, key, this.#options.signal);
   }
 
-  /** What a process has joined and was killed before it removed it. */
+  /** Removes a joined segment that a killed process has left. */
   async #removeJoined(segment: StoredSegment, chain: readonly StoredSegment[]): Promise<void> {
-    const { store, signal, log } = this.#place;
+    const { store, signal, log } = this.#options;
     const { key, first, last } = segment;
     const large = chain.find((each) => each.first <= first && each.last >= last);
     const lines = large === undefined ? [] : (await this.lines(large)).slice(first - large.first);
     const same = (await this.lines(segment)).every((line, at) => line === lines[at]);
     if (same) await store.delete(key, undefined, signal);
-    // Two copies of one writer's folder were used at once. Nothing of either is removed.
-    else log.error({ key }, 'the lines of this object are not in the one that takes its place');
+    // Two processes have used copies of one writer's folder. Both segments stay.
+    else log.error({ key }, 'the lines of this object are not in the one that replaces it');
   }
 }

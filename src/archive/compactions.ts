@@ -3,7 +3,7 @@ import { getOrMake } from '../lib/get-or-make.ts';
 import type { Manifest } from './manifest.ts';
 import type { Slice } from './place.ts';
 
-/** A file whose bytes lie in one that a compaction made. */
+/** A file that was joined into another. */
 export type Piece = CompactionLine['replaces'][number];
 
 /** Says which files compactions have replaced, and where their bytes are. */
@@ -18,37 +18,34 @@ export class Compactions {
     }
   }
 
-  /** The files that compactions made of this one: one, unless the first was lost. */
+  /** Lines of the files that this one was joined into: one, unless the first was lost. */
   madeOf(file: string): readonly CompactionLine[] {
     return this.#by.get(file) ?? [];
   }
 
-  /** What the compactions took this one to hold: SHA-256 each. */
+  /** SHA-256 of this file when it was joined. */
   hashesOf(file: string): string[] {
     const pieces = this.madeOf(file).flatMap(({ replaces }) => replaces);
     return pieces.filter((piece) => piece.file === file).map(({ sha256 }) => sha256);
   }
 
   /**
-   * Whether another file counts in its place. By name: whatever lies there now, as from a backup.
+   * Whether another file counts instead of one with this name, also when it was restored from a backup.
    * @param stands whether a file is there, or was removed by an erasure
    */
   isReplaced(file: string, stands: (file: string) => boolean): boolean {
     return this.madeOf(file).some((line) => stands(line.file) || this.isReplaced(line.file, stands));
   }
 
-  /**
-   * The files a compaction made this one of, as long as it holds their bytes: an erasure in it ends that.
-   * @param entries newest lines, of all chains
-   */
+  /** The files that were joined into this one; null also when an erasure has changed it since. */
   piecesOf(file: string, entries: Manifest['entries']): readonly Piece[] | null {
     const line = this.#lines.get(file);
     return line !== undefined && entries.get(file)?.sha256 === line.sha256 ? line.replaces : null;
   }
 
   /**
-   * Where the bytes of a replaced file are; null when nobody has them any more.
-   * @param isThere whether a file lies there, and has this size
+   * Where the bytes of a replaced file are; null when they are gone.
+   * @param isThere whether a file is there and has this size
    */
   slice(
     file: string,

@@ -1,42 +1,38 @@
 import { createHash } from 'node:crypto';
 import { parseEnvelope, type RecordEnvelope } from '../core/archive-record.ts';
 import { MillraceError } from '../core/errors.ts';
-import { SEALED_TYPE, type RecordOpener } from '../core/sealed-record.ts';
+import { SEALED_TYPE } from '../core/sealed-record.ts';
 import { hashChunks } from '../lib/hash-chunks.ts';
 import type { ArchivePlace, Bytes } from './place.ts';
-import { readInChunks } from './read.ts';
+import { readInChunks, type FileOptions } from './read.ts';
 import type { ArchiveItem } from './read-line.ts';
 
-/** What a file turned out to hold. */
+/** A file of records after it was read. */
 export interface FileFacts {
-  /** Size and hash as it lies on disk. */
+  /** Size and hash on disk. */
   readonly bytes: number;
   readonly sha256: string;
   readonly records: number;
   readonly types: ReadonlyMap<string, number>;
-  /** Of the first and the last record by time of receipt; empty when there is none. */
+  /** Least and greatest time of receipt; empty without records. */
   readonly first: string;
   readonly last: string;
-  /** Line of the first record that was received before the one in front of it; null when they are in order. */
+  /** Line of the first record that is older than the one before it; null when all are in order. */
   readonly disorderedAt: number | null;
-  /** False when it could not be read to its end. */
+  /** Whether it could be read to its end. */
   readonly whole: boolean;
 }
 
 /**
  * Reads one file of records to its end, in constant memory. Sealed records count as such, opened or not.
- * @param options.onItem told of each record and each problem, in order
- * @returns the facts; null for a file that cannot be read at all, which was told as a problem
+ * @param options.onItem called for each record and each problem, in order
+ * @returns null for a file that cannot be read at all, after a problem that says so
  */
 export async function readFacts(
   place: ArchivePlace,
   file: string,
-  options: {
+  options: Pick<FileOptions, 'opener' | 'signal' | 'onBytes'> & {
     readonly onItem: (item: ArchiveItem<RecordEnvelope>) => void;
-    readonly opener?: RecordOpener | undefined;
-    readonly signal?: AbortSignal | undefined;
-    /** Sees every byte as it lies on disk, in order; not all of them if the file is damaged. */
-    readonly onBytes?: ((chunk: Buffer) => void) | undefined;
   },
 ): Promise<FileFacts | null> {
   const hash = createHash('sha256');
@@ -58,7 +54,7 @@ export async function readFacts(
     const { type, at } = counted;
     records += 1;
     types.set(type, (types.get(type) ?? 0) + 1);
-    // ISO 8601 in UTC with a fixed number of digits: the order of the texts is the order of the times.
+    // Times of one form sort as their texts.
     if (first === '' || at < first) first = at;
     if (at > last) last = at;
     if (at < before) disorderedAt ??= item.line;
@@ -71,7 +67,7 @@ export async function readFacts(
   };
   for await (const items of readInChunks(place, file, parseEnvelope, { ...options, onBytes }))
     for (const item of items) take(item);
-  // The reader stops where a file is damaged; its bytes are hashed to the end all the same.
+  // The reader stops at damage; the hash covers all bytes.
   try {
     const onDisk = whole ? { bytes, sha256: hash.digest('hex') } : await hashFile(place, file);
     return { ...onDisk, records, types, first, last, disorderedAt, whole };
@@ -81,7 +77,7 @@ export async function readFacts(
   }
 }
 
-/** What the manifest counts an item as; null for what is no record. */
+/** The type and time that the manifest counts; null for no record. */
 function countedAs(item: ArchiveItem<RecordEnvelope>): { type: string; at: string } | null {
   if (item.kind === 'problem') {
     return item.sealed === undefined ? null : { type: SEALED_TYPE, at: item.sealed.received_at };
@@ -90,7 +86,7 @@ function countedAs(item: ArchiveItem<RecordEnvelope>): { type: string; at: strin
   return { type: item.sealed ? SEALED_TYPE : type, at };
 }
 
-/** Size and hash of a file. @throws what the place throws */
+/** @throws what the place throws */
 export function hashFile(
   place: Bytes,
   file: string,

@@ -11,32 +11,30 @@ const OLD_PARQUET =
 
 const FORMATS: Readonly<Record<string, Format>> = { '.gz': 'gzip', '.zst': 'zstd' };
 
-/** What else is wanted of a file that is read. */
-export interface WhileReading {
-  /** Sees every byte as it lies on disk, in order. */
+interface BytesObserver {
+  /** Called with every byte on disk, in order. */
   readonly onBytes?: ((chunk: Buffer) => void) | undefined;
 }
 
-interface LinesWanted extends WhileReading, Pick<CutOptions, 'passesOver'> {
-  /** Lines are looked at before the next ones are asked for, and not any more afterwards: their memory is used again. */
+interface LineOptions extends BytesObserver, Pick<CutOptions, 'passesOver'> {
+  /** Frees the memory of lines when the next ones are asked for. */
   readonly frees?: boolean | undefined;
 }
 
 /**
- * The lines of a file, decompressed by its extension, in constant memory. Yields those of one chunk at a time.
- * @param wanted `passesOver` as `cutLines` has it
+ * The lines of a file, a chunk at a time, decompressed by its extension, in constant memory.
  * @throws an error of zlib when the file is damaged or cut short, an Error for old Parquet files, or what the place throws
  */
 export async function* fileLines(
   place: Bytes,
   file: string,
-  { passesOver, frees = false, ...wanted }: LinesWanted = {},
+  { passesOver, frees = false, onBytes }: LineOptions = {},
 ): AsyncGenerator<Line[]> {
   const onTaken = frees ? (chunk: Buffer): void => freeChunk(file, chunk) : undefined;
-  yield* cutLines(fileChunks(place, file, wanted), { longest: LONGEST_LINE, passesOver, onTaken });
+  yield* cutLines(fileChunks(place, file, { onBytes }), { longest: LONGEST_LINE, passesOver, onTaken });
 }
 
-/** The bytes of a file that holds one event. Throws what `fileLines` does, and when there are too many of them. */
+/** The bytes of a file with one event. Throws as `fileLines`, and for a file that is too large. */
 export async function wholeEvent(place: Bytes, file: string): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -48,11 +46,11 @@ export async function wholeEvent(place: Bytes, file: string): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** The bytes of a file, decompressed by its extension, as `fileLines` cuts them. Throws what that does. */
+/** The bytes of a file, decompressed by its extension. Throws as `fileLines`. */
 export async function* fileChunks(
   place: Bytes,
   file: string,
-  { onBytes }: WhileReading = {},
+  { onBytes }: BytesObserver = {},
 ): AsyncGenerator<Buffer> {
   if (isOldParquet(file)) throw new Error(OLD_PARQUET);
   const source = tap(place.chunks(file), (chunk) => onBytes?.(chunk));
@@ -61,12 +59,11 @@ export async function* fileChunks(
 }
 
 /**
- * Frees the memory of chunks of a file that nobody looks at any more, when it holds no others: `fileChunks` makes buffers anew all
- * the time, and to let them wait for the garbage collector keeps it busy. Each is filled by several chunks, of which the last is the
- * one at its end.
+ * Frees the memory of chunks that are no longer used, once the last chunk in it ends: new buffers all the time would
+ * keep the garbage collector busy.
  */
 export function freeChunk(file: string, { buffer, byteOffset, length }: Buffer): void {
-  // What comes from a place as it is may be part of something else.
+  // An uncompressed chunk can be part of another buffer.
   if (formatOf(file) === undefined || buffer.byteLength !== CHUNK) return;
   if (byteOffset + length === CHUNK && buffer instanceof ArrayBuffer) buffer.transfer(0);
 }

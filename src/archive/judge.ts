@@ -3,44 +3,44 @@ import type { Receipts } from '../core/proof.ts';
 import { checkSigned } from '../core/signature.ts';
 import type { DifferenceCode } from './report.ts';
 
-/** One line of a manifest as it lies there. */
+/** One line of a manifest as stored. */
 export interface StoredLine {
   /** Counted from 1. */
   readonly number: number;
   readonly text: Buffer;
-  /** Null when it is no line of a manifest. */
+  /** Null for an invalid line. */
   readonly entry: ManifestLine | null;
   /** False for a last line that was cut short. */
   readonly ended: boolean;
 }
 
-/** What the lines of a manifest are judged by. */
+/** Keys and receipts that the lines of a manifest are checked with. */
 export interface Trust {
-  /** Public keys whose lines count; empty where none is known: then only that of the first signed line does. */
+  /** Public keys whose lines count; when empty, the key of the first signed line. */
   readonly keys: ReadonlySet<string>;
-  /** Null where they are not at hand. */
+  /** Null where they are not available. */
   readonly receipts: Receipts | null;
 }
 
-/** Lines by what signs them. `unsigned` are those before the first signed one, which vouches for them. */
+/** `unsigned` are the lines before the first signed one, whose link covers them. */
 export interface LineCounts {
   signed: number;
   unsigned: number;
-  /** The public keys that signed, each with whether it is one that was given. */
+  /** Public keys that signed; true for given ones. */
   readonly keys: Map<string, boolean>;
 }
 
-/** What is wrong with a line, if anything. */
+/** The fault of a line; null for a good one. */
 export type Verdict = readonly [code: DifferenceCode, detail: string] | null;
 
 const SIGNED_BY = /,"signed_by":"([\w-]{43})","signature":"[\w-]+"\}$/;
 
-/** Tells lines of the archive's writers from those of somebody who has the disk and not the key. Lines come in order. */
+/** Finds lines that were written without a key of the archive's writers. Lines come in order. */
 export class LineJudge {
   readonly counts: LineCounts = { signed: 0, unsigned: 0, keys: new Map() };
   readonly #trust: Trust | null;
 
-  /** @param trust null: lines are only looked at where that is cheap, and lines that take files away */
+  /** @param trust null checks signatures only of lines that remove files */
   constructor(trust: Trust | null) {
     this.#trust = trust;
   }
@@ -48,16 +48,16 @@ export class LineJudge {
   judge({ text, entry }: StoredLine): Verdict {
     const line = text.toString();
     const erasure = entry !== null && 'erasure' in entry ? entry : null;
-    // Both say that files which were there do not count.
-    const takesAway = erasure !== null || (entry !== null && isCompaction(entry));
-    if (this.#trust === null && !takesAway) return this.#glance(line);
+    // Both make files stop counting.
+    const removes = erasure !== null || (entry !== null && isCompaction(entry));
+    if (this.#trust === null && !removes) return this.#signerOf(line);
     const { state, by } = checkSigned('manifest', line);
     if (state === 'invalid')
       return ['line_forged', 'its signature is invalid: the line was changed, or written without the key'];
     return (state === 'unsigned' ? this.#unsigned() : this.#signed(by)) ?? this.#receipts(erasure);
   }
 
-  #glance(line: string): Verdict {
+  #signerOf(line: string): Verdict {
     const by = SIGNED_BY.exec(line)?.[1];
     return by === undefined ? this.#unsigned() : this.#signed(by);
   }
@@ -79,7 +79,7 @@ export class LineJudge {
     return null;
   }
 
-  /** An erasure counts only with its receipt, which says the same of the same file. */
+  /** An erasure counts only with a receipt of the same change. */
   #receipts(line: ErasureLine | null): Verdict {
     const receipts = this.#trust?.receipts ?? null;
     if (line === null || receipts === null) return null;
@@ -102,18 +102,18 @@ export class LineJudge {
   }
 }
 
-/** Whether a receipt means this file: it names it from further up, and has `*` where an id stood. */
+/** Whether a receipt's item, which may have more levels in front and `*` for ids, names this file. */
 function isNameOf(file: string, item: string): boolean {
   if (item === file || item.endsWith(`/${file}`)) return true;
   if (!item.includes('*')) return false;
   const parts = item.split('/');
   const own = file.split('/');
   const tail = parts.slice(-own.length);
-  return parts.length >= own.length && tail.every((part, at) => fits(own[at] ?? '', part.split('*')));
+  return parts.length >= own.length && tail.every((part, at) => isOrderOf(own[at] ?? '', part.split('*')));
 }
 
-/** Whether these stand in a text in this order, the first at its start and the last at its end. */
-function fits(text: string, [first = '', ...rest]: readonly string[]): boolean {
+/** Whether a text has these parts in this order, the first at its start and the last at its end. */
+function isOrderOf(text: string, [first = '', ...rest]: readonly string[]): boolean {
   const last = rest.pop();
   if (last === undefined) return text === first;
   if (!text.startsWith(first)) return false;

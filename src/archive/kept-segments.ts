@@ -13,18 +13,18 @@ export interface Pending {
   readonly files: readonly string[];
 }
 
-/** Of the note of the newest segment. */
+/** File with the key of the newest segment. */
 const NEWEST = 'newest-segment';
 const PENDING = /(?:^|\/|\\)segment-(\d{10})-(\d{10})\.jsonl$/;
 
-/** Segments in a writer's folder: each lies there before it is put, so that after a kill one that was put is known. */
+/** Segments in a writer's folder, each kept from before it is put, to recognise it after a kill. */
 export class KeptSegments {
   readonly #folder: string | null;
   readonly #writer: string;
-  /** Each with the files that a kill would still list again. */
+  /** By path, the files whose lines a writer would add again after a kill. */
   readonly #files = new Map<string, Set<string>>();
 
-  /** @param folder null for a writer that lives no longer than its process */
+  /** @param folder null for a writer without a disk */
   constructor(folder: string | null, writer: string) {
     this.#folder = folder;
     this.#writer = writer;
@@ -37,7 +37,7 @@ export class KeptSegments {
     this.#files.set(join(this.#folder, name), new Set(files));
   }
 
-  /** A kill would not write the line of a file again: its segment goes with the last of them. */
+  /** Notes that the line of a file cannot be added again; deletes its segment with the last of them. */
   async forget(file: string): Promise<void> {
     for (const [path, files] of this.#files) {
       if (!files.delete(file) || files.size > 0) continue;
@@ -46,10 +46,7 @@ export class KeptSegments {
     }
   }
 
-  /**
-   * Notes the key of the newest segment that was put. Not synced: after a power cut an older one is noted, or none.
-   * Never rejects, as the segment is in its place.
-   */
+  /** Notes the key of the newest segment. Not synced, so a power cut can leave an older one. Never rejects. */
   async note(key: string): Promise<void> {
     if (this.#folder === null) return;
     const path = join(this.#folder, NEWEST);
@@ -57,17 +54,16 @@ export class KeptSegments {
       await writeFile(`${path}${UNFINISHED}`, `${key}\n`);
       await rename(`${path}${UNFINISHED}`, path);
     } catch {
-      // A full disk, say.
+      // The segment is stored; only its note is missing.
     }
   }
 
-  /** Null when none is noted. */
   noted(): string | null {
     if (this.#folder === null) return null;
     return readIfThere(join(this.#folder, NEWEST))?.trim() ?? null;
   }
 
-  /** What a process before has left, in order. */
+  /** Segments that an earlier process has left, in order. */
   async left(): Promise<Pending[]> {
     const left: Pending[] = [];
     for (const path of await this.#paths()) {
@@ -90,7 +86,7 @@ export class KeptSegments {
   }
 }
 
-/** Whether a file in a writer's folder is a segment on its way to the store, or a note of one. */
+/** Whether a file in a writer's folder is a kept segment, or the note. */
 export function isOfSegments(name: string): boolean {
   return PENDING.test(name) || name === NEWEST;
 }

@@ -17,9 +17,8 @@ import { Serial } from '../lib/serial.ts';
 import { hashLine } from '../lib/chained-log.ts';
 
 /**
- * The manifest of one archive, for writing: by the sink that makes the files, by an erasure, by a repair. It remembers
- * nothing between calls: the last line is read again for each append, under a lock, so that several writers of one
- * archive make one chain. Each line is signed, and its hash noted apart from the archive.
+ * Writes the manifest of an archive in a folder. Each append reads the last line again, under a lock, so that several
+ * writers make one chain. Each line is signed, and its hash noted outside the archive.
  */
 export class ManifestWriter {
   readonly #root: string;
@@ -28,8 +27,8 @@ export class ManifestWriter {
   readonly #serial = new Serial();
 
   /**
-   * @param root the archive's folder, absolute and without symbolic links: heads are noted by it
-   * @param proof absent: lines are not signed, and heads not noted
+   * @param root the archive's folder, absolute and without symbolic links; heads are noted under it
+   * @param proof without it lines are not signed, and heads not noted
    */
   constructor(root: string, log: SinkLog, proof?: OpenProof) {
     this.#root = root;
@@ -42,8 +41,8 @@ export class ManifestWriter {
   }
 
   /**
-   * Cuts off a last line that a crash left incomplete. Makes the manifest if there is none. Notes its head.
-   * @param sink that is about to write here: noted before its first byte
+   * Removes an incomplete last line, creates a missing manifest, and notes its head.
+   * @param sink that will write here; noted before its first byte
    */
   repair(sink?: string): Promise<void> {
     return this.#exclusively(async (file, proof) => {
@@ -54,10 +53,7 @@ export class ManifestWriter {
     });
   }
 
-  /**
-   * Adds a line: a file that was finished, an event that was kept, what an erasure left of a file. Durable once it
-   * resolves. When it throws, the manifest is as it was.
-   */
+  /** Adds a line, durable once it resolves. When it throws, the manifest is as it was. */
   append(entry: NewManifestLine): Promise<void> {
     return this.#exclusively(async (file, proof) => {
       const before = hashLine(await file.lineBefore(file.length));
@@ -68,7 +64,7 @@ export class ManifestWriter {
     });
   }
 
-  /** Of these names, the ones the manifest has a line for. Reads all of it. */
+  /** The names among these that have a line. Reads all of the manifest. */
   async listed(names: ReadonlySet<string>): Promise<Set<string>> {
     const found = new Set<string>();
     if (names.size === 0) return found;
@@ -81,7 +77,7 @@ export class ManifestWriter {
     return found;
   }
 
-  /** The head that was noted last, when the manifest does not hold it any more. */
+  /** The noted head, when the manifest no longer holds it. */
   async #lostHead(file: AppendFile, proof: Proof | undefined): Promise<ManifestHead | null> {
     let noted: ManifestHead | null = null;
     try {
@@ -101,10 +97,7 @@ export class ManifestWriter {
     return noted;
   }
 
-  /**
-   * Notes a head after its line is durable. A crash before this, or a full disk, leaves the head before, which the manifest
-   * holds as well: no reason to say that the line could not be written.
-   */
+  /** Notes a head after its line is durable. Never rejects: the manifest holds the head noted before, too. */
   async #note(proof: Proof | undefined, head: ManifestHead, lost: ManifestHead | null): Promise<void> {
     try {
       await proof?.heads.note(this.#root, head, lost);
@@ -120,7 +113,7 @@ export class ManifestWriter {
     return this.#serial.run(async () => {
       const proof = await this.#openProof?.();
       const folder = await ensureFolder(this.#root, OPEN_FOLDER);
-      // Another writer is appending its line, which takes as long as one fsync.
+      // Another writer holds it for one fsync.
       const lock = await lockInTurn(join(folder, 'manifest.lock'));
       try {
         const { file, cut } = await AppendFile.openLines(this.path);

@@ -12,35 +12,32 @@ import { type LineCounts, type Trust } from './judge.ts';
 import type { ArchiveListing } from './place.ts';
 import type { Difference } from './report.ts';
 
-/** A manifest as it stands, with what is wrong with it. */
+/** A manifest after it was read. */
 export interface Manifest {
-  /** By file; the newest line of a file counts, which may be one that says that an erasure removed it. */
+  /** The newest line of each file, also of files that an erasure has removed. */
   readonly entries: ReadonlyMap<string, ManifestLine>;
-  /** Files with a line before the newest that says something else. */
+  /** Files with an older line that differs from the newest. */
   readonly superseded: ReadonlySet<string>;
-  /** Files that compactions made, whatever has become of them since. */
+  /** Lines of compactions, by the file that was made. */
   readonly compactions: ReadonlyMap<string, CompactionLine>;
-  /** Files listed anew after an erasure had changed them. */
+  /** Erasures of files that were listed again afterwards. */
   readonly returned: ReadonlyMap<string, ErasureLine>;
   /** One in a folder, one for each writer in a store. */
   readonly chains: readonly ChainFacts[];
   readonly signatures: LineCounts;
-  /** Whether all lines are there and follow from each other. */
+  /** Whether no chain is broken. */
   readonly isSound: boolean;
   readonly differences: readonly Difference[];
 }
 
 export interface ManifestOptions {
-  /** What its lines are judged by; null where a cheap look is enough. */
+  /** Null checks signatures only where that is cheap. */
   readonly trust?: Trust | null;
-  /** Told of every line that counts, the older ones of a file before the newer. */
+  /** Called for every line that counts, older ones of a file first. */
   readonly onEntry?: (entry: ManifestLine) => void;
 }
 
-/**
- * Reads a manifest and checks its chains. After a broken link a chain is followed from the line as it stands, so that one
- * changed line is one difference. An erasure that is refused does not count: the line before it of its file does.
- */
+/** Reads a manifest and checks its chains. One changed line is one difference; a refused erasure does not count. */
 export async function readManifest(
   { place, manifest: files }: Pick<ArchiveListing, 'place' | 'manifest'>,
   { trust = null, onEntry }: ManifestOptions = {},
@@ -55,7 +52,7 @@ export async function readManifest(
     );
   }
   entries.finish();
-  const differences = [...chains.flatMap((chain) => chain.differences), ...strangers(chains)];
+  const differences = [...chains.flatMap((chain) => chain.differences), ...forgedChains(chains)];
   const { newest, superseded, returned, compactions } = entries;
   return {
     entries: newest,
@@ -69,23 +66,23 @@ export async function readManifest(
   };
 }
 
-/** Which line of each file counts. */
+/** Finds the line of each file that counts. */
 class Entries {
   readonly newest = new Map<string, ManifestLine>();
   readonly superseded = new Set<string>();
   readonly returned = new Map<string, ErasureLine>();
   readonly compactions = new Map<string, CompactionLine>();
-  /** Of the files that are called as a compaction's are, those that a line lists. */
+  /** Listed files with the name of a compaction's file. */
   readonly #listed = new Set<string>();
   readonly #onEntry: ManifestOptions['onEntry'];
-  /** Of writers to a store: each has a chain of its own, so only their times say which came first. */
+  /** Erasures in a store: each writer has its own chain, so only the times give the order. */
   readonly #erasures: ErasureLine[] = [];
 
   constructor(onEntry: ManifestOptions['onEntry']) {
     this.#onEntry = onEntry;
   }
 
-  /** @param writer of the chain; null for a folder's own */
+  /** @param writer of the chain; null for a folder's manifest */
   take(entry: ManifestLine, isRefused: boolean, writer: string | null): void {
     if (isCompaction(entry) && !isRefused && (writer === null || writer === COMPACTIONS))
       this.compactions.set(entry.file, entry);
@@ -101,14 +98,14 @@ class Entries {
   finish(): void {
     const inTurn = this.#erasures.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
     for (const entry of inTurn) this.#take(entry, false);
-    // An erasure lists what it takes out of the file of a compaction that was ended before its own line: it does not count.
+    // An erasure can list a compaction's file that the compaction itself did not list: it does not count.
     for (const file of this.newest.keys())
       if (isCompacted(file) && !this.#listed.has(file)) this.newest.delete(file);
   }
 
   #take(entry: ManifestLine, isRefused: boolean): void {
     const { file, sha256 } = entry;
-    // What an erasure took out of an unfinished file: the file is listed when it is finished, under another name.
+    // A finished file is listed under another name.
     if (isUnfinished(file)) {
       if (!isRefused) this.#onEntry?.(entry);
       return;
@@ -123,8 +120,8 @@ class Entries {
   }
 }
 
-/** Chains that who has the store and not the key has made: of nothing signed, or of lines of another one. */
-function strangers(chains: readonly ChainFacts[]): Difference[] {
+/** Chains made without the key: unsigned beside signed ones, or copies of others. */
+function forgedChains(chains: readonly ChainFacts[]): Difference[] {
   const isSigned = chains.some(({ signatures }) => signatures.signed > 0);
   const firsts = new Map<string, string>();
   return chains.flatMap(({ name, lines, signatures, hashes }): Difference[] => {

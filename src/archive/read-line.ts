@@ -10,8 +10,8 @@ import {
 } from '../core/sealed-record.ts';
 
 /**
- * One record with the exact bytes that were signed, or what could not be read. `file` is relative to the archive.
- * A problem without a line concerns the rest of its file; the next files are still read.
+ * A record with the exact signed bytes, or a problem. `file` is relative to the archive. A problem without a line
+ * concerns the rest of its file.
  */
 export type ArchiveItem<R = ArchiveRecord> =
   | {
@@ -20,11 +20,10 @@ export type ArchiveItem<R = ArchiveRecord> =
       /** Counted from 1. */
       readonly line: number;
       readonly record: R;
-      /** May be a view into a larger buffer: copy it to keep it for long. */
+      /** A view into a larger buffer: copy it to keep it. */
       readonly body: Buffer;
-      /** The record's line without its line break, opened if it was sealed; a view, as `body`. */
+      /** The record's line without its line break, opened if it was sealed; a view. */
       readonly text: Buffer;
-      /** True when the archive holds it sealed. */
       readonly sealed: boolean;
     }
   | {
@@ -32,11 +31,11 @@ export type ArchiveItem<R = ArchiveRecord> =
       readonly file: string;
       readonly line: number | null;
       readonly reason: string;
-      /** Set for a sealed record that stays closed; it is a record all the same. */
+      /** Set for a sealed record that cannot be opened. */
       readonly sealed?: {
         readonly why: SealedWhy;
         readonly received_at: string;
-        /** The line as it lies there; a view. */
+        /** The sealed line; a view. */
         readonly text: Buffer;
       };
     };
@@ -57,9 +56,8 @@ export function readLine<R>(
       return { kind: 'problem', file, line, reason: 'not a sealed record of this version' };
     const opened: OpenedRecord = opener?.open(record) ?? { ok: false, why: 'no_keys' };
     if (!opened.ok) {
-      const { why } = opened;
-      const about = { why, received_at: record.received_at, text: bytes };
-      return { kind: 'problem', file, line, reason: SEALED_REASONS[why], sealed: about };
+      const closed = { why: opened.why, received_at: record.received_at, text: bytes };
+      return { kind: 'problem', file, line, reason: SEALED_REASONS[opened.why], sealed: closed };
     }
     text = opened.line;
   }

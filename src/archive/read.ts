@@ -10,32 +10,27 @@ import { listArchive, type Places } from './places.ts';
 import { type ArchiveItem, readLine } from './read-line.ts';
 
 export interface ReadOptions {
-  /** Where archives are opened; without it, only folders are. */
   readonly places?: Places | undefined;
-  /** Read the unfinished files too; their last line may be incomplete while a receiver runs, and is then left out. */
+  /** Whether to read unfinished files too, without an incomplete last line. */
   readonly parts?: boolean;
   readonly signal?: AbortSignal | undefined;
-  /** Finished files to pass over, relative to the archive. */
+  /** Finished files to leave out, relative to the archive. */
   readonly skip?: ReadonlySet<string>;
-  /** Opens what is sealed; without it a sealed record is a problem that says so. */
+  /** Without it a sealed record is a problem. */
   readonly opener?: RecordOpener | undefined;
   /** As in `FileOptions`. */
   readonly frees?: boolean | undefined;
 }
 
 /**
- * Streams the records of an archive folder, or of one file: plain, gzip or zstd by its extension, file by file in order
- * of their paths, in constant memory.
+ * Streams the records of an archive, or of one file, in order of paths, in constant memory. Gzip and zstd by extension.
  * @throws MillraceError archive_unreadable when `path` cannot be listed
  */
 export async function* readArchive(path: string, options?: ReadOptions): AsyncGenerator<ArchiveItem> {
   for await (const items of readArchiveInChunks(path, parseRecord, options)) yield* items;
 }
 
-/**
- * The same, those of one chunk at a time, for when every microsecond a record counts. Throws what `readArchive` does.
- * @param parse what is wanted of a record
- */
+/** Like `readArchive`, a chunk at a time, which is faster. @param parse returns what is needed of a record */
 export async function* readArchiveInChunks<R>(
   path: string,
   parse: ParseRecord<R>,
@@ -44,7 +39,7 @@ export async function* readArchiveInChunks<R>(
   yield* readListed(await listArchive(path, options.places), parse, options);
 }
 
-/** The same, of what was listed before. */
+/** Like `readArchiveInChunks`, of a listing. */
 export async function* readListed<R>(
   { place, files, parts, notFollowed }: ArchiveListing,
   parse: ParseRecord<R>,
@@ -66,7 +61,7 @@ export async function* readListed<R>(
   }
 }
 
-/** Between listing and reading, and between looking and opening, the receiver may have finished the file. */
+/** Reads an unfinished file, under its new name when the receiver has finished it since it was listed. */
 async function* readPart<R>(
   place: ArchivePlace,
   part: string,
@@ -80,7 +75,7 @@ async function* readPart<R>(
   if (isGone) yield* readInChunks(place, await presentName(place, part), parse, options);
 }
 
-/** The name under which a part can be read now: its own, or that of its finished file, which is there before the part goes. */
+/** The current name of a part: its own, or that of its finished file, which exists before the part is removed. */
 export async function presentName(place: ArchivePlace, part: string): Promise<string> {
   const names = finishedNames(part);
   for (const name of names) if ((await place.stat(name)) !== null) return name;
@@ -90,13 +85,13 @@ export async function presentName(place: ArchivePlace, part: string): Promise<st
   return part;
 }
 
-/** What a part may be called once it is finished: `_open/<writer>/<folder>/<stem>.part` → `<folder>/<stem>.ndjson…`. */
+/** Possible names of a finished part: `_open/<writer>/<folder>/<stem>.part` → `<folder>/<stem>.ndjson…`. */
 export function finishedNames(part: string): string[] {
   const stem = part.split('/').slice(2).join('/').slice(0, -PART_EXTENSION.length);
   return Object.values(DATA_EXTENSIONS).map((extension) => `${stem}${extension}`);
 }
 
-/** Streams the records of one file, as `readInChunks` does, whole and one by one. */
+/** Like `readInChunks`, one record at a time. */
 export async function* readArchiveFile(
   place: Bytes,
   file: string,
@@ -107,19 +102,18 @@ export async function* readArchiveFile(
 
 export interface FileOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Sees every byte as it lies on disk, in order; not all of them if the file is damaged. */
+  /** Called with the bytes on disk, in order, up to the first damage. */
   readonly onBytes?: ((chunk: Buffer) => void) | undefined;
   readonly opener?: RecordOpener | undefined;
-  /** Records are looked at before those of the next chunk are asked for, and not any more afterwards. */
+  /** Frees the memory of records when the next chunk is asked for. */
   readonly frees?: boolean | undefined;
-  /** Asked when the file cannot be read; true: what it answers is no problem, and nothing of the file was read. */
+  /** Called when the file cannot be read; true suppresses the problem. */
   readonly onFault?: ((error: unknown) => boolean) | undefined;
 }
 
 /**
- * Streams the records of one file, those of one chunk at a time: a step of an async generator for each record would cost
- * more than reading it.
- * @param parse what is wanted of a record
+ * Streams the records of one file, a chunk at a time: a step of an async generator costs more than reading a record.
+ * @param parse returns what is needed of a record
  */
 export async function* readInChunks<R>(
   place: Bytes,
@@ -134,7 +128,7 @@ export async function* readInChunks<R>(
       yield itemsOf(lines, file, unfinished, parse, opener);
     }
   } catch (error) {
-    // That its store cannot be asked says nothing of the file.
+    // A store that does not answer says nothing about the file.
     if (signal?.aborted === true || error instanceof MillraceError) throw error;
     if (onFault?.(error) !== true) yield [{ kind: 'problem', file, line: null, reason: messageOf(error) }];
   }

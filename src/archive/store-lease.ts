@@ -6,16 +6,13 @@ import type { ObjectStore, StoredObject } from '../core/storage.ts';
 import { membersIn } from '../lib/parsed.ts';
 import { Serial } from '../lib/serial.ts';
 
-/** Says who compacts the archive: one at a time, and an erasure waits for the end of it. */
+/** Names the process that compacts the archive; erasures wait for its end. */
 const KEY = '_open/compaction.json';
-/** Milliseconds between two signs of life, and after how many without one nobody lives. */
-const EVERY = 60_000;
-const STALE = 600_000;
+const RENEW_EVERY_MS = 60_000;
+/** A lease that was not renewed for so long has lost its process. */
+const STALE_MS = 600_000;
 
-/**
- * The right to compact an archive in a store. A process that stood still can lose it without noticing: `check` asks, and
- * what is in the manifest is decided by its chain alone.
- */
+/** The right to compact an archive in a store. A process that stood still can lose it: `check` finds out. */
 export class StoreLease {
   readonly #store: ObjectStore;
   #version: string;
@@ -25,7 +22,7 @@ export class StoreLease {
   private constructor(store: ObjectStore, version: string) {
     this.#store = store;
     this.#version = version;
-    this.#timer = setInterval(() => void this.#serial.run(() => this.#renew()), EVERY);
+    this.#timer = setInterval(() => void this.#serial.run(() => this.#renew()), RENEW_EVERY_MS);
     this.#timer.unref();
   }
 
@@ -63,20 +60,20 @@ export class StoreLease {
     await this.#serial.run(() => this.#store.delete(KEY, this.#version));
   }
 
-  /** Never rejects: whether it is still ours, `check` finds out. */
+  /** Never rejects. */
   async #renew(): Promise<void> {
     try {
       const put = await this.#store.putIfMatch(KEY, this.#version, { bytes: bytes() });
       if (put.status === 'written') this.#version = put.version;
     } catch {
-      // The next one may get through.
+      // The next try may succeed.
     }
   }
 }
 
 /**
- * Who compacts the archive now, or null. What one has left that was killed is ended: it does not go on after this.
- * @returns `ended` when there was such a one
+ * The process that compacts the archive now; null without one. The lease of a killed one is removed.
+ * @returns `ended` when a lease was removed
  */
 export async function compactingIn(
   store: ObjectStore,
@@ -94,11 +91,11 @@ function bytes(): Buffer {
   return Buffer.from(`${JSON.stringify(own)}\n`);
 }
 
-/** Null for one that does not live any more. */
+/** Null for a process that no longer runs. */
 async function ownerOf(store: ObjectStore, { modifiedAt }: StoredObject): Promise<string | null> {
   const { host, process: id } = membersIn(String(await readWhole(store, KEY)));
   if (host === hostname() && typeof id === 'number' && !isAlive(id)) return null;
-  if ((await timeAt(store)) - modifiedAt > STALE) return null;
+  if ((await timeAt(store)) - modifiedAt > STALE_MS) return null;
   return `process ${String(id)} on ${String(host)}`;
 }
 

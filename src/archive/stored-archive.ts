@@ -15,7 +15,7 @@ import { byKind, isUnfinished, kindOf } from './file-kind.ts';
 import { linesOf } from './kept-segments.ts';
 import type { ArchiveListing, ArchivePlace } from './place.ts';
 import { ReplacedFiles } from './replaced-files.ts';
-import { standing } from './standing.ts';
+import { filesThatCount } from './files-that-count.ts';
 
 /** Objects of a remote store that are fetched early, and bytes held of each: 16 requests and 32 MiB at a time. */
 const AHEAD = { width: 16, most: 2 * 1024 * 1024 };
@@ -58,7 +58,7 @@ export class StoredArchive implements ArchivePlace {
       const kinds = byKind(files);
       // Listed after the files: a compaction writes its line before it removes one of these.
       const manifest = this.#isRemote ? await this.segments() : kinds.manifest;
-      const counted = await standing(this, { files: kinds.files, manifest });
+      const counted = await filesThatCount(this, { files: kinds.files, manifest });
       return { ...about, ...kinds, ...counted, manifest, notFollowed };
     } catch (error) {
       if (this.#isRemote) throw this.#explained(error);

@@ -6,7 +6,7 @@ import type { Compression } from '../core/compression.ts';
 import { fillNew, HashedFile } from '../lib/new-file.ts';
 
 const CHUNK = 256 * 1024;
-/** On JSON, less than half the time of zlib's default for 4 to 7 % more bytes, and for no more than with level 4. */
+/** On JSON, less than half the time of zlib's default level for 4 to 7 % more bytes. */
 const GZIP_LEVEL = 3;
 
 const COMPRESSORS = {
@@ -15,7 +15,7 @@ const COMPRESSORS = {
   none: () => new PassThrough(),
 } as const satisfies Record<Compression, () => Duplex>;
 
-/** Whose a file is, and who may read it. */
+/** Owner and permissions of a file. */
 export interface FileOwner {
   readonly mode: number;
   readonly uid: number;
@@ -23,10 +23,9 @@ export interface FileOwner {
 }
 
 /**
- * Writes a file of an archive under a temporary name. It is on disk once it resolves, and not there when it rejects.
- * @param lines whole records, each with its line feed, in pieces of any size
- * @param like whose it is to be and who may read it
- * @returns size and hash of what is in the file
+ * Writes a file of an archive under a temporary name: on disk once it resolves, removed when it rejects.
+ * @param lines whole records with line feeds, in pieces of any size
+ * @returns size and hash of the file
  */
 export async function writeArchiveFile(
   path: string,
@@ -38,7 +37,7 @@ export async function writeArchiveFile(
   const file = await fillNew(HashedFile.create(path), async (target) => {
     if (like !== undefined) {
       await target.handle.chmod(like.mode & 0o777);
-      // Giving it to another owner takes the right to.
+      // Only root may change the owner.
       await target.handle.chown(like.uid, like.gid).catch(() => undefined);
     }
     const write = async (written: AsyncIterable<Buffer>): Promise<void> => {
@@ -49,7 +48,7 @@ export async function writeArchiveFile(
   return file.facts();
 }
 
-/** The same, of lines that are in memory and become a file that is. */
+/** The bytes of a file, for lines in memory. */
 export async function archiveBytes(lines: Buffer, compression: Compression): Promise<Buffer> {
   switch (compression) {
     case 'gzip':

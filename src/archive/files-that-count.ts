@@ -7,32 +7,26 @@ import { cutLines, type Line } from '../lib/lines.ts';
 import { Compactions } from './compactions.ts';
 import { fileLines } from './file-lines.ts';
 import { readManifest } from './manifest.ts';
-import type { ArchivePlace } from './place.ts';
+import type { ArchiveListing, ArchivePlace } from './place.ts';
 
-/** In each line of a compaction, as it is written; in a text of another line the quotes would be escaped. */
-const MARK = Buffer.from('"replaces":[');
-
-/** What was found in an archive. */
-interface Found {
-  readonly files: readonly string[];
-  readonly manifest: readonly string[];
-}
+/** In each line of a compaction; inside a text of another line the quotes would be escaped. */
+const COMPACTION_KEY = Buffer.from('"replaces":[');
 
 /**
- * Tells files that count from those that do not: what a compaction has replaced and not removed yet, and what one has made
- * and not listed. So each event is read once, wherever a compaction is, or was ended.
+ * Separates files that count from those that a compaction has replaced and not removed yet, or made and not listed. So
+ * each event is read once, wherever a compaction was killed.
  */
-export async function standing(
+export async function filesThatCount(
   place: ArchivePlace,
-  { files, manifest }: Found,
-): Promise<{ readonly files: readonly string[]; readonly aside: readonly string[] }> {
-  // A folder of an archive, or a copy of it: there is nothing to tell them by.
+  { files, manifest }: Pick<ArchiveListing, 'files' | 'manifest'>,
+): Promise<Pick<ArchiveListing, 'files' | 'aside'>> {
+  // A part of an archive: all count.
   if (manifest.length === 0) return { files, aside: [] };
   const lines = await compactionLines(place, manifest);
   if (lines.size === 0 && !files.some(isCompacted)) return { files, aside: [] };
   const compactions = new Compactions(lines);
   const all = new Set(files);
-  // One that was put behind the back of who made the list, and what it replaces is gone from the rest of the list already.
+  // A file put during the listing, whose old files may be missing in it.
   for (const file of lines.keys())
     if (!all.has(file) && compactions.madeOf(file).length === 0 && (await place.stat(file)) !== null)
       all.add(file);
@@ -42,13 +36,13 @@ export async function standing(
   const others = [...all].filter((file) => !unlisted.includes(file) && !isReplaced(file));
   const repeated = await repeatedOf(place, manifest, { unlisted, others });
   const isAside = (file: string): boolean => repeated.has(file) || isReplaced(file);
-  const inTurn = [...all].toSorted();
-  return { files: inTurn.filter((file) => !isAside(file)), aside: inTurn.filter(isAside) };
+  const inOrder = [...all].toSorted();
+  return { files: inOrder.filter((file) => !isAside(file)), aside: inOrder.filter(isAside) };
 }
 
 /**
- * Of files that no compaction has listed, those all of whose lines lie in other files too: what a compaction had made when it
- * was ended. In another state the manifest is not the one that was there, and what they hold may be nowhere else.
+ * Unlisted files of a compaction that was killed: all their lines are in other files too. If not, the manifest is an
+ * older one, and they may hold the only copy.
  */
 async function repeatedOf(
   place: ArchivePlace,
@@ -61,7 +55,7 @@ async function repeatedOf(
   for (const file of unlisted) {
     const folder = folderOf(file);
     const beside = others.filter((other) => folderOf(other) === folder);
-    // Listed by a repair, it counts.
+    // A repair may have listed it.
     if (!entries.has(file) && (await isInside(place, file, beside))) repeated.add(file);
   }
   return repeated;
@@ -91,19 +85,19 @@ function folderOf(file: string): string {
   return file.slice(0, file.lastIndexOf('/') + 1);
 }
 
-/** Reads no more of a manifest than it has to: most archives were never compacted. */
+/** Reads only what can have lines of compactions: most archives were never compacted. */
 async function compactionLines(
   place: ArchivePlace,
   manifest: readonly string[],
 ): Promise<ReadonlyMap<string, CompactionLine>> {
   const own = manifest.filter((file) => parseSegmentKey(file)?.writer === COMPACTIONS);
-  if (manifest.includes(MANIFEST) && (await hasMark(place))) own.push(MANIFEST);
+  if (manifest.includes(MANIFEST) && (await hasCompaction(place))) own.push(MANIFEST);
   if (own.length === 0) return new Map();
   return (await readManifest({ place, manifest: own })).compactions;
 }
 
-async function hasMark(place: ArchivePlace): Promise<boolean> {
+async function hasCompaction(place: ArchivePlace): Promise<boolean> {
   for await (const lines of cutLines(place.chunks(MANIFEST)))
-    for (const { bytes } of lines) if (bytes?.includes(MARK) === true) return true;
+    for (const { bytes } of lines) if (bytes?.includes(COMPACTION_KEY) === true) return true;
   return false;
 }
