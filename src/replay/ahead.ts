@@ -1,26 +1,49 @@
 import { availableParallelism } from 'node:os';
-import type { ReadAhead } from '../lib/read-ahead.ts';
-import type { Step } from './unit.ts';
+import { inSight, readAhead } from '../lib/read-ahead.ts';
+import type { Step, Unit } from './unit.ts';
 
 /** Threads of libuv's pool, which decompress. */
 const POOL = 4;
-/** Bytes a step and a problem take, about, beside the bodies of its events. */
-const OVERHEAD = 512;
+const MOST_BYTES_AHEAD = 8 * 2 ** 20;
+/** About the bytes of a step or a problem, beside the bodies of its events. */
+const OVERHEAD_BYTES = 512;
+/** Units whose files a store may begin to fetch. */
+const FETCHED = 16;
+
+/** Reads the unit behind a position in it. */
+export type ReadUnit = (unit: Unit, from: number, signal: AbortSignal) => AsyncIterable<Step>;
+
+export interface UnitReader {
+  readonly read: ReadUnit;
+  /** Called with each unit a while before it is read. */
+  readonly expect?: ((unit: Unit) => void) | undefined;
+}
 
 /**
- * How far files are read before their turn. One thread can decompress a file no faster than another program can, so several
- * do; what is found in the files after the first waits, 8 MiB for each of them at most. The lines are looked at in the main
- * thread: that is the smaller part, and other threads would need the keys, the envelope's rules and the list of the erased.
+ * Units with their steps, in order. Several files are decompressed at once, as one thread is slower than another program
+ * can be; of the files after the first, 8 MiB each wait in memory.
+ * @param from the position that the first unit is read behind
  */
-export const AHEAD: Pick<ReadAhead<unknown, Step>, 'width' | 'most' | 'weightOf'> = {
-  width: Math.min(POOL, availableParallelism()),
-  most: 8 * 2 ** 20,
-  weightOf: ({ found, problems }) =>
-    found.reduce(
-      (sum, { event }) => sum + event.body.length,
-      (1 + found.length + problems.length) * OVERHEAD,
-    ),
-};
-
-/** Units whose files a store may begin to fetch. */
-export const IN_SIGHT = 16;
+export function stepsOf(
+  units: AsyncIterable<Unit>,
+  { read, expect = () => undefined }: UnitReader,
+  from: number,
+  signal: AbortSignal,
+): AsyncIterable<readonly [unit: Unit, steps: AsyncIterable<Step>]> {
+  let next = from;
+  return readAhead(inSight(units, FETCHED, expect), {
+    open: (unit) => {
+      const steps = read(unit, next, signal);
+      next = 0;
+      return steps;
+    },
+    isEarly: ({ kind }) => kind === 'file',
+    width: Math.min(POOL, availableParallelism()),
+    most: MOST_BYTES_AHEAD,
+    weightOf: ({ found, problems }) =>
+      found.reduce(
+        (sum, { event }) => sum + event.body.length,
+        (1 + found.length + problems.length) * OVERHEAD_BYTES,
+      ),
+  });
+}

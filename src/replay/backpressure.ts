@@ -3,20 +3,19 @@ import type { CursorStatus } from '../core/journal.ts';
 import { Bell } from '../lib/bell.ts';
 
 export interface BackpressureOptions {
-  /** How far each sink of the running receiver is; null when none runs. */
+  /** The cursors of the running receiver; null when none runs. */
   readonly ask: () => Promise<readonly CursorStatus[] | null>;
   /** Sinks that the replay sends to. */
   readonly sinks: readonly string[];
-  /** Live events that may wait for one of them. */
+  /** Most live events that wait for one of them before the replay pauses. */
   readonly atMost: number;
-  /** Told when it begins to hold back, and why; null when it no longer does. */
+  /** Called with the reason when the replay pauses, and with null when it continues. */
   readonly onChange: (reason: string | null) => void;
 }
 
-/** Milliseconds between two looks at the receiver. */
-const LOOK_EVERY = 1000;
+const LOOK_EVERY_MS = 1000;
 
-/** Lets live traffic go first: while a receiver has much waiting for a sink, a replay sends that sink nothing more. */
+/** Pauses a replay while many live events wait for one of its sinks. */
 export class Backpressure {
   readonly #options: BackpressureOptions;
   #reason: string | null = null;
@@ -26,22 +25,22 @@ export class Backpressure {
     this.#options = options;
   }
 
-  /** Undefined when the replay may continue at once; else a promise for when it may. */
+  /** Undefined when the replay may continue at once; else resolves when it may. */
   turn(signal: AbortSignal): Promise<void> | undefined {
     return this.#reason === null ? undefined : this.#bell.until(() => this.#reason === null, signal);
   }
 
-  /** Looks at the receiver again and again until the signal aborts. */
+  /** Watches the receiver until the signal aborts. */
   async watch(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#look();
-      await wait(LOOK_EVERY, undefined, { signal }).catch(() => undefined);
+      await wait(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
     }
   }
 
   async #look(): Promise<void> {
     const { ask, sinks, atMost, onChange } = this.#options;
-    // A receiver that does not answer is stopping or starting: there is nobody to make room for.
+    // A receiver that does not answer is starting or stopping: no pause.
     const cursors = (await ask().catch(() => null)) ?? [];
     const behind = cursors.find(({ sink, backlog }) => sinks.includes(sink) && backlog > atMost);
     const reason = behind === undefined ? null : `${behind.backlog} live events wait for ${behind.sink}`;

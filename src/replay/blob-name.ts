@@ -1,7 +1,7 @@
 import type { Envelope } from '../core/event.ts';
 import { decodedOrSame } from '../lib/parsed.ts';
 
-/** What the path of a large event says, as the service's pipelines and claim checks lay them out. */
+/** What the path of a large event says, by the layout of the service's pipelines and of claim checks. */
 export interface BlobName {
   readonly id: string;
   readonly receivedAt: number;
@@ -9,13 +9,13 @@ export interface BlobName {
 }
 
 const NAME = /^(\d{4}-\d\d-\d\d[Tt][^#]{4,}?)#([^#]+)#(.+)\.json(?:\.gz|\.zst)?$/;
-/** `2026-11-21T101530.250Z`: without the colons that not every file system takes. */
+/** `2026-11-21T101530.250Z`: without colons, for file systems that refuse them. */
 const NO_COLONS = /^(\d{4}-\d\d-\d\d)[Tt](\d\d)(\d\d)(\d\d(?:\.\d+)?)(.*)$/;
-/** What kept events of our own archives have in the user's place. */
+/** In our archives, kept events have a day instead of the user. */
 const DAY = /^\d{4}-\d\d-\d\d$/;
 const ABSENT = '__HIVE_DEFAULT_PARTITION__';
 
-/** Reads `…/{team}/{user}/{rfc3339}#{type}#{key}.json[.gz]`, with a day in the user's place too; null when the name is another. */
+/** Parses `…/{team}/{user}/{rfc3339}#{type}#{key}.json[.gz]`, also with a day instead of the user; null for other names. */
 export function parseBlobName(file: string): BlobName | null {
   const levels = file.split('/');
   const match = NAME.exec(levels.at(-1) ?? '');
@@ -35,7 +35,7 @@ export function parseBlobName(file: string): BlobName | null {
 }
 
 function levelOf(part: 'team' | 'user', level: string | undefined): Partial<Envelope> {
-  // A name that was cut ends in its hash; it says nothing.
+  // A shortened name ends in its hash.
   if (level === undefined || level === ABSENT || level.includes('~') || DAY.test(level)) return {};
   return { [part]: decodedOrSame(level) };
 }

@@ -8,45 +8,45 @@ import { FolderRefused } from '../lib/folder-refused.ts';
 import { fillNew, NewFile } from '../lib/new-file.ts';
 import { goesOn, readState, WorkFolder, writeState } from '../lib/work-folder.ts';
 import type { Counts } from './counts.ts';
-import type { Place } from './tracker.ts';
+import type { Position } from './tracker.ts';
 import type { Unit } from './unit.ts';
 
 const PLAN = 'plan.json';
 const UNITS = 'units.ndjson';
 const STATE = 'state.json';
 const REFUSED = 'refused.ndjson';
-const WRITE_AT_ONCE = 64 * 1024;
+const WRITE_AT_ONCE_BYTES = 64 * 1024;
 
-/** What is written once, when a replay starts. */
+/** Written once, when a replay starts. */
 interface Plan {
   readonly id: string;
-  /** Equal for the same command. */
+  /** The same for the same command. */
   readonly fingerprint: string;
   readonly units: number;
   /** Of all files. */
   readonly bytes: number;
 }
 
-/** What is written again and again. */
+/** Progress, written again and again. */
 interface State {
-  readonly place: Place;
+  readonly place: Position;
   readonly counts: Counts;
   readonly done: boolean;
 }
 
 export interface CheckpointOptions {
   readonly fingerprint: string;
-  /** The id of the replay if it is a new one. */
+  /** The id of a new replay. */
   readonly id: string;
-  /** Go on with what is there. */
+  /** Whether to continue an earlier run. */
   readonly resume: boolean;
   readonly list: () => AsyncIterable<Unit>;
 }
 
 /**
- * How far a replay has come: a small folder, every change on disk under its own name before the method resolves.
- * `plan.json` says what is replayed, `units.ndjson` the files as they were when it began, `state.json` how much of it every
- * sink has, and `refused.ndjson` which events a sink has refused (without their bodies).
+ * The state folder of a replay; each change is durable when its method resolves. `plan.json` says what is replayed,
+ * `units.ndjson` lists the files of when it started, `state.json` has the progress that every sink has reached, and
+ * `refused.ndjson` the events that a sink has refused, without their bodies.
  */
 export class Checkpoint {
   readonly folder: string;
@@ -63,8 +63,8 @@ export class Checkpoint {
   }
 
   /**
-   * @throws MillraceError usage when there is nothing to resume, when something unfinished or of somebody else is there
-   * and `resume` is false; folder_in_use, folder_unwritable
+   * @throws MillraceError usage when there is nothing to resume, or without `resume` when the folder has an unfinished
+   *   replay or other files of its names; folder_in_use, folder_unwritable
    */
   static async open(folder: string, options: CheckpointOptions): Promise<Checkpoint> {
     let own: WorkFolder | null = null;
@@ -73,37 +73,37 @@ export class Checkpoint {
       const plan = readState(folder, PLAN) as Plan | null;
       const state = readState(folder, STATE) as State | null;
       const { resume, fingerprint } = options;
-      // Killed while it listed what there is to replay, it has sent nothing: it begins.
+      // A kill during the listing: nothing was sent yet.
       const isListing = state === null && existsSync(join(folder, UNITS));
       if (resume && plan === null && !isListing)
         throw new FolderRefused(
           'not_ours',
-          `there is nothing to resume in ${folder}: nothing was begun, or nobody remembers that it is finished`,
+          `there is nothing to resume in ${folder}: nothing was begun, or it is finished and no longer remembered`,
         );
       const isOver = state?.done === true && !resume;
       const otherwise = '--resume needs the same inputs, filters and targets';
       const run = { kind: 'replay', fingerprint, resume, otherwise };
       if (plan !== null && goesOn(folder, isOver ? null : plan.fingerprint, run))
         return new Checkpoint(own, plan, state);
-      if (plan === null && !isOver) refuseStrangers(folder);
+      if (plan === null && !isOver) refuseForeignFiles(folder);
       return new Checkpoint(own, await begin(folder, options), null);
     } catch (error) {
       own?.release();
-      // What the list of units ends with is not about this folder.
+      // An error of the listing is not about this folder.
       throw own === null || error instanceof FolderRefused ? folderError(folder, error) : error;
     }
   }
 
-  /** Whether a replay was begun in this folder, and has left something. */
+  /** Whether the folder has the state of a replay. */
   static isIn(folder: string): boolean {
     return existsSync(join(folder, PLAN));
   }
 
-  /** The units from `first` on, with their indexes. */
-  async *units(first: number): AsyncGenerator<[index: number, unit: Unit]> {
+  /** The units from index `first` on. */
+  async *units(first: number): AsyncGenerator<Unit> {
     for await (const lines of cutLines(createReadStream(join(this.folder, UNITS)))) {
       for (const { number, bytes } of lines) {
-        if (number > first && bytes !== null) yield [number - 1, JSON.parse(bytes.toString()) as Unit];
+        if (number > first && bytes !== null) yield JSON.parse(bytes.toString()) as Unit;
       }
     }
   }
@@ -112,7 +112,7 @@ export class Checkpoint {
     await writeState(this.folder, STATE, state);
   }
 
-  /** Notes a refused event. Resolves when the line is on disk. */
+  /** Notes a refused event, durable once it resolves. */
   async refuse(line: object): Promise<void> {
     this.#refused ??= this.#openRefused();
     await (await this.#refused).append(Buffer.from(`${JSON.stringify(line)}\n`));
@@ -127,12 +127,12 @@ export class Checkpoint {
     }
   }
 
-  /** @param keep false removes what was written here, and the folder when nothing of anybody else's lies in it */
+  /** @param keep false removes the files of the replay, and the folder when it is empty then */
   async close(keep: boolean): Promise<void> {
     await (await this.#refused)?.close();
     try {
-      // By name: `--state` may have named a folder that holds more than this replay. The state goes last: as long as
-      // anything is there, it says that all of it was done.
+      // `--state` may name a folder with other files. The state is removed last: while any file is there, it says
+      // that all was done.
       for (const name of keep ? [] : [UNITS, REFUSED, PLAN, STATE])
         await rm(join(this.folder, name), { force: true });
     } finally {
@@ -142,15 +142,15 @@ export class Checkpoint {
   }
 }
 
-/** Neither is without its plan, unless all of it was done: they are not ours to remove. */
-function refuseStrangers(folder: string): void {
-  const stranger = [STATE, REFUSED].find((name) => existsSync(join(folder, name)));
-  if (stranger === undefined) return;
-  const path = join(folder, stranger);
+/** A state or a list of refused events without a plan is not from a replay. */
+function refuseForeignFiles(folder: string): void {
+  const foreign = [STATE, REFUSED].find((name) => existsSync(join(folder, name)));
+  if (foreign === undefined) return;
+  const path = join(folder, foreign);
   throw new FolderRefused('not_ours', `${path} exists, but is not from a replay; name another folder`);
 }
 
-/** Lists what is to be replayed. The plan comes last, and goes first: with it, all of it is there. */
+/** Lists the units. The plan is written last, and removed first: it says that the list is complete. */
 async function begin(folder: string, { fingerprint, id, list }: CheckpointOptions): Promise<Plan> {
   for (const name of [PLAN, REFUSED, STATE]) await rm(join(folder, name), { force: true });
   let units = 0;
@@ -161,7 +161,7 @@ async function begin(folder: string, { fingerprint, id, list }: CheckpointOption
       text += `${JSON.stringify(unit)}\n`;
       units += 1;
       if (unit.kind === 'file') bytes += unit.bytes;
-      if (text.length < WRITE_AT_ONCE) continue;
+      if (text.length < WRITE_AT_ONCE_BYTES) continue;
       await file.write(Buffer.from(text));
       text = '';
     }

@@ -1,13 +1,13 @@
 import { formatTarget, type Target } from '../core/route.ts';
-import type { Tally } from './unit.ts';
+import { addCounts, NO_COUNTS, type ReadCounts } from './unit.ts';
 
-/** What has become of what was read; everything up to some place, or everything. */
-export interface Counts extends Tally {
-  /** Of what was read, events that the selection took. */
+/** What has become of the events of a replay, up to some position. */
+export interface Counts extends ReadCounts {
+  /** Events that the selection matches. */
   readonly selected: number;
-  /** Of these, events without a target: no route leads anywhere for their type. */
+  /** Of these, events without a target, as no route leads anywhere for their type. */
   readonly nowhere: number;
-  /** Deliveries that a sink has refused for good. */
+  /** Deliveries that a sink has refused. */
   readonly refused: number;
   /** Selected events by type. */
   readonly types: Readonly<Record<string, number>>;
@@ -15,47 +15,60 @@ export interface Counts extends Tally {
   readonly targets: Readonly<Record<string, number>>;
 }
 
-/** Senders choose the types, so neither memory nor the state file may grow with them. */
-const TYPES = 1000;
+/** Most types counted by name: senders choose them, and memory and state file must not grow with them. */
+const MOST_TYPES = 1000;
 const OTHER = '(other types)';
 
-/** Counts up. */
+/** Adds up the counts of a replay. */
 export class Counter {
-  readonly #numbers = { read: 0, selected: 0, nowhere: 0, erased: 0, problems: 0, bytes: 0, refused: 0 };
+  #read: ReadCounts;
+  readonly #events = { selected: 0, nowhere: 0, refused: 0 };
   readonly #types: Map<string, number>;
   readonly #targets: Map<string, number>;
 
-  constructor({ types, targets, ...numbers }: Partial<Counts> = {}) {
-    Object.assign(this.#numbers, numbers);
-    this.#types = new Map(Object.entries(types ?? {}));
-    this.#targets = new Map(Object.entries(targets ?? {}));
+  constructor({
+    types = {},
+    targets = {},
+    selected = 0,
+    nowhere = 0,
+    refused = 0,
+    ...read
+  }: Partial<Counts> = {}) {
+    this.#read = addCounts(NO_COUNTS, read);
+    Object.assign(this.#events, { selected, nowhere, refused });
+    this.#types = new Map(Object.entries(types));
+    this.#targets = new Map(Object.entries(targets));
   }
 
-  /** @param refused how many of its deliveries have been refused, by target */
-  event(type: string, targets: readonly Target[], refused: ReadonlyMap<string, number> = NONE): void {
-    this.#numbers.selected += 1;
-    const key = this.#types.has(type) || this.#types.size < TYPES ? type : OTHER;
+  /** @param refused deliveries of it that were refused, by target */
+  event(type: string, targets: readonly Target[], refused: ReadonlyMap<string, number> = new Map()): void {
+    this.#events.selected += 1;
+    const key = this.#types.has(type) || this.#types.size < MOST_TYPES ? type : OTHER;
     add(this.#types, key, 1);
-    if (targets.length === 0) this.#numbers.nowhere += 1;
+    if (targets.length === 0) this.#events.nowhere += 1;
     for (const target of targets) add(this.#targets, formatTarget(target), 1);
     for (const [target, count] of refused) {
-      this.#numbers.refused += count;
+      this.#events.refused += count;
       add(this.#targets, target, -count);
     }
   }
 
-  get tally(): Tally {
-    const { read, erased, problems, bytes } = this.#numbers;
-    return { read, erased, problems, bytes };
+  add(counts: Partial<ReadCounts>): void {
+    this.#read = addCounts(this.#read, counts);
   }
 
-  set tally(tally: Tally) {
-    Object.assign(this.#numbers, tally);
+  get read(): ReadCounts {
+    return this.#read;
+  }
+
+  set read(counts: ReadCounts) {
+    this.#read = counts;
   }
 
   counts(): Counts {
     return {
-      ...this.#numbers,
+      ...this.#read,
+      ...this.#events,
       types: Object.fromEntries(this.#types),
       targets: Object.fromEntries(this.#targets),
     };
@@ -65,5 +78,3 @@ export class Counter {
 function add(counts: Map<string, number>, key: string, count: number): void {
   counts.set(key, (counts.get(key) ?? 0) + count);
 }
-
-const NONE: ReadonlyMap<string, number> = new Map();

@@ -2,17 +2,16 @@ import type { Redaction } from '../core/redaction.ts';
 import type { Target } from '../core/route.ts';
 import type { Candidate } from './unit.ts';
 
-/** Where the events of a replay go. */
 export interface Destinations {
-  /** Whether the sinks asked for have to do with it. */
+  /** Whether one of the sinks asked for is a target of it, or has refused it. */
   wants(candidate: Candidate): boolean;
-  /** @param before what the event had to go without when it was refused */
+  /** @param before redactions that applied to the event when it was refused */
   targetsFor(type: string, before?: readonly Redaction[]): readonly Target[];
 }
 
 /**
- * @param to where events of a type go; null for where the routes lead
- * @param sinks only what goes to one of these by the routes, or was refused by one; empty for all
+ * @param to targets of events of a type; null for those of the routes
+ * @param sinks only events routed to one of these, or refused by one; empty for all
  */
 export function destinationsOf(
   to: Destinations['targetsFor'] | null,

@@ -5,24 +5,23 @@ import { isMissing } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
 import { readState } from '../lib/work-folder.ts';
 
-/** What is known of a replay that has come to its end. */
 export interface Finished {
   readonly id: string;
   /** ISO 8601. */
   readonly finished_at: string;
 }
 
-/** Which replay it is: equal for the same command with its state in the same place. */
+/** The same for the same command with its state in the same folder. */
 export interface FinishedKey {
   readonly fingerprint: string;
   readonly state: string;
 }
 
 const ENDING = '.finished.json';
-/** Replays that are remembered; the oldest go first. */
+/** Number of remembered replays; the newest stay. */
 const KEPT = 100;
 
-/** Remembers that a replay is finished: it leaves no state, and one that was never begun has none either. */
+/** Remembers that a replay is finished: like one that was never begun, it leaves no state. */
 export async function noteFinished(folder: string, key: FinishedKey, id: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const note: Finished = { id, finished_at: new Date().toISOString() };
@@ -36,12 +35,11 @@ export async function noteFinished(folder: string, key: FinishedKey, id: string)
   for (const [, name] of old) await rm(join(folder, name), { force: true });
 }
 
-/** What was noted; null when it is not finished, or nobody remembers it. */
+/** Null for a replay that is not finished, or no longer remembered. */
 export function finishedBefore(folder: string, key: FinishedKey): Finished | null {
   return readState(folder, nameOf(key)) as Finished | null;
 }
 
-/** It is begun anew. */
 export async function forgetFinished(folder: string, key: FinishedKey): Promise<void> {
   await rm(join(folder, nameOf(key)), { force: true });
 }
@@ -54,7 +52,7 @@ async function timeOf(path: string): Promise<number> {
   try {
     return (await stat(path)).mtimeMs;
   } catch (error) {
-    // Another that has ended meanwhile has removed it.
+    // Another replay has removed it.
     if (isMissing(error)) return 0;
     throw error;
   }

@@ -11,16 +11,15 @@ const TEAM = Buffer.from(',"team_id":');
 const USER = Buffer.from(',"user_id":');
 const ISO_LENGTH = 24;
 
-/** An id as it may stand in a line. */
+/** The bytes of an id in a line. */
 interface WantedId {
   readonly bytes: Buffer;
   readonly anyCase: boolean;
 }
 
 /**
- * Tells from the first bytes of an archive record that a selection does not take it, without decoding a field or looking
- * at the event: most lines of most replays end here. It never guesses: what does not look exactly as the files sink
- * writes it (an escape in a field, another order, a line cut short) is left to the parser.
+ * Decides by the first bytes of an archive record that a selection does not match, without decoding a field: most lines
+ * of most replays end here. It leaves to the parser what is not exactly as the files sink writes it.
  */
 export class HeadFilter {
   readonly #types: readonly Buffer[];
@@ -37,7 +36,7 @@ export class HeadFilter {
     this.#until = until === null ? null : new Date(until).toISOString();
   }
 
-  /** True when the line between the two offsets is a record, as far as can be seen, that the selection does not take. */
+  /** True when the line between the two offsets starts as a record that does not match. */
   passesOver(line: Buffer, from = 0, to = line.length): boolean {
     if (to === from || line[to - 1] !== CLOSE_BRACE) return false;
     let at = after(line, endOfText(line, after(line, from, ID), to), SOURCE);
@@ -61,7 +60,7 @@ export class HeadFilter {
     return at > 0 && !isAmong(line, user, at, this.#users);
   }
 
-  /** ISO times of one form are in order of their text. */
+  /** ISO times of one form sort as their texts. */
   #isOutOfTime(line: Buffer, from: number, to: number): boolean {
     if ((this.#since === null && this.#until === null) || to - from !== ISO_LENGTH) return false;
     const time = line.toString('latin1', from, to);
@@ -81,7 +80,7 @@ function after(line: Buffer, at: number, literal: Buffer): number {
   return at + literal.length;
 }
 
-/** Whether the line begins as the files sink begins every line: then what is wrong with it is damage. */
+/** Whether the line begins as the files sink begins every line; if so, a fault in it is damage. */
 export function isRecord(line: Buffer): boolean {
   return after(line, endOfText(line, after(line, 0, ID)), SOURCE) > 0;
 }
@@ -109,7 +108,7 @@ function startsWith(line: Buffer, from: number, to: number, prefix: Buffer): boo
   return to - from >= prefix.length && after(line, from, prefix) >= 0;
 }
 
-/** @param from of the value, its quote included; what is `null` is never among them */
+/** @param from of the value, its quote included; `null` is never among them */
 function isAmong(line: Buffer, from: number, to: number, wanted: readonly WantedId[]): boolean {
   return wanted.some(({ bytes, anyCase }) => {
     if (to - from - 2 !== bytes.length) return false;

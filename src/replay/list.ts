@@ -17,17 +17,16 @@ import type { Selection } from './selection.ts';
 import type { FileUnit, Unit } from './unit.ts';
 
 export interface Listing {
-  /** Where archives are opened. */
   readonly places: Places;
-  /** Files that hold nothing of it, by their manifest, are left out. */
+  /** Files without a matching event, by their manifest, are left out. */
   readonly selection: Selection;
-  /** Told of an archive with files that were left out. */
+  /** Called for an archive with files that were left out. */
   readonly onPassedOver: (root: string, files: number) => void;
 }
 
 /**
- * Lists what a path holds: one file; an archive of the files sink, its unfinished files too; or a folder of somebody
- * else's, at any depth, of files with an event a line and of files with one event each.
+ * Lists the units of a path: one file; an archive of the files sink, with its unfinished files; or a folder with other
+ * files of one event a line or one event each, and with archives, at any depth.
  * @throws MillraceError archive_unreadable
  */
 export async function* listPath(path: string, listing: Listing): AsyncGenerator<Unit> {
@@ -45,7 +44,7 @@ async function* listDisk(path: string, listing: Listing): AsyncGenerator<Unit> {
 
 async function* listFolder(root: string, listing: Listing): AsyncGenerator<Unit> {
   if (existsSync(join(root, MANIFEST)) || existsSync(join(root, OPEN_FOLDER))) {
-    yield* listOwn(await listing.places.at(root).list(), listing);
+    yield* listArchiveFiles(await listing.places.at(root).list(), listing);
     return;
   }
   const entries = await readdir(root, { withFileTypes: true }).catch(unreadable(root));
@@ -58,11 +57,11 @@ async function* listFolder(root: string, listing: Listing): AsyncGenerator<Unit>
   }
 }
 
-/** The same of a store. Archives further down are files of somebody else's. */
+/** Below the top level of a store, archives are not recognised. */
 async function* listObjects(url: string, about: Listing): AsyncGenerator<Unit> {
   const listing = await listArchive(url, about.places);
   if (listing.manifest.length > 0) {
-    yield* listOwn(listing, about);
+    yield* listArchiveFiles(listing, about);
     return;
   }
   const { place, files, parts, claims, others } = listing;
@@ -72,8 +71,11 @@ async function* listObjects(url: string, about: Listing): AsyncGenerator<Unit> {
   for (const file of data.toSorted()) yield await unitOf(place, file);
 }
 
-/** An archive with a manifest, or one that is being begun. Its claim checks stand in its records too. */
-async function* listOwn(listing: ArchiveListing, { selection, onPassedOver }: Listing): AsyncGenerator<Unit> {
+/** Claim checks are not listed: their events are in the records too. */
+async function* listArchiveFiles(
+  listing: ArchiveListing,
+  { selection, onPassedOver }: Listing,
+): AsyncGenerator<Unit> {
   const { place, root, files, parts, notFollowed } = listing;
   for (const file of notFollowed)
     yield { kind: 'unreadable', where: nameOf(root, file), reason: NOT_FOLLOWED };
@@ -90,12 +92,13 @@ async function* listOwn(listing: ArchiveListing, { selection, onPassedOver }: Li
   if (passedOver > 0) onPassedOver(root, passedOver);
   const finished = new Set(files);
   for (const part of parts) {
-    // What a crash left of a part that is finished is read once.
+    // A crash can leave a part beside its finished file.
     if (!finishedNames(part).some((name) => finished.has(name))) yield await unitOf(place, part);
   }
 }
 
 const NOT_FOLLOWED = 'not a plain file; not followed';
+/** With the code that \`archive verify\` uses. */
 const MISSING = `file_missing: ${FILE_MISSING}`;
 
 function unreadable(path: string): (error: unknown) => never {
@@ -104,13 +107,13 @@ function unreadable(path: string): (error: unknown) => never {
   };
 }
 
-/** A part may be finished between listing and looking: then it is read under its new name. */
+/** A part that was finished since it was listed has a new name. */
 async function unitOf(place: ArchivePlace, file: string): Promise<Unit> {
   for (const name of file.endsWith(PART_EXTENSION) ? [file, ...finishedNames(file)] : [file]) {
     const state = await place.stat(name);
     if (state !== null) return fileUnit(place.root, name, state);
   }
-  // A compaction has joined it since it was listed: its bytes are read by its old name, from the file that has them.
+  // A file that a compaction has joined since it was listed is read by its old name.
   const slice = await place.sliceOf(file);
   const by = slice === null ? null : await place.stat(slice.file);
   if (slice !== null)
@@ -128,35 +131,35 @@ function fileUnit(
   return { kind: 'file', root, file, form, bytes, modified, ...(version === undefined ? {} : { version }) };
 }
 
-/** True for a file, of that size on disk, that holds nothing of a selection. */
+/** True for a file of this size without a matching event. */
 type PassOver = (file: string, bytes: number) => boolean;
 
 const READ_ALL: PassOver = () => false;
 
-/** Looks twice: what was finished or erased since the first listing is in the second, or in its manifest. */
+/** Lines of missing files. Lists twice, as files can be finished or erased during the listing. */
 async function missingIn(listing: ArchiveListing, manifest: Manifest): Promise<readonly ManifestLine[]> {
   const missing = missingFiles(listing, manifest);
   if (missing.length === 0) return missing;
   const now = await listing.place.list();
   const still = new Set(missingFiles(now, await readManifest(now)).map(({ file }) => file));
-  // A kept event that is missing still stands in its record.
+  // The event of a missing claim check is in its record.
   return missing.filter((line) => !('claim_check' in line) && still.has(line.file));
 }
 
 /**
- * Lets a replay of a week out of a year leave most files unopened: the manifest says for each which types and times it
- * holds. A manifest that is not sound, or says another size, is not believed.
+ * Decides by the manifest, which has the types and times of each file, so that a replay of a week opens few files of a
+ * year. A broken manifest, and a line with another size, decide nothing.
  */
 function passOverBy({ entries, isSound }: Manifest, selection: Selection): PassOver {
   const { types, since, until } = selection;
   if (!isSound || (types.length === 0 && since === null && until === null)) return READ_ALL;
   return (file, bytes) => {
     const entry = entries.get(file);
-    return entry !== undefined && entry.bytes === bytes && holdsNothing(entry, selection);
+    return entry !== undefined && entry.bytes === bytes && hasNoMatch(entry, selection);
   };
 }
 
-function holdsNothing(entry: ManifestLine, { types, since, until }: Selection): boolean {
+function hasNoMatch(entry: ManifestLine, { types, since, until }: Selection): boolean {
   if ('claim_check' in entry || entry.first_received_at === null || entry.last_received_at === null)
     return false;
   if (since !== null && Date.parse(entry.last_received_at) < since) return true;

@@ -14,13 +14,12 @@ import {
 import { isUuid, uuidOfHash } from '../lib/uuid.ts';
 import { lowerUuid } from './selection.ts';
 
-/** How events are made fit for another system than the one they were made in. */
 export interface PseudonymiserOptions {
-  /** Users by the id they are to have instead of theirs. */
+  /** New ids by user. */
   readonly users: ReadonlyMap<string, string>;
-  /** With a key, every team, user and client user gets a pseudonym; the same key gives the same ones. */
+  /** With a key every team, user and client user gets a pseudonym, the same for the same key. */
   readonly key: Buffer | null;
-  /** Names of the members that hold ids at the top level of a body; they mean the same further down. */
+  /** Names of the members with ids, at any level of a body. */
   readonly fields: { readonly team: string; readonly user: string; readonly clientUser: string };
 }
 
@@ -29,11 +28,9 @@ type Kind = 'team' | 'user' | 'clientUser';
 const ANY_UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi;
 
 /**
- * Gives events other ids, in the envelope and wherever they stand in the body: as a string of their own or, where they
- * are UUIDs, inside a longer one; with a key also every other string in a member that is named like an id. The event id
- * stays. The signature headers go: they would not fit any longer.
- *
- * This hides who an event is about from somebody who knows ids. It hides nothing else that the body says.
+ * Gives events other ids, in the envelope and in the body: in whole strings, for UUIDs also inside longer ones, and with
+ * a key in every string of a member that is named like an id. The event id stays; the signature headers, which no longer
+ * match, are removed. This hides whom an event is about from readers who know ids, and nothing else.
  */
 export class Pseudonymiser {
   readonly #options: PseudonymiserOptions;
@@ -52,7 +49,7 @@ export class Pseudonymiser {
     ]);
   }
 
-  /** @throws JsonFault when the body is no JSON object, so that nobody can say what stands in it */
+  /** @throws JsonFault when the body is not a JSON object */
   apply(event: Event): Event {
     const own = this.#ownNames(event);
     const nameOf = (id: string): string | undefined => {
@@ -79,7 +76,7 @@ export class Pseudonymiser {
   #ownNames({ team, user, clientUser }: Event): ReadonlyMap<string, string> {
     const names = new Map<string, string>();
     if (this.#options.key === null) return names;
-    // The user last: where two ids are the same text, it is the user's that counts.
+    // The user last: its pseudonym is used where two ids are the same text.
     for (const [kind, id] of [
       ['team', team],
       ['clientUser', clientUser],
@@ -92,7 +89,7 @@ export class Pseudonymiser {
     return names;
   }
 
-  /** A UUID for a UUID (version 8), else a text: what checks ids in the other system still accepts them. */
+  /** A UUID (version 8) for a UUID, else a text, so that checks of ids in other systems accept it. */
   #pseudonym(kind: Kind, id: string): string {
     const canonical = lowerUuid(id);
     const mac = createHmac('sha256', this.#options.key ?? '')
@@ -109,8 +106,8 @@ export class Pseudonymiser {
 export type Rename = (text: string, member: string | null) => string;
 
 /**
- * A body with some of its strings replaced, names of members among them. Every other byte stays as it is.
- * @throws JsonFault when it is no JSON object; its message holds nothing of the body but one byte
+ * Replaces strings and names of members in a body. All other bytes stay.
+ * @throws JsonFault when it is not a JSON object; its message has at most one byte of the body
  */
 export function rewriteBody(body: Buffer, rename: Rename): Buffer {
   checkObject(body);

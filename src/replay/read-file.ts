@@ -4,36 +4,35 @@ import type { Places } from '../archive/places.ts';
 import { presentName } from '../archive/read.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { isMissing } from '../lib/durable.ts';
-import { LineReader, type Reading } from './line-reader.ts';
+import { LineReader, type LineReaderOptions } from './line-reader.ts';
 import { StepMaker, type FileUnit, type Step } from './unit.ts';
 
-export interface ReadingFiles {
+export interface FileReaderOptions extends LineReaderOptions {
   readonly places: Places;
-  /** Told of a file of which a part was read before, and which has changed since: it is read again from its first line. */
+  /** Called for a file that has changed since a part of it was read: it is read again from its first line. */
   readonly onChanged?: (where: string) => void;
 }
 
-/** Reads files of events: archive records, lines of events, and events that have a file each. */
+/** Reads files of archive records, of one event a line, and of one event each. */
 export class FileReader {
   readonly #places: Places;
-  readonly #onChanged: ReadingFiles['onChanged'];
+  readonly #onChanged: FileReaderOptions['onChanged'];
   readonly #lines: LineReader;
 
-  constructor({ places, onChanged, ...reading }: Reading & ReadingFiles) {
+  constructor({ places, onChanged, ...lines }: FileReaderOptions) {
     this.#places = places;
     this.#onChanged = onChanged;
-    this.#lines = new LineReader(reading);
+    this.#lines = new LineReader(lines);
   }
 
-  /** Says which file is read next but a few. */
+  /** Names a file that is read soon, so that its store can fetch it. */
   expect({ root, file }: FileUnit): void {
     this.#places.at(root).expect([file]);
   }
 
   /**
-   * Streams a file, about a quarter of a megabyte a step. What cannot be read is a problem of a step; the rest of the file
-   * is still read where that is possible.
-   * @param from the last line that needs no reading; a file that has changed since it was listed is read from its start
+   * Streams a file in steps of about 256 KiB. A line that cannot be read is a problem of its step; the rest is read.
+   * @param from the last line that was read before; a file that has changed since is read from its start
    */
   async *read(unit: FileUnit, from: number, signal?: AbortSignal): AsyncGenerator<Step> {
     const place = this.#places.at(unit.root);
@@ -55,7 +54,7 @@ export class FileReader {
       if (signal?.aborted === true || error instanceof MillraceError) throw error;
       const isPart = form === 'part' && file === unit.file && isMissing(error);
       if (isPart && (await presentName(place, file)) !== file) {
-        // Finished between looking and opening.
+        // The receiver has just finished it.
         yield* this.read(unit, from, signal);
       } else {
         const step = new StepMaker(last);
@@ -72,27 +71,27 @@ export class FileReader {
     let past = false;
     let reached = from;
     const count = (chunk: Buffer): number => (bytes += chunk.length);
-    // Of a part, every line is looked at: whether it was there when the list was made.
+    // Each line of a part is checked: it may have been written after the listing.
     const passesOver = isPart ? undefined : this.#lines.passesOver;
     for await (const lines of fileLines(place, file, { onBytes: count, passesOver })) {
       const last = lines.at(-1)?.number ?? 0;
       if (last <= from) {
-        // Its bytes were counted before.
+        // Counted in the run before.
         bytes = 0;
         continue;
       }
       const step = new StepMaker(reached);
       for (const line of lines) {
         if (line.number <= from) continue;
-        // What came after the list was made is no part of the replay; nor is a line that is still being written.
+        // A line written after the listing, or not complete, is not part of the replay.
         past = isPart && (line.end > unit.bytes || !line.ended);
         if (past) break;
-        step.passTo(line.number - 1);
-        step.take(line.number, `${where}:${line.number}`, this.#lines.take(line, time));
+        step.skipTo(line.number - 1);
+        step.add(line.number, `${where}:${line.number}`, this.#lines.select(line, time));
       }
       reached = last;
       const made = step.made(bytes);
-      // Before the pause of a yield: the file is read ahead in it.
+      // Reset before the yield, during which the file is read ahead.
       bytes = 0;
       yield made;
       if (past) return;
@@ -101,15 +100,15 @@ export class FileReader {
 
   async *#readEvent(unit: FileUnit, { place, file, where }: Located): AsyncGenerator<Step> {
     const step = new StepMaker(0);
-    const taken = this.#lines.passesOverBlob(where)
-      ? 'passed'
-      : this.#lines.takeBlob(where, await wholeEvent(place, file));
-    step.take(1, where, taken);
+    const result = this.#lines.passesOverBlob(where)
+      ? 'other'
+      : this.#lines.selectBlob(where, await wholeEvent(place, file));
+    step.add(1, where, result);
     yield step.made(unit.bytes);
   }
 }
 
-/** Where a unit is now. */
+/** The current file of a unit. */
 interface Located {
   readonly place: ArchivePlace;
   readonly file: string;
@@ -117,14 +116,14 @@ interface Located {
   readonly where: string;
 }
 
-/** An erasure, or a receiver that finished the file, may have moved its lines. */
+/** False after an erasure, or when the receiver has finished the file: its lines may have moved. */
 async function isUnchanged(
   place: ArchivePlace,
   { bytes, version }: FileUnit,
   file: string,
 ): Promise<boolean> {
   const now = await place.stat(file);
-  // What a compaction has replaced still has its bytes.
+  // A file that a compaction has replaced keeps its bytes.
   if (now === null) return (await place.sliceOf(file))?.bytes === bytes;
   return now.version === version;
 }

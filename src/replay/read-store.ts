@@ -1,52 +1,53 @@
 import type { Event } from '../core/event.ts';
 import type { IsErased } from '../core/ingest.ts';
-import type { Selection as Letters } from '../core/journal.ts';
+import type { Selection as PageSelection } from '../core/journal.ts';
 import type { DeadLetterSummary, EventSummary, Operations } from '../core/operations.ts';
-import { takerOf, type Selection, type Take } from './selection.ts';
-import { StepMaker, type Letter, type Step, type Unit } from './unit.ts';
+import { selectorOf, type Select, type Selection } from './selection.ts';
+import { StepMaker, type DeadLetterFacts, type Step, type Unit } from './unit.ts';
 
 /**
- * Runs work on the journal: through the receiver that holds it, or with the journal open for just as long. A page at a
- * time, so that a receiver can start while a replay runs.
+ * Runs work on the journal: through the running receiver, or with the journal open during the work only, so that a
+ * receiver can start while a replay runs.
  */
 export type AskStore = <T>(work: (operations: Operations) => Promise<T>) => Promise<T>;
 
-/** What a store can hold; the names of the inputs too. */
+/** Stores of events in the journal; also the names of the inputs. */
 export type StoreName = 'journal' | 'quarantine' | 'dead-letters';
 
 export type StoreUnit = Extract<Unit, { kind: StoreName }>;
 
-/** Letters of one page; they can be as large as bodies can. */
+/** Events of one page, each with its body. */
 const PAGE = 25;
 
-/** What a store holds now: what comes later is no part of the replay. */
+/** The current events of a store. */
 export async function listStore(name: StoreName, ask: AskStore): Promise<StoreUnit> {
   if (name !== 'journal') return { kind: name };
   const { firstSeq, lastSeq } = (await ask((operations) => operations.status())).journal;
   return { kind: 'journal', after: firstSeq - 1, upTo: lastSeq };
 }
 
-export interface StoreReading {
+export interface StoreReaderOptions {
   readonly selection: Selection;
   readonly ask: AskStore;
-  /** Of dead letters: only those that one of these sinks has refused; empty takes all. */
+  /** Only dead letters that one of these sinks has refused; empty for all. */
   readonly sinks: readonly string[];
-  /** Events of erased users are not sent again; what an erasure left of one has no id. */
+  /** Events of erased users are not sent again. */
   readonly isErased?: IsErased | undefined;
 }
 
 /** Reads the journal, quarantine or dead letters, page by page, and changes nothing in them. */
 export class StoreReader {
-  readonly #options: StoreReading;
-  readonly #select: Take;
+  readonly #options: StoreReaderOptions;
+  readonly #select: Select;
 
-  constructor(options: StoreReading) {
+  constructor(options: StoreReaderOptions) {
     this.#options = options;
     const { selection, isErased } = options;
-    this.#select = takerOf(selection, (event) => event.id === '' || isErased?.(event) === true);
+    // An erasure leaves events without ids.
+    this.#select = selectorOf(selection, (event) => event.id === '' || isErased?.(event) === true);
   }
 
-  /** @param from the seq or key that everything has been read up to */
+  /** @param from the last seq or key that was read before */
   async *read(unit: StoreUnit, from: number, signal?: AbortSignal): AsyncGenerator<Step> {
     let after = Math.max(from, unit.kind === 'journal' ? unit.after : 0);
     for (;;) {
@@ -62,7 +63,7 @@ export class StoreReader {
       }
       for (const summary of page) {
         if (unit.kind === 'journal' && summary.key > unit.upTo) break;
-        this.#take(step, unit, summary);
+        this.#add(step, unit, summary);
       }
       yield step.made();
       after = page.at(-1)?.key ?? after;
@@ -71,7 +72,7 @@ export class StoreReader {
   }
 
   #page(unit: StoreUnit, after: number): Promise<readonly EventSummary[]> {
-    const selection: Letters = { after, limit: PAGE };
+    const selection: PageSelection = { after, limit: PAGE };
     return this.#options.ask((operations): Promise<readonly EventSummary[]> => {
       if (unit.kind === 'journal') return operations.listEvents({ after });
       if (unit.kind === 'quarantine') return operations.listQuarantine(selection, true);
@@ -79,25 +80,24 @@ export class StoreReader {
     });
   }
 
-  #take(step: StepMaker, { kind }: StoreUnit, summary: EventSummary): void {
+  #add(step: StepMaker, { kind }: StoreUnit, summary: EventSummary): void {
     const where = `${kind}:${summary.key}`;
-    // What is in quarantine is replayed from there.
+    // A quarantined event is replayed from quarantine only.
     if (summary.gone === 'quarantined') return step.reach(summary.key);
     if (summary.gone === 'damaged') {
       step.problem(where, 'the record is damaged');
       return step.reach(summary.key);
     }
     const event = eventOf(summary);
-    const letter = letterOf(summary);
-    const { refusedBy } = letter;
+    const facts = deadLetterFacts(summary);
+    const { refusedBy } = facts;
     const { sinks } = this.#options;
     const isOther = refusedBy !== undefined && sinks.length > 0 && !sinks.includes(refusedBy);
-    const taken = isOther ? 'passed' : this.#select(event, event.receivedAt);
-    step.take(summary.key, where, taken, letter);
+    step.add(summary.key, where, isOther ? 'other' : this.#select(event, event.receivedAt), facts);
   }
 }
 
-function letterOf(summary: EventSummary | DeadLetterSummary): Letter {
+function deadLetterFacts(summary: EventSummary | DeadLetterSummary): DeadLetterFacts {
   if (!('sink' in summary)) return {};
   const { sink, redactions } = summary;
   return { refusedBy: sink, ...(redactions === undefined ? {} : { redactions }) };

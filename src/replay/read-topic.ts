@@ -1,13 +1,13 @@
 import type { Event, Handling } from '../core/event.ts';
 import type { IsErased } from '../core/ingest.ts';
-import { takerOf, type Selection } from './selection.ts';
+import { selectorOf, type Selection } from './selection.ts';
 import { parseTarget } from '../core/route.ts';
-import { type Letter, StepMaker, type Step, type Unit } from './unit.ts';
+import { StepMaker, type DeadLetterFacts, type Step, type Unit } from './unit.ts';
 
-/** A journal that a fleet shares, as a replay reads it: partitions, with numbers from 1. */
+/** The journal of a fleet: partitions whose records have numbers from 1. */
 export interface TopicLog {
   spans(since: number | null): Promise<readonly Span[]>;
-  /** What comes after `after`, up to and including `upTo`: each event once, in order. */
+  /** Events after `after`, up to and including `upTo`: each once, in order. */
   pages(partition: number, range: Omit<Span, 'partition'>, signal: AbortSignal): AsyncIterable<TopicPage>;
 }
 
@@ -18,9 +18,9 @@ interface Span {
 }
 
 export interface TopicPage {
-  /** All up to here has been read. */
+  /** Number of the last record read. */
   readonly upTo: number;
-  /** Records that the brokers had deleted before they could be read. */
+  /** Records that the brokers deleted before they were read. */
   readonly removed: number;
   readonly found: readonly TopicEvent[];
 }
@@ -28,7 +28,7 @@ export interface TopicPage {
 export interface TopicEvent {
   readonly at: number;
   readonly event: Event;
-  /** What it was to go without to each of its targets, when it came. */
+  /** Redactions for each of its targets when it was received. */
   readonly without?: Handling['without'];
 }
 
@@ -38,22 +38,22 @@ export async function* listTopic(log: TopicLog, { since }: Selection): AsyncGene
   for (const span of await log.spans(since)) yield { kind: 'topic', ...span };
 }
 
-export interface TopicReading {
+export interface TopicReadOptions {
   readonly selection: Selection;
   readonly isErased: IsErased;
-  /** Those that are named for what is read. */
+  /** Sinks that the replay names. */
   readonly sinks: readonly string[];
   readonly signal: AbortSignal;
 }
 
-/** @param from the number that everything has been read up to */
+/** @param from number of the last record that was read before */
 export async function* readTopic(
   log: TopicLog,
   { partition, after, upTo }: TopicUnit,
   from: number,
-  { selection, isErased, sinks, signal }: TopicReading,
+  { selection, isErased, sinks, signal }: TopicReadOptions,
 ): AsyncGenerator<Step> {
-  const take = takerOf(selection, isErased);
+  const select = selectorOf(selection, isErased);
   const range = { after: Math.max(from, after), upTo };
   for await (const page of log.pages(partition, range, signal)) {
     const step = new StepMaker(range.after);
@@ -61,14 +61,14 @@ export async function* readTopic(
     if (page.removed > 0)
       step.problem(where, `the brokers have deleted ${page.removed} records before they could be read`);
     for (const { at, event, without } of page.found) {
-      step.take(at, `${where}/${at - 1}`, take(event, event.receivedAt), letterOf(without, sinks));
+      step.add(at, `${where}/${at - 1}`, select(event, event.receivedAt), redactionsOf(without, sinks));
     }
     step.reach(page.upTo);
     yield step.made();
   }
 }
 
-function letterOf(without: Handling['without'], sinks: readonly string[]): Letter {
+function redactionsOf(without: Handling['without'], sinks: readonly string[]): DeadLetterFacts {
   const redactions = Object.entries(without ?? {}).flatMap(([target, each]) =>
     sinks.includes(parseTarget(target).sink) ? each : [],
   );

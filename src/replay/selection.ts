@@ -3,9 +3,9 @@ import type { IsErased } from '../core/ingest.ts';
 import { isUuid } from '../lib/uuid.ts';
 import type { ForeignResult } from './foreign-event.ts';
 
-/** Which events a replay takes. Empty lists take all; times are milliseconds since the epoch. */
+/** The events that a replay takes. Empty lists match all; times are milliseconds since the epoch. */
 export interface Selection {
-  /** Beginnings of event types. */
+  /** Prefixes of event types. */
   readonly types: readonly string[];
   readonly teams: readonly string[];
   readonly users: readonly string[];
@@ -15,15 +15,15 @@ export interface Selection {
   readonly until: number | null;
 }
 
-/** A UUID is the same in either case; another id is not. */
+/** Upper and lower case make no difference in a UUID, but in other ids. */
 export function lowerUuid(id: string): string {
   return isUuid(id) ? id.toLowerCase() : id;
 }
 
-/** `undated`: all but the time is as asked for, and nobody knows the time. */
+/** `undated`: all but the time matches, and the time is unknown. */
 export type Match = 'yes' | 'no' | 'undated';
 
-/** @param receivedAt null when nobody knows it */
+/** @param receivedAt null when it is unknown */
 export type Matcher = (envelope: Envelope, receivedAt: number | null) => Match;
 
 export function compileSelection(selection: Selection): Matcher {
@@ -44,21 +44,18 @@ function idSet(ids: readonly string[]): ReadonlySet<string> | null {
   return ids.length === 0 ? null : new Set(ids.map(lowerUuid));
 }
 
-/**
- * The event; why there is none; `passed` for one the selection does not take, and `erased` for one whose key an erasure
- * has destroyed, or whose user was erased.
- */
-export type Taken = ForeignResult | 'passed' | 'erased';
+/** The event, or why it cannot be read; `other` when the selection does not match it, `erased` when its user was erased. */
+export type SelectResult = ForeignResult | 'other' | 'erased';
 
-/** @param receivedAt null when nobody knows it */
-export type Take = (event: Event, receivedAt: number | null) => Taken;
+/** @param receivedAt null when it is unknown */
+export type Select = (event: Event, receivedAt: number | null) => SelectResult;
 
 /** @param isErased events of erased users are not sent again */
-export function takerOf(selection: Selection, isErased: IsErased = () => false): Take {
+export function selectorOf(selection: Selection, isErased: IsErased = () => false): Select {
   const matches = compileSelection(selection);
   return (event, receivedAt) => {
     const match = matches(event, receivedAt);
-    if (match === 'no') return 'passed';
+    if (match === 'no') return 'other';
     if (match === 'undated') return { ok: false, reason: 'nothing says when it was received' };
     return isErased(event) ? 'erased' : { ok: true, event };
   };

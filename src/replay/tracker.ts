@@ -1,23 +1,23 @@
 import { formatTarget, type Target } from '../core/route.ts';
 import { Counter, type Counts } from './counts.ts';
-import { addTallies, type Tally } from './unit.ts';
+import { addCounts, type ReadCounts } from './unit.ts';
 
-/** A place in a replay: everything before it in the list of units, and in its unit up to `at`, is covered. */
-export interface Place {
+/** Covers all units before `unit`, and that one up to and including `at`. */
+export interface Position {
   /** Index of the unit. */
   readonly unit: number;
   readonly at: number;
 }
 
-/** What is true once everything up to `seq` is settled. */
+/** Position and counts that hold once everything up to `seq` is settled. */
 interface Mark {
   readonly seq: number;
-  readonly place: Place;
-  readonly tally: Tally;
+  readonly position: Position;
+  readonly counts: ReadCounts;
   readonly event: Handed | null;
 }
 
-/** An event that was handed on. */
+/** An event that was handed to its targets. */
 export interface Handed {
   readonly type: string;
   readonly targets: readonly Target[];
@@ -25,57 +25,52 @@ export interface Handed {
   readonly where: string;
 }
 
-/** Follows how far a replay is settled, and what has become of all of it up to there. */
+/** Follows how far a replay is settled, and counts what has become of its events up to there. */
 export class Tracker {
   readonly #settled: Counter;
-  #place: Place;
+  #position: Position;
   #marks: Mark[] = [];
-  /** What has been read so far, settled or not. */
-  #read: Tally;
+  #read: ReadCounts;
   readonly #refused = new Map<number, Map<string, number>>();
 
-  constructor(place: Place, counts: Counts | undefined) {
-    this.#place = place;
+  constructor(position: Position, counts: Counts | undefined) {
+    this.#position = position;
     this.#settled = new Counter(counts);
-    this.#read = this.#settled.tally;
+    this.#read = this.#settled.read;
   }
 
-  get place(): Place {
-    return this.#place;
+  /** Everything up to here is settled. */
+  get position(): Position {
+    return this.#position;
   }
 
-  /** Of everything up to `place`. */
+  /** Of everything up to `position`. */
   get counts(): Counts {
     return this.#settled.counts();
   }
 
-  /** What has been read, settled or not. */
-  get read(): Tally {
+  /** Of everything that was read, settled or not. */
+  get read(): ReadCounts {
     return this.#read;
   }
 
-  /** An event was handed on as `seq`. @param so what its step had counted by then */
-  handed(seq: number, place: Place, so: Tally, event: Handed): void {
-    this.#marks.push({ seq, place, tally: addTallies(this.#read, so), event });
+  /** Notes an event handed on as `seq`. @param soFar counts of its step, up to and including this event */
+  handed(seq: number, position: Position, soFar: ReadCounts, event: Handed): void {
+    this.#marks.push({ seq, position, counts: addCounts(this.#read, soFar), event });
   }
 
-  /** A step is over. @param seq of the newest event handed on */
-  stepped(seq: number, place: Place, tally: Tally): void {
-    this.#read = addTallies(this.#read, tally);
-    this.#marks.push({ seq, place, tally: this.#read, event: null });
+  /** Notes the end of a step. @param seq of the newest event handed on */
+  stepped(seq: number, position: Position, counts: ReadCounts): void {
+    this.#read = addCounts(this.#read, counts);
+    this.#marks.push({ seq, position, counts: this.#read, event: null });
   }
 
-  /** Something turned out to be of no use after it was read. */
-  failed(): void {
-    this.#read = { ...this.#read, problems: this.#read.problems + 1 };
+  /** Counts an event that was read and cannot be sent. */
+  add(counts: Partial<ReadCounts>): void {
+    this.#read = addCounts(this.#read, counts);
   }
 
-  /** Something was erased after it was read. */
-  erased(): void {
-    this.#read = { ...this.#read, erased: this.#read.erased + 1 };
-  }
-
-  /** Where an event that is not settled was found. */
+  /** Where an unsettled event was found. */
   whereOf(seq: number): string | null {
     return this.#marks.find((mark) => mark.seq === seq && mark.event !== null)?.event?.where ?? null;
   }
@@ -92,8 +87,8 @@ export class Tracker {
     for (const mark of this.#marks) {
       if (mark.seq > seq) break;
       count += 1;
-      this.#place = mark.place;
-      this.#settled.tally = mark.tally;
+      this.#position = mark.position;
+      this.#settled.read = mark.counts;
       if (mark.event === null) continue;
       this.#settled.event(mark.event.type, mark.event.targets, this.#refused.get(mark.seq));
       this.#refused.delete(mark.seq);

@@ -1,23 +1,23 @@
 import type { Event } from '../core/event.ts';
 import type { Redaction } from '../core/redaction.ts';
-import type { Taken } from './selection.ts';
+import type { SelectResult } from './selection.ts';
 
 /**
- * One thing that is read from its beginning to its end. The list of them is made once, when a replay starts, so that
- * what comes later (from the receiver, or from the replay itself) is no part of it.
+ * Something that is read from its beginning to its end. All units are listed when a replay starts: events that arrive
+ * later, also from the replay itself, are not part of it.
  */
 export type Unit =
   | FileUnit
   | { readonly kind: 'journal'; readonly after: number; readonly upTo: number }
-  /** A partition of a journal that a fleet shares. */
+  /** A partition of a fleet's journal. */
   | { readonly kind: 'topic'; readonly partition: number; readonly after: number; readonly upTo: number }
   | { readonly kind: 'quarantine' | 'dead-letters' }
-  /** Something that was found and cannot be read. */
+  /** Something that cannot be read. */
   | { readonly kind: 'unreadable'; readonly where: string; readonly reason: string };
 
 export interface FileUnit {
   readonly kind: 'file';
-  /** Of its place: absolute, or a URL. */
+  /** An absolute folder, or a URL. */
   readonly root: string;
   /** Below `root`, `/`-separated. */
   readonly file: string;
@@ -27,42 +27,49 @@ export interface FileUnit {
   readonly bytes: number;
   /** Milliseconds since the epoch. */
   readonly modified: number;
-  /** Of an object in a store: another after each change. */
+  /** Changes with the file; absent for a file that a compaction has replaced. */
   readonly version?: string;
 }
 
-/** An event that the selection takes. */
-export interface Candidate {
+/** An event that the selection matches. */
+export interface Candidate extends DeadLetterFacts {
   readonly event: Event;
   /** Where it was found, for messages: `file:line`, `journal:seq`. */
   readonly where: string;
-  /** Place in its unit: line, seq or key. */
+  /** Line, seq or key in its unit. */
   readonly at: number;
-  /** The sink that refused it, of a dead letter. */
-  readonly refusedBy?: string;
-  /** What it had to go without there. */
-  readonly redactions?: readonly Redaction[];
-  /** What its step had counted by then, itself included. */
-  readonly so: Tally;
+  /** Counts of its step, up to and including this event. */
+  readonly countsSoFar: ReadCounts;
 }
 
-export interface Tally {
-  /** Lines, events and letters looked at. */
+/** Set for an event that was a dead letter, or was redacted. */
+export interface DeadLetterFacts {
+  /** The sink that refused it. */
+  readonly refusedBy?: string;
+  /** Redactions that applied to it there. */
+  readonly redactions?: readonly Redaction[];
+}
+
+export interface ReadCounts {
+  /** Lines and events read. */
   readonly read: number;
-  /** Of these, sealed records whose key an erasure has destroyed. */
+  /** Of these, events of erased users. */
   readonly erased: number;
-  /** What could not be read, or not be pseudonymised. */
+  /** What could not be read or pseudonymised. */
   readonly problems: number;
-  /** Of files, as they lie on disk. */
+  /** Of files, on disk. */
   readonly bytes: number;
 }
 
-export function addTallies(one: Tally, other: Tally): Tally {
+export const NO_COUNTS: ReadCounts = { read: 0, erased: 0, problems: 0, bytes: 0 };
+
+export function addCounts(one: ReadCounts, other: Partial<ReadCounts>): ReadCounts {
+  const { read = 0, erased = 0, problems = 0, bytes = 0 } = other;
   return {
-    read: one.read + other.read,
-    erased: one.erased + other.erased,
-    problems: one.problems + other.problems,
-    bytes: one.bytes + other.bytes,
+    read: one.read + read,
+    erased: one.erased + erased,
+    problems: one.problems + problems,
+    bytes: one.bytes + bytes,
   };
 }
 
@@ -71,19 +78,16 @@ export interface Problem {
   readonly reason: string;
 }
 
-/** What one go at reading a unit has found. */
+/** A part of a unit that was read at once. */
 export interface Step {
-  /** Everything in the unit up to and including this place is covered by the steps so far. */
+  /** The steps so far cover the unit up to and including this line, seq or key. */
   readonly at: number;
-  readonly tally: Tally;
+  readonly counts: ReadCounts;
   readonly found: readonly Candidate[];
   readonly problems: readonly Problem[];
 }
 
-/** What is said of an event that was a dead letter. */
-export type Letter = Pick<Candidate, 'refusedBy' | 'redactions'>;
-
-/** Gathers a step. */
+/** Builds a step. */
 export class StepMaker {
   readonly #found: Candidate[] = [];
   readonly #problems: Problem[] = [];
@@ -95,26 +99,24 @@ export class StepMaker {
     this.#at = at;
   }
 
-  /** The lines up to this one were looked at, and are not taken. */
-  passTo(line: number): void {
+  /** Counts lines up to this one that the selection does not match. */
+  skipTo(line: number): void {
     this.#read += line - this.#at;
     this.#at = line;
   }
 
-  /** All up to this one is covered. */
+  /** Covers the unit up to here without counting. */
   reach(at: number): void {
     this.#at = at;
   }
 
-  take(at: number, where: string, taken: Taken, letter: Letter = {}): void {
+  add(at: number, where: string, result: SelectResult, facts: DeadLetterFacts = {}): void {
     this.#at = at;
     this.#read += 1;
-    if (taken === 'passed') return;
-    if (taken === 'erased') this.#erased += 1;
-    else if (!taken.ok) this.problem(where, taken.reason);
-    else {
-      this.#found.push({ event: taken.event, where, at, ...letter, so: this.#tally(0) });
-    }
+    if (result === 'other') return;
+    if (result === 'erased') this.#erased += 1;
+    else if (!result.ok) this.problem(where, result.reason);
+    else this.#found.push({ event: result.event, where, at, ...facts, countsSoFar: this.#counts(0) });
   }
 
   problem(where: string, reason: string): void {
@@ -123,10 +125,10 @@ export class StepMaker {
 
   /** @param bytes on disk that the step has read; 0 for what is no file */
   made(bytes = 0): Step {
-    return { at: this.#at, tally: this.#tally(bytes), found: this.#found, problems: this.#problems };
+    return { at: this.#at, counts: this.#counts(bytes), found: this.#found, problems: this.#problems };
   }
 
-  #tally(bytes: number): Tally {
+  #counts(bytes: number): ReadCounts {
     return { read: this.#read, erased: this.#erased, problems: this.#problems.length, bytes };
   }
 }

@@ -67,17 +67,17 @@ test('a place counts once everything before it is settled, and its counts with i
   tracker.handed(2, { unit: 0, at: 7 }, tally(7), { ...handed, type: 'b', where: 'file:7' });
   tracker.stepped(2, { unit: 0, at: 10 }, { ...tally(10), problems: 1, bytes: 99 });
   tracker.stepped(2, { unit: 1, at: 0 }, tally(0));
-  expect({ place: tracker.place, counts: tracker.counts }).toMatchObject({
-    place: { unit: 0, at: 0 },
+  expect({ position: tracker.position, counts: tracker.counts }).toMatchObject({
+    position: { unit: 0, at: 0 },
     counts: { read: 0, selected: 0 },
   });
   tracker.settle(1);
-  expect(tracker.place).toEqual({ unit: 0, at: 3 });
+  expect(tracker.position).toEqual({ unit: 0, at: 3 });
   expect(tracker.counts).toMatchObject({ read: 3, selected: 1, types: { a: 1 }, problems: 0 });
   expect(tracker.whereOf(2)).toBe('file:7');
   tracker.refused(2, { sink: 'one', destination: null });
   tracker.settle(2);
-  expect(tracker.place).toEqual({ unit: 1, at: 0 });
+  expect(tracker.position).toEqual({ unit: 1, at: 0 });
   expect(tracker.counts).toEqual({
     read: 10,
     erased: 0,
@@ -90,7 +90,7 @@ test('a place counts once everything before it is settled, and its counts with i
     targets: { one: 1 },
   });
   // As --resume continues.
-  const again = new Tracker(tracker.place, tracker.counts);
+  const again = new Tracker(tracker.position, tracker.counts);
   again.handed(1, { unit: 1, at: 1 }, tally(1), handed);
   again.settle(1);
   expect(again.counts).toMatchObject({ read: 11, selected: 3, problems: 1, types: { a: 2, b: 1 } });

@@ -27,7 +27,7 @@ async function readAll(
   const about = listing(undefined, some);
   const reader = readerOf({ selection: about.selection, ...parts });
   const { found, problems, steps } = await readUnits(await unitsOf(path, about), reader);
-  const sum = (count: 'read' | 'erased'): number => steps.reduce((all, { tally }) => all + tally[count], 0);
+  const sum = (count: 'read' | 'erased'): number => steps.reduce((all, { counts }) => all + counts[count], 0);
   return { found, problems, read: sum('read'), erased: sum('erased') };
 }
 
@@ -48,8 +48,8 @@ describe('archive records', () => {
     writeArchive(folder, { files: 1, each: 3000, only: 'ndjson.gz' });
     const [unit] = filesOf(await unitsOf(folder));
     let [bytes, steps] = [0, 0];
-    for await (const { tally } of readerOf().read(unit!, 0)) {
-      bytes += tally.bytes;
+    for await (const { counts } of readerOf().read(unit!, 0)) {
+      bytes += counts.bytes;
       steps += 1;
       await setImmediate();
     }

@@ -16,7 +16,7 @@ import { Checkpoint } from '../../replay/checkpoint.ts';
 import type { Counts } from '../../replay/counts.ts';
 import { forgetFinished, noteFinished } from '../../replay/finished.ts';
 import { Replay } from '../../replay/replay.ts';
-import type { Problem, Tally } from '../../replay/unit.ts';
+import type { Problem, ReadCounts } from '../../replay/unit.ts';
 import { openStore } from '../../storage/open.ts';
 import { ActivityReport } from '../activity-report.ts';
 import { AdminClient } from '../admin-client.ts';
@@ -229,7 +229,7 @@ export class ReplayProgress {
     this.#name = this.status.atMost(SHOWN);
   }
 
-  show(read: Tally, settled: Counts, sinks: readonly FeedStatus[] = []): void {
+  show(read: ReadCounts, settled: Counts, sinks: readonly FeedStatus[] = []): void {
     const delivered = settled.selected;
     this.#first ??= { delivered, bytes: read.bytes };
     this.status.show(() => `${this.#summary(read, settled)}${this.#left(read.bytes)}${trouble(sinks)}`);
@@ -239,7 +239,7 @@ export class ReplayProgress {
     this.#name(`${where}: ${reason}`);
   }
 
-  #summary({ read, bytes }: Tally, { selected }: Counts): string {
+  #summary({ read, bytes }: ReadCounts, { selected }: Counts): string {
     const rate = (selected - (this.#first?.delivered ?? 0)) / this.status.seconds;
     return `read ${read} (${formatAmount(bytes)}), done ${selected}, ${Math.round(rate)}/s`;
   }
