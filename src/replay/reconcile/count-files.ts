@@ -13,19 +13,18 @@ import {
 import type { Owners } from '../../core/erasure.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
+import { NAMED } from './report.ts';
 import type { Window } from './window.ts';
 
-/** What the files of one archive hold of a window. */
-export interface FilesCount {
-  readonly records: number;
-  /** Records whose key an erasure destroyed, so that nobody can say which they are. */
-  readonly destroyed: number;
-  /** Sealed records that no key at hand opens, although none was destroyed. */
-  readonly closed: number;
-  /** Records an erasure took out of files of this window. */
-  readonly erased: number;
-  readonly problems: readonly Problem[];
-  readonly passedOver: number;
+/** Records of a window in the files of a sink, beside those that `onRecord` was called for. */
+export class FilesCount {
+  /** Sealed records whose key an erasure has destroyed. */
+  destroyed = 0;
+  /** Sealed records that no available key opens. */
+  closed = 0;
+  /** Records that erasures have removed from files of this window. */
+  erased = 0;
+  readonly problems: Problem[] = [];
 }
 
 interface Problem {
@@ -35,28 +34,30 @@ interface Problem {
 }
 
 export interface FilesOptions {
-  /** Where archives are opened. */
   readonly places: Places;
   readonly opener?: RecordOpener | undefined;
   readonly signal: AbortSignal;
-  /** Users whose records may be gone from some places, and not from others. */
+  /** Users of a running erasure, whose records may be gone from some places only. */
   readonly leaving?: Owners | null;
-  /** The id of a record of theirs, which `onRecord` was told of before. */
+  /** Called after `onRecord` for a record of such a user. */
   readonly onLeaving?: (id: string) => void;
   readonly onRecord: (item: ArchiveItem<RecordSummary> & { kind: 'record' }) => void;
   readonly onFile?: (file: string) => void;
 }
 
-const NAMED = 20;
-
 /**
- * Reads the records an archive holds of a window of receipt, the unfinished ones too. Files that the manifest says lie
- * outside are passed over.
- * @throws MillraceError archive_unreadable
+ * Reads the records that were received in a window, also from unfinished files, and adds them to `count`. Files that
+ * are outside by the manifest are not opened.
+ * @throws MillraceError archive_unreadable; `count` is unchanged then
  */
-export async function countFiles(path: string, window: Window, options: FilesOptions): Promise<FilesCount> {
+export async function countFiles(
+  path: string,
+  window: Window,
+  options: FilesOptions,
+  count = new FilesCount(),
+): Promise<FilesCount> {
   const { places } = options;
-  // Nothing has been written yet where a store is empty.
+  // Not `listArchive`: a store can be empty still.
   const listing = await (await places.open(path)).list();
   const { files } = listing;
   const isInside = insideOf(window);
@@ -65,7 +66,6 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
   const lines = manifest.entries;
   const outside = new Set(files.filter((file) => isOutside(lines.get(file), window)));
   const problems: Problem[] = [];
-  let records = 0;
   let destroyed = 0;
   let closed = 0;
   let before = '';
@@ -77,7 +77,6 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
       before = item.file;
       if (item.kind === 'record') {
         if (!isInside(item.record.received_at)) continue;
-        records += 1;
         options.onRecord(item);
         if (leaving !== null && isOf(leaving, item.record)) onLeaving?.(item.record.id);
       } else if (item.sealed !== undefined) {
@@ -88,7 +87,11 @@ export async function countFiles(path: string, window: Window, options: FilesOpt
         problems.push({ file: item.file, line: item.line, reason: item.reason });
     }
   }
-  return { records, destroyed, closed, erased: erasures.count(manifest), problems, passedOver: outside.size };
+  count.destroyed += destroyed;
+  count.closed += closed;
+  count.erased += erasures.count(manifest);
+  count.problems.push(...problems);
+  return count;
 }
 
 function isOf(users: Owners, record: RecordSummary & Partial<RecordEnvelope>): boolean {
@@ -96,7 +99,7 @@ function isOf(users: Owners, record: RecordSummary & Partial<RecordEnvelope>): b
   return users.of({ team, user, clientUser }).length > 0;
 }
 
-/** Whether a time lies in a window. Texts of one length sort as their times do, and parsing one takes twenty times as long. */
+/** Compares texts where it can: they sort as their times, and parsing takes twenty times as long. */
 function insideOf({ since, until }: Window): (at: string) => boolean {
   const [first, end] = [textOf(since), textOf(until)];
   return (at) => {
@@ -107,12 +110,12 @@ function insideOf({ since, until }: Window): (at: string) => boolean {
   };
 }
 
-/** Empty for a time without an end. */
+/** Empty for infinity. */
 function textOf(time: number): string {
   return Number.isFinite(time) ? new Date(time).toISOString() : '';
 }
 
-/** A file whose newest line says that nothing of it was received in the window. */
+/** Whether nothing of a file was received in the window, by its newest line. */
 function isOutside(line: ManifestLine | undefined, { since, until }: Window): boolean {
   if (line === undefined || !('first_received_at' in line)) return false;
   const { first_received_at: first, last_received_at: last, records } = line;
@@ -120,12 +123,12 @@ function isOutside(line: ManifestLine | undefined, { since, until }: Window): bo
   return Date.parse(last) < since || Date.parse(first) >= until;
 }
 
-/** Counted whole for a file that lies in the window only in part: when a removed record was received is gone with it. */
+/** Counts erased records. A file partly in the window counts whole: the times of its removed records are lost. */
 class ErasedRecords {
   readonly #window: Window;
   readonly #outside = new Map<string, boolean>();
-  /** What was taken out of each file, and what it was after that, in order. */
-  readonly #taken = new Map<string, { readonly removed: number; readonly sha256: string | null }[]>();
+  /** The erasures of each file in order, with its hash after each. */
+  readonly #erasures = new Map<string, { readonly removed: number; readonly sha256: string | null }[]>();
 
   constructor(window: Window) {
     this.#window = window;
@@ -136,25 +139,25 @@ class ErasedRecords {
     if (file.startsWith(`${CLAIMS_FOLDER}/`)) return;
     const wasOutside = this.#outside.get(file) ?? isOutside(entry, this.#window);
     if ('erasure' in entry && !wasOutside) {
-      getOrMake(this.#taken, file, () => []).push({ removed: entry.removed, sha256 });
+      getOrMake(this.#erasures, file, () => []).push({ removed: entry.removed, sha256 });
     }
     // A removed file keeps the span it had.
     if (sha256 !== null) this.#outside.set(file, isOutside(entry, this.#window));
   }
 
-  /** Of a file that a compaction replaced, what was taken out later was in the new file too; of one it never listed, all was. */
+  /** Later erasures of a compacted file are counted in the new one; all of a compaction's file that was never listed. */
   count({ compactions }: Manifest): number {
     const replaced = new Map<string, string>();
     for (const { replaces } of compactions.values())
       for (const { file, sha256 } of replaces) replaced.set(file, sha256);
     let count = 0;
-    for (const [file, taken] of this.#taken) {
+    for (const [file, erasures] of this.#erasures) {
       const joined = replaced.get(file);
       const isUnlisted = isCompacted(file) && !compactions.has(file);
       const last = isUnlisted
         ? -1
-        : taken.findLastIndex(({ sha256 }) => joined === undefined || sha256 === joined);
-      for (const { removed } of taken.slice(0, last + 1)) count += removed;
+        : erasures.findLastIndex(({ sha256 }) => joined === undefined || sha256 === joined);
+      for (const { removed } of erasures.slice(0, last + 1)) count += removed;
     }
     return count;
   }

@@ -3,35 +3,35 @@ import type { AcceptedRoutes } from '../../deliver/routes/accepted.ts';
 import type { Due, EventIds } from './event-ids.ts';
 import type { State } from './id-counter.ts';
 
-/** What became of an event, as the journal has it. */
+/** What became of an event, by the journal. */
 export interface Fate {
-  /** No route wanted it. */
+  /** No route led it to a sink. */
   readonly isNowhere: boolean;
-  /** The sinks it is for, what became of it there, and those that it waits for although nobody has configured them. */
   readonly sinks: readonly string[];
   readonly due: Due;
+  /** Sinks that it waits for and that are not in the config. */
   readonly abandoned: readonly string[];
 }
 
 type Sinks = ReturnType<AcceptedRoutes['dueOf']>;
 
-interface Known extends Fate {
+interface CachedFate extends Fate {
   readonly of: Sinks;
-  /** The last seq for which it is so. */
+  /** The last seq that it is valid for. */
   readonly upTo: number;
 }
 
-/** Senders choose types, so what is kept of them must have an end. */
+/** Most cached types: senders choose them. */
 const MOST_TYPES = 1000;
 
-/** Tells what became of events, told in the order of their seqs. For most it is what it was of the last one of their type. */
+/** Finds the fates of events in the order of their seqs. Most have the fate of the last event of their type. */
 export class Fates {
   readonly #accepted: AcceptedRoutes;
   readonly #configured: ReadonlySet<string>;
   readonly #ids: EventIds;
   readonly #cursors: ReadonlyMap<string, number>;
   readonly #started: ReadonlyMap<string, number>;
-  readonly #known = new Map<string, Known>();
+  readonly #known = new Map<string, CachedFate>();
 
   constructor(
     { cursors, started }: Pick<JournalAccount, 'cursors' | 'started'>,
@@ -60,7 +60,7 @@ export class Fates {
     return known;
   }
 
-  /** The next seq, from this one on, up to which a sink did not exist yet, or has all. */
+  /** The next seq at which a sink was added, or has its cursor. */
   #nextChange(seq: number, sinks: Sinks): number {
     const ends = [...sinks.keys()].flatMap((sink) => [
       this.#started.get(sink) ?? 0,
@@ -69,17 +69,17 @@ export class Fates {
     return Math.min(...ends.filter((end) => end >= seq));
   }
 
-  #fateOf({ seq, only, waits, isPutBack = only !== null }: EventHead, of: Sinks): Fate {
+  #fateOf({ seq, only, waits, isPutBack: mayRepeat = only !== null }: EventHead, of: Sinks): Fate {
     const states: [sink: string, state: State][] = [];
     const abandoned: string[] = [];
     for (const sink of of) {
-      // A sink that was added later begins at the journal's end of then.
+      // A new sink starts at the journal's end.
       if (only === null && seq <= (this.#started.get(sink) ?? 0)) continue;
       const isWaiting = waits?.includes(sink) ?? seq > (this.#cursors.get(sink) ?? 0);
       if (isWaiting && !this.#configured.has(sink)) abandoned.push(sink);
       states.push([sink, isWaiting ? 'waiting' : 'settled']);
     }
-    const due = this.#ids.due(isPutBack, states);
+    const due = this.#ids.due(mayRepeat, states);
     return { isNowhere: of.size === 0, sinks: states.map(([sink]) => sink), due, abandoned };
   }
 }

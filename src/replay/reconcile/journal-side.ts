@@ -10,53 +10,52 @@ import type { IdCounts } from './id-counter.ts';
 import { NAMED } from './report.ts';
 import type { Window } from './window.ts';
 
-/** What the journal says of a window. */
+/** The events of a window by the journal. */
 export interface JournalSide {
-  /** As they were counted when they came. */
+  /** As counted when they were received. */
   readonly accepted: number;
   readonly duplicates: number;
   readonly quarantined: number;
   readonly replayed: number;
-  /** Dropped when they came, for their users were erased. */
-  readonly turnedAway: number;
-  /** Events of the window that the journal still holds. */
+  /** Refused when they were received, as their users were erased. */
+  readonly refusedErased: number;
+  /** Events that the journal still has. */
   readonly retained: number;
-  /** Events whose content was erased from the journal, or from its quarantine. */
+  /** Events erased from the journal or from quarantine. */
   readonly erased: number;
-  /** A sink for each that was erased before it came there, and cleared away since. */
+  /** A sink for each event that was erased before it was delivered there and then removed from the journal. */
   readonly erasedAlone: readonly string[];
-  /** Accepted, and cleared away since. */
+  /** Accepted, and removed by retention. */
   readonly past: number;
   /** In quarantine now. */
   readonly inQuarantine: number;
   /** Dropped by a person, from quarantine. */
   readonly dropped: number;
-  /** Seqs that should be there, and are not. */
+  /** Missing seqs. */
   readonly gap: number;
-  /** Records that cannot be read, and that a sink has not had. */
+  /** Unreadable records that a sink has not received. */
   readonly illegible: number;
-  /** Events of the window that the routes of their day sent nowhere. */
+  /** Events that the routes they were accepted under led nowhere. */
   readonly nowhere: number;
-  /** Sinks that events of the window were for. */
   readonly sinks: ReadonlySet<string>;
-  /** Events of any time that wait for a sink which is not configured, by sink. */
+  /** Events of any time that wait for a sink that is not configured, by sink. */
   readonly abandoned: ReadonlyMap<string, Abandoned>;
   readonly notes: readonly string[];
 }
 
 export interface Abandoned {
   readonly count: number;
-  /** The first of them. */
+  /** The first ones. */
   readonly ids: readonly string[];
 }
 
-/** What was read of the journal, before its ids were compared with those of the files. */
+/** The part that is read before the ids are compared with those of the files. */
 export type JournalReading = Pick<
   JournalSide,
   'erased' | 'inQuarantine' | 'gap' | 'illegible' | 'nowhere' | 'sinks' | 'abandoned'
 >;
 
-/** Reads what the journal holds of a window into `ids`: which events, for which sinks, and what became of them. */
+/** Adds the events of a window to `ids`, with their sinks and states. */
 export async function readJournal(
   operations: Operations,
   account: JournalAccount,
@@ -67,7 +66,7 @@ export async function readJournal(
   signal: AbortSignal,
 ): Promise<JournalReading> {
   const fates = new Fates(account, accepted, configured, ids);
-  const inQuarantine = await readLetters(operations, ids, window);
+  const inQuarantine = await readSetAside(operations, ids, window);
   const sinks = new Set<string>();
   const abandoned = new Map<string, { count: number; ids: string[] }>();
   let nowhere = 0;
@@ -104,12 +103,12 @@ export async function readJournal(
   };
   for await (const heads of headsOf(operations, at, account.lastSeq, signal))
     for (const head of heads) take(head);
-  // What was cleared away while it was read is no gap.
+  // Events that retention removed during the reading are no gap.
   if (gap > 0) gap = Math.max(0, gap - ((await operations.account(0, 0)).firstSeq - account.firstSeq));
   return { erased, inQuarantine, gap, illegible, nowhere, sinks, abandoned };
 }
 
-/** Heads up to a seq, a page at a time: a step of an async generator for each would cost more than counting it. */
+/** Heads up to a seq, a page at a time: a step of an async generator costs more than counting a head. */
 export async function* headsOf(
   operations: Operations,
   after: number,
@@ -118,7 +117,7 @@ export async function* headsOf(
 ): AsyncGenerator<readonly EventHead[]> {
   const ask = (from: number): Promise<readonly EventHead[]> => {
     const page = operations.listHeads(from);
-    // Asked for while the page before is counted: it may fail before anybody waits for it, or when nobody does any more.
+    // It can fail while the page before is counted, or after the last one.
     page.catch(() => undefined);
     return page;
   };
@@ -142,19 +141,23 @@ export async function* headsOf(
   }
 }
 
-/** @returns how many events of the window are in quarantine */
-async function readLetters(operations: Operations, ids: EventIds, { since, until }: Window): Promise<number> {
+/** Marks quarantined events and dead letters. @returns the number of quarantined events */
+async function readSetAside(
+  operations: Operations,
+  ids: EventIds,
+  { since, until }: Window,
+): Promise<number> {
   const isInside = ({ received_at: at }: EventSummary): boolean =>
     Date.parse(at) >= since && Date.parse(at) < until;
   let inQuarantine = 0;
   for await (const { id, reasons, ...rest } of each((part) => operations.listQuarantine(part, false))) {
     if (!isInside({ id, ...rest })) continue;
-    // A damaged record was accepted, and is counted as that already.
+    // A damaged record counts as accepted.
     if (reasons.some(({ code }) => code === 'damaged')) ids.mark(null, id, 'quarantined');
     else inQuarantine += 1;
   }
-  for await (const letter of each((part) => operations.listDeadLetters(part, false))) {
-    if (isInside(letter)) ids.mark(letter.sink, letter.id, 'dead');
+  for await (const deadLetter of each((part) => operations.listDeadLetters(part, false))) {
+    if (isInside(deadLetter)) ids.mark(deadLetter.sink, deadLetter.id, 'dead');
   }
   return inQuarantine;
 }
@@ -165,7 +168,7 @@ async function* each<T extends EventSummary>(
   for await (const page of pagesOf(list, {})) yield* page;
 }
 
-/** What was read, with what the ids say and what was counted when it came. */
+/** Combines what was read with the ids and the counts of receipt. */
 export function journalSide(
   account: JournalAccount,
   reading: JournalReading,
@@ -191,7 +194,7 @@ export function journalSide(
     duplicates: counted('duplicates'),
     quarantined,
     replayed: counted('replayed'),
-    turnedAway: counted('erased'),
+    refusedErased: counted('erased'),
     retained,
     erased: erased + quarantined - released - inQuarantine - dropped,
     erasedAlone: account.erasedAlone ?? [],

@@ -3,26 +3,26 @@ import type { JournalAccount } from '../../core/journal.ts';
 import type { LogHead } from '../../core/receipt.ts';
 import type { LogAccount } from './report.ts';
 
-/** Reads how the log of receipts ends, and what names it; rejects when it is not what was signed. */
+/** Reads the signed head and the id of the log of receipts; rejects when the signature is wrong. */
 export type HeadReader = () => Promise<LogHead & { readonly id: string | null }>;
 
 interface Counted {
   readonly account: JournalAccount;
   readonly log: LogAccount | null;
-  /** Why journal and log do not go together, and by how many events. */
+  /** Why journal and log do not match, and by how many events. */
   readonly problem: { readonly count: number; readonly detail: string } | null;
 }
 
 /**
- * Reads the account of a journal between two looks at the log of receipts, which grows meanwhile: the journal has every event that the log
- * had before, and the log has afterwards every event that the journal had noted as entered.
+ * Reads the account of a journal between two heads of the log of receipts, which grows: the journal has every event of
+ * the first head, and the second head every event that the journal noted as entered.
  */
 export async function accountWithLog(
   head: HeadReader | null,
   read: () => Promise<JournalAccount>,
 ): Promise<Counted> {
   if (head === null) return { account: await read(), log: null, problem: null };
-  // A log that cannot be read keeps nobody from counting the rest.
+  // An unreadable log is a difference; the rest is counted.
   const look = (): Promise<Awaited<ReturnType<HeadReader>> | string> => head().catch(messageOf);
   const before = await look();
   const account = await read();

@@ -8,7 +8,7 @@ import { cutLines } from '../../lib/lines.ts';
 /** Event types that carry a meal whole, as `data`. */
 const CARRIES_MEAL = 'daily.data.meal.';
 
-/** Ids of meals that are held, on disk like those of events: years of many users are many. */
+/** Ids of known meals, on disk, as years of many users are many. */
 export class MealIds {
   readonly #db = new Database('');
   readonly #add;
@@ -24,7 +24,7 @@ export class MealIds {
     return this.#has.get(id) !== undefined;
   }
 
-  /** Takes the meal of a record, if it carries one; returns its user. @param text of the whole record */
+  /** Adds the meal of a record, if it has one. @param text of the whole record. @returns its user */
   addRecord({ event_type: type }: RecordSummary, text: Buffer, body: Buffer): string | null {
     if (!type.startsWith(CARRIES_MEAL)) return null;
     const event = jsonIn(body.toString());
@@ -33,7 +33,7 @@ export class MealIds {
     return parseHead(text)?.record.user_id ?? null;
   }
 
-  /** Takes the `id` of each row of a table of meals; a line that is none is passed over. */
+  /** Adds the `id` of each row of a table of meals; skips invalid lines. */
   async addTable(path: string): Promise<void> {
     for await (const lines of cutLines(createReadStream(path) as AsyncIterable<Buffer>)) {
       for (const { bytes } of lines) {

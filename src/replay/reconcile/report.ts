@@ -1,15 +1,12 @@
-/**
- * What came in during a window, and where it is, for one sink. `received` is the sum of all that follow it, `missing`
- * included.
- */
+/** The deliveries of a window and what became of them at one sink. `received` is the sum of all counts after it. */
 export interface SinkAccount {
   readonly sink: string;
   readonly type: string;
-  /** `files`: its records were read. `journal`: nobody can be asked, so what the journal says was confirmed counts. */
+  /** `files`: its records were read. `journal`: it has no files, so the journal's confirmations count. */
   readonly counted_from: 'files' | 'journal';
   readonly received: number;
   readonly duplicates: number;
-  /** Not fit to route, or damaged in the journal; they wait for a person. */
+  /** Invalid, or damaged in the journal; they wait for a person. */
   readonly quarantined: number;
   readonly delivered: number;
   readonly waiting: number;
@@ -19,17 +16,19 @@ export interface SinkAccount {
   readonly erased: number;
   /** Not for this sink, by the routes they were accepted under. */
   readonly elsewhere: number;
-  /** Past the journal's retention, so that nobody can tell whether they were for this sink. */
+  /** Past the journal's retention: whether they were for this sink is unknown. */
   readonly untold: number;
   readonly missing: number;
-  /** More than one record of one event, as after a replay; no event counts twice above. */
+  /** Further records of an event, as after a replay; not counted above. */
   readonly copies: number;
-  /** Records that stay sealed; those of destroyed keys count as delivered where one more is looked for than the journal has erased. */
+  /** Records that stay sealed. */
   readonly sealed: number;
 }
 
-/** `damaged`: the journal itself was damaged. `abandoned`: events wait for a sink that is not configured. `unplaced`: the counts of a sink do not add up. `log`: the log of receipts and
- * the journal do not go together. */
+/**
+ * `damaged`: the journal was damaged. `abandoned`: events wait for a sink that is not configured. `unplaced`: the counts
+ * of a sink do not add up. `log`: the log of receipts and the journal do not match.
+ */
 export type DifferenceCode =
   | 'missing'
   | 'lost'
@@ -41,23 +40,22 @@ export type DifferenceCode =
   | 'unplaced'
   | 'log';
 
-/** How the log of receipts ended before the journal was counted. */
+/** The head of the log of receipts before the journal was counted. */
 export interface LogAccount {
   readonly origin: string;
   readonly size: number;
   /** Base64. */
   readonly root: string;
-  /** Events that the journal had by then, and the log did not: it takes them next. */
+  /** Events of the journal that the log did not have yet. */
   readonly waiting: number;
 }
 
-/** One thing that does not add up. */
 export interface Difference {
   readonly code: DifferenceCode;
-  /** Null for one of the journal itself. */
+  /** Null for a difference of the journal. */
   readonly sink: string | null;
   readonly count: number;
-  /** The first ones, where they are known. */
+  /** The first ones, if known. */
   readonly ids: readonly string[];
   readonly detail: string;
 }
@@ -67,14 +65,14 @@ export interface ReconcileReport {
   readonly since: string;
   readonly until: string;
   readonly sinks: readonly SinkAccount[];
-  /** Events that the routes they were accepted under sent to no sink at all. */
+  /** Events that the routes they were accepted under led to no sink. */
   readonly nowhere: number;
-  /** Null without receipts, or when it cannot be gone by: a difference says why. */
+  /** Null without receipts, or with a difference that says why. */
   readonly log: LogAccount | null;
   readonly differences: readonly Difference[];
   /** What limits the answer, in words. */
   readonly notes: readonly string[];
 }
 
-/** Ids named of each difference. */
+/** Most ids or problems named for each difference. */
 export const NAMED = 20;

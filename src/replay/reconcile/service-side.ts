@@ -9,10 +9,10 @@ import { NAMED } from './report.ts';
 
 export interface ServiceOptions {
   readonly service: ServiceClient;
-  /** Whose meals, and of which days: days of the meals, not of their receipt. */
+  /** Users and days of the meals, not of their receipt. */
   readonly plan: BackfillPlan;
   readonly held: MealIds;
-  /** Folder for tables with the rows that are missing, and no others; null only compares. */
+  /** Folder for tables of the missing rows; null only compares. */
   readonly fill: string | null;
   readonly signal: AbortSignal;
   readonly onTask?: (done: number, total: number, task: Task) => void;
@@ -20,7 +20,7 @@ export interface ServiceOptions {
 
 export interface ServiceReport {
   readonly users: number;
-  /** Meals the service has in the range. */
+  /** Meals of the service in the range. */
   readonly meals: number;
   readonly held: number;
   readonly missing: number;
@@ -28,12 +28,12 @@ export interface ServiceReport {
   readonly missing_meals: readonly {
     readonly id: string;
     readonly user_id: string;
-    /** As the service says it; null when it does not. */
+    /** By the service; null if unknown. */
     readonly timestamp: string | null;
   }[];
-  /** Rows the service's answer had that are not fit. */
+  /** Invalid rows of the answers. */
   readonly rejects: number;
-  /** Rows written, by table, and where; null when nothing was to be filled. */
+  /** Rows written by table, and the files; null without `fill`. */
   readonly filled: {
     readonly rows: Readonly<Record<string, number>>;
     readonly files: readonly string[];
@@ -41,14 +41,14 @@ export interface ServiceReport {
 }
 
 /**
- * Asks the service for the meals of a range and holds their ids against those that are held. What it says streams by;
- * with `fill` the rows of the missing meals stay, in tables as a backfill makes them.
+ * Compares the meals of the service with the known ones. With `fill` it writes the rows of missing meals, in tables as a
+ * backfill makes them.
  * @throws ServiceError; MillraceError folder_unwritable
  */
 export async function compareWithService(options: ServiceOptions): Promise<ServiceReport> {
   const { plan, fill } = options;
-  const compare = async (files: RowFiles | null): Promise<ServiceTally> => {
-    const tally = new ServiceTally(options.held, files);
+  const compare = async (files: RowFiles | null): Promise<RowsComparison> => {
+    const tally = new RowsComparison(options.held, files);
     const total = countTasks(plan);
     let done = 0;
     for (const task of tasksOf(plan)) {
@@ -64,11 +64,11 @@ export async function compareWithService(options: ServiceOptions): Promise<Servi
   return made.report(plan.users.length, paths);
 }
 
-/** What came of an answer that was not whole is taken back before the next try. */
+/** Before the next try, the rows of an incomplete answer are removed. */
 async function compareTask(
   task: Task,
   { service, signal }: ServiceOptions,
-  tally: ServiceTally,
+  tally: RowsComparison,
 ): Promise<void> {
   const { user } = task;
   const before = tally.place();
@@ -92,8 +92,8 @@ interface Tallied {
   readonly filled: Readonly<Record<string, number>>;
 }
 
-/** Goes through the rows of the answers; those of missing meals stay. */
-class ServiceTally {
+/** Counts the rows of the answers, and writes those of missing meals. */
+class RowsComparison {
   #tallied: Tallied = { meals: 0, missing: 0, rejects: 0, named: [], filled: {} };
   readonly #held: MealIds;
   readonly #files: RowFiles | null;
@@ -103,13 +103,13 @@ class ServiceTally {
     this.#files = files;
   }
 
-  /** How far it is, for `backTo`. */
+  /** A state for `backTo`. */
   place(): { readonly tallied: Tallied; readonly files: ReadonlyMap<string, number> | null } {
     return { tallied: this.#tallied, files: this.#files?.place() ?? null };
   }
 
-  /** Takes back what came since. */
-  async backTo({ tallied, files }: ReturnType<ServiceTally['place']>): Promise<void> {
+  /** Restores the state. */
+  async backTo({ tallied, files }: ReturnType<RowsComparison['place']>): Promise<void> {
     this.#tallied = tallied;
     if (files !== null) await this.#files?.backTo(files);
   }
