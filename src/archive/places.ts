@@ -39,7 +39,9 @@ export class Places {
   async #openLocal(path: string): Promise<ArchivePlace> {
     try {
       const real = await realpath(path);
-      const [root, only] = (await lstat(real)).isDirectory() ? [real, null] : [dirname(real), basename(real)];
+      const stats = await lstat(real);
+      if (!stats.isDirectory() && !stats.isFile()) throw new Error('it is neither a plain file nor a folder');
+      const [root, only] = stats.isDirectory() ? [real, null] : [dirname(real), basename(real)];
       return new StoredArchive(root, () => this.store(root), only);
     } catch (error) {
       throw new MillraceError('archive_unreadable', `${path}: ${messageOf(error)}`, { cause: error });

@@ -1,16 +1,11 @@
-import { existsSync } from 'node:fs';
-import { lstat, readdir, realpath } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
 import { nameOf, type ArchiveListing, type ArchivePlace } from '../archive/place.ts';
 import { FILE_MISSING, missingFiles } from '../archive/check-listing.ts';
 import { readManifest, type Manifest } from '../archive/manifest.ts';
 import { holdsEvents, listArchive, type Places } from '../archive/places.ts';
 import { finishedNames } from '../archive/read.ts';
-import { MANIFEST, OPEN_FOLDER, PART_EXTENSION } from '../core/archive.ts';
+import { PART_EXTENSION } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
 import { SEALED_TYPE } from '../core/sealed-record.ts';
-import { MillraceError, messageOf } from '../core/errors.ts';
-import { isStoreUrl } from '../core/place.ts';
 import type { StoredObject } from '../core/storage.ts';
 import { parseBlobName } from './blob-name.ts';
 import type { Selection } from './selection.ts';
@@ -25,50 +20,42 @@ export interface Listing {
 }
 
 /**
- * Lists the units of a path: one file; an archive of the files sink, with its unfinished files; or a folder with other
- * files of one event a line or one event each, and with archives, at any depth.
- * @throws MillraceError archive_unreadable
+ * Lists the units of a path or URL: one file; an archive of the files sink, with its unfinished files; or other files
+ * of one event a line or one event each, and archives, at any depth.
+ * @throws MillraceError archive_unreadable, store_unreadable
  */
-export async function* listPath(path: string, listing: Listing): AsyncGenerator<Unit> {
-  if (isStoreUrl(path)) yield* listObjects(path, listing);
-  else yield* listDisk(path, listing);
+export async function* listPath(path: string, about: Listing): AsyncGenerator<Unit> {
+  const listing = await listArchive(path, about.places);
+  const { place, root, files, parts, claims, manifest, others, notFollowed, isFolder } = listing;
+  if (!isFolder) return yield* unitsOf(place, files);
+  const all = [files, parts, claims, manifest, others].flat();
+  const archives = archivesIn(all);
+  if (archives.has('')) return yield* listArchiveFiles(listing, about);
+  for (const folder of archives)
+    yield* listArchiveFiles(await about.places.at(nameOf(root, folder)).list(), about);
+  const isForeign = (file: string): boolean =>
+    holdsEvents(file) && !parentsOf(file).some((folder) => archives.has(folder));
+  for (const file of notFollowed.filter(isForeign))
+    yield { kind: 'unreadable', where: nameOf(root, file), reason: NOT_FOLLOWED };
+  yield* unitsOf(place, all.filter(isForeign).toSorted());
 }
 
-async function* listDisk(path: string, listing: Listing): AsyncGenerator<Unit> {
-  const root = await realpath(path).catch(unreadable(path));
-  const stats = await lstat(root).catch(unreadable(path));
-  if (stats.isDirectory()) yield* listFolder(root, listing);
-  else if (stats.isFile()) yield await unitOf(listing.places.at(dirname(root)), basename(root));
-  else throw new MillraceError('archive_unreadable', `${path} is neither a plain file nor a folder`);
+/** Folders of archives that are not inside another archive; `''` is the root. */
+function archivesIn(files: readonly string[]): ReadonlySet<string> {
+  const folders = new Set(files.flatMap((file) => ARCHIVE.exec(file)?.[1]?.slice(0, -1) ?? []));
+  return new Set([...folders].filter((folder) => !parentsOf(folder).some((outer) => folders.has(outer))));
 }
 
-async function* listFolder(root: string, listing: Listing): AsyncGenerator<Unit> {
-  if (existsSync(join(root, MANIFEST)) || existsSync(join(root, OPEN_FOLDER))) {
-    yield* listArchiveFiles(await listing.places.at(root).list(), listing);
-    return;
-  }
-  const entries = await readdir(root, { withFileTypes: true }).catch(unreadable(root));
-  for (const entry of entries.toSorted((one, other) => (one.name < other.name ? -1 : 1))) {
-    const path = join(root, entry.name);
-    if (entry.isDirectory()) yield* listFolder(path, listing);
-    else if (!holdsEvents(entry.name)) continue;
-    else if (entry.isFile()) yield await unitOf(listing.places.at(root), entry.name);
-    else yield { kind: 'unreadable', where: path, reason: NOT_FOLLOWED };
-  }
+/** Files of a manifest, and unfinished files. */
+const ARCHIVE = /^((?:[^/]+\/)*?)(?:_manifest\.jsonl$|_manifest\/[0-9a-f]{12}\/|_open\/)/;
+
+function parentsOf(file: string): string[] {
+  const levels = file.split('/').slice(0, -1);
+  return levels.map((_, index) => levels.slice(0, index + 1).join('/'));
 }
 
-/** Below the top level of a store, archives are not recognised. */
-async function* listObjects(url: string, about: Listing): AsyncGenerator<Unit> {
-  const listing = await listArchive(url, about.places);
-  if (listing.manifest.length > 0) {
-    yield* listArchiveFiles(listing, about);
-    return;
-  }
-  const { place, files, parts, claims, others } = listing;
-  const data = listing.isFolder
-    ? [files, parts, claims, others].flat().filter((name) => holdsEvents(name))
-    : files;
-  for (const file of data.toSorted()) yield await unitOf(place, file);
+async function* unitsOf(place: ArchivePlace, files: readonly string[]): AsyncGenerator<Unit> {
+  for (const file of files) yield await unitOf(place, file);
 }
 
 /** Claim checks are not listed: their events are in the records too. */
@@ -100,12 +87,6 @@ async function* listArchiveFiles(
 const NOT_FOLLOWED = 'not a plain file; not followed';
 /** With the code that \`archive verify\` uses. */
 const MISSING = `file_missing: ${FILE_MISSING}`;
-
-function unreadable(path: string): (error: unknown) => never {
-  return (error) => {
-    throw new MillraceError('archive_unreadable', `${path}: ${messageOf(error)}`, { cause: error });
-  };
-}
 
 /** A part that was finished since it was listed has a new name. */
 async function unitOf(place: ArchivePlace, file: string): Promise<Unit> {

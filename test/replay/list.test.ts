@@ -108,6 +108,34 @@ test.each(['folder', 'store'] as const)(
   },
 );
 
+test.each(['folder', 'store'] as const)(
+  'other files in a %s are read, and archives among them once',
+  async (where) => {
+    const folder = await temporaryFolder();
+    const store = await openStore(folder);
+    const keys = [
+      'a/_manifest.jsonl',
+      'a/b/_manifest.jsonl',
+      'a/b/one.ndjson',
+      'a/claim-checks/t/2026-11-21/2026-11-21T100000.000Z#a.b#msg_1.json',
+      'a/two.ndjson',
+      'c/_open/0123456789ab/three.part',
+      'other.json',
+      'other.txt',
+    ];
+    for (const key of keys) await store.putIfAbsent(key, { bytes: Buffer.from('') });
+    const url = 's3://made-up/archive';
+    const places = new Places(null, (at) => openStore(join(folder, at.slice(url.length))));
+    const units = await unitsOf(where === 'folder' ? folder : url, listing(places));
+    const root = where === 'folder' ? folder : url;
+    expect(filesOf(units).map((unit) => `${unit.root}/${unit.file}`)).toEqual(
+      ['a/b/one.ndjson', 'a/two.ndjson', 'c/_open/0123456789ab/three.part', 'other.json'].map(
+        (file) => `${root}/${file}`,
+      ),
+    );
+  },
+);
+
 test('a file that an erasure removed is not missing', async () => {
   const { folder, listed } = await listedArchive();
   const [one, two, three] = ['0000.ndjson', '0001.ndjson', '0002.ndjson'];
