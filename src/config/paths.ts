@@ -1,21 +1,21 @@
 import { isRecord } from '../lib/is-record.ts';
 
-/** Where a value stands in the config: `['routes', 0, 'match']`. */
+/** The position of a value in the config: `['routes', 0, 'match']`. */
 export type Path = readonly (string | number)[];
 
-/** Something wrong with the value at `path`; the message completes the sentence "`key` …". */
+/** A fault of the value at `path`; the message completes the sentence "`key` …". */
 export interface Problem {
   readonly path: Path;
   readonly message: string;
-  /** The key that was probably meant, as users read it. */
+  /** The key that was probably meant. */
   readonly suggestion?: string;
-  /** The variable that the value came from, if it did. */
+  /** The variable that the value came from. */
   readonly env?: string;
-  /** The module of a sink cannot be loaded. */
+  /** Set when the module of a sink cannot be loaded. */
   readonly unloadable?: boolean;
 }
 
-/** A path as users read it: `routes[0].match`. The empty path is the file itself. */
+/** A path as users write it: `routes[0].match`. The empty path is the file itself. */
 export function keyOf(path: Path): string {
   let key = '';
   for (const step of path) {
@@ -34,18 +34,24 @@ export type Mapping = Record<string, unknown>;
 
 export const isMapping = (value: unknown): value is Mapping => isRecord(value);
 
-/** A copy of the value with every text inside replaced; keys stay as they are. */
-export function mapTexts(
+/**
+ * A copy of a document. `visit` returns the new value for each value, from outside in: the contents of a list or mapping
+ * are visited if it is returned as it is, and undefined leaves a value out.
+ */
+export function mapDocument(
   value: unknown,
-  replace: (text: string, path: Path) => unknown,
+  visit: (value: unknown, path: Path) => unknown,
   path: Path = [],
 ): unknown {
-  if (typeof value === 'string') return replace(value, path);
-  if (Array.isArray(value)) return value.map((item, index) => mapTexts(item, replace, [...path, index]));
+  const result = visit(value, path);
+  if (result !== value) return result;
+  if (Array.isArray(value))
+    return value
+      .map((item, index) => mapDocument(item, visit, [...path, index]))
+      .filter((item) => item !== undefined);
   if (!isMapping(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, mapTexts(item, replace, [...path, key])]),
-  );
+  const entries = Object.entries(value).map(([key, item]) => [key, mapDocument(item, visit, [...path, key])]);
+  return Object.fromEntries(entries.filter(([, item]) => item !== undefined));
 }
 
 /** Variables by name. */

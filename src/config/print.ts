@@ -1,6 +1,6 @@
 import { formatBytes, formatDuration, parseBytes, parseDuration } from '../lib/units.ts';
 import type { LoadedConfig, ResolvedConfig } from './config.ts';
-import { isMapping, type Mapping, type Path } from './paths.ts';
+import { mapDocument, type Mapping } from './paths.ts';
 import { redact } from './redact.ts';
 import { formatTarget, type Target } from '../core/route.ts';
 import { withDefaults, scalarAt } from './keys.ts';
@@ -29,9 +29,9 @@ export function printable(
     return [name, { type, ...optionsOf(`sources.${name}`, options) }];
   });
   const document: Mapping = {
-    ...mapScalars({ ...config, signing: printSigning(config) }, (value, path) =>
+    ...(mapDocument({ ...config, signing: printSigning(config) }, (value, path) =>
       show(scalarAt(path)?.schema.kind, value),
-    ),
+    ) as Mapping),
     sinks: Object.fromEntries(sinks),
     sources: Object.fromEntries(sources),
     routes: config.routes.map(({ match, to }) => ({ match, to: to.map(printTarget) })),
@@ -39,7 +39,7 @@ export function printable(
   return redact(document, substituted);
 }
 
-/** With each secret beside its teams, as it is written. */
+/** Each secret with its teams, as in a config file. */
 function printSigning({ signing: { teams, ...signing } }: LoadedConfig['config']): Mapping {
   const secrets = signing.secrets.map((secret, index) => {
     const own = teams[index] ?? null;
@@ -48,7 +48,7 @@ function printSigning({ signing: { teams, ...signing } }: LoadedConfig['config']
   return { ...signing, secrets };
 }
 
-/** As an entry of `to`, which says all about its target itself. */
+/** An entry of `to`. */
 function printTarget(target: Target): unknown {
   const [redaction] = target.redactions ?? [];
   if (redaction === undefined) return formatTarget(target);
@@ -56,25 +56,12 @@ function printTarget(target: Target): unknown {
   return { target: formatTarget(target), ...written };
 }
 
-function mapScalars(
-  section: object,
-  show: (value: unknown, path: Path) => unknown,
-  path: Path = [],
-): Mapping {
-  return Object.fromEntries(
-    Object.entries(section).map(([key, value]: [string, unknown]) => {
-      const here = [...path, key];
-      return [key, isMapping(value) ? mapScalars(value, show, here) : show(value, here)];
-    }),
-  );
-}
-
 function inText(kind: unknown, value: unknown): unknown {
   if (typeof value !== 'number') return value;
   return kind === 'duration' ? formatDuration(value) : kind === 'bytes' ? formatBytes(value) : value;
 }
 
-/** What cannot be read stays: beside a `${…}` that could not be resolved nobody has checked a sink's options. */
+/** Keeps invalid values: the options of a sink with an unresolved `${…}` were not checked. */
 function inNumbers(kind: unknown, value: unknown): unknown {
   const read = kind === 'duration' ? parseDuration : kind === 'bytes' ? parseBytes : null;
   if (typeof value !== 'string' || read === null) return value;

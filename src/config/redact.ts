@@ -1,41 +1,36 @@
-import { isMapping, keyOf, type Mapping, type Path } from './paths.ts';
+import { isMapping, keyOf, mapDocument, type Mapping, type Path, within } from './paths.ts';
 import { scalarAt } from './keys.ts';
 
 const REDACTED = '[redacted]';
 
-/** Words that make the name of a sink's option a secret: `apiKey`, `client_secret`, `sasToken`. */
+/** Words in the names of secret options of sinks: `apiKey`, `client_secret`, `sasToken`. */
 const SECRET_WORD =
   /^(auth|authorization|bearer|cookie|credentials?|keys?|passphrase|passwd|password|pwd|sas|secrets?|signature|tokens?)$/;
 
-/** Names that hold a secret although none of their words is one; compared without dashes, underscores and case. */
+/** Parts of names of secrets, in lower case without dashes and underscores. */
 const SECRET_NAMES = /connectionstring|apikey|accesskey|privatekey|passw|secret/;
 
-/** Values that carry a secret whatever they are called: a URL with a password, a key inside a connection string. */
+/** Values with a secret in them: a URL with a password, a connection string with a key. */
 const SECRET_VALUE =
   /:\/\/[^/\s:@]*:[^/\s@]+@|(SharedAccessKey|AccountKey|SharedAccessSignature)=|^wh(sec|sk)_|-----BEGIN /i;
 
-/** What stands behind the path of a URL: signatures and keys are handed over there, under any name. */
+/** The query of a URL, which can have signatures and keys under any name. */
 const QUERY = /^([a-z][a-z0-9+.-]*:\/\/[^?#\s]*)([?#])(\S+)$/i;
 
 /**
- * A copy of a config document that may be printed. Hidden are secrets and tokens, sink options named like one, and every
- * value that came from the environment or a file by `${…}`; of a URL its query. Routes are shown as they are: they only name places, and a
- * route table without them explains nothing.
- * @param substituted keys as in LoadedConfig.
+ * A copy of a config document that can be printed, without secrets, tokens, sink options with the name of a secret,
+ * values that came from the environment or a file by `${…}`, and queries of URLs. Routes are shown: they have no secrets.
+ * @param substituted keys as in LoadedConfig
  */
 export function redact(document: Mapping, substituted: ReadonlySet<string>): Mapping {
-  const visit = (value: unknown, path: Path): unknown => {
+  return mapDocument(document, (value, path) => {
     if (path[0] === 'routes' || value === null || value === undefined) return value;
     if (substituted.has(keyOf(path)) || isSecret(value, path)) return REDACTED;
-    if (Array.isArray(value)) return value.map((item, index) => visit(item, [...path, index]));
-    if (typeof value === 'string') return value.replace(QUERY, `$1$2${REDACTED}`);
-    if (!isMapping(value)) return value;
-    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, visit(item, [...path, key])]));
-  };
-  return Object.fromEntries(Object.entries(document).map(([key, value]) => [key, visit(value, [key])]));
+    return typeof value === 'string' ? value.replace(QUERY, `$1$2${REDACTED}`) : value;
+  }) as Mapping;
 }
 
-/** A message without the given secrets, for errors that quote what they were given. */
+/** A message without the given secrets: errors can quote their input. */
 export function scrub(message: string, secrets: readonly string[]): string {
   return secrets.reduce(
     (text, secret) => (secret === '' ? text : text.replaceAll(secret, REDACTED)),
@@ -51,14 +46,15 @@ export function secretsOf(
   substituted: ReadonlySet<string>,
 ): string[] {
   const found: string[] = [];
-  const visit = (value: unknown, path: Path, secret: boolean): void => {
-    const hidden = secret || substituted.has(keyOf(path)) || isSecret(value, path);
-    if (typeof value === 'string') found.push(...(hidden ? [value] : (QUERY.exec(value)?.slice(3) ?? [])));
-    else if (Array.isArray(value)) value.forEach((item, index) => visit(item, [...path, index], hidden));
-    else if (isMapping(value))
-      Object.entries(value).forEach(([key, item]) => visit(item, [...path, key], hidden));
-  };
-  visit(options, [section, name], false);
+  const secrets: Path[] = [];
+  mapDocument(options, (value, inside) => {
+    const path = [section, name, ...inside];
+    if (substituted.has(keyOf(path)) || isSecret(value, path)) secrets.push(path);
+    if (typeof value !== 'string') return value;
+    const isHidden = secrets.some((outer) => within(path, outer));
+    found.push(...(isHidden ? [value] : (QUERY.exec(value)?.slice(3) ?? [])));
+    return value;
+  });
   return found;
 }
 

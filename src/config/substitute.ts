@@ -1,23 +1,23 @@
 import { messageOf } from '../core/errors.ts';
-import { keyOf, mapTexts, type Environment, type Path, type Problem } from './paths.ts';
+import { keyOf, mapDocument, type Environment, type Path, type Problem } from './paths.ts';
 
 export interface Substitution {
   readonly value: unknown;
-  /** Keys whose value came, in whole or in part, from a variable or a file: never to be printed. */
+  /** Keys whose values came, even in part, from a variable or a file: never printed. */
   readonly substituted: ReadonlySet<string>;
-  /** What could not be resolved; the value keeps its `${…}` there. */
+  /** References that could not be resolved; the value keeps its `${…}`. */
   readonly unset: readonly Problem[];
-  /** Names of the variables the document mentions. */
+  /** Names of the variables in the document. */
   readonly variables: ReadonlySet<string>;
 }
 
-/** Escape, then a complete reference, then one that is never closed. */
+/** An escape, a reference, or one that is not closed. */
 const REFERENCE = /\$\$\{|\$\{([^}]*)(\}?)/g;
 
 /**
- * Replaces `${NAME}` and `${file:/path}` in every text of a parsed document, also inside longer ones; `$${` stands for a
- * literal `${`. Runs after parsing, so no variable can add keys or break the file. An empty variable counts as unset.
- * @param readFile returns the text of a file or throws an Error that says why not.
+ * Replaces `${NAME}` and `${file:/path}` in every text of a parsed document, also inside longer texts; `$${` is a literal
+ * `${`. Runs after parsing, so that no variable can add keys. An empty variable counts as unset.
+ * @param readFile throws an Error with the reason
  */
 export function substitute(
   document: unknown,
@@ -27,7 +27,8 @@ export function substitute(
   const substituted = new Set<string>();
   const variables = new Set<string>();
   const unset: Problem[] = [];
-  const value = mapTexts(document, (text, path) => {
+  const value = mapDocument(document, (text, path) => {
+    if (typeof text !== 'string') return text;
     const missing: string[] = [];
     const result = text.replaceAll(REFERENCE, (whole: string, name: string | undefined, end: string) => {
       if (name === undefined) return '${';
@@ -65,22 +66,8 @@ function readSecret(path: string, readFile: (path: string) => string, missing: s
   }
 }
 
-/** The document without the values at these paths: list items go, keys go. */
+/** The document without the values at these paths. */
 export function without(document: unknown, paths: readonly Path[]): unknown {
-  const gone = new Set(paths.map(keyOf));
-  const visit = (value: unknown, path: Path): unknown => {
-    if (Array.isArray(value)) {
-      return value
-        .map((item, index) => ({ item: item as unknown, at: [...path, index] }))
-        .filter(({ at }) => !gone.has(keyOf(at)))
-        .map(({ item, at }) => visit(item, at));
-    }
-    if (typeof value !== 'object' || value === null) return value;
-    return Object.fromEntries(
-      Object.entries(value)
-        .filter(([key]) => !gone.has(keyOf([...path, key])))
-        .map(([key, item]) => [key, visit(item, [...path, key])]),
-    );
-  };
-  return visit(document, []);
+  const left = new Set(paths.map(keyOf));
+  return mapDocument(document, (value, path) => (left.has(keyOf(path)) ? undefined : value));
 }
