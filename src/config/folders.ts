@@ -6,30 +6,27 @@ import type { DescribedConfig } from './config.ts';
 import { isLocal } from '../journal/owner.ts';
 import { keyOf, type Path, type Problem } from './paths.ts';
 
-/** A folder, or a place in a store, that one part of the config has to itself. */
+/** A folder, or a prefix of a store, that only one part of the config may use. */
 interface Owned {
   readonly key: Path;
   readonly path: string;
   readonly what: 'folder' | 'place';
-  /** What it is and all it lies in, innermost first: equal for the same place, however it is spelled. */
-  readonly places: readonly string[];
+  /** Its identity and those of all its parents, innermost first. */
+  readonly levels: readonly string[];
 }
 
-/**
- * Folders that two parts would write: the same one, or one inside the other's. Whoever reads, proves or erases a folder takes
- * all below it for its own.
- */
+/** Problems of folders that are equal or inside one another: each part treats all files below its folder as its own. */
 export function checkFolders(config: DescribedConfig): Problem[] {
   const seen: Owned[] = [];
   const problems: Problem[] = [];
   for (const [key, path] of foldersOf(config)) {
-    // A placeholder that could not be resolved: nobody knows where it leads.
+    // An unresolved placeholder leads nowhere yet.
     if (path === '' || path.includes('${')) continue;
     const store = storeLevels(path);
     const owned: Owned =
       store === null
-        ? { key, path, what: 'folder', places: placesOf(path) }
-        : { key, path, what: 'place', places: store };
+        ? { key, path, what: 'folder', levels: folderLevels(path) }
+        : { key, path, what: 'place', levels: store };
     const message = seen.map((other) => clash(owned, other)).find((found) => found !== null);
     if (message !== undefined) problems.push({ path: key, message });
     seen.push(owned);
@@ -37,10 +34,7 @@ export function checkFolders(config: DescribedConfig): Problem[] {
   return problems;
 }
 
-/**
- * Archives that continue another sink in a folder without an archive. If that sink had one it lies elsewhere, and nobody
- * would look for its events there.
- */
+/** Warns of sinks that continue another one in a folder without an archive: the events of that one may be elsewhere. */
 export function warnOfNewArchives({ sinks }: DescribedConfig): Problem[] {
   return Object.entries(sinks).flatMap(([name, { continues, description }]) => {
     const { archive = '' } = description;
@@ -51,21 +45,21 @@ export function warnOfNewArchives({ sinks }: DescribedConfig): Problem[] {
   });
 }
 
-/** What stands for a folder, or a place in a store: equal for the same, however it is spelled. */
+/** The identity of a folder or a URL, the same for all its spellings. */
 export function placeKeyOf(path: string): string | undefined {
-  return (storeLevels(path) ?? placesOf(path))[0];
+  return (storeLevels(path) ?? folderLevels(path))[0];
 }
 
-/** The same as it can be noted for later: by name, for a folder may be made again. Null where a sink writes no archive. */
+/** An identity by name, as a folder can be created again; null for a sink without an archive. */
 export function archiveKeyOf(archive: string | undefined): string | null {
   return archive === undefined ? null : (storeLevels(archive)?.[0] ?? resolve(archive));
 }
 
 function clash(one: Owned, other: Owned): string | null {
   const theirs = `the ${other.what} of ${keyOf(other.key)} (${other.path})`;
-  if (one.places[0] === other.places[0]) return `${one.path} is ${theirs} too`;
-  if (one.places.includes(other.places[0] ?? '')) return `${one.path} lies inside ${theirs}`;
-  if (other.places.includes(one.places[0] ?? '')) return `${one.path} holds ${theirs}`;
+  if (one.levels[0] === other.levels[0]) return `${one.path} is ${theirs} too`;
+  if (one.levels.includes(other.levels[0] ?? '')) return `${one.path} lies inside ${theirs}`;
+  if (other.levels.includes(one.levels[0] ?? '')) return `${one.path} holds ${theirs}`;
   return null;
 }
 
@@ -74,7 +68,7 @@ function* foldersOf(config: DescribedConfig): Generator<[Path, string]> {
   if (isLocal(config)) yield [['journal', 'path'], journal.path];
   yield [['erasure', 'path'], erasure.path];
   for (const [name, { description }] of Object.entries(sinks)) {
-    // First, for two archives in one place have one spool too.
+    // Before the folders: two archives in one place also share a spool.
     const { archive } = description;
     if (archive !== undefined && archive.includes('://')) yield [['sinks', name, 'path'], archive];
     for (const { path, option } of description.folders ?? [])
@@ -82,7 +76,7 @@ function* foldersOf(config: DescribedConfig): Generator<[Path, string]> {
   }
 }
 
-/** The place in a store and all it lies in, innermost first; null for a folder, and for what is refused as no place at all. */
+/** A prefix of a store and its parents, innermost first; null for a folder, and for an invalid URL. */
 function storeLevels(path: string): string[] | null {
   if (!path.includes('://')) return null;
   let place: Place;
@@ -98,8 +92,8 @@ function storeLevels(path: string): string[] | null {
   return levels;
 }
 
-/** What exists is told by its number on its device, so that links and mounts are seen through; the rest by name. */
-function placesOf(path: string): string[] {
+/** A folder and its parents, innermost first. Existing ones by device and inode, so that links make no difference. */
+function folderLevels(path: string): string[] {
   const missing: string[] = [];
   let at = resolve(path);
   for (;;) {
@@ -113,13 +107,13 @@ function placesOf(path: string): string[] {
       at = parent;
     }
   }
-  const places: string[] = [];
+  const levels: string[] = [];
   for (let folder = at; ; folder = dirname(folder)) {
-    places.push(identityOf(folder));
+    levels.push(identityOf(folder));
     if (dirname(folder) === folder) break;
   }
-  for (const name of missing.toReversed()) places.unshift(join(places[0] ?? '', name));
-  return places;
+  for (const name of missing.toReversed()) levels.unshift(join(levels[0] ?? '', name));
+  return levels;
 }
 
 function identityOf(folder: string): string {

@@ -5,13 +5,13 @@ import { keysAt } from './keys.ts';
 import { SINK_KEYS, SOURCE_KEYS } from './lists.ts';
 import { keyOf, type Path, type Problem } from './paths.ts';
 
-/** Issues as zod reports them; told by shape, since a user's own module may bring its own zod. */
+/** Issues of zod, recognised by shape: a user's module can have its own zod. */
 interface Issues {
   readonly issues: readonly {
     readonly path: readonly PropertyKey[];
     readonly message: string;
     readonly keys?: readonly string[];
-    /** What is wrong with the name of an entry. */
+    /** Faults of the name of an entry. */
     readonly issues?: readonly { readonly message: string }[];
   }[];
 }
@@ -21,7 +21,7 @@ const BESIDE_OPTIONS: Readonly<Record<string, readonly string[]>> = {
   sources: SOURCE_KEYS,
 };
 
-/** Problems from zod's issues, or from a message whose parts begin with the key concerned. */
+/** Problems from zod's issues, or from a message whose parts begin with a key. */
 export function problemsOf(
   root: Path,
   error: unknown,
@@ -29,7 +29,7 @@ export function problemsOf(
   everywhere: readonly string[] = [],
 ): Problem[] {
   if (hasIssues(error)) {
-    // Unknown keys come last: what else is wrong may be their doing.
+    // Unknown keys last: they can cause the other problems.
     const ordered = error.issues.toSorted((a, b) => (a.keys?.length ?? 0) - (b.keys?.length ?? 0));
     return ordered.flatMap(({ path, message, keys, issues }) => {
       const inside = path.map((step) => (typeof step === 'symbol' ? String(step) : step));
@@ -51,7 +51,7 @@ export function problemsOf(
     });
 }
 
-/** Where a message about several keys is cut: at lines, and at semicolons that a further key follows. */
+/** Separates the keys of a message: line breaks, and semicolons before a further key. */
 const PART = /\n|; (?=[a-z][\w.[\]-]*: )/;
 
 /** "connectionString: must be …", or a sentence such as "`connectionString` must be …". */
@@ -70,9 +70,8 @@ function hasIssues(error: unknown): error is Issues {
 }
 
 /**
- * The problem for a key that does not exist.
- * @param known keys that may stand beside it.
- * @param everywhere all keys of the config as dotted paths, to spot a key in the wrong section.
+ * @param known valid keys at this level
+ * @param everywhere all keys of the config, dotted, to recognise a key in the wrong section
  */
 function unknownKey(path: Path, known: readonly string[], everywhere: readonly string[] = []): Problem {
   const instead = insteadOf(keyOf(path));
@@ -95,7 +94,7 @@ function suggestion(path: Path, better: Path): Problem {
   return { path, message: `is not a known key; did you mean ${key}?`, suggestion: key };
 }
 
-/** Keys that there were once, as a pattern of the dotted path, and what to use instead. */
+/** Removed keys, and what to use instead. */
 const GONE: readonly (readonly [key: RegExp, instead: string])[] = [
   [
     /^server\.workers$/,
@@ -119,12 +118,12 @@ const GONE: readonly (readonly [key: RegExp, instead: string])[] = [
   ],
 ];
 
-/** Null for a key that there never was. @param key dotted, such as `sinks.archive.format` */
+/** Advice for a removed key, dotted; null for any other. */
 function insteadOf(key: string): string | null {
   return adviceOn((pattern) => pattern.test(key));
 }
 
-/** The same for a variable, without its prefix: `SERVICE_IDEMPOTENCY_HEADER` was service.idempotencyHeader. */
+/** Advice for the variable of a removed key, without its prefix: `SERVICE_IDEMPOTENCY_HEADER`. */
 export function insteadOfVariable(name: string): string | null {
   return adviceOn(({ source }) => {
     const words = source.replaceAll('\\.', '_').replaceAll(/([a-z])([A-Z])/g, '$1_$2');

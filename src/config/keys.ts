@@ -14,15 +14,15 @@ export interface Key {
 interface Keys {
   /** JSON Schema of a whole config. */
   readonly written: Written;
-  /** Every key that holds one value, in the order of schema.ts. */
+  /** Keys with one value, in the order of schema.ts. */
   readonly scalars: readonly Key[];
-  /** Every key that holds a list or a mapping of the user's own making. */
+  /** Keys with a list, or a mapping of names. */
   readonly lists: readonly Key[];
 }
 
 let known: Keys | undefined;
 
-/** Made when it is first asked for: it is a tenth of the start of a command, and many need no config. */
+/** Built at the first call: it takes a tenth of the start of a command, and many read no config. */
 export function configKeys(): Keys {
   return (known ??= readKeys());
 }
@@ -53,7 +53,7 @@ function collect(schema: Written, path: readonly string[]): Key[] {
   return Object.entries(schema.properties).flatMap(([key, child]) => collect(child, [...path, key]));
 }
 
-/** The keys that an object at `path` may have, by the schema; none when it is not described. */
+/** The valid keys of an object at `path`; none when the schema does not describe it. */
 export function keysAt(schema: Written, path: Path): string[] {
   const found = path.reduce<readonly Written[]>(
     (schemas, step) => schemas.flatMap((one) => childrenOf(one, step)),
@@ -73,7 +73,7 @@ function alternatives(schema: Written): readonly Written[] {
   return [schema, ...[...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].flatMap(alternatives)];
 }
 
-/** Options as written, with the defaults of what was left out. */
+/** Options with the defaults of absent ones. */
 export function withDefaults(
   written: Mapping,
   { properties = {} }: Written,

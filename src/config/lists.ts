@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isMapping } from './paths.ts';
 import { choice, flag } from '../lib/fields.ts';
 
-/** Marks a list in the JSON Schema that may also be written as its only item. */
+/** In the JSON Schema, marks a list that can be written as its only item. */
 export const ONE_OR_MORE = 'oneOrMore';
 
 const words = (what: string) => z.string({ error: `must be ${what}` }).min(1, { error: 'must not be empty' });
@@ -16,7 +16,7 @@ const oneOrMore = <T extends z.ZodType>(item: T, what: string, doc: string) =>
       .meta({ description: doc, [ONE_OR_MORE]: true }),
   );
 
-/** `daily.*` is refused, because its star would be taken literally. */
+/** Not `daily.*`: the star would be literal. */
 const prefix = words('an event type prefix or "*"').refine((value) => value === '*' || !value.includes('*'), {
   error: (issue) => `is a plain prefix: write "${String(issue.input).replace(/\*.*$/, '')}", without a star`,
 });
@@ -44,7 +44,7 @@ export const secrets = z
   )
   .default([])
   .describe(
-    'Secrets that deliveries may be signed with; each is tried. To rotate, add the new one in front of the old one: as another item, or in the same file or variable, with a line break or space between (`millrace webhooks rotate` does). An item may also be a mapping with `secret` and `teams`: whoever holds that secret can send events of these teams only.',
+    'Secrets that deliveries may be signed with; each is tried. To rotate, add the new one in front of the old one: as another item, or in the same file or variable, with a line break or space between (`millrace webhooks rotate` does). An item may also be a mapping with `secret` and `teams`: a sender with that secret can send events of these teams only.',
   );
 
 /** An item of `signing.secrets` as it is written. */
@@ -172,15 +172,15 @@ export const routes = z
   .optional()
   .describe('Rules in order; the first match decides. Without this key every event goes to every sink.');
 
-/** What stands under `sinks.<name>`; the options are the sink module's to check. What is left out is null. */
+/** The value of `sinks.<name>`; the sink module checks the options. */
 export type SinkConfig = z.output<typeof sink>;
 
 /** A route as it is written. */
 export type WrittenRoute = z.output<typeof route>;
 
-/** What a route, or an entry of its `to`, says about what leaves. */
+/** The redaction keys of a route, or of an entry of its `to`. */
 export type WrittenRedaction = Partial<Pick<z.output<typeof entry>, keyof typeof redaction>>;
 
-/** Keys that stand beside the options of a sink or source. */
+/** Keys of a sink or source that are not options of its type. */
 export const SINK_KEYS = ['type', 'required', 'oversize', 'continues', 'claimCheck'] as const;
 export const SOURCE_KEYS = ['type'] as const;

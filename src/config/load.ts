@@ -24,8 +24,8 @@ export interface LoadOptions {
   readonly file?: string | undefined;
   readonly env: Environment;
   /**
-   * For commands that only look: a `${…}` that cannot be resolved is a warning instead of an error. A setting or secret
-   * is then left out; sinks and routes keep the text as it stands.
+   * For commands that only read: an unresolved `${…}` is a warning instead of an error. A setting or secret is left out
+   * then; sinks, sources and routes keep the text.
    */
   readonly lenient?: boolean;
 }
@@ -33,17 +33,17 @@ export interface LoadOptions {
 type TextOptions = LoadOptions & { readonly file: string };
 
 /**
- * Reads the config: environment over file over defaults. Nothing else in the program reads the file or the environment. The
- * options of sinks and sources stay as written: this is for commands that need none of them.
- * @throws MillraceError config_missing; ConfigError config_invalid with every problem, secret_missing when the only thing
- *   wrong is that no signing secret can be resolved.
+ * Reads the config: environment over file over defaults. No other code reads the file or the environment. The options of
+ * sinks and sources are not checked.
+ * @throws MillraceError config_missing; ConfigError config_invalid with every problem, or secret_missing when the only
+ *   problem is an unresolved signing secret
  */
 export function loadConfig(options: LoadOptions): LoadedConfig {
   const file = fileOf(options);
   return parseConfig(readText(file, options), { ...options, file });
 }
 
-/** The same for a text that has been read already; `file` is its name in messages. */
+/** Like `loadConfig`, for a text; `file` is its name in messages. */
 export function parseConfig(text: string, options: TextOptions): LoadedConfig {
   const draft = draftOf(text, options);
   refuse(draft, draft.problems, draft.conflicts);
@@ -51,18 +51,15 @@ export function parseConfig(text: string, options: TextOptions): LoadedConfig {
 }
 
 /**
- * The same, with what the modules of sinks and sources say: their options are checked, the sinks described.
- * @throws as loadConfig; ConfigError sink_module_invalid when modules that cannot be loaded are all that is wrong.
+ * Like `loadConfig`, and lets the modules of sinks and sources check their options and describe themselves.
+ * @throws as loadConfig; ConfigError sink_module_invalid when modules that cannot be loaded are the only problem
  */
 export async function resolveConfig(options: LoadOptions): Promise<ResolvedConfig> {
   const file = fileOf(options);
   return resolveText(readText(file, options), { ...options, file });
 }
 
-/**
- * The same for a text that has been read already.
- * @param modules only tests pass their own
- */
+/** Like `resolveConfig`, for a text. @param modules for tests */
 export async function resolveText(
   text: string,
   options: TextOptions,
@@ -85,15 +82,15 @@ export async function resolveText(
 }
 
 interface Draft {
-  /** Its config is to be used only when there are no problems: what was wrong has its default there. */
+  /** With the defaults for invalid values: usable only without problems. */
   readonly loaded: LoadedConfig;
   readonly source: Document;
   readonly written: readonly WrittenRoute[];
-  /** What could not be substituted. */
+  /** Unresolved references. */
   readonly holes: readonly Problem[];
-  /** What is wrong with single values. */
+  /** Faults of single values. */
   readonly problems: readonly Problem[];
-  /** What is wrong with how values go together; see `consequences`. */
+  /** Faults of how values go together. */
   readonly conflicts: readonly Problem[];
   readonly lenient: boolean;
 }
@@ -115,10 +112,10 @@ function readText(file: string, { file: asked, env }: LoadOptions): string {
   }
 }
 
-/** Sinks check their own options, and routes only name things: there a placeholder says more than a gap. */
+/** Sections that keep an unresolved placeholder: modules check their own options, and routes only have names. */
 const KEEPS_PLACEHOLDERS: ReadonlySet<string | number | undefined> = new Set(['sinks', 'sources', 'routes']);
 
-/** Builds the config from a text and finds all that is wrong with it, but for what modules say. */
+/** Builds the config of a text, and finds all problems but those that modules report. */
 function draftOf(text: string, { file, env, lenient = false }: TextOptions): Draft {
   const source = parseYaml(text, file);
   const document = substitute(source.value, env, (path) => readFileSync(path, 'utf8'));
@@ -126,14 +123,14 @@ function draftOf(text: string, { file, env, lenient = false }: TextOptions): Dra
   const gaps = holes.map(({ path }) => path).filter(([root]) => !KEEPS_PLACEHOLDERS.has(root));
   const filled = without(document.value, gaps);
   const { values, problems } = parseDocument(filled, env);
-  // Of a sink with a wrong key the name is known all the same.
+  // Also sinks with wrong keys can be named by routes.
   const named = Object.keys(Object(isMapping(filled) ? filled['sinks'] : {}));
   const { routes, ...routing } = resolveRoutes(values.routes ?? null, named, values.envelope);
   const bound = eachSecret(values.signing);
   const secrets = { secrets: bound.map(({ secret }) => secret), teams: bound.map(({ teams }) => teams) };
   const config: Config = { ...values, signing: { ...values.signing, ...secrets }, routes };
   const rules = checkRules(config);
-  // What a hole does is reported there, and not a second time for its placeholder.
+  // An unresolved reference is one problem, not another one for its placeholder.
   const direct = problems.filter(({ path }) => !holes.some((hole) => within(path, hole.path)));
   const sinksUnknown = [...holes, ...direct].some(({ path }) => path.length === 0 || path.join() === 'sinks');
   const warnings = [...holes, ...routing.warnings, ...rules.warnings];
@@ -157,13 +154,13 @@ function draftOf(text: string, { file, env, lenient = false }: TextOptions): Dra
   };
 }
 
-/** @throws ConfigError when there is anything wrong */
+/** @throws ConfigError for any problem */
 function refuse(
   { source, holes, lenient }: Draft,
   problems: readonly Problem[],
   conflicts: readonly Problem[],
 ): void {
-  const wrong = [...problems, ...consequences(conflicts, [...holes, ...problems])];
+  const wrong = [...problems, ...independent(conflicts, [...holes, ...problems])];
   const all = lenient ? wrong : [...holes, ...wrong];
   if (all.length === 0) return;
   const onlySecrets = wrong.length === 0 && holes.every(({ path }) => within(path, ['signing', 'secrets']));
@@ -181,9 +178,9 @@ function refuse(
 const PREFIX = 'MILLRACE_';
 
 /**
- * Warnings for variables that look like a misspelt setting (`MILLRACE_SERVER_PROT`). Not errors: container platforms
- * put variables of their own making beside ours.
- * @param mentioned variables the file itself refers to.
+ * Warnings for variables that look like a misspelt setting (`MILLRACE_SERVER_PROT`). No errors: container platforms set
+ * variables of their own.
+ * @param mentioned variables in the file
  */
 function straySettings(env: Environment, mentioned: ReadonlySet<string>): string[] {
   const known = configKeys().scalars.map((scalar) => scalar.env.slice(PREFIX.length));
@@ -198,8 +195,8 @@ function straySettings(env: Environment, mentioned: ReadonlySet<string>): string
   });
 }
 
-/** Those of the conflicts that do not follow from a value that is missing or wrong: these would only mislead. */
-function consequences(conflicts: readonly Problem[], causes: readonly Problem[]): Problem[] {
+/** Conflicts that do not follow from a missing or invalid value. */
+function independent(conflicts: readonly Problem[], causes: readonly Problem[]): Problem[] {
   return conflicts.filter(
     ({ path }) => !causes.some((cause) => within(path, cause.path) || within(cause.path, path)),
   );

@@ -17,14 +17,14 @@ import { isLocal } from '../journal/owner.ts';
 import type { Problem } from './paths.ts';
 import { scrub, secretsOf } from './redact.ts';
 
-/** What the modules of a config's sinks and sources say of it; they never quote a secret. */
+/** What the modules of sinks and sources report; without secrets. */
 export interface Resolved extends Pick<ResolvedConfig, 'sinks' | 'sources' | 'schemas'> {
   /** By `sinks.<name>` and `sources.<name>`. */
   readonly descriptions: ReadonlyMap<string, SinkDescription>;
   readonly problems: readonly Problem[];
 }
 
-/** Finds what makes sinks and sources of a type; only tests pass their own. */
+/** Finds the modules of sinks and sources; tests pass their own. */
 export interface Modules {
   /** @param baseFolder what a relative path is relative to */
   sink(type: string, baseFolder: string): Promise<LazySinkModule>;
@@ -33,7 +33,7 @@ export interface Modules {
 
 const REGISTRIES: Modules = { sink: loadSinkModule, source: loadSourceModule };
 
-/** Loads the module of each sink and source, lets it check its options and say what it is. Opens nothing. */
+/** Loads the module of each sink and source, which checks its options and describes itself. Opens nothing. */
 export async function resolveModules(
   loaded: Pick<LoadedConfig, 'config' | 'file' | 'substituted' | 'unset'>,
   modules: Modules = REGISTRIES,
@@ -60,7 +60,7 @@ export async function resolveModules(
       });
       if (module === undefined) return;
       schemas.set(key, module.optionsSchema?.() ?? {});
-      // A module cannot judge what could not be resolved.
+      // Unresolved options cannot be checked.
       if (!loaded.unset.some((hole) => hole.startsWith(`${key}.`))) use(module, written);
       const described = descriptionOf(module, written, around);
       descriptions.set(key, described);
@@ -87,7 +87,7 @@ export async function resolveModules(
   return { sinks, sources, descriptions, schemas, problems };
 }
 
-/** What a user's own module says is not taken on trust: an erasure and the rules of the config go by it. */
+/** Checks the description of a module, also a user's own: erasures and the rules of the config depend on it. */
 function descriptionOf(
   module: LazySinkModule | LazySourceModule,
   written: Readonly<Record<string, unknown>>,

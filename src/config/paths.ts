@@ -54,5 +54,9 @@ export function mapDocument(
   return Object.fromEntries(entries.filter(([, item]) => item !== undefined));
 }
 
+export function valueAt(document: unknown, path: Path): unknown {
+  return path.reduce<unknown>((value, step) => (isMapping(value) ? value[step] : undefined), document);
+}
+
 /** Variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -2,23 +2,23 @@ import { MillraceError } from '../core/errors.ts';
 import { keyOf, type Problem } from './paths.ts';
 import { parseYamlText, YamlFault, type YamlText } from '../lib/yaml.ts';
 
-/** One thing that is wrong with a config, and where it stands. */
+/** A fault of a config, and its position. */
 interface ConfigProblem {
   /** `sinks.archive.rotate.every`; empty for the file as a whole. */
   readonly key: string;
-  /** What is wrong, in words that follow the key. */
+  /** Completes a sentence that begins with the key. */
   readonly message: string;
   readonly file: string;
-  /** Of the value, from 1; null where the key stands nowhere in the file. */
+  /** Of the value, from 1; null for a key that is not in the file. */
   readonly line: number | null;
   readonly column: number | null;
-  /** The variable that the value came from; null when it stands in the file. */
+  /** The variable that the value came from; null for a value in the file. */
   readonly env: string | null;
   /** The key that was probably meant. */
   readonly suggestion: string | null;
 }
 
-/** A config that cannot be used; its detail has a line for each problem. */
+/** An invalid config; its detail has a line for each problem. */
 export class ConfigError extends MillraceError {
   readonly problems: readonly ConfigProblem[];
 
@@ -44,16 +44,16 @@ export function lineOf({ key, message, file, line, column, env }: ConfigProblem)
   return `${place}: ${key === '' ? '' : `${key}: `}${message}`;
 }
 
-/** A parsed file that still knows where each value stood. */
+/** A parsed file with the position of each value. */
 export interface Document extends YamlText {
   /** Its name in messages. */
   readonly file: string;
 }
 
 /**
- * Parses YAML 1.2; aliases and anchors work, duplicate keys are errors.
- * @param file only for messages.
- * @throws MillraceError config_invalid with every syntax error, a line each.
+ * Parses YAML 1.2; duplicate keys are errors.
+ * @param file its name in messages
+ * @throws MillraceError config_invalid with a line for each syntax error
  */
 export function parseYaml(text: string, file: string): Document {
   try {

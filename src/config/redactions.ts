@@ -15,7 +15,7 @@ type Fields = Redaction['fields'];
 
 const LISTS = ['only', 'redact', 'remove'] as const;
 
-/** What a route, or an entry of its `to`, says about what leaves; undefined when it says nothing. */
+/** The redaction of a route or of an entry of its `to`; undefined without one. */
 export function redactionOf(written: WrittenRedaction, fields: Fields): readonly Redaction[] | undefined {
   if (LISTS.every((list) => written[list] === undefined)) return undefined;
   const { only, redact, remove, mask } = written;
@@ -65,8 +65,8 @@ function problemWith(text: string, fields: Partial<Fields>): string | null {
 }
 
 /**
- * The routes as they are in force: what a route says about what leaves is not for its archives, which keep the original, unless
- * it leads to nothing else. What an entry of `to` says itself counts for an archive, too.
+ * The routes without redactions for archives, which keep the original, unless the route leads to archives only. The
+ * redaction of an entry of `to` applies to an archive too.
  */
 export function sparingArchives(
   routes: readonly Route[],
@@ -84,7 +84,7 @@ export function sparingArchives(
   });
 }
 
-/** What a redaction demands of sinks, and of what else is configured. */
+/** Conflicts of redactions with sinks and other keys. */
 export function checkRedactions({ routes, sinks, quarantine, envelope }: DescribedConfig): Problem[] {
   const redacted = routes.flatMap(({ to }, index) =>
     to.flatMap(({ sink, redactions }, place) =>
@@ -114,8 +114,8 @@ export function checkRedactions({ routes, sinks, quarantine, envelope }: Describ
 const INDEX = /^\d+$/;
 
 /**
- * Of the paths that say what leaves, those that no documented event has: a slip in one lets everything out. A line each. That a
- * name is documented does not say that it stands there; `check --against` with real events does.
+ * Warnings for paths of redactions that no documented event has: a slip in one lets values out. `check --against` with
+ * real events checks more.
  */
 export function unknownNames(routes: readonly Route[]): string[] {
   const lines = new Set<string>();

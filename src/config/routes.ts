@@ -11,7 +11,7 @@ export interface ResolvedRoutes {
   readonly warnings: readonly Problem[];
 }
 
-/** Turns the written rules into routes and checks them against the sinks and each other. */
+/** Builds the routes, and checks them with the sinks and each other. */
 export function resolveRoutes(
   written: readonly WrittenRoute[] | null,
   sinks: readonly string[],
@@ -65,7 +65,7 @@ function unknownSink(sink: string, sinks: readonly string[]): string {
   return `names the sink "${sink}", which is not configured; ${advice}`;
 }
 
-/** Prefixes that an earlier route takes everything from. */
+/** Prefixes whose events all match an earlier route. */
 function checkShadow(routes: readonly Route[], index: number): Problem[] {
   const route = routes[index];
   if (route === undefined) return [];

@@ -8,14 +8,14 @@ import type { SinkDescription } from '../core/sink.ts';
 import { checkRedactions } from './redactions.ts';
 import { isPublicKey } from '../core/signature.ts';
 import { configKeys } from './keys.ts';
-import { isMapping, type Problem } from './paths.ts';
+import { type Problem, valueAt } from './paths.ts';
 import type { StorageSettings } from '../storage/fields.ts';
 
-/** Milliseconds; less cannot be meant as time in which a request is cancelled. */
-const SHORTEST_GRACE = 60_000;
+/** A shorter grace leaves no time to cancel a request. */
+const SHORTEST_GRACE_MS = 60_000;
 const NEEDS_LOCAL = 'needs a journal on this machine: acknowledge: journaled, and journal.type: local';
 
-/** What one key demands of another. Told from the config alone. */
+/** Checks keys against each other. */
 export function checkRules(config: Config): { problems: Problem[]; warnings: Problem[] } {
   const problems: Problem[] = [];
   const warnings: Problem[] = [];
@@ -78,16 +78,16 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
     );
   }
   const { grace } = config.erasure;
-  if (grace > 0 && grace < SHORTEST_GRACE) {
+  if (grace > 0 && grace < SHORTEST_GRACE_MS) {
     risky(
       ['erasure', 'grace'],
-      `is ${formatDuration(grace)}: so soon after a request a user is erased, for good; a number without a unit is of milliseconds`,
+      `is ${formatDuration(grace)}: a user is erased permanently that soon after a request; a number without a unit is milliseconds`,
     );
   }
   return { problems, warnings };
 }
 
-/** What a config demands of its sinks and sources, by what their modules say of them. */
+/** Checks the config against the descriptions of its sinks and sources. */
 export function checkModules(
   config: DescribedConfig,
   descriptions: ReadonlyMap<string, Pick<SinkDescription, 'needsJournal'>>,
@@ -109,7 +109,7 @@ export function checkModules(
   return problems;
 }
 
-/** Events for a place that a sink does not have would wait for ever. */
+/** Events for a destination that a sink does not have would wait forever. */
 function checkDestinations({ routes, sinks }: DescribedConfig): Problem[] {
   return routes.flatMap(({ to }, route) =>
     to.flatMap((target, index) => {
@@ -119,7 +119,7 @@ function checkDestinations({ routes, sinks }: DescribedConfig): Problem[] {
   );
 }
 
-/** What is wrong with a target whose place its sink does not have; null when it has it, or takes any. */
+/** Why a sink does not have the destination of a target; null when it has. */
 export function missingPlace(
   { sink, destination }: Target,
   description: SinkDescription | undefined,
@@ -131,7 +131,7 @@ export function missingPlace(
   return `the sink ${sink} ${what}; it has ${known}`;
 }
 
-/** The sink that keeps what is too large for `name`; null when there is none, or no way to tell which. */
+/** The sink that keeps large events for `name`; null when there is none, or several. */
 export function claimCheckSink({ sinks }: Pick<DescribedConfig, 'sinks'>, name: string): string | null {
   const candidates = Object.keys(sinks).filter(
     (other) => other !== name && sinks[other]?.description.keepsClaims === true,
@@ -140,27 +140,27 @@ export function claimCheckSink({ sinks }: Pick<DescribedConfig, 'sinks'>, name: 
   return named !== undefined && candidates.includes(named) ? named : null;
 }
 
-/** A key of a cloud opens more than one receiver: it does not belong into a file that is copied and checked in. */
+/** Refuses cloud keys in the file itself, which is copied and checked in. */
 export function checkPlainKeys(document: unknown, substituted: ReadonlySet<string>): Problem[] {
   return configKeys().scalars.flatMap(({ path, key, schema }) => {
     if (path[0] !== 'storage' || schema.sensitive !== true || substituted.has(key)) return [];
-    const value = path.reduce<unknown>((at, step) => (isMapping(at) ? at[step] : undefined), document);
-    if (value === undefined || value === null || value === '') return [];
+    if ((valueAt(document, path) ?? '') === '') return [];
     return [{ path, message: 'must come from the environment or a file: write ${NAME} or ${file:/path}' }];
   });
 }
 
 type Say = (path: Problem['path'], message: string) => void;
+
 function checkSuccessions({ sinks }: Config, wrong: Say): void {
-  const heirs = new Map<string, string>();
+  const successors = new Map<string, string>();
   for (const [name, { continues }] of Object.entries(sinks)) {
     if (continues === null) continue;
     const path = ['sinks', name, 'continues'];
-    const other = heirs.get(continues);
+    const other = successors.get(continues);
     if (sinks[continues] !== undefined)
       wrong(path, `names ${continues}, which is still in the config: only one of the two can continue`);
     else if (other !== undefined) wrong(path, `names ${continues}, as sinks.${other}.continues does`);
-    heirs.set(continues, name);
+    successors.set(continues, name);
   }
 }
 
@@ -192,10 +192,7 @@ function checkDelivered({ sinks, routes, quarantine }: Config, wrong: Say, risky
 const SENDER_WAITS = 15_000;
 const SENDER_RETRIES = 28 * 3_600_000;
 
-/**
- * Shorter ones can be found by trying, with one captured delivery and no request to us. Only here: what an archive was
- * signed with before can be checked whatever its length.
- */
+/** A short secret can be guessed from one captured delivery. Old archives can still be verified with one. */
 function checkSecrets({ scheme, secrets }: Config['signing'], wrong: Say): void {
   for (const [index, secret] of secrets.entries()) {
     const length = scheme === 'hmac' ? Buffer.byteLength(secret) : sharedKeyLength(scheme, secret);
@@ -207,10 +204,10 @@ function checkSecrets({ scheme, secrets }: Config['signing'], wrong: Say): void 
   }
 }
 
-/** The least that Standard Webhooks allows. */
+/** Least size by Standard Webhooks. */
 const SECRET_BYTES = 24;
 
-/** Null for key pairs, and for what is no secret at all: the verifier says so. */
+/** Null for key pairs, and for invalid secrets, which the verifier reports. */
 function sharedKeyLength(scheme: string, secret: string): number | null {
   const [, base64] = /^(?:whsec_)?([A-Za-z0-9+/]+)={0,2}$/.exec(secret) ?? [];
   if (scheme !== 'standard-webhooks' || base64 === undefined) return null;
@@ -220,7 +217,7 @@ function sharedKeyLength(scheme: string, secret: string): number | null {
 function checkHmac(hmac: Config['signing']['hmac'], wrong: Say): void {
   const at = (key: keyof typeof hmac) => ['signing', 'hmac', key];
   const { content, timestampHeader, idHeader } = hmac;
-  // Whoever has seen one delivery could send it again under any id.
+  // Else a captured delivery can be sent again with any id.
   if (idHeader !== null && content?.includes('{id}') !== true)
     wrong(at('idHeader'), 'must be signed: signing.hmac.content must hold {id}; else leave it out');
   if (content === null) return;
@@ -246,15 +243,12 @@ function sameAddress(one: string, other: string): boolean {
   return one === other || [one, other].some((host) => host === '0.0.0.0' || host === '::');
 }
 
-/** Each names the account, or signs in, by itself. */
+/** Each of these names the account, or signs in, alone. */
 const BESIDE_NO_CONNECTION_STRING = ['account', 'endpoint'] as const;
 const SIGN_IN = ['connectionString', 'accountKey', 'sasToken', 'managedIdentityClientId'] as const;
 
-/** What one key of `storage` demands of another: what is not used would be believed to be. */
-function checkStorage(
-  { s3, azblob }: StorageSettings,
-  wrong: (path: string[], message: string) => void,
-): void {
+/** Refuses keys of `storage` that would not be used. */
+function checkStorage({ s3, azblob }: StorageSettings, wrong: Say): void {
   const { accessKeyId, secretAccessKey, sessionToken } = s3;
   const beside = secretAccessKey !== null ? 'secretAccessKey' : sessionToken !== null ? 'sessionToken' : null;
   if (accessKeyId === null && beside !== null)

@@ -196,7 +196,7 @@ export const CONFIG = section({
     retryMax: duration('30s', 'Longest wait between two retries.', TIMER),
     giveUpAfter: duration(
       '0ms',
-      'Age at which an event that was tried in vain becomes a dead letter, from when it was received and over restarts; for one that was put back, released from quarantine or is replayed, from its first try. 0 retries forever.',
+      'Age at which an undelivered event becomes a dead letter, from its receipt, also over restarts; for a retried dead letter, an event released from quarantine or a replayed one, from its first try. 0 retries forever.',
     ),
     sendTimeout: duration(
       '2m',

@@ -4,15 +4,15 @@ import { parseYaml } from './problem.ts';
 import type { WrittenSecret } from './lists.ts';
 import { isMapping } from './paths.ts';
 
-/** A secret, and the teams whose events it may sign; null for all. */
 export interface BoundSecret {
   readonly secret: string;
+  /** Teams whose events it may sign; null for all. */
   readonly teams: readonly string[] | null;
 }
 
 /**
- * Every secret of the list. One value may hold several, with spaces or line breaks between, so that a file or a variable can
- * hold the new one and the old one of a rotation. Only where no secret can hold a space itself.
+ * Every secret of the list. With standard-webhooks, whose secrets have no spaces, one value can hold several with spaces
+ * or line breaks between: the new and the old one of a rotation.
  */
 export function eachSecret(signing: {
   readonly scheme: string;
@@ -26,17 +26,14 @@ export function eachSecret(signing: {
   });
 }
 
-/** Where a value of `signing.secrets` comes from. */
+/** The origin of a value of `signing.secrets`. */
 export type SecretPlace =
   | { readonly kind: 'file'; readonly path: string }
   | { readonly kind: 'variable'; readonly name: string }
-  /** Written in the config itself, or put together of several parts. */
+  /** In the config itself, or made of several parts. */
   | { readonly kind: 'config' };
 
-/**
- * Where the config has its secrets from, in the order of the list.
- * @throws MillraceError config_invalid, or the system's error
- */
+/** The origins of the secrets, in order. @throws MillraceError config_invalid, or the system's error */
 export function secretPlaces(file: string): SecretPlace[] {
   const { value } = parseYaml(readFileSync(file, 'utf8'), file);
   const signing = isMapping(value) ? value['signing'] : null;
