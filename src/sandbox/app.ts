@@ -13,7 +13,7 @@ import { parsingJobOperations } from './routes/parsing-jobs.ts';
 import { userOperations } from './routes/users.ts';
 import { webhookOperations } from './routes/webhooks.ts';
 
-/** Any number of connections can be submitted at once: a million UUIDs are 39 MB. */
+/** A bulk trigger of a million UUIDs has 39 MB. */
 const LARGEST_BODY = '64mb';
 
 export function createSandboxApp(world: World): Express {
@@ -24,7 +24,7 @@ export function createSandboxApp(world: World): Express {
   app.use((request, response, next) => misbehave(world, request, response, next));
   const json = express.json({ limit: LARGEST_BODY, strict: false });
   for (const { method, path, run } of OPERATIONS) {
-    // An upload is no JSON: it is left to its operation.
+    // The operation reads an upload itself.
     app[method](path, json, async (request, response) => {
       const reply = await run(world, request, response);
       if (reply !== null) answer(response, reply);
@@ -43,7 +43,7 @@ export function createSandboxApp(world: World): Express {
 }
 
 function answer(response: Response, json: object): void {
-  // The work is done, but its answer is lost on the way.
+  // The fault `drop-after`.
   if (response.locals['cut'] === true) response.destroy();
   else response.json(json);
 }
@@ -54,12 +54,12 @@ function refuse(response: Response, error: unknown): void {
     return;
   }
   const refusal = error instanceof Refusal ? error : refusalOf(error);
-  // The rest of a body that is too large is not worth waiting for.
+  // Not waiting for the rest of a body that is too large.
   if (refusal !== error && refusal.status === 413) response.setHeader('connection', 'close');
   answer(response.status(refusal.status), { detail: refusal.detail });
 }
 
-/** For what express throws, mostly while it reads a body. */
+/** For errors of express, mostly of bodies. */
 function refusalOf(error: unknown): Refusal {
   const { status = 500, type = '' } = Object(error) as { status?: number; type?: string };
   if (type === 'entity.parse.failed')
@@ -67,7 +67,7 @@ function refusalOf(error: unknown): Refusal {
   return new Refusal(status, status < 500 ? messageOf(error) : 'Internal Server Error');
 }
 
-/** Draws what goes wrong with a request, and lets it. */
+/** Draws a fault for a request, and carries it out. */
 function misbehave(world: World, request: Request, response: Response, next: NextFunction): void {
   const fault: Fault | null = world.faults.draw(world.options.signingNow());
   switch (fault?.kind) {
@@ -94,7 +94,7 @@ function matches(pattern: string, path: string): boolean {
   return new RegExp(`^${pattern.replaceAll(/:\w+/g, '[^/]+')}/?$`).test(path);
 }
 
-/** A plain page that lists the operations, for whoever opens the sandbox's address in a browser. */
+/** A page that lists the operations, for a browser. */
 function indexPage(operations: readonly Operation[], { users, team, options }: World): string {
   const all = users.list(team.id);
   const rows = operations.map(({ method, path, auth, title }) => {
@@ -114,7 +114,7 @@ function indexPage(operations: readonly Operation[], { users, team, options }: W
   return `<!doctype html><html lang="en"><meta charset="utf-8"><title>millrace sandbox</title><pre>${escaped}</pre>`;
 }
 
-/** The registry: every operation of the service, in the order in which its page lists them. */
+/** Every operation of the service, in the order of its page. */
 export const OPERATIONS: readonly Operation[] = [
   ...mealOperations,
   ...bulkOperations,

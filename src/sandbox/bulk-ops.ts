@@ -1,11 +1,10 @@
-import { getOrMake } from '../lib/get-or-make.ts';
 import type { Faults } from './faults.ts';
 import { PROVIDERS, USUAL, type Throttle } from './providers.ts';
 import type { Pulls } from './pulls.ts';
 import type { Timers } from './timers.ts';
 import type { Users } from './users.ts';
 
-/** Modes: `in_progress` → `success`, once every trigger was handled; `aborted` by `abort` or a fault, `failure` by a fault. */
+/** Modes: `in_progress` → `success` after the last trigger; `aborted` by `abort` or a fault, `failure` by a fault. */
 export interface BulkOp {
   readonly sequence: number;
   readonly teamId: string;
@@ -15,7 +14,7 @@ export interface BulkOp {
   processed: number;
   readonly startedAt: string;
   endedAt: string | null;
-  /** Resolves when it is over. */
+  /** Resolves at its end. */
   readonly done: Promise<void>;
   readonly end: () => void;
 }
@@ -27,7 +26,7 @@ interface BulkOpsOptions {
   readonly faults: Faults;
 }
 
-/** Persistent background operations. Each provider has a lane, so that operations of one provider share its rate. */
+/** Bulk operations. Operations of one provider share its lane, and so its rate. */
 export class BulkOps {
   readonly #world: BulkOpsOptions;
   readonly #lanes = new Map<string, Lane>();
@@ -37,7 +36,7 @@ export class BulkOps {
     this.#world = world;
   }
 
-  /** Enqueues a trigger for each user. Users without a connection to the provider are passed over, and counted. */
+  /** Enqueues a trigger for each user. Users without a connection to the provider are counted only. */
   enqueue(teamId: string, provider: string, userIds: readonly string[]): BulkOp {
     const { promise: done, resolve: end } = Promise.withResolvers<void>();
     const op: BulkOp = {
@@ -65,7 +64,7 @@ export class BulkOps {
     return this.#ops.filter((op) => op.teamId === teamId).toReversed();
   }
 
-  /** What waits is let go. */
+  /** Cancels the triggers that wait. */
   abort(op: BulkOp): void {
     this.#end(op, 'aborted');
   }
@@ -98,11 +97,13 @@ export class BulkOps {
   }
 
   #laneOf(provider: string): Lane {
-    return getOrMake(this.#lanes, provider, () => new Lane(PROVIDERS[provider] ?? USUAL, this.#world.timers));
+    const lane = this.#lanes.get(provider) ?? new Lane(PROVIDERS[provider] ?? USUAL, this.#world.timers);
+    this.#lanes.set(provider, lane);
+    return lane;
   }
 }
 
-/** A bulk op as the service shows it: without an id. */
+/** A bulk op in answers, without an id. */
 export function bulkOpJson(op: BulkOp): object {
   return {
     type: 'link_bulk_historical_trigger',
@@ -121,7 +122,7 @@ class Lane {
   readonly #timers: Timers;
   #tasks: (() => void)[] = [];
   #next = 0;
-  /** A turn is due, so that no task has to ask for one. */
+  /** Whether a turn is due. */
   #scheduled = false;
 
   constructor(throttle: Throttle, timers: Timers) {
@@ -133,11 +134,11 @@ class Lane {
     this.#tasks.push(task);
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // Not at once: a window is filled with all that was pushed together.
+    // Later, so that tasks pushed together share a turn.
     this.#timers.after(0, () => this.#turn());
   }
 
-  /** As many as may be: then the next after their time. */
+  /** Runs as many tasks as the throttle allows at once. */
   #turn(): void {
     const batch = this.#tasks.slice(this.#next, this.#next + this.#throttle.connections);
     this.#next += batch.length;

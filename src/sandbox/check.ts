@@ -1,14 +1,14 @@
 import { z, type ZodType } from 'zod';
-import { isCalendarDay } from '../lib/calendar-day.ts';
-import { UUID } from '../lib/uuid.ts';
 
 /** A UUID of any version. */
-export const uuid = z
-  .string()
-  .regex(UUID, 'Input should be a valid UUID')
-  .transform((value) => value.toLowerCase());
+export const uuid = z.guid('Input should be a valid UUID').transform((value) => value.toLowerCase());
 
-/** A whole number in a query, with bounds that hold inclusively. */
+/** A calendar day, `YYYY-MM-DD`. */
+export function isDay(text: string): boolean {
+  return z.iso.date().safeParse(text).success;
+}
+
+/** A whole number in a query, with inclusive bounds. */
 export function count(least: number, most: number, fallback: number) {
   return z
     .string()
@@ -18,7 +18,7 @@ export function count(least: number, most: number, fallback: number) {
     .default(fallback);
 }
 
-/** Parameters of a page, and the page itself. */
+/** Parameters of a page. */
 export const PAGING = { page: count(1, Number.MAX_SAFE_INTEGER, 1), size: count(1, 100, 50) };
 
 export function pageOf(
@@ -29,7 +29,7 @@ export function pageOf(
   return { [name]: all.slice((page - 1) * size, page * size), total: all.length, page, size };
 }
 
-/** A cursor: opaque to clients, the last place they have seen to us. */
+/** An opaque cursor with the last position that the client has seen. */
 export const cursor = z
   .string()
   .transform((value) => /^place:(\d+)$/.exec(Buffer.from(value, 'base64url').toString())?.[1])
@@ -40,7 +40,7 @@ export function writeCursor(place: number): string {
   return Buffer.from(`place:${place}`).toString('base64url');
 }
 
-/** A parameter that may be repeated: `labs=a&labs=b`. */
+/** A parameter that can be repeated: `labs=a&labs=b`. */
 export const repeated = z.union([z.string().transform((one) => [one]), z.array(z.string())]);
 
 /**
@@ -68,13 +68,13 @@ export function bound(edge: 'start' | 'end') {
     // In a query an unescaped + is a blank.
     const text = whole ? `${value}T${edge === 'start' ? '00:00:00' : '23:59:59'}Z` : zoned.replace(' ', 'T');
     const ms = whole || DATE_TIME.test(value) ? Date.parse(text) : NaN;
-    if (!Number.isNaN(ms) && isCalendarDay(value.slice(0, 10))) return ms;
+    if (!Number.isNaN(ms) && isDay(value.slice(0, 10))) return ms;
     context.addIssue({ code: 'custom', message: 'Input should be a valid date or datetime' });
     return z.NEVER;
   });
 }
 
-/** An answer other than success: `{"detail": …}`. */
+/** An error answer: `{"detail": …}`. */
 export class Refusal extends Error {
   readonly status: number;
   readonly detail: unknown;

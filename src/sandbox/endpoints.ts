@@ -7,16 +7,16 @@ import type { Timers } from './timers.ts';
 
 export type HeaderFamily = 'svix' | 'webhook';
 
-/** Where webhooks go. `enabled` → (five days of nothing but failures, or an update) `disabled` → (an update) `enabled`. */
+/** The target of webhooks. `enabled` → (five days of failures only, or an update) `disabled` → (an update) `enabled`. */
 export interface Endpoint {
   readonly id: string;
   readonly teamId: string;
   url: string;
-  /** Prefixes of event types; empty takes everything. */
+  /** Prefixes of event types; empty for all. */
   eventTypes: readonly string[];
-  /** The newest first. During a rotation each of them signs. */
+  /** Newest first; during a rotation each signs. */
   secrets: readonly string[];
-  /** Sent along with every event. */
+  /** Sent with every event. */
   headers: Readonly<Record<string, string>>;
   readonly family: HeaderFamily;
   disabled: boolean;
@@ -33,10 +33,10 @@ export interface NewEndpoint {
   readonly family?: HeaderFamily | undefined;
 }
 
-/** The old secret continues signing for a day. */
+/** For so long the old secret signs too. */
 const ROTATION_MS = 86_400_000;
 
-/** Webhooks of all teams: an endpoint each. */
+/** The webhooks of all teams. */
 export class Endpoints {
   readonly #timers: Timers;
   readonly #seed: Name;
@@ -100,7 +100,7 @@ export class Endpoints {
   }
 }
 
-/** Signature headers by every secret of the endpoint: several signatures stand in one header, blanks between. */
+/** Signature headers by every secret of the endpoint; the signatures share one header, with spaces between. */
 export function signatureHeaders(
   { secrets, family }: Pick<Endpoint, 'secrets' | 'family'>,
   id: string,

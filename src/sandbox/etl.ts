@@ -1,25 +1,25 @@
 import { gzipSync } from 'node:zlib';
 
-/** Events whose type begins so, or matches, go there. */
+/** The hub or topic of types that match. */
 export type Route =
   | { readonly eventTypePrefix: string; readonly to: string }
   | { readonly eventTypeRegex: RegExp; readonly to: string };
 
-/** A pipeline of the team's own: an Event Hubs namespace or a Pub/Sub project. Its SDK stays outside: see `publish`. */
+/** A pipeline of the team: an Event Hubs namespace or a Pub/Sub project. Its SDK is outside: see `Publish`. */
 export interface Destination {
   readonly name: string;
   readonly kind: 'event_hubs' | 'pubsub';
-  /** The hub or topic of events that no route takes. */
+  /** The hub or topic of events without a matching route. */
   readonly fallback: string;
-  /** In order; the first that matches decides. */
+  /** In order; the first match decides. */
   readonly routes?: readonly Route[];
   /** Pub/Sub only: user id as ordering key. */
   readonly ordering?: boolean;
-  /** How the names of the metadata are written: `event-type`, or `event_type` as older messages have it. Default `-`. */
+  /** In names of metadata: `event-type`, or `event_type` as in older messages. Default `-`. */
   readonly separator?: '-' | '_';
 }
 
-/** What a pipeline gets of one event. `metadata` are properties in Event Hubs and attributes in Pub/Sub. */
+/** The message of one event. `metadata` are properties in Event Hubs and attributes in Pub/Sub. */
 export interface EtlMessage {
   /** Hub or topic. */
   readonly target: string;
@@ -27,18 +27,18 @@ export interface EtlMessage {
   /** Partition key, or ordering key; null leaves it to the broker. */
   readonly key: string | null;
   readonly body: Buffer;
-  /** The name under which the body is kept when it is larger than the target takes, `/`-separated. */
+  /** The name of the blob with a body that is too large for the target, `/`-separated. */
   readonly blob: string;
 }
 
-/** The hook by which a caller puts messages into a real or pretended broker. */
+/** Puts a message into a real or simulated broker. */
 export type Publish = (destination: Destination, message: EtlMessage) => void;
 
 interface EtlEvent {
   readonly id: string;
   readonly type: string;
   readonly teamId: string;
-  /** Empty when it is about nobody. */
+  /** Empty for an event without a user. */
   readonly userId: string;
   readonly body: Buffer;
   /** Milliseconds since the epoch. */
@@ -47,13 +47,12 @@ interface EtlEvent {
 
 /** Smaller bodies are not compressed. */
 const COMPRESSED_FROM = 1024;
-/** What stands in a blob's name for an id that is missing. */
-const NOBODY = '__HIVE_DEFAULT_PARTITION__';
+/** In a blob's name, instead of a missing id. */
+const NO_ID = '__HIVE_DEFAULT_PARTITION__';
 
-/** The message by which one event reaches a destination. */
 export function etlMessage(destination: Destination, event: EtlEvent): EtlMessage {
   const { id, type, teamId, userId, body } = event;
-  const route = destination.routes?.find((one) => takes(one, type));
+  const route = destination.routes?.find((one) => matches(one, type));
   const zipped = body.length >= COMPRESSED_FROM;
   const hubs = destination.kind === 'event_hubs';
   const metadata = {
@@ -73,7 +72,7 @@ export function etlMessage(destination: Destination, event: EtlEvent): EtlMessag
   };
 }
 
-function takes(route: Route, type: string): boolean {
+function matches(route: Route, type: string): boolean {
   return 'eventTypePrefix' in route
     ? type.startsWith(route.eventTypePrefix)
     : route.eventTypeRegex.test(type);
@@ -84,12 +83,12 @@ function spelled(metadata: Readonly<Record<string, string>>, separator: '-' | '_
   return Object.fromEntries(entries.map(([name, value]) => [name.replaceAll('-', separator), value]));
 }
 
-/** `{team}/{user}/{rfc3339}#{event-type}#{idempotency-key}.json[.gz]`; what could end a level or a part is escaped. */
+/** `{team}/{user}/{rfc3339}#{event-type}#{idempotency-key}.json[.gz]`, with `/` and `#` escaped in the parts. */
 function blobName({ id, type, teamId, userId, at }: EtlEvent, zipped: boolean): string {
   const file = [new Date(at).toISOString(), encodeURIComponent(type), encodeURIComponent(id)].join('#');
   return `${levelOf(teamId)}/${levelOf(userId)}/${file}.json${zipped ? '.gz' : ''}`;
 }
 
 function levelOf(id: string): string {
-  return id === '' ? NOBODY : encodeURIComponent(id);
+  return id === '' ? NO_ID : encodeURIComponent(id);
 }

@@ -1,10 +1,9 @@
-import { jsonIn } from '../lib/parsed.ts';
 import type { Endpoints } from './endpoints.ts';
 import { etlMessage, type Destination, type Publish } from './etl.ts';
 import { newDeliveryId } from './made-up-events.ts';
 import type { Message, WebhookSender } from './sender.ts';
 
-/** Whom an event is about. */
+/** The user that an event is about. */
 export interface Subject {
   readonly id: string;
   readonly teamId: string;
@@ -24,7 +23,7 @@ interface EventsOptions {
 
 const EXHAUSTED = 'message.attempt.exhausted';
 
-/** Turns what happens into events, and hands them to the webhooks and pipelines of the team. */
+/** Sends events to the webhooks and pipelines of a team. */
 export class Events {
   /** Events sent so far, by type. */
   readonly counts = new Map<string, number>();
@@ -40,7 +39,7 @@ export class Events {
     });
   }
 
-  /** @returns the id that every attempt will carry */
+  /** @returns the id of every attempt */
   emit(subject: Subject, type: string, data: unknown): string {
     const body = Buffer.from(
       JSON.stringify({
@@ -54,7 +53,7 @@ export class Events {
     return this.send(subject, { id: newDeliveryId(), type, body });
   }
 
-  /** Sends a body as it is. */
+  /** Sends a body unchanged. */
   send(subject: Pick<Subject, 'id' | 'teamId'>, message: Message): string {
     const { id, type, body } = message;
     const { endpoints, sender, pipelines } = this.#options;
@@ -71,10 +70,14 @@ export class Events {
   }
 }
 
-/** Whom a body is about; null when it does not say. */
+/** The user of a body; null for a body that is not JSON. */
 export function subjectOf(body: Buffer): Subject | null {
-  const envelope = jsonIn(body.toString()) as Readonly<Record<string, unknown>> | null;
-  if (envelope === null) return null;
+  let envelope: Readonly<Record<string, unknown>>;
+  try {
+    envelope = Object(JSON.parse(body.toString()));
+  } catch {
+    return null;
+  }
   const text = (name: string): string => (typeof envelope[name] === 'string' ? envelope[name] : '');
   return { id: text('user_id'), teamId: text('team_id'), clientUserId: text('client_user_id') };
 }

@@ -1,24 +1,24 @@
 import { randomOf, type Name } from './seeded.ts';
 
-/** What goes wrong on purpose, and how often: rates are shares of all requests, from 0 to 1. */
+/** Faults on purpose; rates are shares of all requests, from 0 to 1. */
 export interface FaultOptions {
-  /** Users whose historical pulls fail for good. */
+  /** Users whose historical pulls fail. */
   readonly failingUsers?: number;
   /** Users whose historical pulls retry before they succeed. */
   readonly retryingUsers?: number;
-  /** Users of the seed without a connection to any provider: the last ones. */
+  /** Seeded users without a connection: the last ones. */
   readonly unconnectedUsers?: number;
-  /** Users whose triggers are processed, but start no pull. */
+  /** Users whose triggers start no pull. */
   readonly leftOutUsers?: number;
-  /** Users whose meals the service does not pull, although it pulls the rest. */
+  /** Users of whom the service pulls all but meals. */
   readonly unpulledUsers?: number;
-  /** So many bulk ops, the first, never start; the next are aborted halfway; the next fail halfway. */
+  /** The first bulk ops never start, the next are aborted halfway, the next fail halfway. */
   readonly stuckOps?: number;
   readonly abortedOps?: number;
   readonly failedOps?: number;
   readonly rate429?: number;
   readonly rate503?: number;
-  /** Cut before or after the work is done, or amid the body. */
+  /** Connections cut before or after the work is done, or inside a body. */
   readonly dropConnections?: number;
   /** Requests that are never answered. */
   readonly hangs?: number;
@@ -26,10 +26,7 @@ export interface FaultOptions {
   readonly retryAfter?: number;
 }
 
-/**
- * One thing that goes wrong with one request. `drop-before`: nothing was done; `drop-after`: it was done, but no answer
- * comes, and a long body is cut in its middle.
- */
+/** A fault of one request. `drop-before`: nothing was done; `drop-after`: it was, and the answer is cut. */
 export type Fault =
   | {
       readonly kind: 'answer';
@@ -39,7 +36,7 @@ export type Fault =
     }
   | { readonly kind: 'drop-before' | 'drop-after' | 'hang' };
 
-/** Draws faults from the seed, request by request; `next` puts certain ones in front. */
+/** Draws the fault of each request from the seed. */
 export class Faults {
   readonly options: FaultOptions;
   readonly #random: () => number;
@@ -50,12 +47,12 @@ export class Faults {
     this.#random = randomOf(seed, 'faults');
   }
 
-  /** The next requests meet these, in order; null is a request without a fault. */
+  /** Sets the faults of the next requests; null for none. */
   next(...faults: readonly (Fault | null)[]): void {
     this.#queue.push(...faults);
   }
 
-  /** What befalls the request that has just come in; null is nothing. */
+  /** The fault of the next request; null for none. */
   draw(nowMs: number): Fault | null {
     const queued = this.#queue.shift();
     if (queued !== undefined) return queued;
@@ -68,7 +65,7 @@ export class Faults {
     return hit(hangs) ? { kind: 'hang' } : null;
   }
 
-  /** Retry-After comes as seconds, as a date, or not at all. */
+  /** With Retry-After in seconds, as a date, or without. */
   #busy(status: number, detail: string, nowMs: number): Fault {
     const seconds = this.options.retryAfter ?? 1;
     const form = this.#random();

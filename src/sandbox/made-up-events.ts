@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 
-/** An event as the service would send it: made-up, and looking it. */
+/** An event in the form of the service, visibly made up. */
 export interface MadeUpEvent {
   readonly id: string;
   readonly type: string;
@@ -9,7 +9,7 @@ export interface MadeUpEvent {
 
 export const MADE_UP_TEAM = '00000000-0000-4000-8000-000000000001';
 
-/** The documented kinds of types, and one that nobody knows. */
+/** The documented kinds of types, and an unknown one. */
 const MADE_UP_TYPES = [
   'daily.data.meal.created',
   'daily.data.meal.updated',
@@ -19,10 +19,10 @@ const MADE_UP_TYPES = [
   'labtest.order.updated',
   'lab_report.parsing_job.created',
   'lab_report.parsing_job.updated',
-  'something.nobody.knows',
+  'something.never.documented',
 ] as const;
 
-/** The nth event: types and users take turns, so that every count can be foretold. */
+/** The nth event: types and users take turns, so that counts can be predicted. */
 export function madeUpEvent(
   n: number,
   type: string = MADE_UP_TYPES[n % MADE_UP_TYPES.length] ?? MADE_UP_TYPES[0],
@@ -38,7 +38,7 @@ export function madeUpEvent(
   return { id: newDeliveryId(), type, body: Buffer.from(JSON.stringify(body)) };
 }
 
-/** In the form of the sender's ids: unique, and the same over all attempts at one event. */
+/** A unique id in the form of the sender's ids. */
 export function newDeliveryId(): string {
   return `msg_${randomBytes(20).toString('base64url')}`;
 }

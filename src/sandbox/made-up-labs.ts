@@ -1,6 +1,6 @@
 import { randomOf, uuidOf, type Name } from './seeded.ts';
 
-/** The four central laboratories; a lab's number is its place here, from 1. */
+/** The four central laboratories; numbered from 1. */
 export const LABS = ['made_up_lab_1', 'made_up_lab_2', 'made_up_lab_3', 'made_up_lab_4'] as const;
 
 /** Miles. */
@@ -40,11 +40,11 @@ const ACCOUNTS: readonly (Pick<LabAccount, 'lab' | 'status'> & { readonly notes?
   { lab: LABS[3], status: 'active' },
   { lab: LABS[0], status: 'pending' },
   { lab: LABS[1], status: 'suspended' },
-  // A second one of each, for orders that had the wrong one.
+  // A second account of each lab, for corrected orders.
   ...LABS.map((lab) => ({ lab, status: 'active' }) as const),
 ];
 
-/** Markers, order sets and accounts: all made up, all from the seed. */
+/** Made-up markers, order sets and accounts, from the seed. */
 export class Labs {
   readonly markers: readonly Marker[];
   readonly tests: readonly LabTest[];
@@ -70,7 +70,7 @@ export class Labs {
   }
 }
 
-/** @param most markers that are shown */
+/** @param most number of markers shown */
 export function labTestJson(test: LabTest, { markers }: Labs, most = Infinity): object {
   const { id, name, lab, markerIds, usualDays, longestDays } = test;
   const number = LABS.findIndex((one) => one === lab) + 1;
@@ -138,7 +138,7 @@ function marker(id: number): Marker {
     id,
     name,
     slug,
-    description: `What nobody measures, number ${id}`,
+    description: `A made-up measurement, number ${id}`,
     lab_id,
     provider_id,
     type: 'biomarker',
@@ -153,7 +153,7 @@ function marker(id: number): Marker {
   };
 }
 
-/** Coverage of an area. More centers lie within a larger radius; one zip code in eight is not served at home. */
+/** Coverage of an area: more centers within a larger radius; one zip code in eight is not served at home. */
 export function areaInfo(seed: Name, zipCode: string, radius: string, labs: readonly string[]): object {
   const served = randomOf(seed, 'area', zipCode)() >= 0.125;
   return {

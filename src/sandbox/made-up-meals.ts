@@ -2,10 +2,10 @@ import { pick, randomOf, uuidOf, type Name } from './seeded.ts';
 
 const DAY_MS = 86_400_000;
 
-/** What a sandbox's health data is made from. */
+/** Parameters of the made-up meals. */
 export interface MealPlan {
   readonly seed: Name;
-  /** First instant with data, milliseconds since the epoch; a UTC midnight. */
+  /** Start of the data, milliseconds since the epoch; a UTC midnight. */
   readonly sinceMs: number;
   readonly days: number;
   readonly mealsPerDay: number;
@@ -13,7 +13,7 @@ export interface MealPlan {
 
 interface MealQuery {
   readonly user: string;
-  /** The user's providers take turns as the source of a meal. */
+  /** They take turns as the source of a meal. */
   readonly providers: readonly string[];
   /** Inclusive bounds, milliseconds since the epoch. */
   readonly startMs: number;
@@ -21,7 +21,7 @@ interface MealQuery {
   readonly provider?: string | undefined;
 }
 
-/** Meals in order of time, one by one: a range can be far larger than memory. */
+/** Meals in order of time, one by one: a range can be larger than memory. */
 export function* madeUpMeals(plan: MealPlan, query: MealQuery): Generator<object> {
   const { sinceMs, days, mealsPerDay } = plan;
   const first = Math.max(0, Math.floor((query.startMs - sinceMs) / DAY_MS));
@@ -44,10 +44,10 @@ function timeOfDay(n: number, mealsPerDay: number): number {
 
 function meal(seed: Name, user: string, provider: string, day: number, n: number, at: number): object {
   const random = randomOf(seed, user, day, n);
-  // Some have been corrected by their user since.
+  // Some were corrected later.
   const corrected = random() < 0.1 ? DAY_MS : 0;
   const device = `made-up-device-${user.slice(0, 4)}`;
-  // The oldest clients wrote name, slug and logo instead of the provider.
+  // The form of the oldest clients, without a provider.
   const source =
     random() < 0.04
       ? { name: 'Made up', slug: provider, logo: 'https://made-up.invalid/logo.png' }
@@ -73,7 +73,7 @@ function meal(seed: Name, user: string, provider: string, day: number, n: number
   };
 }
 
-/** On some days everything that can be known of a meal is. */
+/** On some days meals have every field. */
 function isFull(day: number): boolean {
   return day % 7 === 0;
 }
@@ -120,7 +120,7 @@ function foods(random: () => number): Record<string, object> {
   return eaten;
 }
 
-/** What a nutrition object can have at most, for a serving of so many kilocalories: a food, or a whole meal. */
+/** A nutrition object with every field, of a food or a whole meal. */
 function fullNutrition(kcal: number): Readonly<Record<'energy' | 'macros' | 'micros', object>> {
   const share = (amount: number): number => Math.round(amount * kcal) / 1000;
   const shares = (amounts: Readonly<Record<string, number>>): Record<string, number> =>
@@ -137,7 +137,7 @@ function fullNutrition(kcal: number): Readonly<Record<'energy' | 'macros' | 'mic
   };
 }
 
-/** Amounts in 1,000 kcal; grams. */
+/** Grams in 1,000 kcal. */
 const MACROS = {
   carbs: 120,
   protein: 40,

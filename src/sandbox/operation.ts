@@ -7,7 +7,7 @@ import type { World } from './world.ts';
 /** Reads one part of the request. @throws Refusal 422 */
 type Reader = <T>(schema: ZodType<T>) => T;
 
-/** One request, after its key was checked. */
+/** A request with a valid key. */
 export interface Call<Bearer> {
   readonly world: World;
   /** The team of a team key, or the Management Key. */
@@ -19,17 +19,17 @@ export interface Call<Bearer> {
   readonly body: Reader;
 }
 
-/** JSON of the answer, with status 200 unless another was set; null when the operation has written all of it. */
+/** The JSON of the answer; null when the operation has written it. */
 export type Reply = object | null;
 
 export interface Operation {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** As express writes it: `/v2/user/:user_id`. */
   readonly path: string;
-  /** One line for the page that lists the operations. */
+  /** For the page of operations. */
   readonly title: string;
   readonly auth: 'team' | 'management';
-  /** Checks the key first: without one, nothing is told. */
+  /** Checks the key first. */
   readonly run: (world: World, request: Request, response: Response) => Reply | Promise<Reply>;
 }
 
@@ -38,7 +38,7 @@ export type Handle<Bearer, More extends unknown[] = []> = (
   ...more: More
 ) => ReturnType<Operation['run']>;
 
-/** Makes an operation of its description and of what it does. */
+/** Builds an operation. */
 export type Define<H> = (method: Operation['method'], path: string, title: string, handle: H) => Operation;
 
 /** An operation for the bearer of a team API key. */

@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from '../core/clock.ts';
 import { MillraceError } from '../core/errors.ts';
-import { isCalendarDay } from '../lib/calendar-day.ts';
+import { isDay } from './check.ts';
 import type { NewEndpoint } from './endpoints.ts';
 import type { Pipelines } from './events.ts';
 import type { FaultOptions } from './faults.ts';
@@ -13,37 +13,37 @@ const DEFAULTS = {
   /** 0: any free one. */
   port: 0,
   seed: 'made-up' as Name,
-  /** Users that are there at the start. */
+  /** Number of seeded users. */
   users: 100,
   mealsPerDay: 3,
   /** Days with data. */
   days: 180,
   /** First day with data, `YYYY-MM-DD`. */
   since: '2026-01-01',
-  /** Every user is connected to all of these; null: to `made_up` and one more. */
+  /** Providers of every user; null: `made_up` and one more. */
   providers: null as readonly string[] | null,
-  /** `ready`: meals can be read at once. `after_pull`: only once a historical pull of the connection succeeded. */
+  /** `ready`: meals can be read at once. `after_pull`: after a successful historical pull of the connection. */
   data: 'ready' as 'ready' | 'after_pull',
-  /** How many times faster than the wall throttles, pulls, grace periods and retries run. */
+  /** Factor by which throttles, pulls, grace periods and retries are faster than real time. */
   speed: 1,
-  /** Milliseconds since the epoch, for signatures. */
+  /** The clock of signatures, milliseconds since the epoch. */
   signingNow: (): number => Date.now(),
   teamId: MADE_UP_TEAM,
   apiKeyHeader: 'x-service-api-key',
-  /** Management operations and pipelines are part of `scale` only. */
+  /** Only `scale` has management operations and pipelines. */
   plan: 'scale' as 'scale' | 'launch',
   webhooks: [] as readonly NewEndpoint[],
   pipelines: null as Pipelines | null,
   faults: {} as FaultOptions,
-  /** A `daily.data.meal.created` event each time this much sandbox time has passed, milliseconds; 0: none. */
+  /** Sandbox milliseconds between two `daily.data.meal.created` events; 0: none. */
   dailyEveryMs: 0,
 };
 
-/** What stand-in to start. Every option has a default; the same seed gives the same data. */
+/** Every option has a default; the same seed gives the same data. */
 export type SandboxOptions = Readonly<Partial<typeof DEFAULTS>> & {
   /** Instead of `speed`. */
   readonly clock?: Clock;
-  /** What is enabled for the team: lab report parsing (beta; default on), partial lab results (default off). */
+  /** Features of the team: lab report parsing (beta; default on), partial lab results (default off). */
   readonly features?: { readonly parsing?: boolean; readonly partialResults?: boolean };
 };
 
@@ -54,7 +54,7 @@ export function resolveSandbox(options: SandboxOptions) {
   const given = { ...DEFAULTS, ...options };
   const { since, speed, providers, clock = speedClock(speed) } = given;
   const sinceMs = Date.parse(`${since}T00:00:00Z`);
-  if (!isCalendarDay(since)) throw new MillraceError('usage', `since ${since} is not a date`);
+  if (!isDay(since)) throw new MillraceError('usage', `since ${since} is not a date`);
   if (!(speed > 0 && speed <= 1e6))
     throw new MillraceError('usage', `speed must be above 0 and at most 1000000`);
   for (const provider of providers ?? []) {
@@ -76,7 +76,7 @@ function whole(name: string, value: number, most: number): void {
   throw new MillraceError('usage', `${name} must be a whole number from 0 to ${most}`);
 }
 
-/** A clock that runs `speed` times as fast as another from now on: at 1000, an hour takes 3.6 seconds. */
+/** A clock that runs `speed` times as fast as another from now on. */
 export function speedClock(speed: number, base: Clock = systemClock): Clock {
   const wall = base.now();
   const start = base.monotonic();
@@ -88,13 +88,13 @@ export function speedClock(speed: number, base: Clock = systemClock): Clock {
   };
 }
 
-/** Timers of Node overflow after 24.8 days. */
-const LONGEST = 2 ** 31 - 1;
+/** Longest timer of Node: 24.8 days. */
+const LONGEST_MS = 2 ** 31 - 1;
 
 function longAfter(clock: Clock, ms: number, callback: () => void): () => void {
-  if (ms <= LONGEST) return clock.after(ms, callback);
-  let cancel = clock.after(LONGEST, () => {
-    cancel = longAfter(clock, ms - LONGEST, callback);
+  if (ms <= LONGEST_MS) return clock.after(ms, callback);
+  let cancel = clock.after(LONGEST_MS, () => {
+    cancel = longAfter(clock, ms - LONGEST_MS, callback);
   });
   return () => cancel();
 }

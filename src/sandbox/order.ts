@@ -11,24 +11,24 @@ export interface Order {
   readonly test: LabTest;
   readonly account: LabAccount;
   readonly notes: string | null;
-  /** How it came to be here. */
   readonly way: 'created' | 'imported';
   readonly origin: 'initial' | 'recreation';
   readonly createdAt: string;
   status: string;
   interpretation: (typeof INTERPRETATIONS)[number] | null;
-  /** The statuses it has had, the oldest first. */
+  /** Its statuses, oldest first. */
   events: readonly { readonly status: string; readonly at: string }[];
-  /** The idempotency key it came with, and what was asked. */
+  /** The idempotency key of the request. */
   readonly key: string | null;
+  /** The request. */
   readonly asked: string;
-  /** Its place in the course. */
+  /** Index in the course. */
   step: number;
 }
 
 const DAY = 86_400_000;
 
-/** An order as the service shows it, in answers and in events. */
+/** An order in answers and events. */
 export function orderJson(order: Order, labs: Labs): object {
   const { id, number, user, test, account, notes, status, interpretation, origin, createdAt } = order;
   const { address: home, ...person } = personOf(user);
@@ -91,7 +91,7 @@ export function orderJson(order: Order, labs: Labs): object {
   };
 }
 
-/** An order shows the first markers of its test only: whole panels would fill every event. */
+/** Only the first markers, as whole panels would fill every event. */
 const SHOWN_MARKERS = 3;
 
 function detailOf(status: string): string | null {

@@ -9,7 +9,7 @@ import type { User, Users } from './users.ts';
 
 const HOUR = 3_600_000;
 
-/** Modes in order; an unlucky order also passes one of the problems. Each is followed by the next after its hours. */
+/** The statuses of an order, each followed by the next after its hours. Every 7th or 11th order has a problem too. */
 const COURSE = [
   { status: 'received.testkit.ordered', hours: 1 },
   { status: 'received.testkit.requisition_created', hours: 24 },
@@ -34,7 +34,7 @@ export interface NewOrder {
   readonly test: LabTest;
   readonly accountId: string | null;
   readonly clinicalNotes: string | null;
-  /** An order with a reason takes the place of the user's last one. */
+  /** With a reason the order replaces the user's last one. */
   readonly updateReason: string | null;
   readonly way: Order['way'];
 }
@@ -51,10 +51,7 @@ export class Orders {
     });
   }
 
-  /**
-   * The order that came of the same key before; null when there is none.
-   * @throws Refusal 409 when the same key came with something else
-   */
+  /** The earlier order with the same key; null without one. @throws Refusal 409 when that was another request */
   repeated(team: Team, key: string | null, asked: string): Order | null {
     if (key === null) return null;
     const found = this.list(team.id).find((order) => order.key === key);
@@ -63,7 +60,7 @@ export class Orders {
     return found;
   }
 
-  /** @throws Refusal 400 when the account cannot take it */
+  /** @throws Refusal 400 when the account cannot be used */
   place(team: Team, wanted: NewOrder, key: string | null, asked: string): Order {
     const account = this.#accountFor(team, wanted);
     const notes = [account.notes, wanted.clinicalNotes].filter((note) => note !== null);
@@ -97,8 +94,8 @@ export class Orders {
   }
 
   /**
-   * The account that was named; else that of the order which this one takes the place of; else the first active one of the
-   * test's lab. With INCORRECT_LAB a fresh one is found, which is neither of the first two.
+   * The named account; else that of the replaced order; else the first active one of the test's lab. With INCORRECT_LAB,
+   * an active one that is neither of the first two.
    */
   #accountFor(team: Team, { user, test, accountId, updateReason, way }: NewOrder): LabAccount {
     const accounts = this.#world.labs.accountsOf(team.id);

@@ -3,32 +3,32 @@ import PQueue from 'p-queue';
 import { messageOf } from '../core/errors.ts';
 import type { EtlMessage } from './etl.ts';
 
-/** The target will never take the message: it is let go. Every other error is tried again. */
+/** The target refuses the message permanently. Every other error is retried. */
 export class Refused extends Error {}
 
-/** Puts messages of one target and one key into a broker: all of them, or it throws. */
+/** Sends messages of one target and key to a broker: all of them, or it throws. */
 export type Send = (messages: readonly EtlMessage[], signal: AbortSignal) => Promise<void>;
 
 export interface OutboxOptions {
   readonly send: Send;
-  /** The first failure after a success, of one line; repetitions are not told. */
+  /** Called for the first failure after a success. */
   readonly onTrouble: (target: string, reason: string) => void;
   readonly onRefused: (target: string, reason: string) => void;
 }
 
-/** Messages handed to `send` in one go, and calls in flight at once. */
+/** Most messages of one call of `send`, and most calls at once. */
 const TOGETHER = 100;
 const AT_ONCE = 32;
-/** Milliseconds by the wall, as the brokers are real: they double from one failure to the next. */
+/** Milliseconds of real time, as the brokers are real; doubled after each failure. */
 const PAUSE = { first: 100, longest: 10_000 };
 
 /**
- * Messages on their way to one destination, in memory: at least once, and in order within a target and a key. What is
- * refused is let go; everything else is sent again until it arrives or the outbox is closed.
+ * Sends messages to one destination, at least once, in order within a target and a key. A refused message is dropped;
+ * others are retried until the outbox is closed.
  */
 export class Outbox {
   readonly #options: OutboxOptions;
-  /** What waits, by target and key. */
+  /** Waiting messages by target and key. */
   readonly #lines = new Map<string, EtlMessage[]>();
   readonly #queue = new PQueue({ concurrency: AT_ONCE });
   readonly #working = new Set<Promise<void>>();
@@ -53,7 +53,7 @@ export class Outbox {
     this.#working.add(work);
   }
 
-  /** Waits up to so many milliseconds for what is on the way. @returns messages that were given up */
+  /** Waits for the messages, up to `patience` milliseconds. @returns the number of dropped messages */
   async close(patience: number): Promise<number> {
     const over = new AbortController();
     const deadline = wait(patience, undefined, { signal: over.signal }).catch(() => undefined);
@@ -81,7 +81,7 @@ export class Outbox {
       } catch (error) {
         if (signal.aborted) break;
         if (error instanceof Refused) {
-          // Of several nobody knows which is to blame.
+          // One by one, to find the refused message.
           if (some.length > 1) together = 1;
           else {
             line.shift();
@@ -94,7 +94,7 @@ export class Outbox {
         await wait(pause, undefined, { signal }).catch(() => undefined);
       }
     }
-    // In the same turn that found it empty: whoever puts later starts a line of its own.
+    // In the same turn that found it empty: a later message starts a new line.
     this.#lines.delete(name);
     this.#left += line.length;
   }

@@ -25,10 +25,10 @@ interface ParsingJobsOptions {
   readonly seed: Name;
 }
 
-/** Sandbox time of each step; people take longer than machines. */
+/** Sandbox milliseconds of each step. */
 const STEPS = { upload: SECOND, parsing: 20 * SECOND, review: 3600 * SECOND };
 
-/** Lab report parsing jobs. Nothing is read from a report: results are made up, and an empty report fails. */
+/** Lab report parsing jobs. The results are made up; an empty report fails. */
 export class ParsingJobs {
   readonly #world: ParsingJobsOptions;
   readonly #jobs = new Map<string, ParsingJob>();
@@ -71,7 +71,7 @@ export class ParsingJobs {
   }
 
   #parsed(job: ParsingJob): void {
-    if (job.bytes < SMALLEST) {
+    if (job.bytes < SMALLEST_BYTES) {
       job.failureReason = 'invalid_input';
       return this.#move(job, 'failed');
     }
@@ -89,15 +89,14 @@ export class ParsingJobs {
     });
   }
 
-  /** Customers are told. */
   #move(job: ParsingJob, status: ParsingJob['status']): void {
     job.status = status;
     this.#world.events.emit(job.user, 'lab_report.parsing_job.updated', jobJson(job));
   }
 }
 
-/** Bytes; a file that is hardly more than its magic number holds no report. */
-const SMALLEST = 16;
+/** A smaller file has hardly more than its magic number. */
+const SMALLEST_BYTES = 16;
 
 export function jobJson(job: ParsingJob): object {
   return {

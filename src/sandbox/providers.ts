@@ -1,7 +1,7 @@
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 
-/** How fast the bulk trigger goes through connections of a provider: so many, and the next after so long. */
+/** The rate of bulk triggers of a provider: so many connections each time. */
 export interface Throttle {
   readonly connections: number;
   /** Milliseconds of sandbox time. */
@@ -9,10 +9,10 @@ export interface Throttle {
 }
 
 export const USUAL: Throttle = { connections: 8, everyMs: MINUTE };
-/** So many at a time, without a rate: each holds its place for half a second. */
+/** Limits connections at a time, not a rate: each takes half a second. */
 const AT_A_TIME: Throttle = { connections: 250, everyMs: SECOND / 2 };
 
-/** The sixteen provider identifiers that the bulk trigger takes, with the documented rates. All of them are made up. */
+/** The sixteen made-up providers of the bulk trigger, with the documented rates. */
 export const PROVIDERS: Readonly<Record<string, Throttle>> = {
   made_up: USUAL,
   made_up_slow: { connections: 2, everyMs: MINUTE },

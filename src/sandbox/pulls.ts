@@ -5,8 +5,8 @@ import type { Timers } from './timers.ts';
 import { isFromBefore, type Connection, type User, type Users } from './users.ts';
 
 /**
- * Modes of one pull: `scheduled` → `in_progress` → `success`, or `failure`, or `retrying` → `in_progress` …; connections
- * from before the service knew `retrying` show `in_progress` throughout.
+ * Modes of a pull: `scheduled` → `in_progress` → `success`, or `failure`, or `retrying` → `in_progress` …; connections
+ * older than `retrying` show `in_progress` instead.
  */
 type PullMode = 'scheduled' | 'in_progress' | 'retrying' | 'success' | 'failure';
 
@@ -23,7 +23,6 @@ interface PullsOptions {
   readonly timers: Timers;
   readonly events: Events;
   readonly users: Users;
-  /** What is pulled; of the users that it makes, some are unlucky. */
   readonly options: ResolvedSandbox;
 }
 
@@ -31,7 +30,7 @@ export const PULLED_RESOURCES = ['meal', 'sleep', 'activity'] as const;
 const NOT_PULLED = ['glucose', 'body'] as const;
 
 const SECOND = 1000;
-/** Sandbox time of each step; a pull of more days takes longer. */
+/** Sandbox milliseconds of each step. */
 const STEPS = {
   scheduled: SECOND,
   perPull: 5 * SECOND,
@@ -44,12 +43,12 @@ const RETRYING_SINCE = Date.parse('2025-05-10T00:00:00Z');
 
 type Fate = 'failing' | 'retrying' | 'left out' | 'unpulled' | 'lucky';
 
-/** Historical pulls: each resource of a connection goes through its modes on the sandbox's clock. */
+/** Historical pulls, one for each resource of a connection. */
 export class Pulls {
   readonly #world: PullsOptions;
   /** By connection. */
   readonly #pulls = new Map<string, readonly Pull[]>();
-  /** Of seeded users that are not lucky, by index. */
+  /** Fates of unlucky seeded users, by index. */
   readonly #fates: ReadonlyMap<number, Fate>;
 
   constructor(world: PullsOptions) {
@@ -60,12 +59,11 @@ export class Pulls {
     });
   }
 
-  /** Whether the pulls of the user end in failure, retry on the way, or never begin, all or only that of meals. */
   fateOf(user: User): Fate {
     return this.#fates.get(user.index) ?? 'lucky';
   }
 
-  /** Starts over; a running pull is replaced. */
+  /** Starts the pulls; running ones are replaced. */
   start(user: User, provider: string): void {
     const fate = this.fateOf(user);
     if (fate === 'left out') return;
@@ -76,7 +74,7 @@ export class Pulls {
     for (const pull of pulls) this.#after(STEPS.scheduled, pull, () => this.#run(pull));
   }
 
-  /** The status of a user's pulls, provider by provider, in the service's form; null when there are none. */
+  /** The pulls of a user by provider, in the form of answers; null without any. */
   statusOf(user: User, provider?: string): object | null {
     const status: Record<string, object> = {};
     for (const name of user.sources) {
@@ -98,12 +96,12 @@ export class Pulls {
     this.#after(STEPS.perPull + STEPS.perDay * this.#world.options.days, pull, () => this.#end(pull));
   }
 
-  /** Only meals are unlucky, so that a failed pull stands beside others that succeed. */
+  /** Only pulls of meals can fail, so that others of the connection succeed. */
   #end(pull: Pull): void {
     const fate = pull.resource === 'meal' ? this.fateOf(pull.user) : 'lucky';
     if (fate === 'failing') {
       pull.mode = 'failure';
-      pull.error = { type: 'provider_permission', message: 'The made-up provider refused for good' };
+      pull.error = { type: 'provider_permission', message: 'The made-up provider refused permanently' };
       return;
     }
     if (fate === 'retrying' && pull.attempt <= RETRIES) {
@@ -132,7 +130,7 @@ export class Pulls {
     });
   }
 
-  /** The same completion can be told two to five times within an hour, each with an id of its own. */
+  /** A completion can be sent two to five times within an hour, each time with a new id. */
   #repeat(pull: Pull): void {
     const random = randomOf(
       this.#world.options.seed,
@@ -149,7 +147,7 @@ export class Pulls {
     }
   }
 
-  /** A step is dropped when a newer pull took the place, or the connection is gone. */
+  /** Without effect once a newer pull has replaced this one, or the connection is gone. */
   #after(ms: number, pull: Pull, step: () => void): void {
     this.#world.timers.after(ms, () => {
       const current = this.#pulls.get(keyOf(pull.user, pull.provider));

@@ -1,16 +1,16 @@
 import { hash } from 'node:crypto';
 
-/** Everything made up follows from a seed and names: the same call gives the same data on every machine. */
+/** Made-up data follows from a seed and names, the same on every machine. */
 export type Name = string | number;
 
-/** A UUID (v4 in form) that belongs to these names. */
+/** A UUID (v4 in form) from names. */
 export function uuidOf(...names: readonly Name[]): string {
   const hex = hash('sha256', names.join('|'));
   const variant = '89ab'[Number.parseInt(hex[16] ?? '0', 16) % 4];
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
-/** Random numbers in [0, 1) that belong to these names (mulberry32). */
+/** Random numbers in [0, 1) from names (mulberry32). */
 export function randomOf(...names: readonly Name[]): () => number {
   let state = Number.parseInt(hash('sha256', names.join('|')).slice(0, 8), 16);
   return () => {

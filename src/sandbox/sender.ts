@@ -21,16 +21,16 @@ export const SCHEDULE = [
   10 * HOUR,
 ] as const;
 
-/** An endpoint that has failed for so long is disabled. */
+/** An endpoint that fails for so long is disabled. */
 const DISABLED_AFTER = 5 * 24 * HOUR;
 
-/** By the wall, whatever the speed: a real receiver has to answer. */
+/** Real time, as the receiver is real. */
 const ANSWER_WITHIN = 15 * SECOND;
 
-/** Attempts in flight at once. */
+/** Most attempts in flight. */
 const AT_ONCE = 64;
 
-/** One event on its way to one endpoint; the id is the same on every attempt. */
+/** An event for an endpoint; every attempt has the same id. */
 export interface Message {
   readonly id: string;
   readonly type: string;
@@ -40,21 +40,21 @@ export interface Message {
 interface Attempt {
   readonly message: Message;
   readonly endpoint: Endpoint;
-  /** HTTP status; null when no answer came. */
+  /** HTTP status; null without an answer. */
   readonly status: number | null;
   readonly problem: string | null;
-  /** It failed, and no other follows. */
+  /** Whether it was the last attempt and failed. */
   readonly exhausted: boolean;
 }
 
 interface SenderOptions {
   readonly timers: Timers;
   readonly endpoints: Endpoints;
-  /** Wall time for the signatures: receivers compare it with their own clock. */
+  /** The clock of signatures: receivers compare it with their own. */
   readonly signingNow: () => number;
 }
 
-/** Delivers messages at least once, in about their order: 2xx within 15 s is success, a redirect is not. */
+/** Delivers messages at least once, in about their order. Only 2xx within 15 s is success. */
 export class WebhookSender {
   readonly #options: SenderOptions;
   readonly #agent = new Agent({ connections: AT_ONCE, connect: { timeout: ANSWER_WITHIN } });
@@ -76,7 +76,7 @@ export class WebhookSender {
     this.#listeners.push(listener);
   }
 
-  /** Resolves when no attempt is in flight or due now; those that wait for their time are not waited for. */
+  /** Resolves when no attempt is in flight or due; later retries may wait. */
   idle(): Promise<void> {
     return this.#queue.onIdle();
   }
@@ -120,7 +120,7 @@ export class WebhookSender {
       await response.body.dump();
       const { statusCode: status, headers } = response;
       const header = status === 429 || status === 503 ? String(headers['retry-after'] ?? '') : '';
-      // A date is one by the wall.
+      // A date is in real time.
       const retryAfterMs = parseRetryAfter(header, this.#options.signingNow()) ?? 0;
       return { status, retryAfterMs, problem: null };
     } catch (error) {

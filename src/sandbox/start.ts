@@ -8,7 +8,7 @@ import { resolveSandbox, type SandboxOptions } from './options.ts';
 import type { User } from './users.ts';
 import { createWorld, type World } from './world.ts';
 
-/** A stand-in that listens. */
+/** A running stand-in of the service. */
 export interface Sandbox {
   /** Base URL, without a path. */
   readonly url: string;
@@ -16,11 +16,11 @@ export interface Sandbox {
   readonly apiKey: string;
   readonly orgManagementKey: string;
   readonly teamManagementKey: string;
-  /** What it knows; for tests to look at and to change. */
+  /** Its state, for tests to read and change. */
   readonly state: World;
-  /** Sends events of any type and body about seeded users; made-up ones when only a number is given. */
+  /** Sends the given events, or a number of made-up ones. */
   sendEvents(events: number | readonly MadeUpEvent[]): readonly string[];
-  /** Connects a user to a provider: a `provider.connection.created` event, and data that can be pulled. */
+  /** Connects a user to a provider, and sends `provider.connection.created`. */
   connect(userId: string, provider: string): void;
   /** Ends timers, deliveries and connections. */
   stop(): Promise<void>;
@@ -56,7 +56,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     sendEvents: (wanted) => {
       const list =
         typeof wanted === 'number' ? Array.from({ length: wanted }, (_, n) => madeUpEvent(n)) : wanted;
-      // Whatever team a body names: it is this one whose webhooks and pipelines get it.
+      // To the webhooks and pipelines of this team, also when a body names another.
       return list.map((event) =>
         events.send({ id: subjectOf(event.body)?.id ?? '', teamId: team.id }, event),
       );
@@ -80,7 +80,7 @@ function connect({ users, team, timers, events }: World, userId: string, provide
   events.emit(user, 'provider.connection.created', data);
 }
 
-/** One user after the other has a meal, over and over; `daily` is the name, not the rhythm. */
+/** Sends meals of one user after the other; `daily` is the name of the type. */
 function sendDaily(world: World): void {
   const { timers, users, team, options } = world;
   let turn = 0;

@@ -8,7 +8,6 @@ export interface Team {
   name: string;
   readonly createdAt: string;
   brand: Readonly<Record<string, unknown>>;
-  /** What the service has enabled for the team. */
   readonly features: { parsing: boolean; partialResults: boolean };
 }
 
@@ -24,7 +23,7 @@ export class Teams {
     this.orgId = uuidOf(seed, 'org');
   }
 
-  /** @param id given for the first team only, so that a receiver can be told to expect it */
+  /** @param id for the first team, which a receiver can be configured with */
   create(name: string, features: Team['features'], createdAt: string, id?: string): Team {
     this.#made += 1;
     const made = uuidOf(this.#seed, 'team', this.#made);
@@ -50,7 +49,7 @@ export class Teams {
 }
 
 export interface Key {
-  /** What its bearer may do: use the operations of one team (`api`), or manage the organization or some of its teams. */
+  /** `api` uses the operations of one team; `org` and `team` manage the organization, or some of its teams. */
   readonly kind: 'api' | 'org' | 'team';
   readonly id: string;
   readonly value: string;
@@ -60,7 +59,6 @@ export interface Key {
 
 const PREFIX = { api: 'sk_sandbox', org: 'mk_org', team: 'mk_team' } as const;
 
-/** All keys, and what each may do. */
 export class Keys {
   readonly #seed: Name;
   readonly #keys = new Set<Key>();
@@ -108,7 +106,7 @@ export class Keys {
     return key;
   }
 
-  /** undefined: the header is missing; null: it holds no key of ours. */
+  /** undefined: the header is missing; null: the key is unknown. */
   #keyIn(headers: IncomingHttpHeaders, header: string): Key | null | undefined {
     const value = headers[header.toLowerCase()];
     if (typeof value !== 'string') return undefined;

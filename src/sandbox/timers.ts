@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts';
 
-/** Timers of one sandbox, all cancelled when it stops. */
+/** The timers of a sandbox, which are cancelled when it stops. */
 export class Timers {
   readonly clock: Clock;
   readonly #cancels = new Set<() => void>();
@@ -19,12 +19,7 @@ export class Timers {
     this.#cancels.add(cancel);
   }
 
-  /** At a sandbox time, or now when it is past. */
-  at(time: number, callback: () => void): void {
-    this.after(time - this.clock.now(), callback);
-  }
-
-  /** ISO 8601 with an offset, as the service writes times. */
+  /** ISO 8601 with an offset, the service's form of times. */
   stamp(ms: number = this.clock.now()): string {
     return new Date(ms).toISOString().replace('Z', '+00:00');
   }

@@ -19,17 +19,17 @@ export interface User {
   readonly clientUserId: string;
   readonly createdOn: string;
   readonly connections: Connection[];
-  /** Providers that were ever connected: what they brought stays when the connection goes. */
+  /** Providers that were ever connected: their data stays without the connection. */
   readonly sources: string[];
   deletedAt: number | null;
-  /** The grace period is over: nothing of the user may be shown, whoever still holds on to it. */
+  /** Set after the grace period: nothing of the user may be shown. */
   erased: boolean;
-  /** Historical data has been pulled for these; meals of others are not there yet when data comes after a pull only. */
+  /** Providers whose historical data was pulled; with `data: after_pull` others have no meals yet. */
   readonly pulled: Set<string>;
   readonly index: number;
 }
 
-/** Retrying exists for connections made after 9 May 2025; one user in ten is from before. */
+/** Retrying exists since 9 May 2025; one user in ten is older. */
 const OLD = '2025-01-15T08:00:00+00:00';
 const NEW = '2025-06-02T08:00:00+00:00';
 const OTHERS = Object.keys(PROVIDERS).filter((name) => name !== 'made_up');
@@ -39,12 +39,12 @@ export class Users {
   readonly #timers: Timers;
   readonly #seed: Name;
   readonly #byId = new Map<string, User>();
-  /** Erased users leave a gap. */
+  /** Null for erased users. */
   readonly #byIndex: (User | null)[] = [];
   readonly #byClientId = new Map<string, User>();
   readonly #onErased: ((user: User) => void)[] = [];
 
-  /** With those of the seed, in a team; the last so many have no connection. */
+  /** Creates the seeded users in a team. */
   constructor(
     timers: Timers,
     teamId: string,
@@ -66,7 +66,7 @@ export class Users {
     }
   }
 
-  /** Called once nothing of a user may be kept any more. */
+  /** Adds a listener for users whose data must be removed. */
   onErased(listener: (user: User) => void): void {
     this.#onErased.push(listener);
   }
@@ -76,7 +76,7 @@ export class Users {
     if (!user.sources.includes(provider)) user.sources.push(provider);
   }
 
-  /** @throws Refusal 400 with `user_id` and `created_on` of the user that has the client user id */
+  /** @throws Refusal 400 with `user_id` and `created_on` of an existing user */
   create(teamId: string, clientUserId: string): User {
     const existing = this.#byClientId.get(clientKey({ teamId, clientUserId }));
     if (existing !== undefined) {
@@ -107,7 +107,7 @@ export class Users {
     return [...this.#byId.values()].filter((user) => user.teamId === teamId && user.deletedAt === null);
   }
 
-  /** Active users of an index above the given one, oldest first; none of those before is looked at. */
+  /** Active users above an index, oldest first. */
   *after(teamId: string, index: number): Generator<User> {
     for (let next = index + 1; next < this.#byIndex.length; next += 1) {
       const user = this.#byIndex[next];
@@ -115,18 +115,18 @@ export class Users {
     }
   }
 
-  /** Starts the grace period: connections are gone at once, data when it is over. */
+  /** Starts the grace period: connections are removed at once, data at its end. */
   delete(user: User): void {
     const deletedAt = this.#timers.clock.now();
     user.deletedAt = deletedAt;
     user.connections.length = 0;
     this.#byClientId.delete(clientKey(user));
-    this.#timers.at(deletedAt + GRACE_MS, () => {
+    this.#timers.after(GRACE_MS, () => {
       if (user.deletedAt === deletedAt && !user.erased) this.#erase(user);
     });
   }
 
-  /** Connections are not restored. @throws Refusal 404 when nothing is left, 400 when the client user id is taken */
+  /** Does not restore connections. @throws Refusal 404 after the grace period, 400 when the client user id is in use */
   undoDelete(teamId: string, which: { readonly [K in 'id' | 'clientUserId']: string | undefined }): void {
     const user = [...this.#byId.values()]
       .filter((one) => one.teamId === teamId && one.deletedAt !== null)
@@ -173,7 +173,7 @@ export class Users {
   }
 }
 
-/** Whether a seeded user is connected since before retrying existed. */
+/** Whether the connections of a seeded user are older than retrying. */
 export function isFromBefore(index: number): boolean {
   return index % 10 === 9;
 }
@@ -191,7 +191,7 @@ export function userJson(user: User): object {
   };
 }
 
-/** Who a user is to a laboratory or an insurer. */
+/** The person of a user, for laboratories and insurers. */
 export function personOf({ index }: Pick<User, 'index'>) {
   return {
     first_name: 'Made',
@@ -210,7 +210,7 @@ export function personOf({ index }: Pick<User, 'index'>) {
   };
 }
 
-/** One user in ten has none. */
+/** One user in ten has no insurance. */
 export function hasInsurance({ index }: Pick<User, 'index'>): boolean {
   return index % 10 !== 7;
 }

@@ -12,17 +12,16 @@ import { WebhookSender } from './sender.ts';
 import { Timers } from './timers.ts';
 import { Users } from './users.ts';
 
-/** Everything the stand-in knows, in memory. Requests go through the operations. */
+/** The state of the stand-in, in memory. */
 export type World = ReturnType<typeof createWorld>;
 
-/** A world as its seed makes it. */
 export function createWorld(options: ResolvedSandbox) {
   const { seed, features } = options;
   const timers = new Timers(options.clock);
   const faults = new Faults(options.faults, seed);
   const keys = new Keys(seed);
   const teams = new Teams(seed);
-  /** The team that has the seeded users. */
+  /** With the seeded users. */
   const team = teams.create('made-up team', { ...features }, timers.stamp(), options.teamId);
   const users = new Users(timers, team.id, options);
   const endpoints = new Endpoints(timers, seed);

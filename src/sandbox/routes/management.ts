@@ -68,7 +68,7 @@ export const managementOperations: readonly Operation[] = [
   ),
 ];
 
-/** @param keys of which it is to be one */
+/** @param keys the ones that may be deleted */
 function deleteKey({ world, request }: Call<Key>, keys: readonly Key[]): object {
   const key = keys.find(({ id }) => id === request.params['key_id']);
   if (key === undefined) throw new Refusal(404, 'Key not found');

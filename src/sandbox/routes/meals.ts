@@ -23,10 +23,10 @@ export const mealOperations: readonly Operation[] = [
       const user = userOf(call);
       const meals = madeUpMeals(world.options, {
         user: user.id,
-        // What was collected stays after a deletion was undone, although the connections do not come back.
+        // Data stays when a deletion is undone, without the connections.
         providers: user.sources,
         startMs,
-        // A bare end day lasts to the end of its last second.
+        // To the end of the last second.
         endMs: (end_date ?? Number.MAX_SAFE_INTEGER - 1000) + 999,
         provider,
       });
@@ -34,16 +34,16 @@ export const mealOperations: readonly Operation[] = [
       response.type('application/json');
       const cutAfter = response.locals['cut'] === true ? CUT_AFTER : Infinity;
       const document = Readable.from(documentOf(meals, there, cutAfter), { objectMode: false });
-      // A reader that leaves midway is its own affair.
+      // The client may close the connection at any time.
       await pipeline(document, response).catch(() => response.destroy());
       return null;
     },
   ),
 ];
 
-/** Bytes of a document before a drawn fault cuts it: some meals in. */
+/** Bytes after which a fault cuts a document: some meals. */
 const CUT_AFTER = 2000;
-/** Bytes that are gathered before they are written. */
+/** Bytes of one write. */
 const PIECE = 32_768;
 
 async function* documentOf(

@@ -6,7 +6,7 @@ import { jobJson } from '../parsing-jobs.ts';
 import type { Team } from '../teams.ts';
 
 const LARGEST = 10_000_000;
-/** The other fields and the boundaries of a form. */
+/** Bytes for the other fields and the boundaries of a form. */
 const FORM_ROOM = 64 * 1024;
 const MAGIC = [
   Buffer.from('%PDF-'),
@@ -54,7 +54,7 @@ function needBeta({ features }: Team): void {
     throw new Refusal(403, 'Lab report parsing is in closed beta and not enabled for your team');
 }
 
-/** @throws Refusal 422 when it is no form; whatever the body reader throws, 413 among it */
+/** @throws Refusal 422 for a body that is not a form; errors of the body reader, such as 413 */
 async function formOf(request: Request, response: Answer): Promise<FormData> {
   await new Promise<void>((resolve, reject) => {
     readForm(request, response, (error?: unknown) => {

@@ -18,7 +18,7 @@ export const pullOperations: readonly Operation[] = [
     '/v2/introspect/historical_pull',
     'Status of historical pulls, user by user',
     ({ world, bearer, query }) => {
-      // A user's index never changes, so that one who leaves shifts no page that is still to be read.
+      // By index, so that a deleted user does not shift the next page.
       const { user_id, provider, user_limit, next_cursor: after = -1 } = query(QUERY);
       const one = user_id === undefined ? null : world.users.find(bearer.id, user_id);
       const users = user_id === undefined ? world.users.after(bearer.id, after) : one === null ? [] : [one];
@@ -74,7 +74,7 @@ export const bulkOperations: readonly Operation[] = [
   team('get', '/v2/link/bulk_op', 'Bulk ops, newest first, page by page', ({ world, bearer, query }) => {
     const { next_cursor: before = Infinity, page_size, team_id } = query(LIST);
     needOwnTeam(bearer, team_id);
-    // By sequence, so that a new bulk op shifts no page that is still to be read.
+    // By sequence, so that a new bulk op does not shift the next page.
     const rest = world.bulkOps.list(bearer.id).filter(({ sequence }) => sequence < before);
     const page = rest.slice(0, page_size);
     const last = rest.length > page.length ? page.at(-1) : undefined;
