@@ -60,8 +60,7 @@ export interface CompactReport {
 export async function compactArchive(path: string, options: CompactOptions): Promise<CompactReport> {
   const place = options.dryRun ? null : await hold(path, options);
   try {
-    const run = await CompactRun.begin(path, options);
-    return await run.run(place);
+    return await new CompactRun(options, await readUncompacted(path, options)).run(place);
   } catch (error) {
     if (place === null || isStoreUrl(path) || !isSystemError(error)) throw error;
     const said =
@@ -78,6 +77,31 @@ async function hold(path: string, { places, proof, signal }: CompactOptions): Pr
   return isStoreUrl(path) ? holdStore(store, proof, signal) : holdFolder(root, store, proof);
 }
 
+/** An archive before a compaction. */
+interface Uncompacted {
+  readonly listing: ArchiveListing;
+  readonly manifest: Manifest;
+  readonly found: readonly Candidate[];
+}
+
+/** Reads an archive that the caller holds. @throws MillraceError */
+async function readUncompacted(path: string, options: CompactOptions): Promise<Uncompacted> {
+  const { places, trust, proof, targetBytes, minAge, now, dryRun } = options;
+  const listing = await listArchive(path, places);
+  const refusal = (detail: string): MillraceError =>
+    new MillraceError('archive_unreadable', `${path}: ${detail}`);
+  if (!listing.isFolder || listing.manifest.length === 0)
+    throw refusal('name the folder of an archive with its manifest');
+  const manifest = await readManifest(listing, { trust });
+  if (manifest.chains.some(({ isForged, brokenAt }) => isForged || brokenAt !== null))
+    throw refusal('its manifest is damaged; see `millrace archive verify`, and restore it first');
+  if (manifest.signatures.signed > 0 && proof === undefined && !dryRun)
+    throw new MillraceError('usage', `${path}: its manifest is signed, so the key from --config is needed`);
+  const { found, unlisted } = await candidatesOf(listing, manifest, { targetBytes, before: now - minAge });
+  for (const file of unlisted) options.onUnlisted(file);
+  return { listing, manifest, found };
+}
+
 class CompactRun {
   readonly #options: CompactOptions;
   readonly #counts = { made: 0, replaced: 0, bytes: 0, cleared: 0, problems: 0 };
@@ -86,38 +110,11 @@ class CompactRun {
   /** By name. */
   readonly #candidates: Map<string, Candidate>;
 
-  private constructor(
-    options: CompactOptions,
-    listing: ArchiveListing,
-    manifest: Manifest,
-    candidates: readonly Candidate[],
-  ) {
+  constructor(options: CompactOptions, { listing, manifest, found }: Uncompacted) {
     this.#options = options;
     this.#listing = listing;
     this.#manifest = manifest;
-    this.#candidates = new Map(candidates.map((one) => [one.file, one]));
-  }
-
-  /** Reads the archive, which the caller holds. @throws MillraceError */
-  static async begin(path: string, options: CompactOptions): Promise<CompactRun> {
-    const { places, trust, proof, targetBytes, minAge, now, dryRun } = options;
-    const listing = await listArchive(path, places);
-    if (!listing.isFolder || listing.manifest.length === 0)
-      throw new MillraceError(
-        'archive_unreadable',
-        `${path}: name the folder of an archive with its manifest`,
-      );
-    const manifest = await readManifest(listing, { trust });
-    if (manifest.chains.some(({ isForged, brokenAt }) => isForged || brokenAt !== null))
-      throw new MillraceError(
-        'archive_unreadable',
-        `${path}: its manifest is damaged; see \`millrace archive verify\`, and restore it first`,
-      );
-    if (manifest.signatures.signed > 0 && proof === undefined && !dryRun)
-      throw new MillraceError('usage', `${path}: its manifest is signed, so the key from --config is needed`);
-    const { found, unlisted } = await candidatesOf(listing, manifest, { targetBytes, before: now - minAge });
-    for (const file of unlisted) options.onUnlisted(file);
-    return new CompactRun(options, listing, manifest, found);
+    this.#candidates = new Map(found.map((one) => [one.file, one]));
   }
 
   async run(place: CompactPlace | null): Promise<CompactReport> {

@@ -9,17 +9,12 @@ import type { ArchiveListing, ArchivePlace, Bytes } from './place.ts';
 import { listArchive, type Places } from './places.ts';
 import { type ArchiveItem, readLine } from './read-line.ts';
 
-export interface ReadOptions {
+export interface ReadOptions extends Pick<FileOptions, 'signal' | 'opener' | 'frees'> {
   readonly places?: Places | undefined;
   /** Whether to read unfinished files too, without an incomplete last line. */
   readonly parts?: boolean;
-  readonly signal?: AbortSignal | undefined;
   /** Finished files to leave out, relative to the archive. */
   readonly skip?: ReadonlySet<string>;
-  /** Without it a sealed record is a problem. */
-  readonly opener?: RecordOpener | undefined;
-  /** As in `FileOptions`. */
-  readonly frees?: boolean | undefined;
 }
 
 /**
@@ -104,6 +99,7 @@ export interface FileOptions {
   readonly signal?: AbortSignal | undefined;
   /** Called with the bytes on disk, in order, up to the first damage. */
   readonly onBytes?: ((chunk: Buffer) => void) | undefined;
+  /** Without it a sealed record is a problem. */
   readonly opener?: RecordOpener | undefined;
   /** Frees the memory of records when the next chunk is asked for. */
   readonly frees?: boolean | undefined;

@@ -172,20 +172,10 @@ function unlistedFiles(
       return !newest.has(file) && !listed.has(sha256) && whole && records > 0;
     })
     .toSorted(([a, { first: x }], [b, { first: y }]) => (x === y ? compare(a, b) : compare(x, y)))
-    .map(([file, facts]) => ({ ...fileLineOf(file, facts), repaired_at: at }));
-}
-
-function fileLineOf(file: string, facts: FileFacts): NewManifestLine {
-  const { records, bytes, sha256, first, last, types } = facts;
-  return {
-    file,
-    records,
-    bytes,
-    sha256,
-    first_received_at: first,
-    last_received_at: last,
-    types: Object.fromEntries(types),
-  };
+    .map(([file, { records, bytes, sha256, first, last, types }]) => {
+      const times = { first_received_at: first, last_received_at: last };
+      return { file, records, bytes, sha256, ...times, types: Object.fromEntries(types), repaired_at: at };
+    });
 }
 
 function compare(a: string, b: string): number {

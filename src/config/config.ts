@@ -33,20 +33,16 @@ export interface LoadedConfig {
   readonly unset: readonly string[];
 }
 
-/** A sink whose options its module has accepted. */
-export interface ResolvedSink {
+/** A sink or source whose options its module has accepted. */
+interface Resolved<Module> {
   readonly name: string;
-  readonly module: LazySinkModule;
-  /** What `module.parseOptions` returned. */
+  readonly module: Module;
+  /** The result of `module.parseOptions`. */
   readonly options: unknown;
 }
 
-/** A source whose options its module has accepted. */
-export interface ResolvedSource {
-  readonly name: string;
-  readonly module: LazySourceModule;
-  readonly options: unknown;
-}
+export type ResolvedSink = Resolved<LazySinkModule>;
+export type ResolvedSource = Resolved<LazySourceModule>;
 
 /** A config that the modules of its sinks and sources have accepted. */
 export interface ResolvedConfig extends LoadedConfig {

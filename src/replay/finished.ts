@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isMissing } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
 import { readState } from '../lib/work-folder.ts';
 
@@ -29,7 +28,11 @@ export async function noteFinished(folder: string, key: FinishedKey, id: string)
   const names = (await readdir(folder)).filter((name) => name.endsWith(ENDING));
   if (names.length <= KEPT) return;
   const dated = await Promise.all(
-    names.map(async (name) => [await timeOf(join(folder, name)), name] as const),
+    names.map(async (name) => {
+      // Another replay may have removed it.
+      const { mtimeMs } = await stat(join(folder, name)).catch(() => ({ mtimeMs: 0 }));
+      return [mtimeMs, name] as const;
+    }),
   );
   const old = dated.toSorted(([one], [other]) => other - one).slice(KEPT);
   for (const [, name] of old) await rm(join(folder, name), { force: true });
@@ -46,14 +49,4 @@ export async function forgetFinished(folder: string, key: FinishedKey): Promise<
 
 function nameOf({ fingerprint, state }: FinishedKey): string {
   return `${hash('sha256', JSON.stringify([fingerprint, state])).slice(0, 12)}${ENDING}`;
-}
-
-async function timeOf(path: string): Promise<number> {
-  try {
-    return (await stat(path)).mtimeMs;
-  } catch (error) {
-    // Another replay has removed it.
-    if (isMissing(error)) return 0;
-    throw error;
-  }
 }

@@ -65,9 +65,7 @@ export async function countFiles(
   const manifest = await readManifest(listing, { onEntry: (entry) => erasures.take(entry) });
   const lines = manifest.entries;
   const outside = new Set(files.filter((file) => isOutside(lines.get(file), window)));
-  const problems: Problem[] = [];
-  let destroyed = 0;
-  let closed = 0;
+  const own = new FilesCount();
   let before = '';
   const { opener, signal, leaving = null, onLeaving } = options;
   const reading = { parts: true, skip: outside, opener, signal, places, frees: true };
@@ -81,16 +79,16 @@ export async function countFiles(
         if (leaving !== null && isOf(leaving, item.record)) onLeaving?.(item.record.id);
       } else if (item.sealed !== undefined) {
         if (!isInside(item.sealed.received_at)) continue;
-        if (item.sealed.why === 'erased') destroyed += 1;
-        else closed += 1;
-      } else if (problems.length < NAMED)
-        problems.push({ file: item.file, line: item.line, reason: item.reason });
+        if (item.sealed.why === 'erased') own.destroyed += 1;
+        else own.closed += 1;
+      } else if (own.problems.length < NAMED)
+        own.problems.push({ file: item.file, line: item.line, reason: item.reason });
     }
   }
-  count.destroyed += destroyed;
-  count.closed += closed;
+  count.destroyed += own.destroyed;
+  count.closed += own.closed;
   count.erased += erasures.count(manifest);
-  count.problems.push(...problems);
+  count.problems.push(...own.problems);
   return count;
 }
 

@@ -84,17 +84,18 @@ async function compareTask(
   await withTries(once, systemClock, signal);
 }
 
-interface Tallied {
-  readonly meals: number;
-  readonly missing: number;
-  readonly rejects: number;
-  readonly named: ServiceReport['missing_meals'];
-  readonly filled: Readonly<Record<string, number>>;
+interface RowCounts {
+  meals: number;
+  missing: number;
+  rejects: number;
+  readonly named: ServiceReport['missing_meals'][number][];
+  /** Rows written by table. */
+  readonly filled: Record<string, number>;
 }
 
 /** Counts the rows of the answers, and writes those of missing meals. */
 class RowsComparison {
-  #tallied: Tallied = { meals: 0, missing: 0, rejects: 0, named: [], filled: {} };
+  #counts: RowCounts = { meals: 0, missing: 0, rejects: 0, named: [], filled: {} };
   readonly #held: MealIds;
   readonly #files: RowFiles | null;
 
@@ -104,18 +105,18 @@ class RowsComparison {
   }
 
   /** A state for `backTo`. */
-  place(): { readonly tallied: Tallied; readonly files: ReadonlyMap<string, number> | null } {
-    return { tallied: this.#tallied, files: this.#files?.place() ?? null };
+  place(): { readonly counts: RowCounts; readonly files: ReadonlyMap<string, number> | null } {
+    return { counts: structuredClone(this.#counts), files: this.#files?.place() ?? null };
   }
 
   /** Restores the state. */
-  async backTo({ tallied, files }: ReturnType<RowsComparison['place']>): Promise<void> {
-    this.#tallied = tallied;
+  async backTo({ counts, files }: ReturnType<RowsComparison['place']>): Promise<void> {
+    this.#counts = structuredClone(counts);
     if (files !== null) await this.#files?.backTo(files);
   }
 
   reject(): void {
-    this.#tallied = { ...this.#tallied, rejects: this.#tallied.rejects + 1 };
+    this.#counts.rejects += 1;
   }
 
   async rows(table: string, rows: Buffer, user: string): Promise<void> {
@@ -124,19 +125,18 @@ class RowsComparison {
       if (line === '') continue;
       const row = JSON.parse(line) as { id?: string; meal_id?: string; timestamp?: string };
       const id = (table === 'meals' ? row.id : row.meal_id) ?? '';
-      if (this.#count(table, { id, user_id: user, timestamp: row.timestamp ?? null })) kept.push(`${line}\n`);
+      const isMissing = !this.#held.has(id);
+      if (isMissing) kept.push(`${line}\n`);
+      if (table === 'meals') this.#count({ id, user_id: user, timestamp: row.timestamp ?? null }, isMissing);
     }
     if (kept.length === 0 || this.#files === null) return;
-    const { filled } = this.#tallied;
-    this.#tallied = {
-      ...this.#tallied,
-      filled: { ...filled, [table]: (filled[table] ?? 0) + kept.length },
-    };
+    const { filled } = this.#counts;
+    filled[table] = (filled[table] ?? 0) + kept.length;
     await this.#files.write(table, Buffer.from(kept.join('')));
   }
 
   report(users: number, files: readonly string[] | null): ServiceReport {
-    const { meals, missing, rejects, named, filled } = this.#tallied;
+    const { meals, missing, rejects, named, filled } = this.#counts;
     return {
       users,
       meals,
@@ -148,17 +148,11 @@ class RowsComparison {
     };
   }
 
-  /** True when the meal is missing. */
-  #count(table: string, meal: ServiceReport['missing_meals'][number]): boolean {
-    const isMissing = !this.#held.has(meal.id);
-    if (table !== 'meals') return isMissing;
-    const { meals, missing, named } = this.#tallied;
-    this.#tallied = {
-      ...this.#tallied,
-      meals: meals + 1,
-      missing: missing + (isMissing ? 1 : 0),
-      named: isMissing && named.length < NAMED ? [...named, meal] : named,
-    };
-    return isMissing;
+  #count(meal: ServiceReport['missing_meals'][number], isMissing: boolean): void {
+    const counts = this.#counts;
+    counts.meals += 1;
+    if (!isMissing) return;
+    counts.missing += 1;
+    if (counts.named.length < NAMED) counts.named.push(meal);
   }
 }
