@@ -63,7 +63,8 @@ interface Problems {
   readonly problems: readonly { readonly file: string; readonly reason: string }[];
 }
 
-const told = ({ problems }: Problems): string[] => problems.map(({ file, reason }) => `${file}: ${reason}`);
+const problemTexts = ({ problems }: Problems): string[] =>
+  problems.map(({ file, reason }) => `${file}: ${reason}`);
 
 async function idsIn(
   places: Places,
@@ -83,15 +84,15 @@ const READERS: Readonly<Record<string, (places: Places) => Promise<string[]>>> =
     const ids: string[] = [];
     const window = { since: 0, until: Number.POSITIVE_INFINITY };
     const onRecord = ({ record }: { record: { id: string } }): void => void ids.push(record.id);
-    return [...told(await countFiles(URL, window, { places, signal, onRecord })), ...ids];
+    return [...problemTexts(await countFiles(URL, window, { places, signal, onRecord })), ...ids];
   },
   export: async (places) => {
     const found = await listSources([URL], places, { ...ALL, since: null, until: null }, () => true);
-    return [...told(found), ...(await idsIn(places, found.sources))];
+    return [...problemTexts(found), ...(await idsIn(places, found.sources))];
   },
   load: async (places) => {
     const found = await readArchiveFolder(URL, places);
-    return [...told(found), ...(await idsIn(places, found.files))];
+    return [...problemTexts(found), ...(await idsIn(places, found.files))];
   },
 };
 
@@ -108,7 +109,7 @@ test.each(Object.entries(READERS))(
 );
 
 test.each(KINDS)(
-  '%s: a replay whose list is being made goes on with what a compaction has joined',
+  '%s: a replay whose list is being made continues with files that a compaction has joined',
   async (kind) => {
     const root = await archive();
     const units = listPath(nameOf(root, kind), listing(placesOf(root)));
@@ -126,7 +127,7 @@ test('verify while compactions follow each other: all is as it should be', async
   expect(differences).toEqual([]);
 });
 
-test('verify names no file as extra whose line comes while it reads, and no user’s who is erased meanwhile', async () => {
+test('verify names no file as extra that is listed while it reads, or whose user is erased then', async () => {
   const root = await archive();
   const segments = join(root, 'store', '_manifest', WRITERS[0]);
   const last = readdirSync(segments).toSorted().at(-1) ?? '';

@@ -15,7 +15,7 @@ function placeThat(onSecond: () => Buffer) {
   };
 }
 
-it('a kept event whose reading is stopped is not told as damaged', async () => {
+it('a kept event whose reading is stopped is not reported as damaged', async () => {
   const stop = new AbortController();
   const place = placeThat(() => {
     stop.abort();

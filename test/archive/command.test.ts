@@ -105,7 +105,7 @@ describe('millrace archive verify', () => {
     });
   });
 
-  it('repairs when told to, after saying what it would do', async () => {
+  it('repairs on request, after a dry run', async () => {
     const path = await signedArchive();
     rmSync(join(path, '_manifest.jsonl'));
     const dry = await run(archiveCommand, ['verify', path, '--repair', '--dry-run']);

@@ -106,7 +106,7 @@ export class History {
   async compact(): Promise<void> {
     if (this.expected.size === 0) return;
     const report = await compacted(this.root, this.kind, { targetBytes: this.#pick([900, 2048, 2 ** 20]) });
-    deepEqual([report.problemsTold, report.complete], [[], true]);
+    deepEqual([report.reported, report.complete], [[], true]);
     // Nothing is left of what was replaced: who asks no manifest reads each event once, too.
     deepEqual(idsInFiles(this.root, this.kind), [...this.expected].toSorted());
   }

@@ -50,7 +50,7 @@ import { hooked, keysIn } from './store-archive.ts';
 
 const copy = copiesOf(makeTemplate);
 
-/** Of the four files here, two fit into one. */
+/** Two of the four files together have this size at most. */
 const SMALL = { targetBytes: 700 };
 
 test.each(KINDS)(
@@ -76,8 +76,8 @@ test.each(KINDS)('a damaged file is left alone and named, in a place of kind %s'
   const bytes = readFileSync(path);
   bytes.writeUInt8(bytes.readUInt8(bytes.length - 20) ^ 1, bytes.length - 20);
   writeFileSync(path, bytes);
-  const { problemsTold, complete } = await compacted(root, kind);
-  expect(problemsTold).toEqual([expect.stringContaining(damaged)]);
+  const { reported, complete } = await compacted(root, kind);
+  expect(reported).toEqual([expect.stringContaining(damaged)]);
   expect(complete).toBe(true);
   expect(filesOf(root, kind)).toHaveLength(2);
   expect(filesOf(root, kind)).toContain(damaged);
@@ -107,12 +107,12 @@ test.each(KINDS)(
     const [first = ''] = filesOf(root, kind);
     const path = join(pathOf(root, kind), first);
     const foreign = gzipSync('{"foreign":true}\n');
-    const { problemsTold } = await compacted(root, kind, {
+    const { reported } = await compacted(root, kind, {
       onStep: (step) => {
         if (step === 'listed' && existsSync(path)) writeFileSync(path, foreign);
       },
     });
-    expect(problemsTold).toEqual([expect.stringMatching(`^${first}: another program has replaced it`)]);
+    expect(reported).toEqual([expect.stringMatching(`^${first}: another program has replaced it`)]);
     expect(readFileSync(path).equals(foreign)).toBe(true);
     expect(await idsRead(root, kind)).toEqual(ALL_IDS);
   },
@@ -133,8 +133,8 @@ test('an old file that somebody restores does not count, and its user does not c
   // One that holds other bytes than it ever did is not removed either.
   writeFileSync(join(pathOf(root, 'folder'), before[0] ?? ''), 'not what it was');
   expect((await verified(root, 'folder')).join()).toContain(`file_returned ${before[0]}`);
-  const { cleared, problemsTold } = await compacted(root, 'folder');
-  expect({ cleared, problems: problemsTold.length }).toEqual({ cleared: before.length - 1, problems: 1 });
+  const { cleared, reported } = await compacted(root, 'folder');
+  expect({ cleared, problems: reported.length }).toEqual({ cleared: before.length - 1, problems: 1 });
   expect(await idsRead(root, 'folder')).toEqual(idsWithout(1));
 });
 
@@ -197,7 +197,7 @@ test('a part that a crash left beside its closed file keeps that file as it is',
   expect(filesOf(root, 'folder')).toContain(first);
 });
 
-test('an end that was asked for, or a fault of this program, is not told as one of the disk', async () => {
+test('an interruption, or a fault of this program, is not reported as one of the disk', async () => {
   const stop = new AbortController();
   const stopped = compacted(await copy(), 'folder', {
     signal: stop.signal,
@@ -308,7 +308,7 @@ test('an erasure waits for a compaction of the store, and says so', async () => 
   await expectGone(root);
 });
 
-test('a compaction that begins and ends while an erasure runs brings nobody back', async () => {
+test('a compaction that begins and ends while an erasure runs restores no user', async () => {
   const root = await copy();
   let overtaken = false;
   const { left } = await eraseWith(root, (store) =>
@@ -323,7 +323,7 @@ test('a compaction that begins and ends while an erasure runs brings nobody back
   await expectGone(root);
 });
 
-test('a compaction that joins what a receiver has put since, and is done before the erasure is, brings nobody back', async () => {
+test('a compaction that joins newer files, and ends before the erasure does, restores no user', async () => {
   const root = await copy();
   const reached = Promise.withResolvers<void>();
   const replaced = Promise.withResolvers<void>();

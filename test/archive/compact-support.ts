@@ -46,7 +46,7 @@ export async function makeTemplate(root: string, compression: Compression = 'gzi
   });
 }
 
-/** Of a run that compacts all there is, and tells nobody. */
+/** Options of a run that compacts all files, and reports nothing. */
 export function compactOptions(places: Places): CompactOptions {
   return {
     places,
@@ -68,16 +68,16 @@ export async function compacted(
   root: string,
   kind: Kind,
   changes: Partial<CompactOptions> = {},
-): Promise<CompactReport & { readonly problemsTold: readonly string[] }> {
+): Promise<CompactReport & { readonly reported: readonly string[] }> {
   const places = placesOf(root);
-  const told: string[] = [];
+  const reported: string[] = [];
   try {
     const report = await compactArchive(nameOf(root, kind), {
       ...compactOptions(places),
-      onProblem: (file, reason) => told.push(`${file}: ${reason}`),
+      onProblem: (file, reason) => reported.push(`${file}: ${reason}`),
       ...changes,
     });
-    return { ...report, problemsTold: told };
+    return { ...report, reported };
   } finally {
     await places.close();
   }
@@ -98,7 +98,7 @@ export async function verified(root: string, kind: Kind): Promise<string[]> {
   return differences.map(({ code, file, detail }) => `${code} ${file}: ${detail}`);
 }
 
-/** Finished files, as whoever looks for every name with `.ndjson` in it finds them. */
+/** Finished files: every name with `.ndjson` in it. */
 export function filesOf(root: string, kind: Kind): string[] {
   const path = pathOf(root, kind);
   return (
@@ -111,7 +111,7 @@ export function filesOf(root: string, kind: Kind): string[] {
   );
 }
 
-/** The ids that whoever reads all files, and knows nothing of a manifest, finds in them. */
+/** The ids in all files, without a look at the manifest. */
 export function idsInFiles(root: string, kind: Kind): string[] {
   const ids: string[] = [];
   for (const file of filesOf(root, kind)) {

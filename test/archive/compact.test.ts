@@ -56,7 +56,7 @@ describe.each(KINDS.flatMap((kind) => COMPRESSIONS.map((compression) => [kind, c
         expect(await runToItsEnd(CHILD, root, kind, step, String(nth))).toEqual(['SIGKILL', '']);
         expect(await idsRead(root, kind)).toEqual(ALL_IDS);
         expect(await verified(root, kind)).toEqual([]);
-        expect((await compacted(root, kind)).problemsTold).toEqual([]);
+        expect((await compacted(root, kind)).reported).toEqual([]);
         expect(filesOf(root, kind)).toHaveLength(1);
         expect(idsInFiles(root, kind)).toEqual(ALL_IDS);
         expect(await idsRead(root, kind)).toEqual(ALL_IDS);

@@ -92,7 +92,7 @@ test.each<[member: string, from: string | RegExp, to: string]>([
   ['team_id', /"team_id":"[^"]*"/, `"team_id":"${userId(9)}"`],
   ['client_user_id', 'made-up-client-1', 'made-up-client-2'],
 ])(
-  'a record whose %s is not what its body says is named, whoever has signed the manifest',
+  'a record whose %s is not that of its body is named, also when the manifest is signed',
   async (member, from, to) => {
     const place = await archiveOf(EVENTS);
     change(place, (lines) => lines.map((line, n) => (n === 1 ? line.replace(from, to) : line)));
@@ -150,7 +150,7 @@ test('a body that cannot be read is compared with nothing, and that is said', as
   );
 });
 
-test('a line that stands twice in a file is named, whoever has signed the manifest', async () => {
+test('a line that is twice in a file is named, also when the manifest is signed', async () => {
   const place = await archiveOf(EVENTS);
   change(place, (lines) => [...lines, lines[0] ?? '']);
   const ended = await verify(place);

@@ -74,7 +74,7 @@ describe('a manifest as a receiver and an erasure write it', () => {
     expect(shown.stdout).not.toContain('PRIVATE');
     const ended = await verify(where);
     expect([ended.code, ended.stdout]).toEqual([0, expect.stringContaining(`signed by ${shown.stdout}`)]);
-    // Whoever has the public half only can tell as much.
+    // The public key is enough to find it.
     const elsewhere = await millrace([
       'archive',
       'verify',
@@ -86,7 +86,7 @@ describe('a manifest as a receiver and an erasure write it', () => {
   });
 });
 
-describe('fault 43: lines forged by whoever has the disk but not the key are reported', () => {
+describe('fault 43: lines forged without the key are reported', () => {
   it('an erasure that never was hides no removed file, with every hash made good', async () => {
     const where = await place();
     const head = JSON.parse((await verify(where, '--json')).stdout).manifest.head as string;
@@ -187,7 +187,7 @@ describe('an erasure counts only with its receipt', () => {
 });
 
 describe('fault 43: an older manifest restored is reported', () => {
-  it('with the files it does not list removed, and for good, also when a receiver has gone on with it', async () => {
+  it('with the files it does not list removed, also when a receiver has continued it', async () => {
     const where = await place();
     const copy = join(where.erasure, '../copy');
     cpSync(where.archive, copy, { recursive: true });

@@ -222,8 +222,8 @@ it('does not fork its chain where a listing is late, before it was joined or aft
   // What was removed is no reason to wait: it does not come.
   store.objects.clear();
   const third = await openChain(store, folder);
-  await append(third, 'anew');
-  expect(filesIn(store)).toEqual(['anew']);
+  await append(third, 'again');
+  expect(filesIn(store)).toEqual(['again']);
 });
 
 it('removes nothing of a chain that two have written, from copies of one folder', async () => {
@@ -238,7 +238,7 @@ it('removes nothing of a chain that two have written, from copies of one folder'
   expect(store.objects).toEqual(before);
 });
 
-it('goes on behind what another has written in its place', async () => {
+it('continues after lines that another process has written', async () => {
   const store = new MemoryStore();
   const [one, other] = [chainIn(store), chainIn(store)];
   await Promise.all([one.open(), other.open()]);

@@ -20,7 +20,7 @@ async function verdict(store: MemoryStore, listed?: ArchiveListing): Promise<unk
 
 const sound = (files: number) => ({ isSound: true, differences: [], files });
 
-/** Half of an object comes, then the connection breaks; meanwhile its writer has joined it, and the rest is asked for in vain. */
+/** The connection breaks inside an object; before the next request its writer has joined it. */
 class Breaking extends MemoryStore {
   breaks = '';
 
@@ -102,9 +102,9 @@ it('reads what was listed, while compactions join it, and what they have made', 
     Buffer.concat(await Array.fromAsync(place.chunks(file))).toString('hex');
   const before = await Promise.all(files.map(bytesOf));
   expect(files.length).toBeGreaterThan(2);
-  expect(await compacted(root, 's3', { targetBytes: 700 })).toMatchObject({ problemsTold: [] });
+  expect(await compacted(root, 's3', { targetBytes: 700 })).toMatchObject({ reported: [] });
   expect(await bytesOf(files[0] ?? '')).toBe(before[0]);
-  expect(await compacted(root, 's3')).toMatchObject({ made: 1, problemsTold: [] });
+  expect(await compacted(root, 's3')).toMatchObject({ made: 1, reported: [] });
   expect(await Promise.all(files.map(bytesOf))).toEqual(before);
   await places.close();
 });

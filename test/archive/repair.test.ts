@@ -22,11 +22,11 @@ import { differences, makeArchive } from './support.ts';
 const NOW = Date.UTC(2026, 10, 21, 4);
 
 async function repair(path: string, dryRun = false): Promise<RepairReport & { said: readonly string[] }> {
-  const told: RepairAction[] = [];
-  const report = await repairArchive(path, { dryRun, now: NOW, onAction: (action) => told.push(action) });
+  const called: RepairAction[] = [];
+  const report = await repairArchive(path, { dryRun, now: NOW, onAction: (action) => called.push(action) });
   // What is said is what is done, each once.
-  expect(told).toEqual(report.actions);
-  return { ...report, said: told.map(({ action, file }) => `${action} ${file}`) };
+  expect(called).toEqual(report.actions);
+  return { ...report, said: called.map(({ action, file }) => `${action} ${file}`) };
 }
 
 function manifestOf(path: string): string[] {
@@ -40,7 +40,7 @@ describe('repairArchive', () => {
     expect(manifestOf(path)).toEqual(lines);
   });
 
-  it('makes a lost manifest anew from the files, and says so in every line', async () => {
+  it('creates a lost manifest from the files, and says so in every line', async () => {
     const { path, files } = await makeArchive();
     rmSync(join(path, '_manifest.jsonl'));
     const { said, before, after } = await repair(path);
@@ -80,7 +80,7 @@ describe('repairArchive', () => {
     ['removed', (lines) => lines.toSpliced(1, 1)],
     ['changed', (lines) => lines.with(2, (lines[2] ?? '').replace('"records":5', '"records":6'))],
     ['no lines', (lines) => lines.with(1, 'not a line of a manifest')],
-  ])('leaves a manifest whose lines are %s as it is, and links nothing anew', async (_, damage) => {
+  ])('leaves a manifest whose lines are %s as it is, and links nothing again', async (_, damage) => {
     const { path, files, lines, rewrite } = await makeArchive({}, 5);
     const damaged = damage(lines);
     rewrite([...damaged]);

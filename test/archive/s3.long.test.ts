@@ -32,7 +32,7 @@ import { chained, keysIn, put, segmentName, WRITERS } from './store-archive.ts';
 const ORACLE = fileURLToPath(new URL('bucket-oracle.py', import.meta.url));
 const PYTHON = process.env['MILLRACE_TEST_PYTHON'] ?? 'python3';
 
-interface Told {
+interface Look {
   readonly problems: readonly string[];
   readonly files: number;
   readonly records: number;
@@ -40,10 +40,10 @@ interface Told {
 }
 
 /** What lies in a bucket, by a program that shares no code with ours. */
-function look(emulator: Emulator, url: string, ...needles: string[]): Told {
+function look(emulator: Emulator, url: string, ...needles: string[]): Look {
   const { host: bucket, pathname } = new URL(url);
   const args = [ORACLE, emulator.url, bucket, decodeURIComponent(pathname.slice(1)), ...needles];
-  return JSON.parse(execFileSync(PYTHON, args, { encoding: 'utf8' })) as Told;
+  return JSON.parse(execFileSync(PYTHON, args, { encoding: 'utf8' })) as Look;
 }
 
 /** Through a proxy, say. */
@@ -161,7 +161,7 @@ describe.skipIf(lack !== null)(`an archive in S3, by the commands${skipped(lack)
 
   let shared: ReturnType<typeof setting> | null = null;
 
-  test('a replay that loses its store in the middle goes on with --resume: nothing lost, nothing twice', async () => {
+  test('a replay that loses its store in the middle continues with --resume: nothing lost, nothing twice', async () => {
     const { folder, url, store, config } = await (shared ??= setting());
     const proxy = await startFaultProxy(emulator.url);
     onTestFinished(() => proxy.stop());

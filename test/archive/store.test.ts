@@ -212,7 +212,7 @@ describe('what somebody with the store has done to it is named', () => {
     ]);
   });
 
-  test('an older segment put back with other bytes beside the one that covers it', async () => {
+  test('an older segment restored with other bytes beside the one that covers it', async () => {
     const { store, differences } = await held();
     const line = (await read(store, segmentName(A, 2, 2))).toString();
     await compact(store, A);

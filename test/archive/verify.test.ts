@@ -197,7 +197,7 @@ describe('verifyArchive', () => {
     expect(found.at(-1)).toMatchObject({ file: 'ruined.ndjson', detail: 'and 4981 more in this file' });
   });
 
-  it('says what is no archive, and stops when told to', async () => {
+  it('refuses a folder that is no archive, and stops on a signal', async () => {
     mkdirSync(join(path, 'empty'));
     for (const name of ['gone', files[1], 'empty'])
       await expect(verifyArchive(join(path, name))).rejects.toMatchObject({ code: 'archive_unreadable' });

@@ -45,7 +45,7 @@ describe('folders of two parts', () => {
       expect(await wrongWith(root, { one: files(there), two: files(path) })).toContain(
         `sinks.two.path: ${path} is the folder of sinks.one.path (${there}) too`,
       );
-    // Not made yet: told by name, below what exists.
+    // Not created yet: compared by name, below an existing folder.
     const one = files(join(root, 'link', 'new', 'archive'));
     expect(await wrongWith(root, { one, two: files(join(there, 'new', 'archive', '')) })).toContain(
       'is the folder of sinks.one.path',

@@ -47,7 +47,7 @@ test('waits while live events wait for a sink of its own, and continues when the
 
 test.each([
   ['another sink is behind', [cursor('archive', 1000)]],
-  ['nobody runs', []],
+  ['no receiver runs', []],
 ])('%s: does not wait', async (_, cursors) => {
   const { backpressure, state, signal } = watched(cursors);
   await until('a look', () => state.asked > 0);

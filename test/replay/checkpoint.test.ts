@@ -24,7 +24,7 @@ async function killedAfter(steps: number): Promise<string> {
 }
 
 test.each([0, 1, 2, 3, 4])(
-  'killed after %i steps of removing its state, a replay is in nobody’s way',
+  'killed after %i steps of removing its state, a replay blocks no other',
   async (steps) => {
     const folder = await killedAfter(steps);
     const next = await Checkpoint.open(folder, order('next'));

@@ -2,7 +2,7 @@ import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DELIVERED, type Sink } from '../../src/core/sink.ts';
 
-// A sink of a user's own that refuses events of one type for good. In its folder, `delivered` holds what it has taken: a
+// A sink of a user's own that refuses events of one type. In its folder, `delivered` holds what it has taken: a
 // line of JSON each.
 
 interface Options {

@@ -232,7 +232,7 @@ describe('what does not go well', () => {
     expect([none.exit, JSON.parse(none.stdout)]).toMatchObject([3, { problems: lines.length }]);
   });
 
-  test('an unfinished replay is not begun anew, and nothing else is resumed by its name', async () => {
+  test('an unfinished replay is not started again, and no other is resumed by its name', async () => {
     const { folder, replay } = await setting();
     const state = join(folder, 'state');
     mkdirSync(state);
@@ -243,7 +243,7 @@ describe('what does not go well', () => {
   });
 
   test.each([
-    [['--to', 'nobody'], /--to nobody: .*archive, own/],
+    [['--to', 'unknown'], /--to unknown: .*archive, own/],
     [['--to', 'web:elsewhere'], /--to: the sink web has no destination elsewhere; it has web:lab/],
     [['--to', 'web'], /--to: the sink web has no default destination/],
     [['--to', 'unset'], /sinks\.unset\.connectionString/],
@@ -252,7 +252,7 @@ describe('what does not go well', () => {
     [['--to', 'own', '--since', 'yesterday'], /--since yesterday/],
     [['--to', 'own', '--rate', 'fast'], /--rate fast/],
     [['--to', 'own', '--rate', '0/s'], /--rate 0/],
-    [['--to', 'own', '--sink', 'nobody'], /--sink nobody/],
+    [['--to', 'own', '--sink', 'unknown'], /--sink unknown/],
     [['--to', 'own', '--map-user', 'x'], /--map-user/],
     [['--to', 'own', '--pseudonymise'], /--key-env MILLRACE_PSEUDONYM_KEY is not set/],
     [['--to', 'own', '--pseudonymise', '--key-env', 'SHORT'], /SHORT is shorter than 16/],
@@ -318,7 +318,7 @@ test('--resume of what is finished says so and sends nothing; of what was never 
     [...daily, '--state', join(folder, 'elsewhere')],
   ])
     await expect(replay(...other, '--resume')).rejects.toThrow('nothing was begun');
-  // Begun anew, it is not finished until it is.
+  // Started again, it is not finished until its end.
   expect((await replay(...daily)).exit).toBe(0);
   expect(delivered()).toHaveLength(2 * count);
   mkdirSync(first.state);

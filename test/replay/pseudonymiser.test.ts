@@ -67,7 +67,7 @@ describe('pseudonyms', () => {
     expect(none).toMatchObject({ team: null, user: null, clientUser: null });
   });
 
-  test('a body nobody can read is refused, and the refusal holds nothing of it', () => {
+  test('an unreadable body is refused, and the message has nothing of it', () => {
     for (const text of ['{"user_id":"secret', 'secret', '["secret"]', '{} secret', '']) {
       const broken = makeEvent({ body: Buffer.from(text) });
       expect(() => pseudonymiser().apply(broken)).toThrow(/JSON/);

@@ -36,7 +36,7 @@ async function* inTurn<T>(items: readonly T[]): AsyncGenerator<T> {
   yield* items;
 }
 
-/** Reads a folder as a replay does; `onFound` is told of each event when its turn comes. */
+/** Reads a folder as a replay does; `onFound` is called with each event in turn. */
 async function readFolder(
   folder: string,
   some: Partial<Selection> = {},
@@ -97,7 +97,7 @@ const line = fc
     const record = formatRecords([event]).toString().slice(0, -1);
     if (kind === 'escaped') return record.replace(/("event_type":)"[^"\\]*"/, `$1${escaped(type, at)}`);
     if (kind === 'key') return record.replace('"user_id"', '"user\\u005fid"');
-    // Events of others must be fit for an envelope.
+    // Events without a record must have a valid envelope.
     if (kind === 'foreign') return JSON.stringify({ event_type: 'lab.x', team_id: TEAM, user_id: USER, at });
     if (kind === 'cut') return record.slice(0, 40 + (at % 20));
     if (kind === 'garbage') return `{"id":"made up${at}`;

@@ -159,7 +159,7 @@ describe('archives made by others', () => {
     expect(await readAll(folder, { users: ['u2'] })).toMatchObject({ found: [{ at: 3 }] });
   });
 
-  test('lines that are no event, and what nobody can date, are named', async () => {
+  test('lines that are no event, and events without a time, are named', async () => {
     const folder = await temporaryFolder();
     const record = `{"id": "a", "received_at": "2026-11-21T12:00:00.000Z", "event_type": "x", "event": {}}`;
     writeFileSync(join(folder, 'a.json'), `${body}\n[1]\n{"no":"type"}\n${record}\n{"id":"x",\n`);

@@ -16,7 +16,7 @@ test.each<[number, string, object?]>([
   [422, `${MEALS}2026-02-30`],
   [422, `${MEALS}2026-02-30T10:00:00Z`],
   [422, `${MEALS}2025-02-29`],
-  [422, 'GET /v2/summary/meal/nobody?start_date=2026-01-01'],
+  [422, 'GET /v2/summary/meal/unknown?start_date=2026-01-01'],
   [422, `${ORDER_SET}?page=0`],
   [422, `${ORDER_SET}?size=0`],
   [422, `${ORDER_SET}?size=101`],
@@ -24,7 +24,7 @@ test.each<[number, string, object?]>([
   [200, `${ORDER_SET}?size=100`, { lab_test_ids: ['{test}', '{test1}'] }],
   [404, ORDER_SET, { lab_test_ids: ['nothing'] }],
   [422, 'GET /v3/lab_test/lab_account?status=closed'],
-  [422, BULK, { ...TRIGGER, provider: 'nobody' }],
+  [422, BULK, { ...TRIGGER, provider: 'unknown' }],
   [422, BULK, { ...TRIGGER, user_ids: ['me'] }],
   [422, BULK, { provider: 'made_up' }],
   [202, `${BULK}?team_id=infer_from_context`, TRIGGER],
@@ -219,7 +219,7 @@ describe('Operations shown only through their changes', () => {
     [200, 'a PNG', { file: new Blob([Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a)]) }],
     [415, 'a GIF', { file: new Blob(['GIF89a']) }],
     [422, 'no file', { file: 'not a file' }],
-    [404, 'of nobody', { user_id: '00000000-0000-4000-8000-000000000000' }],
+    [404, 'of an unknown user', { user_id: '00000000-0000-4000-8000-000000000000' }],
   ])('parsing job upload, %i: %s', async (status, _, fields) => {
     const bench = await Bench.start();
     expect((await bench.upload(fields)).status).toBe(status);

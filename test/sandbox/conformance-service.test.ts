@@ -88,7 +88,7 @@ describe('Authentication', () => {
 });
 
 describe('Events', () => {
-  test('parsing jobs and orders are told, with team, user and client user at the top level', async () => {
+  test('parsing jobs and orders are announced, with team, user and client user at the top level', async () => {
     const receiver = await startReceiver();
     const bench = await Bench.start({
       webhooks: [{ url: receiver.url }],
@@ -104,11 +104,11 @@ describe('Events', () => {
       user_id: bench.user(),
       client_user_id: 'made-up-client-0',
     };
-    const told = receiver.received.map(({ event }) => {
+    const sent = receiver.received.map(({ event }) => {
       expect(event).toMatchObject(whose);
       return `${String(event['event_type'])} ${String((event['data'] as { status?: string }).status)}`;
     });
-    expect(told).toEqual(
+    expect(sent).toEqual(
       expect.arrayContaining([
         'lab_report.parsing_job.created upload_pending',
         'lab_report.parsing_job.updated completed',
@@ -120,7 +120,7 @@ describe('Events', () => {
     );
   });
 
-  test('partial results are told to teams that enabled them only', async () => {
+  test('partial results are sent only to teams that enabled them', async () => {
     const bench = await Bench.start();
     const partial = async (): Promise<boolean> => {
       await bench.order();
@@ -132,7 +132,7 @@ describe('Events', () => {
     expect(await partial()).toBe(true);
   });
 
-  test('a completed pull is told for each resource, up to five times within the hour', async () => {
+  test('a completed pull is announced for each resource, up to five times within the hour', async () => {
     const bench = await Bench.start({ providers: ['made_up_bulk_a'] });
     await bench.trigger('made_up_bulk_a');
     bench.clock.advance(MINUTE);
@@ -146,7 +146,7 @@ describe('Events', () => {
     expect(counts.get('historical.data.sleep.created')).toBeGreaterThanOrEqual(20);
   });
 
-  test('a connection is told', async () => {
+  test('a connection is announced', async () => {
     const receiver = await startReceiver();
     const bench = await Bench.start({ webhooks: [{ url: receiver.url }] });
     bench.sandbox.connect(bench.user(), 'made_up_9');

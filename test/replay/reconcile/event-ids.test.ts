@@ -44,7 +44,7 @@ test('ids are the same only when all their bytes are, and the first are named', 
   );
 });
 
-/** So long that 200,000 do not fit into the cache of SQLite. */
+/** So long that 200,000 are larger than the cache of SQLite. */
 const idOf = (n: number): string => String(n).padStart(80, '0');
 
 test('more ids than memory holds are compared in a file without a name', async () => {

@@ -125,7 +125,7 @@ test.each(['a dead letter', 'a dead letter that waits again'])(
     for (let n = 1; n <= 3; n += 1) {
       const event = received(n, n);
       await journal.accept(event);
-      const letter = {
+      const deadLetter = {
         sink: 'archive',
         destination: null,
         code: 'made_up',
@@ -134,7 +134,7 @@ test.each(['a dead letter', 'a dead letter that waits again'])(
         diedAt: 1,
         event,
       };
-      if (n === 3) await journal.addDeadLetter(letter);
+      if (n === 3) await journal.addDeadLetter(deadLetter);
       else await send(event);
     }
     await close(3);

@@ -88,14 +88,14 @@ interface Expected {
 
 interface Journal {
   readonly heads: EventHead[];
-  readonly letters: DeadLetterSummary[];
+  readonly deadLetters: DeadLetterSummary[];
   readonly dropped: { id: string; sink: string }[];
 }
 
 /** Lays out a world, and counts by hand what is to be said of it. */
 function layOut({ events, passed, strangers }: World): Journal & { sinks: Record<SinkName, Expected> } {
   const sinks = { one: nothing(), two: nothing() };
-  const journal: Journal = { heads: [], letters: [], dropped: [] };
+  const journal: Journal = { heads: [], deadLetters: [], dropped: [] };
   // Cleared events were first, and what is late comes last.
   const order = ['cleared', 'earlier', 'held', 'erased', 'late'];
   const sorted = events.toSorted((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));
@@ -140,7 +140,7 @@ function meet(
   id: string,
   sink: SinkName,
   { records, count, missing }: Expected,
-  { letters, dropped }: Journal,
+  { deadLetters, dropped }: Journal,
 ): void {
   if (what.includes('delivered')) {
     records.push(id);
@@ -150,7 +150,7 @@ function meet(
     records.push(id);
     count.copies += 1;
   }
-  if (what.startsWith('dead')) letters.push(letterOf(id, sink, letters.length + 1));
+  if (what.startsWith('dead')) deadLetters.push(deadLetterOf(id, sink, deadLetters.length + 1));
   if (what === 'dead') count.dead += 1;
   if (what === 'dropped') {
     dropped.push({ id, sink });
@@ -162,7 +162,7 @@ function meet(
   }
 }
 
-function letterOf(id: string, sink: string, key: number): DeadLetterSummary {
+function deadLetterOf(id: string, sink: string, key: number): DeadLetterSummary {
   const at = new Date(SINCE + 1).toISOString();
   const envelope = { event_type: 'both.x', team_id: null, user_id: null, client_user_id: null, bytes: 2 };
   const why = { destination: null, code: 'made_up', reason: 'made up', attempts: 1, died_at: at };
@@ -174,9 +174,9 @@ function nothing(): Expected {
   return { records: [], count, missing: [], strangers: [] };
 }
 
-/** The operations on a journal that holds these heads and letters. */
+/** The operations on a journal that has these heads and dead letters. */
 function operationsOn(
-  { heads, letters, dropped }: Journal,
+  { heads, deadLetters, dropped }: Journal,
   { events, passed, page }: World,
 ): Pick<Operations, 'account' | 'listHeads' | 'listQuarantine' | 'listDeadLetters'> {
   const kinds = events.map(({ kind }) => kind);
@@ -198,7 +198,7 @@ function operationsOn(
     listHeads: (after) => Promise.resolve(heads.filter(({ seq }) => seq > after).slice(0, page)),
     listQuarantine: () => Promise.resolve([]),
     listDeadLetters: ({ after = 0 }: Selection) =>
-      Promise.resolve(letters.filter(({ key }) => key > after).slice(0, page)),
+      Promise.resolve(deadLetters.filter(({ key }) => key > after).slice(0, page)),
   };
 }
 
@@ -244,7 +244,7 @@ test('accounts and names are those of a count by hand, whatever became of the ev
       const { count, missing, strangers } = expected[sink];
       const { cleared, strangers: strange, delivered, ...rest } = count;
       const past = of('cleared');
-      // Nobody can tell a stranger from an event that retention has cleared, unless there are too many.
+      // A foreign event looks like one that retention has removed, unless there are too many.
       const placed = Math.min(past, cleared + strange);
       const tooMany = cleared + strange - past;
       expect(report.sinks[n]).toEqual({

@@ -12,7 +12,7 @@ import { postSigned } from '../../support/signed-events.ts';
 import { until } from '../../support/until.ts';
 import { runReconcile } from './support.ts';
 
-/** A sink of a user's own: it refuses meals for good, and is down for lab tests. */
+/** A sink of a user's own: it refuses meals, and is down for lab tests. */
 const FUSSY = `
 export const parseOptions = () => ({});
 export const createSink = () => ({
@@ -52,7 +52,7 @@ const COUNT = 27;
 /** Of the first made-up event, and of no other. */
 const FIRST_USER = '00000000-0000-4000-8000-000000001000';
 
-/** A receiver that has had 27 events, three of each type, four of them twice, and two that are not fit. */
+/** A receiver that has had 27 events, three of each type, four of them twice, and two invalid ones. */
 async function filled(folder: string): Promise<{ config: string; receiver: Receiver; ids: string[] }> {
   writeFileSync(join(folder, 'fussy.mjs'), FUSSY);
   const config = writeConfig(folder, {
@@ -126,7 +126,7 @@ test('every delivery is accounted for, beside a receiver and without one', async
   expect(without.sink('archive')).toMatchObject({ received: 33, delivered: 26, erased: 1 });
 });
 
-test('while an erasure is under way, what it has not come to yet is no stranger', async () => {
+test('while an erasure runs, events that it has not reached yet are not foreign', async () => {
   const folder = await temporaryFolder();
   const { config, receiver } = await filled(folder);
   await receiver.kill('SIGTERM');

@@ -67,7 +67,7 @@ test('records that only the newer copy of the keys opens are no proof that the e
   expect(sinks[0]).toMatchObject({ received: EVENTS, delivered: half, missing: half, sealed: half });
 });
 
-test('what an erasure has closed for good explains what the journal has erased, and nothing that is missing', async () => {
+test('records of destroyed keys explain events that the journal has erased, and no missing ones', async () => {
   const { journal, archive, keys, account } = await sealed();
   const stores = [KeyErasure.at('archive', keys, () => MASTER), journal];
   expect(await eraseFrom(tempFolder(), stores, 1)).toMatchObject({ left: [] });
