@@ -76,11 +76,11 @@ export function planRepair(found: Inspection, at: string): RepairPlan {
   if (manifest === null && additions.length > 0) {
     actions.push({ action: 'write_manifest', file: MANIFEST, detail: 'recreated from the files' });
   }
-  for (const { file } of additions) actions.push(listed(file));
+  for (const { file } of additions) actions.push(listAction(file));
   return { actions, temporary, cut, moves, additions };
 }
 
-export function listed(file: string): RepairAction {
+export function listAction(file: string): RepairAction {
   return { action: 'list_file', file, detail: 'complete, and not in the manifest' };
 }
 

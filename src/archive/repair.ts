@@ -13,7 +13,7 @@ import { ManifestChain } from './manifest-chain.ts';
 import { ManifestWriter } from './manifest-writer.ts';
 import { Places } from './places.ts';
 import {
-  listed,
+  listAction,
   planRepair,
   type RepairAction,
   type RepairOptions,
@@ -74,7 +74,7 @@ async function settledPlan(
     if (state.modifiedAt > now - SETTLED_MS) young.push(line.file);
     else additions.push(line);
   }
-  const actions = additions.map(({ file }) => listed(file));
+  const actions = additions.map(({ file }) => listAction(file));
   return { plan: { actions, temporary: [], cut: false, moves: [], additions }, young };
 }
 

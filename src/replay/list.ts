@@ -27,10 +27,16 @@ export interface Listing {
 export async function* listPath(path: string, about: Listing): AsyncGenerator<Unit> {
   const listing = await listArchive(path, about.places);
   const { place, root, files, parts, claims, manifest, others, notFollowed, isFolder } = listing;
-  if (!isFolder) return yield* unitsOf(place, files);
+  if (!isFolder) {
+    yield* unitsOf(place, files);
+    return;
+  }
   const all = [files, parts, claims, manifest, others].flat();
   const archives = archivesIn(all);
-  if (archives.has('')) return yield* listArchiveFiles(listing, about);
+  if (archives.has('')) {
+    yield* listArchiveFiles(listing, about);
+    return;
+  }
   for (const folder of archives)
     yield* listArchiveFiles(await about.places.at(nameOf(root, folder)).list(), about);
   const isForeign = (file: string): boolean =>
