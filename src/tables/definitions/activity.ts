@@ -1,21 +1,22 @@
+import { boolean, decimal, integer, json, text, timestamp } from '../definition.ts';
 import {
-  boolean,
-  date,
-  decimal,
-  integer,
-  json,
-  text,
-  timestamp,
-  type TableDefinition,
-} from '../definition.ts';
-import { daily, SPORT, TIMES, SOURCE } from './common.ts';
+  CALENDAR_DATE,
+  daily,
+  DAY,
+  PROVIDER_ID,
+  SOURCE,
+  TIME_ZONE,
+  TIMES,
+  TIMEZONE_OFFSET,
+  USER,
+} from './common.ts';
+import { inside, table } from './table.ts';
 
 export const ACTIVITY = daily({
   name: 'activity',
   description: 'Activity summaries, one day of a source a row.',
   columns: [
-    timestamp('date', 'the day, as a time'),
-    date('calendar_date', 'the day'),
+    ...DAY,
     decimal('calories_total', 'energy', { unit: 'kcal' }),
     decimal('calories_active', 'energy of activity', { unit: 'kcal' }),
     integer('steps', 'steps'),
@@ -25,16 +26,15 @@ export const ACTIVITY = daily({
     decimal('medium', 'time of medium intensity', { unit: 'min' }),
     decimal('high', 'time of high intensity', { unit: 'min' }),
     integer('floors_climbed', 'floors'),
-    text('time_zone', 'IANA name of the time zone'),
-    integer('timezone_offset', 'offset from UTC', { unit: 's' }),
-    decimal('heart_rate_avg_bpm', 'heart rate, average', { from: 'heart_rate.avg_bpm', unit: 'bpm' }),
-    decimal('heart_rate_min_bpm', 'heart rate, least', { from: 'heart_rate.min_bpm', unit: 'bpm' }),
-    decimal('heart_rate_max_bpm', 'heart rate, greatest', { from: 'heart_rate.max_bpm', unit: 'bpm' }),
-    decimal('heart_rate_resting_bpm', 'heart rate at rest', { from: 'heart_rate.resting_bpm', unit: 'bpm' }),
-    decimal('heart_rate_avg_walking_bpm', 'heart rate when walking, average', {
-      from: 'heart_rate.avg_walking_bpm',
-      unit: 'bpm',
-    }),
+    TIME_ZONE,
+    TIMEZONE_OFFSET,
+    ...inside('heart_rate', [
+      decimal('avg_bpm', 'heart rate, average', { unit: 'bpm' }),
+      decimal('min_bpm', 'heart rate, least', { unit: 'bpm' }),
+      decimal('max_bpm', 'heart rate, greatest', { unit: 'bpm' }),
+      decimal('resting_bpm', 'heart rate at rest', { unit: 'bpm' }),
+      decimal('avg_walking_bpm', 'heart rate when walking, average', { unit: 'bpm' }),
+    ]),
     boolean('wheelchair_use', 'the user uses a wheelchair'),
     integer('wheelchair_push', 'pushes of the wheelchair'),
     ...TIMES,
@@ -42,15 +42,21 @@ export const ACTIVITY = daily({
   ],
 });
 
+const SPORT = inside('sport', [
+  integer('id', 'sport, identifier'),
+  text('name', 'sport, name'),
+  text('slug', 'sport, short name'),
+]);
+
 export const WORKOUTS = daily({
   name: 'workouts',
   description: 'Workouts, one a row.',
   columns: [
     text('title', 'title'),
-    date('calendar_date', 'the day'),
+    CALENDAR_DATE,
     timestamp('time_start', 'start'),
     timestamp('time_end', 'end'),
-    integer('timezone_offset', 'offset from UTC', { unit: 's' }),
+    TIMEZONE_OFFSET,
     ...SPORT,
     integer('average_hr', 'heart rate, average', { unit: 'bpm' }),
     integer('max_hr', 'heart rate, greatest', { unit: 'bpm' }),
@@ -68,25 +74,27 @@ export const WORKOUTS = daily({
     decimal('max_watts', 'power, greatest', { unit: 'W' }),
     decimal('weighted_average_watts', 'power, weighted average', { unit: 'W' }),
     integer('steps', 'steps'),
-    text('map_polyline', 'the way, an encoded polyline', { from: 'map.polyline' }),
-    text('map_summary_polyline', 'the way with fewer points', { from: 'map.summary_polyline' }),
-    text('provider_id', 'identifier at the provider'),
+    ...inside('map', [
+      text('polyline', 'the way, an encoded polyline'),
+      text('summary_polyline', 'the way with fewer points'),
+    ]),
+    PROVIDER_ID,
     ...TIMES,
     ...SOURCE,
   ],
 });
 
-export const WORKOUT_STREAMS: TableDefinition = {
+export const WORKOUT_STREAMS = table({
   name: 'workout_streams',
   description: 'Notices that the detailed data of a workout is there, one workout a row.',
   key: ['workout_id'],
-  events: { types: ['daily.data.workout_stream.'], member: 'data' },
+  events: ['daily.data.workout_stream.'],
   columns: [
     text('workout_id', 'the workout, UUID', { required: true }),
-    text('user_id', 'user, UUID'),
-    text('provider_id', 'identifier at the provider'),
+    USER,
+    PROVIDER_ID,
     text('message', 'what the service says of it'),
     ...SPORT,
     ...SOURCE,
   ],
-};
+});

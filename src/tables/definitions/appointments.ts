@@ -1,43 +1,20 @@
-import {
-  boolean,
-  decimal,
-  type EventOrigin,
-  integer,
-  json,
-  text,
-  timestamp,
-  type TableDefinition,
-} from '../definition.ts';
+import { boolean, decimal, json, text, timestamp } from '../definition.ts';
+import { ADDRESS, CREATED_AT, ID, INTERPRETATION, PROVIDER_ID, TEAM, UPDATED_AT, USER } from './common.ts';
+import { inside, position, rowsIn, table } from './table.ts';
 
-const EVENTS: EventOrigin = { types: ['labtest.appointment.'], member: 'data' };
-
-const APPOINTMENT_EVENTS: TableDefinition = {
-  name: 'appointment_events',
-  description: 'What has happened to the appointments, one a row.',
-  key: ['appointment_id', 'event_index'],
-  events: EVENTS,
-  columns: [
-    text('appointment_id', 'the appointment', { from: { parent: 'id' }, required: true }),
-    integer('event_index', 'position, from 0', { from: { of: 'position' }, required: true }),
-    timestamp('created_at', 'when it happened'),
-    text('status', 'pending, reserved, scheduled, completed, cancelled, in_progress; open list'),
-    json('data', 'what belongs to it, as it came'),
-  ],
-};
-
-export const APPOINTMENTS: TableDefinition = {
+export const APPOINTMENTS = table({
   name: 'appointments',
   description: 'Appointments for a blood draw, one a row.',
   key: ['id'],
-  events: EVENTS,
+  events: ['labtest.appointment.'],
   columns: [
     text('id', 'identifier', { required: true }),
-    text('user_id', 'user, UUID'),
+    USER,
     text('order_id', 'the order, UUID'),
     text('order_transaction_id', 'transaction of orders, UUID'),
     text('type', 'phlebotomy, patient_service_center; open list'),
     text('provider', 'who draws the blood, open list'),
-    text('provider_id', 'identifier at the provider'),
+    PROVIDER_ID,
     text('external_id', 'another identifier'),
     text('status', 'confirmed, pending, reserved, in_progress, completed, cancelled; open list'),
     text('event_status', 'status of the last event, open list'),
@@ -47,26 +24,35 @@ export const APPOINTMENTS: TableDefinition = {
     text('iana_timezone', 'IANA name of the time zone'),
     boolean('can_reschedule', 'another time can be chosen'),
     text('appointment_notes', 'notes'),
-    text('address_first_line', 'address, first line', { from: 'address.first_line' }),
-    text('address_second_line', 'address, second line', { from: 'address.second_line' }),
-    text('address_city', 'city', { from: 'address.city' }),
-    text('address_state', 'state', { from: 'address.state' }),
-    text('address_zip_code', 'zip code', { from: 'address.zip_code' }),
-    text('address_unit', 'unit', { from: 'address.unit' }),
-    text('address_access_notes', 'how to get in', { from: 'address.access_notes' }),
-    decimal('location_lng', 'longitude', { from: 'location.lng', unit: '°' }),
-    decimal('location_lat', 'latitude', { from: 'location.lat', unit: '°' }),
+    ...inside('address', [...ADDRESS, text('unit', 'unit'), text('access_notes', 'how to get in')]),
+    ...inside('location', [
+      decimal('lng', 'longitude', { unit: '°' }),
+      decimal('lat', 'latitude', { unit: '°' }),
+    ]),
   ],
-  nested: [{ at: 'events', each: 'array', table: APPOINTMENT_EVENTS }],
-};
+  nested: [
+    rowsIn('events', {
+      name: 'appointment_events',
+      description: 'What has happened to the appointments, one a row.',
+      key: ['appointment_id', 'event_index'],
+      columns: [
+        text('appointment_id', 'the appointment', { from: { parent: 'id' }, required: true }),
+        position('event_index'),
+        timestamp('created_at', 'when it happened'),
+        text('status', 'pending, reserved, scheduled, completed, cancelled, in_progress; open list'),
+        json('data', 'what belongs to it, as it came'),
+      ],
+    }),
+  ],
+});
 
-export const MATCH_REVIEWS: TableDefinition = {
+export const MATCH_REVIEWS = table({
   name: 'match_reviews',
   description: 'Reviews of results that had to be matched to an order, one a row.',
   key: ['id'],
-  events: { types: ['labtest.match_review.'], member: 'data' },
+  events: ['labtest.match_review.'],
   columns: [
-    text('id', 'identifier, UUID', { required: true }),
+    ID,
     text('status', 'matched, pending_customer_review, pending_ops_review, resolved; open list'),
     text('decision_code', 'why, open list'),
     json('sub_reason_codes', 'array of texts, open list'),
@@ -74,22 +60,22 @@ export const MATCH_REVIEWS: TableDefinition = {
     text('resolved_user_id', 'user that the result was given to, UUID'),
     text('resolved_order_id', 'order that the result was given to, UUID'),
   ],
-};
+});
 
-export const LAB_RESULTS: TableDefinition = {
+export const LAB_RESULTS = table({
   name: 'lab_results',
   description: 'Notices of lab results, such as critical ones, one result a row.',
   key: ['order_id', 'sample_id'],
   newest: 'updated_at',
-  events: { types: ['labtest.result.'], member: 'data' },
+  events: ['labtest.result.'],
   columns: [
     text('order_id', 'the order, UUID', { required: true }),
     text('sample_id', 'the sample'),
-    text('user_id', 'user, UUID'),
-    text('team_id', 'team, UUID'),
+    USER,
+    TEAM,
     text('status', 'status of the result, open list'),
-    text('interpretation', 'normal, abnormal, critical; open list'),
-    timestamp('created_at', 'creation'),
-    timestamp('updated_at', 'the newest version wins'),
+    INTERPRETATION,
+    CREATED_AT,
+    UPDATED_AT,
   ],
-};
+});

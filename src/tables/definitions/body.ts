@@ -1,12 +1,11 @@
 import { boolean, date, decimal, integer, json, text, timestamp } from '../definition.ts';
-import { daily, TIMES, BESIDE_SOURCE, SOURCE } from './common.ts';
+import { BESIDE_SOURCE, daily, DAY, SESSION, SOURCE, TIME_ZONE, TIMES, TIMEZONE_OFFSET } from './common.ts';
 
 export const BODY = daily({
   name: 'body',
   description: 'Body measurements, one measurement a row.',
   columns: [
-    timestamp('date', 'the day, as a time'),
-    date('calendar_date', 'the day'),
+    ...DAY,
     decimal('weight', 'weight', { unit: 'kg' }),
     decimal('fat', 'share of fat', { unit: '%' }),
     decimal('water_percentage', 'share of water', { unit: '%' }),
@@ -67,15 +66,14 @@ export const ELECTROCARDIOGRAMS = daily({
   resource: 'electrocardiogram',
   description: 'Electrocardiograms, one a row. Their voltages are in `timeseries`.',
   columns: [
-    timestamp('session_start', 'start'),
-    timestamp('session_end', 'end'),
+    ...SESSION,
     integer('voltage_sample_count', 'number of samples'),
     integer('heart_rate_mean', 'heart rate, mean', { unit: 'bpm' }),
     decimal('sampling_frequency_hz', 'samples a second', { unit: 'Hz' }),
     text('classification', 'sinus_rhythm, atrial_fibrillation, inconclusive; open list'),
     text('inconclusive_cause', 'why it is inconclusive, open list'),
     text('algorithm_version', 'version of the algorithm'),
-    text('time_zone', 'IANA name of the time zone'),
+    TIME_ZONE,
     ...TIMES,
     ...SOURCE,
     ...BESIDE_SOURCE,
@@ -87,13 +85,12 @@ export const SLEEP = daily({
   name: 'sleep',
   description: 'Sleep summaries, one sleep a row. Times of the phases are in seconds.',
   columns: [
-    timestamp('date', 'the day, as a time'),
-    date('calendar_date', 'the day'),
+    ...DAY,
     timestamp('bedtime_start', 'into bed'),
     timestamp('bedtime_stop', 'out of bed'),
     text('type', 'long_sleep, short_sleep, acknowledged_nap, unknown; open list'),
     text('state', 'tentative, confirmed; open list'),
-    integer('timezone_offset', 'offset from UTC', { unit: 's' }),
+    TIMEZONE_OFFSET,
     integer('duration', 'time in bed', { unit: 's' }),
     integer('total', 'time asleep', { unit: 's' }),
     integer('awake', 'time awake', { unit: 's' }),
@@ -124,12 +121,11 @@ export const SLEEP_CYCLES = daily({
   description: 'Phases of the sleep, one sleep a row, its phases in arrays of the same length.',
   columns: [
     text('sleep_id', 'the row in `sleep`, UUID'),
-    timestamp('session_start', 'start'),
-    timestamp('session_end', 'end'),
+    ...SESSION,
     json('stage_start_offset_second', 'array: start of each phase, seconds from the start'),
     json('stage_end_offset_second', 'array: end of each phase, seconds from the start'),
     json('stage_type', 'array: kind of each phase, a number; open list'),
-    text('time_zone', 'IANA name of the time zone'),
+    TIME_ZONE,
     ...TIMES,
     ...SOURCE,
     ...BESIDE_SOURCE,

@@ -1,4 +1,5 @@
 import { json, text, timestamp, type TableDefinition } from '../definition.ts';
+import { CLIENT_USER, TEAM, USER } from './common.ts';
 
 export const EVENTS: TableDefinition = {
   name: 'events',
@@ -12,9 +13,9 @@ export const EVENTS: TableDefinition = {
     text('source', 'where it came in'),
     timestamp('received_at', 'when it came in'),
     text('event_type', 'type, open list'),
-    text('team_id', 'team, UUID'),
-    text('user_id', 'user, UUID'),
-    text('client_user_id', "the team's id of the user"),
+    TEAM,
+    USER,
+    CLIENT_USER,
     json('headers', 'signature headers'),
     json('event', 'the body; null when it is no JSON object'),
     text('body_base64', 'exact bytes of the body where `event` cannot have them'),

@@ -1,6 +1,8 @@
-import { boolean, type Column, decimal, integer, json, text, type TableDefinition } from '../definition.ts';
+import { boolean, type Column, decimal, integer, json, text } from '../definition.ts';
+import { ID } from './common.ts';
+import { rowsIn, table } from './table.ts';
 
-/** What a marker is, wherever one is described. */
+/** Columns of a marker, in every document that describes one. */
 export const MARKER: readonly Column[] = [
   integer('id', 'identifier', { required: true }),
   text('name', 'name'),
@@ -18,47 +20,38 @@ export const MARKER: readonly Column[] = [
   integer('worst_case_tat_days', 'longest usual time to the result', { unit: 'days' }),
 ];
 
-/**
- * What a lab test is, beside its id and its markers.
- * @param at path of the lab test in the document, with a dot behind it; empty for the document itself
- * @param prefix of the columns' names
- */
-export function labTestColumns(at: string, prefix: string): readonly Column[] {
-  const columns = [
-    text('slug', 'short name'),
-    text('name', 'name'),
-    text('sample_type', 'dried_blood_spot, serum, saliva …; open list'),
-    text('method', 'testkit, walk_in_test, at_home_phlebotomy …; open list'),
-    decimal('price', 'price'),
-    boolean('is_active', 'can be ordered'),
-    text('status', 'active, pending_approval, inactive; open list'),
-    boolean('fasting', 'the patient has to fast'),
-    boolean('is_delegated', "ordered through the team's own account"),
-    boolean('auto_generated', 'made for one order'),
-    boolean('has_collection_instructions', 'there are instructions for the sample'),
-    integer('common_tat_days', 'usual time to the results', { unit: 'days' }),
-    integer('worst_case_tat_days', 'longest usual time to the results', { unit: 'days' }),
-    json('lab', 'the laboratory, as it came'),
-  ];
-  return columns.map((column) => ({
-    ...column,
-    name: `${prefix}${column.name}`,
-    from: `${at}${column.name}`,
-    description: prefix === '' ? column.description : `of the lab test: ${column.description}`,
-  }));
-}
+/** Columns of a lab test, except its id and its markers. */
+export const LAB_TEST: readonly Column[] = [
+  text('slug', 'short name'),
+  text('name', 'name'),
+  text('sample_type', 'dried_blood_spot, serum, saliva …; open list'),
+  text('method', 'testkit, walk_in_test, at_home_phlebotomy …; open list'),
+  decimal('price', 'price'),
+  boolean('is_active', 'can be ordered'),
+  text('status', 'active, pending_approval, inactive; open list'),
+  boolean('fasting', 'the patient has to fast'),
+  boolean('is_delegated', "ordered through the team's own account"),
+  boolean('auto_generated', 'made for one order'),
+  boolean('has_collection_instructions', 'there are instructions for the sample'),
+  integer('common_tat_days', 'usual time to the results', { unit: 'days' }),
+  integer('worst_case_tat_days', 'longest usual time to the results', { unit: 'days' }),
+  json('lab', 'the laboratory, as it came'),
+];
 
-const LAB_TEST_MARKERS: TableDefinition = {
-  name: 'lab_test_markers',
-  description: 'Which markers the lab tests measure, one a row.',
-  key: ['lab_test_id', 'id'],
-  columns: [text('lab_test_id', 'the lab test, UUID', { from: { parent: 'id' }, required: true }), ...MARKER],
-};
-
-export const LAB_TESTS: TableDefinition = {
+export const LAB_TESTS = table({
   name: 'lab_tests',
   description: 'Lab tests (order sets) that the team can order, one a row.',
   key: ['id'],
-  columns: [text('id', 'identifier, UUID', { required: true }), ...labTestColumns('', '')],
-  nested: [{ at: 'markers', each: 'array', table: LAB_TEST_MARKERS }],
-};
+  columns: [ID, ...LAB_TEST],
+  nested: [
+    rowsIn('markers', {
+      name: 'lab_test_markers',
+      description: 'Which markers the lab tests measure, one a row.',
+      key: ['lab_test_id', 'id'],
+      columns: [
+        text('lab_test_id', 'the lab test, UUID', { from: { parent: 'id' }, required: true }),
+        ...MARKER,
+      ],
+    }),
+  ],
+});

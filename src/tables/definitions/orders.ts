@@ -1,52 +1,24 @@
-import {
-  boolean,
-  date,
-  type EventOrigin,
-  integer,
-  json,
-  text,
-  timestamp,
-  type TableDefinition,
-} from '../definition.ts';
-import { labTestColumns } from './lab-tests.ts';
+import { boolean, date, integer, json, text, timestamp } from '../definition.ts';
+import { CREATED_AT, ID, INTERPRETATION, TEAM, UPDATED_AT, USER } from './common.ts';
+import { LAB_TEST } from './lab-tests.ts';
+import { inherited, inside, position, rowsIn, table } from './table.ts';
 
-const EVENTS: EventOrigin = { types: ['labtest.order.'], member: 'data' };
-
-const ORDER_EVENTS: TableDefinition = {
-  name: 'order_events',
-  description: 'Which statuses the lab orders have passed, one a row.',
-  key: ['order_id', 'event_index'],
-  events: EVENTS,
-  columns: [
-    text('order_id', 'the order, UUID', { from: { parent: 'id' }, required: true }),
-    text('user_id', 'user, UUID', { from: { parent: 'user_id' } }),
-    timestamp('order_updated_at', 'which version of the order the row belongs to', {
-      from: { parent: 'updated_at' },
-    }),
-    integer('event_index', 'position, from 0', { from: { of: 'position' }, required: true }),
-    integer('id', 'identifier'),
-    text('status', 'such as received.testkit.ordered; open list'),
-    text('status_detail', 'why, where the status alone does not say it; open list'),
-    timestamp('created_at', 'when it had the status'),
-  ],
-};
-
-export const ORDERS: TableDefinition = {
+export const ORDERS = table({
   name: 'orders',
   description: 'Lab orders, one a row. The statuses that each has passed are in `order_events`.',
   key: ['id'],
   newest: 'updated_at',
-  events: EVENTS,
+  events: ['labtest.order.'],
   columns: [
-    text('id', 'identifier, UUID', { required: true }),
-    text('team_id', 'team, UUID'),
-    text('user_id', 'user, UUID'),
+    ID,
+    TEAM,
+    USER,
     text('status', 'order status, open list'),
     text('low_level_status', 'what exactly happens to it, open list'),
-    text('interpretation', 'normal, abnormal, critical; open list'),
+    INTERPRETATION,
     text('lab_account_id', 'lab account, UUID'),
-    timestamp('created_at', 'creation'),
-    timestamp('updated_at', 'the newest version wins'),
+    CREATED_AT,
+    UPDATED_AT,
     text('origin', 'initial, redraw, recreation; open list'),
     text('sample_id', 'identifier of the sample'),
     text('notes', 'notes'),
@@ -62,26 +34,48 @@ export const ORDERS: TableDefinition = {
     text('health_insurance_id', 'insurance that pays, UUID'),
     text('requisition_form_url', 'address of the requisition'),
     text('passthrough', 'text that the team gave with the order'),
-    text('last_event_status', 'the last row of `order_events`', { from: 'last_event.status' }),
-    text('last_event_status_detail', 'the same: why', { from: 'last_event.status_detail' }),
-    timestamp('last_event_created_at', 'the same: when', { from: 'last_event.created_at' }),
-    integer('last_event_id', 'the same: identifier', { from: 'last_event.id' }),
+    ...inside('last_event', [
+      text('status', 'the last row of `order_events`'),
+      text('status_detail', 'the same: why'),
+      timestamp('created_at', 'the same: when'),
+      integer('id', 'the same: identifier'),
+    ]),
     text('lab_test_id', 'the lab test, UUID', { from: 'lab_test.id' }),
-    ...labTestColumns('lab_test.', 'lab_test_'),
-    json('lab_test_markers', 'of the lab test: its markers, as they came', { from: 'lab_test.markers' }),
-    text('order_transaction_id', 'order transaction, UUID', { from: 'order_transaction.id' }),
-    text('order_transaction_status', 'active, completed, cancelled; open list', {
-      from: 'order_transaction.status',
-    }),
-    json('order_transaction_orders', 'the orders of the transaction, as they came', {
-      from: 'order_transaction.orders',
-    }),
-    text('details_type', 'method that the details are of, open list', { from: 'details.type' }),
-    json('details_data', 'shipment, appointment …, as they came', { from: 'details.data' }),
+    ...inside('lab_test', [...LAB_TEST, json('markers', 'its markers, as they came')]).map((column) => ({
+      ...column,
+      description: `of the lab test: ${column.description}`,
+    })),
+    ...inside('order_transaction', [
+      text('id', 'order transaction, UUID'),
+      text('status', 'active, completed, cancelled; open list'),
+      json('orders', 'the orders of the transaction, as they came'),
+    ]),
+    ...inside('details', [
+      text('type', 'method that the details are of, open list'),
+      json('data', 'shipment, appointment …, as they came'),
+    ]),
     json('patient_details', 'the patient, as it came'),
     json('patient_address', 'address of the patient, as it came'),
     json('shipping_details', 'where a test kit goes, as it came'),
     json('physician', 'who signs, as it came'),
   ],
-  nested: [{ at: 'events', each: 'array', table: ORDER_EVENTS }],
-};
+  nested: [
+    rowsIn('events', {
+      name: 'order_events',
+      description: 'Which statuses the lab orders have passed, one a row.',
+      key: ['order_id', 'event_index'],
+      columns: [
+        text('order_id', 'the order, UUID', { from: { parent: 'id' }, required: true }),
+        inherited(USER),
+        timestamp('order_updated_at', 'which version of the order the row belongs to', {
+          from: { parent: 'updated_at' },
+        }),
+        position('event_index'),
+        integer('id', 'identifier'),
+        text('status', 'such as received.testkit.ordered; open list'),
+        text('status_detail', 'why, where the status alone does not say it; open list'),
+        timestamp('created_at', 'when it had the status'),
+      ],
+    }),
+  ],
+});
