@@ -1,7 +1,7 @@
 import { code, entry, GENERATED, markdownTable, page, wrap } from './markdown.ts';
 import { type Column, columnsOf, type TableDefinition } from '../../src/tables/definition.ts';
 import { DIALECTS } from '../../src/tables/sql/dialects/registry.ts';
-import { DECIMAL_SCALE, DECIMAL_WHOLE } from '../../src/tables/shape/fit.ts';
+import { DECIMAL_SCALE, DECIMAL_WHOLE } from '../../src/tables/shape/column-types.ts';
 import { latestOf } from '../../src/tables/sql/latest.ts';
 import type { TableEntry } from '../../src/tables/tables.ts';
 

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { tablesWith } from '../tables/learned/tables-with.ts';
-import type { Tables } from '../tables/tables.ts';
+import { type Tables, tablesWith } from '../tables/tables.ts';
 import type { ConfigFlags } from './config-options.ts';
 import type { Io } from './io.ts';
 import { type OptionsOf, repeated, type Spec, special } from './options.ts';

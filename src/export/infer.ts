@@ -7,7 +7,7 @@ import type { Tables } from '../tables/tables.ts';
 import { memberOf, documentsIn } from '../tables/documents.ts';
 import { isErased } from './source-bytes.ts';
 import type { TableDefinition } from '../tables/definition.ts';
-import type { RowTarget } from '../tables/shape/row-target.ts';
+import type { RowTarget } from '../tables/shape/write-rows.ts';
 import { Shaper } from '../tables/shape/shape.ts';
 
 /** Event types that are remembered: whoever sends ever new ones must not fill the memory. */

@@ -1,6 +1,7 @@
 import type { Places } from '../archive/places.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
-import type { OnLeft, TableDrift } from '../tables/learned/drift.ts';
+import type { TableDrift } from '../tables/learned/drift.ts';
+import type { OnExtraField } from '../tables/learned/field-sums.ts';
 import type { Tables } from '../tables/tables.ts';
 import type { Compression } from '../core/compression.ts';
 import type { StorageSettings } from '../storage/fields.ts';
@@ -38,7 +39,7 @@ export interface ExportOptions {
   /** A record, or the rest of a file, that cannot be read. */
   onProblem(file: string, line: number | null, reason: string): void;
   onReject(reject: ExportReject): void;
-  readonly onUnknown: OnLeft;
+  readonly onUnknown: OnExtraField;
 }
 
 export interface ExportProgress {

@@ -1,10 +1,9 @@
 import type { RecordEnvelope } from '../core/archive-record.ts';
 import { JsonFault, CLOSE_BRACE, COLON, COMMA, OPEN_BRACE, QUOTE, skipString } from '../lib/json-text.ts';
-import type { OnLeft } from '../tables/learned/drift.ts';
-import type { TableFields } from '../tables/learned/field-sums.ts';
-import type { RowPlan } from '../tables/shape/plan.ts';
+import type { OnExtraField, TableFields } from '../tables/learned/field-sums.ts';
+import type { RowPlan } from '../tables/shape/row-plan.ts';
 import type { RowReject } from '../tables/shape/reject.ts';
-import type { RowTarget } from '../tables/shape/row-target.ts';
+import type { RowTarget } from '../tables/shape/write-rows.ts';
 import { Shaper } from '../tables/shape/shape.ts';
 import { documentsIn, originOf } from '../tables/documents.ts';
 import { GatheredRows, type GatheredTerms } from './gathered-rows.ts';
@@ -38,7 +37,7 @@ export interface RowTerms extends GatheredTerms {
 
 interface RowsHost {
   onReject(reject: ExportReject): void;
-  readonly onUnknown: OnLeft;
+  readonly onUnknown: OnExtraField;
   /** An event of this type has no table, or a shape that its table does not know. */
   onWithoutTable(eventType: string): void;
 }

@@ -1,106 +1,87 @@
-import { ACTIVITY, WORKOUTS, WORKOUT_STREAMS } from './definitions/activity.ts';
-import { APPOINTMENTS, LAB_RESULTS, MATCH_REVIEWS } from './definitions/appointments.ts';
-import { AREAS, MARKERS, LAB_ACCOUNTS, PARSING_JOBS } from './definitions/labs.ts';
-import {
-  BODY,
-  ELECTROCARDIOGRAMS,
-  MENSTRUAL_CYCLES,
-  PROFILES,
-  SLEEP,
-  SLEEP_CYCLES,
-} from './definitions/body.ts';
-import { LAB_TESTS } from './definitions/lab-tests.ts';
-import { MEALS } from './definitions/meals.ts';
+import { resolve } from 'node:path';
+import { MillraceError, messageOf } from '../core/errors.ts';
+import { getOrMakeAtMost } from '../lib/get-or-make.ts';
 import type { TableDefinition } from './definition.ts';
+import * as activity from './definitions/activity.ts';
+import * as appointments from './definitions/appointments.ts';
+import * as body from './definitions/body.ts';
 import { EVENTS } from './definitions/events.ts';
-import {
-  BULK_OPS,
-  HISTORICAL_PULLS,
-  CONTINUOUS_QUERY_RESULTS,
-  HISTORICAL_COMPLETIONS,
-  PROVIDER_CONNECTION_ERRORS,
-  PROVIDER_CONNECTIONS,
-  PROVIDER_DEVICES,
-} from './definitions/providers.ts';
+import { LAB_TESTS } from './definitions/lab-tests.ts';
+import * as labs from './definitions/labs.ts';
+import { MEALS } from './definitions/meals.ts';
 import { ORDERS } from './definitions/orders.ts';
+import * as providers from './definitions/providers.ts';
 import { SAMPLES } from './definitions/timeseries.ts';
-import { INSURANCE, USERS } from './definitions/users.ts';
+import * as users from './definitions/users.ts';
 
-/** Documents that become rows; each table's nested tables come with it. */
+/** Documents that become rows, each with the tables nested in it. */
 const DOCUMENTS = [
   EVENTS,
   SAMPLES,
-  SLEEP,
-  SLEEP_CYCLES,
-  ACTIVITY,
-  WORKOUTS,
-  WORKOUT_STREAMS,
-  BODY,
-  PROFILES,
-  MENSTRUAL_CYCLES,
-  ELECTROCARDIOGRAMS,
+  body.SLEEP,
+  body.SLEEP_CYCLES,
+  activity.ACTIVITY,
+  activity.WORKOUTS,
+  activity.WORKOUT_STREAMS,
+  body.BODY,
+  body.PROFILES,
+  body.MENSTRUAL_CYCLES,
+  body.ELECTROCARDIOGRAMS,
   MEALS,
-  MARKERS,
+  labs.MARKERS,
   LAB_TESTS,
-  LAB_ACCOUNTS,
-  AREAS,
-  USERS,
-  INSURANCE,
+  labs.LAB_ACCOUNTS,
+  labs.AREAS,
+  users.USERS,
+  users.INSURANCE,
   ORDERS,
-  PARSING_JOBS,
-  BULK_OPS,
-  HISTORICAL_PULLS,
-  HISTORICAL_COMPLETIONS,
-  PROVIDER_CONNECTIONS,
-  PROVIDER_CONNECTION_ERRORS,
-  PROVIDER_DEVICES,
-  APPOINTMENTS,
-  LAB_RESULTS,
-  MATCH_REVIEWS,
-  CONTINUOUS_QUERY_RESULTS,
+  labs.PARSING_JOBS,
+  providers.BULK_OPS,
+  providers.HISTORICAL_PULLS,
+  providers.HISTORICAL_COMPLETIONS,
+  providers.PROVIDER_CONNECTIONS,
+  providers.PROVIDER_CONNECTION_ERRORS,
+  providers.PROVIDER_DEVICES,
+  appointments.APPOINTMENTS,
+  appointments.LAB_RESULTS,
+  appointments.MATCH_REVIEWS,
+  providers.CONTINUOUS_QUERY_RESULTS,
 ];
 
-/** A table as others look it up. */
+/** A table and the document that its rows are made of. */
 export interface TableEntry {
   readonly definition: TableDefinition;
   /** The table whose documents it is shaped from: itself, or the one it is nested in. */
   readonly document: TableDefinition;
 }
 
-/** Event types that are remembered: whoever sends ever new ones must not fill the memory. */
+/** Event types whose documents are remembered, so that a sender of ever new types cannot fill the memory. */
 const MOST_TYPES = 10_000;
 
 /** The tables there are, by name; nested ones after the one they are nested in. */
 export class Tables {
-  readonly #documents: readonly TableDefinition[];
+  /** All tables are made of these, or nested in one. */
+  readonly documents: readonly TableDefinition[];
   readonly #entries: ReadonlyMap<string, TableEntry>;
   readonly #byType = new Map<string, readonly TableDefinition[]>();
 
   /** @throws TypeError when two tables have the same name */
   constructor(documents: readonly TableDefinition[]) {
-    this.#documents = documents;
-    const entries = documents.flatMap((document): TableEntry[] => [
-      ...(document.ownRows === false ? [] : [{ definition: document, document }]),
-      ...(document.nested ?? []).map(({ table }) => ({ definition: table, document })),
-    ]);
-    this.#entries = new Map(entries.map((entry) => [entry.definition.name, entry]));
-    for (const { definition, document } of entries) {
-      const { name, events } = definition;
-      if (this.#entries.get(name)?.definition !== definition)
-        throw new TypeError(`there are two tables ${name}`);
-      if (events !== document.events)
-        throw new TypeError(`${name} is not made of the events of ${document.name}`);
+    this.documents = documents;
+    const entries = new Map<string, TableEntry>();
+    for (const document of documents) {
+      const own = document.ownRows === false ? [] : [document];
+      for (const definition of [...own, ...(document.nested ?? []).map(({ table }) => table)]) {
+        if (entries.has(definition.name)) throw new TypeError(`there are two tables ${definition.name}`);
+        entries.set(definition.name, { definition, document });
+      }
     }
+    this.#entries = entries;
   }
 
-  /** Documents that become rows; all tables are made of them. */
-  get documents(): readonly TableDefinition[] {
-    return this.#documents;
-  }
-
-  /** These and more. */
+  /** These tables and more. @throws TypeError as the constructor does */
   with(documents: readonly TableDefinition[]): Tables {
-    return new Tables([...this.#documents, ...documents]);
+    return new Tables([...this.documents, ...documents]);
   }
 
   get(name: string): TableEntry | undefined {
@@ -126,7 +107,7 @@ export class Tables {
     return this.#entries.values();
   }
 
-  /** A table and those nested in it. */
+  /** Names of a table and of those nested in it. */
   withNested(name: string): string[] {
     const { definition, document } = this.#entries.get(name) ?? {};
     const nested = definition === document ? (document?.nested ?? []) : [];
@@ -143,27 +124,39 @@ export class Tables {
     return document.events?.member === null || this.documentsOf(eventType).includes(document);
   }
 
-  /** What events of this type are documents of, besides `events`. */
+  /** What the `data` of events of this type is a document of: the definitions that name most of the type. */
   documentsOf(eventType: string): readonly TableDefinition[] {
-    const known = this.#byType.get(eventType);
-    if (known !== undefined) return known;
-    const named = this.#documents.map(({ events }) =>
-      Math.max(
-        -1,
-        ...(events?.member === 'data' ? events.types : []).map((type) => lengthIn(type, eventType)),
-      ),
-    );
-    const most = Math.max(0, ...named);
-    const found = this.#documents.filter((_, at) => named[at] === most);
-    if (this.#byType.size < MOST_TYPES) this.#byType.set(eventType, found);
-    return found;
+    return getOrMakeAtMost(this.#byType, eventType, () => this.#namedBy(eventType), MOST_TYPES);
   }
-}
 
-/** How much of a type a beginning of types names; -1 when the type begins otherwise. */
-function lengthIn(beginning: string, eventType: string): number {
-  return eventType.startsWith(beginning) ? beginning.length : -1;
+  #namedBy(eventType: string): TableDefinition[] {
+    const lengths = this.documents.map(({ events }) => {
+      const types = events?.member === 'data' ? events.types : [];
+      return Math.max(0, ...types.filter((type) => eventType.startsWith(type)).map(({ length }) => length));
+    });
+    const longest = Math.max(...lengths);
+    return longest === 0 ? [] : this.documents.filter((_, at) => lengths[at] === longest);
+  }
 }
 
 /** The tables that come with the program. */
 export const TABLES = new Tables(DOCUMENTS);
+
+/**
+ * The built-in tables, and those of definition files; a file that is named twice counts once.
+ * @throws MillraceError tables_invalid
+ */
+export async function tablesWith(files: readonly string[]): Promise<Tables> {
+  if (files.length === 0) return TABLES;
+  // The reader of YAML takes as long to load as the rest of a command.
+  const { readTables } = await import('./learned/read-tables.ts');
+  const once = new Map(files.map((file) => [resolve(file), file]));
+  return [...once.values()].reduce((tables, file) => {
+    try {
+      return tables.with(readTables(file));
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      throw new MillraceError('tables_invalid', `${file}: ${messageOf(error)}`, { cause: error });
+    }
+  }, TABLES);
+}

@@ -48,7 +48,7 @@ export function checkCommand(io: Io): Command {
       const warnings = [...loaded.warnings, ...unknownNames(checked.routes)];
       // Loaded only where there are any: the tables take their time.
       if (checked.tables.length > 0)
-        await (await import('../../tables/learned/tables-with.ts')).tablesWith(checked.tables);
+        await (await import('../../tables/tables.ts')).tablesWith(checked.tables);
       for (const warning of warnings) note(io, `warning: ${warning}`);
       if (options.against !== undefined) return compare(io, options.against, loaded, options);
       if (options.current !== undefined || options.exitCode === true)

@@ -7,12 +7,12 @@ import { decompressed, type Input, openFile } from '../../tables/ndjson/input.ts
 import { pickText } from '../../tables/ndjson/pick.ts';
 import { RowFiles } from '../../tables/ndjson/row-files.ts';
 import {
+  checkGiven,
   type LocatedReject,
   LONGEST_ELEMENT,
   type ShapeProgress,
   shapeText,
 } from '../../tables/ndjson/shape-text.ts';
-import { checkGiven } from '../../tables/given.ts';
 import { describeDrift, describeLeft, Drift, type TableDrift } from '../../tables/learned/drift.ts';
 import { TABLES, type Tables } from '../../tables/tables.ts';
 import { type Io, note, print, usageError } from '../io.ts';

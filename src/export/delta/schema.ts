@@ -1,5 +1,5 @@
 import { type Column, columnsOf, type ColumnType, type TableDefinition } from '../../tables/definition.ts';
-import { DECIMAL_SCALE } from '../../tables/shape/fit.ts';
+import { DECIMAL_SCALE } from '../../tables/shape/column-types.ts';
 import { DECIMAL_PRECISION } from '../parquet/decimal.ts';
 
 /**

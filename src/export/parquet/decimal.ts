@@ -1,5 +1,5 @@
 import type { ByteWriter } from '../../lib/byte-writer.ts';
-import { DECIMAL_SCALE, DECIMAL_WHOLE } from '../../tables/shape/fit.ts';
+import { DECIMAL_SCALE, DECIMAL_WHOLE } from '../../tables/shape/column-types.ts';
 
 export const DECIMAL_PRECISION = DECIMAL_WHOLE + DECIMAL_SCALE;
 export const DECIMAL_BYTES = 16;

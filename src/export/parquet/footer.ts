@@ -2,7 +2,7 @@ import type { KeyValue, RowGroup } from 'hyparquet';
 import { ByteWriter, type SchemaElement } from 'hyparquet-writer';
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
 import type { Column, ColumnType } from '../../tables/definition.ts';
-import { DECIMAL_SCALE } from '../../tables/shape/fit.ts';
+import { DECIMAL_SCALE } from '../../tables/shape/column-types.ts';
 import { DECIMAL_BYTES, DECIMAL_PRECISION } from './decimal.ts';
 
 /** Stands at both ends of a file. */

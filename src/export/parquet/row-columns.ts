@@ -1,5 +1,5 @@
 import type { Column } from '../../tables/definition.ts';
-import type { RowTarget } from '../../tables/shape/row-target.ts';
+import type { RowTarget } from '../../tables/shape/write-rows.ts';
 import { ColumnValues, type GatheredValues } from './column-values.ts';
 
 /** Rows as columns: what becomes a row group. */

@@ -4,8 +4,7 @@ import { documentsIn, originOf } from '../documents.ts';
 import { ByteWriter } from '../../lib/byte-writer.ts';
 import { JsonFault } from '../../lib/json-text.ts';
 import type { TableDefinition } from '../definition.ts';
-import type { OnLeft } from '../learned/drift.ts';
-import type { TableFields } from '../learned/field-sums.ts';
+import type { OnExtraField, TableFields } from '../learned/field-sums.ts';
 import type { RowReject } from '../shape/reject.ts';
 import { linesOf, type RowLines } from '../shape/row-lines.ts';
 import { Shaper } from '../shape/shape.ts';
@@ -21,7 +20,7 @@ export interface LoadedRecord {
 }
 
 export interface ShapesOptions {
-  readonly onUnknown: OnLeft;
+  readonly onUnknown: OnExtraField;
   /** An event of this type has no typed table, or a shape that its table does not know. */
   onWithoutTable(eventType: string): void;
 }

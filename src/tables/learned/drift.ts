@@ -1,28 +1,9 @@
 import { visible } from '../../lib/visible.ts';
 import type { Column, ColumnType, TableDefinition } from '../definition.ts';
-import { FieldSums, type LeftField, type TableFields } from './field-sums.ts';
-
-/** What a value is by its first byte. */
-const KINDS: Readonly<Record<string, string>> = {
-  '"': 'text',
-  '{': 'object',
-  '[': 'array',
-  t: 'boolean',
-  f: 'boolean',
-  n: 'null',
-};
-
-/** @param first byte of the value */
-export function countLeft({ found }: LeftField, first: number | undefined): void {
-  const kind = KINDS[String.fromCharCode(first ?? 0)] ?? 'number';
-  found[kind] = (found[kind] ?? 0) + 1;
-}
-
-/** @param type of the column that the value does not fit; null when there is none */
-export type OnLeft = (table: string, path: string, type: ColumnType | null) => void;
+import { type ExtraField, FieldSums, type TableFields } from './field-sums.ts';
 
 /** One line for a reader, when it is first met. */
-export function describeLeft(table: string, path: string, type: LeftField['type']): string {
+export function describeLeft(table: string, path: string, type: ExtraField['type']): string {
   return type === null
     ? `${table}: ${path} has no column; it is in extra`
     : `${table}: a value of ${path} does not fit ${isFrame(type) ? FRAME : `its column (${type})`}; it is in extra`;
@@ -80,10 +61,10 @@ export class Drift {
     definitionOf: (table: string) => TableDefinition | undefined,
     earlier: (table: string) => Earlier | undefined = () => undefined,
   ): TableDrift[] {
-    return this.#sums.all().flatMap(({ table, rows, filled, left }) => {
+    return this.#sums.all().flatMap(({ table, rows, filled, extra }) => {
       const definition = definitionOf(table);
       if (definition === undefined) return [];
-      const fields = left.toSorted((a, b) => countOf(b) - countOf(a));
+      const fields = extra.toSorted((a, b) => countOf(b) - countOf(a));
       const added = fields.filter(({ type }) => type === null);
       const changed = fields.flatMap(({ path, type, found }) =>
         type === null ? [] : [{ path, type, found }],
@@ -128,7 +109,7 @@ function isRead({ from }: Column): boolean {
   return typeof from === 'string' && from !== '';
 }
 
-function countOf({ found }: LeftField): number {
+function countOf({ found }: ExtraField): number {
   return Object.values(found).reduce((sum, count) => sum + count, 0);
 }
 

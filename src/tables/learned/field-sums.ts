@@ -1,15 +1,18 @@
 import type { ColumnType } from '../definition.ts';
 
-/** A field that no column took. */
-export interface LeftField {
+/** A field with values that went to `extra`. */
+export interface ExtraField {
   readonly table: string;
   /** In the row's document. */
   readonly path: string;
-  /** Of the column that reads the field and whose type its value did not fit; null when there is none. */
+  /** Of the column that reads the field and did not take its value; null when there is no column. */
   readonly type: ColumnType | null;
-  /** How often it was what: text, number, boolean, object, array, null. */
+  /** Number of values by kind: text, number, boolean, object, array, null. */
   readonly found: Record<string, number>;
 }
+
+/** Called with an `ExtraField` when it is first seen. */
+export type OnExtraField = (table: string, path: string, type: ColumnType | null) => void;
 
 /** What rows of a table had. */
 export interface TableFields {
@@ -17,28 +20,29 @@ export interface TableFields {
   readonly rows: number;
   /** Rows in which a column had a value of the document. */
   readonly filled: ReadonlyMap<string, number>;
-  readonly left: readonly LeftField[];
+  readonly extra: readonly ExtraField[];
 }
 
-/** Fields of one table that are remembered. */
+/** Extra fields that are remembered of one table. */
 const MOST_FIELDS = 1000;
 
-/** Adds up what rows had that were made apart. */
+/** Adds up what rows had that were shaped by several shapers. */
 export class FieldSums {
   readonly #tables = new Map<
     string,
-    { rows: number; filled: Map<string, number>; left: Map<string, LeftField> }
+    { rows: number; filled: Map<string, number>; extra: Map<string, ExtraField> }
   >();
 
-  add({ table, rows, filled, left }: TableFields): void {
-    const sums = this.#tables.get(table) ?? { rows: 0, filled: new Map(), left: new Map() };
+  add({ table, rows, filled, extra }: TableFields): void {
+    const sums = this.#tables.get(table) ?? { rows: 0, filled: new Map(), extra: new Map() };
     this.#tables.set(table, sums);
     sums.rows += rows;
     for (const [column, count] of filled) sums.filled.set(column, (sums.filled.get(column) ?? 0) + count);
-    for (const field of left) {
-      const known = sums.left.get(field.path);
+    for (const field of extra) {
+      const known = sums.extra.get(field.path);
       if (known === undefined) {
-        if (sums.left.size < MOST_FIELDS) sums.left.set(field.path, { ...field, found: { ...field.found } });
+        if (sums.extra.size < MOST_FIELDS)
+          sums.extra.set(field.path, { ...field, found: { ...field.found } });
       } else
         for (const [kind, count] of Object.entries(field.found))
           known.found[kind] = (known.found[kind] ?? 0) + count;
@@ -46,11 +50,11 @@ export class FieldSums {
   }
 
   all(): TableFields[] {
-    return [...this.#tables].map(([table, { rows, filled, left }]) => ({
+    return [...this.#tables].map(([table, { rows, filled, extra }]) => ({
       table,
       rows,
       filled,
-      left: [...left.values()],
+      extra: [...extra.values()],
     }));
   }
 }

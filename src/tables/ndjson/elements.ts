@@ -8,27 +8,24 @@ import {
   QUOTE,
 } from '../../lib/json-text.ts';
 import type { RejectCode } from '../shape/reject.ts';
-import { Brackets, closes, opens, Holder, withoutSpace } from './holder.ts';
 import type { Damage } from './input.ts';
+import { Brackets, closes, opens, PendingElement, TopMember } from './scanner-state.ts';
 
 const LINE_FEED = 10;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
-/** Bytes of a member's name that are looked at; containers have short ones. */
-const LONGEST_NAME = 64;
-/** Bytes of the value of a member beside the container that are kept. */
-const LONGEST_VALUE = 256;
+const EMPTY = Buffer.alloc(0);
 
 export interface ElementOptions {
   /** Members of a top-level object whose array holds the elements. */
   readonly containers: readonly string[];
-  /** Bytes above which an element is not kept. */
+  /** Bytes above which an element is rejected. */
   readonly longest: number;
   /** True when the text is known to be NDJSON; otherwise its first line shows it. */
   readonly lines?: boolean;
   /**
-   * Takes the object at this index of the chunk, an item of an array, if it is well and the chunk holds all of it. Asked
-   * before the scanner looks for the item's end, so that good ones are stepped over once, not twice. `offset` counts bytes of text.
-   * @returns index of the comma or bracket after it; 0 when it is not taken, and then it becomes an element
+   * Called for an item of an array that is an object, before the scanner looks for its end, so that valid items are stepped over
+   * once, not twice. `at` is its index in the chunk, `offset` counts bytes of text.
+   * @returns index of the comma or bracket after it; 0 when it is not valid or not all in the chunk: then it is an element
    */
   take?(at: number, offset: number): number;
   /** The document has a container of this name. */
@@ -43,45 +40,42 @@ export interface ElementOptions {
 
 /**
  * Finds the elements of a bulk JSON document without parsing it: only quotes and brackets are looked at. Takes the text in
- * chunks of any size, and keeps no more of it than one element that lies across them.
+ * chunks of any size, and keeps at most one element, which lies across them.
  *
  * The text is a sequence of values. Each is an array, whose items are the elements; or an object with a container
  * (`{"meals":[…],"total":2}`), whose items are the elements and whose other members are passed over; or any other object,
- * which is an element itself. When the first value is one of these, on a line of its own, the text is NDJSON: every line is
- * an element, and a broken line is lost alone. In a document nothing after mismatched bracket can be trusted.
+ * which is an element itself. When the first value is such an object on a line of its own, the text is NDJSON: every line is an
+ * element, and an invalid line is rejected alone. In a document nothing after a mismatched bracket can be trusted.
  *
  * Modes: `between` values → `array` (in an array of elements) or `members` (in a top-level object), and back; `lines` and
- * `broken` are final. `push` alone changes the mode. All modes are in this file: they share one place in the text.
+ * `broken` are final. `push` alone changes the mode.
  */
 export class ElementScanner {
   readonly #options: ElementOptions;
-  readonly #held: Holder;
+  readonly #pending: PendingElement;
   readonly #brackets = new Brackets();
+  readonly #member: TopMember;
   #mode: 'between' | 'array' | 'members' | 'lines' | 'broken';
   /** Bytes of text in front of the chunk. */
   #before = 0;
   /** Offset of the element being read; -1 between elements. */
   #start = -1;
-  /** Inside a string, after a chunk's end. */
+  /** The chunk ended inside a string. */
   #inString = false;
   /** Bytes of the next chunk that an escape at the end of the last one covers. */
   #covered = 0;
-  /** In an array: an element has to follow, for there was a comma. */
+  /** The last byte between elements of an array was a comma: an element has to follow. */
   #comma = false;
-  /** In a top-level object: the last string at its own level, which may be a name, and the name before a colon. */
-  #string: number[] = [];
-  #name = '';
-  /** The bytes of that member's value at its own level. */
-  #value: number[] = [];
-  /** The top-level object has a container, or the array is one. */
-  #wrapped = false;
+  /** Brackets around an element: 1 in the container of an object. */
+  #outside: 0 | 1 = 0;
   /** The last top-level object was an element and had no line break inside. */
   #onOneLine = false;
   #broken = { offset: 0, reason: '' };
 
   constructor(options: ElementOptions) {
     this.#options = options;
-    this.#held = new Holder(options.longest);
+    this.#pending = new PendingElement(options.longest);
+    this.#member = new TopMember(options.onMember);
     this.#mode = options.lines === true ? 'lines' : 'between';
   }
 
@@ -89,22 +83,18 @@ export class ElementScanner {
   push(chunk: Buffer): void {
     let at = this.#covered;
     this.#covered = Math.max(0, at - chunk.length);
-    while (at < chunk.length) {
+    while (at < chunk.length && this.#mode !== 'broken') {
       if (this.#mode === 'array') at = this.#inArray(chunk, at);
       else if (this.#mode === 'members') at = this.#inMembers(chunk, at);
       else if (this.#mode === 'between') at = this.#between(chunk, at);
-      else if (this.#mode === 'lines') at = this.#inLines(chunk, at);
-      else break;
+      else at = this.#inLines(chunk, at);
     }
     if (at > chunk.length) this.#covered = at - chunk.length;
-    if (this.#start >= 0) this.#held.add(chunk, Math.max(0, this.#start - this.#before), chunk.length);
+    if (this.#start >= 0) this.#pending.add(chunk, Math.max(0, this.#start - this.#before), chunk.length);
     this.#before += chunk.length;
   }
 
-  /**
-   * There is no more text.
-   * @param damage why, when that was not to be; what has been found stands
-   */
+  /** Ends the text. @param damage why it is not complete; the elements that were found are valid */
   end(damage: Damage | null = null): void {
     const { onFault } = this.#options;
     if (this.#mode === 'broken') {
@@ -113,9 +103,9 @@ export class ElementScanner {
       return;
     }
     if (this.#isWhole() && (damage === null || this.#mode === 'array'))
-      this.#element(this.#held.rest(), this.#before);
-    const cut = this.#mode === 'array' || this.#mode === 'members';
-    if (damage === null && !cut) return;
+      this.#element(this.#pending.whole(EMPTY, 0, 0), this.#before);
+    const isCut = this.#mode === 'array' || this.#mode === 'members';
+    if (damage === null && !isCut) return;
     const offset = this.#start >= 0 ? this.#start : this.#before;
     const { code, reason } = damage ?? { code: 'cut', reason: 'the document ends before it is complete' };
     onFault(code, reason, offset, this.#before - offset);
@@ -124,27 +114,20 @@ export class ElementScanner {
   /** The element being read may end here: the last line, or an item with its brackets closed. */
   #isWhole(): boolean {
     if (this.#start < 0 || this.#mode === 'members') return false;
-    const last = this.#held.lastByte;
-    return (
-      this.#mode === 'lines' || (!this.#inString && this.#brackets.depth === this.#outside && closes(last))
-    );
-  }
-
-  get #outside(): number {
-    return this.#wrapped ? 1 : 0;
+    if (this.#mode === 'lines') return true;
+    return !this.#inString && this.#brackets.depth === this.#outside && closes(this.#pending.lastByte);
   }
 
   #between(chunk: Buffer, at: number): number {
     const c = chunk[at] as number;
     if (c === LINE_FEED && this.#onOneLine) this.#mode = 'lines';
     if (c <= 0x20 || c === BYTE_ORDER_MARK[this.#before + at]) return at + 1;
-    this.#wrapped = false;
-    this.#onOneLine = false;
+    this.#outside = 0;
+    this.#onOneLine = c === OPEN_BRACE;
     if (c === OPEN_BRACKET) {
       this.#enterArray();
     } else if (c === OPEN_BRACE) {
       this.#mode = 'members';
-      this.#onOneLine = true;
       this.#start = this.#before + at;
       this.#brackets.open(c);
     } else {
@@ -157,44 +140,31 @@ export class ElementScanner {
     this.#mode = 'array';
     this.#start = -1;
     this.#comma = false;
-    this.#held.drop();
+    this.#pending.clear();
   }
 
   /** In an array of elements; continues until the chunk or the array ends. */
   #inArray(chunk: Buffer, from: number): number {
     const brackets = this.#brackets;
     const outside = this.#outside;
-    const { length } = chunk;
-    let i = from;
-    if (this.#inString) i = this.#stringEnd(chunk, i);
-    for (; i < length; i += 1) {
+    let i = this.#inString ? this.#stringEnd(chunk, from) : from;
+    if (brackets.depth > outside) i = this.#inElement(chunk, i, outside);
+    for (; i < chunk.length && this.#mode === 'array'; i += 1) {
       const c = chunk[i] as number;
       if (c <= 0x20) continue;
-      if (this.#start < 0 && c !== CLOSE_BRACKET) this.#start = this.#before + i;
+      if (this.#start < 0 && (c !== CLOSE_BRACKET || this.#comma)) this.#start = this.#before + i;
       if (c === QUOTE) {
         i = this.#stringEnd(chunk, i + 1) - 1;
       } else if (opens(c)) {
         const next = c === OPEN_BRACE ? this.#take(chunk, i) : 0;
-        if (next > 0) {
-          i = next - 1;
-          continue;
-        }
-        brackets.open(c);
-        i = this.#inElement(chunk, i + 1, outside) - 1;
-        if (this.#mode !== 'array') return i + 1;
-      } else if (brackets.depth > outside) {
-        i = this.#inElement(chunk, i, outside) - 1;
-        if (this.#mode !== 'array') return i + 1;
+        if (next === 0) brackets.open(c);
+        i = (next === 0 ? this.#inElement(chunk, i + 1, outside) : next) - 1;
       } else if (c === COMMA) {
         this.#finish(chunk, i);
         this.#comma = true;
       } else if (c === CLOSE_BRACKET) {
-        if (this.#start >= 0 || this.#comma) {
-          if (this.#start < 0) this.#start = this.#before + i;
-          this.#finish(chunk, i);
-        }
-        this.#mode = this.#wrapped ? 'members' : 'between';
-        return i + 1;
+        if (this.#start >= 0) this.#finish(chunk, i);
+        this.#mode = outside === 1 ? 'members' : 'between';
       } else if (closes(c)) {
         return this.#break(chunk, i, 'a } without a {');
       }
@@ -202,7 +172,7 @@ export class ElementScanner {
     return i;
   }
 
-  /** Offers the item to whoever can read it as it stands. Returns the index of what comes next; 0 when it is not taken. */
+  /** Offers the item to `take`. Returns the index after it, and after its comma; 0 when it is not taken. */
   #take(chunk: Buffer, at: number): number {
     const offset = this.#before + at;
     if (this.#start !== offset || this.#options.take === undefined) return 0;
@@ -217,15 +187,11 @@ export class ElementScanner {
   #inElement(chunk: Buffer, from: number, outside: number): number {
     const brackets = this.#brackets;
     const { length } = chunk;
-    for (let i = from; i < length; i += 1) {
+    let i = from;
+    for (; i < length; i += 1) {
       const c = chunk[i] as number;
       if (c === QUOTE) {
-        i += 1;
-        while (i < length && chunk[i] !== QUOTE) i += chunk[i] === BACKSLASH ? 2 : 1;
-        if (i >= length) {
-          this.#inString = true;
-          return i;
-        }
+        i = this.#stringEnd(chunk, i + 1) - 1;
       } else if (opens(c)) {
         brackets.open(c);
       } else if (closes(c)) {
@@ -233,35 +199,27 @@ export class ElementScanner {
         if (brackets.depth === outside) return i + 1;
       }
     }
-    return length;
+    return i;
   }
 
   /** The index after the quote that ends the string; past the chunk when it does not end there. */
   #stringEnd(chunk: Buffer, from: number): number {
     let i = from;
-    this.#inString = true;
-    while (i < chunk.length) {
-      const c = chunk[i] as number;
-      if (c === QUOTE) {
-        this.#inString = false;
-        return i + 1;
-      }
-      i += c === BACKSLASH ? 2 : 1;
-    }
-    return i;
+    while (i < chunk.length && chunk[i] !== QUOTE) i += chunk[i] === BACKSLASH ? 2 : 1;
+    this.#inString = i >= chunk.length;
+    return this.#inString ? i : i + 1;
   }
 
   /** In a top-level object that is an element, until a container shows up in it. */
   #inMembers(chunk: Buffer, from: number): number {
-    const brackets = this.#brackets;
-    const keeps = this.#options.onMember !== undefined;
+    const [brackets, member] = [this.#brackets, this.#member];
     let i = from;
     while (i < chunk.length) {
       const c = chunk[i] as number;
-      if (keeps && brackets.depth === 1 && this.#name !== '' && this.#value.length < LONGEST_VALUE)
-        this.#value.push(c);
+      const isTop = brackets.depth === 1;
+      if (isTop) member.addToValue(c);
       if (this.#inString) {
-        if (brackets.depth === 1 && this.#string.length < LONGEST_NAME) this.#string.push(c);
+        if (isTop) member.addToText(c);
         if (c === QUOTE) this.#inString = false;
         i += c === BACKSLASH ? 2 : 1;
         continue;
@@ -270,38 +228,30 @@ export class ElementScanner {
       if (c === LINE_FEED) this.#onOneLine = false;
       if (c === QUOTE) {
         this.#inString = true;
-        this.#string = [];
+        member.beginText();
       } else if (opens(c)) {
-        if (c === OPEN_BRACKET && brackets.depth === 1 && this.#options.containers.includes(this.#name)) {
-          this.#wrapped = true;
+        if (c === OPEN_BRACKET && isTop && this.#options.containers.includes(member.name)) {
+          this.#outside = 1;
           this.#onOneLine = false;
-          this.#options.onList?.(this.#name);
+          this.#options.onList?.(member.name);
           this.#enterArray();
           return i;
         }
         brackets.open(c);
       } else if (closes(c)) {
         if (!brackets.close(c)) return this.#break(chunk, i - 1, 'mismatched bracket');
-        if (brackets.depth > 0) continue;
-        this.#endMember();
-        if (!this.#wrapped) this.#finish(chunk, i);
+        if (!isTop) continue;
+        member.end();
+        if (this.#outside === 0) this.#finish(chunk, i);
         this.#mode = 'between';
         return i;
-      } else if (brackets.depth === 1 && c === COLON) {
-        this.#name = Buffer.from(this.#string.slice(0, -1)).toString();
-      } else if (brackets.depth === 1 && c === COMMA) {
-        this.#endMember();
+      } else if (isTop && c === COLON) {
+        member.nameIt();
+      } else if (isTop && c === COMMA) {
+        member.end();
       }
     }
     return i;
-  }
-
-  /** The member's value, less the comma or the bracket behind it. */
-  #endMember(): void {
-    const value = Buffer.from(this.#value.slice(0, -1)).toString().trim();
-    if (value !== '') this.#options.onMember?.(this.#name, value);
-    this.#name = '';
-    this.#value = [];
   }
 
   #inLines(chunk: Buffer, from: number): number {
@@ -315,7 +265,7 @@ export class ElementScanner {
   /** The element ends in front of `to`. */
   #finish(chunk: Buffer, to: number): void {
     const from = Math.max(0, this.#start - this.#before);
-    this.#element(this.#held.finish(chunk, from, to), this.#before + to);
+    this.#element(this.#pending.whole(chunk, from, to), this.#before + to);
   }
 
   /** @param bytes null when they are too many */
@@ -326,11 +276,12 @@ export class ElementScanner {
     if (bytes === null) {
       onFault('too_long', `longer than ${longest} bytes`, offset, end - offset);
     } else {
-      const { first, last } = withoutSpace(bytes);
-      if (last > first) onElement(bytes.subarray(first, last), offset + first);
+      const first = bytes.findIndex((c) => c > 0x20);
+      const last = bytes.findLastIndex((c) => c > 0x20);
+      if (first >= 0) onElement(bytes.subarray(first, last + 1), offset + first);
       else if (this.#mode !== 'lines') onFault('not_json', 'nothing between two commas', offset, 0);
     }
-    this.#held.drop();
+    this.#pending.clear();
   }
 
   #break(chunk: Buffer, at: number, reason: string): number {
@@ -338,12 +289,10 @@ export class ElementScanner {
     const shown = c > 0x20 && c < 0x7f ? ` ('${String.fromCharCode(c)}')` : '';
     const offset = this.#before + at;
     this.#mode = 'broken';
-    this.#broken = {
-      offset: this.#start >= 0 ? this.#start : offset,
-      reason: `${reason}${shown}, at byte ${offset}`,
-    };
+    const from = this.#start >= 0 ? this.#start : offset;
+    this.#broken = { offset: from, reason: `${reason}${shown}, at byte ${offset}` };
     this.#start = -1;
-    this.#held.drop();
+    this.#pending.clear();
     return chunk.length;
   }
 }

@@ -1,6 +1,7 @@
 import { ByteWriter } from '../../lib/byte-writer.ts';
-import type { OnLeft } from '../learned/drift.ts';
-import type { TableFields } from '../learned/field-sums.ts';
+import { columnsOf } from '../definition.ts';
+import type { OnExtraField, TableFields } from '../learned/field-sums.ts';
+import { readColumn } from '../shape/column-types.ts';
 import type { RowReject } from '../shape/reject.ts';
 import { linesOf, type RowLines } from '../shape/row-lines.ts';
 import { Shaper } from '../shape/shape.ts';
@@ -9,12 +10,12 @@ import { DamagedText } from './input.ts';
 import { ElementScanner } from './elements.ts';
 import { QuickItems, TEXT } from './quick/quick-items.ts';
 
-/** Redshift's COPY takes no row above 4 MB, and nobody's meal is that long. */
+/** Redshift's COPY refuses rows above 4 MB. */
 export const LONGEST_ELEMENT = 4 * 1024 * 1024;
 /** Rows are handed on in pieces of about this size. */
 const PIECE = 256 * 1024;
 
-/** Bytes of a text before which it is not worth the memory that quick items take. */
+/** Bytes of text from which on `QuickItems` is worth its memory. */
 const LEAST_QUICK = 128 * 1024;
 
 /** A row that is not written, and where its document stands. */
@@ -25,29 +26,29 @@ export interface LocatedReject extends RowReject {
 }
 
 export interface ShapeTextOptions {
-  /** The tables whose rows are wanted. They come from the same documents: `meals` and `meal_items`, say. */
+  /** Tables of the same documents whose rows are wanted, such as `meals` and `meal_items`. */
   readonly tables: readonly string[];
-  /** All tables that there are; the built-in ones when it is left out. */
+  /** All tables that there are. Default: the built-in ones. */
   readonly known?: Tables;
   /** Values of columns for which a document may have none, such as `user_id` or `_loaded_at`. */
   readonly given?: Readonly<Record<string, string>>;
-  /** Names the text among others, as a hash of it does; asked when a row has an unknown key. Default: the time of the run. */
+  /** Names the text, such as a hash of it; called when a row has an unknown key. Default: `_loaded_at`. */
   readonly source?: () => string;
   /** Bytes above which an element is rejected. */
   readonly longest?: number;
-  /** True when the text is known to be NDJSON; its first line shows it otherwise. */
+  /** True when the text is known to be NDJSON; otherwise its first line shows it. */
   readonly lines?: boolean;
-  /** Takes whole lines of NDJSON. The buffer is valid until the promise resolves; the next rows are shaped meanwhile. */
+  /** Takes whole lines of NDJSON. The buffer is valid until the promise resolves. */
   write(table: string, rows: Buffer): Promise<void>;
   onReject(reject: LocatedReject): void;
-  /** The document is an object with a list of this name, `meals` or `data`, whose items are what is shaped. */
+  /** The document is an object with a list of this name, such as `meals` or `data`, whose items are shaped. */
   onList?(name: string): void;
-  /** A member of that object beside the list, as `ElementScanner` tells it. */
+  /** A member of that object beside the list, as `ElementScanner` has it. */
   readonly onMember?: (name: string, value: string) => void;
-  /** Told once of each path that no column reads, or whose value did not fit its column; it is in `extra`. */
-  readonly onUnknown?: OnLeft;
+  /** Called once for each field that goes to `extra`. */
+  readonly onUnknown?: OnExtraField;
   onProgress?(progress: ShapeProgress): void;
-  /** Told at the end what the rows had, by table. */
+  /** Called at the end with what the rows had, by table. */
   onMet?(fields: readonly TableFields[]): void;
   readonly signal?: AbortSignal;
 }
@@ -62,10 +63,9 @@ export interface ShapeProgress {
 }
 
 /**
- * Shapes a bulk JSON text into rows, in memory that does not grow with it: a response body, a file, NDJSON. For the shapes
- * it takes see `ElementScanner`. What is wrong with the text is told to `onReject`, never thrown.
- * No `write` is under way any more when it has ended, however that was.
- * @throws TypeError for tables that do not belong together; errors of `chunks` and `write`; the signal's reason
+ * Shapes a bulk JSON text into rows, in memory that does not grow with it: a response body, a file, NDJSON. `ElementScanner`
+ * says which shapes it takes. Faults of the text go to `onReject`. When the promise settles, no `write` is running.
+ * @throws TypeError for tables of different documents; errors of `chunks` and `write`; the signal's reason
  */
 export async function shapeText(
   chunks: AsyncIterable<Buffer>,
@@ -74,8 +74,8 @@ export async function shapeText(
   const known = options.known ?? TABLES;
   const entry = entryOf(options.tables, known);
   const { name, nested = [] } = entry.document;
-  // An array of that name in a document can be its own rows.
-  const holds = nested.some(({ at, each }) => at === 'data' && each === 'array');
+  // An array of that name can hold rows inside a document.
+  const isInner = nested.some(({ at, each }) => at === 'data' && each === 'array');
   let element = { offset: 0, length: 0 };
   const progress = { bytes: 0, elements: 0, rejects: 0 };
   const reject = (fault: RowReject, offset: number, length: number): void => {
@@ -96,7 +96,7 @@ export async function shapeText(
   const padded = new PaddedChunk();
   let text: Buffer = Buffer.alloc(0);
   const scanner = new ElementScanner({
-    containers: holds ? [name] : [name, 'data'],
+    containers: isInner ? [name] : [name, 'data'],
     longest,
     lines: options.lines ?? false,
     onList: (list) => options.onList?.(list),
@@ -158,6 +158,25 @@ export async function shapeText(
   return report();
 }
 
+/**
+ * Checks values that are given for columns of tables.
+ * @throws TypeError that names the column, when no table has it or its type does not take the value
+ */
+export function checkGiven(
+  known: Tables,
+  tables: readonly string[],
+  given: Readonly<Record<string, string>>,
+): void {
+  const columns = tables.flatMap((name) => columnsOf(known.entry(name).definition));
+  for (const [name, value] of Object.entries(given)) {
+    const column = columns.find((one) => one.name === name);
+    if (column === undefined) throw new TypeError(`${tables.join(', ')} have no column ${name}`);
+    const text = Buffer.from(JSON.stringify(value));
+    if (!['text', 'timestamp', 'date'].includes(column.type) || readColumn(column.type, text, 0, 1) === 0)
+      throw new TypeError(`${name} is of type ${column.type}, but ${text.toString()} is not`);
+  }
+}
+
 function entryOf(tables: readonly string[], known: Tables): TableEntry {
   const entries = tables.map((table) => known.entry(table));
   const [first] = entries;
@@ -166,7 +185,7 @@ function entryOf(tables: readonly string[], known: Tables): TableEntry {
   return first;
 }
 
-/** The rows of one table on their way out: one buffer is filled while the other is written. */
+/** Writes the rows of one table: one buffer is filled while the other is written. */
 class Output {
   readonly #table: string;
   readonly #lines: RowLines;
@@ -180,18 +199,18 @@ class Output {
     this.#write = write;
   }
 
-  /** Hands the rows on when there are so many bytes of them. */
+  /** Begins to write the rows when there are at least so many bytes of them, once the last write has ended. */
   async flush(least: number): Promise<void> {
-    if (this.#lines.held < least) return;
+    if (this.#lines.bytes < least) return;
     await this.#writing;
     const { lines } = this.#lines.take(this.#spare);
     this.#spare = lines;
     this.#writing = this.#write(this.#table, lines.view());
-    // Whoever waits for it next sees the error; until then it is not unhandled.
+    // The next `await` throws it; until then it is not unhandled.
     this.#writing.catch(() => undefined);
   }
 
-  /** Resolves when nothing is being written, whatever came of it. */
+  /** Resolves when nothing is being written, also after an error. */
   async written(): Promise<void> {
     await this.#writing.catch(() => undefined);
   }
@@ -202,12 +221,12 @@ class Output {
   }
 }
 
-/** More than any reader looks ahead of a byte that ends what it reads. */
+/** More zeros than any reader looks ahead. */
 const ZEROS = 64;
 
 /**
- * A copy of a chunk with zeros behind it. Who reads an item that the chunk's end cuts stops at a zero, and not past the
- * end: once a read has been there, V8 makes all later ones of the same code slower, by a third of the whole work.
+ * A copy of a chunk with zeros after it, at which the reader of an item that is cut stops. Reading once past the end of a buffer
+ * makes V8 run the same code slower from then on, by a third of the whole work.
  */
 class PaddedChunk {
   #bytes: Buffer = Buffer.alloc(ZEROS);

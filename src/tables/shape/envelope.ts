@@ -1,7 +1,7 @@
 import { BACKSLASH, QUOTE } from '../../lib/json-text.ts';
 import type { EnvelopeField } from '../definition.ts';
 import { usualTime } from './time.ts';
-import { fitsTimestamp } from './fit.ts';
+import { isTimestamp } from './column-types.ts';
 
 /** What an event says around its document. */
 export interface RowEnvelope {
@@ -55,7 +55,7 @@ function nothing(): Value {
 }
 
 function timeOf(text: Uint8Array): Uint8Array {
-  return fitsTimestamp(text, 0, text.length) ? usualTime(text) : NOTHING;
+  return isTimestamp(text, 0, text.length) ? usualTime(text) : NOTHING;
 }
 
 /** What an event is of: its type without where it came from and what happened. */

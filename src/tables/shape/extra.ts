@@ -2,7 +2,7 @@ import { ByteWriter } from '../../lib/byte-writer.ts';
 import { mayRepeat, mergeRepeated } from '../../lib/json-repeated.ts';
 import { copyCompact, copyText } from '../../lib/json-compact.ts';
 import { CLOSE_BRACE, COLON, COMMA, OPEN_BRACE } from '../../lib/json-text.ts';
-import type { Fields } from './plan.ts';
+import type { Fields } from './row-plan.ts';
 
 const EMPTY = new Uint8Array(0);
 

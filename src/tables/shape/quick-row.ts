@@ -1,14 +1,15 @@
 import { CLOSE_BRACE, DEEPEST } from '../../lib/json-text.ts';
 import { QuickScan } from '../../lib/quick-scan.ts';
-import type { RowPlan } from './plan.ts';
-import { readColumn } from './fit.ts';
+import type { RowPlan } from './row-plan.ts';
+import { readColumn } from './column-types.ts';
 import type { RowState } from './row-state.ts';
 
-const LETTER_N = 0x6e;
+/** First byte of `null`. */
+const NULL = 0x6e;
 
 /**
- * Reads documents of which every member is a column, as archived records are: WebAssembly looks for the members, and checks what is
- * in them. Whatever is unusual is left to `RowReader`.
+ * Reads documents of which every member is a column, as archived records are: WebAssembly finds the members, and checks JSON inside
+ * them. Anything unusual is left to `RowReader`.
  */
 export class QuickRow {
   readonly #scan: QuickScan;
@@ -19,7 +20,7 @@ export class QuickRow {
     this.#spans = new Int32Array(2 * columns);
   }
 
-  /** @returns null for rows of other documents, and where the engine cannot run it */
+  /** @returns null for rows of other documents, and for an engine without WebAssembly SIMD */
   static of({ fields, slots, nested, key }: RowPlan): QuickRow | null {
     const members = [...fields.members()];
     const areColumns = members.every(({ slot, other }, at) => slot === at && other === null);
@@ -32,24 +33,21 @@ export class QuickRow {
   }
 
   /**
-   * Takes where the values of a document stand.
-   * @param row with no values; it has none when this returns false
-   * @returns false when it has to be looked at more closely
+   * Notes in the row where the values of a document stand.
+   * @returns false when `RowReader` has to read it
    */
   read(bytes: Buffer, row: RowState): boolean {
     const [scan, spans, { columns }] = [this.#scan, this.#spans, row.plan];
+    row.beginRow();
     if (bytes.at(-1) !== CLOSE_BRACE || !scan.scan(bytes, spans) || scan.hadOthers) return false;
     const { isCanonical } = scan;
     for (let slot = 0; 2 * slot < spans.length; slot += 1) {
       const from = spans[2 * slot] as number;
-      if (from < 0 || bytes[from] === LETTER_N) continue;
+      if (from < 0 || bytes[from] === NULL) continue;
       const { type } = columns[slot] as RowPlan['columns'][number];
       const end = spans[2 * slot + 1] as number;
       const to = type === 'json' ? (isCanonical ? end : -end) : readColumn(type, bytes, from, 2);
-      if (to === 0) {
-        row.from.fill(-1);
-        return false;
-      }
+      if (to === 0) return false;
       row.from[slot] = from;
       row.to[slot] = to;
     }

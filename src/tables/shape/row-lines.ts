@@ -2,11 +2,11 @@ import { ByteWriter } from '../../lib/byte-writer.ts';
 import { copy, copyJson, copyText } from '../../lib/json-compact.ts';
 import { CLOSE_BRACE, COMMA, OPEN_BRACE } from '../../lib/json-text.ts';
 import { type ColumnType, columnsOf, type TableDefinition } from '../definition.ts';
-import type { RowTarget } from './row-target.ts';
+import type { RowTarget } from './write-rows.ts';
 import { copyTime } from './time.ts';
 
 const LINE_FEED = 10;
-/** No value grows beyond twice its text, but for a short time, which gets seconds and minutes of its zone. */
+/** Bytes by which a time can become longer than twice its text: seconds, and minutes of its zone. */
 const TIME_GROWS = 6;
 
 interface Column {
@@ -15,13 +15,13 @@ interface Column {
   readonly copy: typeof copyText;
 }
 
-/** Rows of one table as lines of NDJSON: objects of the columns that have a value, in the order of `columnsInRow`. */
+/** Rows of one table as lines of NDJSON: objects with the columns that have a value, in the order of `columnsInRow`. */
 export class RowLines implements RowTarget {
-  /** Rows that wait to be taken. */
+  /** Rows that are not taken yet. */
   rows = 0;
   readonly #columns: readonly Column[];
   #text = new ByteWriter();
-  /** Where the row begins that is being written. */
+  /** Index of the row that is being written. */
   #start = 0;
 
   constructor(definition: TableDefinition) {
@@ -32,7 +32,7 @@ export class RowLines implements RowTarget {
   }
 
   /** Bytes of them. */
-  get held(): number {
+  get bytes(): number {
     return this.#text.length;
   }
 
@@ -49,7 +49,7 @@ export class RowLines implements RowTarget {
     out.room(3);
     const { buffer } = out;
     let at = out.length;
-    // Every column came with a comma in front; the first one's place is the brace's.
+    // Each column has a comma in front; the brace replaces the first one.
     if (at === this.#start) {
       buffer[at] = COMMA;
       at += 1;
@@ -70,8 +70,8 @@ export class RowLines implements RowTarget {
   }
 
   /**
-   * The rows since the last time. They are the caller's until the buffer is handed back.
-   * @param spare where the next rows go; what it held is forgotten
+   * Takes the rows so far, with their buffer.
+   * @param spare buffer for the next rows; its content is discarded
    */
   take(spare: ByteWriter): { readonly rows: number; readonly lines: ByteWriter } {
     const [rows, lines] = [this.rows, this.#text];
@@ -97,7 +97,7 @@ function copierOf(type: ColumnType): typeof copyText {
   return type === 'json' ? copyJson : copyText;
 }
 
-/** For each of the tables that a document makes. */
+/** Lines of several tables, by name. */
 export function linesOf(definitions: readonly TableDefinition[]): Map<string, RowLines> {
   return new Map(definitions.map((definition) => [definition.name, new RowLines(definition)]));
 }

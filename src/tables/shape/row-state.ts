@@ -2,25 +2,29 @@ import { canonicalString } from '../../lib/json-compact.ts';
 import { BACKSLASH } from '../../lib/json-text.ts';
 import type { EnvelopeValues } from './envelope.ts';
 import { ExtraWriter } from './extra.ts';
-import { instantOf } from './time.ts';
-import type { RowPlan } from './plan.ts';
 import { InvalidRow } from './reject.ts';
+import type { RowPlan } from './row-plan.ts';
+import { instantOf } from './time.ts';
 
-/** The row that is being gathered: where in the document each column's value stands, and what no column took. */
+/** Stands for the index of a value that its column does not take. */
+export const INVALID = -2;
+
+/** The row that is being read: where in the document each column's value stands, and what goes to `extra`. */
 export class RowState {
   readonly plan: RowPlan;
-  /** First byte of a slot's value; -1 when it has none, `INVALID` when it does not fit. */
+  /** First byte of a slot's value; -1 when it has none, `INVALID` when the column does not take it. */
   readonly from: Int32Array;
-  /** The byte after it; negative when it is a text with escapes. */
+  /** The byte after it; negative for a text with escapes and for JSON that is not canonical. */
   readonly to: Int32Array;
   readonly extra = new ExtraWriter();
-  /** Rows written so far in which a slot had a value of the document. */
+  /** Rows that were written, and in how many of them a slot had a value of the document. */
+  rows = 0;
   readonly filled: Float64Array;
-  /** What a slot has when the document says nothing, and then each column after `extra`; empty for null. */
+  /** What a slot, and then each column after `extra`, has when the document says nothing; empty for null. */
   readonly given: Uint8Array[];
   /** The end of each; negative when it has escapes. */
   readonly givenTo: Int32Array;
-  /** Its position among its siblings. */
+  /** Position among the rows of the document. */
   position = 0;
   /** Rows before it in the document with the same key. */
   repetition = 0;
@@ -38,9 +42,9 @@ export class RowState {
   /** Takes what an event says of the documents that follow. */
   about(event: EnvelopeValues): void {
     const { plan, given, givenTo } = this;
+    const { columns, tail } = plan;
     for (const slot of plan.enveloped) {
-      const { envelope } = (plan.columns[slot] ??
-        plan.tail[slot - plan.columns.length]) as RowPlan['columns'][number];
+      const { envelope } = (columns[slot] ?? tail[slot - columns.length]) as RowPlan['columns'][number];
       const before = given[slot] as Uint8Array;
       const value = envelope === null ? before : event.of(envelope);
       if (value === before) continue;
@@ -49,20 +53,52 @@ export class RowState {
     }
   }
 
-  /** Begins a document. */
-  begin(): void {
+  beginDocument(): void {
     this.position = 0;
     if (this.plan.repetition >= 0) this.#seen.clear();
   }
 
-  /** Counts the rows of the document that have the key of this one. */
-  countRepetition(bytes: Uint8Array): void {
+  beginRow(): void {
+    this.from.fill(-1);
+    this.extra.reset();
+  }
+
+  /**
+   * Takes values from where older documents have them, and checks that required columns have one.
+   * @throws InvalidRow
+   */
+  complete(bytes: Buffer): void {
+    const { from, to, plan } = this;
+    for (const { slot, from: other, path } of plan.older) {
+      const start = from[other] as number;
+      if (start < 0) continue;
+      if ((from[slot] as number) < 0) {
+        from[slot] = start;
+        to[slot] = to[other] as number;
+      } else if (path !== null) {
+        this.extra.named(path, bytes, start, Math.abs(to[other] as number));
+      }
+    }
+    for (const slot of plan.required)
+      if (!this.hasValue(slot)) throw new InvalidRow('no_identity', `${plan.columns[slot]?.name} is missing`);
+    if (plan.repetition >= 0) this.#countRepetition(bytes);
+  }
+
+  /** False also for a text without characters, which identifies nothing. @param at index of a column, or after `extra` */
+  hasValue(at: number): boolean {
+    const column = this.plan.columns[at];
+    const start = column === undefined ? -1 : (this.from[at] as number);
+    if (start < 0) return (this.given[at] as Uint8Array).length >= LEAST_TEXT;
+    return column?.type !== 'text' || Math.abs(this.to[at] as number) - start >= LEAST_TEXT;
+  }
+
+  #countRepetition(bytes: Uint8Array): void {
     const key = this.#hashOfKey(bytes);
     this.repetition = this.#seen.get(key) ?? 0;
     this.#seen.set(key, this.repetition + 1);
   }
 
-  /** 53 bits: that two keys of one document meet is not to be expected. */
+  /** 53 bits, so that two keys of one document practically never have the same. */
   #hashOfKey(bytes: Uint8Array): number {
     let one = 0;
     let two = 1;
@@ -76,7 +112,7 @@ export class RowState {
         value = canonicalString(bytes, from, -to);
         [from, to] = [0, value.length];
       }
-      // Times that are written in another way are the same key.
+      // The same time has several texts.
       if (this.plan.columns[slot]?.type === 'timestamp') {
         const { seconds, micros } = instantOf(value, from + 1, to - 1);
         one = (Math.imul(one, 31) + Math.imul(seconds, 0x9e_37_79_b1) + micros) | 0;
@@ -91,45 +127,12 @@ export class RowState {
     }
     return (one >>> 0) * 0x20_0000 + (two >>> 11);
   }
-
-  countFilled(slot: number, times: number): void {
-    this.filled[slot] = (this.filled[slot] as number) + times;
-  }
-
-  reset(): void {
-    this.from.fill(-1);
-    this.extra.reset();
-  }
 }
+
+/** Length of the shortest text in quotes that has a character. */
+const LEAST_TEXT = 3;
 
 /** The end of a text in quotes, negative when it has escapes. */
 function endOf(text: Uint8Array): number {
-  for (let i = 0; i < text.length; i += 1) if (text[i] === BACKSLASH) return -text.length;
-  return text.length;
-}
-
-/**
- * Settles where older documents have something else, and sees that the row has its identity.
- * @throws InvalidRow
- */
-export function completeRow(row: RowState, bytes: Buffer): void {
-  const { from, to, plan } = row;
-  for (const { slot, from: other, path } of plan.older) {
-    const start = from[other] as number;
-    if (start < 0) continue;
-    if ((from[slot] as number) < 0) {
-      from[slot] = start;
-      to[slot] = to[other] as number;
-    } else if (path !== null) {
-      row.extra.named(path, bytes, start, Math.abs(to[other] as number));
-    }
-  }
-  for (const slot of plan.required) {
-    const start = from[slot] as number;
-    // A text of nothing is no identity either.
-    if (start >= 0 && Math.abs(to[slot] as number) - start > 2) continue;
-    if (start >= 0 && plan.columns[slot]?.type !== 'text') continue;
-    if (start < 0 && (row.given[slot] as Uint8Array).length > 2) continue;
-    throw new InvalidRow('no_identity', `${plan.columns[slot]?.name ?? ''} is missing`);
-  }
+  return text.includes(BACKSLASH) ? -text.length : text.length;
 }

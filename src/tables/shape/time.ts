@@ -1,9 +1,8 @@
 import { copyText } from '../../lib/json-compact.ts';
+import { COLON, MINUS, QUOTE } from '../../lib/json-text.ts';
 
 const PLUS = 0x2b;
-const MINUS = 0x2d;
 const POINT = 0x2e;
-const COLON = 0x3a;
 const ZERO = 0x30;
 
 /** Seconds since the epoch, and microseconds behind them. */
@@ -15,8 +14,8 @@ interface Instant {
 const found = { seconds: 0, micros: 0 };
 
 /**
- * The time that stands at `from`, without its quotes, as `fitsTimestamp` takes it; without an offset it is UTC. What is finer
- * than microseconds is cut off, never rounded.
+ * The instant of a time without its quotes, valid by `isTimestamp`; without an offset it is UTC. Digits beyond microseconds are
+ * cut off, never rounded.
  * @returns valid until the next call
  */
 export function instantOf(bytes: Uint8Array, from: number, to: number): Instant {
@@ -64,12 +63,11 @@ function twoDigits(bytes: Uint8Array, at: number): number {
 }
 
 /**
- * Times as every database reads them: with seconds, at most microseconds, `T` and `Z` in capitals, and a colon in the offset.
- * They are written so here, for every way out. Databases would round a finer fraction or refuse it, each in its own way, and a time must never
- * become a later one.
+ * Times are written as every database reads them: with seconds, at most microseconds, `T` and `Z` in capitals, and a colon in the
+ * offset. Databases round or refuse a finer fraction, each in its own way, and a rounded time would be a later one.
  */
 
-/** Places in a time in quotes: between date and time, behind the minutes, and where the digits of a fraction begin. */
+/** Indexes in a time in quotes: between date and time, behind the minutes, and where the digits of a fraction begin. */
 const SEPARATOR = 11;
 const SECONDS = 17;
 const FRACTION = 21;
@@ -77,10 +75,9 @@ const BEYOND_MICROSECONDS = FRACTION + 6;
 /** Lengths of a date in quotes, and of a time of the usual form that has neither fraction nor offset. */
 const DATE = 12;
 const TO_SECONDS = 21;
-const QUOTE = 0x22;
 const UTC = 0x5a;
 
-/** Copies a time in quotes, as `fitsTimestamp` takes it; it grows by six at most. */
+/** Copies a time in quotes, valid by `isTimestamp`; it grows by at most six bytes. @returns the index in `out` after it */
 export function copyTime(bytes: Uint8Array, from: number, to: number, out: Uint8Array, at: number): number {
   let end = copyText(bytes, from, to, out, at);
   if (end - at === DATE) return end;
@@ -93,7 +90,7 @@ export function copyTime(bytes: Uint8Array, from: number, to: number, out: Uint8
   return withUsualZone(out, at, end);
 }
 
-/** The same of a time that is all there is, or of nothing. */
+/** A time in quotes in the usual form; no bytes for no bytes. */
 export function usualTime(time: Uint8Array): Uint8Array {
   if (time.length === 0) return time;
   const out = new Uint8Array(time.length + 6);
@@ -109,7 +106,7 @@ function withUsualZone(out: Uint8Array, at: number, end: number): number {
   return end - zone === 4 ? inserted(':00', out, end - 1, end) : inserted(':', out, end - 3, end);
 }
 
-/** How many digits beyond microseconds a time in quotes has. */
+/** Number of digits beyond microseconds of a time in quotes. */
 function digitsBeyond(bytes: Uint8Array, at: number, end: number): number {
   if (end - at <= BEYOND_MICROSECONDS || bytes[at + FRACTION - 1] !== POINT) return 0;
   return Math.max(fractionEnd(bytes, at) - at - BEYOND_MICROSECONDS, 0);

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { nameKind } from '../../../core/data-names.ts';
 import { JsonFault, skipValue } from '../../../lib/json-text.ts';
 import type { ColumnType } from '../../definition.ts';
-import { readColumn } from '../../shape/fit.ts';
+import { readColumn } from '../../shape/column-types.ts';
 import { seemsMap } from './maps.ts';
 import { type Kind, Place } from './place.ts';
 import { Walk } from './walk.ts';

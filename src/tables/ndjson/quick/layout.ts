@@ -1,7 +1,7 @@
 import type { ColumnType } from '../../definition.ts';
-import type { Fields, RowPlan } from '../../shape/plan.ts';
+import type { Fields, RowPlan } from '../../shape/row-plan.ts';
 
-/** Of `quick.as`: what it makes of a value; for a type that is not here every value is unusual. */
+/** Numbers of the column types in `quick.as`. Every value of another type is unusual. */
 const TYPES: Partial<Record<ColumnType, number>> = {
   text: 1,
   integer: 2,
@@ -14,12 +14,12 @@ const TYPES: Partial<Record<ColumnType, number>> = {
 const SLOT_SIZE = 8;
 const COUNTER_SIZE = 4;
 const FIELD_SIZE = 48;
-/** Of a field, where the one after it is said. */
+/** Offset in a field of the address of the one after it. */
 const NEXT = 8;
-/** More than the braces and the line feed of a row. */
-const PUNCTUATION = 16;
+/** More than the braces, the line feed and the position of a row. */
+const PUNCTUATION = 32;
 
-/** Where a table's row is described, and what it counts. Addresses. */
+/** Addresses of the description of a table's row. */
 export interface RowLayout {
   readonly plan: RowPlan;
   readonly at: number;
@@ -27,22 +27,22 @@ export interface RowLayout {
   readonly filled: number;
 }
 
-/** Offsets of a row's description that others write or read. */
+/** Offsets in a row's description that `QuickItems` reads and writes. */
 export const OUT = 52;
 export const OUT_LENGTH = 56;
 export const OUT_SIZE = 60;
 export const ROWS = 64;
 const ROW_SIZE = 88;
 
-/** Writes the tables of a document as `quick.as` reads them; see the offsets there. */
+/** Writes the tables of a document as `quick.as` reads them; the offsets are explained there. */
 export class Layout {
   #bytes = Buffer.alloc(16 * 1024);
   readonly #from: number;
-  /** Where the first free byte will be. */
+  /** Address of the first free byte. */
   #end: number;
   readonly rows: RowLayout[] = [];
 
-  /** @param from where it will stand in the memory */
+  /** @param from address of the first byte */
   constructor(from: number) {
     this.#from = from;
     this.#end = from;
@@ -62,14 +62,15 @@ export class Layout {
     const filled = this.#room(columns.length * COUNTER_SIZE);
     this.rows.push({ plan, at, filled });
     const given = tail.flatMap((column) => (column.given.length === 0 ? [] : [column.head, column.given]));
-    const texts = [...columns, ...tail]
-      .map((column) => column.given)
-      .concat(inherited.map(({ head }) => head));
-    const room = texts.reduce((sum, { length }) => sum + length, plan.room + PUNCTUATION);
+    const texts = [
+      ...[...columns, ...tail].flatMap((column) => [column.head, column.given]),
+      ...inherited.map(({ head }) => head),
+    ];
+    const room = texts.reduce((sum, { length }) => sum + length, PUNCTUATION);
     const words = [
       this.#words(columns.map((column) => [this.#text(column.head), this.#text(column.given)].flat())),
       [columns.length, SLOT_SIZE * (1 + plan.slots), plan.position, plan.key],
-      // With its quotes, a text of one character is the shortest that is an identity.
+      // Least lengths: a text needs one character between its quotes to be an identity.
       this.#words(required.map((slot) => [slot, columns[slot]?.type === 'text' ? 3 : 1])),
       required.length,
       this.#words(older.map(({ slot, from, path }) => [slot, from, path === null ? 0 : 1])),
@@ -77,7 +78,7 @@ export class Layout {
       this.#fields(plan.fields, tables),
       this.#text(Buffer.concat(given)),
       room,
-      // The rows, which somebody else sets, and how many there are.
+      // OUT, OUT_LENGTH, OUT_SIZE and ROWS, which `QuickItems` sets.
       [0, 0, 0, 0, filled],
       this.#words(inherited.map(({ head, slot }) => [this.#text(head), slot, 0].flat())),
       [inherited.length, tables.includes(plan.table) ? 1 : 0],
@@ -94,9 +95,9 @@ export class Layout {
       const mask = Buffer.alloc(8).fill(0xff, 0, Math.min(key.length, 8));
       return [
         this.#text(key),
-        // The member after it; until an item has shown another order, they come as the table has them.
+        // The member after it: at first in the order of the table, then as the last item had them.
         0,
-        // What two columns read is unusual, unless it is null.
+        // A value that two columns read is unusual, unless it is null.
         [other === null ? slot : -1, TYPES[type] ?? 0],
         field.fields === null ? 0 : this.#fields(field.fields, tables),
         nested === null ? 0 : this.row(nested.row, tables),
@@ -128,7 +129,7 @@ export class Layout {
     words.forEach((word, i) => this.#bytes.writeInt32LE(word, at - this.#from + i * 4));
   }
 
-  /** Sixteen bytes more than asked for: readers look so far ahead. */
+  /** Reserves sixteen bytes more than asked for, because readers look so far ahead. @returns the address */
   #room(bytes: number): number {
     const at = this.#end;
     this.#end = (at + bytes + 23) & ~7;

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { exportsOf, growTo, type WithMemory } from '../../../lib/web-assembly.ts';
-import type { RowPlan } from '../../shape/plan.ts';
-import type { ReadyRows } from '../../shape/shaper-options.ts';
+import type { RowPlan } from '../../shape/row-plan.ts';
+import type { ReadyRows } from '../../shape/shape.ts';
 import { Layout, OUT, OUT_LENGTH, OUT_SIZE, type RowLayout, ROWS } from './layout.ts';
 import { WASM } from './quick-wasm.ts';
 

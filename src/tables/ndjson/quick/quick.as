@@ -271,7 +271,7 @@ function isDay(at: u32): bool {
   return day <= (leaps ? 29 : 28);
 }
 
-/** As `fitsTimestamp`, with no more digits than a column has, and no offset in the first or last year. */
+/** As `isTimestamp`, with no more digits than a column has, and no offset in the first or last year. */
 function isTime(at: u32, end: u32): bool {
   if (!isDay(at + 1)) return false;
   let i = at + 11;

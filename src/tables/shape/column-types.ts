@@ -4,47 +4,44 @@ import { MINUS, QUOTE, skipJson, skipNumber, skipScalar, skipString } from '../.
 import type { ColumnType } from '../definition.ts';
 
 /**
- * Whether a value's text fits its column in every dialect. A row that a warehouse refuses can hold up its whole file,
- * so what does not fit goes to `extra` instead.
+ * Which values each column type takes, in every dialect. A warehouse that refuses one row can refuse its whole file, so values
+ * that a column does not take go to `extra`.
  */
 
-/** Digits in front of the point that a decimal column has room for (DECIMAL(38, 18)), and behind it. */
+/** Digits that a decimal column (DECIMAL(38, 18)) has in front of the point, and behind it. */
 export const DECIMAL_WHOLE = 20;
 export const DECIMAL_SCALE = 18;
 
-/** Numbers no longer than this fit, if they have no exponent. */
-const SURELY_FITS = 18;
+/** Numbers of at most this length are valid if they have no exponent. */
+const SHORT = 18;
 /** Characters of the longest number that every warehouse reads, and the largest exponent of a zero. */
 const LONGEST_DECIMAL = 200;
 const LARGEST_EXPONENT = 99;
-/** The least number that has too many digits in front of the point; what rounds to it, as doubles do too, has them as well. */
+/** The least number with too many digits in front of the point. Numbers that round to it have too many as well. */
 const TOO_LARGE = 10 ** DECIMAL_WHOLE;
 /** Sign and digits of the longest integer of 64 bits. */
 const LONGEST_INTEGER = 20;
 
-/** True for whole numbers of 64 bits, signed, written as such: no point, no exponent. */
-function fitsInteger(bytes: Uint8Array, from: number, to: number): boolean {
+/** True for a signed integer of 64 bits without point and exponent. */
+function isInteger(bytes: Uint8Array, from: number, to: number): boolean {
   for (let i = from; i < to; i += 1) {
     const c = bytes[i] as number;
     if (c !== 0x2d && (c < 0x30 || c > 0x39)) return false;
   }
-  if (to - from <= SURELY_FITS) return true;
+  if (to - from <= SHORT) return true;
   if (to - from > LONGEST_INTEGER) return false;
   const value = BigInt(latin1(bytes, from, to));
   return BigInt.asIntN(64, value) === value;
 }
 
-/**
- * True unless the number is too large for a decimal column, or so small that it would become 0 there. Digits beyond the
- * column's scale are in the row; the warehouse rounds them away.
- */
-function fitsDecimal(bytes: Uint8Array, from: number, to: number): boolean {
-  let plain = to - from <= SURELY_FITS;
+/** False for a number that is too large for a decimal column, or would become 0 there. Warehouses round to the column's scale. */
+function isDecimal(bytes: Uint8Array, from: number, to: number): boolean {
+  let plain = to - from <= SHORT;
   for (let i = from; i < to && plain; i += 1) plain = ((bytes[i] as number) | 0x20) !== 0x65;
-  return plain || fitsLongDecimal(latin1(bytes, from, to));
+  return plain || isLongDecimal(latin1(bytes, from, to));
 }
 
-function fitsLongDecimal(text: string): boolean {
+function isLongDecimal(text: string): boolean {
   if (text.length > LONGEST_DECIMAL) return false;
   const [, whole = '', fraction = '', exponent = '0'] =
     /^-?(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(text) ?? [];
@@ -57,16 +54,16 @@ function fitsLongDecimal(text: string): boolean {
 }
 
 /** True for `"YYYY-MM-DD"`, quotes included, of a day that exists. */
-function fitsDate(bytes: Uint8Array, from: number, to: number): boolean {
+function isDate(bytes: Uint8Array, from: number, to: number): boolean {
   return to - from === 12 && isDay(bytes, from + 1);
 }
 
 /**
- * True for an ISO 8601 date-time in quotes, perhaps without seconds, perhaps with a fraction (digits beyond microseconds are
- * cut off on the way out), and `Z`, an offset (`+02:00`, `+0200`, `+02`) or neither (then UTC). A date alone is one too. Its
- * instant is in the years 1 to 9999 of UTC: some readers end at any other.
+ * True for an ISO 8601 date-time in quotes: seconds and a fraction may be there (`copyTime` cuts digits beyond microseconds),
+ * and `Z` or an offset (`+02:00`, `+0200`, `+02`); without either it is UTC. A date alone is one too. Its instant is in the
+ * years 1 to 9999 of UTC, because some readers stop at any other.
  */
-export function fitsTimestamp(bytes: Uint8Array, from: number, to: number): boolean {
+export function isTimestamp(bytes: Uint8Array, from: number, to: number): boolean {
   if (!isDay(bytes, from + 1)) return false;
   const end = to - 1;
   let i = from + 11;
@@ -85,7 +82,7 @@ export function fitsTimestamp(bytes: Uint8Array, from: number, to: number): bool
       if (i === first) return false;
     }
   }
-  return i === end || (fitsZone(bytes, i, end) && isInYears(bytes, from + 1, end));
+  return i === end || (isZone(bytes, i, end) && isInYears(bytes, from + 1, end));
 }
 
 /** The first second of year 1 and the last of year 9999, since the epoch. */
@@ -99,7 +96,7 @@ function isInYears(bytes: Uint8Array, from: number, end: number): boolean {
   return seconds >= FIRST && seconds <= LAST;
 }
 
-function fitsZone(bytes: Uint8Array, at: number, end: number): boolean {
+function isZone(bytes: Uint8Array, at: number, end: number): boolean {
   const c = bytes[at] as number;
   if (c === 0x5a || c === 0x7a) return at + 1 === end;
   if ((c !== 0x2b && c !== 0x2d) || !isBelow(bytes, at + 1, 15)) return false;
@@ -139,8 +136,9 @@ function latin1(bytes: Uint8Array, from: number, to: number): string {
 }
 
 /**
- * Steps over the value at `at` if a column of this type takes it. Returns the index after it, negated for a text with
- * escapes and JSON that is not canonical; 0 when the column does not take it, and then nothing is known of the value.
+ * Steps over the value at `at` if a column of this type takes it.
+ * @returns the index after it, negative for a text with escapes and for JSON that is not canonical; 0 when the column does not
+ *   take it: then it may not even be JSON
  * @throws JsonFault
  */
 export function readColumn(type: ColumnType, bytes: Uint8Array, at: number, depth: number): number {
@@ -152,16 +150,16 @@ export function readColumn(type: ColumnType, bytes: Uint8Array, at: number, dept
       const c = bytes[at] as number;
       if (c !== MINUS && !(c >= 0x30 && c <= 0x39)) return 0;
       const end = skipNumber(bytes, at);
-      return (type === 'decimal' ? fitsDecimal : fitsInteger)(bytes, at, end) ? end : 0;
+      return (type === 'decimal' ? isDecimal : isInteger)(bytes, at, end) ? end : 0;
     }
     case 'timestamp':
     case 'date': {
       if (bytes[at] !== QUOTE) return 0;
       const end = skipString(bytes, at);
-      const fits = type === 'date' ? fitsDate : fitsTimestamp;
-      if (end > 0) return fits(bytes, at, end) ? end : 0;
+      const isValid = type === 'date' ? isDate : isTimestamp;
+      if (end > 0) return isValid(bytes, at, end) ? end : 0;
       const text = canonicalString(bytes, at, -end);
-      return fits(text, 0, text.length) ? end : 0;
+      return isValid(text, 0, text.length) ? end : 0;
     }
     case 'boolean':
       return bytes[at] === 0x74 || bytes[at] === 0x66 ? skipScalar(bytes, at) : 0;

@@ -1,6 +1,6 @@
 import { ByteWriter } from '../../lib/byte-writer.ts';
-import type { RowPlan } from './plan.ts';
 import { hasKnownKey, inheritsKnownKey, type RowIds } from './row-id.ts';
+import type { RowPlan } from './row-plan.ts';
 import type { RowState } from './row-state.ts';
 
 /** Takes rows value by value. */
@@ -15,24 +15,24 @@ export interface RowTarget {
   end(): void;
 }
 
-/** Texts of numbers, made once; more of them are made each time. */
+/** Texts of small numbers, made once. */
 const numbers: Buffer[] = [];
 const MOST_NUMBERS = 10_000;
 
-/** Hands on a document's own row. */
-export function giveRow(target: RowTarget, row: RowState, bytes: Uint8Array, ids: RowIds): void {
-  if (!hasKnownKey(row)) giveId(target, row.plan, ids.of(null));
-  giveSlots(target, row, bytes, row.extra.finish());
+/** Writes a document's own row. */
+export function writeRow(target: RowTarget, row: RowState, bytes: Uint8Array, ids: RowIds): void {
+  if (!hasKnownKey(row)) writeId(target, row.plan, ids.of(null));
+  writeSlots(target, row, bytes, row.extra.finish());
   target.end();
 }
 
 /** @param extra the row's `extra`, complete; empty for none */
-function giveSlots(target: RowTarget, row: RowState, bytes: Uint8Array, extra: Uint8Array): void {
+function writeSlots(target: RowTarget, row: RowState, bytes: Uint8Array, extra: Uint8Array): void {
   const { plan, from, to, given, givenTo, filled } = row;
   const { numbers: numberOf, columns, position, repetition, extra: extraSlot } = plan;
   const own = columns.length;
   for (let slot = 0; slot < given.length; slot += 1) {
-    // Behind the columns that a document may have, `from` has places where older documents have them.
+    // After the columns, `from` has the values of older documents, and `given` what follows `extra`.
     const start = slot < own ? (from[slot] as number) : -1;
     const givenEnd = givenTo[slot] as number;
     const number = numberOf[slot] as number;
@@ -40,17 +40,18 @@ function giveSlots(target: RowTarget, row: RowState, bytes: Uint8Array, extra: U
       filled[slot] = (filled[slot] as number) + 1;
       target.value(number, bytes, start, to[slot] as number);
     } else if (givenEnd !== 0) target.value(number, given[slot] as Uint8Array, 0, givenEnd);
-    else if (slot === position) giveNumber(target, number, row.position);
-    else if (slot === repetition && row.repetition > 0) giveNumber(target, number, row.repetition);
+    else if (slot === position) writeNumber(target, number, row.position);
+    else if (slot === repetition && row.repetition > 0) writeNumber(target, number, row.repetition);
     else if (slot === extraSlot && extra.length > 0) target.value(number, extra, 0, extra.length);
   }
+  row.rows += 1;
 }
 
-function giveId(target: RowTarget, { rowId }: RowPlan, id: Uint8Array): void {
+function writeId(target: RowTarget, { rowId }: RowPlan, id: Uint8Array): void {
   target.value(rowId, id, 0, id.length);
 }
 
-function giveNumber(target: RowTarget, number: number, value: number): void {
+function writeNumber(target: RowTarget, number: number, value: number): void {
   let text = numbers[value];
   if (text === undefined) {
     text = Buffer.from(String(value));
@@ -59,8 +60,8 @@ function giveNumber(target: RowTarget, number: number, value: number): void {
   target.value(number, text, 0, text.length);
 }
 
-/** Hands on what a row inherits from the one around it. */
-function giveInherited(
+/** Writes what a row inherits from the one around it. */
+function writeInherited(
   target: RowTarget,
   { inherited }: RowPlan,
   { plan, from, to, given, givenTo }: RowState,
@@ -74,16 +75,16 @@ function giveInherited(
   }
 }
 
-/** Rows of a table inside a document. They wait for what they inherit from it, which may stand after them. */
-export class WaitingRows {
+/** Rows of a table inside a document. They are kept until the document ends, where what they inherit may stand. */
+export class InnerRows {
   count = 0;
-  readonly #state: RowState;
+  readonly state: RowState;
   /** Of each row: `from` and `to` of its slots, its position, its repetition, and where its `extra` ends. */
   #rows = new Int32Array(1024);
   readonly #extras = new ByteWriter();
 
   constructor(state: RowState) {
-    this.#state = state;
+    this.state = state;
   }
 
   clear(): void {
@@ -93,17 +94,17 @@ export class WaitingRows {
 
   /** Keeps the row that the state has now. */
   add(): void {
-    const { from, to, position, repetition, extra } = this.#state;
+    const { from, to, position, repetition, extra } = this.state;
     this.#extras.append(extra.finish());
     const at = this.count * this.#size;
-    if (at + this.#size > this.#rows.length) {
-      const grown = new Int32Array((at + this.#size) * 2);
+    const end = at + this.#size;
+    if (end > this.#rows.length) {
+      const grown = new Int32Array(end * 2);
       grown.set(this.#rows);
       this.#rows = grown;
     }
     this.#rows.set(from, at);
     this.#rows.set(to, at + from.length);
-    const end = at + this.#size;
     this.#rows[end - 3] = position;
     this.#rows[end - 2] = repetition;
     this.#rows[end - 1] = this.#extras.length;
@@ -111,36 +112,36 @@ export class WaitingRows {
   }
 
   get #size(): number {
-    return this.#state.from.length * 2 + 3;
+    return this.state.from.length * 2 + 3;
   }
 
-  /** Hands all of them on. They are gone only with `clear`. */
-  give(target: RowTarget, around: RowState, bytes: Uint8Array, ids: RowIds): void {
+  /** Writes all of them; `clear` removes them. */
+  write(target: RowTarget, around: RowState, bytes: Uint8Array, ids: RowIds): void {
     const inherited = around.extra.finish();
-    const state = this.#state;
+    const { state } = this;
     const inheritsKey = inheritsKnownKey(state.plan, around);
     let extraFrom = 0;
     for (let i = 0; i < this.count; i += 1) {
       const extraTo = this.#restore(i);
       const extra = this.#extras.buffer.subarray(extraFrom, extraTo);
       extraFrom = extraTo;
-      if (!inheritsKey || !hasKnownKey(state)) giveId(target, state.plan, ids.of(state.position));
-      giveInherited(target, state.plan, around, bytes, inherited);
-      giveSlots(target, state, bytes, extra);
+      if (!inheritsKey || !hasKnownKey(state)) writeId(target, state.plan, ids.of(state.position));
+      writeInherited(target, state.plan, around, bytes, inherited);
+      writeSlots(target, state, bytes, extra);
       target.end();
     }
   }
 
-  /** Gives the state a row back. @returns where its `extra` ends */
+  /** Restores a row in the state. @returns where its `extra` ends */
   #restore(row: number): number {
-    const { from, to } = this.#state;
+    const { from, to } = this.state;
     const [at, end] = [row * this.#size, (row + 1) * this.#size];
     for (let slot = 0; slot < from.length; slot += 1) {
       from[slot] = this.#rows[at + slot] as number;
       to[slot] = this.#rows[at + from.length + slot] as number;
     }
-    this.#state.position = this.#rows[end - 3] as number;
-    this.#state.repetition = this.#rows[end - 2] as number;
+    this.state.position = this.#rows[end - 3] as number;
+    this.state.repetition = this.#rows[end - 2] as number;
     return this.#rows[end - 1] as number;
   }
 }
