@@ -1,6 +1,3 @@
-/**
- * What a table is made of. Shaping, DDL, load statements and the reference are all derived from these.
- */
 export type ColumnType = 'text' | 'integer' | 'decimal' | 'boolean' | 'date' | 'timestamp' | 'json';
 
 /** Where a column's value comes from. */
@@ -9,24 +6,24 @@ export type Origin =
   | string
   /** A column of the row that this row's document lies inside. */
   | { readonly parent: string }
-  /** Position among its siblings, from 0. */
+  /** Position among the rows of its document, from 0. */
   | { readonly of: 'position' }
-  /** How many rows of the same document came before it with the same values in the key; none for the first. */
+  /** Number of rows before it in the same document with the same values in the key; null for 0. */
   | { readonly of: 'repetition' }
-  /** The name it has in the map it lies in. */
+  /** Its name in the map that it is a member of. */
   | { readonly of: 'key' }
-  /** What tells the row apart when its key does not. */
+  /** An id for a row with an unknown key. */
   | { readonly of: 'row' }
-  /** What is said around the document, by the event that carries it. */
+  /** What the event that carries the document says. */
   | { readonly envelope: EnvelopeField };
 
-/** What an event says of its document; `resource` is the part of the type that names it: `sleep` of `daily.data.sleep.created`. */
+/** What an event says of its document. `resource` is the part of its type that names it: `sleep` of `daily.data.sleep.created`. */
 export type EnvelopeField =
   'event_id' | 'event_type' | 'resource' | 'received_at' | 'team_id' | 'user_id' | 'client_user_id';
 
 /** Which events carry the documents of a table. */
 export interface EventOrigin {
-  /** Beginnings of their types. Of tables that ask for a type, those that name more of it have it. */
+  /** Beginnings of their types. A type is of the tables whose beginning of it is the longest. */
   readonly types: readonly string[];
   /** Member of the body that is the document; null when the whole archived record is. */
   readonly member: 'data' | null;
@@ -39,17 +36,17 @@ export interface Column {
   readonly name: string;
   readonly type: ColumnType;
   readonly from: Origin;
-  /** Read when there is nothing at `from`: where older documents have it. */
+  /** Path of the value in older documents, read when there is none at `from`. */
   readonly older?: string;
   /** A row without it is rejected. */
   readonly required?: true;
   readonly description: string;
   readonly unit?: string;
-  /** Share of the rows that had a value when it was learned, from 0 to 1. */
+  /** Of a learned column: share of the rows that had a value then, from 0 to 1. */
   readonly share?: number;
 }
 
-/** Documents inside a document that become rows of their own. */
+/** Objects inside a document that become rows of another table. */
 export interface Nesting {
   /** Path of the array, or of the object whose members are the rows. */
   readonly at: string;
@@ -57,27 +54,25 @@ export interface Nesting {
   readonly table: TableDefinition;
 }
 
+/** Shaping, DDL, load statements and the reference of tables are all derived from this. */
 export interface TableDefinition {
   readonly name: string;
   readonly description: string;
-  /** Columns whose values make a row one thing; the newest row of the same values wins. Empty: every row stands. */
+  /** Columns that identify a row: of rows with the same values the newest wins. Without a key, every row stays. */
   readonly key: readonly string[];
   /** Groups of the key's columns: a row without a value in each group has an unknown key. Default: each column is one. */
   readonly identity?: readonly (readonly string[])[];
-  /** Column that tells which row is the newest. */
+  /** Column by which a row is newer than others. */
   readonly newest?: string;
   readonly columns: readonly Column[];
   readonly nested?: readonly Nesting[];
-  /** The same for the tables nested in it. A table without is made of the service's answers only. */
+  /** The same for the tables nested in it. A table without events is made of the service's answers only. */
   readonly events?: EventOrigin;
-  /**
-   * False for a document that is only a frame around the rows inside it: it is no table itself. The rows may inherit its
-   * `extra`.
-   */
+  /** False for a document that is only a frame around the rows inside it. They may inherit its `extra`. */
   readonly ownRows?: false;
   /**
-   * Member of an answer that can hold several documents by name. Each becomes a document of its own: what the answer says
-   * beside them, the name in this member, and what stands under the name.
+   * Member of an answer that can hold several documents by name. Each is shaped alone, with the members beside them, and with its
+   * name in this member.
    */
   readonly unfold?: string;
 }
@@ -97,28 +92,28 @@ export const date = columnOf('date');
 export const timestamp = columnOf('timestamp');
 export const json = columnOf('json');
 
-/** Takes what a column did not; JSON object of the members, nested as in the document. */
+/** Has what no other column takes: an object of the members, nested as in the document. */
 export const EXTRA = json(
   'extra',
   'What has no column, as an object nested like the document: unknown fields, invalid values',
   { from: '' },
 );
 
-/** Set for all rows of a run by whoever runs it; nothing reads the clock. */
+/** Given by the caller for all rows of a run. */
 export const LOADED_AT = timestamp(
   '_loaded_at',
   'When the event was received, or when the run began that asked for the document',
   { from: '' },
 );
 
-/** Part of every key: rows whose key is unknown are never taken for one another. */
+/** Part of the key where it can be unknown, so that rows with an unknown key are never merged. */
 export const ROW_ID = text(
   '_row_id',
   'Only where a value of the key is missing or invalid: a hash of where the row stood in its event or file',
   { from: { of: 'row' } },
 );
 
-/** What every row made of an event says of the event. */
+/** Columns that every row made of an event has. */
 const ENVELOPE: readonly Column[] = [
   text('_event_id', 'delivery id of the event', { from: { envelope: 'event_id' } }),
   text('_event_type', 'type of the event, open list', { from: { envelope: 'event_type' } }),
@@ -128,7 +123,10 @@ const ENVELOPE: readonly Column[] = [
   text('client_user_id', "the team's id of the user", { from: { envelope: 'client_user_id' } }),
 ];
 
-/** Every column of the table in order, the ones that all tables have included. */
+/** The ids that an event has beside its document; texts in every table. */
+export const EVENT_IDS: ReadonlySet<string> = new Set(['team_id', 'user_id', 'client_user_id']);
+
+/** Every column of the table in order, with those that all tables have. */
 export function columnsOf(definition: TableDefinition): readonly Column[] {
   const { columns, events } = definition;
   const own = new Set(columns.map(({ name }) => name));
@@ -148,31 +146,30 @@ export function hasRowId(definition: TableDefinition): boolean {
   );
 }
 
-/** Groups of columns of which a known key has a value in each. A table without a key has one that nothing fills. */
+/** Groups of columns; a known key has a value in each. A table without a key has one empty group. */
 export function identityOf({ key, identity }: TableDefinition): readonly (readonly string[])[] {
   return identity ?? (key.length === 0 ? [[]] : key.map((name) => [name]));
 }
 
-/** What of an event's record each says, which an archived record has under this name. */
+/** Members of an archived record that have another name than the envelope's field. */
 const RECORD_NAMES: Readonly<Partial<Record<EnvelopeField, string>>> = { event_id: 'id' };
 
-/** For each column of `columnsOf`, the index of the first that has the same value in every row made of an event: mostly its own. */
+/** For each column of `columnsOf`, the index of the first column with the same value in every row made of an event. */
 export function twinsOf(definition: TableDefinition): readonly number[] {
   const { events } = definition;
   const origins = columnsOf(definition).map(({ name, from }) => {
-    const isSaid = typeof from === 'object' ? 'envelope' in from : name === LOADED_AT.name;
-    if (events === undefined || !isSaid) return name;
-    const field = typeof from === 'object' && 'envelope' in from ? from.envelope : 'received_at';
+    const isEnvelope = typeof from === 'object' && 'envelope' in from;
+    if (events === undefined || !(isEnvelope || name === LOADED_AT.name)) return name;
+    const field = isEnvelope ? from.envelope : 'received_at';
     return events.member === null ? (RECORD_NAMES[field] ?? field) : `envelope.${field}`;
   });
   return origins.map((origin) => origins.indexOf(origin));
 }
 
-/** What of the envelope a column has when the document says nothing; null for none. */
+/** The field of the envelope that fills a column when the document has no value; null for none. */
 export function envelopeOf({ name, from }: Column, { events }: TableDefinition): EnvelopeField | null {
   if (events === undefined) return null;
   if (name === LOADED_AT.name) return 'received_at';
   if (typeof from === 'object') return 'envelope' in from ? from.envelope : null;
-  if (events.member === null) return null;
-  return name === 'team_id' || name === 'user_id' || name === 'client_user_id' ? name : null;
+  return events.member !== null && EVENT_IDS.has(name) ? (name as EnvelopeField) : null;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { Observer } from '../../src/tables/learned/infer/observe.ts';
-import type { Place } from '../../src/tables/learned/infer/place.ts';
+import type { SeenField } from '../../src/tables/learned/infer/seen-field.ts';
 import { propose } from '../../src/tables/learned/infer/propose.ts';
 import { nameKind } from '../../src/core/data-names.ts';
 import { columnsOf, definitionOf, fileOf, inferred, type Json, shaped, tableOf } from './infer-support.ts';
@@ -249,7 +249,7 @@ test('no more places are remembered than there is room for, and the rest is said
   expect(propose('t', observer.root, new Set()).note).toContain('some were not looked at');
 });
 
-function placesIn(place: Place | null): number {
+function placesIn(place: SeenField | null): number {
   if (place === null) return 0;
   const inner = [...(place.members?.values() ?? []), place.values, place.items];
   return inner.reduce((sum, one) => sum + placesIn(one), 1);

@@ -1,5 +1,5 @@
 import { documentedMaps } from './documented.ts';
-import { Place } from '../../tables/learned/infer/place.ts';
+import { SeenField } from '../../tables/learned/infer/seen-field.ts';
 import { SchemaMemory, type TypeMemory } from './memory.ts';
 
 /** Kinds in the order in which they are kept. */
@@ -63,7 +63,7 @@ export function restoreFrom(text: string, memory: SchemaMemory): void {
   for (const type of restored) memory.restore(type);
 }
 
-function keptOf(field: Place): Kept {
+function keptOf(field: SeenField): Kept {
   const { members, values, items } = field;
   return {
     s: field.seen,
@@ -84,8 +84,8 @@ function keptOf(field: Place): Kept {
   };
 }
 
-function fieldOf(kept: Kept, name: string | null, around: Place | null): Place {
-  const field = new Place(name, around, 0, kept.o, kept.f);
+function fieldOf(kept: Kept, name: string | null, around: SeenField | null): SeenField {
+  const field = new SeenField(name, around, 0, kept.o, kept.f);
   field.last = kept.l;
   field.seen = kept.s;
   field.nulls = kept.n;

@@ -2,7 +2,7 @@ import { type Ids, typeWithoutData } from '../../core/data-names.ts';
 import type { Event } from '../../core/event.ts';
 import { TABLES } from '../../tables/tables.ts';
 import { documentedMaps } from './documented.ts';
-import { Place, type Kind } from '../../tables/learned/infer/place.ts';
+import { SeenField, type Kind } from '../../tables/learned/infer/seen-field.ts';
 import { walk } from './walk.ts';
 
 /** What is remembered, whatever comes: some megabytes. */
@@ -25,7 +25,7 @@ const NO_IDS: Ids = { team: null, user: null, clientUser: null };
 export interface TypeMemory {
   /** Parts of it that are data, such as ids, are `*`. */
   readonly type: string;
-  readonly root: Place;
+  readonly root: SeenField;
   readonly maps: ReadonlySet<string>;
   /** Milliseconds since the epoch. */
   readonly first: number;
@@ -42,7 +42,7 @@ export interface TypeMemory {
 export interface FirstSeen {
   readonly memory: TypeMemory;
   /** Null for the type itself. */
-  readonly field: Place | null;
+  readonly field: SeenField | null;
   /** For a field that was there, as something else. */
   readonly kind: Kind | null;
 }
@@ -145,7 +145,7 @@ export class SchemaMemory {
 function newType(type: string, name: string, at: number): TypeMemory {
   return {
     type,
-    root: new Place(null, null, 1, 1, at),
+    root: new SeenField(null, null, 1, 1, at),
     maps: documentedMaps(name),
     first: at,
     last: at,

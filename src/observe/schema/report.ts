@@ -1,5 +1,5 @@
 import type { SchemaField, SchemaReport, SchemaType } from '../../core/schema.ts';
-import { type Place, KINDS } from '../../tables/learned/infer/place.ts';
+import { type SeenField, KINDS } from '../../tables/learned/infer/seen-field.ts';
 import type { SchemaMemory, TypeMemory } from './memory.ts';
 
 /** The memory as others read it: types and fields by name. */
@@ -20,7 +20,7 @@ function typeOf({ type, root, first, last, seen, looked, isFull }: TypeMemory): 
   };
 }
 
-function fieldOf(field: Place): SchemaField {
+function fieldOf(field: SeenField): SchemaField {
   const kinds = KINDS.flatMap((kind) =>
     field.kinds[kind] === 0 ? [] : [[kind, field.kinds[kind]] as const],
   );
@@ -36,7 +36,7 @@ function fieldOf(field: Place): SchemaField {
   };
 }
 
-function shareOf({ name, seen, around }: Place): number {
+function shareOf({ name, seen, around }: SeenField): number {
   if (name === null || around === null) return 1;
   // Rounded, but not to all.
   return Math.min(seen / Math.max(around.kinds.object, 1), 1) === 1

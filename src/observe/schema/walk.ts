@@ -1,7 +1,7 @@
 import { ENOUGH, isInNearlyAll, seemsMap } from '../../tables/learned/infer/maps.ts';
 import { type Ids, nameKind, namesAnId } from '../../core/data-names.ts';
 import { NAMES } from '../../core/member-names.ts';
-import { type Kind, Place } from '../../tables/learned/infer/place.ts';
+import { type Kind, SeenField } from '../../tables/learned/infer/seen-field.ts';
 import { ENOUGH_SEEN, Walk } from '../../tables/learned/infer/walk.ts';
 import { JsonFault, skipWhite } from '../../lib/json-text.ts';
 
@@ -29,7 +29,7 @@ export interface Walked {
   /** Whether one more may be counted whose name may be data. */
   readonly mayDoubt: () => boolean;
   /** @param kind null for a field that is new; else it was there, and never was that */
-  readonly tell: (field: Place, kind: Kind | null) => void;
+  readonly tell: (field: SeenField, kind: Kind | null) => void;
   /** Only counted in case that its name is none that is data. */
   readonly isAside?: boolean;
   /** Fields that are no longer remembered apart from others. */
@@ -41,7 +41,7 @@ export interface Walked {
  * address, a word of a person) becomes no field: `nameKind` and the rules beside it say which. Of a document that is no JSON, what
  * stands in front of the fault is counted.
  */
-export function walk(root: Place, walked: Walked): void {
+export function walk(root: SeenField, walked: Walked): void {
   root.seen += 1;
   root.last = walked.at;
   try {
@@ -55,14 +55,14 @@ export function walk(root: Place, walked: Walked): void {
 class MemoryWalk extends Walk {
   readonly #walked: Walked;
   /** Where the member whose value comes next is counted by itself as well, because its name may be data. */
-  #doubt: Place | null = null;
+  #doubt: SeenField | null = null;
 
   constructor(walked: Walked) {
     super(walked.body, walked.at, walked.most);
     this.#walked = walked;
   }
 
-  protected override memberOf(field: Place, name: string, nth: number): Place | null {
+  protected override memberOf(field: SeenField, name: string, nth: number): SeenField | null {
     const known = field.members?.get(name);
     if (known !== undefined) return known;
     if (field.isMap || this.#isData(field, name)) return this.#values(field, nth);
@@ -84,7 +84,7 @@ class MemoryWalk extends Walk {
     return this.#collapse(field, nth);
   }
 
-  protected override inside(member: Place, from: number, nth: number, depth: number): number {
+  protected override inside(member: SeenField, from: number, nth: number, depth: number): number {
     const doubt = this.#doubt;
     this.#doubt = null;
     const end = super.inside(member, from, nth, depth);
@@ -93,7 +93,7 @@ class MemoryWalk extends Walk {
   }
 
   /** Counts a member by itself that was counted among all those whose names are data. */
-  #aside(doubt: Place, from: number, nth: number, depth: number): void {
+  #aside(doubt: SeenField, from: number, nth: number, depth: number): void {
     let left = MOST_ASIDE - 1 - doubt.size;
     const { mayDoubt } = this.#walked;
     const mayAdd = () => (left -= 1) >= 0 && mayDoubt();
@@ -101,7 +101,7 @@ class MemoryWalk extends Walk {
     new MemoryWalk(silent).inside(doubt, from, nth, depth);
   }
 
-  protected override becameKind(field: Place, kind: Kind): void {
+  protected override becameKind(field: SeenField, kind: Kind): void {
     if (field.born === this.#walked.nth) return;
     const { kinds } = field;
     const others = field.seen - field.nulls - 1;
@@ -112,12 +112,12 @@ class MemoryWalk extends Walk {
   }
 
   /** All members whose names are data, as one. */
-  #values(field: Place, nth: number): Place | null {
+  #values(field: SeenField, nth: number): SeenField | null {
     field.values ??= this.add(null, field, nth);
     return field.values;
   }
 
-  #collapse(field: Place, nth: number): Place | null {
+  #collapse(field: SeenField, nth: number): SeenField | null {
     const count = field.size;
     const had = field.values !== null;
     field.collapse();
@@ -128,20 +128,20 @@ class MemoryWalk extends Walk {
   }
 
   /** Whether the name says what somebody has, instead of what a format calls it. */
-  #isData(field: Place, name: string): boolean {
+  #isData(field: SeenField, name: string): boolean {
     if (NAMES.has(name)) return this.#isDocumentedMap(field);
     return namesAnId(name, this.#walked.ids) || nameKind(name) === 'data' || this.#isDocumentedMap(field);
   }
 
   /** A field whose name may be data, once it is in nearly all of enough objects; with all that was counted before. */
-  #steady(field: Place, name: string, nth: number): Place | null {
+  #steady(field: SeenField, name: string, nth: number): SeenField | null {
     if (this.#walked.isAside === true) return null;
-    const doubts = (field.doubts ??= new Map<string, Place>());
+    const doubts = (field.doubts ??= new Map<string, SeenField>());
     let doubt = doubts.get(name);
     if (doubt === undefined) {
       if (doubts.size >= MOST_DOUBTS) forgetUnsteady(doubts, nth);
       if (doubts.size >= MOST_DOUBTS || !this.#walked.mayDoubt()) return null;
-      doubt = new Place(name, field, this.#walked.nth, nth, this.#walked.at);
+      doubt = new SeenField(name, field, this.#walked.nth, nth, this.#walked.at);
       doubts.set(name, doubt);
     }
     this.#doubt = doubt;
@@ -161,7 +161,7 @@ class MemoryWalk extends Walk {
     return doubt;
   }
 
-  #mayAddAll(doubt: Place): boolean {
+  #mayAddAll(doubt: SeenField): boolean {
     let added = 0;
     for (const _ of doubt.all()) {
       if (!this.#walked.mayAdd()) {
@@ -173,29 +173,29 @@ class MemoryWalk extends Walk {
     return true;
   }
 
-  #isDocumentedMap(field: Place): boolean {
+  #isDocumentedMap(field: SeenField): boolean {
     const { maps } = this.#walked;
     if (maps.size === 0 || !maps.has(field.path)) return false;
     field.isMap = true;
     return true;
   }
 
-  protected override add(name: string | null, around: Place, since: number): Place | null {
+  protected override add(name: string | null, around: SeenField, since: number): SeenField | null {
     const { nth, at, mayAdd, tell } = this.#walked;
     if (!mayAdd()) return null;
-    const field = new Place(name, around, nth, since, at);
+    const field = new SeenField(name, around, nth, since, at);
     tell(field, null);
     return field;
   }
 }
 
 /** Nearly all objects have it since the first of them; there are enough, counting this one. */
-function isSteady({ seen, since, within }: Place, nth: number): boolean {
+function isSteady({ seen, since, within }: SeenField, nth: number): boolean {
   return isInNearlyAll(seen + (within === nth ? 0 : 1), nth - since + 1);
 }
 
 /** Makes room for others. */
-function forgetUnsteady(doubts: Map<string, Place>, nth: number): void {
+function forgetUnsteady(doubts: Map<string, SeenField>, nth: number): void {
   for (const [name, doubt] of doubts)
     if (nth - doubt.since + 1 >= ENOUGH && !isSteady(doubt, nth)) doubts.delete(name);
 }

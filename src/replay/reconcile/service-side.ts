@@ -106,13 +106,13 @@ class RowsComparison {
 
   /** A state for `backTo`. */
   place(): { readonly counts: RowCounts; readonly files: ReadonlyMap<string, number> | null } {
-    return { counts: structuredClone(this.#counts), files: this.#files?.place() ?? null };
+    return { counts: structuredClone(this.#counts), files: this.#files?.sizes() ?? null };
   }
 
   /** Restores the state. */
   async backTo({ counts, files }: ReturnType<RowsComparison['place']>): Promise<void> {
     this.#counts = structuredClone(counts);
-    if (files !== null) await this.#files?.backTo(files);
+    if (files !== null) await this.#files?.truncateTo(files);
   }
 
   reject(): void {

@@ -1,67 +1,61 @@
 import { visible } from '../../lib/visible.ts';
 import type { Column, ColumnType, TableDefinition } from '../definition.ts';
-import { type ExtraField, FieldSums, type TableFields } from './field-sums.ts';
+import { type ExtraField, FieldSums } from './field-sums.ts';
 
-/** One line for a reader, when it is first met. */
+/** A line for the log about a field that goes to `extra`. */
 export function describeLeft(table: string, path: string, type: ExtraField['type']): string {
   return type === null
     ? `${table}: ${path} has no column; it is in extra`
-    : `${table}: a value of ${path} does not fit ${isFrame(type) ? FRAME : `its column (${type})`}; it is in extra`;
+    : `${table}: a value of ${path} is ${isFrame(type) ? FRAME : `not valid for its column (${type})`}; it is in extra`;
 }
 
-const FRAME = 'the shape in which its rows or columns are read';
+const FRAME = 'not of the shape in which its rows or columns are read';
 
-/** A column of JSON takes every value: what does not fit is to have columns, or rows, inside. */
+/** A column of JSON takes every value, so this is an object or array that has columns or rows inside. */
 function isFrame(type: ColumnType): boolean {
   return type === 'json';
 }
 
-/** How documents differ from what their table was made for. */
+/** Differences between documents and the definition of their table. */
 export interface TableDrift {
   readonly table: string;
   readonly rows: number;
-  /** Fields without a column; they are in `extra`. */
+  /** Fields without a column. They are in `extra`. */
   readonly new: readonly { readonly path: string; readonly count: number }[];
-  /** Fields with values that do not fit their column; these are in `extra`. */
+  /** Fields with values that their column does not take. These are in `extra`. */
   readonly changed: readonly {
     readonly path: string;
     readonly type: ColumnType;
     readonly found: Readonly<Record<string, number>>;
   }[];
-  /** Columns that were to be expected, and had no value; `share` is the part of the rows that had one before. */
+  /** Columns that had no value, and had one in this share of earlier rows. */
   readonly gone: readonly { readonly column: string; readonly share: number }[];
-  /** What is left out of these lists. */
+  /** Entries that are left out of these lists. */
   readonly more: number;
 }
 
 /** Entries of each list. */
 const MOST = 50;
-/** Rows with a value that must have been expected before it is said that there are none. */
+/** Rows that must be expected to have a value before a column without one is reported. */
 const EXPECTED = 10;
 
-/** What rows had that were made earlier. */
+/** What rows of earlier runs had. */
 export interface Earlier {
   readonly rows: number;
   readonly filled: ReadonlyMap<string, number>;
 }
 
-/** Gathers what rows had over several parts of a run, and says what has drifted. */
-export class Drift {
-  readonly #sums = new FieldSums();
-
-  add(fields: TableFields): void {
-    this.#sums.add(fields);
-  }
-
+/** What rows had over several parts of a run, and how that differs from their definitions. */
+export class Drift extends FieldSums {
   /**
-   * The tables that have drifted.
-   * @param earlier rows of a table that were made before; else it is told by what was counted when it was learned
+   * The tables whose documents have changed.
+   * @param earlier rows of a table of earlier runs; without them, the shares of its learned columns are compared
    */
   report(
     definitionOf: (table: string) => TableDefinition | undefined,
     earlier: (table: string) => Earlier | undefined = () => undefined,
   ): TableDrift[] {
-    return this.#sums.all().flatMap(({ table, rows, filled, extra }) => {
+    return this.all().flatMap(({ table, rows, filled, extra }) => {
       const definition = definitionOf(table);
       if (definition === undefined) return [];
       const fields = extra.toSorted((a, b) => countOf(b) - countOf(a));
@@ -104,7 +98,7 @@ function goneOf(
   });
 }
 
-/** True for a column that reads a place of the document. */
+/** True for a column that reads the document. */
 function isRead({ from }: Column): boolean {
   return typeof from === 'string' && from !== '';
 }
@@ -113,10 +107,10 @@ function countOf({ found }: ExtraField): number {
   return Object.values(found).reduce((sum, count) => sum + count, 0);
 }
 
-/** Named in a line, of each kind. */
+/** Names of each kind in a line. */
 const NAMED = 10;
 
-/** One line for a reader. */
+/** A line for the log about one table. */
 export function describeDrift({ table, rows, new: added, changed, gone, more }: TableDrift): string {
   const parts = [
     listed(

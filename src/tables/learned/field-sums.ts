@@ -14,11 +14,11 @@ export interface ExtraField {
 /** Called with an `ExtraField` when it is first seen. */
 export type OnExtraField = (table: string, path: string, type: ColumnType | null) => void;
 
-/** What rows of a table had. */
+/** What the rows of a table had. */
 export interface TableFields {
   readonly table: string;
   readonly rows: number;
-  /** Rows in which a column had a value of the document. */
+  /** By column, the rows in which it had a value of the document. */
   readonly filled: ReadonlyMap<string, number>;
   readonly extra: readonly ExtraField[];
 }

@@ -1,11 +1,12 @@
 import { z } from 'zod';
+import { EVENT_IDS } from '../definition.ts';
 
 const NAME = z
   .string()
   .regex(/^[a-z][a-z0-9_]*$/, 'must be lower-case letters, digits and underscores, a letter first')
   .max(56, 'must have at most 56 characters')
   .refine((name) => !name.endsWith('_latest') && !name.endsWith('_'), 'must not end with _ or _latest');
-/** Stands in comments of DDL, where a line break would end it and a semicolon confuse some clients. */
+/** A text for comments of DDL: a line break would end them, and a semicolon confuses some clients. */
 const LINE = z
   .string()
   .max(500)
@@ -56,22 +57,10 @@ export type FileTable = z.output<typeof TABLE>;
 export type FileNesting = z.output<typeof NESTING>;
 export type FileColumn = z.output<typeof COLUMN>;
 
-/** Columns that each table of PostgreSQL, Redshift or DuckDB has already. */
-export const SYSTEM_COLUMNS: readonly string[] = [
-  'cmax',
-  'cmin',
-  'ctid',
-  'oid',
-  'rowid',
-  'tableoid',
-  'xmax',
-  'xmin',
-];
+/** Columns that every table of PostgreSQL, Redshift or DuckDB has. */
+export const SYSTEM_COLUMNS = 'cmax cmin ctid oid rowid tableoid xmax xmin'.split(' ');
 
-/** Filled from the event where the document has none. */
-const ENVELOPE = new Set(['team_id', 'user_id', 'client_user_id']);
-
-/** Keys that may stand at a path, to tell which was meant. */
+/** Keys that are valid at a path. */
 export function knownKeysAt(path: readonly PropertyKey[]): string[] {
   const names = path.filter((step) => typeof step === 'string');
   const last = names.at(-1);
@@ -86,7 +75,7 @@ export interface TableProblem {
   readonly message: string;
 }
 
-/** What one part of a table demands of another. */
+/** Contradictions between parts of one table. */
 export function* checkTable(table: FileTable, path: readonly (string | number)[]): Generator<TableProblem> {
   yield* checkRows(table, path);
   const newest = table.columns.find(({ name }) => name === table.newest);
@@ -141,7 +130,7 @@ function* checkRows(
         message: `databases have a column ${name} of their own; use another name, with \`from: ${name}\``,
       };
     if (names.has(name)) yield { path: [...here, 'name'], message: `${name} is there already` };
-    if (ENVELOPE.has(name) && type !== 'text')
+    if (EVENT_IDS.has(name) && type !== 'text')
       yield { path: [...here, 'type'], message: `${name} must be a text, as every row has it` };
     names.add(name);
   }

@@ -8,7 +8,7 @@ import {
   QUOTE,
 } from '../../lib/json-text.ts';
 import type { RejectCode } from '../shape/reject.ts';
-import type { Damage } from './input.ts';
+import type { DamagedText } from './input.ts';
 import { Brackets, closes, opens, PendingElement, TopMember } from './scanner-state.ts';
 
 const LINE_FEED = 10;
@@ -95,7 +95,7 @@ export class ElementScanner {
   }
 
   /** Ends the text. @param damage why it is not complete; the elements that were found are valid */
-  end(damage: Damage | null = null): void {
+  end(damage: DamagedText | null = null): void {
     const { onFault } = this.#options;
     if (this.#mode === 'broken') {
       const { offset, reason } = this.#broken;
@@ -107,8 +107,8 @@ export class ElementScanner {
     const isCut = this.#mode === 'array' || this.#mode === 'members';
     if (damage === null && !isCut) return;
     const offset = this.#start >= 0 ? this.#start : this.#before;
-    const { code, reason } = damage ?? { code: 'cut', reason: 'the document ends before it is complete' };
-    onFault(code, reason, offset, this.#before - offset);
+    const reason = damage?.message ?? 'the document ends before it is complete';
+    onFault(damage?.code ?? 'cut', reason, offset, this.#before - offset);
   }
 
   /** The element being read may end here: the last line, or an item with its brackets closed. */

@@ -14,14 +14,14 @@ export interface Input {
   readonly size: number | null;
   /** A chunk is valid until the next one is asked for. */
   readonly chunks: AsyncIterable<Buffer>;
-  /** Hash of its bytes, for what can be read twice. Synchronous: it is asked in the middle of shaping, and rarely. */
+  /** SHA-256 of a file's bytes. Synchronous, because it is needed in the middle of shaping, and rarely. */
   readonly hash?: () => string;
-  /** Also of what was never read: nothing else closes that. Again it does nothing. */
+  /** Has to be called also if nothing was read. */
   close(): Promise<void>;
 }
 
 /**
- * Opens a file, a FIFO or a device for reading in large chunks.
+ * Opens a file, a FIFO or a device to be read in large chunks.
  * @throws the system's error
  */
 export async function openFile(path: string): Promise<Input> {
@@ -52,7 +52,7 @@ function hashOf(path: string): string {
   }
 }
 
-/** Reads the next chunk while the last one is worked on. Two buffers take turns, so memory stays what it is. */
+/** Reads the next chunk while the caller has the last one. Two buffers take turns. */
 async function* readAhead(handle: FileHandle): AsyncGenerator<Buffer> {
   let spare: Buffer = Buffer.allocUnsafeSlow(CHUNK);
   const read = (into: Buffer): Promise<{ bytesRead: number; buffer: Buffer }> => {
@@ -76,7 +76,7 @@ async function* readAhead(handle: FileHandle): AsyncGenerator<Buffer> {
 }
 
 /**
- * Decompresses gzip and zstd, which the first bytes tell; any other text passes through.
+ * Decompresses gzip and zstd, which are recognised by their first bytes; other text passes through.
  * @throws DamagedText while it is read
  */
 export async function* decompressed(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
@@ -112,7 +112,7 @@ async function* through(format: Format, source: AsyncIterable<Buffer>): AsyncGen
   let failure: { error: unknown } | null = null;
   const copies = async function* (): AsyncGenerator<Buffer> {
     try {
-      // A stream keeps chunks for longer than they are valid.
+      // Copies, because a stream keeps chunks for longer than they are valid.
       for await (const chunk of source) yield Buffer.from(chunk);
     } catch (error) {
       failure = { error };
@@ -129,21 +129,13 @@ async function* through(format: Format, source: AsyncIterable<Buffer>): AsyncGen
   }
 }
 
-/** Why a text ends before its time. */
-export interface Damage {
+/** The rest of a text cannot be read. What came before it is valid. */
+export class DamagedText extends Error {
   readonly code: 'cut' | 'broken';
-  readonly reason: string;
-}
 
-/** The text ends before its time, for its bytes make no sense any more. What came before was good. */
-export class DamagedText extends Error implements Damage {
-  readonly code: Damage['code'];
-  readonly reason: string;
-
-  constructor(code: Damage['code'], reason: string, options?: ErrorOptions) {
+  constructor(code: DamagedText['code'], reason: string, options?: ErrorOptions) {
     super(reason, options);
     this.name = 'DamagedText';
     this.code = code;
-    this.reason = reason;
   }
 }

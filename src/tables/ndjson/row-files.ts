@@ -4,20 +4,20 @@ import { MillraceError, messageOf } from '../../core/errors.ts';
 import { syncFolder } from '../../lib/durable.ts';
 import { NewFile } from '../../lib/new-file.ts';
 
-/** Holds what was rejected; its name sets it apart from the tables. */
+/** The file of what was rejected. */
 const REJECTS = '_rejects';
 
 const REJECTS_PIECE = 64 * 1024;
 
 /**
- * A file of NDJSON for each table, `meals.ndjson` and so on, and `_rejects.ndjson`. They have their names only when all are complete; until then
- * `.part` follows. Files of the same names are replaced then, and not before.
+ * A file of NDJSON for each table, such as `meals.ndjson`, and `_rejects.ndjson`. Until all are complete, their names end with
+ * `.part`; then they replace files of the same names.
  */
 export class RowFiles {
   readonly #folder: string;
   readonly #files: ReadonlyMap<string, NewFile>;
   #rejects = '';
-  #rejecting: Promise<void> = Promise.resolve();
+  #rejecting = Promise.resolve();
 
   private constructor(folder: string, files: ReadonlyMap<string, NewFile>) {
     this.#folder = folder;
@@ -25,7 +25,7 @@ export class RowFiles {
   }
 
   /**
-   * Has the files of these tables filled, and gives them their names. When that fails, what was written is removed.
+   * Fills the files of these tables and gives them their names; removes them when that fails.
    * @throws MillraceError folder_unwritable; what `fill` throws
    */
   static async fill<T>(
@@ -63,17 +63,17 @@ export class RowFiles {
     await file.write(rows);
   }
 
-  /** How far the tables are, for `backTo`. */
-  place(): ReadonlyMap<string, number> {
+  /** Bytes of each file, for `truncateTo`. */
+  sizes(): ReadonlyMap<string, number> {
     return new Map([...this.#files].map(([name, { bytes }]) => [name, bytes]));
   }
 
-  /** Takes back the rows that were written since; none may be on their way. */
-  async backTo(place: ReadonlyMap<string, number>): Promise<void> {
-    for (const [name, bytes] of place) if (name !== REJECTS) await this.#files.get(name)?.cutTo(bytes);
+  /** Removes the rows that were written since; no write may be running. */
+  async truncateTo(sizes: ReadonlyMap<string, number>): Promise<void> {
+    for (const [name, bytes] of sizes) if (name !== REJECTS) await this.#files.get(name)?.cutTo(bytes);
   }
 
-  /** Notes a rejected row. It is written in its time; an error shows when the files are finished. */
+  /** Adds a rejected row. It is written later; `fill` throws errors of that. */
   reject(line: string): void {
     this.#rejects += `${line}\n`;
     if (this.#rejects.length >= REJECTS_PIECE) this.#writeRejects();
@@ -86,7 +86,7 @@ export class RowFiles {
     this.#rejecting.catch(() => undefined);
   }
 
-  /** Gives the files their names, durably, and returns the paths. A file of rejects without any is left out. */
+  /** Gives the files their names, durably. Returns the paths; an empty file of rejects is removed. */
   async #finish(): Promise<string[]> {
     this.#writeRejects();
     await this.#rejecting;
@@ -95,7 +95,7 @@ export class RowFiles {
     for (const [name, { path: part, bytes }] of this.#files) {
       const path = join(this.#folder, `${name}.ndjson`);
       if (name === REJECTS && bytes === 0) {
-        // One that an earlier run left would tell of rows that are there now.
+        // Rejects of an earlier run may be rows now.
         await rm(part);
         await rm(path, { force: true });
       } else {

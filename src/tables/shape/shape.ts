@@ -40,7 +40,7 @@ export interface ReadyRows {
 
 /**
  * Shapes documents into rows, from bytes to bytes: what can be copied is not decoded, so numbers keep their text. The same
- * document gives the same rows in whichever way it is written; only the order of what goes to `extra` follows it.
+ * document gives the same rows however its JSON is written; only the order of what goes to `extra` differs.
  */
 export class Shaper {
   /** How rows are made of a document. */

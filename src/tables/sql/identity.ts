@@ -1,6 +1,6 @@
 import { columnsOf, hasRowId, LOADED_AT, ROW_ID, type TableDefinition } from '../definition.ts';
 
-/** The columns that say which event a row was made of. */
+/** Names of the columns that say which event a row was made of. */
 export interface EventColumns {
   readonly id: string;
   readonly type: string;
@@ -19,7 +19,7 @@ export function eventColumnsOf(table: TableDefinition): EventColumns | null {
   return null;
 }
 
-/** The time by which a table is laid out in days: when a row came in. */
+/** The column with the time when a row came in, by which a table is divided into days. */
 export function arrivalOf(table: TableDefinition): string {
   return eventColumnsOf(table)?.received ?? LOADED_AT.name;
 }
@@ -27,17 +27,17 @@ export function arrivalOf(table: TableDefinition): string {
 /** Columns that tell the rows of one event apart, or of one document; empty when the table has none. */
 export function rowKeyOf(table: TableDefinition): readonly string[] {
   const { key, columns } = table;
-  // A position, the name in a map, or the count of rows that are alike.
+  // A position, the name in a map, or a repetition.
   const positions = columns.filter(({ from }) => typeof from === 'object' && 'of' in from);
   return key.length === 0 ? [] : [...new Set([...keyOf(table), ...positions.map(({ name }) => name)])];
 }
 
-/** Columns whose values make a row one thing. */
+/** Columns that identify a row. */
 export function keyOf(table: TableDefinition): readonly string[] {
   return hasRowId(table) ? [...table.key, ROW_ID.name] : table.key;
 }
 
-/** The version of the document that a row belongs to, by the document's own time; null where nothing says it. */
+/** The column with the time of the document's version that a row belongs to; null where there is none. */
 export function versionOf(table: TableDefinition, document: TableDefinition): string | null {
   const { newest } = document;
   if (newest === undefined) return null;
@@ -45,7 +45,7 @@ export function versionOf(table: TableDefinition, document: TableDefinition): st
   return parentColumn(table, newest);
 }
 
-/** The column of a nested table that has a value of the row around it. */
+/** The column of a nested table that inherits a column of the row around; null for none. */
 export function parentColumn({ columns }: TableDefinition, parent: string): string | null {
   const found = columns.find(
     ({ from }) => typeof from === 'object' && 'parent' in from && from.parent === parent,
@@ -53,11 +53,11 @@ export function parentColumn({ columns }: TableDefinition, parent: string): stri
   return found?.name ?? null;
 }
 
-/** More columns than these order rows no further: warehouses cluster by so many at most. */
-const SORTED = 4;
+/** Warehouses cluster by at most so many columns. */
+const MOST_SORTED = 4;
 
-/** Columns that rows are kept in order of: whose they are, then what they are known by. */
+/** Columns that rows are sorted by: the user, then the key. */
 export function sortedBy(table: TableDefinition): readonly string[] {
   const user = columnsOf(table).filter(({ name }) => name === 'user_id');
-  return [...new Set([...user.map(({ name }) => name), ...table.key])].slice(0, SORTED);
+  return [...new Set([...user.map(({ name }) => name), ...table.key])].slice(0, MOST_SORTED);
 }

@@ -7,18 +7,18 @@ export function latestOf(table: string): string {
   return `${table}_latest`;
 }
 
-/** The view of the newest version of each row; null for a table whose rows have nothing to be known by. */
+/** The view of the newest version of each row; null for a table without a key. */
 export function createView({ definition, document }: TableEntry, dialect: Dialect): string | null {
   const { name, key } = definition;
   if (key.length === 0) return null;
-  // Rows inside a mere frame stand on their own.
+  // Rows inside a frame have no document with versions.
   const nesting =
     document.ownRows === false ? undefined : document.nested?.find(({ table }) => table === definition);
   const body = nesting === undefined ? newest(definition, dialect) : newestInside(document, nesting, dialect);
   return `CREATE OR REPLACE VIEW ${tableName(dialect, latestOf(name))} AS\n${body};`;
 }
 
-/** What decides between versions after the document's own time, in order; those of them that the table has. */
+/** Columns that decide between versions of the same time, in order. */
 const VERSION_ORDER = ['_received_at', LOADED_AT.name, '_event_id'];
 
 function orderOf(definition: TableDefinition, ...first: readonly (string | undefined)[]): string[] {
@@ -26,7 +26,7 @@ function orderOf(definition: TableDefinition, ...first: readonly (string | undef
   return [...first, ...VERSION_ORDER.filter((name) => has.has(name))].filter((name) => name !== undefined);
 }
 
-/** One row a key: the newest, by the document's own time first, and then by when it came. */
+/** One row for each key: the newest by the document's own time, and then by when it came. */
 function newest(definition: TableDefinition, dialect: Dialect): string {
   const { quote } = dialect;
   const rank = rankOver(keyOf(definition).map(quote), orderOf(definition, definition.newest).map(quote));
@@ -42,8 +42,8 @@ function select(table: TableDefinition, { quote }: Dialect): string {
 }
 
 /**
- * The rows inside the newest versions of the documents: a version that has fewer leaves none of an older one behind. The
- * same version loaded twice counts once. Rows inside a document whose key is unknown stand on their own.
+ * The rows inside the newest version of each document, so that rows of an older version that had more are left out. The same
+ * version loaded twice counts once. Rows inside a document with an unknown key are all there.
  */
 function newestInside(document: TableDefinition, { table }: Nesting, dialect: Dialect): string {
   const { quote } = dialect;

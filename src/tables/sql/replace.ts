@@ -4,29 +4,29 @@ import { arrivalOf, eventColumnsOf, keyOf, rowKeyOf, versionOf } from './identit
 
 type Words = Pick<Dialect, 'quote' | 'types' | 'deletes' | 'startOf' | 'rowId' | 'hashed'>;
 
-/** What is to happen with rows that wait in another table. */
+/** Staged rows that replace those of a table. */
 export interface Replacement {
   readonly table: TableDefinition;
   /** The table whose documents it is made of: itself, or the one it is nested in. */
   readonly document: TableDefinition;
-  /** Table that the rows wait in, with the columns of theirs; a name as SQL has it. */
+  /** Table of the staged rows, with the same columns; quoted. */
   readonly staged: string;
-  /** A query of the same rows in parentheses, where some columns wait in another type. */
+  /** A query of the same rows in parentheses, where some staged columns have another type. */
   readonly typed?: string;
-  /** What waits is all there is of this day (UTC): other rows of it go too. */
+  /** The staged rows are all rows of this day (UTC): the table's other rows of it are removed. */
   readonly day?: string | null;
 }
 
 /**
- * Brings staged rows into their table in place of the rows of the same events, and of the same versions of the same
- * answers. Run again, it changes nothing: so a load that was cut short is simply repeated.
- * @returns statements without their `;`, to be run in one transaction where the warehouse has any
+ * Replaces rows of the same events, and of the same versions of the same answers, by staged rows. Repeating it changes nothing, so a
+ * load that was interrupted is repeated.
+ * @returns statements without `;`, for one transaction where the warehouse has transactions
  */
 export function replaceRows(replacement: Replacement, words: Words): string[] {
   const { table, day = null, staged } = replacement;
   const ranked = rankOf(replacement, words);
   const { rowId } = words;
-  // Where staged rows can be removed, only what tells them apart is sorted, and not all that they say.
+  // Where staged rows have an id, only their keys are sorted, and not whole rows.
   const repeated =
     rowId === undefined || ranked === null
       ? []
@@ -34,16 +34,18 @@ export function replaceRows(replacement: Replacement, words: Words): string[] {
           `DELETE FROM ${staged}\nWHERE ${rowId} IN (\n  SELECT id_ FROM (\n    SELECT ${rowId} AS id_, ${ranked}\n    FROM ${staged}\n  ) AS ranked_\n  WHERE rank_ > 1\n)`,
         ];
   const rows =
-    rowId === undefined ? distinctRows(replacement, words) : `SELECT\n${names(table, words)}\nFROM ${staged}`;
+    rowId === undefined
+      ? distinctRows(replacement, words)
+      : `SELECT\n${listColumns(table, words.quote)}\nFROM ${staged}`;
   return [
     ...repeated,
     ...(day === null ? [] : [deleteDay(table, day, words)]),
     ...deleteSame(replacement, words),
-    `INSERT INTO ${words.quote(table.name)} (\n${names(table, words)}\n)\n${rows}`,
+    `INSERT INTO ${words.quote(table.name)} (\n${listColumns(table, words.quote)}\n)\n${rows}`,
   ];
 }
 
-/** Removes the rows that came in on a day. */
+/** Statement that removes the rows that came in on a day. */
 export function deleteDay(table: TableDefinition, day: string, words: Words): string {
   const { quote } = words;
   return `DELETE FROM ${quote(table.name)}\nWHERE ${isOfDay(table, day, words)}`;
@@ -56,16 +58,16 @@ export function isOfDay(table: TableDefinition, day: string, { quote, types, sta
   return `${at} >= ${start(day)} AND ${at} < ${start(next)}`;
 }
 
-/** The staged rows, each once: an archive may hold an event twice. */
+/** Query of the staged rows, each once: an archive may hold an event twice. */
 export function distinctRows(replacement: Replacement, words: Words): string {
   const { table, staged, typed = staged } = replacement;
-  const rows = names(table, words);
+  const rows = listColumns(table, words.quote);
   const ranked = rankOf(replacement, words);
   if (ranked === null) return `SELECT\n${rows}\nFROM ${typed}`;
   return firstRows(`SELECT\n${rows}`, ranked, [`FROM ${typed} AS rows_`]);
 }
 
-/** A column `rank_`, which is 1 in one row of those that are the same; null where nothing tells rows apart. */
+/** A column `rank_` that is 1 in one of several rows with the same key; null for a table without a key. */
 function rankOf({ table, document }: Replacement, { quote }: Words): string | null {
   const event = eventColumnsOf(table);
   const key = rowKeyOf(table);
@@ -81,7 +83,7 @@ function rankOf({ table, document }: Replacement, { quote }: Words): string | nu
   return rankOver(same, [quote(event === null ? LOADED_AT.name : event.received)]);
 }
 
-/** Removes rows that staged rows are another copy of. */
+/** Statements that remove the rows that are also staged. */
 function deleteSame({ table, document, staged }: Replacement, words: Words): string[] {
   const { quote, deletes, hashed } = words;
   const own = (name: string): string => `${quote(table.name)}.${quote(name)}`;
@@ -101,12 +103,12 @@ function deleteSame({ table, document, staged }: Replacement, words: Words): str
     const hashes = hashed === undefined ? [] : [ids.map(hashed).join(' = ')];
     statements.push(remove([...hashes, ids.join(' = '), ...alike]));
   }
-  // Rows of answers have no event: a version of a document that was read at one time is one thing.
+  // Rows of answers have no event: they are the same if their document, its version and the time of the run are.
   if (table.name === 'events') return statements;
   const version = versionOf(table, document);
   const known = new Set([...keyOf(table), ...(version === null ? [] : [version]), LOADED_AT.name]);
   const columns = columnsOf(table).filter(({ name, type }) =>
-    // Where nothing is a row's own, it is all that it says.
+    // Rows without a key are the same if all their values are.
     table.key.length === 0 ? type !== 'json' : known.has(name),
   );
   const none = event === null ? [] : [`${own(event.id)} IS NULL`, `${other(event.id)} IS NULL`];
@@ -114,18 +116,14 @@ function deleteSame({ table, document, staged }: Replacement, words: Words): str
   return statements;
 }
 
-/** Equal, or null both; as an equation, because that is how warehouses find rows by a hash. */
+/** Equal, or both null; written as an equation, because warehouses join by a hash then. */
 function equal({ name, type, required }: Column, own: Name, other: Name, { types }: Words): string {
   const text = (value: string): string => {
     if (required === true) return value;
-    // An empty text is not none.
+    // An empty text is not null.
     return `COALESCE(${type === 'text' ? `${value} || '.'` : `CAST(${value} AS ${types.text})`}, '')`;
   };
   return `${text(own(name))} = ${text(other(name))}`;
 }
 
 type Name = (column: string) => string;
-
-function names(table: TableDefinition, { quote }: Words): string {
-  return listColumns(table, ({ name }) => quote(name));
-}

@@ -8,45 +8,45 @@ import { deleteDay } from './replace.ts';
 import { EVENTS } from '../definitions/events.ts';
 import type { TableEntry } from '../tables.ts';
 
-/** Everything a warehouse needs for a table, in the order it is to be run. */
+/** Statements for a table, in the order in which they are run. */
 export interface TableSchema {
   readonly table: string;
-  /** The table with its columns, each with a comment that says what it is. */
+  /** The table, with a comment for each column. */
   readonly createTable: string;
-  /** Statements for its indexes; null where the dialect has none. */
+  /** Its indexes; null where the dialect has none. */
   readonly createIndexes: string | null;
-  /** `<table>_latest`, with the newest version of each row; null for a table whose rows have nothing to be known by. */
+  /** The view `<table>_latest` with the newest version of each row; null for a table without a key. */
   readonly createView: string | null;
-  /** Brings rows in; run again, it changes nothing. */
+  /** Loads rows; repeating it changes nothing. */
   readonly load: string;
   /**
-   * Makes the table, or completes one that an earlier version has made; null where the dialect cannot add a column that may
-   * be there. The view of its newest rows goes, and has to be made again.
+   * Makes the table, or adds new columns to one of an earlier version; null where the dialect cannot add a column only if it is
+   * missing. It drops the view, which has to be made again.
    */
   readonly upgrade: string | null;
-  /** Removes the rows of users or of a day; null for a table that says nothing of users. */
+  /** Removes the rows of users or of a day; null for a table without users. */
   readonly erase: string | null;
   /**
-   * Removes the rows of events of these users that are another's by their document; null where there are none. The table
-   * `events` has to have its rows still.
+   * Removes rows of the users' events whose documents name another user; null for a table without events. It has to be run before
+   * the rows of `events` are removed.
    */
   readonly eraseByEvent: string | null;
 }
 
 export interface SchemaOptions {
-  /** What the files are, where their names do not tell. */
+  /** Format of files whose names do not say it. */
   readonly format?: Partial<SourceFormat>;
-  /** The place has all rows of the day that its name ends with: other rows of the day go. */
+  /** The files have all rows of the day in the folder's name, and replace the table's. */
   readonly replace?: boolean;
-  /** Whose rows are to be removed when it is not users: those that came in on this day, UTC. */
+  /** Rows that came in on this day, UTC, are to be removed, instead of those of users. */
   readonly eraseDay?: string;
-  /** Who is to be erased, and which id of theirs is named. */
+  /** Users to be erased, and the column of their ids. */
   readonly users?: { readonly ids: readonly string[]; readonly column: 'user_id' | 'client_user_id' };
 }
 
 /**
  * @param from file, folder or address of the rows; the dialect's placeholder when it is left out
- * @throws RangeError when the dialect does not read such files, or the place is of no single day that could be replaced
+ * @throws RangeError when the dialect does not read such files, or `replace` is set and the place is not the folder of one day
  */
 export function schemaOf(
   entry: TableEntry,
@@ -94,11 +94,11 @@ function typeIn(definition: TableDefinition, column: Column, { types, typeOf }: 
   return typeOf?.(column, definition) ?? types[column.type];
 }
 
-/** Statements that add each column that is not there; null where the dialect has none that may be repeated. */
+/** Statements that add missing columns; null where the dialect has none that can be repeated. */
 export function addColumns(definition: TableDefinition, dialect: Dialect): string[] | null {
   const { quote, addsMissing } = dialect;
   if (addsMissing !== true) return null;
-  // Rows that are there have no value in it, so none can be demanded.
+  // Without NOT NULL: existing rows have no value.
   return columnsOf(definition).map(
     (column) =>
       `ALTER TABLE ${tableName(dialect, definition.name)} ADD COLUMN IF NOT EXISTS ${quote(column.name)} ${typeIn(definition, column, dialect)}`,
@@ -123,7 +123,7 @@ function createIndexes(definition: TableDefinition, dialect: Dialect): string | 
   return made.length === 0 ? null : made.map((statement) => `${statement};`).join('\n');
 }
 
-/** Many clients end a statement at every semicolon, also at one in a comment. */
+/** Without semicolons: many clients end a statement there, also in a comment. */
 function comment(text: string): string {
   return text.replaceAll(';', ',').replaceAll(/\s+/g, ' ');
 }
@@ -132,12 +132,12 @@ function eraseFrom(definition: TableDefinition, dialect: Dialect, options: Schem
   const { users, eraseDay } = options;
   if (eraseDay !== undefined)
     return eventColumnsOf(definition) === null ? null : `${deleteDay(definition, eraseDay, dialect)};`;
-  const { column } = users ?? SOMEBODY;
+  const { column } = users ?? PLACEHOLDER_USER;
   if (!columnsOf(definition).some(({ name }) => name === column)) return null;
   return `DELETE FROM ${dialect.quote(definition.name)} WHERE ${isOneOf(users, dialect)};`;
 }
 
-/** An event can say that it is of one user, and its document that it is of another. */
+/** The event and its document can name different users. */
 function eraseByEvent(
   definition: TableDefinition,
   dialect: Dialect,
@@ -153,11 +153,11 @@ function eraseByEvent(
   return `DELETE FROM ${quote(definition.name)} WHERE ${isOfEvents.join(' AND ')};`;
 }
 
-const SOMEBODY = { ids: ['USER_ID'], column: 'user_id' } as const;
+const PLACEHOLDER_USER = { ids: ['USER_ID'], column: 'user_id' } as const;
 
-/** A hash, where indexes have one, finds the rows; only the text itself says that they are the right ones. */
+/** Compares hashes too where indexes have them: they find the rows, and the texts decide. */
 function isOneOf(
-  { ids, column }: NonNullable<SchemaOptions['users']> = SOMEBODY,
+  { ids, column }: NonNullable<SchemaOptions['users']> = PLACEHOLDER_USER,
   { quote, literal, hashed = same }: Dialect,
 ): string {
   return [...new Set([hashed, same])]

@@ -110,9 +110,9 @@ describe('what is wrong inside a meal costs no more than it must', () => {
   test('a value of another type than its column is kept in extra', async () => {
     const { exit, ids, stderr } = await shape(among('{"id":"odd","name":7,"timestamp":"noon"}'));
     expect({ exit, ids }).toEqual({ exit: 0, ids: ['first', 'odd', 'last'] });
-    expect(stderr).toContain('meals: a value of name does not fit its column (text); it is in extra');
+    expect(stderr).toContain('meals: a value of name is not valid for its column (text); it is in extra');
     expect(stderr).toContain(
-      'meals: a value of timestamp does not fit its column (timestamp); it is in extra',
+      'meals: a value of timestamp is not valid for its column (timestamp); it is in extra',
     );
     expect(stderr).not.toContain('has no column');
   });

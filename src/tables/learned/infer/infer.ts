@@ -4,7 +4,7 @@ import { type Budget, Observer } from './observe.ts';
 import { propose } from './propose.ts';
 import { nameKind } from '../../../core/data-names.ts';
 
-/** Places that are remembered over all tables; some hundred bytes each. */
+/** Fields that are remembered over all tables; some hundred bytes each. */
 const MOST_PLACES = 100_000;
 const MOST_GROUPS = 500;
 /** Event types named in a comment. */
@@ -13,7 +13,7 @@ const MOST_NAMED = 10;
 interface Group extends EventGroup {
   readonly observer: Observer;
   readonly types: Map<string, number>;
-  /** Events, whether they were looked at or not. */
+  /** All events, also those that were not read. */
   events: number;
   /** Events without a document. */
   bare: number;
@@ -32,13 +32,13 @@ export interface Inferred {
 }
 
 export interface InferenceOptions {
-  /** Documents looked at for one table. */
+  /** Documents that are read for one table. */
   readonly limit: number;
-  /** Names of tables that there are. */
+  /** Names of existing tables. */
   readonly taken: ReadonlySet<string>;
 }
 
-/** Learns tables from events: documents in, definitions out. Memory has a bound, whatever comes. */
+/** Learns table definitions from the documents of events, in bounded memory. */
 export class Inference {
   readonly #options: InferenceOptions;
   readonly #budget: Budget = { left: MOST_PLACES };
@@ -49,7 +49,7 @@ export class Inference {
     this.#options = options;
   }
 
-  /** @param document asked for only if it is looked at; null when the event has none */
+  /** @param document called only if the document is read; null when the event has none */
   add(type: string, document: () => Buffer | null): void {
     const group = this.#group(type);
     if (group === null) return;
@@ -62,7 +62,7 @@ export class Inference {
     else group.observer.add(found);
   }
 
-  /** @param isTaken whether events that begin so are rows of a table that there is: a table of these would take them from it */
+  /** @param isTaken true when events whose types begin so have a table, from which a new one would take them */
   finish(isTaken: (beginning: string) => boolean = () => false): Inferred {
     const taken = new Set(this.#options.taken);
     const tables: LearnedTable[] = [];
@@ -115,23 +115,20 @@ function lackOf({ observer: { root }, bare, events }: Group): string | null {
   return items.kinds.object === 0 ? 'neither an object nor an array of objects' : null;
 }
 
-/** What happened to a thing, at the end of a type; it is the same thing in all of them. */
+/** Ends of types that say what happened to the same document. */
 const VERBS = new Set(['created', 'updated', 'changed', 'deleted']);
 
-/** Which events are one table. */
+/** Events that become one table. */
 interface EventGroup {
   /** Beginning of their types. */
   readonly prefix: string;
-  /** The table's name, short and long: whichever is free. */
+  /** The table's name, short and long; the first that is not taken is used. */
   readonly names: readonly [string, string];
-  /** Whether the types can be named; ids in them cannot. */
+  /** False for types with ids in them, which are not shown. */
   readonly isNamed: boolean;
 }
 
-/**
- * The group an event type belongs to: `daily.data.sleep.created` to `daily.data.sleep.`, whose table is `sleep`. Null for a
- * type that begins with data.
- */
+/** The group of an event type: `daily.data.sleep.created` is in `daily.data.sleep.`, table `sleep`. Null for a type that begins with data. */
 function groupOf(type: string): EventGroup | null {
   const all = type.split('.');
   const data = all.findIndex((segment) => nameKind(segment) === 'data');

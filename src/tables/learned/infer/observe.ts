@@ -4,26 +4,26 @@ import { JsonFault, skipValue } from '../../../lib/json-text.ts';
 import type { ColumnType } from '../../definition.ts';
 import { readColumn } from '../../shape/column-types.ts';
 import { seemsMap } from './maps.ts';
-import { type Kind, Place } from './place.ts';
+import { type Kind, SeenField } from './seen-field.ts';
 import { Walk } from './walk.ts';
 
-/** At so many names of one object it is asked whether they are data, and beyond the most they are taken to be. */
+/** With so many names of one object they can be data; with more than the most, they are. */
 const ASKED_AT = 512;
 const MOST_NAMES = 1024;
 
-/** Places that may still be remembered; shared by all that learn at once, so that memory has a bound. */
+/** Fields that may still be remembered, over all tables, so that memory has a bound. */
 export interface Budget {
   left: number;
 }
 
-/** The columns a text or a number may fit, the narrowest first, and what it is otherwise. */
+/** Columns that may take a text or a number, the narrowest first. */
 const TEXTS = ['date', 'timestamp'] as const satisfies readonly (ColumnType & Kind)[];
 const NUMBERS = ['integer', 'decimal'] as const satisfies readonly (ColumnType & Kind)[];
 
-/** Looks at documents and remembers what stands where: names, types and counts. */
+/** Reads documents and remembers their fields: names, types and counts. */
 export class Observer {
-  readonly root = new Place();
-  /** Documents that are no JSON of the kind that becomes rows. */
+  readonly root = new SeenField();
+  /** Documents that are not valid JSON. */
   unreadable = 0;
   readonly #budget: Budget;
 
@@ -34,7 +34,7 @@ export class Observer {
   /** @param document one JSON value, with nothing around it */
   add(document: Buffer): void {
     try {
-      // All of it first: what turns out to be broken leaves no trace.
+      // All of it is checked first, so that an invalid document is not counted in parts.
       if (skipValue(document, 0, 1) !== document.length || !isUtf8(document)) this.unreadable += 1;
       else {
         this.root.seen += 1;
@@ -47,7 +47,7 @@ export class Observer {
   }
 }
 
-/** Says what a value is by what the shaper asks of it, so that a column made by it takes it. */
+/** Finds the kind of a value as the shaper does, so that the learned column takes it. */
 class ColumnWalk extends Walk {
   readonly #budget: Budget;
 
@@ -64,7 +64,7 @@ class ColumnWalk extends Walk {
     return NUMBERS.find((type) => readColumn(type, bytes, at, 1) !== 0) ?? 'huge';
   }
 
-  protected override memberOf(around: Place, name: string, nth: number): Place | null {
+  protected override memberOf(around: SeenField, name: string, nth: number): SeenField | null {
     const known = around.members?.get(name);
     if (known !== undefined) return known;
     if (!around.isMap && nameKind(name) !== 'data') {
@@ -80,9 +80,9 @@ class ColumnWalk extends Walk {
     return around.values;
   }
 
-  protected override add(name: string | null, around: Place, since: number): Place | null {
+  protected override add(name: string | null, around: SeenField, since: number): SeenField | null {
     if (this.#budget.left <= 0) return null;
     this.#budget.left -= 1;
-    return new Place(name, around, 0, since);
+    return new SeenField(name, around, 0, since);
   }
 }

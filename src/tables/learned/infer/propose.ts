@@ -1,32 +1,31 @@
+import { EVENT_IDS } from '../../definition.ts';
 import type { LearnedColumn, LearnedNesting, LearnedTable } from './write.ts';
 import { isFieldName, isMap } from './maps.ts';
 import { SYSTEM_COLUMNS } from '../learned-schema.ts';
 import { snakeCase, takeName } from './names.ts';
-import { Place, noteOf, typeOf } from './place.ts';
+import { SeenField, noteOf, typeOf } from './seen-field.ts';
 
-/** Objects inside each other that become columns; what lies deeper is JSON. */
+/** Levels of objects whose members become columns; deeper ones are JSON. */
 const DEEPEST = 5;
-/** More columns than this and no warehouse likes a table; the others stay in `extra`. */
+/** Warehouses get slow with more columns; the others stay in `extra`. */
 const MOST_COLUMNS = 400;
 const MOST_NESTED = 20;
 
-/** Names that mean something else beside the table's own: to every row, to the export's folders, to views, to databases. */
+/** Names that have another meaning in every row, in folders of an export, in views, or in databases. */
 const RESERVED = ['extra', 'dt', 'rank', ...SYSTEM_COLUMNS];
-/** Every row has these as texts, from the envelope. */
-const ENVELOPE = new Set(['team_id', 'user_id', 'client_user_id']);
 const NEWEST = ['updated_at', 'modified_at', 'last_modified_at', 'last_modified', 'last_updated'];
 
-/** A table of documents that were looked at, without the events they came with. */
+/** A table of documents, without their event types. */
 export type Proposal = Omit<LearnedTable, 'events'>;
 
 /**
  * Proposes the table for documents.
- * @param documents the place of the documents
- * @param taken names of tables that there are; those proposed are added
+ * @param documents what was seen of the documents
+ * @param taken names of existing tables; the new ones are added
  */
-export function propose(name: string, documents: Place, taken: Set<string>): Proposal {
+export function propose(name: string, documents: SeenField, taken: Set<string>): Proposal {
   const isEach = documents.kinds.array > documents.kinds.object;
-  const root = (isEach ? documents.items : documents) ?? new Place();
+  const root = (isEach ? documents.items : documents) ?? new SeenField();
   const rows = new Rows(root);
   rows.gather(true);
   const columns = rows.columns();
@@ -46,8 +45,8 @@ export function propose(name: string, documents: Place, taken: Set<string>): Pro
   };
 }
 
-/** True when every object has an `id` that says something. */
-function isIdentity(root: Place): boolean {
+/** True when every object has an `id` that is not empty. */
+function isIdentity(root: SeenField): boolean {
   const id = root.members?.get('id');
   if (id === undefined) return false;
   return (
@@ -58,39 +57,42 @@ function isIdentity(root: Place): boolean {
   );
 }
 
-/** An array or a map whose items become rows of their own. */
-interface Found {
+/** An array or a map whose items become rows of a nested table. */
+interface RowsInside {
   readonly path: readonly string[];
   readonly each: 'array' | 'map';
-  readonly items: Place;
+  readonly items: SeenField;
 }
 
-/** The columns of one table, gathered from a place of objects. */
+/** The columns of one table, made of the fields of its objects. */
 class Rows {
-  readonly nested: Found[] = [];
-  readonly #root: Place;
-  readonly #found: { readonly path: readonly string[]; readonly place: Place; readonly around: number }[] =
-    [];
+  readonly nested: RowsInside[] = [];
+  readonly #root: SeenField;
+  readonly #found: {
+    readonly path: readonly string[];
+    readonly place: SeenField;
+    readonly around: number;
+  }[] = [];
   /** Names that are left to `extra`. */
   #left = 0;
   #lost = 0;
 
-  constructor(root: Place) {
+  constructor(root: SeenField) {
     this.#root = root;
   }
 
-  /** @param canNest whether items of arrays and maps can be rows of their own */
+  /** @param canNest items of arrays and maps can be rows of nested tables */
   gather(canNest: boolean): void {
     const isDoubtful = isMap(this.#root);
     this.#object(this.#root, [], canNest, isDoubtful);
   }
 
-  /** @param taken names that other columns have already */
+  /** @param taken names of other columns */
   columns(taken: Set<string> = new Set(RESERVED)): LearnedColumn[] {
     return this.#found.slice(0, MOST_COLUMNS).map(({ path, place, around }): LearnedColumn => {
       const type = typeOf(place);
       const plain = snakeCase(path.join('_'));
-      const name = takeName(ENVELOPE.has(plain) && type !== 'text' ? `data_${plain}` : plain, taken);
+      const name = takeName(EVENT_IDS.has(plain) && type !== 'text' ? `data_${plain}` : plain, taken);
       const share = (place.seen - place.nulls) / Math.max(this.#root.kinds.object, 1);
       return { name, type, from: path.join('.'), share: shareOf(share), note: noteOf(place, around) };
     });
@@ -105,7 +107,7 @@ class Rows {
     return notes.join('; ');
   }
 
-  #object(place: Place, path: readonly string[], canNest: boolean, isDoubtful: boolean): void {
+  #object(place: SeenField, path: readonly string[], canNest: boolean, isDoubtful: boolean): void {
     if (place.values !== null) this.#left += place.values.seen;
     this.#lost += place.lost;
     for (const [name, member] of place.members ?? []) {
@@ -115,7 +117,7 @@ class Rows {
     }
   }
 
-  #member(around: Place, path: readonly string[], place: Place, canNest: boolean): void {
+  #member(around: SeenField, path: readonly string[], place: SeenField, canNest: boolean): void {
     const values = place.seen - place.nulls;
     const { object, array } = place.kinds;
     const isObject = object > 0 && object === values;
@@ -130,7 +132,7 @@ class Rows {
       (isObject || (array > 0 && array === values)) &&
       items !== null &&
       items.kinds.object > 0 &&
-      // An item that is null is a row of a map with nothing but its name; in an array it would be none.
+      // In a map null is a row with only a name; in an array it would be no row.
       items.kinds.object + (isObject ? items.nulls : 0) === items.seen &&
       this.nested.length < MOST_NESTED;
     if (canBeRows) this.nested.push({ path, each, items });
@@ -138,20 +140,20 @@ class Rows {
   }
 }
 
-/** An object whose members all stay in `extra` says more as JSON. */
-function hasFields(place: Place): boolean {
+/** False for an object whose members would all stay in `extra`: it becomes JSON. */
+function hasFields(place: SeenField): boolean {
   return [...(place.members ?? [])].some(
     ([name, member]) => !name.includes('.') && isFieldName(name, member, place),
   );
 }
 
-/** What a map's members are, as one. */
-function allMembers(place: Place): Place | null {
+/** All members of a map, merged. */
+function allMembers(place: SeenField): SeenField | null {
   const { values, members: named } = place;
   const members = [...(values === null ? [] : [values]), ...(named?.values() ?? [])];
   if (members.length === 0) return null;
-  const all = new Place();
-  // Names that are data inside one of them are data inside all.
+  const all = new SeenField();
+  // If names are data inside one member, they are data inside all.
   all.isMap = members.some(({ isMap: isOneMap }) => isOneMap);
   for (const member of members) all.take(member);
   return all;
@@ -159,7 +161,7 @@ function allMembers(place: Place): Place | null {
 
 function nestingOf(
   around: string,
-  { path, each, items }: Found,
+  { path, each, items }: RowsInside,
   id: LearnedColumn | undefined,
   newest: LearnedColumn | undefined,
   taken: Set<string>,
@@ -186,7 +188,7 @@ function nestingOf(
   };
 }
 
-/** Rounded, but neither to nothing nor to all. */
+/** Rounded, but only 0 becomes 0 and only 1 becomes 1. */
 function shareOf(share: number): number {
   if (share <= 0 || share >= 1) return Math.min(Math.max(share, 0), 1);
   return Math.min(Math.max(Math.round(share * 1000) / 1000, 0.001), 0.999);

@@ -14,23 +14,25 @@ import {
   skipWhite,
   unexpected,
 } from '../../../lib/json-text.ts';
-import type { Kind, Place } from './place.ts';
+import type { Kind, SeenField } from './seen-field.ts';
 
-/** Deeper values are stepped over. */
+/** Values at deeper levels are not counted. */
 const DEEPEST = 32;
-const [POINT, LOWER_E, UPPER_E, LETTER_N, LETTER_T, LETTER_F] = [0x2e, 0x65, 0x45, 0x6e, 0x74, 0x66];
+const [POINT, LOWER_E, UPPER_E] = [0x2e, 0x65, 0x45];
+/** First bytes of null, true and false. */
+const [NULL, TRUE, FALSE] = [0x6e, 0x74, 0x66];
 
-/** The rest of a document that is larger than what is looked at. */
+/** Thrown where the part of a large document ends that is counted. */
 class Enough extends Error {}
 export const ENOUGH_SEEN = new Enough();
 
-/** Looks at one JSON document as bytes, and counts in the places what stands where. */
+/** Counts the fields of one JSON document, reading its bytes. */
 export abstract class Walk {
   readonly #bytes: Buffer;
   readonly #at: number;
   readonly #most: number;
 
-  /** @param at milliseconds since the epoch @param most ends before the first byte behind so many */
+  /** @param at time, in milliseconds since the epoch @param most bytes of the document that are counted */
   constructor(bytes: Buffer, at = 0, most = bytes.length) {
     this.#bytes = bytes;
     this.#at = at;
@@ -38,13 +40,13 @@ export abstract class Walk {
   }
 
   /**
-   * Where a member is counted whose name was not expected; null when nothing more is remembered.
-   * @param nth of the object among those in this place
+   * The field of a member that was not guessed; null when no more fields are remembered.
+   * @param nth number of the object among those of the field around
    */
-  protected abstract memberOf(around: Place, name: string, nth: number): Place | null;
+  protected abstract memberOf(around: SeenField, name: string, nth: number): SeenField | null;
 
-  /** One more place; null when nothing more is remembered. @param name null for what has none @param since as `Place` says */
-  protected abstract add(name: string | null, around: Place, since: number): Place | null;
+  /** Adds a field; null when no more are remembered. @param name, since as in `SeenField` */
+  protected abstract add(name: string | null, around: SeenField, since: number): SeenField | null;
 
   protected textAt(_bytes: Buffer, _at: number): Kind {
     return 'text';
@@ -54,11 +56,11 @@ export abstract class Walk {
     return isWhole(bytes, at, end) ? 'integer' : 'decimal';
   }
 
-  /** There was a value of a kind for the first time. */
-  protected becameKind(_place: Place, _kind: Kind): void {}
+  /** Called for the first value of a kind. */
+  protected becameKind(_place: SeenField, _kind: Kind): void {}
 
-  /** @returns the index after the value @throws JsonFault, ENOUGH_SEEN; what stands in front of it was counted then */
-  value(place: Place, at: number, depth: number): number {
+  /** @returns the index after the value @throws JsonFault, ENOUGH_SEEN; what is before that is counted */
+  value(place: SeenField, at: number, depth: number): number {
     const bytes = this.#bytes;
     switch (bytes[at] as number) {
       case QUOTE: {
@@ -73,11 +75,11 @@ export abstract class Walk {
       case OPEN_BRACKET:
         this.#kind(place, 'array');
         return depth > DEEPEST ? skipValue(bytes, at, 1) : this.#array(place, at, depth);
-      case LETTER_N:
+      case NULL:
         place.nulls += 1;
         return skipScalar(bytes, at);
-      case LETTER_T:
-      case LETTER_F:
+      case TRUE:
+      case FALSE:
         this.#kind(place, 'boolean');
         return skipScalar(bytes, at);
       default: {
@@ -88,16 +90,16 @@ export abstract class Walk {
     }
   }
 
-  #object(place: Place, at: number, depth: number): number {
+  #object(place: SeenField, at: number, depth: number): number {
     const bytes = this.#bytes;
     const nth = place.kinds.object;
-    let before: Place | null = null;
+    let before: SeenField | null = null;
     let i = skipWhite(bytes, at + 1);
     if (bytes[i] === CLOSE_BRACE) return i + 1;
     for (;;) {
       if (i > this.#most) throw ENOUGH_SEEN;
-      const guess: Place | null = place.isMap ? null : before === null ? place.head : before.next;
-      let member: Place | null;
+      const guess: SeenField | null = place.isMap ? null : before === null ? place.head : before.next;
+      let member: SeenField | null;
       let end: number;
       if (guess !== null && isAt(bytes, i, guess.key)) {
         member = guess;
@@ -124,20 +126,20 @@ export abstract class Walk {
     }
   }
 
-  #unexpected(place: Place, from: number, to: number, nth: number): Place | null {
+  #unexpected(place: SeenField, from: number, to: number, nth: number): SeenField | null {
     return this.memberOf(place, JSON.parse(this.#bytes.toString('utf8', from, to)) as string, nth);
   }
 
   /** The value of a member. @returns the index after it */
-  protected inside(member: Place, from: number, nth: number, depth: number): number {
-    // The same name once more in one object is no further object that has it.
+  protected inside(member: SeenField, from: number, nth: number, depth: number): number {
+    // A name that is repeated in one object counts once.
     if (member.within !== nth || member.name === null) member.seen += 1;
     member.within = nth;
     member.last = this.#at;
     return this.value(member, from, depth + 1);
   }
 
-  #array(place: Place, at: number, depth: number): number {
+  #array(place: SeenField, at: number, depth: number): number {
     const bytes = this.#bytes;
     let i = skipWhite(bytes, at + 1);
     if (bytes[i] === CLOSE_BRACKET) return i + 1;
@@ -157,7 +159,7 @@ export abstract class Walk {
     }
   }
 
-  #kind(place: Place, kind: Kind): void {
+  #kind(place: SeenField, kind: Kind): void {
     place.kinds[kind] += 1;
     if (place.kinds[kind] > 1) return;
     place.noteKind(kind, this.#at);

@@ -5,7 +5,7 @@ const HEAD = ` Tables that \`millrace schema infer\` proposes from events. Names
  key (what makes a row one thing) and newest (which version wins) are guesses: check them. Names of tables and columns can be
  changed, and columns left out: what has no column is in extra. from says where a value stands in the event's data.`;
 
-/** The definitions as a file, with what was seen as comments. */
+/** A definition file, with what was seen as comments. */
 export function writeTables(tables: readonly LearnedTable[]): string {
   const document = new Document({ version: 1, tables: tables.map(withoutNotes) }, { keepUndefined: false });
   document.commentBefore = HEAD;
@@ -41,7 +41,7 @@ function nodeAt(document: Document, path: readonly (string | number)[]): Node {
   return document.getIn(path, true) as Node;
 }
 
-/** Without notes, and without what says itself: a column is read from the member of its name. */
+/** Without notes, and without the path of a column that is read from the member of its name. */
 function withoutNotes(table: LearnedTable): object {
   const rows = table.nested === undefined ? {} : { nested: table.nested.map(plain) };
   return { ...plain(table), ...rows };
@@ -54,7 +54,7 @@ function plain(table: LearnedTable | LearnedNesting): object {
   return { ...table, columns, note: undefined };
 }
 
-/** Rows as a definition file has them, and what was seen: comments in the file. */
+/** A part of a definition file, with comments. */
 type Learned<Rows> = Omit<Rows, 'columns' | 'nested'> & {
   readonly columns: readonly LearnedColumn[];
   readonly note?: string;

@@ -13,35 +13,35 @@ interface Quick extends WithMemory {
   lastElements(): number;
 }
 
-/** The memory begins with what the tables are made of; address 0 means that there is nothing. */
+/** Address of the layout; address 0 stands for nothing. */
 const TABLES_AT = 1024;
-/** Longest text that is looked at in one piece. */
+/** Longest text of one `fill`. */
 export const TEXT = 256 * 1024;
-/** Zeros behind the text, at which reading stops. */
+/** Zeros after the text, at which reading stops. */
 const ZEROS = 64;
-/** After so many items in a row that are not usual, the next ones are left out: where all have something unusual, trying costs. */
+/** After so many unusual items in a row, the next ones are not tried, because trying costs time. */
 const PATIENCE = 4;
 const LONGEST_PAUSE = 64;
-/** Room for rows that are being gathered, and of the rows of a table until they are taken. */
+/** Bytes for rows that are being gathered, and for the rows of each table until they are taken. */
 const STATES = 256 * 1024;
 const ROWS_SIZE = 512 * 1024;
 
-/** Shapes the usual items of arrays in WebAssembly, many in one call; see `quick.as` for what is usual. */
+/** Shapes usual items of arrays in WebAssembly, many in one call; `quick.as` says what is usual. */
 export class QuickItems {
   readonly #quick: Quick;
   readonly #root: number;
   readonly #layouts: readonly RowLayout[];
   readonly #words: Uint32Array;
   readonly #textAt: number;
-  /** Where the text is put. */
+  /** Memory for the text. */
   readonly #space: Buffer;
   #length = 0;
   #isUtf8 = true;
-  /** Items in a row that were not usual, and how many to come are not tried. */
+  /** Unusual items in a row, and items to come that are not tried. */
   #refused = 0;
   #pause = 0;
 
-  /** @param tables whose rows are wanted */
+  /** @param tables whose rows are wanted @returns null for documents or engines that it does not support */
   static of(plan: RowPlan, tables: readonly string[]): QuickItems | null {
     const isUsual =
       [plan, ...plan.nested.map(({ row }) => row)].every(
@@ -77,7 +77,7 @@ export class QuickItems {
     this.#space = Buffer.from(memory.buffer, textAt, TEXT + ZEROS);
   }
 
-  /** Takes as much of the text as there is room for. Returns it, with zeros behind it, valid until the next call. */
+  /** Takes a text of at most `TEXT` bytes. Returns it with zeros after it, valid until the next call. */
   fill(text: Buffer): Buffer {
     const length = text.copy(this.#space, 0, 0, TEXT);
     this.#space.fill(0, length, length + ZEROS);
@@ -87,9 +87,9 @@ export class QuickItems {
   }
 
   /**
-   * Shapes the items from the one at an index of the text on.
-   * @returns index of the comma or bracket after the last one that was shaped; 0 when the first is not usual; -1 when the
-   * text ends inside it
+   * Shapes the items from an index of the text on.
+   * @returns index of the comma or bracket after the last one that was shaped; 0 when the first is unusual; -1 when the text
+   *   ends inside it
    */
   shape(at: number, longest: number): number {
     if (!this.#isUtf8) return 0;
@@ -107,12 +107,12 @@ export class QuickItems {
     return this.#quick.lastStop() >= this.#textAt + this.#length ? -1 : 0;
   }
 
-  /** Items that the last call has shaped. */
+  /** Number of items that the last call shaped. */
   get elements(): number {
     return this.#quick.lastElements();
   }
 
-  /** Hands over the rows that have been made since the last time, valid until it returns. */
+  /** Calls `take` with the new rows of each table, valid until it returns. */
   takeRows(take: (rows: ReadyRows) => void): void {
     const words = this.#words;
     for (const { plan, at, filled } of this.#layouts) {
@@ -133,7 +133,7 @@ function isInside(byte: number | undefined): boolean {
   return byte !== undefined && (byte & 0xc0) === 0x80;
 }
 
-/** Without what may be a part of a character only. */
+/** Without parts of characters at its ends. */
 function withoutEdges(text: Buffer): Buffer {
   let from = 0;
   let to = text.length;

@@ -31,12 +31,12 @@ export const bigquery: Dialect = {
   load: (table, document, source) => {
     if (source.format === 'ndjson' && source.compression === 'zstd')
       throw new RangeError('BigQuery reads no NDJSON that zstd has packed: export with --compress gzip');
-    // Beside the table, as a load writes no temporary one. Texts of JSON are parsed from there, whatever the files are.
+    // Beside the table, because LOAD DATA writes no temporary one. JSON of Parquet files is parsed from there.
     const staged = quote(`${STAGED}_${table.name}`);
     const parquet = source.format === 'parquet';
-    // Without its columns, BigQuery would guess them from the rows.
-    const columns = listColumns(table, ({ name, type, required }) => {
-      // What is required in a file of Parquet must be so here.
+    // Without columns, BigQuery would guess them from the rows.
+    const columns = listColumns(table, (name, { type, required }) => {
+      // A required column of a Parquet file must be required here.
       const typed = parquet && type === 'json' ? 'STRING' : bigquery.types[type];
       return `${quote(name)} ${typed}${required === true ? ' NOT NULL' : ''}`;
     });

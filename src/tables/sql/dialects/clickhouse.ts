@@ -6,10 +6,7 @@ import { patternOf, type Source } from './source.ts';
 
 const quote = (name: string): string => `\`${name.replaceAll('`', '\\`')}\``;
 
-/**
- * It has no transactions: rows that are to be replaced are removed in one statement and come back in the next. Between
- * the two they are not there; a load that ends there is repeated.
- */
+/** It has no transactions: one statement removes the rows to be replaced, the next adds the new ones. A load is repeated if it ends between them. */
 export const clickhouse: Dialect = {
   title: 'ClickHouse',
   types: {
@@ -28,7 +25,7 @@ export const clickhouse: Dialect = {
   typeOf: ({ type, required }: Column) =>
     required === true ? clickhouse.types[type] : `Nullable(${clickhouse.types[type]})`,
   location: (table) => `https://BUCKET.s3.amazonaws.com/${table}/`,
-  // By month: a part of a table is a file, and years of days would be thousands of them.
+  // By month: each partition is at least a file, and years of days would be thousands.
   storage: (table) =>
     [
       '\nENGINE = MergeTree',
@@ -39,7 +36,7 @@ export const clickhouse: Dialect = {
   startOf: (day) => `toDateTime64('${day} 00:00:00', 6, 'UTC')`,
   load: (table, document, source) => {
     const rows = `(${rowsOf(table, source)})`;
-    const columns = listColumns(table, ({ name }) => quote(name));
+    const columns = listColumns(table, quote);
     return script([
       ...(source.day === null ? [] : [deleteDay(table, source.day, clickhouse)]),
       ...deleteSame(table, rows),
@@ -48,7 +45,7 @@ export const clickhouse: Dialect = {
   },
 };
 
-/** As in the other dialects: rows of the same events, and of the same answers, which have no event. */
+/** Statements that remove rows of the same events, and of the same answers, which have no event. */
 function deleteSame(table: TableDefinition, rows: string): string[] {
   const event = eventColumnsOf(table);
   const answer = [...keyOf(table), '_loaded_at'];
@@ -65,7 +62,7 @@ function deleteWhere(
   condition: string,
 ): string {
   const types = new Map(columnsOf(table).map(({ name, type }) => [name, type]));
-  // As texts, so that nothing is null and compares with nothing; an empty text is not none.
+  // As texts, because null equals nothing; an empty text is not null.
   const texts = [...new Set(columns)].map((name) =>
     types.get(name) === 'text'
       ? `ifNull(concat(${quote(name)}, '.'), '')`
@@ -90,5 +87,5 @@ function rowsOf(table: TableDefinition, source: Source): string {
   const args = [place, `'${name}'`, escaped(columns.join(', ')), `'${packed === 'zstd' ? 'zst' : packed}'`];
   const from = source.place.startsWith('gs:') ? 'gcs' : /^(?:s3|https?):/.test(source.place) ? 's3' : 'file';
   const settings = `SETTINGS input_format_json_read_objects_as_strings = 1, date_time_input_format = 'best_effort'`;
-  return `SELECT\n${listColumns(table, (column) => quote(column.name))}\nFROM ${from}(${args.join(', ')})\n${settings}`;
+  return `SELECT\n${listColumns(table, quote)}\nFROM ${from}(${args.join(', ')})\n${settings}`;
 }

@@ -10,8 +10,8 @@ const quote = (name: string): string => `\`${name.replaceAll('`', '``')}\``;
 const CLUSTERED = 4;
 
 /**
- * A statement is all of a transaction here: one MERGE brings rows in, and one INSERT takes the place of a day. Tables of
- * Delta Lake, for SQL warehouses and runtimes that have liquid clustering.
+ * Each statement is a transaction: one MERGE loads rows, or one INSERT replaces a day. Tables of Delta Lake, for SQL warehouses and
+ * runtimes that have liquid clustering.
  */
 export const databricks: Dialect = {
   title: 'Databricks',
@@ -75,11 +75,11 @@ function rowsOf(table: TableDefinition, source: Source): string {
   const options = [
     `format => '${source.format === 'parquet' ? 'parquet' : 'json'}'`,
     `schema => ${escaped(schema.join(', '))}`,
-    // Folders of days are no column of the table.
+    // The day in a folder's name is no column of the table.
     `partitionColumns => ''`,
     `mode => 'FAILFAST'`,
     ...names,
   ];
-  const columns = listColumns(table, ({ name }) => quote(name));
+  const columns = listColumns(table, quote);
   return `SELECT\n${columns}\nFROM read_files(\n  ${escaped(place)},\n  ${options.join(',\n  ')}\n)`;
 }

@@ -4,10 +4,10 @@ import { type Dialect, doubleQuoted, listColumns, literal, script, STAGED } from
 import { patternOf, type Source } from './source.ts';
 
 /**
- * What a file of JSON is read as. Decimals and times go through text: DuckDB's JSON reader would turn 1.1 into
- * 1.100000000000000128 on its way to a decimal. More digits than a double has it does not keep either way: Parquet does.
+ * Types as which JSON is read. Decimals and times are read as text: DuckDB's JSON reader would turn 1.1 into 1.100000000000000128
+ * in a decimal. It never keeps more digits than a double has; Parquet does.
  */
-export const READ_AS: Readonly<Record<ColumnType, string>> = {
+const READ_AS: Readonly<Record<ColumnType, string>> = {
   text: 'VARCHAR',
   integer: 'BIGINT',
   decimal: 'VARCHAR',
@@ -34,7 +34,7 @@ export const duckdb: Dialect = {
   quote: doubleQuoted,
   literal,
   location: (table) => `./${table}/`,
-  // No index: every block of rows has its least and greatest values, and an index would have to be held in memory.
+  // No index: blocks of rows have their least and greatest values, and an index would have to be in memory.
   storage: () => '',
   load: (table, document, source) => {
     const staged = doubleQuoted(STAGED);
@@ -52,11 +52,11 @@ export const duckdb: Dialect = {
 
 function rowsOf(table: TableDefinition, source: Source): string {
   const place = literal(patternOf(source, '**/*'));
-  // By name: files of an earlier version lack the columns that are new since.
+  // By name, because files of an earlier version lack new columns.
   if (source.format === 'parquet')
     return `SELECT * FROM read_parquet(${place}, union_by_name = true, hive_partitioning = false)`;
-  const read = listColumns(table, ({ name, type }) => `${doubleQuoted(name)}: ${literal(READ_AS[type])}`);
-  const values = listColumns(table, ({ name, type }) => {
+  const read = listColumns(table, (name, { type }) => `${doubleQuoted(name)}: ${literal(READ_AS[type])}`);
+  const values = listColumns(table, (name, { type }) => {
     const column = doubleQuoted(name);
     return READ_AS[type] === duckdb.types[type]
       ? column

@@ -8,7 +8,7 @@ const LINES = doubleQuoted('_millrace_lines');
 /** Number of a line among all that are read. */
 const NUMBER = doubleQuoted('_millrace_line');
 
-/** A text above some 2,700 bytes fits into no index. */
+/** An index has no room for a text above about 2,700 bytes. */
 export function hashed(text: string): string {
   return `hashtextextended(${text}, 0)`;
 }
@@ -31,14 +31,14 @@ export const postgres: Dialect = {
   rowId: 'ctid',
   // It reads no Parquet.
   reads: 'ndjson',
-  // Else it says of each table and index that is there already that it is.
+  // Without it, the client shows a notice for each table and index that exists.
   preamble: 'SET client_min_messages = warning;',
   addsMissing: true,
   quote: doubleQuoted,
   literal: asciiLiteral,
   location: (table) => `./${table}/`,
   storage: () => '',
-  // The first for a load, which finds the rows of an event by it, the second for erasures and for questions.
+  // A load finds the rows of an event by the first; the second is for erasures and queries.
   indexes: (table, on) => {
     const event = eventColumnsOf(table)?.id;
     const types = new Map(columnsOf(table).map(({ name, type }) => [name, type]));
@@ -63,13 +63,13 @@ export const postgres: Dialect = {
     const staged = doubleQuoted(STAGED);
     const replaced = replaceRows({ table, document, staged, day: source.day }, postgres);
     return [
-      // What a command of the shell could not read is no reason to go on.
+      // Stops also if a shell command cannot read its files.
       String.raw`\set ON_ERROR_STOP on`,
       'BEGIN;',
       `SET LOCAL TIME ZONE 'UTC';`,
       `CREATE TEMPORARY TABLE ${LINES} (${NUMBER} bigint GENERATED ALWAYS AS IDENTITY, line text) ON COMMIT DROP;`,
-      // Neither control character can stand in a line of JSON, so each line is one value whatever is in it. Its bytes come in
-      // as they are: a character that the database cannot have is no reason to refuse the others.
+      // Neither control character can be in a line of JSON, so each line is one value. SQL_ASCII keeps its bytes, so that one
+      // character that the database refuses does not fail the whole file.
       String.raw`\copy ${LINES} (line) FROM ${placeOf(source)} WITH (FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02', ENCODING 'SQL_ASCII')`,
       `CREATE TEMPORARY TABLE ${staged} (LIKE ${doubleQuoted(table.name)}, ${NUMBER} bigint) ON COMMIT DROP;`,
       script([
@@ -83,28 +83,28 @@ export const postgres: Dialect = {
   },
 };
 
-/** A text without letters that psql reads in its client's encoding, whatever that is. */
+/** A text in quotes of ASCII only, because psql reads others in its client's encoding. */
 function asciiLiteral(text: string): string {
   if (/^\p{ASCII}*$/u.test(text)) return literal(text);
-  const escaped = text.replaceAll('\\', '\\\\').replaceAll(/\P{ASCII}/gu, (letter) => {
-    return `\\+${(letter.codePointAt(0) ?? 0).toString(16).padStart(6, '0')}`;
+  const escaped = text.replaceAll('\\', '\\\\').replaceAll(/\P{ASCII}/gu, (character) => {
+    return `\\+${(character.codePointAt(0) ?? 0).toString(16).padStart(6, '0')}`;
   });
   return `U&${literal(escaped)}`;
 }
 
-/** Reads each line once, whatever the number of columns. */
+/** Statement that reads each line once, for all columns. */
 function stagedRows(table: TableDefinition): string {
   const types = columnsOf(table).map(({ name, type }) => `${doubleQuoted(name)} ${postgres.types[type]}`);
   const line = `convert_from(convert_to(line, getdatabaseencoding()), 'UTF8')`;
   return [
-    `INSERT INTO ${doubleQuoted(STAGED)} (\n${listColumns(table, ({ name }) => doubleQuoted(name))},\n  ${NUMBER}\n)`,
-    `SELECT\n${listColumns(table, ({ name }) => `row_.${doubleQuoted(name)}`)},\n  ${NUMBER}`,
+    `INSERT INTO ${doubleQuoted(STAGED)} (\n${listColumns(table, doubleQuoted)},\n  ${NUMBER}\n)`,
+    `SELECT\n${listColumns(table, (name) => `row_.${doubleQuoted(name)}`)},\n  ${NUMBER}`,
     `FROM ${LINES}, json_to_record(${line}::json) AS row_ (\n  ${types.join(',\n  ')}\n)`,
   ].join('\n');
 }
 
 /**
- * Inserts all rows; where the database does not take one of them, each by itself, with a warning that names those it refuses.
+ * Block that inserts all rows; if the database refuses one, it inserts each alone and warns of those that are refused.
  * @param from the table that `insert` selects from, without a condition
  */
 function insertTaken({ name }: TableDefinition, from: string, insert: string): string {
@@ -127,7 +127,7 @@ function insertTaken({ name }: TableDefinition, from: string, insert: string): s
   ].join('\n');
 }
 
-/** A plain file as it is; everything else through the program that unpacks it. */
+/** A plain file, or the program that unpacks the files. */
 function placeOf(source: Source): string {
   const { place, compression } = source;
   const cat = CAT[compression];
@@ -139,7 +139,7 @@ function placeOf(source: Source): string {
   return compression === 'none' ? literal(place) : `PROGRAM ${literal(`${cat} < ${shell(place)}`)}`;
 }
 
-/** One word for a shell, with what it stands for. */
+/** A text as one word of a shell. */
 function shell(text: string): string {
   return /^[\w./=:@%+-]*$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

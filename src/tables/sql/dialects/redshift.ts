@@ -19,7 +19,7 @@ export const redshift: Dialect = {
   },
   deletes: 'using',
   quote: doubleQuoted,
-  // A backslash takes the meaning from the next character here, unlike in PostgreSQL.
+  // Unlike in PostgreSQL, a backslash escapes the next character.
   literal: escaped,
   location: (table) => `s3://BUCKET/${table}/`,
   storage: (table) => {
@@ -43,9 +43,9 @@ export const redshift: Dialect = {
     ]),
 };
 
-/** In Parquet JSON is a text, which COPY does not parse. */
+/** JSON of Parquet files is staged as text, because COPY does not parse it. */
 function stagedColumns(table: TableDefinition, { format }: Source): string {
-  return listColumns(table, ({ name, type }) => {
+  return listColumns(table, (name, { type }) => {
     const text = format === 'parquet' && type === 'json';
     return `${doubleQuoted(name)} ${redshift.types[text ? 'text' : type]}`;
   });
@@ -60,7 +60,7 @@ function parsed(table: TableDefinition, { format }: Source): string {
   return `(SELECT ${values.join(', ')} FROM ${STAGED_NAME})`;
 }
 
-/** A place is the beginning of the files' names; patterns are none of Redshift's. */
+/** Redshift reads all files whose names begin with the place, and has no patterns. */
 function copy({ place, format, compression }: Source): string {
   const packed = { none: [], gzip: ['GZIP'], zstd: ['ZSTD'] }[compression];
   return [

@@ -3,7 +3,7 @@ import { replaceRows } from '../replace.ts';
 import { type Dialect, escaped, listColumns, script, STAGED } from './dialect.ts';
 import { extensionOf, isFolder, patternOf, folderOf, type Source } from './source.ts';
 
-/** Words that Snowflake takes for no name. In quotes it takes them as they are, so in capitals. */
+/** Words that are names only in quotes, where they keep their case: so in capitals. */
 const RESERVED = new Set(
   (
     'account all alter and any as between by case cast check column connect connection constraint create cross current ' +
@@ -15,7 +15,7 @@ const RESERVED = new Set(
   ).split(' '),
 );
 
-/** Names are not quoted: Snowflake would make them case-sensitive, for every query there will be. */
+/** Other names are not quoted, because quoted names are case-sensitive in every query. */
 const quote = (name: string): string => (RESERVED.has(name) ? `"${name.toUpperCase()}"` : name);
 
 const COMPRESSION = { none: 'NONE', gzip: 'GZIP', zstd: 'ZSTD' } as const;
@@ -42,14 +42,14 @@ export const snowflake: Dialect = {
   },
   load: (table, document, source) => {
     const parquet = source.format === 'parquet';
-    const values = listColumns(table, ({ name, type }) => {
+    const values = listColumns(table, (name, { type }) => {
       const value = `$1:${/^\w+$/.test(name) ? name : `"${name}"`}`;
       if (type === 'json') return parquet ? `PARSE_JSON(${value}::VARCHAR)` : value;
       return `${value}::${snowflake.types[type]}`;
     });
     const format = parquet
       ? 'TYPE = PARQUET USE_LOGICAL_TYPE = TRUE'
-      : // A repeated member may stand in extra.
+      : // Objects in `extra` may repeat a member.
         `TYPE = JSON ALLOW_DUPLICATE = TRUE COMPRESSION = ${COMPRESSION[source.compression]}`;
     return script([
       `ALTER SESSION SET TIMEZONE = 'UTC'`,
@@ -69,7 +69,7 @@ export const snowflake: Dialect = {
   },
 };
 
-/** What comes in front of the first `*` is the place; the rest is a pattern of the files below it. */
+/** The folder before the first `*`; the rest is a pattern of files below it. */
 function stage(source: Source): string {
   const place = isFolder(source) ? folderOf(source) : source.place.replace(/[^/]*\*.*$/, '');
   return /^@[\w./=%~-]+$/.test(place) ? place : escaped(place);

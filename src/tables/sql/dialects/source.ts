@@ -1,10 +1,10 @@
-/** Files of rows as `millrace export`, `ndjson` and `backfill` write them. */
+/** Files of rows that `millrace export`, `ndjson` or `backfill` has written. */
 export interface Source {
   /** A file, a folder or a pattern with `*`; or an address that the warehouse reads. */
   readonly place: string;
   readonly format: 'parquet' | 'ndjson';
   readonly compression: 'gzip' | 'zstd' | 'none';
-  /** The place has all rows of this day: the table keeps no others of it. Null for rows that replace their likes only. */
+  /** The files have all rows of this day, which replace the table's. Null for rows that replace only the same rows. */
   readonly day: string | null;
 }
 
@@ -12,12 +12,12 @@ export type SourceFormat = Pick<Source, 'format' | 'compression'>;
 
 const EXTENSIONS = { none: '.ndjson', gzip: '.ndjson.gz', zstd: '.ndjson.zst' } as const;
 
-/** How the names of such files end. */
+/** End of the files' names. */
 export function extensionOf({ format, compression }: SourceFormat): string {
   return format === 'parquet' ? '.parquet' : EXTENSIONS[compression];
 }
 
-/** What the name of a file, or of a pattern, tells of it; null when it tells nothing, as that of a folder. */
+/** What the name of a file or of a pattern says; null for the name of a folder. */
 export function formatOf(place: string): Partial<SourceFormat> | null {
   if (place.endsWith('.parquet')) return { format: 'parquet' };
   if (place.endsWith('.gz')) return { format: 'ndjson', compression: 'gzip' };
@@ -26,7 +26,7 @@ export function formatOf(place: string): Partial<SourceFormat> | null {
   return place.endsWith('.ndjson*') ? { format: 'ndjson' } : null;
 }
 
-/** True for a folder: what is read are the files below it. */
+/** True for a folder, of which all files below are read. */
 export function isFolder({ place }: Source): boolean {
   return !place.includes('*') && formatOf(place) === null;
 }
@@ -36,15 +36,12 @@ export function folderOf({ place }: Source): string {
   return place.endsWith('/') ? place : `${place}/`;
 }
 
-/**
- * A pattern of the files.
- * @param below what stands for all levels of folders
- */
+/** A pattern of the files. @param below pattern of all levels of folders */
 export function patternOf(source: Source, below: '**/*' | '*'): string {
   return isFolder(source) ? `${folderOf(source)}${below}${extensionOf(source)}` : source.place;
 }
 
-/** The day that a folder of an export is for; null for another place. */
+/** The day of an export's folder; null for another place. */
 export function dayOf(place: string): string | null {
   return /(?:^|\/)dt=(\d{4}-\d{2}-\d{2})(?:\/(?:\*[^/]*)?)?$/.exec(place)?.[1] ?? null;
 }

@@ -1,16 +1,13 @@
 import type { ColumnType } from '../../definition.ts';
 
-/**
- * What a value that is not null was. A number is an integer as long as it has neither a fraction nor an exponent. Where columns are
- * learned, a date also fits a timestamp, and an integer a decimal.
- */
+/** Kinds of values that are not null. An integer has neither a fraction nor an exponent. */
 export const KINDS = [
   'text',
   'date',
   'timestamp',
   'integer',
   'decimal',
-  /** A number that fits no column of numbers. */
+  /** A number that no column of numbers takes. */
   'huge',
   'boolean',
   'object',
@@ -20,58 +17,49 @@ export const KINDS = [
 export type Kind = (typeof KINDS)[number];
 
 const NO_KEY = Buffer.alloc(0);
+const NO_KINDS = Object.fromEntries(KINDS.map((kind) => [kind, 0])) as Record<Kind, number>;
 
-/** What has been seen at one place of the documents: names, kinds, counts and times, never a value. */
-export class Place {
-  /** The name of the member; null for the document, the items of an array, and members whose names are data. */
+/** What was seen of one field of documents: names, kinds, counts and times, never a value. Items of an array are one field. */
+export class SeenField {
+  /** Null for the document, the items of an array, and the members whose names are data. */
   readonly name: string | null;
-  readonly around: Place | null;
-  /** The name as it stands in a text, quotes included; empty when there is none. */
+  readonly around: SeenField | null;
+  /** The name as JSON; empty when there is none. */
   readonly key: Buffer;
-  /** Number of the document of its type in which it was first seen; 0 for one that was remembered. */
+  /** Number of the document of its type in which it was first seen; 0 for one that was loaded from memory. */
   readonly born: number;
-  /** Number of the object around it in which it was first seen, and last. */
+  /** Numbers of the objects around it in which it was first seen, and last. */
   since: number;
   within = 0;
-  /** Times it was there, null included. */
+  /** Number of values, null included. */
   seen = 0;
   nulls = 0;
   /** Texts without a character. */
   empty = 0;
-  /** Members that were not looked at, because there are too many places. */
+  /** Members that were not counted, because there are too many fields. */
   lost = 0;
-  readonly kinds: Record<Kind, number> = {
-    text: 0,
-    date: 0,
-    timestamp: 0,
-    integer: 0,
-    decimal: 0,
-    huge: 0,
-    boolean: 0,
-    object: 0,
-    array: 0,
-  };
-  /** When it was each kind first; milliseconds since the epoch. */
+  readonly kinds: Record<Kind, number> = { ...NO_KINDS };
+  /** When each kind was first seen, in milliseconds since the epoch. */
   readonly kindsSince: Partial<Record<Kind, number>> = {};
-  /** Milliseconds since the epoch. */
+  /** When it was first and last seen, in milliseconds since the epoch. */
   first: number;
   last: number;
-  members: Map<string, Place> | null = null;
+  members: Map<string, SeenField> | null = null;
   /** All members whose names are data, as one. */
-  values: Place | null = null;
+  values: SeenField | null = null;
   /** Items of the arrays here, as one. */
-  items: Place | null = null;
-  /** All names are data. */
+  items: SeenField | null = null;
+  /** All names of members are data. */
   isMap = false;
-  /** Members whose names may be data: each by itself, and among `values` as well. In memory only, and never shown. */
-  doubts: Map<string, Place> | null = null;
-  /** It was folded into another. */
+  /** Members whose names may be data: each is counted here and in `values`. In memory only, and never shown. */
+  doubts: Map<string, SeenField> | null = null;
+  /** It was merged into another field, or removed. */
   isGone = false;
-  /** Which member the next one is likely to be, as it was the last time: of an object's beginning, and behind this one. */
-  head: Place | null = null;
-  next: Place | null = null;
+  /** A guess of the next member, from the last object: the first one of this object, and the one after this field. */
+  head: SeenField | null = null;
+  next: SeenField | null = null;
 
-  constructor(name: string | null = null, around: Place | null = null, born = 0, since = 0, at = 0) {
+  constructor(name: string | null = null, around: SeenField | null = null, born = 0, since = 0, at = 0) {
     this.name = name;
     this.around = around;
     this.key = name === null ? NO_KEY : Buffer.from(JSON.stringify(name));
@@ -81,35 +69,35 @@ export class Place {
     this.last = at;
   }
 
-  /** Those right inside it. */
-  *inside(): Generator<Place> {
+  /** The fields directly inside it. */
+  *inside(): Generator<SeenField> {
     yield* this.members?.values() ?? [];
     if (this.values !== null) yield this.values;
     if (this.items !== null) yield this.items;
   }
 
-  /** It and all inside it. */
-  *all(): Generator<Place> {
+  /** This field and all inside it. */
+  *all(): Generator<SeenField> {
     yield this;
     for (const place of this.inside()) yield* place.all();
   }
 
-  /** Places inside it. */
+  /** Number of fields inside it. */
   get size(): number {
     let size = -1;
     for (const _ of this.all()) size += 1;
     return size;
   }
 
-  /** JSON Pointer with `*` for each item and each member whose name is data, as `redact` takes it; empty for the document. */
+  /** JSON Pointer as `redact` takes it, with `*` for items and for members whose names are data; empty for the document. */
   get path(): string {
     if (this.around === null) return '';
     const name = this.name?.replaceAll('~', '~0').replaceAll('/', '~1').replaceAll('*', '~2') ?? '*';
     return `${this.around.path}/${name}`;
   }
 
-  /** All that was seen at the other, at a place that is the same, is seen here from now on. */
-  take(other: Place): void {
+  /** Adds the counts of another field that is the same as this one. */
+  take(other: SeenField): void {
     this.seen += other.seen;
     this.nulls += other.nulls;
     this.empty += other.empty;
@@ -130,8 +118,8 @@ export class Place {
     if (other.items !== null) this.items = this.#one(this.items, other.items);
   }
 
-  /** What the other counted is no longer counted here, nor what is empty then. It was counted here as well. */
-  give(other: Place): void {
+  /** Subtracts the counts of another field that was counted here too, and removes what is empty then. */
+  give(other: SeenField): void {
     this.seen = Math.max(this.seen - other.seen, 0);
     this.nulls -= other.nulls;
     this.empty -= other.empty;
@@ -155,10 +143,10 @@ export class Place {
     return this.nulls <= 0 && KINDS.every((kind) => this.kinds[kind] <= 0);
   }
 
-  #lose(name: string, member: Place): void {
+  #lose(name: string, member: SeenField): void {
     this.members?.delete(name);
     lost(member);
-    // A guess could lead to it.
+    // A guess could be this field.
     this.head = null;
     for (const other of this.members?.values() ?? []) other.next = null;
   }
@@ -167,7 +155,7 @@ export class Place {
     if (at !== undefined) this.kindsSince[kind] = Math.min(at, this.kindsSince[kind] ?? at);
   }
 
-  /** From now on names are data here. */
+  /** Merges all members into `values`: their names are data. */
   collapse(): void {
     const members = [...(this.members?.values() ?? [])];
     this.isMap = true;
@@ -177,26 +165,32 @@ export class Place {
     for (const member of members) this.values = this.#one(this.values, member);
   }
 
-  #one(mine: Place | null, other: Place): Place {
-    const one = mine ?? new Place(null, this, other.born, other.since, other.first);
+  #one(mine: SeenField | null, other: SeenField): SeenField {
+    const one = mine ?? new SeenField(null, this, other.born, other.since, other.first);
     one.take(other);
     return one;
   }
 
-  #adopt(member: Place): void {
-    const place = new Place(this.isMap ? null : member.name, this, member.born, member.since, member.first);
+  #adopt(member: SeenField): void {
+    const place = new SeenField(
+      this.isMap ? null : member.name,
+      this,
+      member.born,
+      member.since,
+      member.first,
+    );
     place.take(member);
     if (this.isMap) this.values = place;
     else (this.members ??= new Map()).set(member.name ?? '', place);
   }
 }
 
-function lost(place: Place): null {
+function lost(place: SeenField): null {
   for (const inside of place.all()) inside.isGone = true;
   return null;
 }
 
-/** Kinds that one column takes together, the narrowest column first. */
+/** Kinds that each column type takes, the narrowest type first. */
 const TAKES: readonly (readonly [ColumnType, readonly Kind[]])[] = [
   ['boolean', ['boolean']],
   ['integer', ['integer']],
@@ -206,15 +200,15 @@ const TAKES: readonly (readonly [ColumnType, readonly Kind[]])[] = [
   ['text', ['text', 'date', 'timestamp']],
 ];
 
-/** The narrowest column that takes all that was seen; JSON takes everything. */
-export function typeOf({ kinds }: Place): ColumnType {
+/** The narrowest column type that takes all that was seen; JSON takes everything. */
+export function typeOf({ kinds }: SeenField): ColumnType {
   const seen = KINDS.filter((kind) => kinds[kind] > 0);
   if (seen.length === 0) return 'json';
   return TAKES.find(([, takes]) => seen.every((kind) => takes.includes(kind)))?.[0] ?? 'json';
 }
 
-/** What was seen, in words: counts and kinds. */
-export function noteOf(place: Place, of: number): string {
+/** Counts and kinds in words. */
+export function noteOf(place: SeenField, of: number): string {
   const kinds = KINDS.filter((kind) => place.kinds[kind] > 0);
   const parts = kinds.map((kind) => `${kind} ${place.kinds[kind]}`);
   if (place.nulls > 0) parts.push(`null ${place.nulls}`);
