@@ -1,7 +1,7 @@
 import { hashFile } from '../archive/facts.ts';
 import type { Places } from '../archive/places.ts';
-import type { ExportStep } from './export-step.ts';
-import type { Source } from './sources.ts';
+import type { Source } from './archive-files.ts';
+import type { ExportStep, StepSource } from './export-step.ts';
 
 /**
  * How a followed export keeps a day that is over in one step, and so in one file a table: what is new of the running day is a step
@@ -72,8 +72,6 @@ interface About {
   readonly places: Places;
   readonly today: string;
 }
-
-type StepSource = ExportStep['sources'][number];
 
 function isOver(day: string | null, today: string): day is string {
   return day !== null && day < today;

@@ -46,6 +46,8 @@ export const exportStep = z.object({
 /** A part of an export that is there as a whole or not at all; one line of the ledger. */
 export type ExportStep = z.output<typeof exportStep>;
 
+export type StepSource = ExportStep['sources'][number];
+
 /**
  * Whether a step that could not read all of its sources is to be replaced by what reading them again has made: not by the
  * same, which consumers would load for nothing, nor where less of a source can be read than then.

@@ -1,22 +1,23 @@
 import type { Places } from '../archive/places.ts';
 import { readArchive } from '../archive/read.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
 import { JsonFault } from '../lib/json-text.ts';
 import { Inference, type InferenceOptions, type Inferred } from '../tables/learned/infer/infer.ts';
 import type { Tables } from '../tables/tables.ts';
-import { memberOf, documentsIn } from '../tables/documents.ts';
+import { memberOf } from '../tables/documents.ts';
 import { isErased } from './source-bytes.ts';
 import type { TableDefinition } from '../tables/definition.ts';
 import type { RowTarget } from '../tables/shape/write-rows.ts';
 import { Shaper } from '../tables/shape/shape.ts';
 
-/** Event types that are remembered: whoever sends ever new ones must not fill the memory. */
+/** Event types that are remembered, so that a sender of ever new types cannot fill the memory. */
 const MOST_TYPES = 10_000;
 
 export interface InferOptions extends Pick<InferenceOptions, 'limit'> {
-  /** Tables that there are. */
+  /** Existing tables. */
   readonly tables: Tables;
-  /** Proposes tables for the events that these have, too. */
+  /** Proposes tables also for events that have one. */
   readonly all: boolean;
   /** Folders of archives, or single files of one. */
   readonly paths: readonly string[];
@@ -33,7 +34,7 @@ export interface InferOptions extends Pick<InferenceOptions, 'limit'> {
 
 export interface InferSummary extends Inferred {
   readonly records: number;
-  /** Events that a table takes. */
+  /** Events that have a table. */
   readonly covered: number;
   readonly problems: number;
   /** Sealed records whose keys an erasure has destroyed. */
@@ -41,14 +42,14 @@ export interface InferSummary extends Inferred {
 }
 
 /**
- * Reads archives to the end and proposes tables for their events. Nothing of a document is kept but names, types and counts.
+ * Reads archives and proposes tables for their events. Of documents only names, types and counts are kept.
  * @throws MillraceError archive_unreadable, archive_sealed
  */
 export async function inferTables(options: InferOptions): Promise<InferSummary> {
   const { paths, places, types, opener, signal } = options;
   const inference = new Inference({ limit: options.limit, taken: new Set(options.tables.keys()) });
   const coverage = new Coverage(options.tables);
-  /** Types of events that a table takes. One of another shape beside them must not become a table that takes them all. */
+  /** Types of events that have a table. A new table must not take them. */
   const taken = new Set<string>();
   const counts = { records: 0, covered: 0, problems: 0, erased: 0 };
   for (const path of paths) {
@@ -87,7 +88,7 @@ function dataOf(body: Buffer): Buffer | null {
 
 const NOWHERE: RowTarget = { value: () => undefined, end: () => undefined };
 
-/** Tells which events the tables have rows for. */
+/** Decides which events have a table. */
 class Coverage {
   readonly #tables: Tables;
   readonly #shapers = new Map<TableDefinition, Shaper>();
@@ -96,24 +97,23 @@ class Coverage {
     this.#tables = tables;
   }
 
-  /** The type tells most; where a table is only a frame around rows, the shape does. */
+  /** Decides by the type; where the document is only a frame around rows, by its shape. */
   has(type: string, body: Buffer): boolean {
     return this.#tables
       .documentsOf(type)
-      .some((document) => document.ownRows !== false || this.#fits(document, body));
+      .some((document) => document.ownRows !== false || this.#isOfShape(document, body));
   }
 
-  #fits(document: TableDefinition, body: Buffer): boolean {
-    const { events, nested = [] } = document;
-    if (events === undefined) return false;
-    const tables = nested.map(({ table }) => table.name);
+  #isOfShape(document: TableDefinition, body: Buffer): boolean {
+    const tables = (document.nested ?? []).map(({ table }) => table.name);
     const targets = new Map(tables.map((table) => [table, NOWHERE]));
-    const shaper =
-      this.#shapers.get(document) ??
-      new Shaper({ definition: document, document }, { tables, targets, onReject: () => undefined });
-    this.#shapers.set(document, shaper);
+    const shaper = getOrMake(
+      this.#shapers,
+      document,
+      () => new Shaper({ definition: document, document }, { tables, targets, onReject: () => undefined }),
+    );
     try {
-      return documentsIn(body, events).every((one) => one !== null && shaper.shape(one));
+      return shaper.shapeBody(body);
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error;
       return false;

@@ -15,24 +15,24 @@ export interface ExportOptions {
   readonly places: Places;
   /** A folder, or the URL of an object store. */
   readonly out: string;
-  /** Local folder for what is not finished, when `out` is a URL. */
+  /** Local folder for unfinished files, when `out` is a URL. */
   readonly work?: string;
   /** How stores are reached. */
   readonly storage?: StorageSettings;
   readonly tables: Tables;
-  /** The tables nested in it come along. */
+  /** It and the tables nested in it are exported. */
   readonly table: string;
   readonly format: OutputFormat;
   readonly compression: Compression;
   readonly partition: 'dt' | 'none';
   readonly selection: Selection;
-  /** A step ends after the file of the archive with which it has read so many bytes of records. */
+  /** A step ends with the archive file that makes its records this large. */
   readonly stepBytes: number;
-  /** Exports everything anew, and removes what was exported before. */
+  /** Exports everything again, and removes what was exported before. */
   readonly again: boolean;
-  /** The running day, UTC, such as `2026-11-21`: days before it become one step each. Absent: nothing is known of days. */
+  /** The current day, UTC, such as `2026-11-21`, of a followed export: days before it become one step each. */
   readonly today?: string;
-  /** Asked for once, after the files are listed: so the keys of all that is in them are there. */
+  /** Called once, after the files are listed, so that it has the keys of all records in them. */
   readonly opener?: () => Promise<RecordOpener | undefined>;
   readonly signal: AbortSignal;
   onProgress(progress: ExportProgress): void;
@@ -50,34 +50,39 @@ export interface ExportProgress {
   readonly file: string;
 }
 
-/** What one run has done. */
-export interface ExportSummary {
-  readonly steps: number;
-  /** Files of the archive read now, exported earlier, and passed over as the manifest says what they hold. */
-  readonly read: number;
+/** What one run has done: an export, or a load into a database. */
+export interface RunSummary {
+  /** Files of the archives that were done by earlier runs. */
   readonly before: number;
-  readonly passed_over: number;
+  /** Files of earlier runs whose rows were removed or replaced, because their archive has changed. */
+  readonly replaced: number;
   /** Unfinished files of a running receiver: their records come with the next run. */
   readonly unfinished: number;
   readonly records: number;
   readonly rows: Readonly<Record<string, number>>;
-  readonly files: number;
-  readonly bytes: number;
-  /** Files of earlier runs that were replaced, because what they were made of has changed. */
-  readonly replaced: number;
   readonly rejects: number;
-  /** Events by their type that have no table, or a shape that their table does not know. */
-  readonly without_table: Readonly<Record<string, number>>;
-  /** How documents differ from what their tables were made for. */
+  /** Differences between documents and the definitions of their tables. */
   readonly drift: readonly TableDrift[];
   /** Records and files that could not be read, or not to their end. */
   readonly problems: number;
-  /** Files of the archives that are not there, though nothing says that they went. */
+  /** Files that a manifest lists and that are not there; their rows stay. */
   readonly missing: number;
-  /** Files of the export itself that are gone. */
-  readonly lost: number;
   /** Sealed records whose keys an erasure has destroyed. */
   readonly erased: number;
   /** False when it was interrupted; the next run continues. */
   readonly complete: boolean;
+}
+
+export interface ExportSummary extends RunSummary {
+  readonly steps: number;
+  /** Files of the archives that were read, and those that hold nothing wanted, as the manifest says. */
+  readonly read: number;
+  readonly passed_over: number;
+  /** Files that were written, and their bytes. */
+  readonly files: number;
+  readonly bytes: number;
+  /** Events by type that have no table, or a shape that their table does not know. */
+  readonly without_table: Readonly<Record<string, number>>;
+  /** Files of the export itself that are gone. */
+  readonly lost: number;
 }

@@ -1,10 +1,10 @@
 import { basename } from 'node:path';
-import { nameOf } from '../archive/place.ts';
 import type { Places } from '../archive/places.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { inDays, sharingDays } from './days.ts';
-import type { ExportStep } from './export-step.ts';
-import type { Source, SourceList } from './sources.ts';
+import type { ExportStep, StepSource } from './export-step.ts';
+import type { Source } from './archive-files.ts';
+import { placeOf, type SourceList, withPieces } from './sources.ts';
 
 /** What has to be done so that an export has what archives hold. */
 export interface ExportPlan {
@@ -35,8 +35,6 @@ export interface PlanOptions {
   readonly opener: RecordOpener | undefined;
   readonly places: Places;
 }
-
-type StepSource = ExportStep['sources'][number];
 
 /**
  * Compares what an export is made of with what is there. Rows go when the archive says that they have to; that a file is
@@ -114,11 +112,6 @@ export function identityOf({ file, sha256 }: Pick<Source, 'file' | 'sha256'>): s
   return `${sha256} ${basename(file)}`;
 }
 
-/** The file, and what it is made of. */
-export function withPieces(source: Source): Source[] {
-  return [source, ...(source.pieces ?? []).flatMap(withPieces)];
-}
-
 /** What can be read, by what it is. */
 export function identitiesIn({ sources }: SourceList): Map<string, Source> {
   return new Map(sources.flatMap(withPieces).map((source) => [identityOf(source), source]));
@@ -177,7 +170,7 @@ async function shortOf(sources: readonly Source[], places: Places): Promise<Map<
   const short = new Map<string, string>();
   for (const source of sources) {
     const { root, file, bytes } = source;
-    if (bytes === undefined || (await places.at(root).stat(file))?.bytes === bytes) continue;
+    if (bytes === null || (await places.at(root).stat(file))?.bytes === bytes) continue;
     for (const one of withPieces(source)) short.set(identityOf(one), file);
   }
   return short;
@@ -210,16 +203,12 @@ function onceEach(sources: readonly Source[], exported: ReadonlySet<string>): So
  * exported before: then the rest is.
  */
 function missingOf(source: Source, exported: ReadonlySet<string>): Source[] {
-  const { pieces = [], ...own } = source;
+  const { pieces } = source;
   if (exported.has(identityOf(source))) return [];
   const isInside = pieces.flatMap(withPieces).some((piece) => exported.has(identityOf(piece)));
-  return isInside ? pieces.flatMap((piece) => missingOf(piece, exported)) : [own];
+  return isInside ? pieces.flatMap((piece) => missingOf(piece, exported)) : [source];
 }
 
 function identities({ sources }: ExportStep): string[] {
   return sources.map(identityOf);
-}
-
-function placeOf({ root, file }: Pick<Source, 'root' | 'file'>): string {
-  return nameOf(root, file);
 }

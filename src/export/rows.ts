@@ -5,32 +5,30 @@ import type { RowPlan } from '../tables/shape/row-plan.ts';
 import type { RowReject } from '../tables/shape/reject.ts';
 import type { RowTarget } from '../tables/shape/write-rows.ts';
 import { Shaper } from '../tables/shape/shape.ts';
-import { documentsIn, originOf } from '../tables/documents.ts';
 import { GatheredRows, type GatheredTerms } from './gathered-rows.ts';
 import type { RowBatch } from './row-file.ts';
 
-/** The members of a record in their order, each where it stands in `RECORD`. */
+/** The members of a record in their order. */
 const NAMES =
   'id source received_at event_type team_id user_id client_user_id headers event body_base64'.split(' ');
 const [RECEIVED_AT, EVENT_TYPE] = [2, 3];
 const [TEAM, HEADERS, EVENT] = [4, 7, 8];
 const NULL = 'null'.length;
-/** Partitions whose rows are gathered at once. */
+/** Partitions whose rows are gathered at the same time. */
 const MOST_PARTITIONS = 32;
 
 export type ExportFormat = GatheredTerms['format'];
 
-/** What an export becomes: files of rows, or Parquet files that a Delta table lists. */
+/** What an export makes: files of rows, or Parquet files that a Delta table lists. */
 export type OutputFormat = ExportFormat | 'delta';
 
-/** A record that makes no row, and where it stands. */
+/** A record that makes no row, and its place in the archive. */
 export interface ExportReject extends RowReject {
   /** Relative to the archive. */
   readonly file: string;
   readonly line: number;
 }
 
-/** What rows are made of and for. */
 export interface RowTerms extends GatheredTerms {
   readonly partition: 'dt' | 'none';
 }
@@ -38,11 +36,11 @@ export interface RowTerms extends GatheredTerms {
 interface RowsHost {
   onReject(reject: ExportReject): void;
   readonly onUnknown: OnExtraField;
-  /** An event of this type has no table, or a shape that its table does not know. */
+  /** Called for an event whose type has no table, or whose shape its table does not know. */
   onWithoutTable(eventType: string): void;
 }
 
-/** A record of the archive, and where it stands. */
+/** A record of the archive, and its place there. */
 export interface ExportedRecord {
   readonly file: string;
   readonly line: number;
@@ -56,18 +54,15 @@ export interface ExportedRecord {
 export class Rows {
   readonly #terms: RowTerms;
   readonly #host: RowsHost;
-  readonly #origin: ReturnType<typeof originOf>;
-  /** Name in quotes of the member that is the document; null when there can be several. */
-  readonly #member: Buffer | null;
   readonly #shaper: Shaper;
   readonly #gathered: GatheredRows;
   readonly #targets = new Map<string, RowTarget>();
   readonly #batches: RowBatch[] = [];
   #folder: string | null = null;
   #at = { file: '', line: 0 };
-  /** Documents are records, and become columns. */
-  readonly #takesRecords: boolean;
-  /** Of the record before, which is plain. */
+  /** Rows have a record's members as columns of Parquet, so that `addPlain` can be used. */
+  readonly #takesPlain: boolean;
+  /** Event type of the last plain record, and whether it has a table. */
   #type = '';
   #hasTable = true;
 
@@ -77,24 +72,22 @@ export class Rows {
     this.#terms = terms;
     this.#host = host;
     this.#gathered = new GatheredRows(terms);
-    this.#origin = originOf(entry);
-    const { member, each } = this.#origin;
-    this.#member = member === null || each === 'array' ? null : Buffer.from(`"${member}"`);
     this.#shaper = new Shaper(entry, {
       tables: tables.withNested(table),
       targets: this.#targets,
       onReject: (reject) => host.onReject({ ...reject, ...this.#at }),
       onUnknown: host.onUnknown,
     });
-    this.#takesRecords = member === null && terms.format === 'parquet' && isOfRecords(this.#shaper.plan);
+    this.#takesPlain =
+      this.#shaper.takesRecords && terms.format === 'parquet' && isOfRecords(this.#shaper.plan);
   }
 
   /**
-   * Adds a record of which all is wanted, when it is written as most are: nothing is made of what stands around the event.
-   * @returns false when it has to be looked at more closely
+   * Adds a record that is written as most are, without parsing it.
+   * @returns false when it has to be parsed and added with `add`
    */
   addPlain(text: Buffer): boolean {
-    if (!this.#takesRecords || !this.#shaper.shapePlain(text, this.#entersPlain)) return false;
+    if (!this.#takesPlain || !this.#shaper.shapePlain(text, this.#entersPlain)) return false;
     if (!this.#hasTable) this.#host.onWithoutTable(this.#type);
     return true;
   }
@@ -121,7 +114,7 @@ export class Rows {
     this.#shape(item);
   }
 
-  /** All rows so far, in buffers of their own, and what they had, by table. Nothing of them is known afterwards. */
+  /** Takes all rows so far, in buffers of their own, and what they had, by table. */
   take(): { batches: RowBatch[]; met: TableFields[] } {
     const met = this.#shaper.met();
     this.#folder = null;
@@ -137,24 +130,19 @@ export class Rows {
 
   #shape({ file, line, record, text, body }: ExportedRecord): void {
     this.#at = { file, line };
-    const { tables, table } = this.#terms;
+    const { tables, table, format } = this.#terms;
     const { onReject, onWithoutTable } = this.#host;
     const { id: event_id, event_type, received_at, team_id, user_id, client_user_id } = record;
-    const isRecord = this.#origin.member === null;
-    // Columns that say of the event what the record has anyway are twins.
-    if (!isRecord || this.#terms.format === 'ndjson')
-      this.#shaper.about({ event_id, event_type, received_at, team_id, user_id, client_user_id });
-    if (isRecord) {
-      if (tables.documentsOf(event_type).length === 0) onWithoutTable(event_type);
-      this.#shaper.shape(text);
-      return;
-    }
-    if (this.#member !== null && this.#shaper.shapeMember(body, this.#member)) return;
+    const shaper = this.#shaper;
+    // In Parquet, columns of the envelope are twins of the record's.
+    if (!shaper.takesRecords || format === 'ndjson')
+      shaper.about({ event_id, event_type, received_at, team_id, user_id, client_user_id });
     try {
-      const known = documentsIn(body, this.#origin).map(
-        (document) => document !== null && this.#shaper.shape(document),
-      );
-      if (known.includes(false)) onWithoutTable(event_type);
+      const hasTable = shaper.takesRecords
+        ? tables.documentsOf(event_type).length > 0
+        : shaper.shapeBody(body);
+      if (!hasTable) onWithoutTable(event_type);
+      if (shaper.takesRecords) shaper.shape(text);
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error;
       onReject({ table, code: 'not_json', reason: error.message, ...this.#at });
@@ -165,29 +153,29 @@ export class Rows {
 const DAY = 'YYYY-MM-DD'.length;
 const DAY_AT = 'dt='.length;
 
-/** Whether the text from there on is these bytes, all of them ASCII. */
+/** True when the text from `at` on is these bytes, all of them ASCII. */
 function isText(text: string, at: number, bytes: Uint8Array, from: number, to: number): boolean {
   if (text.length - at !== to - from) return false;
   for (let i = from; i < to; i += 1) if (text.charCodeAt(at + i - from) !== bytes[i]) return false;
   return true;
 }
 
-/** `received_at` of a record is what its writer says; a folder is made of nothing but a day. */
+/** The day of a record; `received_at` can be any text, so others get the name that Hive has for null. */
 function dayOf(receivedAt: string): string {
   const day = receivedAt.slice(0, 10);
   return /^\d{4}-\d{2}-\d{2}$/.test(day) ? day : '__HIVE_DEFAULT_PARTITION__';
 }
 
-/** Whether rows of this plan have a record's members in the order in which it has them. */
+/** True when the columns are a record's members in its order. */
 function isOfRecords({ columns }: RowPlan): boolean {
   return NAMES.every((name, slot) => columns[slot]?.name === name);
 }
 
 /**
- * Whether a JSON object with no members but these is a record written as most are, so that reading it as one would find the same:
- * all members in their order, nothing between them, and no escapes but in the event and its headers.
- * @param from of the value of each member; negative for null and for what is not there
- * @param to the end of each, negative for what may have escapes
+ * True for a record that is written as most are: all members in their order, no white space, and escapes only in the event and its
+ * headers. `parseEnvelope` would read the same.
+ * @param from first byte of each member's value; negative for null and for missing ones
+ * @param to the byte after it, negative when it may have escapes
  */
 function isPlainRecord(bytes: Uint8Array, from: Int32Array, to: Int32Array): boolean {
   let at = 1;
@@ -208,7 +196,7 @@ function isPlainRecord(bytes: Uint8Array, from: Int32Array, to: Int32Array): boo
   return isOfTexts(bytes, from[HEADERS] as number);
 }
 
-/** Whether the object has nothing but texts in it, with no white space around them. */
+/** True for an object of texts, without white space. */
 function isOfTexts(bytes: Uint8Array, at: number): boolean {
   if (bytes[at] !== OPEN_BRACE) return false;
   if (bytes[at + 1] === CLOSE_BRACE) return true;

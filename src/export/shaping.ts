@@ -5,7 +5,7 @@ import type { GatheredValues } from './parquet/column-values.ts';
 import type { EncodedGroup } from './parquet/row-group.ts';
 import { type Job, type Outcome, shapesJobs, type ThreadData } from './shaping-jobs.ts';
 import type { ShapedUnit, UnitTerms } from './shape-unit.ts';
-import type { Source } from './sources.ts';
+import type { Source } from './archive-files.ts';
 import { UNIT, type Unit } from './unit.ts';
 
 /** Bytes of files of an archive that surely become several units. */

@@ -10,7 +10,7 @@ import type { ExportFormat, ExportReject } from './rows.ts';
 import type { ShapedUnit } from './shape-unit.ts';
 import type { Shaping } from './shaping.ts';
 import { isErased, type Problem, type SourceBytes, sourceBytes } from './source-bytes.ts';
-import type { Source } from './sources.ts';
+import type { Source } from './archive-files.ts';
 import { typesOf } from './types.ts';
 import { UnitWriter } from './unit.ts';
 
@@ -155,7 +155,7 @@ export class StepRun {
 
   /** A file that is not compressed can be short and end with a whole line. @returns problems */
   #checkSize({ file, bytes }: Source, read: number): 0 | 1 {
-    if (bytes === undefined || read === bytes || this.#faults.has(file)) return 0;
+    if (bytes === null || read === bytes || this.#faults.has(file)) return 0;
     const reason = `it has ${read} bytes, and its manifest says ${bytes}`;
     this.#note({ kind: 'problem', file, line: null, reason });
     return 1;

@@ -8,13 +8,6 @@ import {
   skipWhite,
 } from '../lib/json-text.ts';
 import type { EventOrigin } from './definition.ts';
-import type { TableEntry } from './tables.ts';
-
-/** @param entry of a table that is made of events */
-export function originOf({ definition: { name, events } }: TableEntry): EventOrigin {
-  if (events === undefined) throw new TypeError(`${name} is not made of events`);
-  return events;
-}
 
 /**
  * The documents in a body. Each is an object; null stands for one that is missing or is something else.

@@ -1,24 +1,33 @@
 import type { RecordOpener } from '../../core/sealed-record.ts';
-import type { Archive, ArchiveFile } from './archives.ts';
 import { REFUSED, type Load } from '../../tables/database/ledger.ts';
+import type { Source } from '../archive-files.ts';
+import type { Archive } from './archives.ts';
+
+/** A file to be loaded. */
+export interface PlannedFile {
+  /** Id of its archive. */
+  readonly archive: string;
+  readonly source: Source;
+  /** Earlier loads of it. */
+  readonly replaces: readonly number[];
+}
 
 /** What has to be done so that a database has what archives hold. */
 export interface LoadPlan {
-  /** Files to be loaded, each with the loads that it takes the place of. */
-  readonly files: readonly { readonly source: ArchiveFile; readonly replaces: readonly number[] }[];
-  /** Loads of files that are in no archive any more. */
+  readonly files: readonly PlannedFile[];
+  /** Loads of files that are no longer in an archive. */
   readonly gone: readonly number[];
-  /** Files that are loaded as they are. */
+  /** Files that are loaded already. */
   readonly before: number;
-  /** Files that a manifest lists and that are not there: what was loaded of them stays. */
+  /** Files that a manifest lists and that are not there; their rows stay. */
   readonly missing: readonly string[];
 }
 
 /**
- * Compares archives with what was loaded of them. A file that an erasure removed is gone; one that is only missing is a
- * fault of the archive, and no reason to lose its rows.
+ * Compares archives with what was loaded of them. The rows of a file that an erasure removed are removed; the rows of a missing
+ * file stay, because that is a fault of the archive.
  * @param shape of the tables now
- * @param isRetry files of which rows were refused are loaded again: the database may take them now
+ * @param isRetry files of which rows were refused are loaded again
  */
 export function planLoad(
   archives: readonly Archive[],
@@ -28,12 +37,12 @@ export function planLoad(
   opener?: RecordOpener,
 ): LoadPlan {
   const known = Map.groupBy(loads, ({ archive, file }) => `${archive} ${file}`);
-  const files: { source: ArchiveFile; replaces: number[] }[] = [];
+  const files: PlannedFile[] = [];
   const gone: number[] = [];
   const missing: string[] = [];
   let before = 0;
   for (const { id, files: present, missing: absent } of archives) {
-    const isKnown = ({ file }: ArchiveFile): boolean => known.has(`${id} ${file}`);
+    const isKnown = ({ file }: Source): boolean => known.has(`${id} ${file}`);
     for (const source of present.flatMap((one) => inPieces(one, isKnown))) {
       const earlier = known.get(`${id} ${source.file}`) ?? [];
       known.delete(`${id} ${source.file}`);
@@ -41,7 +50,7 @@ export function planLoad(
       const isSame =
         earlier.length === 1 && only !== undefined && isCurrent(only, source, shape, isRetry, opener);
       if (isSame) before += 1;
-      else files.push({ source, replaces: earlier.map(({ load }) => load) });
+      else files.push({ archive: id, source, replaces: earlier.map(({ load }) => load) });
     }
     for (const { archive, file, load } of [...known.values()].flat()) {
       if (archive !== id) continue;
@@ -52,20 +61,20 @@ export function planLoad(
   return { files, gone, before, missing };
 }
 
-/** What was loaded before a compaction joined it with others is the same file still, and the others are new. */
-function inPieces(source: ArchiveFile, isKnown: (file: ArchiveFile) => boolean): ArchiveFile[] {
-  const { pieces = [] } = source;
-  const holdsKnown = ({ pieces: inner = [] }: ArchiveFile): boolean =>
+/** A file that was loaded before a compaction joined it with others is still that file, and the others are new. */
+function inPieces(source: Source, isKnown: (file: Source) => boolean): Source[] {
+  const { pieces } = source;
+  const holdsKnown = ({ pieces: inner }: Source): boolean =>
     inner.some((one) => isKnown(one) || holdsKnown(one));
   return isKnown(source) || !holdsKnown(source)
     ? [source]
     : pieces.flatMap((piece) => inPieces(piece, isKnown));
 }
 
-/** False also when keys were destroyed since: nothing in a sealed archive tells whose records are in which file. */
+/** False also when keys were destroyed since: a sealed archive does not say whose records are in which file. */
 function isCurrent(
   load: Load,
-  { sha256 }: ArchiveFile,
+  { sha256 }: Source,
   shape: string,
   isRetry: boolean,
   opener?: RecordOpener,

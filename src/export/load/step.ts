@@ -1,13 +1,7 @@
 import { readArchiveFile } from '../../archive/read.ts';
 import type { ArchiveItem } from '../../archive/read-line.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
-import { isErased } from '../source-bytes.ts';
-import type { ArchiveFile } from './archives.ts';
 import type { Database } from '../../tables/database/database.ts';
-import type { TableDefinition } from '../../tables/definition.ts';
-import type { TableFields } from '../../tables/learned/field-sums.ts';
-import { textInRow } from '../../tables/shape/envelope.ts';
-import { eventColumnsOf } from '../../tables/sql/identity.ts';
 import {
   claimEvents,
   nextLoad,
@@ -16,39 +10,40 @@ import {
   reviveDuplicates,
   writeLoad,
 } from '../../tables/database/ledger.ts';
-import type { LoadOptions } from './options.ts';
-import {
-  appendRows,
-  keyOf,
-  type OnRefused,
-  rowsOfClaimed,
-  Shapes,
-  type ShapedRows,
-} from '../../tables/database/shapes.ts';
+import { keyOf, Shapes, type ShapedRows } from '../../tables/database/shapes.ts';
 import type { LoadedTables } from '../../tables/database/tables.ts';
+import type { TableDefinition } from '../../tables/definition.ts';
+import type { TableFields } from '../../tables/learned/field-sums.ts';
+import { textInRow } from '../../tables/shape/envelope.ts';
+import { eventColumnsOf } from '../../tables/sql/identity.ts';
+import { isErased } from '../source-bytes.ts';
+import type { LoadOptions } from './options.ts';
+import type { PlannedFile } from './plan.ts';
 
-/** A batch: records, and bytes of them, whose rows are brought to the database together. */
+/** Records, and bytes of them, whose rows are sent to the database together. */
 const BATCH_RECORDS = 2000;
 const BATCH_BYTES = 2 * 1024 * 1024;
+const LINE_FEED = 10;
 
 type ArchiveRecordItem = ArchiveItem & { kind: 'record' };
 
-/** What loading some files has come to. */
-export interface StepCounts {
-  records: number;
-  duplicates: number;
-  rejects: number;
-  problems: number;
-  erased: number;
-  rows: Record<string, number>;
+const NO_NUMBERS = { files: 0, replaced: 0, records: 0, duplicates: 0, rejects: 0, problems: 0, erased: 0 };
+
+/** What loading some files has done, as `LoadSummary` has it. */
+export type LoadCounts = typeof NO_NUMBERS & { readonly rows: Record<string, number> };
+
+export function noCounts(): LoadCounts {
+  return { ...NO_NUMBERS, rows: {} };
 }
 
-export function noCounts(): StepCounts {
-  return { records: 0, duplicates: 0, rejects: 0, problems: 0, erased: 0, rows: {} };
+export function addCounts(counts: LoadCounts, more: LoadCounts): void {
+  for (const name of Object.keys(NO_NUMBERS) as (keyof typeof NO_NUMBERS)[]) counts[name] += more[name];
+  for (const [table, rows] of Object.entries(more.rows))
+    counts.rows[table] = (counts.rows[table] ?? 0) + rows;
 }
 
-/** What a run loads into, and by what. */
-export interface Load {
+/** What a run loads into, and with which options. */
+export interface LoadTerms {
   readonly database: Database;
   readonly tables: LoadedTables;
   readonly opener: RecordOpener | undefined;
@@ -60,16 +55,16 @@ export class LoadStep {
   readonly counts = noCounts();
   /** Bytes of records so far. */
   bytes = 0;
-  /** Whether files that were loaded before have to be loaded again. */
+  /** Files that were loaded before have to be loaded again. */
   revived = false;
-  readonly #load: Load;
+  readonly #terms: LoadTerms;
   readonly #shapes: Shapes;
-  /** Rows that the database did not take. */
+  /** Rows that the database refused. */
   #refused = 0;
 
-  constructor(load: Load) {
-    this.#load = load;
-    this.#shapes = new Shapes(load.tables.known, load.tables.entries, load.options);
+  constructor(terms: LoadTerms) {
+    this.#terms = terms;
+    this.#shapes = new Shapes(terms.tables.known, terms.tables.entries, terms.options);
   }
 
   /** What the rows had, by table. */
@@ -77,21 +72,20 @@ export class LoadStep {
     return this.#shapes.met();
   }
 
-  /** Loads a file in place of what was loaded of it before. */
-  async load(source: ArchiveFile, replaces: readonly number[], onBatch: () => void): Promise<void> {
-    const { archive, root, file, sha256 } = source;
-    const { database, tables, opener, options } = this.#load;
+  /** Loads a file, and removes its earlier loads. */
+  async load({ archive, source, replaces }: PlannedFile, onBatch: () => void): Promise<void> {
+    const { root, file, sha256 } = source;
+    const { database, tables, opener, options } = this.#terms;
+    const { places, signal } = options;
     if (replaces.length > 0) await removeLoads(database, tables.names, replaces);
     const load = await nextLoad(database);
-    const before = { ...this.counts };
-    const refusedBefore = this.#refused;
+    const before = { records: this.counts.records, problems: this.counts.problems, refused: this.#refused };
     let batch: ArchiveRecordItem[] = [];
     let bytes = 0;
     let sealed = 0;
-    let isWhole = true;
     // While the database takes one batch, the next is read and shaped.
     let taken = Promise.resolve();
-    const hand = async (): Promise<void> => {
+    const send = async (): Promise<void> => {
       const records = batch;
       batch = [];
       bytes = 0;
@@ -99,19 +93,13 @@ export class LoadStep {
       await taken;
       onBatch();
       taken = this.#take(records, made, load);
-      // Told where it is waited for.
+      // The next `await` throws it.
       taken.catch(() => undefined);
     };
     try {
-      const { places, signal } = options;
       for await (const item of readArchiveFile(places.at(root), file, { signal, opener })) {
         if (item.kind === 'problem') {
-          if (isErased(item)) this.counts.erased += 1;
-          else {
-            isWhole = false;
-            this.counts.problems += 1;
-            options.onProblem(item.file, item.line, item.reason);
-          }
+          this.#note(item);
           continue;
         }
         if (item.sealed) sealed += 1;
@@ -119,53 +107,85 @@ export class LoadStep {
         this.bytes += item.text.length;
         bytes += item.text.length;
         batch.push(item);
-        if (batch.length >= BATCH_RECORDS || bytes >= BATCH_BYTES) await hand();
+        if (batch.length >= BATCH_RECORDS || bytes >= BATCH_BYTES) await send();
       }
-      if (batch.length > 0) await hand();
+      if (batch.length > 0) await send();
     } finally {
-      // Nothing else may be asked of the connection before.
+      // The connection runs one statement at a time.
       await taken.catch(() => undefined);
     }
     await taken;
+    const refused = this.#refused > before.refused ? REFUSED : '';
     await writeLoad(database, {
       load,
       archive,
       file,
-      // What could not be read in all its lines is tried again the next time.
-      sha256: isWhole ? `${this.#refused > refusedBefore ? REFUSED : ''}${sha256}` : '',
+      // A file with unreadable lines is loaded again by the next run.
+      sha256: this.counts.problems > before.problems ? '' : `${refused}${sha256}`,
       shape: tables.shape,
       records: this.counts.records - before.records,
       sealed,
       destroyed: opener?.destroyed ?? 0,
     });
-    if (replaces.length > 0 && (await reviveDuplicates(database))) this.revived = true;
+    this.counts.files += 1;
+    if (replaces.length === 0) return;
+    this.counts.replaced += 1;
+    if (await reviveDuplicates(database)) this.revived = true;
   }
 
-  /** Those that no load has: each event's rows are there once, however often it lies in archives. */
-  async #take(records: readonly ArchiveRecordItem[], made: ShapedRows, load: number): Promise<void> {
-    const { database, options } = this.#load;
-    const keys = records.map(keyOf);
-    const claimed = await claimEvents(database, load, keys);
-    this.counts.duplicates += records.length - claimed.size;
-    const own = rowsOfClaimed(this.#shapes, made, records, keys, claimed);
-    for (const { nth, ...reject } of own.rows.rejects) {
-      const { file, line } = own.records[nth] as ArchiveRecordItem;
-      this.counts.rejects += 1;
-      options.onReject({ ...reject, file, line });
+  #note(problem: ArchiveItem & { kind: 'problem' }): void {
+    if (isErased(problem)) {
+      this.counts.erased += 1;
+      return;
     }
-    const rows = await appendRows(database, own.rows, load, this.#setsAside(own.records));
-    for (const [table, count] of Object.entries(rows))
-      this.counts.rows[table] = (this.counts.rows[table] ?? 0) + count;
-    this.#shapes.release(own.rows);
+    this.counts.problems += 1;
+    this.#terms.options.onProblem(problem.file, problem.line, problem.reason);
   }
 
-  #setsAside(records: readonly ArchiveRecordItem[]): OnRefused {
-    return (table, line, reason) => {
-      const { file, line: number } = recordOf(records, table, line);
-      this.#refused += 1;
+  /** Sends the rows of the events that no load has yet, so that each event's rows are there once. */
+  async #take(records: readonly ArchiveRecordItem[], made: ShapedRows, load: number): Promise<void> {
+    const keys = records.map(keyOf);
+    const claimed = await claimEvents(this.#terms.database, load, keys);
+    this.counts.duplicates += records.length - claimed.size;
+    let [rows, own] = [made, records];
+    if (claimed.size < records.length) {
+      this.#shapes.release(made);
+      own = records.filter((_, nth) => claimed.delete(keys[nth] ?? ''));
+      rows = this.#shapes.shape(own);
+    }
+    for (const { nth, ...reject } of rows.rejects) {
+      const { file, line } = own[nth] as ArchiveRecordItem;
       this.counts.rejects += 1;
-      this.#load.options.onReject({ table: table.name, code: 'refused', reason, file, line: number });
-    };
+      this.#terms.options.onReject({ ...reject, file, line });
+    }
+    for (const { definition, rows: count, lines } of rows.tables) {
+      const refused = await this.#append(definition, lines.view(), load, own);
+      const { name } = definition;
+      this.counts.rows[name] = (this.counts.rows[name] ?? 0) + count - refused;
+    }
+    this.#shapes.release(rows);
+  }
+
+  /** Adds rows, except those that the database refuses. @returns how many it refused */
+  async #append(
+    table: TableDefinition,
+    lines: Buffer,
+    load: number,
+    records: readonly ArchiveRecordItem[],
+  ): Promise<number> {
+    const reason = await this.#terms.database.tryAppend(table, lines, load);
+    if (reason === null) return 0;
+    // Tries each half, until one row is left.
+    const half = lines.lastIndexOf(LINE_FEED, lines.length / 2) + 1 || lines.indexOf(LINE_FEED) + 1;
+    if (half < lines.length) {
+      const refused = await this.#append(table, lines.subarray(0, half), load, records);
+      return refused + (await this.#append(table, lines.subarray(half), load, records));
+    }
+    const { file, line } = recordOf(records, table, lines);
+    this.#refused += 1;
+    this.counts.rejects += 1;
+    this.#terms.options.onReject({ table: table.name, code: 'refused', reason, file, line });
+    return 1;
   }
 }
 

@@ -3,11 +3,11 @@ import type { Database } from './database.ts';
 
 /**
  * What a database holds and where it came from, in tables beside the rows:
- * - `_millrace_loads`: the files, and the sinks, that rows came from. `sha256` is empty for one to be loaded again, and begins with
+ * - `_millrace_loads`: the files, and the sinks, that rows came from. `sha256` is empty for a file to be loaded again, and begins with
  *   `refused:` for one of which rows were refused; `shape` of a sink names its tables.
- * - `_millrace_events`: which load an event's rows came with, each event once. `event` is a hash of source, id and body.
- * - `_millrace_duplicates`: loads that held an event too which was there already; when the first goes, they are loaded again.
- * - `_millrace_tables`: the tables that are kept, and a hash of their columns.
+ * - `_millrace_events`: the load of each event's rows. `event` is a hash of source, id and body.
+ * - `_millrace_duplicates`: other loads with an event that was there already; when its load is removed, they are loaded again.
+ * - `_millrace_tables`: the tables that are kept up to date, and a hash of their columns.
  */
 export function ledgerIn({ sql }: Pick<Database, 'sql'>) {
   return {
@@ -19,7 +19,7 @@ export function ledgerIn({ sql }: Pick<Database, 'sql'>) {
   };
 }
 
-/** In a transaction of the caller's. */
+/** Makes the tables of the ledger if they are missing, in the caller's transaction. */
 export async function createLedger(database: Database): Promise<void> {
   const { numbers, loads, events, duplicates, tables } = ledgerIn(database);
   await database.createSchema();
@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS ${duplicates} (event uuid NOT NULL, load integer NOT 
 CREATE TABLE IF NOT EXISTS ${tables} (name text PRIMARY KEY, shape text NOT NULL);`);
 }
 
-/** In front of the hash of a file of which the database has refused rows. */
+/** Stands before the hash of a file of which the database has refused rows. */
 export const REFUSED = 'refused:';
 
 /** One load as the ledger has it. */
@@ -59,48 +59,52 @@ export interface Load {
   readonly destroyed: number;
 }
 
-const LOAD_COLUMNS = 'load, archive, file, sha256, shape, records, sealed, destroyed';
+/** The columns of a load, each with how a database's value is read. */
+const LOAD = {
+  load: Number,
+  archive: String,
+  file: String,
+  sha256: String,
+  shape: String,
+  records: Number,
+  sealed: Number,
+  destroyed: Number,
+} satisfies { readonly [Name in keyof Load]: (value: unknown) => Load[Name] };
+const LOAD_NAMES = Object.keys(LOAD) as (keyof Load)[];
 
 export async function readLoads(database: Database): Promise<Load[]> {
-  const rows = await database.query(`SELECT ${LOAD_COLUMNS} FROM ${ledgerIn(database).loads} ORDER BY load`);
-  return rows.map(([load, archive, file, sha256, shape, records, sealed, destroyed]) => ({
-    load: Number(load),
-    archive: String(archive),
-    file: String(file),
-    sha256: String(sha256),
-    shape: String(shape),
-    records: Number(records),
-    sealed: Number(sealed),
-    destroyed: Number(destroyed),
-  }));
+  const rows = await database.query(
+    `SELECT ${LOAD_NAMES.join(', ')} FROM ${ledgerIn(database).loads} ORDER BY load`,
+  );
+  return rows.map(
+    (row) => Object.fromEntries(LOAD_NAMES.map((name, at) => [name, LOAD[name](row[at])])) as unknown as Load,
+  );
 }
 
-/** The number of a new load; numbers are never used again. */
+/** The number of a new load. Numbers are used once. */
 export async function nextLoad(database: Database): Promise<number> {
   const [row] = await database.query(`SELECT nextval(${literal(ledgerIn(database).numbers)})`);
   return Number(row?.[0]);
 }
 
-export async function writeLoad(database: Database, done: Load): Promise<void> {
-  const { load, archive, file, sha256, shape, records, sealed, destroyed } = done;
+export async function writeLoad(database: Database, load: Load): Promise<void> {
+  const values = LOAD_NAMES.map((_, at) => `$${at + 1}`);
   await database.query(
-    `INSERT INTO ${ledgerIn(database).loads} (${LOAD_COLUMNS})
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-    [load, archive, file, sha256, shape, records, sealed, destroyed],
+    `INSERT INTO ${ledgerIn(database).loads} (${LOAD_NAMES.join(', ')}) VALUES (${values.join(', ')})`,
+    LOAD_NAMES.map((name) => load[name]),
   );
 }
 
-/** A folder had no manifest yet, and so no other name than its path, when some of its files were loaded. */
+/** For an archive that had no manifest when its first files were loaded, and so only a path. */
 export async function renameArchive(database: Database, from: string, to: string): Promise<void> {
   const { loads } = ledgerIn(database);
   await database.query(`UPDATE ${loads} SET archive = $2 WHERE archive = $1`, [from, to]);
 }
 
-/**
- * Takes the events that no load has for this one.
- * @param events 32 hex digits each
- * @returns those that are its own now
- */
+/** The events in `$1`, joined with commas. */
+const KEYS = `SELECT CAST(key AS uuid) FROM unnest(string_to_array($1, ',')) AS keys(key)`;
+
+/** Adds the events that no load has to this one. @param events 32 hex digits each @returns those that were added */
 export async function claimEvents(
   database: Database,
   load: number,
@@ -114,25 +118,21 @@ export async function claimEvents(
      ON CONFLICT DO NOTHING RETURNING CAST(event AS text)`,
     [events.join(','), load],
   );
-  const claimed = new Set(rows.map(([event]) => String(event).replaceAll('-', '')));
+  const claimed = keysOf(rows);
   const others = events.filter((event) => !claimed.has(event));
   if (others.length > 0) {
     await database.query(
       `INSERT INTO ${duplicates} (event, load)
        SELECT DISTINCT event, CAST($2 AS integer) FROM ${known}
        WHERE load <> CAST($2 AS integer)
-         AND event IN (SELECT CAST(key AS uuid) FROM unnest(string_to_array($1, ',')) AS keys(key))`,
+         AND event IN (${KEYS})`,
       [others.join(','), load],
     );
   }
   return claimed;
 }
 
-/**
- * Moves events from one load to another that has more rows of them.
- * @param events 32 hex digits each
- * @returns those that the first load had
- */
+/** Moves events to a load that has more rows of them. @param events 32 hex digits each @returns those that `from` had */
 export async function moveEvents(
   database: Database,
   from: number,
@@ -142,14 +142,18 @@ export async function moveEvents(
   const rows = await database.query(
     `UPDATE ${ledgerIn(database).events} SET load = CAST($3 AS integer)
      WHERE load = CAST($2 AS integer)
-       AND event IN (SELECT CAST(key AS uuid) FROM unnest(string_to_array($1, ',')) AS keys(key))
+       AND event IN (${KEYS})
      RETURNING CAST(event AS text)`,
     [events.join(','), from, to],
   );
+  return keysOf(rows);
+}
+
+function keysOf(rows: readonly (readonly unknown[])[]): Set<string> {
   return new Set(rows.map(([event]) => String(event).replaceAll('-', '')));
 }
 
-/** Removes all that came with some loads, for good. */
+/** Removes loads, their rows, and what the ledger has of them. */
 export async function removeLoads(
   database: Database,
   tables: readonly string[],
@@ -163,11 +167,7 @@ export async function removeLoads(
     await database.run(`DELETE FROM ${table} WHERE load IN (${list})`);
 }
 
-/**
- * What was removed may be held by another file, which was passed over as the event was there already: it is to be loaded
- * again.
- * @returns whether there is one
- */
+/** Marks files to be loaded again that have an event of a removed load. @returns whether there are any */
 export async function reviveDuplicates(database: Database): Promise<boolean> {
   const { loads, events, duplicates } = ledgerIn(database);
   const rows = await database.query(

@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 import type { ArchiveRecord } from '../../core/archive.ts';
-import { documentsIn, originOf } from '../documents.ts';
 import { ByteWriter } from '../../lib/byte-writer.ts';
 import { JsonFault } from '../../lib/json-text.ts';
 import type { TableDefinition } from '../definition.ts';
@@ -9,7 +8,6 @@ import type { RowReject } from '../shape/reject.ts';
 import { linesOf, type RowLines } from '../shape/row-lines.ts';
 import { Shaper } from '../shape/shape.ts';
 import type { TableEntry, Tables } from '../tables.ts';
-import type { Database } from './database.ts';
 
 /** An event as an archive has it. */
 export interface LoadedRecord {
@@ -21,7 +19,7 @@ export interface LoadedRecord {
 
 export interface ShapesOptions {
   readonly onUnknown: OnExtraField;
-  /** An event of this type has no typed table, or a shape that its table does not know. */
+  /** Called for an event whose type has no table, or whose shape its table does not know. */
   onWithoutTable(eventType: string): void;
 }
 
@@ -32,27 +30,20 @@ export interface ShapedRows {
     readonly rows: number;
     readonly lines: ByteWriter;
   }[];
-  /** What made no row, each with the place of its record among those that were added. */
+  /** Documents that made no row, each with the index of its record. */
   readonly rejects: readonly (RowReject & { readonly nth: number })[];
 }
 
-/** What tells an event from every other, as 32 hex digits. */
+/** Identifies an event, as 32 hex digits. */
 export function keyOf({ record: { source, id }, body }: Omit<LoadedRecord, 'text'>): string {
-  return hash(
-    'sha256',
-    `${source.length}:${source}${id.length}:${id}${hash('sha256', body, 'hex')}`,
-    'hex',
-  ).slice(0, 32);
+  const text = `${source.length}:${source}${id.length}:${id}${hash('sha256', body, 'hex')}`;
+  return hash('sha256', text, 'hex').slice(0, 32);
 }
 
-/** Where documents stand in a body, as it is written there. */
-const MEMBER = Buffer.from('"data"');
-
-/** What becomes rows of one document's tables. */
+/** The tables of one document. */
 interface Shape {
-  /** One of the tables; any does. */
+  /** One of the tables. */
   readonly entry: TableEntry;
-  readonly definitions: readonly TableDefinition[];
   readonly lines: ReadonlyMap<string, RowLines>;
   readonly shaper: Shaper;
 }
@@ -64,39 +55,38 @@ export class Shapes {
   readonly #shapes: readonly Shape[];
   /** Buffers that no batch uses. */
   readonly #spare: ByteWriter[] = [];
-  /** Of the document in hand. */
+  /** Of the record that is being shaped. */
   #rejected: RowReject[] = [];
-  #rejects: (RowReject & { nth: number })[] = [];
 
   constructor(tables: Tables, entries: readonly TableEntry[], options: ShapesOptions) {
     this.#tables = tables;
     this.#options = options;
-    this.#shapes = [...Map.groupBy(entries, ({ document }) => document).values()].map((ofIt) => {
-      const definitions = ofIt.map(({ definition }) => definition);
-      const entry = ofIt[0] as TableEntry;
-      const lines = linesOf(definitions);
+    this.#shapes = [...Map.groupBy(entries, ({ document }) => document).values()].map((ofDocument) => {
+      const entry = ofDocument[0] as TableEntry;
+      const lines = linesOf(ofDocument.map(({ definition }) => definition));
       const shaper = new Shaper(entry, {
         tables: [...lines.keys()],
         targets: lines,
         onReject: (reject) => this.#rejected.push(reject),
         onUnknown: options.onUnknown,
       });
-      return { entry, definitions, lines, shaper };
+      return { entry, lines, shaper };
     });
   }
 
   /** The rows of a batch. They are the caller's until it releases them. */
   shape(records: readonly LoadedRecord[]): ShapedRows {
-    this.#rejects = [];
-    for (const [nth, record] of records.entries()) this.#add(record, nth);
-    const tables = this.#shapes.flatMap(({ definitions, lines }) =>
-      definitions.flatMap((definition) => {
-        const made = lines.get(definition.name);
-        if (made === undefined || made.rows === 0) return [];
-        return { definition, ...made.take(this.#spare.pop() ?? new ByteWriter()) };
-      }),
+    const rejects = records.flatMap((record, nth) =>
+      this.#rejectsOf(record).map((reject) => ({ ...reject, nth })),
     );
-    return { tables, rejects: this.#rejects };
+    const tables = this.#shapes
+      .flatMap(({ lines }) => [...lines.values()])
+      .filter(({ rows }) => rows > 0)
+      .map((lines) => ({
+        definition: lines.definition,
+        ...lines.take(this.#spare.pop() ?? new ByteWriter()),
+      }));
+    return { tables, rejects };
   }
 
   /** What the rows had, by table; rows that were shaped twice count twice. */
@@ -108,101 +98,34 @@ export class Shapes {
     for (const { lines } of tables) this.#spare.push(lines);
   }
 
-  #add(record: LoadedRecord, nth: number): void {
-    const { event_type } = record.record;
-    const about = { ...record.record, event_id: record.record.id };
+  #rejectsOf(record: LoadedRecord): RowReject[] {
+    const { event_type, id: event_id } = record.record;
+    this.#rejected = [];
     for (const { entry, shaper } of this.#shapes) {
       if (!this.#tables.takes(entry, event_type)) continue;
-      shaper.about(about);
-      if (originOf(entry).member === null) this.#event(record, shaper, nth);
-      else this.#documents(record, entry, shaper, nth);
+      shaper.about({ ...record.record, event_id });
+      if (shaper.takesRecords) this.#addRecord(record, shaper);
+      else this.#addBody(record, entry, shaper);
     }
+    return this.#rejected;
   }
 
-  /** The row that is the event itself: there is one whatever is in it. */
-  #event({ record, text, body }: LoadedRecord, shaper: Shaper, nth: number): void {
-    this.#rejected = [];
+  /** Every event has a row in `events`. One that is nested too deeply, say, has its exact bytes instead of `event`. */
+  #addRecord({ record, text, body }: LoadedRecord, shaper: Shaper): void {
+    const before = this.#rejected.length;
     shaper.shape(text);
-    if (this.#rejected.length === 0) return;
-    // Nested too deeply, perhaps: the exact bytes are kept all the same.
-    this.#rejected = [];
+    if (this.#rejected.length === before) return;
+    this.#rejected.length = before;
     const bare = { ...record, event: null, body_base64: body.toString('base64') };
     shaper.shape(Buffer.from(JSON.stringify(bare)));
-    this.#note(nth);
   }
 
-  #documents({ record, body }: LoadedRecord, entry: TableEntry, shaper: Shaper, nth: number): void {
-    const origin = originOf(entry);
-    // Mostly all is well with the document, and it is found and read in one pass.
-    if (origin.each === undefined && shaper.shapeMember(body, MEMBER)) return;
+  #addBody({ record, body }: LoadedRecord, { definition }: TableEntry, shaper: Shaper): void {
     try {
-      for (const document of documentsIn(body, origin)) {
-        this.#rejected = [];
-        if (document === null || !shaper.shape(document)) this.#options.onWithoutTable(record.event_type);
-        this.#note(nth);
-      }
+      if (!shaper.shapeBody(body)) this.#options.onWithoutTable(record.event_type);
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error;
-      this.#rejects.push({ table: entry.definition.name, code: 'not_json', reason: error.message, nth });
+      this.#rejected.push({ table: definition.name, code: 'not_json', reason: error.message });
     }
   }
-
-  #note(nth: number): void {
-    for (const reject of this.#rejected) this.#rejects.push({ ...reject, nth });
-  }
-}
-
-/** Told of each row that a database does not take, as a line. */
-export type OnRefused = (table: TableDefinition, line: Buffer, reason: string) => void;
-
-/** Brings shaped rows to a database, all that it takes. @returns how many, by table */
-export async function appendRows(
-  database: Database,
-  { tables }: ShapedRows,
-  load: number,
-  onRefused: OnRefused,
-): Promise<Record<string, number>> {
-  const counts: Record<string, number> = {};
-  for (const { definition, rows, lines } of tables)
-    counts[definition.name] = rows - (await appendTaken(database, definition, lines.view(), load, onRefused));
-  return counts;
-}
-
-const LINE_FEED = 10;
-
-/** @returns how many rows the database refused */
-async function appendTaken(
-  database: Database,
-  table: TableDefinition,
-  lines: Buffer,
-  load: number,
-  onRefused: OnRefused,
-): Promise<number> {
-  const reason = await database.tryAppend(table, lines, load);
-  if (reason === null) return 0;
-  // The halves, until what is refused is one row.
-  const half = lines.lastIndexOf(LINE_FEED, lines.length / 2) + 1 || lines.indexOf(LINE_FEED) + 1;
-  if (half === lines.length) {
-    onRefused(table, lines, reason);
-    return 1;
-  }
-  const before = await appendTaken(database, table, lines.subarray(0, half), load, onRefused);
-  return before + (await appendTaken(database, table, lines.subarray(half), load, onRefused));
-}
-
-/**
- * The rows of the events that are claimed, when not all are: the rows of all have been shaped while the database was asked.
- */
-export function rowsOfClaimed<T extends LoadedRecord>(
-  shapes: Shapes,
-  made: ShapedRows,
-  records: readonly T[],
-  keys: readonly string[],
-  claimed: ReadonlySet<string>,
-): { readonly rows: ShapedRows; readonly records: readonly T[] } {
-  if (claimed.size === records.length) return { rows: made, records };
-  shapes.release(made);
-  const left = new Set(claimed);
-  const own = records.filter((_, nth) => left.delete(keys[nth] ?? ''));
-  return { rows: shapes.shape(own), records: own };
 }

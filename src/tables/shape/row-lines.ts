@@ -19,12 +19,14 @@ interface Column {
 export class RowLines implements RowTarget {
   /** Rows that are not taken yet. */
   rows = 0;
+  readonly definition: TableDefinition;
   readonly #columns: readonly Column[];
   #text = new ByteWriter();
   /** Index of the row that is being written. */
   #start = 0;
 
   constructor(definition: TableDefinition) {
+    this.definition = definition;
     this.#columns = columnsOf(definition).map(({ name, type }) => ({
       head: Buffer.from(`,${JSON.stringify(name)}:`),
       copy: copierOf(type),

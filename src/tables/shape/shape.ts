@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { CLOSE_BRACKET, COMMA, OPEN_BRACE, skipWhite, unexpected } from '../../lib/json-text.ts';
-import { unfolded } from '../documents.ts';
+import type { EventOrigin } from '../definition.ts';
+import { documentsIn, unfolded } from '../documents.ts';
 import type { OnExtraField, TableFields } from '../learned/field-sums.ts';
 import type { TableEntry } from '../tables.ts';
 import { EnvelopeValues, type RowEnvelope } from './envelope.ts';
@@ -38,6 +39,9 @@ export interface ReadyRows {
   readonly filled: Uint32Array;
 }
 
+/** The member of a body that has the document. */
+const MEMBER = Buffer.from('"data"');
+
 /**
  * Shapes documents into rows, from bytes to bytes: what can be copied is not decoded, so numbers keep their text. The same
  * document gives the same rows however its JSON is written; only the order of what goes to `extra` differs.
@@ -54,6 +58,7 @@ export class Shaper {
   readonly #reader: RowReader;
   readonly #quick: QuickRow | null;
   readonly #unfold: string | undefined;
+  readonly #events: EventOrigin | undefined;
   /** A document with a fault is left to another call, and nothing of it is rejected. */
   #isTrying = false;
   readonly #event = new EnvelopeValues();
@@ -65,6 +70,7 @@ export class Shaper {
   constructor({ document }: TableEntry, options: ShaperOptions) {
     this.#options = options;
     this.#unfold = document.unfold;
+    this.#events = document.events;
     if (options.source !== undefined) this.#ids.from(options.source);
     this.#extraFields = new ExtraFields(options.onUnknown);
     this.plan = planRow(document, options.given ?? {});
@@ -198,14 +204,26 @@ export class Shaper {
     return isAdded ? next : 0;
   }
 
+  /** The document is a whole archived record, and not in an event's body. */
+  get takesRecords(): boolean {
+    return this.#events?.member === null;
+  }
+
   /**
-   * Tries to add the rows of a document that is a member of an object, so that it need not be looked for. With any fault in
-   * either, nothing is added or rejected.
-   * @param name in quotes
-   * @returns false when it has to be shaped in another way
+   * Adds the rows of the documents in an event's body.
+   * @returns false when one is missing or is of another shape: then nothing of it is rejected
+   * @throws JsonFault when the body is not JSON
    */
-  shapeMember(bytes: Buffer, name: Uint8Array): boolean {
-    return this.#try(bytes, () => this.#reader.readMember(this.#row, bytes, name));
+  shapeBody(body: Buffer): boolean {
+    if (this.#events === undefined) throw new TypeError(`${this.plan.table} is not made of events`);
+    // Most bodies are valid: then the document is found and read in one step.
+    if (
+      this.#events.each === undefined &&
+      this.#try(body, () => this.#reader.readMember(this.#row, body, MEMBER))
+    )
+      return true;
+    const documents = documentsIn(body, this.#events);
+    return !documents.map((document) => document !== null && this.shape(document)).includes(false);
   }
 
   /** @param read returns the document that it has read; null when it has to be shaped in another way */
