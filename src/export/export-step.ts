@@ -10,14 +10,14 @@ const inside = z
 
 export const exportStep = z.object({
   step: z.number().int().positive(),
-  /** Steps whose files these replace, because what they were made of has changed. */
+  /** Steps whose files these replace, because their sources have changed. */
   replaces: z.array(count),
   sources: z.array(
     z.object({
       root: z.string(),
       file: z.string(),
       sha256: z.string(),
-      /** What of it could not be read: it is read again until all of it can. Records that could. */
+      /** Lines that could not be read, because of which it is read again by each run, and records that could. */
       problems: count,
       records: count,
     }),
@@ -27,12 +27,12 @@ export const exportStep = z.object({
   ),
   /** Files of the steps replaced. */
   removes: z.array(inside),
-  /** Files of the steps replaced whose rows another program has written into files of its own: they stay in the table. */
+  /** Files of the replaced steps whose rows another program has written into its own files: they stay in the table. */
   keeps: z.array(inside).default([]),
   records: count,
   rejects: count,
   without_table: z.record(z.string(), count),
-  /** Rows in which each column had a value, by table: what later steps no longer have is told by it. */
+  /** Rows in which each column had a value, by table; later steps are compared with it. */
   filled: z.record(z.string(), z.record(z.string(), count)),
   /** Types of the columns in its files, by table. */
   types: z.record(z.string(), z.record(z.string(), z.string())),
@@ -43,15 +43,21 @@ export const exportStep = z.object({
   destroyed: count,
 });
 
-/** A part of an export that is there as a whole or not at all; one line of the ledger. */
+/** A part of an export that is there as a whole or not at all; one line of the log. */
 export type ExportStep = z.output<typeof exportStep>;
 
 export type StepSource = ExportStep['sources'][number];
 
+/** Steps that no other step has replaced, the oldest first. */
+export function standingIn(steps: readonly ExportStep[]): ExportStep[] {
+  const replaced = new Set(steps.flatMap(({ replaces }) => replaces));
+  return steps.filter(({ step }) => !replaced.has(step));
+}
+
 /**
- * Whether a step that could not read all of its sources is to be replaced by what reading them again has made: not by the
- * same, which consumers would load for nothing, nor where less of a source can be read than then.
- * @param passedOver its files never came to be
+ * True when a step that could not read all of its sources is to be replaced by `made`, which read them again: not by the same
+ * files, which consumers would load in vain, nor by less.
+ * @param passedOver a step without files
  */
 export function isBetter(step: ExportStep, made: ExportStep, passedOver: ExportStep | null): boolean {
   if (passedOver?.step === step.step) return true;

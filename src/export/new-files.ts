@@ -1,17 +1,26 @@
-import { dirname } from 'node:path';
-import { folderError, MillraceError } from '../core/errors.ts';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import type { StorageSettings } from '../storage/fields.ts';
-import type { ExportStep } from './export-step.ts';
-import { readExport } from './read-export.ts';
 import { COMPRESSIONS } from '../core/compression.ts';
+import { folderError, MillraceError } from '../core/errors.ts';
+import { isStoreUrl } from '../core/place.ts';
+import type { ObjectStore } from '../core/storage.ts';
+import { errorCode } from '../lib/durable.ts';
+import type { StorageSettings } from '../storage/fields.ts';
+import { openStore } from '../storage/open.ts';
+import { linesInFolder } from './export-folder.ts';
+import { type ExportStep, standingIn } from './export-step.ts';
+import { linesInStore } from './export-store.ts';
+import { notIn, WORK } from './export-target.ts';
+import { temporaryName } from './outputs.ts';
+import { readStepLog } from './step-log.ts';
 
 /** A file of an export that came or went after a step. */
 export interface ChangedFile {
   readonly step: number;
   readonly action: 'load' | 'remove';
   readonly table: string;
-  /** Day that its rows came in, UTC; null for an export without partitions, or a time that is none. */
+  /** Day that its rows came in, UTC; null for an export without partitions, or an invalid time. */
   readonly dt: string | null;
   /** Below the export's folder. */
   readonly file: string;
@@ -25,27 +34,27 @@ const terms = z.object({ format: z.enum(['parquet', 'ndjson']), compression: z.e
 
 const isDelta = z.object({ format: z.literal('delta') });
 
-/** What has changed in an export since a consumer has looked. */
+/** What has changed in an export since a step. */
 export interface Changes {
-  /** What all its files of rows are. */
+  /** Format of its files. */
   readonly terms: z.output<typeof terms>;
-  /** The step to name next time, once all of this is loaded. */
+  /** The step to name next time, when all of this is loaded. */
   readonly step: number;
   readonly files: readonly ChangedFile[];
   /** Folders of a table and day that have changed, and still have files. */
   readonly days: readonly string[];
-  /** Those that have none any more. */
+  /** Folders that have no files any more. */
   readonly emptied: readonly string[];
-  /** Files that are not listed as they are not there: an erasure removed them, or they are lost. */
+  /** Files that are not listed because an erasure removed them, or they are lost. */
   readonly lost: readonly string[];
-  /** The last step, when it is not listed as not all of it is there yet. */
+  /** The last step, when it is not listed because not all of it is there yet. */
   readonly leftOut: number | null;
 }
 
 /**
- * Lists what came and went after a step. It keeps nothing: a consumer that is interrupted before it has noted the step gets
- * the same again, and whatever came since.
- * @param folder or the URL of an object store
+ * Lists what came and went after a step. Nothing is stored: a consumer that is interrupted before it has saved the step gets the
+ * same again, and what came since.
+ * @param folder or the URL of an object store; another command may be writing it
  * @param after the last step the consumer has loaded; 0 for none
  * @throws MillraceError usage when there is no export, or it has not got that far; folder_unwritable when it cannot be read
  */
@@ -57,8 +66,8 @@ export async function changesAfter(
   const read = await readExport(folder, storage).catch((error: unknown) => {
     throw folderError(folder, error);
   });
-  if (read === null || read.terms === null) throw new MillraceError('usage', `${folder} holds no export`);
-  const { steps, terms: found, lost, leftOut } = read;
+  if (read === null || read.found === null) throw new MillraceError('usage', `${folder} holds no export`);
+  const { steps, found, lost, leftOut } = read;
   if (isDelta.safeParse(found).success)
     throw new MillraceError(
       'usage',
@@ -70,11 +79,11 @@ export async function changesAfter(
       'usage',
       `${folder} is at step ${last}: step ${after} is another export's; load this one from step 0 into empty tables`,
     );
-  const later = steps.filter(({ step }) => step > after);
-  const replaced = new Set(steps.flatMap(({ replaces }) => replaces));
-  const made = later.filter(({ step }) => !replaced.has(step)).flatMap((step) => madeBy(step));
-  const files = [...later.flatMap((step) => removedBy(step)), ...made.filter(({ file }) => !lost.has(file))];
-  const standing = steps.filter(({ step }) => !replaced.has(step)).flatMap((step) => madeBy(step));
+  const isLater = ({ step }: Pick<ExportStep, 'step'>): boolean => step > after;
+  const standing = standingIn(steps).flatMap(madeBy);
+  const made = standing.filter(isLater);
+  const removed = steps.filter(isLater).flatMap(removedBy);
+  const files = [...removed, ...made.filter(({ file }) => !lost.has(file))];
   const full = new Set(standing.map(({ file }) => dirname(file)));
   const touched = [...new Set(files.map(({ file }) => dirname(file)))].sort();
   return {
@@ -86,6 +95,50 @@ export async function changesAfter(
     lost: made.map(({ file }) => file).filter((file) => lost.has(file)),
     leftOut: leftOut?.step ?? null,
   };
+}
+
+/**
+ * Reads the log of an export without its lock. A last step whose files do not all have their names is left out; the next run
+ * completes it.
+ * @param place a folder, or a URL
+ * @returns null when there is no export
+ * @throws Error when the log cannot be read
+ */
+async function readExport(place: string, storage?: StorageSettings) {
+  const store = await openStore(place, storage);
+  const isUrl = isStoreUrl(place);
+  try {
+    const { steps: all, found } = await readStepLog(isUrl ? linesInStore(store) : linesInFolder(place));
+    const last = all.at(-1);
+    const isComplete =
+      last === undefined || (isUrl ? await areThere(last, store) : !hasUnfinished(last, place));
+    const steps = isComplete ? all : all.slice(0, -1);
+    const lost = await notIn(
+      store,
+      standingIn(steps).flatMap(({ files }) => files),
+    );
+    return { steps, found, lost: new Set(lost), leftOut: isComplete ? null : last };
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT' || errorCode((error as Error).cause) === 'ENOENT') return null;
+    throw error;
+  } finally {
+    await store.close();
+  }
+}
+
+/** Files without their names are in the work folder, and replaced files are removed last. */
+function hasUnfinished({ files, removes }: ExportStep, folder: string): boolean {
+  return (
+    files.some(({ file }) => existsSync(join(folder, WORK, temporaryName(file)))) ||
+    removes.some((file) => existsSync(join(folder, file)))
+  );
+}
+
+/** The work folder is on another machine. */
+async function areThere({ files, removes }: ExportStep, store: ObjectStore): Promise<boolean> {
+  for (const { file } of files) if ((await store.head(file)) === null) return false;
+  for (const file of removes) if ((await store.head(file)) !== null) return false;
+  return true;
 }
 
 function madeBy({ step, files }: ExportStep): ChangedFile[] {
@@ -100,7 +153,7 @@ function removedBy({ step, removes }: ExportStep): ChangedFile[] {
   );
 }
 
-/** What was rejected lies beside the tables, and is no table's. */
+/** False for a file of what was rejected, which is no table's. */
 function isRows(file: string): boolean {
   return !file.startsWith('_rejects/');
 }

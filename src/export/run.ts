@@ -1,9 +1,10 @@
 import { MillraceError, folderError } from '../core/errors.ts';
-import { Drift, type Earlier } from '../tables/learned/drift.ts';
+import { Drift } from '../tables/learned/drift.ts';
+import { FieldSums, type TableFields } from '../tables/learned/field-sums.ts';
 import { adoption } from './adopted.ts';
 import { isEndOfToday, isWithinDay } from './days.ts';
 import { type ExportStep, isBetter } from './export-step.ts';
-import { Ledger, type LedgerOptions } from './ledger.ts';
+import { StepLog, type StepLogOptions } from './step-log.ts';
 import type { ExportOptions, ExportSummary } from './options.ts';
 import { Shaping } from './shaping.ts';
 import { identitiesIn, identityOf, isStale, planExport, type ExportPlan } from './plan.ts';
@@ -14,101 +15,170 @@ import { checkTypes } from './types.ts';
 import { isStoreUrl } from '../core/place.ts';
 import { workFolderFor } from '../lib/work-folder.ts';
 import { openStore } from '../storage/open.ts';
-import { FolderPlace } from './folder-place.ts';
-import type { ExportPlace } from './place.ts';
-import { StorePlace } from './store-place.ts';
+import { ExportFolder } from './export-folder.ts';
+import type { ExportTarget } from './export-target.ts';
+import { ExportStore } from './export-store.ts';
 
 /** Files of one step: its line in the ledger lists them all. */
 const STEP_SOURCES = 1000;
 
 /**
- * Exports finished files of archives to files of table rows, or to Delta tables. It goes in steps, each of which is
- * there as a whole or not at all; a further run exports what has come since, and exports again what has changed.
+ * Exports finished files of archives to files of table rows, or to Delta tables, in steps, each of which is there as a whole or not
+ * at all. A further run exports what has come since, and exports again what has changed.
  * @throws MillraceError archive_unreadable, archive_sealed, folder_unwritable, folder_in_use, table_changed, or usage when
- *   the place holds another export
+ *   the target holds another export
  */
 export async function runExport(options: ExportOptions): Promise<ExportSummary> {
-  const { tables, table, compression, partition, selection, signal } = options;
+  const { tables, table, compression, partition, selection, onProblem } = options;
   const format = options.format === 'delta' ? 'parquet' : options.format;
   const entry = tables.entry(table);
   const list = await listSources(options.paths, options.places, selection, (type) =>
     tables.takes(entry, type),
   );
-  for (const { file, reason } of list.problems) options.onProblem(file, null, reason);
+  for (const { file, reason } of list.problems) onProblem(file, null, reason);
   const opener = await options.opener?.();
   const opened = opener !== undefined;
   const shaping = new Shaping({ tables, table, format, compression, partition, selection, opened });
-  const steps: StepOptions = { ...options, format, keys: opener, shaping };
-  const ledger = await openLedger(options, (step) => isStale(step, list, opener));
+  const log = await openLog(options, (step) => isStale(step, list, opener));
   try {
-    await finishStep(ledger, list, steps);
-    const { again, today, places, onProblem } = options;
-    const rewritten = await ledger.rewritten();
-    const adopted = again ? null : adoption(ledger.nextStep, rewritten, list, opener);
-    if (adopted !== null) await ledger.commit(adopted);
-    for (const { keeps } of ledger.standing) if (keeps[0] !== undefined) onProblem(keeps[0], null, REWRITTEN);
-    const unreplaceable = adopted === null ? rewritten : [...rewritten, adopted];
-    const plan = await planExport(ledger.standing, list, { again, today, unreplaceable, opener, places });
+    return await new ExportRun({ ...options, format, keys: opener, shaping }, log, list).run(
+      options.format === 'delta',
+    );
+  } finally {
+    await shaping.close();
+    await log.close();
+  }
+}
+
+/** One run of an export whose files are listed and whose log is open. */
+class ExportRun {
+  readonly #options: StepOptions;
+  readonly #log: StepLog;
+  readonly #list: SourceList;
+  readonly #done: ExportStep[] = [];
+  readonly #drift = new Drift();
+  #problems = 0;
+
+  constructor(options: StepOptions, log: StepLog, list: SourceList) {
+    this.#options = options;
+    this.#log = log;
+    this.#list = list;
+  }
+
+  /** @param isDelta Delta tables have the types of their columns, which need not be checked */
+  async run(isDelta: boolean): Promise<ExportSummary> {
+    const { tables, signal, onProblem, out } = this.#options;
+    await this.#finishStep();
+    const plan = await this.#plan();
     for (const { file, reason } of plan.faults) onProblem(file, null, reason);
-    const { stale, staying, sources } = plan;
-    // Delta tables know the types of their columns themselves.
-    if (options.format !== 'delta') checkTypes(staying, tables, options.out);
+    if (!isDelta) checkTypes(plan.staying, tables, out);
+    const earlier = fieldsOf(this.#log.standing);
+    const complete = (await this.#exportNew(plan)) && (await this.#exportPartly(plan));
+    const drift = this.#drift.report((name) => tables.get(name)?.definition, earlier);
+    const lost = signal.aborted ? [] : await this.#log.lost();
+    for (const file of lost) onProblem(file, null, 'gone from the export; --again makes all of it again');
+    const summary = summaryOf(this.#list, plan, this.#done, complete);
+    return { ...summary, problems: summary.problems + this.#problems, lost: lost.length, drift };
+  }
+
+  async #plan(): Promise<ExportPlan> {
+    const { again, today, places, keys: opener, onProblem } = this.#options;
+    const rewritten = await this.#log.rewritten();
+    const adopted = again ? null : adoption(this.#log.nextStep, rewritten, this.#list, opener);
+    if (adopted !== null) {
+      await this.#log.commit(adopted);
+      this.#problems += 1;
+    }
+    for (const { keeps } of this.#log.standing)
+      if (keeps[0] !== undefined) onProblem(keeps[0], null, REWRITTEN);
+    const unreplaceable = adopted === null ? rewritten : [...rewritten, adopted];
+    return planExport(this.#log.standing, this.#list, { again, today, unreplaceable, opener, places });
+  }
+
+  /** @returns false when it was interrupted */
+  async #exportNew({ sources, stale }: ExportPlan): Promise<boolean> {
+    const { today, signal } = this.#options;
     const replacing = replacementOf(stale);
-    await ledger.checkRemoval(replacing.removes);
-    const earlier = earlierOf(ledger.standing);
-    const drift = new Drift();
-    const done: ExportStep[] = [];
+    await this.#log.checkRemoval(replacing.removes);
     let at = 0;
     let records = 0;
     let complete = sources.length === 0 && stale.length === 0;
     while (!complete && !signal.aborted) {
-      const so = { done: at, total: sources.length, records };
-      const run = new StepRun(steps, ledger, so);
+      const run = new StepRun(this.#options, this.#log, { done: at, total: sources.length, records });
       const made = await run.run(sources.slice(at, endOfStep(sources, at, today)));
-      if (made === null) break;
+      if (made === null) return false;
       at += made.sources.length;
       records += made.records;
       complete = at === sources.length;
-      // The old goes with the last of the new: until then rows are there twice, never not at all.
-      const step = complete ? { ...made, ...replacing } : made;
-      if (!(await isCommitted(ledger, step, signal))) {
-        complete = false;
-        break;
-      }
-      done.push(step);
-      for (const fields of run.met()) drift.add(fields);
+      // The last step replaces the old files: until then rows are there twice, never not at all.
+      if (!(await this.#commit(complete ? { ...made, ...replacing } : made, run.met()))) return false;
     }
-    let problems = adopted === null ? 0 : 1;
-    for (const one of complete ? plan.partly : []) {
-      const run = new StepRun({ ...steps, stepBytes: Number.POSITIVE_INFINITY }, ledger, NOTHING_YET);
-      const made = signal.aborted ? null : await run.run(one.sources);
-      if (made !== null && !isBetter(one.step, made, ledger.passedOver)) {
-        await ledger.discard();
-        problems += made.problems;
+    return complete;
+  }
+
+  /** Exports again what could not be read completely. @returns false when it was interrupted */
+  async #exportPartly({ partly }: ExportPlan): Promise<boolean> {
+    for (const { step, sources } of partly) {
+      if (this.#options.signal.aborted) return false;
+      const run = this.#wholeStep(this.#log, sources.length);
+      const made = await run.run(sources);
+      if (made === null) return false;
+      if (!isBetter(step, made, this.#log.passedOver)) {
+        await this.#log.discard();
+        this.#problems += made.problems;
         continue;
       }
-      const step = made === null ? null : { ...made, ...replacementOf([one.step]) };
-      if (step !== null) await ledger.checkRemoval(step.removes);
-      complete = step !== null && (await isCommitted(ledger, step, signal));
-      if (step === null || !complete) break;
-      done.push(step);
-      for (const fields of run.met()) drift.add(fields);
+      const replacing = replacementOf([step]);
+      await this.#log.checkRemoval(replacing.removes);
+      if (!(await this.#commit({ ...made, ...replacing }, run.met()))) return false;
     }
-    const drifted = drift.report(
-      (name) => tables.get(name)?.definition,
-      (name) => earlier.get(name),
+    return true;
+  }
+
+  /** @returns false when it was interrupted; the next run completes the step */
+  async #commit(step: ExportStep, met: readonly TableFields[]): Promise<boolean> {
+    try {
+      await this.#log.commit(step);
+    } catch (error) {
+      if (!this.#options.signal.aborted) throw error;
+      return false;
+    }
+    this.#done.push(step);
+    for (const fields of met) this.#drift.add(fields);
+    return true;
+  }
+
+  #wholeStep(log: Pick<StepLog, 'work' | 'nextStep'>, total: number): StepRun {
+    const options = { ...this.#options, stepBytes: Number.POSITIVE_INFINITY };
+    return new StepRun(options, log, { done: 0, total, records: 0 });
+  }
+
+  /**
+   * Makes the missing files of a step that another machine has listed. Every machine makes the same bytes, so that machine may still
+   * be running.
+   * @throws MillraceError folder_in_use when they cannot be made here
+   */
+  async #finishStep(): Promise<void> {
+    const [log, { signal }] = [this.#log, this.#options];
+    const lost = log.unfinished;
+    if (lost === null) return;
+    const here = identitiesIn(this.#list);
+    const own = lost.sources.flatMap((source) => here.get(identityOf(source)) ?? []);
+    const run = this.#wholeStep({ work: log.work, nextStep: lost.step }, own.length);
+    const made = own.length === lost.sources.length ? await run.run(own) : null;
+    const isSame = JSON.stringify(made?.files) === JSON.stringify(lost.files);
+    if (isSame || signal.aborted) return log.settle();
+    // Its unreadable lines can be read now, or more of them cannot.
+    if (lost.problems > 0) return log.passOver(lost);
+    throw new MillraceError(
+      'folder_in_use',
+      `step ${lost.step} was begun with other archive files, and ended before its files were there; ` +
+        'run that export again where it was begun, or export to another place',
     );
-    const lost = signal.aborted ? [] : await ledger.lost();
-    for (const file of lost) onProblem(file, null, 'gone from the export; --again makes all of it anew');
-    const summary = summaryOf(list, plan, done, complete);
-    return { ...summary, problems: summary.problems + problems, lost: lost.length, drift: drifted };
-  } finally {
-    await shaping.close();
-    await ledger.close();
   }
 }
 
-/** Where the sources of a step end that begins at one. */
+/** The index after the last source of a step that begins at `from`. */
 function endOfStep(sources: readonly Source[], from: number, today: string | undefined): number {
   if (today === undefined) return from + STEP_SOURCES;
   const ends = sources.findIndex((next, at) => {
@@ -122,8 +192,6 @@ function endOfStep(sources: readonly Source[], from: number, today: string | und
 const REWRITTEN =
   'another program has rewritten it: only an erasure that searches this folder takes users out of its rows (erasure.folders)';
 
-const NOTHING_YET = { done: 0, total: 0, records: 0 };
-
 function replacementOf(steps: readonly ExportStep[]): Pick<ExportStep, 'replaces' | 'removes'> {
   return {
     replaces: steps.map(({ step }) => step),
@@ -131,77 +199,30 @@ function replacementOf(steps: readonly ExportStep[]): Pick<ExportStep, 'replaces
   };
 }
 
-async function openLedger(options: ExportOptions, stale: LedgerOptions['isStale']): Promise<Ledger> {
+async function openLog(options: ExportOptions, stale: StepLogOptions['isStale']): Promise<StepLog> {
   const { tables, table, format, compression, partition, selection, signal, onProblem } = options;
-  const place = await openPlace(options);
+  const target = await openTarget(options);
   const { DeltaTables } = await import('./delta/delta-tables.ts');
   const names = tables.withNested(table);
-  return Ledger.open(place, {
+  return StepLog.open(target, {
     terms: { table, format, compression, partition, ...selection },
     tablesOf: (id) =>
-      format === 'delta' ? new DeltaTables(place.store, { tables, names, partition, id, signal }) : null,
-    onKept: (reason) => onProblem(place.url, null, reason),
+      format === 'delta' ? new DeltaTables(target.store, { tables, names, partition, id, signal }) : null,
+    onKept: (reason) => onProblem(target.url, null, reason),
     isStale: stale,
     signal,
   });
 }
 
-/** @returns false when it was interrupted; the next run continues with what there is of it */
-async function isCommitted(ledger: Ledger, step: ExportStep, signal: AbortSignal): Promise<boolean> {
-  try {
-    await ledger.commit(step);
-    return true;
-  } catch (error) {
-    if (!signal.aborted) throw error;
-    return false;
-  }
-}
-
-/**
- * Makes the files again that a step of another machine has listed and not put. They are the same bytes, whoever makes them,
- * so it does no harm when that machine is still at it.
- * @throws MillraceError folder_in_use when they cannot be made here
- */
-async function finishStep(ledger: Ledger, list: SourceList, options: StepOptions): Promise<void> {
-  const lost = ledger.unfinished;
-  if (lost === null) return;
-  const here = identitiesIn(list);
-  const own = lost.sources.flatMap((source) => here.get(identityOf(source)) ?? []);
-  const so = { done: 0, total: own.length, records: 0 };
-  const run = new StepRun(
-    { ...options, stepBytes: Number.POSITIVE_INFINITY },
-    { work: ledger.work, nextStep: lost.step },
-    so,
-  );
-  const made = own.length === lost.sources.length ? await run.run(own) : null;
-  const isSame = JSON.stringify(made?.files) === JSON.stringify(lost.files);
-  if (!isSame && !options.signal.aborted && lost.problems > 0) {
-    // What it could not read is there by now, or less of it is.
-    await ledger.passOver(lost);
-    return;
-  }
-  if (!isSame && !options.signal.aborted)
-    throw new MillraceError(
-      'folder_in_use',
-      `step ${lost.step} was begun with other archive files, and ended before its files were there; ` +
-        'run that export again where it was begun, or export to another place',
-    );
-  await ledger.settle();
-}
-
-/** What the rows of steps had, by table. */
-function earlierOf(steps: readonly ExportStep[]): Map<string, Earlier> {
-  const all = new Map<string, { rows: number; filled: Map<string, number> }>();
-  for (const { files, filled } of steps) {
+/** What the rows of steps had. */
+function fieldsOf(steps: readonly ExportStep[]): FieldSums {
+  const sums = new FieldSums();
+  for (const { files, filled } of steps)
     for (const [table, counts] of Object.entries(filled)) {
-      const known = all.get(table) ?? { rows: 0, filled: new Map<string, number>() };
-      all.set(table, known);
-      known.rows += files.reduce((sum, file) => sum + (file.table === table ? file.rows : 0), 0);
-      for (const [column, count] of Object.entries(counts))
-        known.filled.set(column, (known.filled.get(column) ?? 0) + count);
+      const rows = files.reduce((sum, file) => sum + (file.table === table ? file.rows : 0), 0);
+      sums.add({ table, rows, filled: new Map(Object.entries(counts)), extra: [] });
     }
-  }
-  return all;
+  return sums;
 }
 
 function summaryOf(
@@ -238,19 +259,16 @@ function summaryOf(
   };
 }
 
-/**
- * Opens the place of an export for writing.
- * @throws MillraceError folder_unwritable, folder_in_use, usage
- */
-async function openPlace({
+/** Opens the target for writing. @throws MillraceError folder_unwritable, folder_in_use, usage */
+async function openTarget({
   out,
   work = workFolderFor(out),
   storage,
-}: Pick<ExportOptions, 'out' | 'work' | 'storage'>): Promise<ExportPlace> {
+}: Pick<ExportOptions, 'out' | 'work' | 'storage'>): Promise<ExportTarget> {
   const store = await openStore(out, storage);
   const isUrl = isStoreUrl(out);
   try {
-    return isUrl ? await StorePlace.open(store, work) : await FolderPlace.open(out, store);
+    return isUrl ? await ExportStore.open(store, work) : await ExportFolder.open(out, store);
   } catch (error) {
     await store.close();
     throw folderError(isUrl ? work : out, error);

@@ -3,7 +3,7 @@ import { readAhead } from '../lib/read-ahead.ts';
 import { FieldSums, type TableFields } from '../tables/learned/field-sums.ts';
 import { isWithinDay } from './days.ts';
 import type { ExportStep } from './export-step.ts';
-import type { Ledger } from './ledger.ts';
+import type { StepLog } from './step-log.ts';
 import type { ExportOptions, ExportProgress } from './options.ts';
 import { Outputs } from './outputs.ts';
 import type { ExportFormat, ExportReject } from './rows.ts';
@@ -62,7 +62,7 @@ export class StepRun {
 
   constructor(
     options: StepOptions,
-    { work, nextStep }: Pick<Ledger, 'work' | 'nextStep'>,
+    { work, nextStep }: Pick<StepLog, 'work' | 'nextStep'>,
     before: Omit<ExportProgress, 'file'>,
   ) {
     const { format, compression, tables, shaping } = options;

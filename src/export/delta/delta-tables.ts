@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { MillraceError } from '../../core/errors.ts';
 import { removeForGood } from '../../core/objects.ts';
 import type { ObjectStore } from '../../core/storage.ts';
-import { type Action, keyOf, pathOf, removalOf, statsOfRows } from './actions.ts';
+import { type Action, type AddFile, keyOf, pathOf, removalOf, statsOfRows } from './actions.ts';
 import { DeltaLog, forgetBefore } from './log.ts';
 import { originOf, type Snapshot, unsupported } from './snapshot.ts';
 import { columnsOf } from '../../tables/definition.ts';
@@ -15,20 +15,17 @@ export interface DeltaTerms {
   /** The table that is exported, and those nested in it. */
   readonly names: readonly string[];
   readonly partition: 'dt' | 'none';
-  /** Of the export: the tables note under it which steps they have. */
+  /** Of the export: under it the tables note which steps they have. */
   readonly id: string;
   readonly signal: AbortSignal;
 }
 
 type StepFile = ExportStep['files'][number];
 
-/** What stands for no day in the name of a folder. */
+/** Name of the folder of rows without a day. */
 const NO_DAY = '__HIVE_DEFAULT_PARTITION__';
 
-/**
- * The Delta tables of an export, one a table. A step's files are part of a table from one commit on, which notes the step:
- * whoever settles the step again finds it there.
- */
+/** The Delta tables of an export. One commit adds a step's files to a table and notes the step, so that the step can be repeated. */
 export class DeltaTables {
   readonly #terms: DeltaTerms;
   readonly #logs: ReadonlyMap<string, DeltaLog>;
@@ -39,8 +36,8 @@ export class DeltaTables {
   }
 
   /**
-   * Looks for what would keep a step from becoming part of the tables, before there is one.
-   * @param steps so far: without one no table is there, either; of the last one, tables may not know yet
+   * Checks that steps can be added to the tables.
+   * @param steps so far: without any, the tables must not exist; the last one may not be in them yet
    * @throws MillraceError table_changed, usage
    */
   async check(steps: readonly ExportStep[]): Promise<void> {
@@ -60,7 +57,7 @@ export class DeltaTables {
     }
   }
 
-  /** The day is a column, and readers refuse two of one name. */
+  /** The day is a column, and readers refuse two columns of one name. */
   #checkDay(name: string): void {
     const { tables, partition } = this.#terms;
     const columns = columnsOf(tables.entry(name).definition);
@@ -75,11 +72,11 @@ export class DeltaTables {
   async checkRemoval(files: readonly string[]): Promise<void> {
     for (const [name, log] of this.#logs) {
       const snapshot = await log.snapshot(this.#terms.signal);
-      for (const file of this.#had(within(name, files), snapshot)) standingFor(file, snapshot, log);
+      for (const file of this.#had(within(name, files), snapshot)) addOf(file, snapshot, log);
     }
   }
 
-  /** Which of these files are not in their tables any more: another program has written their rows into its own. */
+  /** Those of the files that are not in their tables any more: another program has written their rows into its own. */
   async rewritten(files: readonly string[]): Promise<Set<string>> {
     const found = new Set<string>();
     for (const [name, log] of this.#logs) {
@@ -91,7 +88,7 @@ export class DeltaTables {
     return found;
   }
 
-  /** Files that the tables consist of, whoever wrote them, and that are not there. */
+  /** Missing files of the tables, also those that another program wrote. */
   async lost(): Promise<string[]> {
     const lost: string[] = [];
     for (const [name, log] of this.#logs) {
@@ -106,7 +103,7 @@ export class DeltaTables {
     return lost;
   }
 
-  /** A step's files that are not part of their tables yet: of the others there may be only what an erasure has left. */
+  /** A step's files that are not part of their tables yet; an erasure may have rewritten the others. */
   async pending({ step, files }: ExportStep): Promise<StepFile[]> {
     const done = new Set<string>();
     for (const [name, log] of this.#logs)
@@ -114,52 +111,33 @@ export class DeltaTables {
     return files.filter(({ table }) => !done.has(table));
   }
 
-  /** Makes a step's files part of their tables, and removes those it replaces. They must have their names. */
-  async commit(step: ExportStep): Promise<void> {
-    await this.#commit(step, false);
-  }
-
-  /** The same for a step that is to be replaced: tables that do not have its files yet never get them, and note that. */
-  async passOver(step: ExportStep): Promise<void> {
-    await this.#commit(step, true);
-  }
-
-  async #commit(step: ExportStep, isPassedOver: boolean): Promise<void> {
+  /**
+   * Makes a step's files part of their tables, and removes those that it replaces. They must have their names.
+   * @param isPassedOver tables that do not have the step's files yet only note that they never get them
+   */
+  async commit({ step, files, removes }: ExportStep, isPassedOver = false): Promise<void> {
+    const operationParameters = { mode: 'Append', partitionBy: JSON.stringify(this.#partitionBy) };
     for (const [name, log] of this.#logs) {
-      const files = step.files.filter(({ table }) => table === name);
-      const removes = within(name, step.removes);
-      let adds: readonly Action[] | null = null;
+      const own = files.filter(({ table }) => table === name).map((file) => this.#add(name, file));
+      const adds = isPassedOver && own.length > 0 ? [this.#txn(step, this.#without(step))] : own;
+      const replaced = within(name, removes);
       const version = await log.commit(
-        {
-          operation: 'WRITE',
-          operationParameters: { mode: 'Append', partitionBy: JSON.stringify(this.#partitionBy) },
-        },
+        { operation: 'WRITE', operationParameters },
         (snapshot) => {
-          if (this.#has(step.step, snapshot)) return null;
-          const part = { name, log, step: step.step, removes };
-          if (isPassedOver && files.length > 0)
-            return this.#actions(
-              { ...part, adds: [this.#txn(step.step, this.#without(step.step))] },
-              snapshot,
-            );
-          adds ??= files.map((file) => this.#add(name, file));
-          return this.#actions({ ...part, adds }, snapshot);
+          if (this.#has(step, snapshot)) return null;
+          const schema = this.#schemaFor(name, log, snapshot);
+          if (adds.length + replaced.length + schema.length === 0) return null;
+          const gone = this.#had(replaced, snapshot).map((file) => removalOf(addOf(file, snapshot, log)));
+          return [...schema, ...gone, ...adds, this.#txn(step, this.#terms.id)];
         },
         this.#terms.signal,
       );
-      if (removes.length > 0) await this.#forget(log, step, removes, version);
+      if (replaced.length > 0) await this.#forget(log, step, replaced, version);
     }
   }
 
   get #partitionBy(): readonly string[] {
     return this.#terms.partition === 'dt' ? [DAY] : [];
-  }
-
-  #actions({ name, log, step, adds, removes }: Part, snapshot: Snapshot): Action[] | null {
-    const schema = this.#schemaFor(name, log, snapshot);
-    if (adds.length === 0 && removes.length === 0 && schema.length === 0) return null;
-    const removed = this.#had(removes, snapshot).map((file) => removalOf(standingFor(file, snapshot, log)));
-    return [...schema, ...removed, ...adds, this.#txn(step, this.#terms.id)];
   }
 
   #txn(version: number, appId: string): Action {
@@ -170,17 +148,17 @@ export class DeltaTables {
     return (txns.get(this.#terms.id)?.version ?? 0) >= step;
   }
 
-  /** What a table notes of a step that was passed over. */
+  /** Under this id a table notes a step that was passed over. */
   #without(step: number): string {
     return `${this.#terms.id} without step ${step}`;
   }
 
-  /** Files of the table's steps: those of a step that was passed over never became part of it. */
+  /** Without files of steps that were passed over, which the table never had. */
   #had(files: readonly string[], { txns }: Snapshot): string[] {
     return files.filter((file) => !txns.has(this.#without(stepOf(file))));
   }
 
-  /** What has to be said of the table, before rows with today's columns can be in it. */
+  /** Actions that give the table the present columns; none when it has them. @throws MillraceError table_changed, usage */
   #schemaFor(name: string, log: DeltaLog, snapshot: Snapshot): Action[] {
     const { tables, partition } = this.#terms;
     const { definition } = tables.entry(name);
@@ -231,10 +209,10 @@ export class DeltaTables {
     };
   }
 
-  /** Removes the files that were replaced, and what the log says of them: what is gone from an archive is gone here. */
+  /** Deletes the files that were replaced, and what the log has of them: it could be of erased users. */
   async #forget(
     log: DeltaLog,
-    { step }: ExportStep,
+    step: number,
     removes: readonly string[],
     committed: number | null,
   ): Promise<void> {
@@ -251,14 +229,6 @@ export class DeltaTables {
   }
 }
 
-interface Part {
-  readonly name: string;
-  readonly log: DeltaLog;
-  readonly step: number;
-  readonly adds: readonly Action[];
-  readonly removes: readonly string[];
-}
-
 /** Files of a table, relative to it. */
 function within(table: string, files: readonly string[]): string[] {
   return files.flatMap((file) => (file.startsWith(`${table}/`) ? [file.slice(table.length + 1)] : []));
@@ -269,8 +239,8 @@ function stepOf(file: string): number {
   return Number(/\/?part-(\d+)[^/]*$/.exec(file)?.[1] ?? 0);
 }
 
-/** What is in the table of a file we wrote: itself, or what an erasure has left of it. */
-function standingFor(file: string, { files }: Snapshot, log: DeltaLog) {
+/** The table's entry of a file of ours: the file, or what an erasure has left of it. @throws MillraceError table_changed */
+function addOf(file: string, { files }: Snapshot, log: DeltaLog): AddFile {
   for (const add of files.values()) {
     const key = keyOf(add.path);
     if (key !== null && originOf(key) === file) return add;

@@ -10,36 +10,36 @@ import {
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import { DECOMPRESS, isKnown } from '../parquet/stored-pages.ts';
 
-/** Decides which rows go. */
+/** Decides which rows are removed. */
 export interface RowJudge {
-  /** Values of every row that stand beside the file: its partition's. */
+  /** Values of the file's partition, which every row has. */
   readonly fixed: Readonly<Record<string, string>>;
-  /** Whether a value of a text or JSON column asks for a look at its row. Told every value. */
+  /** True when a row with this value in a text or JSON column has to be passed to `whose`. */
   mayHold(value: Buffer): boolean;
-  /** Under what a row goes; nothing for one that stays. @param row its text columns as a JSON object */
+  /** Requests by which a row is removed; none for one that stays. @param row its text columns as a JSON object */
   whose(row: Buffer): readonly string[];
 }
 
 export interface Judged {
-  /** Rows that go, by what they go under. */
+  /** Number of removed rows by request. */
   readonly removed: ReadonlyMap<string, number>;
-  /** Bytes of values that were looked at. */
+  /** Bytes of values that were searched. */
   readonly searched: number;
-  /** The file without them; null when none goes. */
+  /** The file without them; null when none is removed. */
   readonly rest: Rest | null;
 }
 
 export interface Rest {
   readonly bytes: Buffer;
   readonly rows: number;
-  /** Whether a reader finds the old file's columns there, and the values of its other rows. @throws Error when it cannot be read */
+  /** True when a stored file has the old file's columns, and the values of its other rows. @throws Error when it cannot be read */
   isIn(stored: AsyncBuffer): Promise<boolean>;
 }
 
-/** A file whose values cannot be handed on as they are stored. */
+/** The values of a file cannot be copied as they are stored. */
 export class NotFlat extends Error {}
 
-/** Physical types that are read and written as what they are. */
+/** Physical types whose values can be copied. */
 const PLAIN: ReadonlySet<string> = new Set([
   'BOOLEAN',
   'INT32',
@@ -51,8 +51,8 @@ const PLAIN: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * A Parquet file without some of its rows, whoever wrote it. Values are handed on as they are stored, and never become numbers
- * or times on the way: none of them changes.
+ * A Parquet file of any writer without some of its rows. Values are copied as they are stored, and never become numbers or times,
+ * so that none of them changes.
  * @throws NotFlat; Error when the file cannot be read
  */
 export async function withoutRows(file: AsyncBuffer, judge: RowJudge): Promise<Judged> {
@@ -67,24 +67,23 @@ export async function withoutRows(file: AsyncBuffer, judge: RowJudge): Promise<J
     .flatMap((group) => group.columns)
     .find(({ meta_data: meta }) => meta !== undefined && !isKnown(meta.codec));
   if (unknown !== undefined) throw new NotFlat(`it is compressed as ${unknown.meta_data?.codec}`);
-  const raw = { ...metadata, schema: metadata.schema.map(asStored) };
-  const reader = new Reader(file, raw);
+  const read = columnReader(file, metadata);
   const removed = new Map<string, number>();
   const going: ReadonlySet<number>[] = [];
   let searched = 0;
   for (const group of groupsOf(metadata)) {
-    const found = await rowsToGo(reader, columns, group, judge);
+    const found = await rowsToGo(read, columns, group, judge);
     searched += found.searched;
     going.push(found.rows);
     for (const [request, count] of found.removed) removed.set(request, (removed.get(request) ?? 0) + count);
   }
   if (removed.size === 0) return { removed, searched, rest: null };
-  const rest = await written(reader, metadata, raw.schema, going);
-  const isIn = (stored: AsyncBuffer): Promise<boolean> => holdsRest(stored, reader, metadata, going);
+  const rest = await written(read, metadata, going);
+  const isIn = (stored: AsyncBuffer): Promise<boolean> => holdsRest(stored, read, metadata, going);
   return { removed, searched, rest: { ...rest, isIn } };
 }
 
-/** The older word for a whole number of few bits: the writer's new one is wider than other readers take it. */
+/** Uses the older word for integers of few bits, because other readers do not accept the writer's new one. */
 function asWritten(element: SchemaElement): SchemaElement {
   const { logical_type: logical, ...rest } = element;
   if (logical?.type !== 'INTEGER') return element;
@@ -96,7 +95,7 @@ function sameSchema(one: readonly SchemaElement[], other: readonly SchemaElement
   return JSON.stringify(one.map(asWritten)) === JSON.stringify(other.map(asWritten));
 }
 
-/** Without what says how a value is to be read: then it is left as it is. */
+/** Without what says how a value is to be read, so that it is read as it is stored. */
 function asStored({
   converted_type: _c,
   logical_type: _l,
@@ -122,29 +121,26 @@ function groupsOf({ row_groups: groups }: FileMetaData): Group[] {
   });
 }
 
-class Reader {
-  readonly #file: AsyncBuffer;
-  readonly #metadata: FileMetaData;
+/** Reads values of a column as they are stored. */
+type ReadColumn = (column: string, rows: Group) => Promise<unknown[]>;
 
-  constructor(file: AsyncBuffer, metadata: FileMetaData) {
-    this.#file = file;
-    this.#metadata = metadata;
-  }
-
-  async column(column: string, { from, to }: Group): Promise<unknown[]> {
+function columnReader(file: AsyncBuffer, { ...metadata }: FileMetaData): ReadColumn {
+  metadata.schema = metadata.schema.map(asStored);
+  return async (column, { from, to }) => {
+    // A scan keeps the columns that it has read, so each has its own.
     const scan = await parquetScan({
-      file: this.#file,
-      metadata: this.#metadata,
+      file,
+      metadata,
       compressors: DECOMPRESS,
       utf8: false,
       geoparquet: false,
     });
     return Array.from(await scan.readColumn({ column, rowStart: from, rowEnd: to }));
-  }
+  };
 }
 
 async function rowsToGo(
-  reader: Reader,
+  read: ReadColumn,
   columns: readonly SchemaElement[],
   group: Group,
   judge: RowJudge,
@@ -154,9 +150,9 @@ async function rowsToGo(
   const candidates = new Set<number>();
   let searched = 0;
   for (const name of texts) {
-    const column = await reader.column(name, group);
+    const column = await read(name, group);
     values.set(name, column);
-    // Rows beside each other are alike, and share their value where the file has it once.
+    // Neighbouring rows are similar, and share a value that the file has once.
     let last: unknown = null;
     let holds = false;
     for (const [row, value] of column.entries()) {
@@ -193,15 +189,14 @@ function bufferOf(value: Uint8Array): Buffer {
 }
 
 async function written(
-  reader: Reader,
+  read: ReadColumn,
   metadata: FileMetaData,
-  raw: SchemaElement[],
   going: readonly ReadonlySet<number>[],
 ): Promise<Omit<Rest, 'isIn'>> {
   const writer = new ByteWriter();
   const out = new ParquetWriter({
     writer,
-    schema: raw,
+    schema: metadata.schema.map(asStored),
     codec: 'GZIP',
     compressors: { GZIP: (bytes) => gzipSync(bytes) },
     createdBy: 'millrace',
@@ -214,29 +209,29 @@ async function written(
     if (left === 0) continue;
     const columnData = [];
     for (const element of metadata.schema.slice(1)) {
-      const all = await reader.column(element.name, group);
+      const all = await read(element.name, group);
       const data = gone.size === 0 ? all : all.filter((_, row) => !gone.has(row));
       columnData.push({ name: element.name, data, statistics: hasOrder(element) });
     }
     await out.write({ columnData, rowGroupSize: left });
     rows += left;
   }
-  // The same bytes, read as they were before.
+  // The same bytes are read as before.
   out.schema = metadata.schema.map(asWritten);
   await out.finish();
   return { bytes: Buffer.from(writer.getBytes()), rows };
 }
 
-/** Reads what was written: until it is known to be whole, the old file is the only one that is. */
+/** Reads the written file: the old one may be removed only when it is complete. */
 async function holdsRest(
   stored: AsyncBuffer,
-  before: Reader,
+  before: ReadColumn,
   old: FileMetaData,
   going: readonly ReadonlySet<number>[],
 ): Promise<boolean> {
   const metadata = await parquetMetadataAsync(stored, { geoparquet: false });
   if (!sameSchema(metadata.schema, old.schema)) return false;
-  const after = new Reader(stored, { ...metadata, schema: metadata.schema.map(asStored) });
+  const after = columnReader(stored, metadata);
   const groups = groupsOf(metadata);
   for (const [nth, group] of groupsOf(old).entries()) {
     const gone = going[nth] ?? new Set();
@@ -245,8 +240,8 @@ async function holdsRest(
     const now = groups.shift();
     if (now === undefined || now.to - now.from !== left) return false;
     for (const { name } of old.schema.slice(1)) {
-      const values = await after.column(name, now);
-      const kept = (await before.column(name, group)).filter((_, row) => !gone.has(row));
+      const values = await after(name, now);
+      const kept = (await before(name, group)).filter((_, row) => !gone.has(row));
       if (values.length !== left || kept.some((value, row) => !isSame(value, values[row]))) return false;
     }
   }
@@ -258,7 +253,7 @@ function isSame(one: unknown, other: unknown): boolean {
   return Object.is(one ?? null, other ?? null);
 }
 
-/** Whether stored values are in the order of what they stand for. */
+/** True when stored values have the order of what they mean, so that statistics can be written. */
 function hasOrder({ type, converted_type: converted, logical_type: logical }: SchemaElement): boolean {
   if (logical?.type === 'INTEGER' && !logical.isSigned) return false;
   if (converted?.startsWith('UINT') === true || converted === 'DECIMAL') return false;

@@ -1,6 +1,6 @@
 import { visible } from '../../lib/visible.ts';
 import type { Column, ColumnType, TableDefinition } from '../definition.ts';
-import { type ExtraField, FieldSums } from './field-sums.ts';
+import { type ExtraField, FieldSums, type TableFields } from './field-sums.ts';
 
 /** A line for the log about a field that goes to `extra`. */
 export function describeLeft(table: string, path: string, type: ExtraField['type']): string {
@@ -39,21 +39,15 @@ const MOST = 50;
 /** Rows that must be expected to have a value before a column without one is reported. */
 const EXPECTED = 10;
 
-/** What rows of earlier runs had. */
-export interface Earlier {
-  readonly rows: number;
-  readonly filled: ReadonlyMap<string, number>;
-}
-
 /** What rows had over several parts of a run, and how that differs from their definitions. */
 export class Drift extends FieldSums {
   /**
    * The tables whose documents have changed.
-   * @param earlier rows of a table of earlier runs; without them, the shares of its learned columns are compared
+   * @param earlier rows of earlier runs; without them, the shares of learned columns are compared
    */
   report(
     definitionOf: (table: string) => TableDefinition | undefined,
-    earlier: (table: string) => Earlier | undefined = () => undefined,
+    earlier = new FieldSums(),
   ): TableDrift[] {
     return this.all().flatMap(({ table, rows, filled, extra }) => {
       const definition = definitionOf(table);
@@ -63,7 +57,7 @@ export class Drift extends FieldSums {
       const changed = fields.flatMap(({ path, type, found }) =>
         type === null ? [] : [{ path, type, found }],
       );
-      const gone = goneOf(definition, rows, filled, earlier(table)).filter(
+      const gone = goneOf(definition, rows, filled, earlier.get(table)).filter(
         ({ from }) => !changed.some(({ path }) => path === from),
       );
       const lists = [added, changed, gone];
@@ -86,7 +80,7 @@ function goneOf(
   { columns }: TableDefinition,
   rows: number,
   filled: ReadonlyMap<string, number>,
-  earlier: Earlier | undefined,
+  earlier: Pick<TableFields, 'rows' | 'filled'> | undefined,
 ): { column: string; from: Column['from']; share: number }[] {
   return columns.filter(isRead).flatMap(({ name, from, share: learned }) => {
     const share =

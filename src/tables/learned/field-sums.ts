@@ -49,6 +49,10 @@ export class FieldSums {
     }
   }
 
+  get(table: string): Pick<TableFields, 'rows' | 'filled'> | undefined {
+    return this.#tables.get(table);
+  }
+
   all(): TableFields[] {
     return [...this.#tables].map(([table, { rows, filled, extra }]) => ({
       table,

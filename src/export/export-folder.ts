@@ -6,12 +6,13 @@ import { ensureFolder, errorCode, readPlain, syncFolder } from '../lib/durable.t
 import { cutLines } from '../lib/lines.ts';
 import type { WorkFolder } from '../lib/work-folder.ts';
 import { temporaryName, type WrittenFile } from './outputs.ts';
-import { ExportPlace, takeWorkFolder } from './place.ts';
+import { ExportTarget, takeWorkFolder } from './export-target.ts';
 
-/** Lists what an export holds and what it is made of; JSON lines. Its name sets it apart from data. */
-const LEDGER = '_export.jsonl';
+/** The log of steps: JSON lines. */
+const LOG = '_export.jsonl';
+
 /** An export in a local folder, which one command at a time writes. */
-export class FolderPlace extends ExportPlace {
+export class ExportFolder extends ExportTarget {
   readonly #file: AppendFile;
 
   private constructor(own: WorkFolder, store: ObjectStore, file: AppendFile) {
@@ -19,17 +20,17 @@ export class FolderPlace extends ExportPlace {
     this.#file = file;
   }
 
-  /** As in messages: the path that was named. */
+  /** The path that was named. */
   override get url(): string {
     return this.own.path;
   }
 
   /** @throws FolderRefused, or the system's error */
-  static async open(folder: string, store: ObjectStore): Promise<FolderPlace> {
+  static async open(folder: string, store: ObjectStore): Promise<ExportFolder> {
     const own = await takeWorkFolder(folder);
     try {
-      const { file } = await AppendFile.openLines(join(folder, LEDGER));
-      return new FolderPlace(own, store, file);
+      const { file } = await AppendFile.openLines(join(folder, LOG));
+      return new ExportFolder(own, store, file);
     } catch (error) {
       own.release();
       throw error;
@@ -37,7 +38,7 @@ export class FolderPlace extends ExportPlace {
   }
 
   lines(): AsyncIterable<string> {
-    return ledgerLines(this.url);
+    return linesInFolder(this.url);
   }
 
   async append(line: object): Promise<void> {
@@ -50,7 +51,7 @@ export class FolderPlace extends ExportPlace {
       folders.add(dirname(file));
       await ensureFolder(this.url, dirname(file));
       await rename(join(this.work, temporaryName(file)), join(this.url, file)).catch((error: unknown) => {
-        // It has its name already.
+        // It may have its name already.
         if (errorCode(error) !== 'ENOENT') throw error;
       });
     }
@@ -70,9 +71,9 @@ export class FolderPlace extends ExportPlace {
 }
 
 /** @throws the system's error when there is no export */
-export async function* ledgerLines(folder: string): AsyncGenerator<string> {
-  for await (const lines of cutLines(readPlain(join(folder, LEDGER)))) {
-    // What has no end yet, its writer is at, or was cut short at: the next run removes it.
+export async function* linesInFolder(folder: string): AsyncGenerator<string> {
+  for await (const lines of cutLines(readPlain(join(folder, LOG)))) {
+    // A line without an end is being written, or was interrupted: the next run removes it.
     for (const { bytes, ended } of lines) if (ended) yield String(bytes);
   }
 }

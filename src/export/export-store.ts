@@ -7,27 +7,27 @@ import type { ObjectStore } from '../core/storage.ts';
 import { isRecord } from '../lib/is-record.ts';
 import { temporaryName, type WrittenFile } from './outputs.ts';
 import { exportStep } from './export-step.ts';
-import { ExportPlace, takeWorkFolder } from './place.ts';
+import { ExportTarget, takeWorkFolder } from './export-target.ts';
 
-/** Lines of the ledger, an object each. */
-const LEDGER = '_export/';
+/** Prefix of the log's lines, an object each. */
+const LOG = '_export/';
 
 /**
- * An export in an object store. Files are made in a local folder that one command at a time writes. Between machines the
- * ledger decides: each of its lines is an object that one run can write, and no file is put before the line that lists it.
+ * An export in an object store. Files are made in a local folder that one command at a time writes. Between machines the log
+ * decides: each of its lines is an object that only one run can write, and no file is put before the line that lists it.
  */
-export class StorePlace extends ExportPlace {
-  /** Lines of the ledger that this run knows of. */
+export class ExportStore extends ExportTarget {
+  /** Lines of the log that this run knows. */
   #lines = 0;
 
   /** @throws FolderRefused, or the system's error */
-  static async open(store: ObjectStore, folder: string): Promise<StorePlace> {
-    return new StorePlace(await takeWorkFolder(folder), store);
+  static async open(store: ObjectStore, folder: string): Promise<ExportStore> {
+    return new ExportStore(await takeWorkFolder(folder), store);
   }
 
   async *lines(): AsyncGenerator<string> {
     this.#lines = 0;
-    for await (const line of storedLines(this.store)) {
+    for await (const line of linesInStore(this.store)) {
       this.#lines += 1;
       yield line;
     }
@@ -63,8 +63,8 @@ export class StorePlace extends ExportPlace {
   }
 
   /**
-   * Whether an object with other bytes was this step's, as an erasure leaves it: what somebody else had there is older than
-   * the step's line. Both times are by the store's clock.
+   * True when an object with other bytes is what an erasure left of this step's file: an object that was there before is older
+   * than the step's line. Both times are by the store's clock.
    */
   async #isRewritten(file: string, signal: AbortSignal): Promise<boolean> {
     const present = await this.store.head(file, signal);
@@ -72,15 +72,12 @@ export class StorePlace extends ExportPlace {
     return present !== null && line !== null && present.modifiedAt >= line.modifiedAt;
   }
 
-  /**
-   * Another machine may have finished this step while this one stood still, and replaced it since: then its files must not
-   * come back.
-   */
+  /** Removes files of a step that another machine has finished and replaced while this one was suspended. @throws MillraceError folder_in_use then */
   async #clearReplaced(files: readonly WrittenFile[], signal: AbortSignal): Promise<void> {
     if ((await this.store.head(keyOf(this.#lines), signal)) === null) return;
     const later: string[] = [];
     let number = 0;
-    for await (const line of storedLines(this.store)) if ((number += 1) > this.#lines) later.push(line);
+    for await (const line of linesInStore(this.store)) if ((number += 1) > this.#lines) later.push(line);
     const removed = new Set(later.flatMap((line) => exportStep.parse(JSON.parse(line)).removes));
     const own = files.map(({ file }) => file).filter((file) => removed.has(file));
     await removeForGood(this.store, own, signal);
@@ -96,10 +93,10 @@ export class StorePlace extends ExportPlace {
   }
 }
 
-/** The ledger of an export in a store, a text a line. */
-export async function* storedLines(store: ObjectStore): AsyncGenerator<string> {
+/** Lines of the log of an export in a store. */
+export async function* linesInStore(store: ObjectStore): AsyncGenerator<string> {
   let number = 0;
-  for await (const { key } of store.list(LEDGER)) {
+  for await (const { key } of store.list(LOG)) {
     if (key !== keyOf(number)) throw new Error(`${store.url}/${key} is not line ${number} of an export`);
     number += 1;
     yield String(await readWhole(store, key));
@@ -107,7 +104,7 @@ export async function* storedLines(store: ObjectStore): AsyncGenerator<string> {
 }
 
 function keyOf(number: number): string {
-  return `${LEDGER}${String(number).padStart(6, '0')}.json`;
+  return `${LOG}${String(number).padStart(6, '0')}.json`;
 }
 
 /** Who wrote a line, for messages. */

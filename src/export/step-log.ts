@@ -7,76 +7,76 @@ import { syncFolder } from '../lib/durable.ts';
 import { jsonIn } from '../lib/parsed.ts';
 import { goesOn } from '../lib/work-folder.ts';
 import type { DeltaTables } from './delta/delta-tables.ts';
-import { type ExportStep, exportStep } from './export-step.ts';
+import { type ExportStep, exportStep, standingIn } from './export-step.ts';
 import type { WrittenFile } from './outputs.ts';
-import { type ExportPlace, notIn } from './place.ts';
+import { type ExportTarget, notIn } from './export-target.ts';
 
 const first = z.object({ export: z.record(z.string(), z.unknown()), id: z.uuid() });
 
 /** Makes the Delta tables of an export, where it has some. */
 export type TablesOf = (id: string) => DeltaTables | null;
 
-export interface LedgerOptions {
-  /** What every step of the export is made with: one place holds one export. */
+export interface StepLogOptions {
+  /** Options that all steps of an export have in common. */
   readonly terms: Readonly<Record<string, unknown>>;
   readonly tablesOf: TablesOf;
   readonly signal: AbortSignal;
-  /** Whether what a step is made of has changed: then this run replaces it. */
+  /** True when the sources of a step have changed, and this run replaces it. */
   isStale(step: ExportStep): boolean;
-  /** What was removed is kept all the same, by the store. */
+  /** The store keeps something of a file that was removed. */
   onKept(reason: string): void;
 }
 
 /**
- * What an export holds. Order of a step: its files complete and durable in the work folder, then its line, then the files
- * get their names, become part of their tables where they are Delta's, and those they replace go. A crash before the line
- * leaves nothing, one after it is made good at `open`.
+ * The steps of an export. Order of a step: its files are complete and durable in the work folder; its line is written; the files get their
+ * names and become part of their Delta tables; the files that they replace are removed. A crash before the line leaves
+ * nothing; after a later crash, `open` completes the step.
  */
-export class Ledger {
+export class StepLog {
   readonly work: string;
-  readonly #place: ExportPlace;
-  readonly #options: LedgerOptions;
+  readonly #target: ExportTarget;
+  readonly #options: StepLogOptions;
   readonly #steps: ExportStep[];
   readonly #tables: DeltaTables | null;
   #missing: readonly WrittenFile[] = [];
-  /** The last step has its line, and not all of its files have their names: what is in `work` is needed. */
+  /** False while the last step has its line and not all of its files have their names: they are in `work`. */
   #isSettled = true;
   #passedOver: ExportStep | null = null;
 
-  private constructor(place: ExportPlace, options: LedgerOptions, steps: ExportStep[], id: string) {
-    this.work = place.work;
-    this.#place = place;
+  private constructor(target: ExportTarget, options: StepLogOptions, steps: ExportStep[], id: string) {
+    this.work = target.work;
+    this.#target = target;
     this.#options = options;
     this.#steps = steps;
     this.#tables = options.tablesOf(id);
   }
 
   /**
-   * @param place the ledger's from now on
-   * @throws MillraceError folder_unwritable, folder_in_use, table_changed; usage when the place holds another export
+   * @param target closed with the log
+   * @throws MillraceError folder_unwritable, folder_in_use, table_changed; usage when the target holds another export
    */
-  static async open(place: ExportPlace, options: LedgerOptions): Promise<Ledger> {
+  static async open(target: ExportTarget, options: StepLogOptions): Promise<StepLog> {
     const { terms } = options;
     try {
-      let read = await readLedger(place.lines());
-      goesOn(place.url, read.found === null ? null : JSON.stringify(read.found), {
+      const read = await readStepLog(target.lines());
+      goesOn(target.url, read.found === null ? null : JSON.stringify(read.found), {
         kind: 'export',
         fingerprint: JSON.stringify(terms),
         resume: true,
         otherwise: `${describe(read.found ?? {})}; name another folder`,
       });
+      const id = read.id ?? randomUUID();
       if (read.found === null) {
         await options.tablesOf('')?.check([]);
-        await place.append({ export: terms, id: randomUUID() }, 0);
-        read = await readLedger(place.lines());
+        await target.append({ export: terms, id }, 0);
       }
-      const ledger = new Ledger(place, options, read.steps, read.id ?? '');
-      await ledger.#tables?.check(read.steps);
-      await ledger.#resume();
-      return ledger;
+      const log = new StepLog(target, options, read.steps, id);
+      await log.#tables?.check(read.steps);
+      await log.#resume();
+      return log;
     } catch (error) {
-      await place.close();
-      throw folderError(place.url, error);
+      await target.close();
+      throw folderError(target.url, error);
     }
   }
 
@@ -84,18 +84,17 @@ export class Ledger {
     return (this.#steps.at(-1)?.step ?? 0) + 1;
   }
 
-  /** Steps that stand, the oldest first. */
+  /** Steps that are not replaced, the oldest first. */
   get standing(): ExportStep[] {
-    const replaced = new Set(this.#steps.flatMap(({ replaces }) => replaces));
-    return this.#steps.filter(({ step: number }) => !replaced.has(number));
+    return standingIn(this.#steps);
   }
 
-  /** The last step, when files of it are lost: another machine began it, and was ended before it had put them. */
+  /** The last step, when files of it are missing because another machine began it and ended before it had put them. */
   get unfinished(): ExportStep | null {
     return this.#missing.length === 0 ? null : (this.#steps.at(-1) ?? null);
   }
 
-  /** Steps that stand, and whose rows another program has written into files of its own. */
+  /** Steps that are not replaced, and whose rows another program has written into its own files. */
   async rewritten(): Promise<ExportStep[]> {
     const files = this.standing.flatMap((step) => step.files.map(({ file }) => file));
     const found = (await this.#tables?.rewritten(files)) ?? new Set();
@@ -104,35 +103,35 @@ export class Ledger {
     );
   }
 
-  /** Files of the steps that stand, or logs of their tables, that are not there. */
+  /** Missing files of steps that are not replaced, or of Delta tables. */
   async lost(): Promise<string[]> {
     const files = this.standing.flatMap((step) => step.files);
-    if (this.#tables === null) return notIn(this.#place.store, files, this.#options.signal);
+    if (this.#tables === null) return notIn(this.#target.store, files, this.#options.signal);
     return this.#tables.lost();
   }
 
-  /** A step whose files never came to be the export's: what stands in its place is to be made. */
+  /** The last step, when its files were passed over and have to be made again. */
   get passedOver(): ExportStep | null {
     return this.#passedOver;
   }
 
-  /** Tells whether files can be replaced. @throws MillraceError table_changed */
+  /** @throws MillraceError table_changed when files cannot be replaced */
   async checkRemoval(files: readonly string[]): Promise<void> {
     await this.#tables?.checkRemoval(files);
   }
 
-  /** Makes a step's files the export's. They must be complete in `work`. */
+  /** Adds a step, whose files are complete in `work`. */
   async commit(done: ExportStep): Promise<void> {
     await syncFolder(this.work);
-    await this.#place.append(done, this.#steps.length + 1);
+    await this.#target.append(done, this.#steps.length + 1);
     this.#isSettled = false;
     this.#steps.push(done);
     await this.settle();
   }
 
   /**
-   * Brings the last step's files to their places; removes what it replaces and what never became part of a step. Says by
-   * `unfinished` that it could not.
+   * Completes the last step: gives its files their names, removes what it replaces, and what is left in `work`. If files are
+   * missing, `unfinished` is the step.
    */
   async settle(): Promise<void> {
     const { signal, onKept } = this.#options;
@@ -140,13 +139,13 @@ export class Ledger {
     this.#isSettled = false;
     if (last !== undefined) {
       const due = (await this.#tables?.pending(last)) ?? last.files;
-      const missing = await this.#place.put(due, signal);
-      // A table that lists what is not there cannot be read at all.
+      const missing = await this.#target.put(due, signal);
+      // A table that lists a missing file cannot be read.
       this.#missing =
         this.#tables === null || missing.length > 0 ? missing : await this.#rowsLost(due, signal);
       if (this.#missing.length > 0) return;
       await this.#tables?.commit(last);
-      for (const reason of await this.#place.remove(last.removes, signal)) onKept(reason);
+      for (const reason of await this.#target.remove(last.removes, signal)) onKept(reason);
     }
     this.#isSettled = true;
     await this.discard();
@@ -155,51 +154,43 @@ export class Ledger {
   async #rowsLost(due: readonly WrittenFile[], signal: AbortSignal): Promise<WrittenFile[]> {
     const lost: WrittenFile[] = [];
     for (const facts of due)
-      if (isParquet(facts.file) && (await this.#place.store.head(facts.file, signal)) === null)
+      if (isParquet(facts.file) && (await this.#target.store.head(facts.file, signal)) === null)
         lost.push(facts);
     return lost;
   }
 
-  /**
-   * Settles what an earlier run may have left. Of a step that is to be replaced no file is brought: it may hold what an erasure
-   * has taken out of the archive since.
-   */
+  /** Completes the last step of an earlier run; a stale one is passed over, because it may hold what an erasure has removed since. */
   async #resume(): Promise<void> {
     const last = this.#steps.at(-1);
     if (last === undefined || !this.#options.isStale(last)) await this.settle();
     else await this.passOver(last);
   }
 
-  /** Brings none of the last step's files; what it replaces goes all the same. */
+  /** Leaves out the last step's files, but removes those that it replaces. */
   async passOver(last: ExportStep): Promise<void> {
     const { signal, onKept } = this.#options;
     this.#missing = [];
     this.#passedOver = last;
-    await this.#tables?.passOver(last);
-    for (const reason of await this.#place.remove(last.removes, signal)) onKept(reason);
+    await this.#tables?.commit(last, true);
+    for (const reason of await this.#target.remove(last.removes, signal)) onKept(reason);
     this.#isSettled = true;
     await this.discard();
   }
 
-  /** Forgets what is unfinished and releases the place. */
+  /** Discards unfinished files and closes the target. */
   async close(): Promise<void> {
     if (this.#isSettled) await this.discard().catch(() => undefined);
-    await this.#place.close();
+    await this.#target.close();
   }
 
-  /** Forgets files of a step that is not to be. */
+  /** Removes the files of a step that has no line. */
   async discard(): Promise<void> {
     for (const name of await readdir(this.work)) await rm(join(this.work, name), { recursive: true });
   }
 }
 
-interface Found {
-  readonly steps: ExportStep[];
-  readonly found: Record<string, unknown> | null;
-  readonly id: string | undefined;
-}
-
-export async function readLedger(lines: AsyncIterable<string>): Promise<Found> {
+/** The steps in the lines of a log, with the terms and the id in its first line; null when there is none. @throws Error for other lines */
+export async function readStepLog(lines: AsyncIterable<string>) {
   const steps: ExportStep[] = [];
   let begun: z.output<typeof first> | null = null;
   try {
@@ -213,7 +204,7 @@ export async function readLedger(lines: AsyncIterable<string>): Promise<Found> {
       error instanceof z.ZodError ? 'not a line of an export, or of another format' : messageOf(error);
     throw new Error(`_export.jsonl: ${detail}`, { cause: error });
   }
-  return { steps, found: begun?.export ?? null, id: begun?.id };
+  return { steps, found: begun?.export ?? null, id: begun?.id ?? null };
 }
 
 function isParquet(file: string): boolean {

@@ -4,10 +4,10 @@ import { ensureFolder } from '../lib/durable.ts';
 import { WorkFolder } from '../lib/work-folder.ts';
 import type { WrittenFile } from './outputs.ts';
 
-/** Folder for what is not finished. */
+/** Folder of unfinished files. */
 export const WORK = '_work';
 
-/** Takes the local folder that an export is made in; one command at a time has it. @throws FolderRefused, or the system's error */
+/** Takes the local folder that an export is made in, for one command at a time. @throws FolderRefused, or the system's error */
 export async function takeWorkFolder(folder: string): Promise<WorkFolder> {
   const own = await WorkFolder.take(folder);
   try {
@@ -19,9 +19,9 @@ export async function takeWorkFolder(folder: string): Promise<WorkFolder> {
   }
 }
 
-/** Where an export comes to lie: the lines of its ledger, and its files. */
-export abstract class ExportPlace {
-  /** The files as a store has them: below the place, under their names. */
+/** Where an export is written: its log of steps, and its files. */
+export abstract class ExportTarget {
+  /** The files, by their names below the target. */
   readonly store: ObjectStore;
   protected readonly own: WorkFolder;
 
@@ -35,35 +35,27 @@ export abstract class ExportPlace {
     return this.store.url;
   }
 
-  /** Local folder for what is not finished. */
+  /** Local folder of unfinished files. */
   get work(): string {
     return join(this.own.path, WORK);
   }
 
-  /** The ledger so far, a text a line, the oldest first. */
+  /** Lines of the log, the oldest first. */
   abstract lines(): AsyncIterable<string>;
-  /**
-   * Adds a line to the ledger; durable once it resolves.
-   * @param number of lines before it
-   * @throws MillraceError folder_in_use when another run has added one
-   */
+  /** Adds a line to the log, durably. @param number of lines before it @throws MillraceError folder_in_use when another run has added one */
   abstract append(line: object, number: number): Promise<void>;
-  /**
-   * Gives finished files their names, durably; those that have them already stay.
-   * @returns files that are neither in the work folder nor here
-   */
+  /** Gives finished files their names, durably. @returns files that are neither in the work folder nor here */
   abstract put(files: readonly WrittenFile[], signal: AbortSignal): Promise<readonly WrittenFile[]>;
-  /** Removes files for good; those that are gone are. @returns what is kept of them all the same, and why */
+  /** Deletes files permanently; missing ones are ignored. @returns what the store keeps of them, and why */
   abstract remove(files: readonly string[], signal: AbortSignal): Promise<readonly string[]>;
 
-  /** Releases it. */
   async close(): Promise<void> {
     this.own.release();
     await this.store.close();
   }
 }
 
-/** Files of these that are not in a store, by a list of each table's. */
+/** Those of the files that are not in the store. */
 export async function notIn(
   store: ObjectStore,
   files: readonly { readonly file: string; readonly table: string }[],
