@@ -1,14 +1,11 @@
-import { nameOf } from '../archive/place.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
-import type { ExportStep } from './export-step.ts';
+import type { ExportStep, StepSource } from './export-step.ts';
 import { isStale } from './plan.ts';
-import type { SourceList } from './sources.ts';
-
-type StepSource = ExportStep['sources'][number];
+import { placeOf, type SourceList } from './sources.ts';
 
 /**
- * The step that takes the place of steps whose sources an erasure has changed, and whose rows another program has written into files
- * of its own (`OPTIMIZE`): nothing tells which these are, so they stay, and the erasure of the table itself takes rows out of them.
+ * A step without rows that replaces steps whose sources an erasure has changed, and whose rows another program has written into its
+ * own files (`OPTIMIZE`). These files cannot be found, so they stay, and only an erasure of the table itself removes rows from them.
  * @param rewritten steps whose files are not in their tables any more
  * @returns null when there is none
  */
@@ -39,13 +36,13 @@ export function adoption(
   };
 }
 
-/** Whether some of its rows are in a file that a compaction has made since: they would be exported once more with that. */
+/** True when a compaction has joined a source with others since: its rows will be exported with that file. */
 function isJoined({ sources }: ExportStep, { gone }: SourceList): boolean {
-  return sources.some(({ root, file }) => gone.get(nameOf(root, file)) === 'joined');
+  return sources.some((source) => gone.get(placeOf(source)) === 'joined');
 }
 
 function asItIs(source: StepSource, { present, missing, gone, roots }: SourceList): StepSource[] {
-  const place = nameOf(source.root, source.file);
+  const place = placeOf(source);
   if (roots.has(source.root) && gone.has(place)) return [];
   const sha256 = present.get(place) ?? missing.get(place)?.sha256 ?? source.sha256;
   return [{ ...source, sha256 }];

@@ -4,27 +4,27 @@ import type { Source } from './archive-files.ts';
 import type { ExportStep, StepSource } from './export-step.ts';
 
 /**
- * How a followed export keeps a day that is over in one step, and so in one file a table: what is new of the running day is a step
- * of its own, a step never ends inside of a day that is over, and steps that share one are made again as one.
- * @param today the running day, such as `2026-11-21`
+ * Sorts sources so that a followed export has each past day in one step, and so in one file of a table: new files of the current day
+ * have a step of their own, a step never ends within a past day, and steps that share one are made again as one.
+ * @param today the current day, such as `2026-11-21`
  */
 export function inDays(sources: readonly Source[], today: string): Source[] {
-  // What is running first: the last step replaces the earlier ones of a day that is over.
+  // The current day first, because the last step replaces earlier ones of a past day.
   const groups = Map.groupBy(sources, ({ day }) => (isOver(day, today) ? day : ''));
   return [...groups.keys()].toSorted().flatMap((day) => groups.get(day) ?? []);
 }
 
-/** Whether a step must not end between two sources. */
+/** True when a step must not end between two sources. */
 export function isWithinDay(one: Source, next: Source, today: string): boolean {
   return isOver(one.day, today) && one.day === next.day;
 }
 
-/** Whether a step has to end between two sources. */
+/** True when a step has to end between two sources. */
 export function isEndOfToday(one: Source, next: Source, today: string): boolean {
   return !isOver(one.day, today) && isOver(next.day, today);
 }
 
-/** Steps that share a day that is over with another one, or with what is to be exported, and whose sources are as they were. */
+/** Steps that share a past day with another step or with a source to be exported, and whose sources have not changed. */
 export async function sharingDays(steps: readonly ExportStep[], about: About): Promise<ExportStep[]> {
   const { find } = about;
   const readable = steps.filter(({ sources }) =>
@@ -34,7 +34,7 @@ export async function sharingDays(steps: readonly ExportStep[], about: About): P
   for (const step of sharing(readable, about))
     for (const source of step.sources)
       if (!damaged.has(step) && !(await isIntact(find(source), about.places))) damaged.add(step);
-  // Made again, they would lose rows that are right.
+  // A damaged source would have fewer rows than before.
   return sharing(
     readable.filter((step) => !damaged.has(step)),
     about,
@@ -65,9 +65,9 @@ async function isIntact(source: Source | undefined, places: Places): Promise<boo
 }
 
 interface About {
-  /** What is to be exported anyway. */
+  /** Files to be exported. */
   readonly due: readonly Source[];
-  /** A source that can be read, as it is now. */
+  /** A readable file as it is now. */
   readonly find: (source: StepSource) => Source | undefined;
   readonly places: Places;
   readonly today: string;

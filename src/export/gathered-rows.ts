@@ -9,13 +9,12 @@ import type { ColumnsOfRows, RowBatch } from './row-file.ts';
 import type { Compression } from '../core/compression.ts';
 import type { Tables } from '../tables/tables.ts';
 
-/** Fewer bytes of values than this wait for others before they become a row group. */
+/** Fewer bytes of values than this are joined with others before they become a row group. */
 const LEAST_GROUP = 1024 * 1024;
 
-/** What rows are gathered as. */
 export interface GatheredTerms {
   readonly tables: Tables;
-  /** The tables nested in it come along. */
+  /** It and the tables nested in it. */
   readonly table: string;
   readonly format: 'ndjson' | 'parquet';
   readonly compression: Compression;
@@ -24,10 +23,7 @@ export interface GatheredTerms {
 /** Rows of one table and partition. */
 type Gathered = RowLines | RowColumns;
 
-/**
- * Rows of a few partitions, gathered until they are taken: as lines, or as columns. Their buffers stay here, so that not all
- * of them are made anew for each unit.
- */
+/** Rows of a few partitions, gathered as lines or as columns until they are taken. Their buffers are used again for the next unit. */
 export class GatheredRows {
   readonly #make: () => ReadonlyMap<string, Gathered>;
   readonly #compression: Compression;
@@ -48,16 +44,12 @@ export class GatheredRows {
     return this.#partitions.size;
   }
 
-  /** Where rows of a partition go, by table. */
+  /** The targets of a partition's rows, by table. */
   of(folder: string): ReadonlyMap<string, Gathered> {
-    const known = this.#partitions.get(folder);
-    if (known !== undefined) return known;
-    const made = this.#spare.pop() ?? this.#make();
-    this.#partitions.set(folder, made);
-    return made;
+    return getOrMake(this.#partitions, folder, () => this.#spare.pop() ?? this.#make());
   }
 
-  /** The rows so far, in buffers of their own, in the order in which their partitions came. */
+  /** Takes the rows so far, in buffers of their own, in the order in which their partitions came. */
   take(): RowBatch[] {
     const batches: RowBatch[] = [];
     for (const [folder, tables] of this.#partitions) {

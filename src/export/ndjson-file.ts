@@ -5,11 +5,11 @@ import type { HashedFile } from '../lib/new-file.ts';
 import { GZIP_LEVEL, type Compression } from '../core/compression.ts';
 import { RowFile, type LinesOfRows, type RowBatch } from './row-file.ts';
 
-/** Lines are gathered to pieces of this size, and each is compressed on its own. */
+/** Pieces of this size are compressed alone. */
 const PIECE = 1024 * 1024;
 
 const COMPRESS: Readonly<Record<Compression, (bytes: Buffer) => Promise<Buffer>>> = {
-  // Members one after another are one gzip file, and frames one zstd file, to every reader.
+  // Readers take several members as one gzip file, and several frames as one zstd file.
   gzip: (bytes) => promisify(gzip)(bytes, { level: GZIP_LEVEL }),
   zstd: (bytes) => promisify(zstdCompress)(bytes),
   none: (bytes) => Promise.resolve(bytes),
@@ -23,7 +23,7 @@ const COMPRESS_HERE: Readonly<Record<Compression, (bytes: Uint8Array) => Uint8Ar
 
 export const NDJSON_EXTENSIONS = { none: '.ndjson', gzip: '.ndjson.gz', zstd: '.ndjson.zst' } as const;
 
-/** Compresses lines in the calling thread; too few for a piece stay as they are. What it returns is the caller's. */
+/** Compresses lines in the calling thread, unless they are too few for a piece. Returns a buffer of its own. */
 export function packLines(lines: Uint8Array, compression: Compression): LinesOfRows {
   if (lines.length < PIECE) return { lines: joined([lines]), packed: false };
   const pieces: Uint8Array[] = [];

@@ -8,14 +8,14 @@ import type { Compression } from '../core/compression.ts';
 import type { RowFile, RowBatch } from './row-file.ts';
 import type { ExportFormat } from './rows.ts';
 
-/** Files open at once; then the one unused for longest is finished, and its partition continues in another. */
+/** Most open files; then the least recently used one is completed, and its partition continues in another file. */
 const OPEN_FILES = 32;
-/** Bytes of rows held over all files; then the file that holds most writes its row group early. */
+/** Bytes of rows in memory over all files; then the file with most of them writes its row group early. */
 const HELD = 32 * 1024 * 1024;
-/** Bytes of rows being written over all files, until they are waited for. */
+/** Bytes of rows that are being written over all files; then `add` waits for them. */
 const WRITING = 32 * 1024 * 1024;
 
-/** One finished file of an export; a line of `_export.jsonl` lists those of a step. */
+/** A complete file of an export, as a line of `_export.jsonl` lists it. */
 export interface WrittenFile {
   /** Below the export's folder, `/`-separated. */
   readonly file: string;
@@ -26,13 +26,13 @@ export interface WrittenFile {
 }
 
 export interface OutputsOptions {
-  /** Folder for what is not finished. */
+  /** Folder of unfinished files. */
   readonly work: string;
   readonly step: number;
   readonly format: ExportFormat;
   readonly compression: Compression;
   readonly tables: Tables;
-  /** Makes one row group of rows that were gathered apart. */
+  /** Makes one row group of rows of several batches. */
   join(table: string, parts: readonly (readonly GatheredValues[])[]): Promise<EncodedGroup>;
 }
 
@@ -42,7 +42,7 @@ interface Open {
   readonly file: RowFile;
 }
 
-/** The files of one step, a table and partition each, in memory that has a bound whatever the partitions are. */
+/** The files of one step, one for each table and partition, in bounded memory for any number of partitions. */
 export class Outputs {
   readonly #options: OutputsOptions;
   /** By table and partition, least recently used first. */
@@ -54,7 +54,7 @@ export class Outputs {
     this.#options = options;
   }
 
-  /** Takes rows, in buffers that are not the caller's any more. */
+  /** Takes rows; their buffers no longer belong to the caller. */
   async add(batch: RowBatch): Promise<void> {
     const { table, folder } = batch;
     const place = folder === '' ? table : `${table}/${folder}`;
@@ -65,7 +65,7 @@ export class Outputs {
     await this.#relieve();
   }
 
-  /** Completes the files and returns them in order of their names. They are in the folder for unfinished work still. */
+  /** Completes the files and returns them in order of their names. They are still in the folder of unfinished files. */
   async finish(): Promise<WrittenFile[]> {
     for (const place of this.#open.keys()) await this.#finish(place);
     return this.#written.sort((a, b) => (a.file < b.file ? -1 : 1));
@@ -83,7 +83,7 @@ export class Outputs {
     const nth = (this.#made.get(place) ?? 0) + 1;
     this.#made.set(place, nth);
     const stem = `part-${String(step).padStart(6, '0')}${nth === 1 ? '' : `-${nth}`}`;
-    // What was rejected has no table's columns.
+    // The table of rejects has no definition.
     const definition = format === 'parquet' ? tables.get(table)?.definition : undefined;
     const extension = definition === undefined ? NDJSON_EXTENSIONS[compression] : '.parquet';
     const name = `${place}/${stem}${extension}`;
@@ -102,7 +102,7 @@ export class Outputs {
     if (facts !== null) this.#written.push({ file: name, table, rows: file.rows, ...facts });
   }
 
-  /** What is written when follows from the rows alone, never from how fast they are written. */
+  /** Decides by the rows alone, never by the speed of writing, so that the same rows give the same files. */
   async #relieve(): Promise<void> {
     const files = [...this.#open.values()].map(({ file }) => file);
     const sum = (of: (file: RowFile) => number): number => files.reduce((all, file) => all + of(file), 0);
@@ -115,7 +115,7 @@ export class Outputs {
   }
 }
 
-/** What a file is called in the folder for unfinished work. */
+/** Name of a file in the folder of unfinished files. */
 export function temporaryName(file: string): string {
   return encodeURIComponent(file);
 }

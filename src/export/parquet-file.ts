@@ -7,20 +7,16 @@ import type { GatheredValues } from './parquet/column-values.ts';
 import { footerOf, MAGIC } from './parquet/footer.ts';
 import { type EncodedGroup, placed } from './parquet/row-group.ts';
 
-/** A row group of rows from several batches holds so many bytes of values as JSON, or so many rows. */
+/** A row group of several batches is written when it has so many bytes of values as JSON, or so many rows. */
 const GROUP_BYTES = 16 * 1024 * 1024;
 const GROUP_ROWS = 128 * 1024;
 
-/** Where the bytes of a file go. */
 export type ParquetOutput = Pick<HashedFile, 'bytes' | 'write' | 'finish' | 'facts' | 'abandon'>;
 
-/** Makes one row group of rows that were gathered apart. */
+/** Makes one row group of rows of several batches. */
 export type JoinColumns = (parts: readonly (readonly GatheredValues[])[]) => Promise<EncodedGroup>;
 
-/**
- * Rows as a Parquet file. Batches that are too small for a row group wait for others; one row group is encoded and written
- * while the next is gathered.
- */
+/** Rows as a Parquet file. Batches that are too small for a row group are joined with others. */
 export class ParquetFile extends RowFile {
   readonly #create: () => Promise<ParquetOutput>;
   readonly #definition: TableDefinition;
@@ -30,7 +26,7 @@ export class ParquetFile extends RowFile {
   #parts: (readonly GatheredValues[])[] = [];
   #heldRows = 0;
 
-  /** @param create makes the empty file, once there are rows */
+  /** @param create makes the empty file, when there are rows */
   constructor(create: () => Promise<ParquetOutput>, definition: TableDefinition, join: JoinColumns) {
     super();
     this.#create = create;
@@ -75,9 +71,9 @@ export class ParquetFile extends RowFile {
     await this.#out?.abandon();
   }
 
-  /** Begins to write a row group, once the one before is written. */
+  /** Begins to write a row group, after the last one. */
   async #begin(bytes: number, group: Promise<EncodedGroup>): Promise<void> {
-    // Whoever comes next waits for it and is told.
+    // The next call throws it.
     group.catch(() => undefined);
     await this.begin(bytes, () => this.#write(group));
   }

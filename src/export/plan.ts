@@ -6,17 +6,17 @@ import type { ExportStep, StepSource } from './export-step.ts';
 import type { Source } from './archive-files.ts';
 import { placeOf, type SourceList, withPieces } from './sources.ts';
 
-/** What has to be done so that an export has what archives hold. */
+/** What has to be done so that an export has what the archives have. */
 export interface ExportPlan {
-  /** Files to be exported, and the steps that they take the place of, all in one go. */
+  /** Files to be exported, and the steps that they replace together. */
   readonly sources: readonly Source[];
   readonly stale: readonly ExportStep[];
   readonly staying: readonly ExportStep[];
-  /** Steps that are made again, each on its own: of their sources something could not be read. */
+  /** Steps that are made again, each alone, because their sources could not be read completely. */
   readonly partly: readonly { readonly step: ExportStep; readonly sources: readonly Source[] }[];
-  /** Files that are exported as they are. */
+  /** Files that are exported already. */
   readonly before: number;
-  /** What is not there, or not whole, and what becomes of its rows. */
+  /** Files that are missing or short, and what happens to their rows. */
   readonly faults: readonly Fault[];
 }
 
@@ -27,18 +27,18 @@ interface Fault {
 }
 
 export interface PlanOptions {
-  /** Everything anew. */
+  /** Exports everything again. */
   readonly again: boolean;
   readonly today?: string | undefined;
-  /** Steps whose files another program has rewritten: nothing tells where their rows are. */
+  /** Steps whose files another program has rewritten: their rows cannot be found any more. */
   readonly unreplaceable: readonly ExportStep[];
   readonly opener: RecordOpener | undefined;
   readonly places: Places;
 }
 
 /**
- * Compares what an export is made of with what is there. Rows go when the archive says that they have to; that a file is
- * missing, or short, is a fault of the archive and no reason to lose them.
+ * Compares the sources of an export with the archives. Rows are removed if the archive says so; a missing or short file is a fault
+ * of the archive, and its rows stay.
  * @param standing the oldest first
  */
 export async function planExport(
@@ -90,8 +90,8 @@ const STAYS = 'its rows stay';
 const GOES = 'its rows go with others that have to, and come back with it';
 
 /**
- * True when a file it was made of is another now, or gone as the manifest says, or when keys have been destroyed since: nothing in a
- * sealed archive tells whose records are in which file. Files of archives that were not named are left alone.
+ * True when a source has changed, or is gone by the manifest, or when keys have been destroyed since: a sealed archive does not say
+ * whose records are in which file. Files of archives that were not named do not count.
  */
 export function isStale(
   step: ExportStep,
@@ -101,18 +101,18 @@ export function isStale(
   if (step.sealed > 0 && (opener?.destroyed ?? 0) > step.destroyed) return true;
   return step.sources.some((source) => {
     const place = placeOf(source);
-    // An erasure can have rewritten what is missing by now.
+    // An erasure may have rewritten a file that is missing now.
     const now = present.get(place) ?? missing.get(place)?.sha256;
     return now === undefined ? roots.has(source.root) && gone.has(place) : now !== source.sha256;
   });
 }
 
-/** A file is the same after its archive has moved, and when another folder around it was named. */
+/** Identifies a file also after its archive has moved, or when a folder around it was named. */
 export function identityOf({ file, sha256 }: Pick<Source, 'file' | 'sha256'>): string {
   return `${sha256} ${basename(file)}`;
 }
 
-/** What can be read, by what it is. */
+/** Readable files by their identity. */
 export function identitiesIn({ sources }: SourceList): Map<string, Source> {
   return new Map(sources.flatMap(withPieces).map((source) => [identityOf(source), source]));
 }
@@ -128,7 +128,7 @@ function missingIn(
   return new Set(sources.filter((source) => roots.has(source.root) && !isThere(source)));
 }
 
-/** Of those that the export has rows of, and of others that it should have. */
+/** Faults of missing files, exported or not. */
 function missingFaults(
   missing: ReadonlySet<StepSource>,
   stale: readonly ExportStep[],
@@ -149,13 +149,13 @@ function missingFaults(
   ];
 }
 
-/** Of a file that is read again, what cannot be read is told then. */
+/** Faults of short files; a file that is read again reports its own. */
 function heldBack(source: StepSource, short: ReadonlyMap<string, string>): Fault[] {
   const file = source.problems > 0 ? undefined : short.get(identityOf(source));
   return file === undefined ? [] : [{ file, reason: `not whole: ${STAYS}`, isMissing: false }];
 }
 
-/** A step is made again as a whole, so all archives that it is made of have to be named. */
+/** Faults of steps that cannot be made again because not all of their archives were named. */
 function notNamed({ sources }: ExportStep, { roots }: SourceList, missing: ReadonlySet<StepSource>): Fault[] {
   const others = [...new Set(sources.map(({ root }) => root))].filter((root) => !roots.has(root));
   if (others.length === 0 || sources.some((source) => missing.has(source))) return [];
@@ -165,7 +165,7 @@ function notNamed({ sources }: ExportStep, { roots }: SourceList, missing: Reado
   );
 }
 
-/** Files that are not as long as the manifest says, by what they are. */
+/** Files that are shorter or longer than the manifest says, by identity. */
 async function shortOf(sources: readonly Source[], places: Places): Promise<Map<string, string>> {
   const short = new Map<string, string>();
   for (const source of sources) {
@@ -176,7 +176,7 @@ async function shortOf(sources: readonly Source[], places: Places): Promise<Map<
   return short;
 }
 
-/** Steps with a file that a later one has, too: a run that made everything again was interrupted. */
+/** Steps with a file that a later one has too, because a run with `again` was interrupted. */
 function doubledIn(standing: readonly ExportStep[]): Set<ExportStep> {
   const doubled = new Set<ExportStep>();
   const later = new Set<string>();
@@ -188,7 +188,7 @@ function doubledIn(standing: readonly ExportStep[]): Set<ExportStep> {
   return doubled;
 }
 
-/** What is not exported yet; a file and its copy are one. */
+/** Files that are not exported yet, each once, also if there is a copy. */
 function onceEach(sources: readonly Source[], exported: ReadonlySet<string>): Source[] {
   const taken = new Set(exported);
   return sources.flatMap((source) => {
@@ -198,10 +198,7 @@ function onceEach(sources: readonly Source[], exported: ReadonlySet<string>): So
   });
 }
 
-/**
- * What of a file is not exported yet. One that a compaction made is read whole, unless some of what it is made of was
- * exported before: then the rest is.
- */
+/** The file, if it is not exported yet. Of a compacted file that is exported in part, only the other pieces. */
 function missingOf(source: Source, exported: ReadonlySet<string>): Source[] {
   const { pieces } = source;
   if (exported.has(identityOf(source))) return [];

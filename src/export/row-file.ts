@@ -1,10 +1,7 @@
 import type { EncodedGroup } from './parquet/row-group.ts';
 import type { GatheredValues } from './parquet/column-values.ts';
 
-/**
- * A file of rows on its way out, under a temporary name. Rows are gathered to pieces; one piece is written while the next is
- * gathered.
- */
+/** A file of rows that is being written, under a temporary name. One piece is written while rows of the next are gathered. */
 export abstract class RowFile {
   rows = 0;
   /** Bytes of rows that are held in memory. */
@@ -13,16 +10,16 @@ export abstract class RowFile {
   writing = 0;
   #written = Promise.resolve();
 
-  /** Takes rows, in buffers that are the file's from now on. */
+  /** Takes rows; their buffers belong to the file from now on. */
   abstract add(batch: RowBatch): Promise<void>;
-  /** Begins to write what is held, once what was held before is written. */
+  /** Begins to write the rows in memory, after the last piece. */
   abstract relieve(): Promise<void>;
-  /** Makes the file complete and durable, and closes it; null when there were no rows, and so there is no file. */
+  /** Makes the file complete and durable, and closes it. Returns null when there were no rows, and so no file. */
   abstract finish(): Promise<{ bytes: number; sha256: string } | null>;
-  /** Removes what there is of it. */
+  /** Removes the file. */
   protected abstract remove(): Promise<void>;
 
-  /** Waits for what is being written. */
+  /** Waits until nothing is being written. @throws its error */
   async settled(): Promise<void> {
     await this.#written;
   }
@@ -32,32 +29,32 @@ export abstract class RowFile {
     await this.remove();
   }
 
-  /** Begins to write a piece, once the one before is written. */
+  /** Begins to write a piece, after the last one. */
   protected async begin(bytes: number, write: () => Promise<void>): Promise<void> {
     await this.#written;
     this.writing = bytes;
     this.#written = write().finally(() => (this.writing = 0));
-    // Whoever comes next waits for it and is told.
+    // The next call throws it.
     this.#written.catch(() => undefined);
   }
 }
 
-/** Rows of one table and partition on their way to the file that takes them. */
+/** Rows of one table and partition for a file. */
 export interface RowBatch {
   readonly table: string;
-  /** Of the partition below the table's, such as `dt=2026-11-21`; empty for none. */
+  /** Folder of the partition, such as `dt=2026-11-21`; empty for none. */
   readonly folder: string;
   readonly rows: number;
   readonly content: LinesOfRows | ColumnsOfRows;
 }
 
-/** As NDJSON: `packed` when they are compressed already. */
+/** Rows as NDJSON; `packed` when they are compressed. */
 export interface LinesOfRows {
   readonly lines: Uint8Array<ArrayBuffer>;
   readonly packed: boolean;
 }
 
-/** As columns: a row group of their own, or too few for one, which wait for others. */
+/** Rows as columns: a row group, or too few for one, which are joined with others. */
 export type ColumnsOfRows =
   | { readonly group: EncodedGroup }
   | {

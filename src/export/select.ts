@@ -14,7 +14,7 @@ export interface Selection {
   readonly users: readonly string[];
 }
 
-/** What a table itself asks of event types. */
+/** True for event types that have documents of a table. */
 export type TakesType = (eventType: string) => boolean;
 
 export function isEverything({ since, until, types, teams, users }: Selection): boolean {
@@ -33,7 +33,7 @@ export function isWanted(record: RecordEnvelope, selection: Selection, takes: Ta
   );
 }
 
-/** False when the manifest's line tells that no record of the file is wanted. */
+/** False when no record of the file is wanted, by its line in the manifest. */
 export function canHoldWanted(
   { first_received_at: first, last_received_at: last, types: held }: FileLine | ErasureLine,
   { since, until, types }: Selection,
@@ -41,7 +41,7 @@ export function canHoldWanted(
 ): boolean {
   if (since !== null && last !== null && last < since) return false;
   if (until !== null && first !== null && first >= until) return false;
-  // What a sealed record's type is, only opening it tells.
+  // The type of a sealed record is known only when it is opened.
   return Object.keys(held).some((type) => type === SEALED_TYPE || isTypeWanted(type, types, takes));
 }
 

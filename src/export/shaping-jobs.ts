@@ -1,21 +1,104 @@
-import { columnsOf, type TableDefinition, twinsOf } from '../tables/definition.ts';
+import { readLine } from '../archive/read-line.ts';
+import { parseEnvelope } from '../core/archive-record.ts';
+import { columnsOf, type ColumnType, type TableDefinition, twinsOf } from '../tables/definition.ts';
+import type { TableFields } from '../tables/learned/field-sums.ts';
 import type { GatheredValues } from './parquet/column-values.ts';
 import { mergeColumn } from './parquet/merge-columns.ts';
 import { type EncodedGroup, encodeGroup } from './parquet/row-group.ts';
-import { type ShapedUnit, unitShaper, type UnitTerms } from './shape-unit.ts';
+import type { RowBatch } from './row-file.ts';
+import { type ExportReject, Rows, type RowTerms } from './rows.ts';
+import { isEverything, isWanted, type Selection } from './select.ts';
+import type { Problem } from './source-bytes.ts';
 import type { Unit } from './unit.ts';
 
-/** What can be done in any thread: shape a unit, or make one row group of rows that were gathered apart. */
+/** The rows of a unit, and what was noticed. */
+export interface ShapedUnit {
+  readonly batches: readonly RowBatch[];
+  /** Records that were wanted. */
+  readonly records: number;
+  readonly rejects: readonly ExportReject[];
+  readonly problems: readonly Problem[];
+  /** Types of events without a table, one for each event. */
+  readonly withoutTable: readonly string[];
+  readonly unknown: readonly {
+    readonly table: string;
+    readonly path: string;
+    readonly type: ColumnType | null;
+  }[];
+  /** What the rows had, by table. */
+  readonly met: readonly TableFields[];
+  /** The unit's buffer, to be used again. */
+  readonly text: Uint8Array<ArrayBuffer>;
+}
+
+export interface UnitTerms extends RowTerms {
+  readonly selection: Selection;
+  /** Sealed lines were opened; those that could not be are empty. */
+  readonly opened?: boolean;
+}
+
+/** Makes a function that shapes units in the calling thread. The same unit always has the same rows. */
+function unitShaper(terms: UnitTerms): (unit: Unit) => ShapedUnit {
+  const { tables, table, selection, opened = false } = terms;
+  const entry = tables.entry(table);
+  const isAll = isEverything(selection);
+  const takes = (type: string): boolean => tables.takes(entry, type);
+  let [rejects, problems]: [ExportReject[], Problem[]] = [[], []];
+  let [withoutTable, unknown]: [string[], ShapedUnit['unknown'][number][]] = [[], []];
+  const rows = new Rows(terms, {
+    onReject: (reject) => rejects.push(reject),
+    onUnknown: (left, path, type) => unknown.push({ table: left, path, type }),
+    onWithoutTable: (type) => withoutTable.push(type),
+  });
+  return (unit) => {
+    [rejects, problems, withoutTable, unknown] = [[], [], [], []];
+    let records = 0;
+    forEachLine(unit, (file, line, text) => {
+      if (opened && text.length === 0) return;
+      if (isAll && rows.addPlain(text)) {
+        records += 1;
+        return;
+      }
+      const item = readLine(file, line, text, parseEnvelope);
+      if (item.kind === 'problem') problems.push(item);
+      else if (isWanted(item.record, selection, takes)) {
+        records += 1;
+        rows.add(item);
+      }
+    });
+    const { batches, met } = rows.take();
+    return { batches, records, rejects, problems, withoutTable, unknown, met, text: unit.text };
+  };
+}
+
+function forEachLine(
+  { text, ends, stretches }: Unit,
+  take: (file: string, line: number, text: Buffer) => void,
+): void {
+  const bytes = Buffer.from(text.buffer);
+  let from = 0;
+  for (const [nth, { file, from: first, number }] of stretches.entries()) {
+    const last = stretches[nth + 1]?.from ?? ends.length;
+    for (let at = first; at < last; at += 1) {
+      const to = ends[at] as number;
+      take(file, number + at - first, bytes.subarray(from, to));
+      from = to + 1;
+    }
+  }
+}
+
+/** Work for any thread: shape a unit, or make one row group of rows of several units. */
 export type Job =
   | { readonly unit: Unit }
   | { readonly table: string; readonly parts: readonly (readonly GatheredValues[])[] };
 
 export type Outcome = { readonly shaped: ShapedUnit } | { readonly group: EncodedGroup };
 
-/** What a thread is started with: the terms, with the tables as plain objects. */
+/** Data of a thread: the terms, with the tables as plain objects. */
 export type ThreadData = Omit<UnitTerms, 'tables'> & { readonly documents: readonly TableDefinition[] };
 
-export function shapesJobs(terms: UnitTerms): (job: Job) => Outcome {
+/** Makes a function that does jobs in the calling thread. */
+export function jobRunner(terms: UnitTerms): (job: Job) => Outcome {
   const shape = unitShaper(terms);
   return (job) => {
     if ('unit' in job) return { shaped: shape(job.unit) };
@@ -31,8 +114,8 @@ export function shapesJobs(terms: UnitTerms): (job: Job) => Outcome {
   };
 }
 
-/** The large buffers of an outcome, which are not copied to another thread but go there. */
-export function handedOver(outcome: Outcome): ArrayBuffer[] {
+/** The large buffers of an outcome, which are transferred to another thread instead of copied. */
+export function buffersOf(outcome: Outcome): ArrayBuffer[] {
   if ('group' in outcome) return [outcome.group.bytes.buffer];
   const { text, batches } = outcome.shaped;
   const large = batches.flatMap(({ content }) => {

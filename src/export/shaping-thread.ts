@@ -1,8 +1,8 @@
 import { workerData } from 'node:worker_threads';
 import { answerJobs } from '../lib/thread-pool.ts';
 import { Tables } from '../tables/tables.ts';
-import { handedOver, shapesJobs, type ThreadData } from './shaping-jobs.ts';
+import { buffersOf, jobRunner, type ThreadData } from './shaping-jobs.ts';
 
-// A thread that shapes units and joins columns, one job after another.
+// The program of a thread that does jobs one after another.
 const { documents, ...terms } = workerData as ThreadData;
-answerJobs(shapesJobs({ ...terms, tables: new Tables(documents) }), handedOver);
+answerJobs(jobRunner({ ...terms, tables: new Tables(documents) }), buffersOf);

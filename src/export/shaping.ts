@@ -3,17 +3,23 @@ import type { Places } from '../archive/places.ts';
 import { ThreadPool, threadProgram } from '../lib/thread-pool.ts';
 import type { GatheredValues } from './parquet/column-values.ts';
 import type { EncodedGroup } from './parquet/row-group.ts';
-import { type Job, type Outcome, shapesJobs, type ThreadData } from './shaping-jobs.ts';
-import type { ShapedUnit, UnitTerms } from './shape-unit.ts';
+import {
+  type Job,
+  jobRunner,
+  type Outcome,
+  type ShapedUnit,
+  type ThreadData,
+  type UnitTerms,
+} from './shaping-jobs.ts';
 import type { Source } from './archive-files.ts';
 import { UNIT, type Unit } from './unit.ts';
 
-/** Bytes of files of an archive that surely become several units. */
+/** Archive files of so many bytes become several units. */
 const MUCH = 4 * 1024 * 1024;
-/** Each thread takes 80 MB, and half a second of a core until its code is compiled: a third one pays from so many bytes on. */
+/** From so many bytes on a third thread is faster: each needs 80 MB, and half a second of a core until its code is compiled. */
 const VERY_MUCH = 64 * 1024 * 1024;
 
-/** Shapes units in threads; what there is little of, in this one. */
+/** Shapes units in threads; a small export in this one. */
 export class Shaping {
   readonly #terms: UnitTerms;
   /** Null until its size is known. */
@@ -25,12 +31,12 @@ export class Shaping {
     this.#terms = terms;
   }
 
-  /** Bytes of units that are worth having at hand, those being shaped included; one alone may be longer. */
+  /** Bytes of units that should be ready or in progress; one unit may be longer. */
   get ahead(): number {
     return (this.#threads + 1) * UNIT;
   }
 
-  /** Says what is to come, so that threads are ready when it comes. */
+  /** Starts the threads that sources of this size need. */
   async expect(sources: readonly Source[], places: Places): Promise<void> {
     let bytes = 0;
     for (const { root, file } of sources) {
@@ -41,7 +47,7 @@ export class Shaping {
     if (bytes >= MUCH) this.#threadsAtWork().start();
   }
 
-  /** @param isAll there is no other unit beside it: not worth starting threads for */
+  /** @param isAll it is the only unit, for which threads are not started */
   async shape(unit: Unit, isAll: boolean): Promise<ShapedUnit> {
     const outcome = await this.#perform({ unit }, isAll, [unit.text.buffer]);
     if (!('shaped' in outcome)) throw new TypeError('a unit became something else');
@@ -58,9 +64,9 @@ export class Shaping {
     await this.#pool?.close();
   }
 
-  async #perform(job: Job, isAll: boolean, handOver: readonly ArrayBuffer[]): Promise<Outcome> {
-    if (!isAll || this.#pool !== null) return this.#threadsAtWork().run(job, handOver);
-    this.#here ??= shapesJobs(this.#terms);
+  async #perform(job: Job, isAll: boolean, transferred: readonly ArrayBuffer[]): Promise<Outcome> {
+    if (!isAll || this.#pool !== null) return this.#threadsAtWork().run(job, transferred);
+    this.#here ??= jobRunner(this.#terms);
     return this.#here(job);
   }
 

@@ -7,7 +7,7 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 
 export type Problem = ArchiveItem & { kind: 'problem' };
 
-/** Whether an erasure has closed the record for good. @throws MillraceError archive_sealed where there are no keys */
+/** True for a record whose key an erasure has destroyed. @throws MillraceError archive_sealed when there are no keys at all */
 export function isErased({ file, reason, sealed }: Problem): boolean {
   if (sealed?.why === 'no_keys') throw new MillraceError('archive_sealed', `${file}: ${reason}`);
   return sealed?.why === 'erased';
@@ -15,22 +15,22 @@ export function isErased({ file, reason, sealed }: Problem): boolean {
 
 /** A piece of a file of the archive. */
 export interface SourceBytes {
-  /** A line can go on in the next piece. */
+  /** The last line may continue in the next piece. */
   readonly bytes: Buffer;
-  /** Records in it that were opened. */
+  /** Sealed records in it that were opened. */
   readonly opened: number;
   readonly problems: readonly Problem[];
-  /** For when nobody looks at the bytes any more. */
+  /** To be called when the bytes are no longer used. */
   readonly release?: () => void;
 }
 
 const LINE_FEED = Buffer.from('\n');
 
-/** What record is in a line, whoever shapes it finds out. An empty one stands for what was not opened. */
+/** Takes any line, because the shaper parses it. An empty line stands for a record that could not be opened. */
 const asItIs: ParseRecord<null> = (line) =>
   line.length === 0 ? { ok: false, reason: 'not an archive record' } : { ok: true, record: null, body: line };
 
-/** The lines of a file as they are; with an opener each opened, and those that cannot be read are empty. */
+/** The lines of a file; with an opener each is opened, and unreadable ones are empty. */
 export function sourceBytes(place: Bytes, file: string, options: FileOptions): AsyncIterable<SourceBytes> {
   return options.opener === undefined ? asTheyLie(place, file, options) : opened(place, file, options);
 }
@@ -46,7 +46,7 @@ async function* asTheyLie(
       yield { bytes, opened: 0, problems: [], release: () => freeChunk(file, bytes) };
     }
   } catch (error) {
-    // That its store cannot be asked says nothing of the file.
+    // An error of the store is no problem of the file.
     if (signal?.aborted === true || error instanceof MillraceError) throw error;
     const problem: Problem = { kind: 'problem', file, line: null, reason: messageOf(error) };
     yield { bytes: Buffer.alloc(0), opened: 0, problems: [problem] };

@@ -7,16 +7,16 @@ import type { StepLog } from './step-log.ts';
 import type { ExportOptions, ExportProgress } from './options.ts';
 import { Outputs } from './outputs.ts';
 import type { ExportFormat, ExportReject } from './rows.ts';
-import type { ShapedUnit } from './shape-unit.ts';
 import type { Shaping } from './shaping.ts';
+import type { ShapedUnit } from './shaping-jobs.ts';
 import { isErased, type Problem, type SourceBytes, sourceBytes } from './source-bytes.ts';
 import type { Source } from './archive-files.ts';
 import { typesOf } from './types.ts';
 import { UnitWriter } from './unit.ts';
 
-/** A table of its own beside the others: what could not become a row, and why. Never what it held. */
+/** The table of rejects: which record has no row, and why. It never has values. */
 const REJECTS = '_rejects';
-/** Files of the archive that are decompressed at once, and bytes held of each whose turn it is not yet. */
+/** Archive files that are decompressed at the same time, and bytes that each may have waiting. */
 const AHEAD = {
   width: 3,
   most: 8 * 2 ** 20,
@@ -30,13 +30,13 @@ export type StepOptions = Omit<ExportOptions, 'format'> & {
   readonly shaping: Shaping;
 };
 
-/** Files of the archive read when a unit ended, and the one it ended in. */
+/** Number of archive files that were read when a unit ended, and the file it ended in. */
 interface Reached {
   readonly file: string;
   readonly read: number;
 }
 
-/** One step: files of the archive into files of rows that are complete, and not yet the export's. */
+/** Makes one step: complete files of rows, which are not part of the export yet. */
 export class StepRun {
   readonly #options: StepOptions;
   readonly #step: number;
@@ -55,7 +55,7 @@ export class StepRun {
   readonly #withoutTable = new Map<string, number>();
   readonly #unknown = new Set<string>();
   readonly #met = new FieldSums();
-  /** By file: what kept it from being read, of lines and of the file; two archives can each have one of that name. */
+  /** Unreadable lines by file, and the file itself; two archives can have a file of the same name. */
   readonly #faults = new Map<string, number>();
   #units = 0;
   #bytes = 0;
@@ -84,7 +84,7 @@ export class StepRun {
     return this.#met.all();
   }
 
-  /** Reads as many of the sources as a step takes; null when it was interrupted. */
+  /** Reads as many of the sources as a step takes. Returns null when it was interrupted. */
   async run(sources: readonly Source[]): Promise<ExportStep | null> {
     const { keys, signal, stepBytes, today, shaping, places } = this.#options;
     const read: { readonly source: Source; readonly lines: number }[] = [];
@@ -134,7 +134,7 @@ export class StepRun {
     }
   }
 
-  /** @returns how many lines it had, those that cannot be read included */
+  /** @returns number of lines, also unreadable ones */
   async #read(file: string, pieces: AsyncIterable<SourceBytes>, read: number): Promise<number> {
     let faults = 0;
     this.#unit.begin(file);
@@ -153,7 +153,7 @@ export class StepRun {
     return this.#unit.end(faults > 0) + faults;
   }
 
-  /** A file that is not compressed can be short and end with a whole line. @returns problems */
+  /** An uncompressed file that is cut may end with a whole line. @returns number of problems */
   #checkSize({ file, bytes }: Source, read: number): 0 | 1 {
     if (bytes === null || read === bytes || this.#faults.has(file)) return 0;
     const reason = `it has ${read} bytes, and its manifest says ${bytes}`;
@@ -161,18 +161,15 @@ export class StepRun {
     return 1;
   }
 
-  /**
-   * Has the unit shaped, as soon as there is room for it.
-   * @param isAll there is no other
-   */
+  /** Passes the unit to the threads, when they have room for it. @param isAll it is the only one */
   async #pass(reached: Reached, isAll = false): Promise<void> {
     const { size } = this.#unit;
-    // A unit of one long line waits for all others, and so is shaped in the thread that had the long one before.
+    // A unit with a very long line waits for all others, so that it gets the thread that had the last such unit.
     const room = Math.max(0, this.#options.shaping.ahead - size);
     while (this.#shaping.reduce((sum, waiting) => sum + waiting.size, 0) > room) await this.#takeFirst();
     this.#units += 1;
     const shaped = this.#options.shaping.shape(this.#unit.take(), isAll);
-    // Whoever takes it is told.
+    // `#takeFirst` throws it.
     shaped.catch(() => undefined);
     this.#shaping.push({ shaped, size, reached });
   }

@@ -3,7 +3,7 @@ import { columnsOf } from '../tables/definition.ts';
 import type { Tables } from '../tables/tables.ts';
 import type { ExportStep } from './export-step.ts';
 
-/** Types of the columns of the tables that there are files of. */
+/** Types of the columns of the tables of these files. */
 export function typesOf(files: ExportStep['files'], tables: Tables): ExportStep['types'] {
   const definitions = [...new Set(files.map(({ table }) => table))].flatMap(
     (table) => tables.get(table)?.definition ?? [],
@@ -15,7 +15,7 @@ export function typesOf(files: ExportStep['files'], tables: Tables): ExportStep[
 }
 
 /**
- * Looks for files that stay and have a column as another type: readers refuse a folder with both.
+ * Checks that files that stay have the present column types: readers refuse a folder with two types of a column.
  * @throws MillraceError usage
  */
 export function checkTypes(staying: readonly ExportStep[], tables: Tables, place: string): void {
@@ -28,7 +28,7 @@ export function checkTypes(staying: readonly ExportStep[], tables: Tables, place
           throw new MillraceError(
             'usage',
             `${place}: table ${table}: column ${name} is ${was}, and ${type} now; ` +
-              'export to another place, or with --again, which makes all files anew',
+              'export to another place, or with --again, which makes all files again',
           );
       }
     }

@@ -1,12 +1,12 @@
 import { LONGEST_LINE } from '../core/archive.ts';
 
-/** Lines of the archive that are shaped together, whoever does it: the same lines give the same rows. */
+/** Lines of the archive that are shaped together, in any thread. */
 export interface Unit {
-  /** The lines, each with its line feed; longer than they are. */
+  /** The lines, each with its line feed; the buffer is longer. */
   readonly text: Uint8Array<ArrayBuffer>;
-  /** Where the line feed of each line is. */
+  /** Index of each line's line feed. */
   readonly ends: Uint32Array;
-  /** What follows one another in a file: index of its first line here, and the number of that line in the file. */
+  /** Runs of lines of one file: index of the first line here, and its number in the file. */
   readonly stretches: readonly { readonly file: string; readonly from: number; readonly number: number }[];
 }
 
@@ -15,21 +15,21 @@ export const UNIT = 8 * 1024 * 1024;
 const FIRST_LINES = 1024;
 const LINE_FEED = 10;
 
-/** Gathers files to units of whole lines, whatever the pieces are in which their bytes come. */
+/** Makes units of whole lines from the bytes of files, which come in pieces of any size. */
 export class UnitWriter {
   readonly #onProblem: (file: string, line: number, reason: string) => void;
   readonly #longest: number;
   #text: Uint8Array<ArrayBuffer> = new Uint8Array(UNIT);
-  /** Bytes so far; those behind the last line feed are of a line that has begun. */
+  /** Bytes so far; after the last line feed there is the begin of a line. */
   #length = 0;
   #ends = new Uint32Array(FIRST_LINES);
   #lines = 0;
   #stretches: Unit['stretches'][number][] = [];
   #file = '';
-  /** Of the line that comes next in the file, from 1. */
+  /** Number of the next line in the file, from 1. */
   #number = 1;
   #isStretch = false;
-  /** The line that has begun is not kept. */
+  /** The line that has begun is too long and is dropped. */
   #isTooLong = false;
   readonly #spare: Uint8Array<ArrayBuffer>[] = [];
 
@@ -38,7 +38,7 @@ export class UnitWriter {
     this.#longest = longest;
   }
 
-  /** There is no whole line. */
+  /** It has no whole line. */
   get isEmpty(): boolean {
     return this.#lines === 0;
   }
@@ -48,14 +48,14 @@ export class UnitWriter {
     return this.#text.length;
   }
 
-  /** Says of which file the bytes are that follow. */
+  /** The bytes that follow are of this file. */
   begin(file: string): void {
     this.#file = file;
     this.#number = 1;
     this.#isStretch = false;
   }
 
-  /** Takes bytes of the file. @returns how many it took: none when the unit has to be taken first */
+  /** Takes bytes of the file. @returns how many it took; 0 when the unit has to be taken first */
   add(bytes: Buffer): number {
     if (this.#isTooLong) return this.#skip(bytes);
     if (this.#length === this.#text.length) {
@@ -77,7 +77,7 @@ export class UnitWriter {
     return taken;
   }
 
-  /** Ends the file; a last line without an end is not kept. @returns how many lines it had */
+  /** Ends the file and drops a last line without an end. @returns number of its lines */
   end(isDamaged: boolean): number {
     if (isDamaged) this.#forgetLine();
     else if (this.#isTooLong) this.#leaveOut('the line is too long');
@@ -85,7 +85,7 @@ export class UnitWriter {
     return this.#number - 1;
   }
 
-  /** The whole lines so far; their text is the caller's until it is given back. */
+  /** Takes the whole lines so far. Their text is the caller's until `giveBack`. */
   take(): Unit {
     const [text, from] = [this.#text, this.#lineFrom];
     const unit = { text, ends: this.#ends.slice(0, this.#lines), stretches: this.#stretches };
@@ -101,7 +101,7 @@ export class UnitWriter {
     else text.buffer.transfer(0);
   }
 
-  /** Where the line begins that has no end yet. */
+  /** Index of the line that has no end yet. */
   get #lineFrom(): number {
     return this.#lines === 0 ? 0 : (this.#ends[this.#lines - 1] as number) + 1;
   }
@@ -115,7 +115,7 @@ export class UnitWriter {
     this.#number += 1;
   }
 
-  /** Goes on in another buffer, with what stands from there on. */
+  /** Continues in another buffer, with the bytes from `from` on. */
   #move(from: number, size: number): void {
     const text = (size === UNIT ? this.#spare.pop() : undefined) ?? new Uint8Array(size);
     text.set(this.#text.subarray(from, this.#length));

@@ -1,9 +1,6 @@
 import { parquetMetadata } from 'hyparquet';
 
-/**
- * What a line of a Delta table's log says, as the Delta transaction log protocol has it. Fields that are not known are kept
- * where a line is handed on, and otherwise ignored, as the protocol asks.
- */
+/** Lines of a Delta table's log, by the Delta transaction log protocol. Unknown fields are kept where a line is copied, and otherwise ignored. */
 export interface Protocol {
   readonly minReaderVersion: number;
   readonly minWriterVersion: number;
@@ -38,7 +35,7 @@ export interface AddFile {
   readonly deletionVector?: unknown;
 }
 
-/** A data file that no longer does. */
+/** A data file that no longer belongs to the table. */
 export interface RemoveFile {
   readonly path: string;
   readonly deletionTimestamp?: number | null;
@@ -48,14 +45,14 @@ export interface RemoveFile {
   readonly size?: number | null;
 }
 
-/** How far an application has come that writes the table. */
+/** The last version that an application has written to the table. */
 export interface Txn {
   readonly appId: string;
   readonly version: number;
   readonly lastUpdated?: number | null;
 }
 
-/** One line of a commit; exactly one of these is there. */
+/** One line of a commit; it has exactly one of these members. */
 export interface Action {
   readonly protocol?: Protocol;
   readonly metaData?: MetaData;
@@ -65,10 +62,10 @@ export interface Action {
   readonly commitInfo?: Readonly<Record<string, unknown>>;
 }
 
-/** Says in the log who wrote a commit. */
+/** Writer of our commits in the log. */
 export const ENGINE = 'millrace';
 
-/** What a path of the log is called in the store, below the table; null for a file that lies elsewhere. */
+/** The store's key, below the table, of a path in the log; null for a file outside the table. */
 export function keyOf(path: string): string | null {
   if (/^[a-z][a-z0-9+.-]*:/i.test(path) || path.startsWith('/')) return null;
   try {
@@ -78,7 +75,7 @@ export function keyOf(path: string): string | null {
   }
 }
 
-/** The other way around. */
+/** The path in the log of a key. */
 export function pathOf(key: string): string {
   return encodeURI(key).replaceAll('#', '%23').replaceAll('?', '%3F');
 }
@@ -91,7 +88,7 @@ export function parseCommit(text: string): Action[] {
     .map((line) => JSON.parse(line) as Action);
 }
 
-/** The line that takes a data file out of the table, now. */
+/** The line that removes a data file from the table, now. */
 export function removalOf({
   path,
   partitionValues,
@@ -104,15 +101,14 @@ export function removalOf({
 }
 
 /**
- * The statistics of a file of rows, as JSON text: how many rows, and nothing else. Bounds of texts would be ids and words of
- * people, in a log that lives longer than the files; and deltalake passes over files whose bounds are said of some columns
- * only, whatever the others hold.
+ * The statistics of a file as JSON text: only the number of rows. Bounds of texts would be ids and words of people, in a log that is
+ * kept longer than the files; and deltalake skips files that have bounds of some columns only.
  */
 export function statsOfRows(rows: number): string {
   return JSON.stringify({ numRecords: rows });
 }
 
-/** @param footer the end of a Parquet file: its footer at least */
+/** @param footer the end of a Parquet file, with its whole footer */
 export function statsOf(footer: Buffer): string {
   const { num_rows: rows } = parquetMetadata(Uint8Array.from(footer).buffer, { geoparquet: false });
   return statsOfRows(Number(rows));

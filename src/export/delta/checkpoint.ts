@@ -7,7 +7,7 @@ import type { Action } from './actions.ts';
 import { checkpointName, type Snapshot } from './snapshot.ts';
 import { bufferOf, DECOMPRESS } from '../parquet/stored-pages.ts';
 
-/** What a checkpoint needs of the log it belongs to. */
+/** The log that a checkpoint belongs to. */
 interface LogFolder {
   readonly store: ObjectStore;
   readonly url: string;
@@ -15,7 +15,7 @@ interface LogFolder {
 }
 
 const LAST = '_last_checkpoint';
-/** For so long a removed file is remembered, for readers of an older version: a week, unless the table says otherwise. */
+/** Removed files are listed for so long, for readers of older versions: a week. Milliseconds. */
 const TOMBSTONES = 7 * 86_400_000;
 
 const text = (name: string): SchemaElement[] => [
@@ -54,7 +54,7 @@ const list = (name: string): SchemaElement[] => [
   ...text('element'),
 ];
 
-/** The protocol's checkpoint schema, without what this program never writes. */
+/** The protocol's checkpoint schema, without parts that this program never writes. */
 const SCHEMA: SchemaElement[] = [
   { name: 'checkpoint', num_children: 5 },
   ...struct('txn', text('appId'), long('version'), long('lastUpdated')),
@@ -97,7 +97,7 @@ const SCHEMA: SchemaElement[] = [
   ),
 ];
 
-/** Writes a checkpoint of a version that is committed, and then says that it is the last one. */
+/** Writes a checkpoint of a committed version, and then makes it the last one. */
 export async function writeCheckpoint(
   log: LogFolder,
   snapshot: Snapshot,
@@ -110,7 +110,7 @@ export async function writeCheckpoint(
   });
   const bytes = Buffer.from(parquetWriteBuffer({ columnData, schema: SCHEMA, codec: 'SNAPPY' }));
   const name = log.key(checkpointName(snapshot.version));
-  // Another writer may have been faster: its checkpoint of this version says the same.
+  // Another writer may have been faster: its checkpoint of this version is the same.
   await log.store.putIfAbsent(name, { bytes }, signal);
   await pointTo(
     log,
@@ -119,7 +119,7 @@ export async function writeCheckpoint(
   );
 }
 
-/** Readers only begin to look there, so a pointer to an older checkpoint does no harm. */
+/** A pointer to an older checkpoint does no harm, because readers only begin there. */
 async function pointTo(log: LogFolder, last: object, signal?: AbortSignal): Promise<void> {
   const key = log.key(LAST);
   const body = { bytes: Buffer.from(JSON.stringify(last)) };
@@ -158,7 +158,7 @@ function actionsOf({ protocol, metaData, txns, files, tombstones }: Snapshot, no
   ];
 }
 
-/** Maps as lists of entries, whole numbers as the writer wants them. */
+/** A value as the writer takes it: integers as bigint, maps as they are. */
 function stored(value: object): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(value).map(([name, field]: [string, unknown]) => {
@@ -171,7 +171,7 @@ function stored(value: object): Record<string, unknown> {
 
 const MAPS: ReadonlySet<string> = new Set(['partitionValues', 'tags', 'options', 'configuration']);
 
-/** What was read: whole numbers as numbers, and nothing where there is nothing. */
+/** A value as it is in the log: integers as numbers, without nulls. */
 function plain(value: unknown): unknown {
   if (typeof value === 'bigint') return Number(value);
   if (!isRecord(value)) return value;

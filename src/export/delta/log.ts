@@ -7,26 +7,26 @@ import { commitName, LOG_FOLDER, Snapshot } from './snapshot.ts';
 
 /** Commits between two checkpoints, unless the table says otherwise. */
 const INTERVAL = 10;
-/** Each try that fails is a commit of somebody else. */
+/** Each failed try is a commit of another writer. */
 const TRIES = 1000;
-/** Times a log is listed again that was cut while it was read. */
+/** A log that is cut while it is read is listed so many times. */
 const LOADS = 10;
 
-/** What a commit is for, as its `commitInfo` has it. */
+/** Purpose of a commit, as in its `commitInfo`. */
 export interface Purpose {
   readonly operation: 'CREATE TABLE' | 'WRITE' | 'DELETE';
   readonly operationParameters: Readonly<Record<string, string>>;
 }
 
 /**
- * The actions of a commit, made of what the table is now; null when there is nothing to do. It is asked again when another
- * writer was faster, and so sees every change it could be in conflict with.
+ * Makes the actions of a commit for the table as it is now; null when there is nothing to do. It is called again when another writer
+ * was faster, so that it sees every change that could be in conflict.
  */
 export type MakeActions = (
   snapshot: Snapshot,
 ) => readonly Action[] | null | Promise<readonly Action[] | null>;
 
-/** The log of one Delta table: numbered commits, each an object that is written once by one writer. */
+/** The log of one Delta table: numbered commits, each an object that only one writer can write. */
 export class DeltaLog {
   readonly store: ObjectStore;
   /** Key of the table's folder, with a `/` at its end, or empty. */
@@ -43,7 +43,7 @@ export class DeltaLog {
     return this.prefix === '' ? this.store.url : `${this.store.url}/${this.prefix.slice(0, -1)}`;
   }
 
-  /** Key of what lies in the log's folder. */
+  /** Key of a file in the log's folder. */
   key(name: string): string {
     return `${this.prefix}${LOG_FOLDER}/${name}`;
   }
@@ -56,15 +56,15 @@ export class DeltaLog {
         while (await this.#next(signal));
         return this.#snapshot;
       } catch (error) {
-        // What it was listed with, or read from, may be gone by now: whoever replaces files cuts the log.
+        // A listed commit may be gone by now, because replacing files cuts the log.
         if (!isMissing(error) || tries === LOADS) throw error;
       }
     }
   }
 
   /**
-   * Commits what `make` answers, as the next version of the table.
-   * @returns the version; null when it answered that there is nothing to do
+   * Commits the actions that `make` returns, as the next version of the table.
+   * @returns the version; null when there is nothing to do
    */
   async commit(purpose: Purpose, make: MakeActions, signal?: AbortSignal): Promise<number | null> {
     for (let tries = 1; tries <= TRIES; tries += 1) {
@@ -84,10 +84,10 @@ export class DeltaLog {
     throw new Error(`${this.url}: other writers were faster ${TRIES} times`);
   }
 
-  /** Writes a checkpoint of the version that was read last: readers begin there. */
+  /** Writes a checkpoint of the last version that was read, at which readers begin. */
   async checkpoint(signal?: AbortSignal): Promise<void> {
     const snapshot = this.#snapshot;
-    // Also when it is there: who wrote it may have been ended before saying so.
+    // Also when it exists: its writer may have ended before it made it the last one.
     await writeCheckpoint(this, snapshot, signal);
     snapshot.checkpoint = snapshot.version;
   }
@@ -104,12 +104,12 @@ export class DeltaLog {
       ...(version < 0 ? {} : { readVersion: version }),
       isBlindAppend: actions.every(({ remove, metaData }) => remove === undefined && metaData === undefined),
       engineInfo: ENGINE,
-      // Sets it apart from any other commit: after an answer that was lost it is told by its bytes.
+      // Makes its bytes unique, so that the store recognises it if the first answer was lost.
       txnId: randomUUID(),
     };
   }
 
-  /** The newest commit that has such a line; null when none of those that are still there has. */
+  /** Version of the newest existing commit that has such a line; null for none. */
   async find(has: (action: Action) => boolean, signal?: AbortSignal): Promise<number | null> {
     const { commits } = await this.#versions(signal);
     for (const version of commits.toReversed()) {
@@ -119,7 +119,7 @@ export class DeltaLog {
     return null;
   }
 
-  /** Reads one commit more. @returns false when there is none */
+  /** Reads the next commit. @returns false when there is none */
   async #next(signal?: AbortSignal): Promise<boolean> {
     const snapshot = this.#snapshot;
     const version = snapshot.version + 1;
@@ -128,7 +128,7 @@ export class DeltaLog {
       return true;
     } catch (error) {
       if (!isMissing(error)) throw error;
-      // The log is cut at its old end only: a later version without this one means that all we know is old.
+      // The log is cut only at its old end, so if there is a later version, the snapshot is too old to continue.
       const newest = (await this.#versions(signal)).commits.at(-1) ?? -1;
       if (newest > snapshot.version) throw error;
       return false;
@@ -181,10 +181,9 @@ function intervalOf({ metaData }: Snapshot): number {
 }
 
 /**
- * Removes all of a log that stands before a version, after a checkpoint of it: the commits of files that are gone still say
- * what was in them (their statistics). Older versions of the table cannot be read afterwards, nor could they without their
- * files.
- * @returns what the store keeps of it all the same
+ * Writes a checkpoint and deletes the log before a version, because old commits have statistics of removed files. Older versions of
+ * the table cannot be read afterwards; their files are gone anyway.
+ * @returns what the store keeps of it
  */
 export async function forgetBefore(log: DeltaLog, version: number, signal?: AbortSignal): Promise<string[]> {
   await log.snapshot(signal);
@@ -194,6 +193,6 @@ export async function forgetBefore(log: DeltaLog, version: number, signal?: Abor
     const [, of] = /\/(\d{20})\.[^/]+$/.exec(key) ?? [];
     if (of !== undefined && Number(of) < version) old.push(key);
   }
-  // The oldest first: what is left after a crash has no gap.
+  // The oldest first, so that the rest has no gap after a crash.
   return removeForGood(log.store, old, signal);
 }

@@ -2,10 +2,7 @@ import { type Column, columnsOf, type ColumnType, type TableDefinition } from '.
 import { DECIMAL_SCALE } from '../../tables/shape/column-types.ts';
 import { DECIMAL_PRECISION } from '../parquet/decimal.ts';
 
-/**
- * What each column type is in Delta. Times are instants, which is `timestamp`; `timestamp_ntz` is a time on a wall, and would
- * ask readers for a table feature. JSON is a string, as all of them can read it.
- */
+/** Column types in Delta. Times are instants (`timestamp`); JSON is a string, which every reader can read. */
 const TYPES: Readonly<Record<ColumnType, string>> = {
   text: 'string',
   integer: 'long',
@@ -16,7 +13,7 @@ const TYPES: Readonly<Record<ColumnType, string>> = {
   json: 'string',
 };
 
-/** The column that tells a folder's day; the files do not have it. */
+/** The column with the day of a folder; the files do not have it. */
 export const DAY = 'dt';
 
 interface Field {
@@ -41,14 +38,10 @@ function fieldOf({ name, type, required, description }: Column): Field {
   return { name, type: TYPES[type], nullable: required !== true, metadata: { comment: description } };
 }
 
-/** A column is another thing than the table has it. */
+/** A column has another name or type in the table. */
 export class SchemaConflict extends Error {}
 
-/**
- * The schema of a table that exists, with the columns that are wanted and new. What is not written any more stays, and is
- * null in new rows; what older files do not have is null in theirs.
- * @throws SchemaConflict
- */
+/** The schema of an existing table with the new columns; old columns stay, and are null in new rows. @throws SchemaConflict */
 export function evolved(
   present: string,
   wanted: Struct,

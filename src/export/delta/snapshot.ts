@@ -1,11 +1,11 @@
 import type { Action, AddFile, MetaData, Protocol, RemoveFile, Txn } from './actions.ts';
 import { randomBytes } from 'node:crypto';
 
-/** What a table is at one version: its log, replayed up to there. */
+/** A table at one version: its log, replayed up to there. */
 export class Snapshot {
   /** -1 before the first commit. */
   version = -1;
-  /** Of the newest checkpoint there is. */
+  /** Version of the newest checkpoint; -1 for none. */
   checkpoint = -1;
   protocol: Protocol | null = null;
   metaData: MetaData | null = null;
@@ -30,7 +30,7 @@ export class Snapshot {
         this.tombstones.set(remove.path, remove);
       }
     }
-    // The order of lines in a commit says nothing: a path in both has another deletion vector, or other statistics.
+    // Adds after removes, in any order of lines: a path in both has a new deletion vector, or new statistics.
     for (const { add } of actions) {
       if (!add) continue;
       this.tombstones.delete(add.path);
@@ -40,13 +40,10 @@ export class Snapshot {
   }
 }
 
-/** What we know how to write; each says nothing but how a table is restricted. */
+/** Features that only restrict a table, and that we know. */
 const FEATURES: ReadonlySet<string> = new Set(['appendOnly', 'invariants']);
 
-/**
- * What keeps this program from writing a table as it is now, as words; null when nothing does. A program that does not know
- * a feature must not write the table.
- */
+/** Why this program must not write the table, in words; null when it may. A writer has to know all features of a table. */
 export function unsupported({ protocol, metaData }: Snapshot): string | null {
   if (protocol === null || metaData === null) return 'its log has no protocol or no metadata';
   const { minReaderVersion, minWriterVersion, readerFeatures = [], writerFeatures = [] } = protocol;
@@ -62,7 +59,7 @@ export function unsupported({ protocol, metaData }: Snapshot): string | null {
   return null;
 }
 
-/** What lies in a log's folder. */
+/** Folder of the log. */
 export const LOG_FOLDER = '_delta_log';
 
 export function commitName(version: number): string {
@@ -79,12 +76,12 @@ function padded(version: number): string {
 
 const KEPT = /\.kept-[0-9a-f]+(?=\.parquet$)/;
 
-/** A new name for what is left of a data file. It tells which file it was. */
+/** A new name for the rest of a data file; `originOf` finds the old one. */
 export function rewriteName(key: string): string {
   return originOf(key).replace(/(\.parquet)?$/, `.kept-${randomBytes(6).toString('hex')}.parquet`);
 }
 
-/** What a data file was called when it was first written. */
+/** The first name of a data file. */
 export function originOf(key: string): string {
   return key.replace(KEPT, '');
 }

@@ -1,10 +1,10 @@
 import type { AsyncBuffer } from 'hyparquet';
 import type { ObjectStore } from '../../core/storage.ts';
 
-/** Up to here a request for each column costs more than the bytes of all. */
+/** Up to this size, one request for all bytes is faster than one for each column. */
 const SMALL = 8 * 1024 * 1024;
 
-/** An object as the Parquet reader asks for it: a small one is read once, of a larger one each slice when it is wanted. */
+/** An object for the Parquet reader. A small one is read at once, a larger one slice by slice. */
 export function storedFile(
   store: ObjectStore,
   key: string,

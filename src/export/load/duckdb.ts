@@ -14,20 +14,20 @@ import { literal } from '../../tables/sql/dialects/dialect.ts';
 import { duckdb } from '../../tables/sql/dialects/duckdb.ts';
 import { type Database, LOAD_COLUMN, RowsRefused } from '../../tables/database/database.ts';
 
-/** Where the database is; null for one in memory. */
+/** Query for the database's file; null for one in memory. */
 const OWN_FILE = 'SELECT path FROM duckdb_databases() WHERE database_name = current_database()';
 const UTC = `SET TimeZone = 'UTC'`;
 const PACKAGE = '@duckdb/node-api';
 
-/** A DuckDB file. It is this process's alone for as long as it is open: DuckDB sees to that. */
+/** A DuckDB file. DuckDB locks it for this process while it is open. */
 export class DuckDBDatabase implements Database {
   readonly dialect = 'duckdb';
   readonly sql = duckdb;
   readonly #instance: DuckDBInstance;
   readonly #connection: DuckDBConnection;
-  /** Where rows are tried first, once some were refused: that ends a transaction. */
+  /** Connection in which rows are tried first, after some were refused: a refusal ends the transaction. */
   #trial: DuckDBConnection | null = null;
-  /** Where rows stand for a moment, on their way in. */
+  /** File of the rows that are being added. */
   readonly #rows: string;
   readonly #made = new Map<string, ParquetRows>();
 
@@ -52,17 +52,17 @@ export class DuckDBDatabase implements Database {
       const instance = await DuckDBInstance.create(file);
       const connection = await instance.connect();
       const [[path] = []] = (await connection.runAndReadAll(OWN_FILE)).getRows();
-      // DuckDB takes other files for tables of a database in memory.
+      // DuckDB opens other files as tables of a database in memory.
       if (typeof path !== 'string') {
         connection.closeSync();
         instance.closeSync();
         throw new Error('it is no DuckDB file, and what is loaded would be in memory only');
       }
       await connection.run(UTC);
-      // It keeps bytes of files by their names, and the file that rows come in by is written again and again.
+      // DuckDB caches files by name, and the file of rows is overwritten for each batch.
       await connection.run('SET enable_external_file_cache = false');
       const rows = `${file}.loading.parquet`;
-      // Of a run that was killed: they are people's rows, in plain text.
+      // A run that was killed leaves rows there.
       await rm(rows, { force: true });
       return new DuckDBDatabase(instance, connection, rows);
     } catch (error) {
@@ -75,7 +75,7 @@ export class DuckDBDatabase implements Database {
     return this.run('BEGIN');
   }
 
-  /** It has one, and nobody else makes tables in its file. */
+  /** DuckDB has a schema, and no other process has the file. */
   createSchema(): Promise<void> {
     return Promise.resolve();
   }
@@ -117,8 +117,8 @@ export class DuckDBDatabase implements Database {
   }
 
   /**
-   * Writes the rows beside the database, as Parquet: DuckDB's reader of JSON makes doubles of numbers, and writes JSON anew with them.
-   * @returns the statement that takes them in
+   * Writes the rows beside the database, as Parquet: DuckDB's reader of JSON would turn numbers into doubles, also inside JSON.
+   * @returns the statement that adds them
    */
   async #insertion(table: TableDefinition, lines: Buffer, load: number): Promise<string> {
     const rows = getOrMake(this.#made, table.name, () => new ParquetRows(table));
@@ -139,7 +139,7 @@ export class DuckDBDatabase implements Database {
   }
 }
 
-/** Why rows are not taken, without their values; null for another error. */
+/** Why rows were refused, without their values; null for another error. */
 function refusalOf(error: unknown): string | null {
   const message = messageOf(error).split('\n', 1)[0] ?? '';
   return /^(Constraint|Conversion|Invalid Input|Out of Range) Error:/.test(message)
@@ -149,7 +149,7 @@ function refusalOf(error: unknown): string | null {
 
 const LINE_FEED = 10;
 
-/** Rows as the shaper writes them, turned into a Parquet file: what reads that takes numbers and JSON as they are. */
+/** Makes a Parquet file of the shaper's lines; its reader keeps numbers and JSON as they are. */
 class ParquetRows {
   readonly #columns: readonly Column[];
   readonly #heads: readonly Buffer[];
@@ -170,7 +170,7 @@ class ParquetRows {
     return [MAGIC, asBuffer(bytes), footerOf(this.#columns, [placed(meta, MAGIC.length)])];
   }
 
-  /** The members of a row stand in the order of `columnsInRow`; those without a value are left out. @returns where the next begins */
+  /** The members of a row are in the order of `columnsInRow`; those without a value are missing. @returns index of the next row */
   #row(lines: Buffer, start: number): number {
     let at = start + 1;
     for (const [column, head] of this.#heads.entries()) {
@@ -187,7 +187,7 @@ class ParquetRows {
     return at + 2;
   }
 
-  /** Negative for a text with escapes. JSON is canonical: the shaper has made it so. */
+  /** Returns the index after the value, negative for a text with escapes. JSON is canonical in the shaper's lines. */
   #endOf(lines: Buffer, at: number, column: number): number {
     if (this.#columns[column]?.type === 'json') return skipValue(lines, at, 1);
     return lines[at] === QUOTE ? skipString(lines, at) : skipValue(lines, at, 1);

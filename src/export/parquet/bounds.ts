@@ -5,14 +5,14 @@ interface Bounds {
   readonly max_value?: Uint8Array | bigint | number | boolean;
 }
 
-/** Bytes of a text; the footer needs the first 16 and what follows a cut character. */
+/** Bytes of a text that are kept; the footer needs the first 16, and those of a character that is cut. */
 const LONGEST_BOUND = 64;
-/** First byte of U+10FFFF: the footer finds no shorter bound above such a text. */
+/** First byte of U+10FFFF: the footer cannot find a shorter text that is greater. */
 const HIGHEST = 0xf4;
 
 /**
- * The least and the greatest of values as Parquet stores them; copies.
- * @param width bytes of each; null when each has its length in front
+ * Copies of the least and the greatest of values as Parquet stores them.
+ * @param width bytes of each; null when each has its length before it
  */
 export function boundsOf(type: ColumnType, width: number | null, plain: Buffer, count: number): Bounds {
   if (count === 0) return {};
@@ -41,7 +41,7 @@ function valueAt(type: ColumnType, plain: Buffer, at: number): Uint8Array | bigi
 
 function compare(width: number | null, plain: Buffer, a: number, b: number): number {
   if (width === null) return compareTexts(plain, a, b);
-  // The sign is in the highest byte, which is the last one.
+  // The last byte is the highest, and has the sign.
   const high = ((plain[a + width - 1] as number) ^ 0x80) - ((plain[b + width - 1] as number) ^ 0x80);
   if (high !== 0) return high;
   for (let i = width - 2; i >= 0; i -= 1) {
@@ -51,7 +51,7 @@ function compare(width: number | null, plain: Buffer, a: number, b: number): num
   return 0;
 }
 
-/** By their bytes, which is the order of code points. */
+/** Compares bytes, which has the order of code points. */
 function compareTexts(plain: Buffer, a: number, b: number): number {
   const [lengthA, lengthB] = [plain.readUInt32LE(a), plain.readUInt32LE(b)];
   const length = Math.min(lengthA, lengthB);

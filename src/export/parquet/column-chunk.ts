@@ -9,12 +9,12 @@ import { type GatheredValues, WIDTHS } from './column-values.ts';
 
 const TINY = 128;
 
-/** A column chunk ready to be written: what follows one another, and what the footer says of it. */
+/** A column chunk ready to be written, with its entry in the footer. */
 export interface EncodedChunk {
   readonly pieces: readonly Uint8Array[];
-  /** The pages among them, without headers and levels. */
+  /** The compressed pages among them, without headers and levels. */
   readonly packed: readonly Uint8Array[];
-  /** Offsets are counted from the beginning of the chunk. */
+  /** Offsets are from the beginning of the chunk. */
   readonly meta: NonNullable<ColumnChunk['meta_data']>;
 }
 
@@ -31,8 +31,8 @@ export interface Codec {
 }
 
 /**
- * Encodes a column's values to pages. Nothing of it is a view of the values' buffers but `pieces`.
- * @param known the pages of a column with the same values
+ * Encodes a column's values to pages. Only `pieces` has views of the values' buffers.
+ * @param known compressed pages of a column with the same values
  */
 export function encodeChunk(
   { name, type: physical = 'BYTE_ARRAY', repetition_type: repetition }: SchemaElement,
@@ -43,7 +43,7 @@ export function encodeChunk(
 ): EncodedChunk {
   const pages = [...pagesOf(type, values, repetition === 'REQUIRED')];
   const statistics = statisticsOf(type, values);
-  // Too little to be worth compressing, as one value for all rows is.
+  // One value for all rows, say, is too small to be compressed.
   const isTiny = pages.reduce((sum, { body }) => sum + body.length, 0) <= TINY;
   const pieces: Uint8Array[] = [];
   const packed: Uint8Array[] = [];
@@ -128,13 +128,13 @@ function dataPage(
     encoding,
     definition_levels_byte_length: levels.index,
     repetition_levels_byte_length: 0,
-    // Nothing is compressed to nothing.
+    // An empty body stays empty.
     is_compressed: body.length > 0,
   };
   return { header: { type: 'DATA_PAGE_V2', data_page_header_v2: header }, levels: levels.getBytes(), body };
 }
 
-/** Which rows have a value; most often all do, or none: one run. */
+/** Writes which rows have a value. Mostly all or none have: then it is one run. */
 function writeLevels(out: ByteWriter, present: Uint8Array, count: number): void {
   if (count > 0 && count < present.length) {
     writeRleBitPackedHybrid(out, present, 1);
@@ -144,7 +144,7 @@ function writeLevels(out: ByteWriter, present: Uint8Array, count: number): void 
   out.appendUint8(count === 0 ? 0 : 1);
 }
 
-/** Runs of bits, behind their length. */
+/** Runs of bits, after their length. */
 function booleans(values: Uint8Array): Uint8Array {
   const runs = new ByteWriter(64);
   runs.appendUint32(0);
@@ -153,7 +153,7 @@ function booleans(values: Uint8Array): Uint8Array {
   return runs.getBytes();
 }
 
-/** Null for columns whose least and greatest value are not looked for (decimals), or would say nothing. */
+/** Null for decimals and JSON, whose bounds are not needed. */
 function statisticsOf(
   type: ColumnType,
   { plain, entries, count, indexes, present }: GatheredValues,

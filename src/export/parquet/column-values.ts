@@ -5,15 +5,15 @@ import { DECIMAL_BYTES } from './decimal.ts';
 import { Dictionary, grown, LONGEST_ENTRY } from './dictionary.ts';
 import { appendValue } from './physical.ts';
 
-/** Pages are cut at about this size: what a reader decompresses in one piece. */
+/** Pages have about this size; a reader decompresses each in one piece. */
 export const PAGE = 1024 * 1024;
-/** A dictionary is looked at after so many values, and then whenever there are so many more: most of what is unique shows early. */
+/** After so many values, and then after each so many more, a dictionary that is not worth it is given up. */
 const FIRST_LOOK = 256;
 const LOOK = 1024;
 const LARGEST_DICTIONARY = PAGE;
 const NOTHING: Uint8Array = new Uint8Array(0);
 
-/** Bytes of a value, of types whose values are all as long; the others have their length in front of them. */
+/** Bytes of a value, for types of fixed length; values of the others have their length before them. */
 export const WIDTHS: Readonly<Partial<Record<ColumnType, number>>> = {
   integer: 8,
   decimal: DECIMAL_BYTES,
@@ -22,14 +22,14 @@ export const WIDTHS: Readonly<Partial<Record<ColumnType, number>>> = {
   timestamp: 8,
 };
 
-/** Where a page of plain values ends. */
+/** End of a page of plain values. */
 export interface Cut {
   readonly rows: number;
   readonly values: number;
   readonly bytes: number;
 }
 
-/** Values of one column and row group, as they stand in it. */
+/** Values of one column and row group. */
 export interface GatheredValues {
   /** 1 for each row that has a value. */
   readonly present: Uint8Array;
@@ -38,14 +38,11 @@ export interface GatheredValues {
   readonly plain: Uint8Array;
   readonly indexes: Int32Array | null;
   readonly entries: number;
-  /** Pages of `plain`, the last one included; not looked at with a dictionary. */
+  /** Ends of the pages of `plain`, also of the last; not used with a dictionary. */
   readonly cuts: readonly Cut[];
 }
 
-/**
- * Gathers the values of one column. Two modes: it begins with a dictionary, and once that turns out not to be worth it,
- * values are plain until it is cleared. A row without a value costs nothing.
- */
+/** Gathers the values of one column. Modes: dictionary → plain, when a dictionary is not worth it; `clear` begins again. */
 export class ColumnValues {
   readonly column: Column;
   readonly #dictionary = new Dictionary();
@@ -53,12 +50,12 @@ export class ColumnValues {
   #present = new Uint8Array(1024);
   #count = 0;
   #values = new ByteWriter(1024);
-  /** Kept for later: large buffers made anew each time would have the garbage collected all the time. */
+  /** A large buffer that is used again, to save garbage collection. */
   #spare = new ByteWriter(0);
   #indexes = new Int32Array(256);
   #cuts: Cut[] = [];
   #pageFrom = 0;
-  /** The value before, while there is a dictionary. */
+  /** The last value, while there is a dictionary. */
   readonly #last = { bytes: NOTHING, from: 0, to: 0, index: 0 };
 
   constructor(column: Column) {
@@ -68,7 +65,7 @@ export class ColumnValues {
 
   /**
    * Adds the value of a row, its text as JSON.
-   * @param bytes never changed afterwards
+   * @param bytes do not change afterwards
    * @param row greater than that of the call before
    * @param to negative for a text with escapes and for JSON that is not canonical
    */
@@ -79,7 +76,7 @@ export class ColumnValues {
     this.#count += 1;
   }
 
-  /** All there is, in buffers that hold it until `clear`. */
+  /** All values, in buffers that are valid until `clear`. */
   gathered(rows: number): GatheredValues {
     if (!this.#isPlain && this.#count > 0 && !this.#isWorthIt()) this.#toPlain();
     if (rows > this.#present.length) this.#growPresent(rows);
@@ -94,7 +91,6 @@ export class ColumnValues {
     };
   }
 
-  /** Forgets all values. */
   clear(): void {
     this.#present.fill(0);
     this.#values.length = 0;
@@ -106,7 +102,7 @@ export class ColumnValues {
     this.#pageFrom = 0;
   }
 
-  /** False when it is no value for a dictionary, which has then been given up. */
+  /** Returns false when the dictionary was given up for this value. */
   #addIndex(bytes: Uint8Array, from: number, to: number): boolean {
     const end = Math.abs(to);
     const count = this.#count;
@@ -121,7 +117,7 @@ export class ColumnValues {
   }
 
   #indexOf(bytes: Uint8Array, from: number, to: number): number {
-    // What a row inherits, or an event says, is the very same bytes for many rows.
+    // Inherited values and those of an event are the same bytes in many rows.
     const last = this.#last;
     if (bytes === last.bytes && from === last.from && to === last.to) return last.index;
     const before = this.#dictionary.size;
@@ -146,7 +142,7 @@ export class ColumnValues {
     return isWorthIt(this.#dictionary.size, this.#count, this.#values.length);
   }
 
-  /** Writes the values out that the dictionary has, each as often as it came. */
+  /** Replaces the dictionary by plain values. */
   #toPlain(): void {
     this.#isPlain = true;
     const entries = this.#values;
@@ -174,12 +170,12 @@ function isLook(count: number): boolean {
   return count === FIRST_LOOK || count % LOOK === LOOK - 1;
 }
 
-/** @param bytes of the values that differ */
+/** True when a dictionary is smaller. @param bytes of the different values */
 export function isWorthIt(different: number, count: number, bytes: number): boolean {
   return different * 2 <= count && bytes <= LARGEST_DICTIONARY;
 }
 
-/** Adds each value as often as an index names it. */
+/** Adds the value of each index. */
 export function writeOut(
   type: ColumnType,
   plain: Buffer,

@@ -7,16 +7,17 @@ export const DECIMAL_BYTES = 16;
 const MINUS = 0x2d;
 const POINT = 0x2e;
 const ZERO = 0x30;
-const LETTER_E = 0x65;
+/** Of an exponent, in lower case. */
+const EXPONENT = 0x65;
 const CASE = 0x20;
 
-/** Units in pieces of 16 bits, the lowest first: products of pieces stay whole numbers of 31 bits. */
+/** Units in pieces of 16 bits, the lowest first, so that products of pieces stay integers of 31 bits. */
 const pieces = new Int32Array(DECIMAL_BYTES / 2);
-/** Digits that are taken at once, and the power of ten that makes room for them. */
+/** Digits that are added in one step, and their power of ten. */
 const AT_ONCE = 4;
 const POWER = 10_000;
 
-/** Adds a JSON number as whole units of 10^-18: 128 bits, big-endian, in two's complement. */
+/** Adds a JSON number as an integer of 10^-18: 128 bits, big-endian, in two's complement. */
 export function appendDecimal(out: ByteWriter, bytes: Uint8Array, from: number, to: number): void {
   const { buffer, length } = out;
   out.length += DECIMAL_BYTES;
@@ -40,12 +41,12 @@ export function appendDecimal(out: ByteWriter, bytes: Uint8Array, from: number, 
   }
 }
 
-/** True without an exponent and with no digits to round. */
+/** True for a number without an exponent and without digits to round. */
 function isSimple(bytes: Uint8Array, from: number, to: number): boolean {
   let point = to;
   for (let i = from; i < to; i += 1) {
     const c = bytes[i] as number;
-    if ((c | CASE) === LETTER_E) return false;
+    if ((c | CASE) === EXPONENT) return false;
     if (c === POINT) point = i;
   }
   return to - point - 1 <= DECIMAL_SCALE && point - from <= DECIMAL_WHOLE;
@@ -75,15 +76,12 @@ function toPieces(bytes: Uint8Array, from: number, to: number): void {
   }
 }
 
-/**
- * A JSON number as whole units of 10^-18, exact; digits beyond are rounded, half away from zero, as a warehouse rounds
- * when it loads the same text.
- */
+/** A JSON number as an integer of 10^-18, exact; further digits are rounded half away from zero, as warehouses round the same text. */
 export function decimalOf(text: string): bigint {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(text) ?? [];
   const digits = whole + fraction;
-  /** Digits that stand in front of the unit; the rest is to be rounded. */
+  /** Number of digits in the integer; the rest is rounded. */
   const kept = whole.length + Number(exponent) + DECIMAL_SCALE;
   let units: bigint;
   if (kept >= digits.length) units = BigInt(digits.padEnd(kept, '0'));

@@ -1,22 +1,22 @@
 import { ByteWriter } from '../../lib/byte-writer.ts';
 
-/** Texts longer than this seldom come twice. */
+/** Longer texts are rarely repeated. */
 export const LONGEST_ENTRY = 128;
 const FIRST_SLOTS = 64;
 
-/** Numbers texts by when they first came: a hash table over bytes, which makes no strings. */
+/** Numbers texts in the order in which they first came: a hash table of bytes, without strings. */
 export class Dictionary {
   size = 0;
-  /** Found last: rows beside each other are alike. */
+  /** The last one that was found: neighbouring rows are similar. */
   #last = -1;
   readonly #texts = new ByteWriter(1024);
-  /** Where each text ends in `#texts`. */
+  /** End of each text in `#texts`. */
   #ends = new Int32Array(FIRST_SLOTS / 2);
   #hashes = new Int32Array(FIRST_SLOTS / 2);
-  /** By hash: the number of a text, plus one; the next free slot is taken where two meet. */
+  /** By hash: the number of a text, plus one. A collision takes the next free slot. */
   #slots = new Int32Array(FIRST_SLOTS);
 
-  /** The number of a text, which is `size` as it was before when the text is new. */
+  /** The number of a text; that of a new text is the old `size`. */
   find(bytes: Uint8Array, from: number, to: number): number {
     if (this.#last >= 0 && this.#isText(this.#last, bytes, from, to)) return this.#last;
     this.#last = this.#search(bytes, from, to);
@@ -40,7 +40,6 @@ export class Dictionary {
     return this.#add(hash, bytes, from, to);
   }
 
-  /** Forgets all. */
   clear(): void {
     if (this.size === 0) return;
     this.size = 0;

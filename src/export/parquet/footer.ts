@@ -5,10 +5,10 @@ import type { Column, ColumnType } from '../../tables/definition.ts';
 import { DECIMAL_SCALE } from '../../tables/shape/column-types.ts';
 import { DECIMAL_BYTES, DECIMAL_PRECISION } from './decimal.ts';
 
-/** Stands at both ends of a file. */
+/** Both ends of a file. */
 export const MAGIC = Buffer.from('PAR1');
 
-/** What stands behind the row groups of a file, up to its end. */
+/** The bytes after the row groups of a file. */
 export function footerOf(
   columns: readonly Column[],
   groups: readonly RowGroup[],
@@ -27,10 +27,7 @@ export function footerOf(
   return Buffer.concat([footer.getBytes(), MAGIC]);
 }
 
-/**
- * What each column type is in Parquet: the same types as the DDL of `millrace schema`. Times are microseconds in UTC;
- * decimals are exact, 38 digits with 18 behind the point.
- */
+/** Column types in Parquet, as in the DDL of `millrace schema`. Times are microseconds in UTC; decimals have 38 digits, 18 after the point. */
 const ELEMENTS: Readonly<Record<ColumnType, Omit<SchemaElement, 'name'>>> = {
   text: { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } },
   integer: { type: 'INT64' },
@@ -52,7 +49,7 @@ const ELEMENTS: Readonly<Record<ColumnType, Omit<SchemaElement, 'name'>>> = {
   json: { type: 'BYTE_ARRAY', converted_type: 'JSON', logical_type: { type: 'JSON' } },
 };
 
-/** A file's schema: a flat row of the columns. */
+/** A file's schema: the columns, without nesting. */
 export function schemaOf(columns: readonly Column[]): SchemaElement[] {
   const elements = columns.map(({ name, type, required }): SchemaElement => ({
     name,

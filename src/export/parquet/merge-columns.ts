@@ -3,7 +3,7 @@ import type { ColumnType } from '../../tables/definition.ts';
 import { type Cut, type GatheredValues, isWorthIt, lengthAt, PAGE, writeOut } from './column-values.ts';
 import { Dictionary } from './dictionary.ts';
 
-/** Values of one column that were gathered apart, as one. */
+/** Joins values of one column from several batches. */
 export function mergeColumn(type: ColumnType, parts: readonly GatheredValues[]): GatheredValues {
   const [first] = parts;
   if (first !== undefined && parts.length === 1) return first;
@@ -23,7 +23,7 @@ export function mergeColumn(type: ColumnType, parts: readonly GatheredValues[]):
   return { present, count, plain: plain.view(), indexes: null, entries: 0, cuts };
 }
 
-/** Null when the values have too little in common. */
+/** Null when a common dictionary is not worth it. */
 function oneDictionary(
   type: ColumnType,
   parts: readonly GatheredValues[],

@@ -8,14 +8,14 @@ const MINUS = 0x2d;
 const ZERO = 0x30;
 const TRUE = 0x74;
 const TWO_32 = 2 ** 32;
-/** Whole numbers of so many digits are exact as a double. */
+/** Integers of at most so many digits are exact as a double. */
 const EXACT_DIGITS = 15;
-/** Seconds whose microseconds are exact as a double. */
+/** Microseconds of fewer seconds are exact as a double. */
 const EXACT_SECONDS = 9e9;
 
 /**
- * Adds the value that stands at `from` as Parquet stores it (PLAIN): byte arrays behind their length, numbers
- * little-endian, decimals big-endian. It fits its column: the shaper has seen to that.
+ * Adds a value as Parquet stores it (PLAIN): byte arrays after their length, numbers little-endian, decimals big-endian. The shaper
+ * has checked that it is valid for its column.
  * @param to negative when the value is a text with escapes, or JSON that is not canonical
  */
 export function appendValue(
@@ -58,7 +58,7 @@ export function appendValue(
   }
 }
 
-/** Only texts, dates and times are strings. What has escapes left once it is canonical can only be a text. */
+/** Adds a text, date or time with escapes. A canonical date or time has none left. */
 function appendEscaped(type: ColumnType, out: ByteWriter, bytes: Uint8Array, from: number, to: number): void {
   const canonical = canonicalString(bytes, from, -to);
   if (type !== 'text') return appendValue(type, out, canonical, 0, canonical.length);
@@ -88,7 +88,7 @@ function appendTime(out: ByteWriter, bytes: Uint8Array, from: number, to: number
   else appendBigInt(out, BigInt(seconds) * 1_000_000n + BigInt(micros));
 }
 
-/** @param value whole, and exact as a double */
+/** @param value an integer that is exact as a double */
 function appendInt64(out: ByteWriter, value: number): void {
   const high = Math.floor(value / TWO_32);
   int32At(out.buffer, out.length, (value - high * TWO_32) | 0);
@@ -100,7 +100,7 @@ function appendBigInt(out: ByteWriter, value: bigint): void {
   out.length = out.buffer.writeBigInt64LE(value, out.length);
 }
 
-/** Little-endian. A call of `writeInt32LE` checks what is known here. */
+/** Writes little-endian; `writeInt32LE` would check what is known here. */
 function int32At(buffer: Uint8Array, at: number, value: number): void {
   buffer[at] = value;
   buffer[at + 1] = value >> 8;

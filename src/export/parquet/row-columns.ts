@@ -2,17 +2,17 @@ import type { Column } from '../../tables/definition.ts';
 import type { RowTarget } from '../../tables/shape/write-rows.ts';
 import { ColumnValues, type GatheredValues } from './column-values.ts';
 
-/** Rows as columns: what becomes a row group. */
+/** Rows as columns, for a row group. */
 export class RowColumns implements RowTarget {
   readonly columns: readonly Column[];
   readonly #values: readonly (ColumnValues | null)[];
   readonly #twins: readonly number[] | undefined;
   /** Rows so far. */
   rows = 0;
-  /** Bytes of their values as JSON, which is about what is held. */
+  /** Bytes of their values as JSON, about as many as in memory. */
   held = 0;
 
-  /** @param twins by column, the first that has the same values, whose are kept for both */
+  /** @param twins by column, the first with the same values, which are kept once */
   constructor(columns: readonly Column[], twins?: readonly number[]) {
     this.columns = columns;
     this.#twins = twins;
@@ -32,13 +32,13 @@ export class RowColumns implements RowTarget {
     this.rows += 1;
   }
 
-  /** The columns so far, in buffers that hold them until `clear`; twins are the same object. */
+  /** The columns so far, in buffers that are valid until `clear`; twins are the same object. */
   gathered(): GatheredValues[] {
     const own = this.#values.map((values) => values?.gathered(this.rows));
     return own.map((values, at) => (values ?? own[this.#twins?.[at] ?? at]) as GatheredValues);
   }
 
-  /** Begins anew with no rows. */
+  /** Removes all rows. */
   clear(): void {
     for (const values of this.#values) values?.clear();
     this.rows = 0;

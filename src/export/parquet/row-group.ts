@@ -7,13 +7,13 @@ import { encodeChunk, type Codec, type EncodedChunk } from './column-chunk.ts';
 import type { GatheredValues } from './column-values.ts';
 import { schemaOf } from './footer.ts';
 
-/** A row group ready to be written: its bytes, and what the footer says of it, with offsets from its own beginning. */
+/** A row group ready to be written, with its entry in the footer; offsets are from its beginning. */
 export interface EncodedGroup {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly meta: RowGroup;
 }
 
-/** A compressed page comes in pieces of this size. Each is allocated whole, however little of the page is left for the last one. */
+/** zlib allocates a compressed page in pieces of this size. */
 const pieceOf = ({ length }: Uint8Array): number => Math.max(256, Math.ceil(length / 8));
 
 const CODECS: Readonly<Record<Compression, Codec>> = {
@@ -23,7 +23,7 @@ const CODECS: Readonly<Record<Compression, Codec>> = {
   },
   zstd: {
     name: 'ZSTD',
-    // Told the size, it takes no more memory than that needs: megabytes for each of many small pages otherwise.
+    // Without the size it would allocate megabytes for each small page.
     compress: (page) => zstdCompressSync(page, { pledgedSrcSize: page.length, chunkSize: pieceOf(page) }),
   },
   none: { name: 'UNCOMPRESSED', compress: (page) => page },
@@ -64,7 +64,7 @@ export function encodeGroup(
   };
 }
 
-/** What the footer says of a group that stands so many bytes further on. */
+/** The footer's entry of a group that begins at `start`. */
 export function placed(meta: RowGroup, start: number): RowGroup {
   return { ...meta, columns: meta.columns.map((column) => shifted(column, BigInt(start))) };
 }

@@ -3,7 +3,7 @@ import { type Column, columnsOf, type ColumnType, type TableDefinition } from '.
 import { tableName } from '../sql/dialects/dialect.ts';
 import type { Database } from './database.ts';
 
-/** What `information_schema` calls the column types. */
+/** Names of the column types in `information_schema`. */
 const TYPES: Readonly<Record<Database['dialect'], Readonly<Record<string, ColumnType>>>> = {
   postgres: {
     text: 'text',
@@ -28,9 +28,9 @@ const TYPES: Readonly<Record<Database['dialect'], Readonly<Record<string, Column
 /** A column as the database has it. */
 interface PresentColumn {
   readonly name: string;
-  /** Null for a type that no table of ours has: whoever gave it that knows why. */
+  /** Null for a type that we never use: the user has changed it, and it stays. */
   readonly type: ColumnType | null;
-  /** A row without it is refused. */
+  /** A row without a value is refused. */
   readonly required: boolean;
 }
 
@@ -58,9 +58,9 @@ export async function presentColumns(
 }
 
 /**
- * Statements that make columns what their definition says, where no value is lost by it.
- * @param isNoted the table was made by this very definition: then a column that takes all that it gives was altered by
- *   somebody else, and stays
+ * Statements that give columns the types of their definition, where no value is lost by it.
+ * @param isNoted the table was made by this definition: then the user has altered a column of another type, and it stays if it
+ *   takes all values
  * @throws MillraceError usage where values could be lost
  */
 export function columnChanges(
@@ -83,7 +83,7 @@ export function columnChanges(
     if (!keeps(column.type, was)) throw refusal(definition, column, was);
     return `${alter} ${quote(name)} TYPE ${types[column.type]} USING ${converted(quote(name), was, column.type, types)}`;
   });
-  // An index of an earlier key may be of a type that cannot be in one; the table's own are made after this.
+  // The new type may not be allowed in an index. The table's indexes are made again after this.
   const dropped =
     retyped.length > 0 && dialect === 'postgres'
       ? [`DROP INDEX IF EXISTS ${tableName(sql, `${definition.name}_on_key`)}`]
@@ -94,20 +94,20 @@ export function columnChanges(
   return [...dropped, ...retyped, ...relaxed];
 }
 
-/** Runs them. @throws the database's error, which says what it was about */
+/** Runs statements. @throws the database's error, with the statement */
 export async function changeColumns(database: Database, statements: readonly string[]): Promise<void> {
   for (const statement of statements) {
     try {
       await database.run(statement);
     } catch (error) {
-      // Such as views of the user's own; the database's words do not name the column.
+      // A user's view, for example, prevents it, and the database does not name the column.
       if (error instanceof Error) error.message = `${messageOf(error)}: ${statement}`;
       throw error;
     }
   }
 }
 
-/** Whether a column of one type keeps all that one of another type holds. */
+/** True when a column of one type takes all values of another type. */
 function keeps(type: ColumnType, other: ColumnType): boolean {
   if (type === 'text' || type === 'json') return true;
   return (type === 'decimal' && other === 'integer') || (type === 'timestamp' && other === 'date');
@@ -122,7 +122,7 @@ function converted(
 ): string {
   if (to !== 'json') return `CAST(${column} AS ${types[to]})`;
   return from === 'text' || from === 'date' || from === 'timestamp'
-    ? // DuckDB would make a JSON null of no value.
+    ? // DuckDB would turn null into a JSON null.
       `CASE WHEN ${column} IS NOT NULL THEN to_json(${column}) END`
     : `CAST(CAST(${column} AS ${types.text}) AS ${types.json})`;
 }
@@ -136,7 +136,7 @@ function refusal(
   return new MillraceError(
     'usage',
     `table ${table}: column ${name} is ${was} in the database and ${type} in the definition now, which could lose values; ` +
-      `give it another name${member}, or DROP TABLE "${table}" CASCADE: the next load makes it anew, of all files of its ` +
+      `give it another name${member}, or DROP TABLE "${table}" CASCADE: the next load makes it again, of all files of its ` +
       'archives, but without rows that came from a sink',
   );
 }

@@ -3,39 +3,37 @@ import type { Dialect } from '../sql/dialects/dialect.ts';
 import type { DialectName } from '../sql/dialects/registry.ts';
 
 /**
- * What loading needs of a database. One connection: statements run one after another, in the session's transaction. Behind a
- * pooler each transaction has another session, so statements name their tables with the schema and rely on nothing older.
- * Statements are written so that PostgreSQL and DuckDB both take them; where they cannot be, `dialect` decides.
+ * A connection to a database; statements run one after another. Behind a pooler each transaction has another session, so statements
+ * name tables with their schema. Both PostgreSQL and DuckDB take most statements; `dialect` decides about others.
  */
 export interface Database {
   readonly dialect: DialectName & ('postgres' | 'duckdb');
-  /** How its statements are written. */
   readonly sql: Dialect;
   begin(): Promise<void>;
-  /** Makes the schema of its tables where it is not there. Others wait with tables of theirs until the transaction ends. */
+  /** Makes the schema of the tables if it is missing. Other loads wait until the transaction ends. */
   createSchema(): Promise<void>;
-  /** Several statements at once, without values. */
+  /** Runs several statements, without values. */
   run(sql: string): Promise<void>;
   /** @param values stand for `$1`, `$2`, … */
   query(sql: string, values?: readonly (string | number | null)[]): Promise<readonly (readonly unknown[])[]>;
   /**
-   * Adds rows to a table, or nothing where the database does not take one of them.
-   * @param lines as the shaper writes them; the caller's again once the promise resolves
+   * Adds rows to a table, or none if the database refuses one of them.
+   * @param lines as the shaper writes them; not used after the promise resolves
    * @param load number of the load, which each row carries as `_load`
-   * @returns why it does not, without values; null when they are added
-   * @throws RowsRefused where this has ended the transaction
+   * @returns why the database refuses them, without values; null when they are added
+   * @throws RowsRefused when the refusal has ended the transaction
    */
   tryAppend(table: TableDefinition, lines: Buffer, load: number): Promise<string | null>;
   close(): Promise<void>;
 }
 
-/** Rows were refused, and the transaction with them. Run again, it keeps what is taken. */
+/** Rows were refused, which has ended the transaction. It has to be repeated, and adds the other rows then. */
 export class RowsRefused extends Error {}
 
-/** Column that every loaded table has beside its own: the load that a row came with. */
+/** Additional column of every loaded table: the load of a row. */
 export const LOAD_COLUMN = '_load';
 
-/** Runs `work` in a transaction: all of it is there in the end, or nothing. */
+/** Runs `work` in a transaction. */
 export async function inTransaction<T>(database: Database, work: () => Promise<T>): Promise<T> {
   try {
     await database.begin();

@@ -9,20 +9,20 @@ import { changeColumns, columnChanges, presentColumns } from './columns.ts';
 import { LOAD_COLUMN, type Database } from './database.ts';
 import { ledgerIn } from './ledger.ts';
 
-/** The tables that a database keeps. */
+/** The tables that are kept up to date in a database. */
 export interface LoadedTables {
-  /** All that there are to choose from. */
+  /** All tables that there are. */
   readonly known: Tables;
   readonly entries: readonly TableEntry[];
   /** Their names, quoted. */
   readonly names: readonly string[];
-  /** Hash of all their columns: a file that was loaded with another has to be loaded again. */
+  /** Hash of all their columns: files that were loaded with another one are loaded again. */
   readonly shape: string;
 }
 
 /**
- * Makes the tables that are wanted, and completes those that were made before: once loaded, a table is kept up to date by
- * every load. In a transaction of the caller's.
+ * Makes the wanted tables, and adds new columns to those that exist: every load keeps them all up to date. Runs in the caller's
+ * transaction.
  * @throws MillraceError usage when a table was loaded whose definition is not known now, or gives a column a type that
  *   could lose values
  */
@@ -53,14 +53,14 @@ export async function ensureTables(
     return isNoted && columns !== undefined && changes.length === 0 ? [] : [{ entry, changes, isNoted }];
   });
   if (due.length > 0) {
-    // A view's columns cannot change, and those of nested tables read that of their document.
+    // A view's columns cannot be changed. Views of nested tables read the view of their document, and go first.
     for (const { definition } of parentsFirst(entries).toReversed())
       await database.run(`DROP VIEW IF EXISTS ${tableName(sql, latestOf(definition.name))}`);
     for (const { entry, changes } of due) {
       await changeColumns(database, changes);
       await createTable(database, entry);
     }
-    // Somebody has dropped the table, or its type was changed too late: the shape does not tell what has to be loaded.
+    // The user has dropped or changed the table, so all files are loaded again.
     if (due.some(({ isNoted }) => isNoted)) await database.run(`UPDATE ${ledger.loads} SET sha256 = ''`);
     for (const view of viewsOf(entries, sql)) await database.run(view);
   }
@@ -68,7 +68,7 @@ export async function ensureTables(
   return { known, entries, names, shape: sha(entries.map(shapeOf).join(' ')) };
 }
 
-/** Statements that make the views of the newest versions, in an order in which each finds what it reads. */
+/** Statements that make the views of the newest versions, each after the one that it reads. */
 function viewsOf(entries: readonly TableEntry[], dialect: Dialect): string[] {
   return parentsFirst(entries).flatMap((entry) => {
     const { createView } = schemaOf(entry, dialect);
@@ -85,14 +85,14 @@ async function createTable(database: Database, entry: TableEntry): Promise<void>
   const table = tableName(sql, definition.name);
   const { createTable: create, createIndexes } = schemaOf(entry, sql);
   await database.run(create);
-  // Of a version of the table before.
+  // For a table of an earlier version.
   for (const added of addColumns(definition, sql) ?? []) await database.run(added);
   await database.run(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${LOAD_COLUMN} integer`);
   if (hasRowId(definition) && definition.key.length > 0)
     await database.run(nameEarlierRows(definition, table));
-  // They can be of columns that have just been added.
+  // After the columns, because they may be of new ones.
   if (createIndexes !== null) await database.run(createIndexes);
-  // Loads stand one behind the other, so this small index finds one in a large table. DuckDB keeps the like by itself.
+  // Rows of a load are stored together, so this small index finds them. DuckDB has such an index by itself.
   if (database.dialect === 'postgres')
     await database.run(
       `CREATE INDEX IF NOT EXISTS ${sql.quote(`${definition.name}_load`)} ON ${table} USING brin (${LOAD_COLUMN})`,
@@ -104,7 +104,7 @@ async function createTable(database: Database, entry: TableEntry): Promise<void>
   ]);
 }
 
-/** Rows with an unknown key that came before they were told apart; those of files are loaded again, those of a sink are not. */
+/** Statement that gives ids to rows with an unknown key of earlier versions. Rows of files are loaded again, rows of a sink are not. */
 function nameEarlierRows(definition: TableDefinition, table: string): string {
   const unknown = identityOf(definition).map((group) => {
     const empty = group.map((name) => `coalesce(CAST(${doubleQuoted(name)} AS text), '') = ''`);
@@ -114,7 +114,7 @@ function nameEarlierRows(definition: TableDefinition, table: string): string {
     WHERE ${ROW_ID.name} IS NULL AND (${unknown.join(' OR ')})`;
 }
 
-/** In one order, with documents in front of what is nested in them. */
+/** Documents before the tables nested in them. */
 function parentsFirst(entries: readonly TableEntry[]): TableEntry[] {
   return [...entries.filter(isDocument), ...entries.filter((entry) => !isDocument(entry))];
 }
@@ -123,10 +123,10 @@ function isDocument({ definition, document }: TableEntry): boolean {
   return definition === document;
 }
 
-/** A hash of all that decides about a table's rows. */
+/** A hash of everything that decides about a table's rows. */
 function shapeOf({ definition, document }: TableEntry): string {
   const { name, key, newest, events } = definition;
-  // What a column is described as, or was learned from, changes no row.
+  // A description or a share changes no row.
   const columns = columnsOf(definition).map(({ name: column, type, from, older, required }) => {
     return { column, type, from, older, required };
   });
