@@ -254,7 +254,7 @@ function render(summary: ExportSummary, out: string, say: (line: string) => void
   if (unfinished > 0) say(`${unfinished} unfinished files of a receiver: included in the next export`);
   if (summary.erased > 0) say(`${summary.erased} records stay sealed: their users were erased`);
   if (summary.missing > 0) say(`${summary.missing} files of an archive are missing: their rows stay`);
-  if (summary.lost > 0) say(`${summary.lost} files of the export are gone: --again makes all of it anew`);
+  if (summary.lost > 0) say(`${summary.lost} files of the export are gone: --again makes all files again`);
   if (summary.problems > 0) say(`${summary.problems} records or files could not be read`);
   for (const [type, count] of Object.entries(summary.without_table))
     say(`${type}: ${count} events without a table; they are in events`);

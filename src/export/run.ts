@@ -76,7 +76,7 @@ class ExportRun {
     const complete = (await this.#exportNew(plan)) && (await this.#exportPartly(plan));
     const drift = this.#drift.report((name) => tables.get(name)?.definition, earlier);
     const lost = signal.aborted ? [] : await this.#log.lost();
-    for (const file of lost) onProblem(file, null, 'gone from the export; --again makes all of it again');
+    for (const file of lost) onProblem(file, null, 'gone from the export; --again makes all files again');
     const summary = summaryOf(this.#list, plan, this.#done, complete);
     return { ...summary, problems: summary.problems + this.#problems, lost: lost.length, drift };
   }

@@ -150,7 +150,7 @@ export class History {
       stepBytes: this.#pick([1024, 2 ** 20]),
     });
     await places.close();
-    deepEqual([summary.told, summary.complete], [[], true]);
+    deepEqual([summary.messages, summary.complete], [[], true]);
     const rows = readdirSync(join(out, 'events'), { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .flatMap(({ parentPath, name }) =>

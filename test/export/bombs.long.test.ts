@@ -16,7 +16,7 @@ const MOST_MIB = 512;
 
 /** Members follow one another as one text: what unpacks to a gigabyte is made in a moment. */
 const repeated = (member: Buffer, times: number): Buffer[] => Array.from({ length: times }, () => member);
-const LETTERS = Buffer.alloc(10 * MIB, 'a');
+const SAME_BYTES = Buffer.alloc(10 * MIB, 'a');
 const record = (n: number, text: string): Buffer =>
   formatRecords([contractEvent(n, { body: Buffer.from(`{"data":{"note":"${text}"}\n}`) })]);
 
@@ -25,8 +25,8 @@ function writeBombs(folder: string): void {
   mkdirSync(folder);
   const end = Buffer.from('\n');
   const bombs = {
-    'line.ndjson.gz': Buffer.concat([...repeated(gzipSync(LETTERS), 70), gzipSync(end)]),
-    'line.ndjson.zst': Buffer.concat([...repeated(zstdCompressSync(LETTERS), 70), zstdCompressSync(end)]),
+    'line.ndjson.gz': Buffer.concat([...repeated(gzipSync(SAME_BYTES), 70), gzipSync(end)]),
+    'line.ndjson.zst': Buffer.concat([...repeated(zstdCompressSync(SAME_BYTES), 70), zstdCompressSync(end)]),
     'lines.ndjson.gz': Buffer.concat(repeated(gzipSync(record(1, 'a'.repeat(MIB))), 100)),
     'lists.ndjson.gz': Buffer.concat([
       ...repeated(gzipSync(Buffer.alloc(MIB, '{"a":[')), 100),
@@ -48,8 +48,8 @@ async function peakOf(args: readonly string[]) {
   const { code, stderr } = await millraceProcess(args, {
     program: [process.execPath, '--import', `data:text/javascript,${encodeURIComponent(tells)}`, MAIN],
   });
-  const told = [...stderr.matchAll(/^VmHWM:\s+(\d+) kB$/gm)].map(([, kib]) => Number(kib) / 1024);
-  return { code, stderr, peak: Math.max(...told) };
+  const peaks = [...stderr.matchAll(/^VmHWM:\s+(\d+) kB$/gm)].map(([, kib]) => Number(kib) / 1024);
+  return { code, stderr, peak: Math.max(...peaks) };
 }
 
 const TOO_LONG = ['line.ndjson.gz', 'line.ndjson.zst', 'lists.ndjson.gz'];

@@ -38,7 +38,10 @@ describe('a source that cannot be read whole', () => {
     expect((await run()).problems).toBe(1);
     const made = steps(out);
     const again = await run();
-    expect([again.problems, again.told.some((line) => line.startsWith('dt=2026-11-23'))]).toEqual([1, true]);
+    expect([again.problems, again.messages.some((line) => line.startsWith('dt=2026-11-23'))]).toEqual([
+      1,
+      true,
+    ]);
     // Nothing has changed, so nothing is replaced, and consumers have nothing to load again.
     expect(steps(out)).toBe(made);
     writeFileSync(last, whole);
@@ -47,7 +50,7 @@ describe('a source that cannot be read whole', () => {
     expect(await run()).toMatchObject({ steps: 0, before: 3, problems: 0 });
   });
 
-  it('damaged lines: the same; and what comes meanwhile is exported, and once', async () => {
+  it('damaged lines: the same; and new events are exported, once', async () => {
     const { out, last, run, grow } = await begun();
     const whole = readFileSync(last);
     const lines = gunzipSync(whole).toString().split('\n');
@@ -102,7 +105,7 @@ describe('a source that is missing', () => {
     expect(all()).toEqual(before);
   });
 
-  it('was never exported: is told, too', async () => {
+  it('was never exported: is reported too', async () => {
     const { out, last, run } = await begun();
     renameSync(last, join(out, 'elsewhere'));
     expect(await run()).toMatchObject({ missing: 1, rows: { meals: 20 } });

@@ -67,7 +67,7 @@ async function filesOf(out: string, format: string): Promise<Record<string, numb
 }
 
 describe.each(['parquet', 'delta'] as const)('a followed export, %s', (format) => {
-  it('has one file a table of each day that is over, and goes on after an erasure', async () => {
+  it('has one file a table of each day that is over, and continues after an erasure', async () => {
     const { out, add, step, erase, expectRows } = await following(format);
     for (let n = 0; n < 3; n += 1) {
       await add(1 + 9 * n, 9 + 9 * n);
@@ -107,7 +107,7 @@ const lack = lacksDeltalake();
 const ask = deltalake();
 
 it.skipIf(lack !== null)(
-  `a followed Delta table that another program compacts goes on, through erasures${skipped(lack)}`,
+  `a followed Delta table that another program compacts continues, through erasures${skipped(lack)}`,
   async () => {
     const { out, table, add, step, erase, expectRows } = await following('delta');
     const rows = async (): Promise<void> => {

@@ -76,7 +76,7 @@ export class ExportHistory {
   /** @param today the running day of an export that follows */
   async export(again: boolean, today?: string): Promise<string[]> {
     const before = this.exported();
-    const { complete, rejects, problems, missing, lost, told } = await this.#run(again, today);
+    const { complete, rejects, problems, missing, lost, messages } = await this.#run(again, today);
     const isDone = complete && rejects + problems + missing + lost === 0;
     const after = this.exported();
     const whole = this.#archived();
@@ -96,7 +96,7 @@ export class ExportHistory {
         : []),
     ];
     if (isDone) this.#mayLose = false;
-    return wrong.length === 0 ? [] : [...wrong, ...told.filter((line) => line.startsWith('dt='))];
+    return wrong.length === 0 ? [] : [...wrong, ...messages.filter((line) => line.startsWith('dt='))];
   }
 
   /** Exports, and leaves what a run that was killed at its last step leaves. */

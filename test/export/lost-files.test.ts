@@ -6,7 +6,7 @@ import { duckdb, exporting, filesBelow, mealEvents } from './support.ts';
 
 const meals = mealEvents(1, 12);
 
-/** An export of two steps, and a command line that goes on with it. */
+/** An export of two steps, and a command line that continues it. */
 async function twoSteps(format: 'ndjson' | 'parquet' | 'delta') {
   const made = await exporting(meals.slice(0, 6), { table: 'meals', format });
   await made.run();
@@ -23,7 +23,7 @@ const count = async (out: string): Promise<unknown> =>
 
 describe('files of an export that are gone', () => {
   it.each(['ndjson', 'parquet', 'delta'] as const)(
-    '%s: are named as long as they are, and made anew with --again',
+    '%s: are named as long as they are lost, and made again with --again',
     async (format) => {
       const { path, out, run, files } = await twoSteps(format);
       const gone = [files[0] ?? '', files.at(-1) ?? ''];
@@ -60,7 +60,7 @@ describe('files of an export that are gone', () => {
     expect(loads.stdout).toContain('meal_items');
   });
 
-  it('a Delta table of one step is made anew; the log of another cannot be', async () => {
+  it('a Delta table of one step is made again; the log of another cannot be', async () => {
     const { out, run } = await twoSteps('delta');
     rmSync(join(out, 'meals/_delta_log'), { recursive: true });
     await expect(run()).rejects.toMatchObject({

@@ -5,7 +5,7 @@ import type { FaultProxy } from '../support/object-stores/fault-proxy.ts';
 
 let places = 0;
 
-/** A place of the running test's own in a bucket, behind a proxy that fails as it is told; one try a request. */
+/** A place of the running test's own in a bucket, behind a proxy that the test makes fail; one try a request. */
 export async function placeIn(emulator: Emulator, bucket: string, proxy: FaultProxy) {
   const url = `${bucket}/${(places += 1)}`;
   const storage = storageSettings({ ...emulator.settings(proxy.url), tries: 1, timeout: '60s' });

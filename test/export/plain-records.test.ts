@@ -54,7 +54,7 @@ const UNUSUAL: readonly (readonly [name: string, line: string | Buffer])[] = [
   ['nothing', ''],
 ];
 
-it('rows and problems are the same for every record, whichever way it is read', async () => {
+it('rows and problems are the same for every record, in both ways of reading it', async () => {
   const path = await temporaryFolder();
   const lines = UNUSUAL.flatMap(([, line], n) => [line, record(100 + n)]);
   const text = lines.flatMap((line) => [Buffer.from(line), Buffer.from('\n')]);
@@ -64,16 +64,18 @@ it('rows and problems are the same for every record, whichever way it is read', 
   for (const since of [null, '']) {
     const out = await temporaryFolder();
     const selection = { since, until: null, types: [], teams: [], users: [] };
-    const { told, records, rejects, problems, without_table } = await exported([path], out, { selection });
+    const { messages, records, rejects, problems, without_table } = await exported([path], out, {
+      selection,
+    });
     const sql = await duckdb();
     const rows = await sql(`SELECT * FROM read_parquet('${out}/events/*/*.parquet', hive_partitioning = true)
       ORDER BY dt, file_row_number`);
-    results.push({ told: told.toSorted(), records, rejects, problems, without_table, rows });
+    results.push({ messages: messages.toSorted(), records, rejects, problems, without_table, rows });
   }
   const [plain, close] = results;
   expect(plain).toEqual(close);
   const wrong = (name: string): number => 2 * UNUSUAL.findIndex(([known]) => known === name) + 1;
-  const named = plain?.told.flatMap((one) => /ndjson:(\d+):/.exec(one)?.slice(1) ?? []).map(Number);
+  const named = plain?.messages.flatMap((one) => /ndjson:(\d+):/.exec(one)?.slice(1) ?? []).map(Number);
   expect(named?.toSorted((a, b) => a - b)).toEqual(
     [
       'a header that is no text',

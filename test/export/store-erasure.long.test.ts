@@ -54,7 +54,7 @@ describeOnStores(' as the place of an export that is erased from', async (emulat
   }
 
   for (const format of FORMATS) {
-    it(`${format}: goes on after erasures, with new events and without, here and on another machine`, async () => {
+    it(`${format}: continues after erasures, with new events and without, here and on another machine`, async () => {
       const { path, run, erase, rows } = await place(format);
       const isAsTheArchive = async (own?: string) => {
         expect(await run(own)).toMatchObject({ complete: true });
@@ -105,7 +105,7 @@ describeOnStores(' as the place of an export that is erased from', async (emulat
     });
   }
 
-  it('goes on when only the export was erased from, its archive being another’s', async () => {
+  it('continues when only the export was erased from, its archive being another’s', async () => {
     const { path, run, erase, rows } = await place('ndjson');
     await archive(path, mealEvents(1, 30));
     await run();

@@ -136,20 +136,20 @@ describeOnStores(' as the place of an export', async (emulator, scheme) => {
     const path = await archived(mealEvents(1, 6));
     const { run, objects } = await place();
     const reached = Promise.withResolvers<void>();
-    const goOn = Promise.withResolvers<null>();
+    const unblocked = Promise.withResolvers<null>();
     let isFirst = true;
     proxy.inject((request, body) => {
       if (!isFirst || writtenBy(request, body)?.includes('part-000001') !== true) return null;
       isFirst = false;
       reached.resolve();
-      return goOn.promise;
+      return unblocked.promise;
     });
     const slow = run(path).catch((error: unknown) => error);
     await reached.promise;
     const other = { work: await temporaryFolder() };
     await run(path, other);
     await run(path, { ...other, again: true });
-    goOn.resolve(null);
+    unblocked.resolve(null);
     expect(await slow).toMatchObject({ code: 'folder_in_use' });
     const files = Object.keys(await objects()).filter((key) => key.includes('/part-'));
     expect(files.length).toBeGreaterThan(0);

@@ -105,7 +105,7 @@ export function filesBelow(folder: string, like: RegExp): string[] {
 }
 
 export interface Exported extends ExportSummary {
-  readonly told: readonly string[];
+  readonly messages: readonly string[];
 }
 
 export async function exported(
@@ -113,7 +113,7 @@ export async function exported(
   out: string,
   changes: Partial<ExportOptions> = {},
 ): Promise<Exported> {
-  const told: string[] = [];
+  const messages: string[] = [];
   const summary = await runExport({
     paths,
     places: new Places(),
@@ -128,12 +128,12 @@ export async function exported(
     again: false,
     signal,
     onProgress: () => undefined,
-    onProblem: (file, line, reason) => told.push(`${file}:${line}: ${reason}`),
-    onReject: ({ file, line, code }) => told.push(`${file}:${line}: ${code}`),
-    onUnknown: (table, path) => told.push(`${table}: ${path}`),
+    onProblem: (file, line, reason) => messages.push(`${file}:${line}: ${reason}`),
+    onReject: ({ file, line, code }) => messages.push(`${file}:${line}: ${code}`),
+    onUnknown: (table, path) => messages.push(`${table}: ${path}`),
     ...changes,
   });
-  return { ...summary, told };
+  return { ...summary, messages };
 }
 
 /** Runs SQL on an in-memory database of the test's own, in UTC. */

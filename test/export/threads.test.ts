@@ -85,7 +85,7 @@ describe('an export of several units', () => {
       const out = await temporaryFolder();
       const summary = await exported([path], out, { format, partition: 'none', stepBytes: 2 ** 40 });
       expect(summary).toMatchObject({ steps: 1, records: expected.length, problems: 2, rejects: 0 });
-      expect(summary.told.toSorted()).toEqual([
+      expect(summary.messages.toSorted()).toEqual([
         `${FILES - 2}.ndjson.gz:${PER_FILE + 1}: the line has no end`,
         `${FILES - 1}.ndjson.gz:11: not an archive record`,
       ]);
@@ -163,8 +163,8 @@ describe('a unit makes the same rows', () => {
   });
 
   it('lines that are not kept are named by their number, and the next one by its own', () => {
-    const told: string[] = [];
-    const writer = new UnitWriter((...problem) => void told.push(problem.join(' ')), 20);
+    const messages: string[] = [];
+    const writer = new UnitWriter((...problem) => void messages.push(problem.join(' ')), 20);
     const file = (name: string, text: string, isDamaged = false): number => {
       writer.begin(name);
       let bytes = Buffer.from(text);
@@ -181,7 +181,11 @@ describe('a unit makes the same rows', () => {
     expect(file('a', `one\n${tooLong}\nthree\nfour`)).toBe(4);
     expect(file('b', `one\ntwo`, true)).toBe(1);
     expect(file('c', tooLong)).toBe(1);
-    expect(told).toEqual(['a 2 the line is too long', 'a 4 the line has no end', 'c 1 the line is too long']);
+    expect(messages).toEqual([
+      'a 2 the line is too long',
+      'a 4 the line has no end',
+      'c 1 the line is too long',
+    ]);
     expect(units.map(({ stretches }) => stretches)).toEqual([
       [{ file: 'a', from: 0, number: 1 }],
       [

@@ -30,7 +30,7 @@ function decimalText(amount: bigint, shift: number): string {
   return `${amount < 0n ? '-' : ''}${BigInt(digits.slice(0, point))}.${digits.slice(point)}`;
 }
 
-it('a decimal is exact whichever way it is written', () => {
+it('a decimal is exact in every notation', () => {
   fc.assert(
     fc.property(units, fc.integer({ min: -15, max: 15 }), (amount, shift) => {
       // The point is moved by an exponent that takes it back.

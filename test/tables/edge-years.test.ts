@@ -37,6 +37,6 @@ test.each([
   const all = (rows[table] ?? '').trimEnd().split('\n');
   const found = all.slice(-TIMES.length).map((line) => JSON.parse(line) as Record<string, unknown>);
   expect(found.map((row) => [row[column] ?? null, row['extra'] ?? null])).toEqual(
-    TIMES.map(([time, fits]) => (fits ? [expect.any(String), null] : [null, { [column]: time }])),
+    TIMES.map(([time, isValid]) => (isValid ? [expect.any(String), null] : [null, { [column]: time }])),
   );
 });

@@ -22,7 +22,7 @@ export interface Shape {
   readonly fields: readonly Field[];
 }
 
-/** How much of the data is given: all, what is required (the rest absent or null), or all and what nobody knows. */
+/** How much of the data is given: all, what is required (the rest absent or null), or all and unknown fields. */
 export type Variant = 'full' | 'absent' | 'null' | 'strange';
 export const VARIANTS: readonly Variant[] = ['full', 'absent', 'null', 'strange'];
 
@@ -81,18 +81,18 @@ function kindOf(text: string, sets: ReadonlyMap<string, readonly Field[]>): Kind
 function wordsOf(text: string): string[] {
   const words = [''];
   let depth = 0;
-  for (const letter of text) {
-    if (letter === '(') depth += 1;
-    if (letter === ')') depth -= 1;
-    if (letter === ' ' && depth === 0) words.push('');
-    else words.push(`${words.pop() ?? ''}${letter}`);
+  for (const character of text) {
+    if (character === '(') depth += 1;
+    if (character === ')') depth -= 1;
+    if (character === ' ' && depth === 0) words.push('');
+    else words.push(`${words.pop() ?? ''}${character}`);
   }
   return words.filter((word) => word !== '');
 }
 
 /** Makes data up. No two values of it are alike, as far as their kind allows. */
 export class MadeUpData {
-  /** Values of fields that nobody knows. */
+  /** Values of unknown fields. */
   readonly unknown: string[] = [];
   readonly #variant: Variant;
   #n: number;
@@ -115,7 +115,7 @@ export class MadeUpData {
     if (this.#variant === 'strange') {
       const value = `unknown-${(this.#n += 1)}`;
       this.unknown.push(value);
-      object['nobody_knows'] = value;
+      object['not_known'] = value;
     }
     return object;
   }
@@ -132,7 +132,7 @@ export class MadeUpData {
       case 'list':
         return [this.#object(fields), this.#object(fields)];
       case 'one':
-        return strange ? 'nobody_knows_this' : values[n % values.length];
+        return strange ? 'not_known_value' : values[n % values.length];
       case 'text':
         return `made up "${n}"`;
       case 'uuid':

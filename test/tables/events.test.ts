@@ -71,7 +71,7 @@ beforeAll(async () => {
     const done = await exported([path], out, { table: definition.name, format: 'ndjson', partition: 'none' });
     refused.push(
       ...Object.keys(done.without_table).map((type) => `${definition.name}: ${type} has no table`),
-      ...(done.rejects + done.problems > 0 ? done.told : []),
+      ...(done.rejects + done.problems > 0 ? done.messages : []),
     );
     if (definition.name !== 'events') readRows(out);
   }

@@ -117,7 +117,7 @@ async function tablesOf(warehouse: Warehouse): Promise<ReturnType<typeof oracle>
   };
 }
 
-/** As the guide says it: new and changed days, each in place of what the table has of it. */
+/** As in the guide: new and changed days, each of which replaces the table's rows of it. */
 class Consumer {
   step = 0;
   readonly #warehouse: Warehouse;

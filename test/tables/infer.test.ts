@@ -29,7 +29,7 @@ describe('types', () => {
     expect(columnsOf(tableOf(values.map((value) => ({ value }))))).toEqual([`value ${type}`]);
   });
 
-  test('numbers that fit no column of numbers are JSON', () => {
+  test('numbers that no column of numbers takes are JSON', () => {
     const documents = ['1', '1e300'].map((text) => `{"value":${text}}`);
     const { tables } = inferred(documents.map((text) => JSON.parse(text) as Json));
     expect(columnsOf(tables[0]!)).toEqual(['value json']);

@@ -45,7 +45,7 @@ function check(rows: readonly (readonly unknown[])[]): void {
   for (const [n, number] of TO_EXTRA.entries()) {
     const [value, extra] = found.get(KEPT.length + n) ?? [];
     expect([number, value]).toEqual([number, null]);
-    // PostgreSQL writes numbers with exponents anew.
+    // PostgreSQL rewrites numbers with exponents.
     expect(String(extra)).toContain(!/e/i.test(number) ? number : '"value":');
   }
 }

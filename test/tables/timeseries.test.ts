@@ -123,7 +123,7 @@ test('samples that only their values tell apart stay apart, and one that is sent
   ]);
 });
 
-test('samples that differ in more than their values never fall together, in whichever events they come', async () => {
+test('samples that differ in more than their values are never merged, in any events', async () => {
   const pairs = [
     [{ type: 'ldl' }, { type: 'hdl' }],
     [{ id: 1 }, { id: 2 }],
@@ -142,7 +142,7 @@ test('samples that differ in more than their values never fall together, in whic
   ]);
 });
 
-test('a type that nobody knows yet has rows when its data is a list of samples, and is counted when it is not', async () => {
+test('an unknown type has rows when its data is a list of samples, and is counted when it is not', async () => {
   const { all, rejects, without_table } = await exportOf(
     [
       eventOf(1, 'daily.data.brand.new.created', samples(sample(1, 1.5))),
@@ -179,7 +179,7 @@ test('values of every kind are kept, and so is what stands around the samples', 
     batch: { n: 7 },
   };
   const around = { ...data, source: { ...SOURCE, firmware: '1.2' } };
-  const { all, told, rejects } = await exportOf(
+  const { all, messages, rejects } = await exportOf(
     [eventOf(1, 'daily.data.note.created', around)],
     'timeseries',
   );
@@ -190,7 +190,10 @@ test('values of every kind are kept, and so is what stands around the samples', 
   expect(odd).toMatchObject({ extra: { value: true }, batch_extra });
   expect(pressure).toMatchObject({ systolic: 120, extra: { timestamp: 'noon' } });
   expect(none).toEqual([]);
-  expect([rejects, told.filter((line) => line.endsWith('wrong_type'))]).toEqual([1, [expect.any(String)]]);
+  expect([rejects, messages.filter((line) => line.endsWith('wrong_type'))]).toEqual([
+    1,
+    [expect.any(String)],
+  ]);
 });
 
 test('a value that comes twice counts once: the last, and the one before is in extra', async () => {

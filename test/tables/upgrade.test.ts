@@ -47,7 +47,7 @@ describe.each(WAREHOUSES)('$title', ({ dialect, lack, open }) => {
   );
 
   test.skipIf(lack !== null)(
-    `schema --erase removes the rows of a user's events, whoever their documents name${skipped(lack)}`,
+    `schema --erase removes the rows of a user's events, also if their documents name another user${skipped(lack)}`,
     async () => {
       const warehouse = await open();
       await runAll(dialect, warehouse, await printed(['schema', '--dialect', dialect, '--only', 'tables']));

@@ -36,7 +36,7 @@ describe.skipIf(lacks !== null)(`erasure of Delta tables${skipped(lacks)}`, () =
   const rows = async (table: string, ...columns: string[]): Promise<string[]> =>
     (await ask<{ rows: unknown[][] }>('rows', table, { columns })).rows.map((row) => row.join(' ')).sort();
 
-  it("takes the user's rows out, and nothing else, whoever wrote them; and no file or log keeps them", async () => {
+  it("removes the user's rows, of any writer, and nothing else; no file or log keeps them", async () => {
     const { out, table, run: exportAll, grow } = await exporting(mealEvents(1, 30), delta);
     await exportAll();
     const items = join(out, 'meal_items');
@@ -90,7 +90,7 @@ describe.skipIf(lacks !== null)(`erasure of Delta tables${skipped(lacks)}`, () =
     await run();
     await Promise.all(others);
     const { run: again } = await erase([out]);
-    // An append that met our commit has written its file anew, and nobody can say yet that the first one is not used.
+    // An append that met our commit has written its file again, and the first one may still be in use.
     for (const { item } of (await again()).left) utimesSync(join(out, item), 0, 0);
     expect((await again()).left).toEqual([]);
     const expected = [

@@ -113,7 +113,7 @@ describe.skipIf(lacks !== null)(`Delta tables as deltalake reads them${skipped(l
     await ask('optimize', table);
     await expect(run({ again: true })).rejects.toMatchObject({ code: 'table_changed' });
     expect(await ids(table)).toEqual(idsOf(1, 6));
-    // Appending goes on.
+    // Appending continues.
     await grow(mealEvents(7, 9));
     expect(await ids(table)).toEqual(idsOf(1, 9));
   });

@@ -27,7 +27,7 @@ describe.skipIf(lacks !== null)(`histories of a Delta table${skipped(lacks)}`, (
     const archived = new Map<string, string>();
     let ours = new Map<string, string>();
     const theirs = new Map<string, string>();
-    const told: string[] = [];
+    const doneSteps: string[] = [];
     let next = 0;
     const add = async (): Promise<void> => {
       const events: JournalEvent[] = Array.from({ length: 1 + Math.floor(random() * 5) }, () =>
@@ -76,10 +76,10 @@ describe.skipIf(lacks !== null)(`histories of a Delta table${skipped(lacks)}`, (
     await run();
     for (let n = 0; n < STEPS; n += 1) {
       const name = Object.keys(steps)[Math.floor(random() * Object.keys(steps).length)] as string;
-      told.push(name);
+      doneSteps.push(name);
       await steps[name]?.();
       const { rows } = await ask<{ rows: [string][] }>('rows', table, { columns: ['id'] });
-      expect(rows.map(([id]) => id).sort(inOrder), told.join(', ')).toEqual(
+      expect(rows.map(([id]) => id).sort(inOrder), doneSteps.join(', ')).toEqual(
         [...ours.keys(), ...theirs.keys()].sort(inOrder),
       );
     }

@@ -88,7 +88,7 @@ describe.each(kindsOf(postgresServer()))('a column of another type, in $kind', (
     ]);
   });
 
-  test.skipIf(skip)('is refused where values could be lost; dropped, the table is made anew', async () => {
+  test.skipIf(skip)('is refused where values could be lost; dropped, the table is made again', async () => {
     const { sql, load } = await given();
     await load({ n: 'text' });
     await expect(load({ n: 'integer' })).rejects.toThrow(

@@ -38,7 +38,7 @@ test('a file with a damaged line is partly loaded for as long as it is, and whol
   expect(await load(path, database)).toMatchObject({ code: 0, summary: { files: 0 } });
 });
 
-test('who names rows of a backfill is told what loads them', async () => {
+test('rows of a backfill are refused, with the command that loads them', async () => {
   const [path, database] = [
     await temporaryFolder(),
     inDuckDB(join(await temporaryFolder(), 'loaded.duckdb')),

@@ -12,7 +12,7 @@ import { inPostgres } from './support.ts';
 
 const lack = lacksPostgres();
 
-/** Stands where the server stood, and lets nobody in, so many times. */
+/** Listens at the server's address and closes so many connections. */
 async function refused(server: Postgres, times: number): Promise<void> {
   const socket = `${server.folder}/.s.PGSQL.5432`;
   rmSync(socket, { force: true });
@@ -26,7 +26,7 @@ async function refused(server: Postgres, times: number): Promise<void> {
 }
 
 test.skipIf(lack !== null)(
-  `millrace load --follow loads what comes, waits for a database that is gone, and ends when it is told to${skipped(lack)}`,
+  `millrace load --follow loads what comes, waits for a database that is gone, and ends at a signal${skipped(lack)}`,
   async () => {
     const server = Postgres.start();
     onTestFinished(() => server.stop());

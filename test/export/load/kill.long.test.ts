@@ -118,7 +118,7 @@ describe(`after ${KILLS} kills, count(*) is the number of distinct events`, () =
           delivered + NEW_EVENTS,
           first.milliseconds * Math.random(),
         );
-        // What the child had not told is sent again, whether it was committed or not.
+        // What the child had not reported is sent again, whether it was committed or not.
         delivered = upTo;
         if (was) killed += 1;
       }

@@ -247,7 +247,7 @@ describe('millrace load', () => {
     const ended = await within('the load ends', running, SOON);
     if (stopped) process.kill(Number(pid), 'SIGCONT');
     expect(ended).toMatchObject({ code: 3, stdout: expect.stringContaining('interrupted') as unknown });
-    // The lock is still held: what was left behind holds up nobody.
+    // The lock is still held, and what was left behind stops no other load.
     await until('the server notices', () => waiting() === null);
     await locker.close();
     expect(await load(path, database)).toMatchObject({ code: 0, summary: { complete: true } });

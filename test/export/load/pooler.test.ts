@@ -228,7 +228,7 @@ describe.skipIf(lack !== null).each([1, 5])(
       expect(server.sql(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'`)).toBe('0');
     });
 
-    test('a load goes on from where one was cut off', async () => {
+    test('a load continues where another one was cut off', async () => {
       const path = await temporaryFolder();
       const schema = newSchema('resumed');
       await archive(path, mealEvents(1, 10));

@@ -124,7 +124,7 @@ function mealWith(data: fc.Arbitrary<string>): fc.Arbitrary<string> {
     );
 }
 
-/** Something like a meal, well-formed, not always fit for a row. */
+/** Something like a meal, well-formed, not always valid for a row. */
 export const anyMeal = mealWith(fc.oneof({ weight: 4, arbitrary: foods }, likely));
 
 /** A meal that is not taken for a container when it stands alone: its `data` is no array. */

@@ -52,7 +52,7 @@ const damaged = fc
       .map((text) => Buffer.from(text))
       .chain((bytes) => fc.constantFrom(bytes, bytes, Buffer.of(0xff), Buffer.of(0xc3), ...NOTHING)),
   )
-  // An item begins with its brace; whoever finds items sees to that.
+  // An item begins with its brace: the scanner looks for that.
   .map(([meal, at, cut, repeated, inserted]) => {
     const bytes = Buffer.from(meal);
     const place = 1 + (at % (bytes.length - 1));

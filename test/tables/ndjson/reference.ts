@@ -109,7 +109,7 @@ class Row {
         if (before !== undefined) extra.push([key, before]);
         this.#values.delete(at);
         if (isNull(value)) continue;
-        if (fits(known.type, value)) this.#values.set(at, value);
+        if (isValid(known.type, value)) this.#values.set(at, value);
         else if (known.required === true) throw new Refused('wrong_type');
         else extra.push([key, value]);
       } else if (isNull(value)) {
@@ -126,7 +126,7 @@ class Row {
     return extra;
   }
 
-  /** What stands at a path: a column, rows of their own, an object in which columns are; null when nobody knows it. */
+  /** What is at a path: a column, nested rows, or an object with columns inside; null when it is not known. */
   #known(at: string): Column | Nesting | { readonly inner: true } | null {
     const { columns, nested = [] } = this.#table;
     const column = columns.find(({ from, older }) => from === at || older === at);
@@ -232,7 +232,7 @@ function renderMembers(members: readonly Member[]): string {
   return `{${[...once].map(([name, value]) => `${name}:${render(value)}`).join(',')}}`;
 }
 
-function fits(type: ColumnType, tree: Tree): boolean {
+function isValid(type: ColumnType, tree: Tree): boolean {
   switch (type) {
     case 'text':
       return tree.kind === 'string';
