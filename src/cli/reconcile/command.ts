@@ -11,8 +11,8 @@ import { realOf } from '../../privacy/erase/earlier-archives.ts';
 import { ErasuresUnderWay } from '../../privacy/erase/under-way.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { readProof } from '../../privacy/proof/open.ts';
+import { LogReader } from '../../privacy/receipts/log-reader.ts';
 import { receiptsPlace } from '../../privacy/receipts/place.ts';
-import { signedHead } from '../../privacy/receipts/signed-head.ts';
 import { countFiles } from '../../replay/reconcile/count-files.ts';
 import type { HeadReader } from '../../replay/reconcile/log-side.ts';
 import { MealIds } from '../../replay/reconcile/meal-ids.ts';
@@ -125,7 +125,7 @@ function headReader(config: DescribedConfig): HeadReader | null {
   return async () => {
     const place = await receiptsPlace(config, false);
     if (place === null) throw new Error('the log has no name');
-    return signedHead(place.folder, place.verifier);
+    return new LogReader(place.folder).head(place.verifier);
   };
 }
 

@@ -1,23 +1,23 @@
 import { EMPTY_ROOT, HASH_BYTES, nodeHash, writeLeafHash } from './hashing.ts';
 import { rootOf, TILE_WIDTH } from './tiles.ts';
 
-/** 256^6 entries are more than there will be. */
+/** Levels of tiles: enough for 256^6 entries. */
 export const LEVELS = 6;
 
-/** A tile that is not whole yet. */
+/** A tile with fewer than `TILE_WIDTH` hashes. */
 interface OpenTile {
   readonly hashes: Buffer;
   count: number;
 }
 
-/** A tree that grows at its end: of each level of tiles the hashes that make no whole tile yet. */
+/** The right edge of a growing tree: of each level, the hashes that do not fill a tile yet. */
 export class Frontier {
   readonly #open: readonly OpenTile[];
   readonly #onTile: (level: number, root: Buffer) => void;
 
   /**
-   * @param onTile told of each tile that is whole, from level 0 on, and its root
-   * @param open what there is already, by level: hashes, one after the other
+   * @param onTile called with the level, from 0, and the root of each tile that fills
+   * @param open hashes to begin with, by level
    */
   constructor(onTile: (level: number, root: Buffer) => void = () => undefined, open: readonly Buffer[] = []) {
     this.#onTile = onTile;
@@ -27,7 +27,7 @@ export class Frontier {
     });
   }
 
-  /** @param entries among which it stands at `at` */
+  /** Adds the entry that begins at `at`. */
   push(entries: Buffer, at: number): void {
     const tile = this.#open[0] as OpenTile;
     writeLeafHash(entries, at, tile.hashes, tile.count * HASH_BYTES);
@@ -35,12 +35,8 @@ export class Frontier {
   }
 
   root(): Buffer {
-    const peaks = this.#open.flatMap(peaksOf);
-    const root = peaks.reduce<Buffer | null>(
-      (below, peak) => (below === null ? peak : nodeHash(peak, below)),
-      null,
-    );
-    return root ?? EMPTY_ROOT;
+    const [smallest = EMPTY_ROOT, ...larger] = this.#open.flatMap(peaksOf);
+    return larger.reduce((below, peak) => nodeHash(peak, below), smallest);
   }
 
   #grown(level: number, tile: OpenTile): void {
@@ -55,7 +51,7 @@ export class Frontier {
   }
 }
 
-/** Roots of the complete subtrees that these hashes make, from the lowest up: the rightmost one is the smallest. */
+/** Roots of the complete subtrees in a tile, from the rightmost, which is the smallest. */
 function peaksOf({ hashes, count }: OpenTile): Buffer[] {
   const peaks: Buffer[] = [];
   for (let size = 1, end = count; end > 0; size *= 2) {

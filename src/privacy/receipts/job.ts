@@ -1,4 +1,4 @@
-/** What the thread of the log begins with. */
+/** What the thread of the log starts with. */
 export interface Opening {
   readonly folder: string;
   readonly origin: string;
@@ -6,37 +6,35 @@ export interface Opening {
   readonly pem: string;
 }
 
-/** A log that is opened once more. */
+/** The log as it was before it is opened again: another log, or one with fewer entries, is refused. */
 export interface LogBefore {
   readonly id: string;
   /** Entries that were signed. */
   readonly signed: number;
 }
 
-/** What it is to do. Jobs come one at a time. */
-export interface Job {
-  /** To append; a buffer that is all theirs. */
-  readonly entries: Uint8Array | null;
-  /** Make all of it durable, and sign it. */
-  readonly sign: boolean;
-  /** The log as it was before: when another one, or one with fewer entries, lies there, it is not opened. */
-  readonly before?: LogBefore;
-  /** A document that somebody wants to read. */
-  readonly find?: string;
-}
+/** Work for the thread, one job at a time. All but `find` open the log first, if it is not open. */
+export type Job =
+  | { readonly kind: 'open'; readonly before?: LogBefore }
+  /** The buffer is handed over to the thread. */
+  | { readonly kind: 'append'; readonly entries: Uint8Array }
+  /** Makes all entries durable and signs them. */
+  | { readonly kind: 'sign' }
+  | { readonly kind: 'find'; readonly path: string };
 
-/** What is shown of the log. */
+/** A document that readers of the log get. */
 export interface LogDocument {
   readonly type: string;
   readonly body: string | Uint8Array;
-  /** Whether it stays as it is for ever. */
+  /** True when it never changes. */
   readonly isFixed: boolean;
 }
 
 export interface Done {
+  /** Entries of the log. */
   readonly size: number;
-  /** Whether the log was opened with hashes made again from its entries. */
+  /** True when the hashes were damaged and have been made again from the entries. */
   readonly hasMadeHashes?: boolean;
-  /** Null when there is none of that name, or none yet. */
+  /** The document; null when there is none of that name, or none yet. */
   readonly found?: LogDocument | null;
 }

@@ -8,16 +8,16 @@ export interface KeptReceipt {
   readonly origin: string;
   readonly index: number;
   readonly entry: Buffer;
-  /** c2sp.org/tlog-proof@v1; null for one that is not complete. */
+  /** c2sp.org/tlog-proof@v1; null until it was asked for. */
   readonly proof: string | null;
 }
 
 const HEADER = /^log="([^"]+)", leaf=(0|[1-9]\d{0,14}), salt="([\w-]{22})", received=(\d{1,15})$/;
 
 /**
- * Reads a line of what a sender keeps: `{"id","receipt","body_sha256","proof"}`; `receipt` is the header as it was answered, and
- * `body_base64` can stand for the hash. Other fields are passed over.
- * @throws RangeError that says what is wrong with it
+ * Reads a line of a sender's receipts: `{"id","receipt","body_sha256","proof"}`, with the header as `receipt`; `body_base64` can
+ * stand for the hash. Other fields are ignored.
+ * @throws RangeError for a line that is not a receipt
  */
 export function parseKept(line: string): KeptReceipt {
   let value: unknown;

@@ -1,30 +1,29 @@
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import { ENTRY_BYTES } from '../../core/receipt.ts';
-import { errorCode } from '../../lib/durable.ts';
-import { LogReader } from './log-files.ts';
+import { LogReader } from './log-reader.ts';
 import { parseVerifier, type NoteVerifier } from './note.ts';
 import { TILE_WIDTH, tilePath, TreeReader } from './tiles.ts';
 
-/** A log to be read: its folder, or the address under which a receiver shows it. */
+/** A log to read: `LogReader` for its folder, or the address where its receiver shows it. */
 export interface LogSource {
   readonly name: string;
-  /** Whether there is one at all; it may have signed nothing yet. */
-  exists(): Promise<boolean>;
-  /** As the log itself says it: to be trusted only where the log is. Null where it does not say. */
-  key(): Promise<NoteVerifier | null>;
-  /** The signed note; null when there is none. */
-  checkpoint(): Promise<string | null>;
-  /** So many entries from one on, a multiple of 256; fewer where the log ends. */
-  entries(from: number, count: number): Promise<Buffer>;
-  /** Proves an entry by the checkpoint of now; null when the log does not have it yet. */
+  /** Whether there is a log; it may have signed nothing yet. */
+  exists(): boolean | Promise<boolean>;
+  /** Key as the log itself says it, to be trusted no more than the log; null when it does not say. */
+  key(): NoteVerifier | null | Promise<NoteVerifier | null>;
+  /** The signed note; null before the first. */
+  checkpoint(): string | null | Promise<string | null>;
+  /** Entries from `from`, a multiple of 256; fewer than `count` where the log ends. */
+  entries(from: number, count: number): Buffer | Promise<Buffer>;
+  /** Proof of an entry under the current checkpoint; null when the log does not have it yet. */
   proof(index: number): Promise<string | null>;
-  /** Its root when it had so many entries. @throws when it has fewer */
+  /** Root of the first `size` entries. @throws when the log has fewer */
   rootAt(size: number): Promise<Buffer>;
 }
 
 /** @param place a folder, or `http://receiver:8080/receipts` */
 export function openLog(place: string): LogSource {
-  return /^https?:/.test(place) ? new RemoteLog(place) : new LocalLog(place);
+  return /^https?:/.test(place) ? new RemoteLog(place) : new LogReader(place);
 }
 
 /** @throws MillraceError receipts_unusable when there is none */
@@ -32,45 +31,6 @@ export async function openExistingLog(place: string): Promise<LogSource> {
   const log = openLog(place);
   if (!(await log.exists())) throw new MillraceError('receipts_unusable', `${place}: there is no log`);
   return log;
-}
-
-class LocalLog implements LogSource {
-  readonly name: string;
-  readonly #reader: LogReader;
-
-  constructor(folder: string) {
-    this.name = folder;
-    this.#reader = new LogReader(folder);
-  }
-
-  exists(): Promise<boolean> {
-    return Promise.resolve(this.#reader.id() !== null || this.#reader.checkpoint() !== null);
-  }
-
-  key(): Promise<null> {
-    return Promise.resolve(null);
-  }
-
-  checkpoint(): Promise<string | null> {
-    return Promise.resolve(this.#reader.checkpoint());
-  }
-
-  async entries(from: number, count: number): Promise<Buffer> {
-    try {
-      return this.#reader.entries(from, count);
-    } catch (error) {
-      if (errorCode(error) === 'ENOENT') return Buffer.alloc(0);
-      throw error;
-    }
-  }
-
-  proof(index: number): Promise<string | null> {
-    return this.#reader.proof(index);
-  }
-
-  async rootAt(size: number): Promise<Buffer> {
-    return this.#reader.tree(size).root();
-  }
 }
 
 class RemoteLog implements LogSource {
@@ -111,13 +71,12 @@ class RemoteLog implements LogSource {
     return (await this.#get(String(index)))?.toString() ?? null;
   }
 
-  async rootAt(size: number): Promise<Buffer> {
-    const tree = new TreeReader(size, async ({ level, index, width }) => {
+  rootAt(size: number): Promise<Buffer> {
+    return new TreeReader(size, async ({ level, index, width }) => {
       const tile = await this.#get(tilePath(level, index, width));
       if (tile === null) throw new RangeError(`the log has fewer than ${size} entries`);
       return tile;
-    });
-    return tree.root();
+    }).root();
   }
 
   async #get(path: string): Promise<Buffer | null> {

@@ -1,8 +1,10 @@
 import { workerData } from 'node:worker_threads';
 import { ENTRY_BYTES } from '../../core/receipt.ts';
+import { asBuffer } from '../../lib/byte-writer.ts';
 import { answerJobs } from '../../lib/thread-pool.ts';
 import type { Done, Job, LogDocument, Opening } from './job.ts';
-import { LogReader, LogWriter } from './log-files.ts';
+import { LogWriter } from './log-files.ts';
+import { LogReader } from './log-reader.ts';
 import { openCheckpoint, readSigner, verifierText } from './note.ts';
 import { hashesIn, TILE_WIDTH, tilePath, widthOf } from './tiles.ts';
 
@@ -11,24 +13,24 @@ const BYTES = 'application/octet-stream';
 /** C2SP tlog-tiles: `tile/0/x001/067`, `tile/entries/067.p/12`. */
 const TILE = /^tile\/(entries|[0-5])\/((?:x\d{3}\/){0,4}\d{3})(?:\.p\/(\d{1,3}))?$/;
 
-/** The thread of the log: hashing and syncing it there costs nobody who receives or writes. */
+/** The thread of the log: receiving and delivering do not wait for its hashing and syncing. */
 const { folder, origin, pem } = workerData as Opening;
 const signer = readSigner(origin, pem);
 let opened: Promise<LogWriter> | null = null;
 
 const reader = new LogReader(folder);
 
-async function perform({ entries, sign, before, find }: Job): Promise<Done> {
-  // That leaves the log as it is.
-  if (find !== undefined) return { size: 0, found: await findDocument(find) };
+async function perform(job: Job): Promise<Done> {
+  // Leaves the log as it is.
+  if (job.kind === 'find') return { size: 0, found: await findDocument(job.path) };
   try {
-    opened ??= LogWriter.open(folder, signer, before);
+    opened ??= LogWriter.open(folder, signer, job.kind === 'open' ? job.before : undefined);
     const log = await opened;
-    if (entries !== null) log.append(Buffer.from(entries.buffer, entries.byteOffset, entries.length));
-    if (sign) await log.checkpoint();
+    if (job.kind === 'append') log.append(asBuffer(job.entries));
+    if (job.kind === 'sign') await log.checkpoint();
     return { size: log.size, hasMadeHashes: log.hasMadeHashes };
   } catch (error) {
-    // The next one begins with what the last checkpoint is of.
+    // The next job opens it again, as far as it was signed.
     void opened?.then((log) => log.close()).catch(() => undefined);
     opened = null;
     throw error;
@@ -38,8 +40,8 @@ async function perform({ entries, sign, before, find }: Job): Promise<Done> {
 answerJobs(perform);
 
 /**
- * The log as its readers see it (C2SP tlog-tiles): `checkpoint`, `tile/…`, `key`, and `N`, which proves entry N
- * (c2sp.org/tlog-proof@v1). Anybody may read all of it: it says nothing to who does not have the salts.
+ * A document of the log (C2SP tlog-tiles): `checkpoint`, `tile/…`, `key`, or `N`, which proves entry N
+ * (c2sp.org/tlog-proof@v1). All of it is public: without the salts it says nothing.
  * @returns null when there is none of that name, or none yet
  */
 async function findDocument(path: string): Promise<LogDocument | null> {
@@ -63,7 +65,7 @@ function tileDocument(path: string, size: number): LogDocument | null {
   const level = kind === 'entries' ? 0 : kind;
   const index = Number(name.replaceAll(/[x/]/g, ''));
   const width = part === undefined ? TILE_WIDTH : Number(part);
-  // One name for each: what is kept for ever under another could not be taken back.
+  // Readers may keep a tile for ever, so it has one name only.
   if (path !== tilePath(kind, index, width) || width < 1 || width > widthOf(level, index, size)) return null;
   const body =
     kind === 'entries'
@@ -76,7 +78,7 @@ function text(body: string): LogDocument {
   return { type: TEXT, body, isFixed: false };
 }
 
-/** Each entry behind its length, two bytes, big-endian. */
+/** Entries, each behind its length in two bytes, big-endian. */
 function bundle(entries: Buffer): Buffer {
   const length = Buffer.of(0, ENTRY_BYTES);
   return Buffer.concat(hashesIn(entries).flatMap((entry) => [length, entry]));

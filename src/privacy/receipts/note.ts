@@ -1,4 +1,5 @@
 import { createPrivateKey, createPublicKey, sign, verify, type KeyObject } from 'node:crypto';
+import type { LogHead } from '../../core/receipt.ts';
 import { HASH_BYTES, sha256 } from './hashing.ts';
 
 /**
@@ -16,15 +17,15 @@ export interface NoteSigner extends NoteVerifier {
 }
 
 const ED25519 = 1;
-/** What stands in front of a raw key in its DER form. */
+/** DER prefix of a raw Ed25519 key. */
 const SPKI = Buffer.from('302a300506032b6570032100', 'hex');
 
-/** @param name of the log: its origin, without spaces and `+` */
+/** @param name origin of the log, without spaces and `+` */
 export function noteSigner(name: string, privateKey: KeyObject): NoteSigner {
   return { ...verifierOf(name, createPublicKey(privateKey)), privateKey };
 }
 
-/** @throws when the PEM is no Ed25519 key */
+/** @throws Error when the PEM is not an Ed25519 key */
 export function readSigner(name: string, pem: string): NoteSigner {
   const key = createPrivateKey(pem);
   if (key.asymmetricKeyType !== 'ed25519') throw new Error('must be an Ed25519 key');
@@ -35,13 +36,13 @@ function verifierOf(name: string, key: KeyObject): NoteVerifier {
   return { name, key, id: idOf(name, rawOf(key)) };
 }
 
-/** As it is handed out: `name+id+base64`, as Go's sumdb/note and C2SP write it. */
+/** The public key as text: `name+id+base64`, as Go's sumdb/note and C2SP write it. */
 export function verifierText({ name, id, key }: NoteVerifier): string {
   const typed = Buffer.concat([Buffer.of(ED25519), rawOf(key)]);
   return `${name}+${id.toString('hex')}+${typed.toString('base64')}`;
 }
 
-/** @throws RangeError that says what is wrong with it */
+/** @throws RangeError for a text that is not a public key of a log */
 export function parseVerifier(text: string): NoteVerifier {
   const [, name = '', id = '', encoded = ''] =
     /^([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+=*)$/.exec(text.trim()) ?? [];
@@ -68,7 +69,7 @@ export function signNote(text: string, { name, id, privateKey }: NoteSigner): st
   return `${text}\n— ${name} ${Buffer.concat([id, signature]).toString('base64')}\n`;
 }
 
-/** The text of a note, if this key has signed it; else null. */
+/** The text of a note; null when this key has not signed it. */
 export function openNote(note: string, { name, id, key }: NoteVerifier): string | null {
   const end = note.lastIndexOf('\n\n');
   if (end === -1) return null;
@@ -85,7 +86,7 @@ export function openNote(note: string, { name, id, key }: NoteVerifier): string 
   return isSigned ? text : null;
 }
 
-/** How far a log is: what its checkpoint says. */
+/** What a checkpoint says of a log. */
 export interface TreeHead {
   readonly origin: string;
   readonly size: number;
@@ -96,11 +97,18 @@ export function checkpointText({ origin, size, root }: TreeHead): string {
   return `${origin}\n${size}\n${root.toString('base64')}\n`;
 }
 
-/** Null when it is no checkpoint that this key has signed. */
+/** What a checkpoint says, whoever signed it; null when the text is not a checkpoint. */
+export function unverifiedHead(note: string): LogHead | null {
+  const [, origin, size, root] = /^([^\n]+)\n(\d{1,15})\n([A-Za-z0-9+/]{43}=)\n/.exec(note) ?? [];
+  if (origin === undefined || root === undefined) return null;
+  return { origin, size: Number(size), root };
+}
+
+/** What a checkpoint says; null when this key has not signed it, or it is of another log. */
 export function openCheckpoint(note: string, verifier: NoteVerifier): TreeHead | null {
   const [origin = '', count = '', encoded = ''] = openNote(note, verifier)?.split('\n') ?? [];
   const size = Number(count);
   const root = Buffer.from(encoded, 'base64');
-  const isOne = /^(0|[1-9]\d*)$/.test(count) && Number.isSafeInteger(size) && root.length === HASH_BYTES;
-  return isOne && origin === verifier.name ? { origin, size, root } : null;
+  const isValid = /^(0|[1-9]\d*)$/.test(count) && Number.isSafeInteger(size) && root.length === HASH_BYTES;
+  return isValid && origin === verifier.name ? { origin, size, root } : null;
 }

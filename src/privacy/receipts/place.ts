@@ -5,8 +5,8 @@ import { openKeyPem } from '../../lib/key-pem.ts';
 import type { Opening } from './job.ts';
 import { readSigner, type NoteVerifier } from './note.ts';
 
-/** Where the log lies, as the config says it. */
-interface Place {
+/** The part of a config that says where the log is. */
+interface ReceiptsConfig {
   readonly erasure: { readonly path: string };
   readonly receipts: {
     readonly path: string | null;
@@ -16,12 +16,12 @@ interface Place {
 }
 
 /**
- * What the log is opened with. Null where receipts are off.
- * @param makes its key, for its owner only, where there is none
+ * What the log is opened with; null when receipts are off.
+ * @param makes true to make the key when there is none
  * @throws MillraceError receipts_unusable
  */
 export async function receiptsPlace(
-  { erasure, receipts }: Place,
+  { erasure, receipts }: ReceiptsConfig,
   makes = true,
 ): Promise<(Opening & { readonly verifier: NoteVerifier }) | null> {
   const { path: folder, origin } = receipts;

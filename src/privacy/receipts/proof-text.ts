@@ -1,10 +1,12 @@
 import { leafHash, nodeHash, splitOf } from './hashing.ts';
 import { openCheckpoint, type NoteVerifier, type TreeHead } from './note.ts';
 
-/** C2SP tlog-proof: index, the way to the root, and the checkpoint; beside it the salt. */
+/** C2SP tlog-proof: proves that a log has an entry. */
 export interface Proof {
+  /** The salt; empty when it is not disclosed. */
   readonly extra: Buffer;
   readonly index: number;
+  /** Of the siblings on the path to the root, from the leaf up. */
   readonly hashes: readonly Buffer[];
   /** A signed note. */
   readonly checkpoint: string;
@@ -23,7 +25,7 @@ export function formatProof({ extra, index, hashes, checkpoint }: Proof): string
   return `${lines.join('\n')}\n\n${checkpoint}`;
 }
 
-/** @throws RangeError when it is none */
+/** @throws RangeError when the text is not a proof */
 export function parseProof(text: string): Proof {
   const end = text.indexOf('\n\n');
   const [header, ...lines] = text.slice(0, Math.max(0, end)).split('\n');
@@ -40,69 +42,57 @@ export function parseProof(text: string): Proof {
   };
 }
 
-/** What a proof says, or why it says nothing. */
+/** The head of the log that has the entry, or why the proof does not prove that. */
 export type Verdict =
   { readonly ok: true; readonly head: TreeHead } | { readonly ok: false; readonly reason: string };
 
-/** Whether an entry is in the log that the key is of. */
+/** Whether an entry is in the log that the key belongs to. */
 export function verifyProof(entry: Buffer, proof: Proof, verifier: NoteVerifier): Verdict {
   const head = openCheckpoint(proof.checkpoint, verifier);
   if (head === null)
     return { ok: false, reason: `its checkpoint is not signed by the key of ${verifier.name}` };
   const root = rootOfInclusion(leafHash(entry), proof.index, head.size, proof.hashes);
-  if (root === null) return { ok: false, reason: `it does not fit a log of ${head.size} entries` };
+  if (root === null) return { ok: false, reason: `it does not match a log of ${head.size} entries` };
   return root.equals(head.root)
     ? { ok: true, head }
     : { ok: false, reason: `the event is not entry ${proof.index} of the log` };
 }
 
-/**
- * Whether a leaf is in a tree: the root that its proof leads to (RFC 6962, 2.1.1), to be compared with the signed one.
- * @param leaf its hash
- * @returns null when the proof has another length than such a tree asks for
- */
+/** The root that a proof leads to (RFC 6962, 2.1.1); null when it has too many or too few hashes for the tree. */
 function rootOfInclusion(leaf: Buffer, index: number, size: number, proof: readonly Buffer[]): Buffer | null {
   if (!Number.isSafeInteger(index) || index < 0 || index >= size) return null;
-  const path = sidesOf(index, size);
-  if (path.length !== proof.length) return null;
+  const siblings = siblingsOf(index, size);
+  if (siblings.length !== proof.length) return null;
   return proof.reduce(
-    (hash, sibling, at) => (path[at] === 'left' ? nodeHash(sibling, hash) : nodeHash(hash, sibling)),
+    (hash, sibling, at) =>
+      siblings[at]?.isLeft === true ? nodeHash(sibling, hash) : nodeHash(hash, sibling),
     leaf,
   );
 }
 
-/** On which side each sibling stands, from the leaf up. */
-function sidesOf(index: number, size: number): ('left' | 'right')[] {
-  const sides: ('left' | 'right')[] = [];
-  for (let [at, count] = [index, size]; count > 1;) {
-    const split = splitOf(count);
-    if (at < split) {
-      sides.push('right');
-      count = split;
-    } else {
-      sides.push('left');
-      at -= split;
-      count -= split;
-    }
-  }
-  return sides.toReversed();
-}
-
-/** Hash of the leaves from `from` up to `to` (excluded), as a subtree has them. */
+/** Hash of the subtree of the leaves from `from` up to `to` (excluded). */
 type RangeHash = (from: number, to: number) => Promise<Buffer>;
 
-/** The siblings on the way from a leaf to the root of a tree of `size` leaves, from the leaf up. */
-export async function inclusionProof(index: number, size: number, range: RangeHash): Promise<Buffer[]> {
-  const siblings: Promise<Buffer>[] = [];
+/** Hashes of the siblings on the path from a leaf to the root of a tree of `size` leaves, from the leaf up. */
+export function inclusionProof(index: number, size: number, range: RangeHash): Promise<Buffer[]> {
+  return Promise.all(siblingsOf(index, size).map(({ from, to }) => range(from, to)));
+}
+
+/** A subtree beside the path from a leaf to the root. */
+interface Sibling {
+  readonly isLeft: boolean;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** From the leaf up. */
+function siblingsOf(index: number, size: number): Sibling[] {
+  const siblings: Sibling[] = [];
   for (let [from, to] = [0, size]; to - from > 1;) {
     const middle = from + splitOf(to - from);
-    if (index < middle) {
-      siblings.push(range(middle, to));
-      to = middle;
-    } else {
-      siblings.push(range(from, middle));
-      from = middle;
-    }
+    const isLeft = index >= middle;
+    siblings.push(isLeft ? { isLeft, from, to: middle } : { isLeft, from: middle, to });
+    [from, to] = isLeft ? [middle, to] : [from, middle];
   }
-  return (await Promise.all(siblings)).toReversed();
+  return siblings.toReversed();
 }

@@ -3,15 +3,13 @@ import type { LogSource } from './log-source.ts';
 import type { NoteVerifier, TreeHead } from './note.ts';
 import { scanLog } from './scan.ts';
 
-/** Bytes of an entry that are kept in memory: more than chance, or a try, can hit. */
+/** Bytes of an entry that are kept in memory: enough that no two are alike. */
 const KEPT = 16;
 
-/**
- * All entries of a log, held against its signed checkpoint, and which of them something was found for.
- */
+/** All entries of a log that matches its signed checkpoint, and which of them are accounted for. */
 export class LogEntries {
   readonly head: TreeHead;
-  /** Roots of the log when it had so many entries, for the sizes that were asked for. */
+  /** Roots by number of entries, for the sizes that were asked for. */
   readonly roots = new Map<number, Buffer>();
   readonly #kept: Buffer;
   /** Open addressing: index + 1 of the entry, by its first bytes. */
@@ -19,8 +17,8 @@ export class LogEntries {
   readonly #accounted: Uint8Array;
 
   /**
-   * @param sizes of which the roots are wanted
-   * @throws MillraceError receipts_unusable when it is not the log that its checkpoint was signed for
+   * @param sizes numbers of entries whose roots are wanted
+   * @throws MillraceError receipts_unusable
    */
   static async read(
     log: LogSource,
@@ -45,35 +43,34 @@ export class LogEntries {
     this.#accounted = new Uint8Array(head.size);
   }
 
-  /** Something was found for this entry. @returns whether it is in the log, and nothing was found for it before */
+  /** Marks an entry as accounted for. @returns true when the log has it, and it was not marked before */
   account(entry: Buffer): boolean {
     const found = this.openOf(entry);
     for (const index of found) this.#accounted[index] = 1;
     return found.length > 0;
   }
 
-  /** Its places for which nothing was found yet. */
+  /** Indexes of an entry that are not accounted for. */
   openOf(entry: Buffer): number[] {
     return this.#find(entry).filter((index) => this.#accounted[index] === 0);
   }
 
-  /** The first place of an entry; null when it has none. */
+  /** First index of an entry; null when the log does not have it. */
   placeOf(entry: Buffer): number | null {
     return this.#find(entry)[0] ?? null;
   }
 
-  /** Whether this is the entry at this place. */
   isAt(index: number, entry: Buffer): boolean {
     return index < this.head.size && this.#isKept(index, entry);
   }
 
-  /** Places of the entries that stand for an event for which nothing was found. */
+  /** Indexes of the entries of events that are not accounted for. */
   *missing(): Generator<number> {
     for (let index = 0; index < this.head.size; index += 1)
       if (this.#accounted[index] === 0 && !this.#isKept(index, NO_EVENT)) yield index;
   }
 
-  /** Entries that stand for an event. */
+  /** Number of entries that are of an event. */
   get events(): number {
     let events = 0;
     for (let index = 0; index < this.head.size; index += 1) if (!this.#isKept(index, NO_EVENT)) events += 1;
@@ -88,7 +85,7 @@ export class LogEntries {
     this.#slots[slot] = index + 1;
   }
 
-  /** What was put back from dead letters can have two. */
+  /** An event that was retried from dead letters can have two entries. */
   #find(entry: Buffer): number[] {
     const found: number[] = [];
     for (

@@ -5,8 +5,8 @@ import { LogEntries } from './prove.ts';
 import { parseProof, verifyProof } from './proof-text.ts';
 
 /**
- * A log that is asked for proofs. They are made of hashes that lie beside its entries and can be made again from them: where a
- * proof does not hold, the entries alone say whether the log is another one or its hashes are damaged.
+ * Asks a log for proofs. These are made of hashes beside the entries: where a proof is not valid, the entries are read, which say
+ * whether it is another log or its hashes are damaged.
  */
 export class ProvingLog {
   readonly #log: LogSource;
@@ -15,7 +15,7 @@ export class ProvingLog {
   readonly #roots = new Map<number, Promise<Buffer | null>>();
   #entries: Promise<LogEntries | null> | null = null;
 
-  /** @param sizes of the log that `had` may be asked for */
+  /** @param sizes numbers of entries that `had` may be asked for */
   constructor(log: LogSource, verifier: NoteVerifier, sizes: ReadonlySet<number> = new Set()) {
     this.#log = log;
     this.#verifier = verifier;
@@ -23,8 +23,8 @@ export class ProvingLog {
   }
 
   /**
-   * @returns the log's proof of an entry, sound or not; null when the log does not have it yet
-   * @throws MillraceError receipts_unusable when the log has it there, and its hashes are damaged; RangeError when another is there
+   * @returns the log's proof of an entry, valid or not; null when the log does not have it yet
+   * @throws MillraceError receipts_unusable when its hashes are damaged; RangeError when another entry is there
    */
   async proof(index: number, entry: Buffer): Promise<string | null> {
     let proof: string | null = null;
@@ -43,8 +43,8 @@ export class ProvingLog {
   }
 
   /**
-   * Whether the log once ended like this.
-   * @throws MillraceError receipts_unusable when it did, and its hashes are damaged
+   * Whether the log has had this head.
+   * @throws MillraceError receipts_unusable when its hashes are damaged
    */
   async had({ size, root }: TreeHead): Promise<boolean> {
     const asked = this.#roots.get(size) ?? this.#rootAt(size);
@@ -54,7 +54,7 @@ export class ProvingLog {
     return false;
   }
 
-  /** Null when the log has fewer entries, or not all of its hashes. */
+  /** Null when the log lacks entries or hashes. */
   #rootAt(size: number): Promise<Buffer | null> {
     return this.#log.rootAt(size).catch((error: unknown) => {
       if (error instanceof MillraceError) throw error;
@@ -62,10 +62,10 @@ export class ProvingLog {
     });
   }
 
-  /** Null when the entries are not those that the checkpoint was signed for. */
+  /** Null when the entries do not match the checkpoint. */
   #whole(): Promise<LogEntries | null> {
     this.#entries ??= LogEntries.read(this.#log, this.#verifier, this.#sizes).catch((error: unknown) => {
-      // One that could not be read has the reason as its cause.
+      // With a cause, the log could not be read.
       if (error instanceof MillraceError && error.cause === undefined) return null;
       throw error;
     });

@@ -10,10 +10,10 @@ import { own, type FileLock } from '../../lib/file-lock.ts';
 import { writeOnce } from '../../lib/new-file.ts';
 import { Serial } from '../../lib/serial.ts';
 import { ThreadPool, threadProgram } from '../../lib/thread-pool.ts';
-import { IDENTITY, LogReader } from './log-files.ts';
+import { IDENTITY, LogReader } from './log-reader.ts';
 import type { Done, Job, LogDocument, Opening } from './job.ts';
 
-/** The journal, as far as the log needs it. */
+/** What the log needs of the journal. */
 export interface ReceiptSource {
   readonly lastSeq: number;
   readonly checkpoints: {
@@ -44,52 +44,53 @@ const PAGE = 8192;
 const SALTS = 1024;
 
 /**
- * The log of receipts of a running receiver. The journal's events are its entries, in their order: entry = seq + offset, so that
- * a commit writes nothing more, and what a crash has kept from the log is read from the journal again.
+ * The log of receipts of a running receiver. Its entries are the journal's events in their order: entry = seq + offset. A
+ * commit of the journal writes nothing to it, and entries that a crash has kept from it are read from the journal again.
  *
- * Modes: running ⇄ behind (the log could not be written: deliveries go on, without receipts, and it is tried again); either →
+ * Modes: running ⇄ behind (the log cannot be written; deliveries are answered without receipts, and it is retried); either →
  * stopped. `#enter` changes between the first two.
  */
 export class Receipts {
   readonly #options: ReceiptsOptions;
   readonly #thread: ThreadPool<Job, Done>;
-  readonly #turns = new Serial();
+  readonly #serial = new Serial();
   readonly #salts = Buffer.alloc(SALTS * SALT_BYTES);
   #saltsLeft = 0;
-  /** What every header begins with. */
-  readonly #begin: string;
   #offset = 0;
+  /** Id of the log. */
   #id = '';
+  /** Entries in the log, and those of them that are signed. */
   #size = 0;
   #signed = 0;
-  /** Since when it could not be written, milliseconds since the epoch; null while it can. */
+  /** When it fell behind, milliseconds since the epoch; null while it runs. */
   #behindSince: number | null = null;
   #lock: FileLock | null = null;
   #isStopped = false;
   #stopTimer: () => void = () => undefined;
 
-  /** @throws MillraceError receipts_unusable */
+  /** @throws MillraceError receipts_unusable, receipts_in_use */
   static async open(options: ReceiptsOptions): Promise<Receipts> {
-    let receipts: Receipts | null = null;
+    const receipts = new Receipts(options);
     try {
-      receipts = new Receipts(options);
       await receipts.#open();
       return receipts;
     } catch (error) {
-      if (receipts !== null) await receipts.#end();
-      throw error instanceof MillraceError ? error : unusable(options.folder, error);
+      await receipts.#close();
+      if (error instanceof MillraceError) throw error;
+      throw new MillraceError('receipts_unusable', `${options.folder}: ${messageOf(error)}`, {
+        cause: error,
+      });
     }
   }
 
   private constructor(options: ReceiptsOptions) {
     this.#options = options;
     const { folder, origin, pem } = options;
-    this.#begin = `log="${origin}", leaf=`;
     const url = threadProgram('log-thread', import.meta.url);
     this.#thread = new ThreadPool(url, { folder, origin, pem } satisfies Opening, 1);
   }
 
-  /** The salt of an event that comes in: 22 digits of base64url. */
+  /** The salt of a new event: 22 digits of base64url. */
   newSalt(): string {
     if (this.#saltsLeft === 0) {
       randomFillSync(this.#salts);
@@ -101,29 +102,29 @@ export class Receipts {
   }
 
   /**
-   * What a delivery is answered with: a dictionary of structured fields (RFC 9651). Nothing while the log cannot be written: the
-   * event gets its entry once it can, and who repairs it may have to begin a new log.
+   * The receipt in the answer to a delivery: a dictionary of structured fields (RFC 9651). Undefined while the log is behind:
+   * whoever repairs it may have to begin a new log, with other numbers.
    */
   header(seq: number, salt: string, receivedAt: number): string | undefined {
     if (this.#behindSince !== null) return undefined;
-    return `${this.#begin}${seq + this.#offset}, salt="${salt}", received=${receivedAt}`;
+    return `log="${this.#options.origin}", leaf=${seq + this.#offset}, salt="${salt}", received=${receivedAt}`;
   }
 
   /**
-   * What can be read of the log, in the thread that has it: who receives does not wait for readers.
-   * @param path `checkpoint`, `key`, `tile/…`, or the number of an entry, which it proves
+   * A document of the log, found in the log's thread: receiving does not wait for readers.
+   * @param path `checkpoint`, `key`, `tile/…`, or the number of an entry, for its proof
    */
   async find(path: string): Promise<LogDocument | null> {
-    const { found = null } = await this.#thread.run({ entries: null, sign: false, find: path });
+    const { found = null } = await this.#thread.run({ kind: 'find', path });
     return found;
   }
 
-  /** Resolves when the log has all events that the journal has now, and is signed. @throws MillraceError receipts_behind */
+  /** Resolves once the log has all events that the journal has now, and is signed. @throws MillraceError receipts_behind */
   cover(): Promise<void> {
     const upTo = this.#options.journal.lastSeq;
-    return this.#turns.run(async () => {
+    return this.#serial.run(async () => {
       try {
-        await this.#take(upTo);
+        await this.#append(upTo);
         this.#enter(null);
       } catch (error) {
         this.#enter(error);
@@ -138,7 +139,7 @@ export class Receipts {
     return { origin, entries: this.#signed, waiting, behindSince: this.#behindSince };
   }
 
-  /** @param error why it could not be written; null: it could */
+  /** @param error why the log could not be written; null when it was */
   #enter(error: unknown): void {
     const { log, folder, clock } = this.#options;
     const wasBehind = this.#behindSince !== null;
@@ -147,7 +148,7 @@ export class Receipts {
     if (error !== null && !wasBehind)
       log.error(
         { err: error, folder },
-        'the log of receipts cannot be written: deliveries are answered without receipts, and the journal keeps their events for it, until it can',
+        'the log of receipts cannot be written: until it can, deliveries are answered without receipts, and the journal keeps their events for the log',
       );
     this.#behindSince = error === null ? null : (this.#behindSince ?? clock.now());
   }
@@ -156,32 +157,32 @@ export class Receipts {
     this.#isStopped = true;
     this.#stopTimer();
     await this.cover().catch(() => undefined);
-    await this.#end();
+    await this.#close();
   }
 
-  async #end(): Promise<void> {
+  async #close(): Promise<void> {
     await this.#thread.close();
     this.#lock?.release();
   }
 
   async #open(): Promise<void> {
-    const { folder, origin, journal, clock, interval } = this.#options;
+    const { folder, origin, journal, log } = this.#options;
     makeFolder(folder, 0o700);
     this.#lock = await own(
       join(folder, 'lock'),
       (owner) => new MillraceError('receipts_in_use', `${folder} is used by ${owner}`),
     );
-    const { size, hasMadeHashes } = await this.#thread.run({ entries: null, sign: false });
+    const { size, hasMadeHashes } = await this.#thread.run({ kind: 'open' });
     this.#size = size;
     if (hasMadeHashes === true)
-      this.#options.log.warn(
+      log.warn(
         { folder },
         'the hashes of the log of receipts were damaged; they were made again from its entries, which are as they were signed',
       );
     this.#id = await identityOf(folder);
-    const told = await journal.receipts.log();
-    // A second log under the name of the first would make what was answered before look false.
-    if (told !== null && told.id !== this.#id && told.origin === origin)
+    const noted = await journal.receipts.log();
+    // A second log under the name of the first would contradict the receipts of the first.
+    if (noted !== null && noted.id !== this.#id && noted.origin === origin)
       throw new Error(
         `is not the log ${origin} that the journal's events were entered in: it was removed or replaced. ` +
           'Restore it; or begin a new log, with another receipts.origin',
@@ -190,25 +191,26 @@ export class Receipts {
     const known = await journal.checkpoints.load(key);
     this.#offset = known === null ? size - journal.lastSeq - 1 : Number(known);
     if (known === null) await journal.checkpoints.save(key, String(this.#offset));
-    if (told?.id === this.#id && this.#covered < told.seq)
+    if (noted?.id === this.#id && this.#covered < noted.seq)
       throw new Error(
-        `has ${size} entries, and had ${told.seq + this.#offset + 1}: it is an older copy, or a part of it is gone. ` +
+        `has ${size} entries, and had ${noted.seq + this.#offset + 1}: it is an older copy, or a part of it is gone. ` +
           'Restore it; or begin a new log, with another receipts.origin and another folder',
       );
     if (this.#covered > journal.lastSeq)
       throw new Error(`has ${size} entries, and the journal fewer events: it is not the journal it was`);
-    // Entries and seqs go together from here on, whatever was there before.
-    await this.#tell();
     this.#signed = size;
-    const again = (): void => {
-      if (this.#isStopped) return;
-      this.#stopTimer = clock.after(interval, () => {
-        void this.cover()
-          .catch(() => undefined)
-          .finally(again);
-      });
-    };
-    again();
+    await this.#noteSigned();
+    this.#coverLater();
+  }
+
+  #coverLater(): void {
+    if (this.#isStopped) return;
+    const { clock, interval } = this.#options;
+    this.#stopTimer = clock.after(interval, () => {
+      void this.cover()
+        .catch(() => undefined)
+        .finally(() => this.#coverLater());
+    });
   }
 
   /** The newest seq that has an entry. */
@@ -216,37 +218,37 @@ export class Receipts {
     return this.#size - this.#offset - 1;
   }
 
-  /** The journal knows how far this log was when it was last signed, so that an older copy in its place is noticed. */
-  #tell(): Promise<void> {
+  /** Notes in the journal what is signed, so that an older copy of the log is noticed. */
+  #noteSigned(): Promise<void> {
     const { journal, origin } = this.#options;
     return journal.receipts.hold({ id: this.#id, origin, seq: this.#covered });
   }
 
-  async #take(upTo: number): Promise<void> {
+  async #append(upTo: number): Promise<void> {
     const { journal } = this.#options;
-    // What could not be written has been cut off again.
+    // Opened again: what was not signed has been cut off.
     if (this.#behindSince !== null) {
       const before = { id: this.#id, signed: this.#signed };
-      const opened = await this.#thread.run({ entries: null, sign: false, before });
-      this.#size = opened.size;
+      this.#size = (await this.#thread.run({ kind: 'open', before })).size;
     }
     while (this.#covered < upTo) {
       const { firstSeq, records } = await journal.receipts.entries(this.#covered, PAGE);
       if (firstSeq !== this.#covered + 1 || records.length === 0)
         throw new Error(`the journal has no event ${this.#covered + 1}`);
-      const entries = records.length / ENTRY_BYTES;
-      const done = await this.#thread.run({ entries: records, sign: false }, [records.buffer as ArrayBuffer]);
-      if (done.size !== this.#size + entries) throw new Error(`has ${done.size} entries`);
-      this.#size = done.size;
+      const wanted = this.#size + records.length / ENTRY_BYTES;
+      const job = { kind: 'append', entries: records } as const;
+      const { size } = await this.#thread.run(job, [records.buffer as ArrayBuffer]);
+      if (size !== wanted) throw new Error(`has ${size} entries, and should have ${wanted}`);
+      this.#size = size;
     }
     if (this.#signed === this.#size) return;
-    await this.#thread.run({ entries: null, sign: true });
+    await this.#thread.run({ kind: 'sign' });
     this.#signed = this.#size;
-    await this.#tell();
+    await this.#noteSigned();
   }
 }
 
-/** Names a log for the journal, so that another one in its place is noticed. */
+/** The id of a log, made when it has none. */
 async function identityOf(folder: string): Promise<string> {
   const path = join(folder, IDENTITY);
   const known = new LogReader(folder).id();
@@ -257,8 +259,4 @@ async function identityOf(folder: string): Promise<string> {
   const id = randomUUID();
   await writeOnce(path, Buffer.from(`${JSON.stringify({ id })}\n`));
   return id;
-}
-
-function unusable(folder: string, error: unknown): MillraceError {
-  return new MillraceError('receipts_unusable', `${folder}: ${messageOf(error)}`, { cause: error });
 }

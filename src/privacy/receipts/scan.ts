@@ -10,8 +10,8 @@ import { hashesIn } from './tiles.ts';
 const CHUNK = 65_536;
 
 /**
- * Reads all of a log, in constant memory, and holds it against its signed checkpoint.
- * @param begin told how long it is; @returns what takes each entry, and the tree up to it
+ * Reads all of a log, in constant memory, and compares it with its signed checkpoint.
+ * @param begin gets the head; returns what is called with each entry, and the tree up to it
  * @throws MillraceError receipts_unusable when it is not the log that its checkpoint was signed for
  */
 export async function scanLog(
@@ -22,7 +22,7 @@ export async function scanLog(
   const note = await log.checkpoint();
   const unusable = (detail: string): MillraceError =>
     new MillraceError('receipts_unusable', `${log.name}: ${detail}`);
-  // One that has begun has nothing yet.
+  // A log that has just begun has no checkpoint, and no entry.
   if (note === null && ((await log.entries(0, 1)).length > 0 || !(await log.exists())))
     throw unusable('has no checkpoint');
   const head =

@@ -1,6 +1,7 @@
+import { getOrMake } from '../../lib/get-or-make.ts';
 import { HASH_BYTES, nodeHash, splitOf, writeNodeHash } from './hashing.ts';
 
-/** C2SP tlog-tiles: hashes of a tree in files of 256, by height: a tile of level L has the hashes of height 8L. */
+/** Hashes of a full tile (C2SP tlog-tiles). A tile of level L has hashes of subtrees of height 8L. */
 export const TILE_WIDTH = 256;
 
 export interface TilePlace {
@@ -10,7 +11,7 @@ export interface TilePlace {
   readonly width: number;
 }
 
-/** `tile/0/x001/x234/067`, and `.p/17` behind it where it is not full. @param level a number, or `entries` */
+/** `tile/0/x001/x234/067`, with `.p/17` behind it for a tile of 17 hashes. */
 export function tilePath(level: number | 'entries', index: number, width: number): string {
   const digits = String(index).padStart(Math.ceil(String(index).length / 3) * 3, '0');
   const groups = digits.match(/\d{3}/g) as string[];
@@ -18,16 +19,16 @@ export function tilePath(level: number | 'entries', index: number, width: number
   return `tile/${level}/${name}${width < TILE_WIDTH ? `.p/${width}` : ''}`;
 }
 
-/** Hashes that a tile has in a tree of `size` leaves; 0 when there is none. */
+/** Hashes of a tile in a tree of `size` leaves; 0 when the tree has no such tile. */
 export function widthOf(level: number, index: number, size: number): number {
   const hashes = Math.floor(size / TILE_WIDTH ** level);
   return Math.max(0, Math.min(TILE_WIDTH, hashes - index * TILE_WIDTH));
 }
 
-/** Reads a tile, whole: `width` hashes, or more when it has grown since. */
-export type ReadTile = (place: TilePlace) => Promise<Buffer>;
+/** Reads a tile of at least `width` hashes. */
+type ReadTile = (place: TilePlace) => Promise<Buffer>;
 
-/** Tiles of one tree of `size` leaves, each read once. */
+/** Computes hashes of one tree of `size` leaves from its tiles, each read once. */
 export class TreeReader {
   readonly size: number;
   readonly #read: ReadTile;
@@ -42,10 +43,11 @@ export class TreeReader {
     return this.range(0, this.size);
   }
 
-  /** Hash of a subtree: `from` is a multiple of the power of two that `to - from` is, or the first after a split. */
+  /** Hash of the subtree of the leaves from `from` up to `to` (excluded). */
   async range(from: number, to: number): Promise<Buffer> {
     const count = to - from;
-    if (isPowerOfTwo(count) && from % count === 0) return this.#complete(from, count);
+    if (count >= 1 && Number.isInteger(Math.log2(count)) && from % count === 0)
+      return this.#complete(from, count);
     const middle = from + splitOf(count);
     const [left, right] = await Promise.all([this.range(from, middle), this.range(middle, to)]);
     return nodeHash(left, right);
@@ -62,10 +64,7 @@ export class TreeReader {
   }
 
   #tile(place: TilePlace): Promise<Buffer> {
-    const key = `${place.level}/${place.index}`;
-    let tile = this.#tiles.get(key);
-    if (tile === undefined) this.#tiles.set(key, (tile = this.#read(place)));
-    return tile;
+    return getOrMake(this.#tiles, `${place.level}/${place.index}`, () => this.#read(place));
   }
 }
 
@@ -75,17 +74,10 @@ export function hashesIn(tile: Buffer): Buffer[] {
   return hashes;
 }
 
-/**
- * Root of a complete subtree.
- * @param hashes one after the other, as many as a power of two; the hashes above them are written over them
- */
+/** Root of a complete subtree. @param hashes its leaves, a power of two of them; they are overwritten */
 export function rootOf(hashes: Buffer): Buffer {
   for (let pairs = hashes.length / HASH_BYTES / 2; pairs >= 1; pairs /= 2)
     for (let pair = 0; pair < pairs; pair += 1)
       writeNodeHash(hashes, 2 * pair * HASH_BYTES, hashes, pair * HASH_BYTES);
   return Buffer.from(hashes.subarray(0, HASH_BYTES));
-}
-
-function isPowerOfTwo(count: number): boolean {
-  return count >= 1 && Number.isInteger(Math.log2(count));
 }

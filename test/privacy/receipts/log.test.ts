@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { leafHash, nodeHash, EMPTY_ROOT } from '../../../src/privacy/receipts/hashing.ts';
-import { LogReader, LogWriter } from '../../../src/privacy/receipts/log-files.ts';
+import { LogWriter } from '../../../src/privacy/receipts/log-files.ts';
+import { LogReader } from '../../../src/privacy/receipts/log-reader.ts';
 import {
   noteSigner,
   openCheckpoint,
