@@ -1,71 +1,40 @@
-import { dirname } from 'node:path';
-import { MillraceError } from '../../core/errors.ts';
 import type { DroppedEntries, DroppedNote, OpenProof } from '../../core/proof.ts';
 import { ENTRY_BYTES } from '../../core/receipt.ts';
-import { checkSigned, signJson, type Signer } from '../../core/signature.ts';
-import { makeFolder } from '../../lib/durable.ts';
-import { lockInTurn } from '../../lib/file-lock.ts';
-import { appendLines, readJsonLines } from '../../lib/json-lines.ts';
+import type { SignedFiles } from './signed-files.ts';
 
-/** Milliseconds to wait for others that write a line. */
-const PATIENCE = 10_000;
-
-interface Line extends DroppedNote {
-  /** ISO 8601. */
-  readonly at: string;
-}
-
-/**
- * What a person dropped, as a file of JSON lines. They are signed: who removes an event by other means cannot say that a person dropped it.
- */
+/** Events that a person dropped, as signed JSON lines: whoever removes an event by other means cannot claim that. */
 export class DroppedFile implements DroppedEntries {
   readonly #path: string;
-  readonly #signer: Signer | null;
-  readonly #trusted: ReadonlySet<string>;
+  readonly #files: SignedFiles;
 
-  /**
-   * @param signer null for one that is only read
-   * @param trusted public keys whose lines count
-   */
-  constructor(path: string, signer: Signer | null, trusted: ReadonlySet<string>) {
+  constructor(path: string, files: SignedFiles) {
     this.#path = path;
-    this.#signer = signer;
-    this.#trusted = trusted;
+    this.#files = files;
   }
 
   async append(notes: readonly DroppedNote[]): Promise<void> {
-    const signer = this.#signer;
-    if (signer === null)
-      throw new MillraceError('proof_unusable', `${this.#path}: there is no key to sign with`);
     const at = new Date().toISOString();
-    const lines = notes.map((one): Line => ({ at, ...one }));
-    makeFolder(dirname(this.#path), 0o700);
-    const lock = await lockInTurn(`${this.#path}.lock`, PATIENCE);
-    try {
-      await appendLines(
-        this.#path,
-        lines.map((line) => signJson('dropped', JSON.stringify(line), signer)),
-      );
-    } finally {
-      lock.release();
-    }
+    await this.#files.append(
+      'dropped',
+      this.#path,
+      notes.map((one) => ({ at, ...one })),
+    );
   }
 
-  /** A line that was changed, or signed by somebody else, says nothing. */
+  /** Without lines that were changed, or signed by a key that is not trusted. */
   notes(): readonly DroppedNote[] {
-    return readJsonLines<Line>(this.#path).flatMap((line) => {
-      const { state, by } = checkSigned('dropped', JSON.stringify(line));
-      if (state !== 'valid' || !this.#trusted.has(by)) return [];
-      const entries = line.entries.filter((entry) => Buffer.from(entry, 'base64').length === ENTRY_BYTES);
-      const { from, sink, archive, state: then } = line;
-      return [{ from, sink, ...(archive === undefined ? {} : { archive }), state: then, entries }];
+    return this.#files.lines<DroppedNote>('dropped', this.#path).flatMap(({ value, isTrusted }) => {
+      if (!isTrusted) return [];
+      const { from, sink, archive, state } = value;
+      const entries = value.entries.filter((entry) => Buffer.from(entry, 'base64').length === ENTRY_BYTES);
+      return [{ from, sink, ...(archive === undefined ? {} : { archive }), state, entries }];
     });
   }
 }
 
 /**
- * Notes it with the key of an installation, which is opened when something is dropped.
- * @param archiveOf what tells the archive of a sink: its name may be another's later
+ * Notes what is dropped with the key of an installation, which is opened by the first note.
+ * @param archiveOf gives the place of a sink's archive: a sink's name may be another's later
  */
 export function droppedBy(
   openProof: OpenProof,
