@@ -1,12 +1,12 @@
 import { createCipheriv, createDecipheriv, type KeyObject } from 'node:crypto';
 
 const CIPHER = 'aes-256-gcm';
-/** Bytes at the end that tell whether it is as it was encrypted. */
+/** Bytes of the authentication tag at the end. */
 export const TAG = 16;
 
 /**
- * @param key never its bare bytes: node takes 15 µs to make a key of them, and 1 µs in `createSecretKey`
- * @param about what it is bound to: it has to be the same for `decrypt`
+ * @param key a `KeyObject`: node takes 15 µs for bare bytes, and 1 µs in `createSecretKey`
+ * @param about additional data that `decrypt` needs as well
  */
 export function encrypt(key: KeyObject, nonce: Buffer, about: Buffer, plain: Buffer): Buffer {
   const cipher = createCipheriv(CIPHER, key, nonce).setAAD(about);
@@ -15,7 +15,7 @@ export function encrypt(key: KeyObject, nonce: Buffer, about: Buffer, plain: Buf
   return Buffer.concat([text, cipher.getAuthTag()]);
 }
 
-/** Null when it is not what `encrypt` made with the same key, nonce and `about`. */
+/** Null unless `encrypt` made it with the same key, nonce and `about`. */
 export function decrypt(key: KeyObject, nonce: Buffer, about: Buffer, data: Buffer): Buffer | null {
   const end = data.length - TAG;
   const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG });

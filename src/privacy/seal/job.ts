@@ -11,27 +11,24 @@ const KEY = 32;
 /** Hex digits of its id. */
 const ID = 32;
 
-/**
- * Records to be sealed in one go, as they are handed to a thread: no more than it takes to seal them, in memory of their
- * own, which is handed over and not copied. Keys are bytes: to clone the objects takes longer than to make them again.
- */
+/** Records for a thread to seal, in buffers that are handed over. Keys are bytes: cloning key objects takes longer. */
 export interface SealJob {
   /** The records, each with its line feed. */
   readonly lines: Uint8Array<ArrayBuffer>;
-  /** The key of each; overwritten when the job is done, or has failed. */
+  /** Their keys; overwritten when the job is done or has failed. */
   readonly keys: Uint8Array<ArrayBuffer>;
-  /** The ids of the keys, one after the other. */
+  /** The ids of the keys, joined. */
   readonly ids: string;
-  /** When each was received: milliseconds since the epoch. */
+  /** Their times of receipt, milliseconds since the epoch. */
   readonly receivedAt: Float64Array<ArrayBuffer>;
 }
 
-/** What of a job is handed over. */
+/** The buffers of a job that are handed over to the thread. */
 export function buffersOf({ lines, keys, receivedAt }: SealJob): ArrayBuffer[] {
   return [lines.buffer, keys.buffer, receivedAt.buffer];
 }
 
-/** A few milliseconds of work: enough to be worth a message, and little enough that threads share a batch evenly. */
+/** Most of one job: a few milliseconds of work, so that threads share a batch evenly. */
 const RECORDS = 128;
 const BYTES = 256 * 1024;
 const LINE_FEED = 10;
@@ -63,13 +60,13 @@ function jobFor(events: readonly Event[], owned: readonly OwnedKey[], buffers: B
   };
 }
 
-/** The sealed records of a job, each with its line feed: in the memory of its lines, where they fit in. */
+/** The sealed records of a job, each with its line feed; in the memory of its lines when there is room. */
 export function sealed(job: SealJob): Uint8Array<ArrayBuffer> {
   try {
     const text = sealedText(job);
     const { buffer } = job.lines;
-    const fits = text.length <= buffer.byteLength;
-    const bytes = Buffer.from(fits ? buffer : new ArrayBuffer(text.length), 0, text.length);
+    const hasRoom = text.length <= buffer.byteLength;
+    const bytes = Buffer.from(hasRoom ? buffer : new ArrayBuffer(text.length), 0, text.length);
     bytes.write(text, 'latin1');
     return bytes;
   } finally {

@@ -5,25 +5,25 @@ import { parseRecord, takenOut } from '../../core/archive-record.ts';
 import { entryOfRecord } from '../../core/receipt.ts';
 import type { OpenedRecord, SealedRecord } from '../../core/sealed-record.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import type { KeyRing } from './key-ring.ts';
-import { KeyStore } from './key-store.ts';
+import { KEYS, KeyStore } from './key-store.ts';
 
 type OpenStore = () => Promise<{ readonly store: KeyStore; close(): Promise<void> }>;
 
-const UNNAMED = {
-  item: 'sealed records that name no user',
-  requests: [],
-  reason: 'they are sealed by team, so the ids in their bodies cannot be searched',
-};
-
-const KEYS = 'keys.bin';
-const UNREAD = { item: 'sealed records that could not be looked at', requests: [] };
+const UNNAMED = 'they are sealed by team, so the ids in their bodies cannot be searched';
 const ELSEWHERE =
-  'nobody can tell here whose they are: erase where those keys are, such as at the other receivers of the archive';
+  'this store cannot tell whose they are: erase where those keys are, such as at the other receivers of the archive';
+
+/** What the records of an archive show before keys are destroyed. */
+interface Found {
+  /** Entries of the log of receipts, base64, by request. */
+  readonly entries: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Records sealed with keys of another store. */
+  readonly closed: number;
+}
 
 /**
- * The keys of a sealed archive, as an erasure sees them. Destroying a user's keys erases every record they sealed, in
- * every copy of the archive, without a file of it being touched. Counted in a receipt are keys, not records.
+ * Erases the keys of a sealed archive. Destroying a user's keys erases every record they sealed, in every copy of the archive,
+ * and touches no file of it. Receipts count the keys, not the records.
  */
 export class KeyErasure implements ErasableStore {
   readonly name: string;
@@ -34,12 +34,12 @@ export class KeyErasure implements ErasableStore {
     this.#open = open;
   }
 
-  /** Of an archive that is open here: its keys are forgotten in memory too. */
+  /** Of an archive that this process has open: its keys are forgotten in memory too. */
   static live(name: string, store: KeyStore): KeyErasure {
     return new KeyErasure(name, () => Promise.resolve({ store, close: () => Promise.resolve() }));
   }
 
-  /** Of an archive that nobody has open. @param master may throw; then nothing is erased, and that is said */
+  /** Of an archive that no process has open. @param master may throw: then nothing is erased, and the error is reported */
   static at(name: string, path: string, master: () => Buffer, ledger?: () => Promise<KeyLedger>): KeyErasure {
     return new KeyErasure(name, async () => {
       const store = await KeyStore.open(path, master(), (await ledger?.()) ?? null);
@@ -50,27 +50,31 @@ export class KeyErasure implements ErasableStore {
   async erase(run: ErasureRun): Promise<void> {
     const { store, close } = await this.#open();
     try {
-      const { entries, closed } = await this.#look(run, store.ring);
+      const { entries, closed } = await this.#look(run, store);
       for (const subject of run.subjects) {
         run.signal.throwIfAborted();
         const { request } = subject;
-        try {
-          await store.destroy(subject, async (keys) => {
-            if (this.#isRecorded(run, request)) return;
-            const own = [...(entries.get(request) ?? [])];
-            const item = { store: this.name, item: KEYS, removed: { [request]: keys } };
-            const more = own.length === 0 ? {} : { entries: { [request]: own } };
-            await run.record({ ...item, sha256_before: null, sha256_after: null, ...more });
-            run.onStep('recorded');
+        const record = async (keys: number): Promise<void> => {
+          if (this.#isRecorded(run, request)) return;
+          const own = [...(entries.get(request) ?? [])];
+          await run.record({
+            store: this.name,
+            item: KEYS,
+            removed: { [request]: keys },
+            sha256_before: null,
+            sha256_after: null,
+            ...(own.length === 0 ? {} : { entries: { [request]: own } }),
           });
-        } catch (error) {
+          run.onStep('recorded');
+        };
+        await store.destroy(subject, record).catch((error: unknown) => {
           run.leave(leftBy(this.name, KEYS, [subject], error));
-        }
+        });
         run.onStep('destroyed');
       }
-      if (store.ring.sealsUnnamed) run.leave({ store: this.name, ...UNNAMED });
-      const others = `${closed} sealed records of keys that are not in this store`;
-      if (closed > 0) run.leave({ store: this.name, item: others, requests: [], reason: ELSEWHERE });
+      if (store.ring.sealsUnnamed) this.#leave(run, 'sealed records that name no user', UNNAMED);
+      if (closed > 0)
+        this.#leave(run, `${closed} sealed records of keys that are not in this store`, ELSEWHERE);
     } finally {
       await close();
     }
@@ -80,15 +84,14 @@ export class KeyErasure implements ErasableStore {
     return recorded.some(({ store, removed }) => store === this.name && request in removed);
   }
 
-  /**
-   * Looks at all records before a key is destroyed, and tells the journal of those that the keys open. That they cannot be read keeps no key.
-   * @returns what the log of receipts has of these, base64, by request; and how many records are sealed with keys of another store
-   */
-  async #look(
-    run: ErasureRun,
-    ring: KeyRing,
-  ): Promise<{ readonly entries: ReadonlyMap<string, ReadonlySet<string>>; readonly closed: number }> {
-    const found = new Map<string, Set<string>>();
+  /** On every receipt of the run: no request waits for it. */
+  #leave(run: ErasureRun, item: string, reason: string): void {
+    run.leave({ store: this.name, item, requests: [], reason });
+  }
+
+  /** Opens all records of the subjects and has the journal forget them. A record that cannot be read keeps no key alive. */
+  async #look(run: ErasureRun, { ring }: KeyStore): Promise<Found> {
+    const entries = new Map<string, Set<string>>();
     const requests = new Map<string, string[]>();
     for (const subject of run.subjects) {
       const { request } = subject;
@@ -100,24 +103,26 @@ export class KeyErasure implements ErasableStore {
     let closed = 0;
     const open = (sealed: SealedRecord): OpenedRecord => {
       if (!ring.has(sealed.key)) closed += 1;
-      const own = requests.get(sealed.key);
-      const opened = own === undefined ? null : ring.open(sealed);
+      const own = requests.get(sealed.key) ?? [];
+      const opened = own.length === 0 ? null : ring.open(sealed);
       const parsed = opened?.ok === true ? parseRecord(opened.line) : null;
-      if (parsed?.ok === true) events.push(takenOut(parsed.record, parsed.body));
-      const entry =
-        run.hasLog === true && parsed?.ok === true ? entryOfRecord(parsed.record, parsed.body) : null;
-      if (entry !== null)
-        for (const request of own ?? [])
-          getOrMake(found, request, () => new Set()).add(entry.toString('base64'));
+      if (parsed?.ok === true) {
+        const { record, body } = parsed;
+        events.push(takenOut(record, body));
+        const entry = run.hasLog === true ? entryOfRecord(record, body) : null;
+        if (entry !== null)
+          for (const request of own)
+            getOrMake(entries, request, () => new Set()).add(entry.toString('base64'));
+      }
       return { ok: false, why: 'no_keys' };
     };
     try {
       await run.showSealed?.({ open });
     } catch (error) {
       run.signal.throwIfAborted();
-      run.leave({ store: this.name, ...UNREAD, reason: messageOf(error) });
+      this.#leave(run, 'sealed records that could not be looked at', messageOf(error));
     }
     await run.forget?.(events);
-    return { entries: found, closed };
+    return { entries, closed };
   }
 }

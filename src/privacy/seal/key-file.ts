@@ -4,16 +4,15 @@ import { decrypt, encrypt } from './aes-gcm.ts';
 import { tombstoneKey, wrappingKey } from './master-key.ts';
 
 /**
- * The layout of a key file: a header and slots of the same size, a key each, so that a key can be overwritten where it
- * lies. All sizes are bytes.
+ * The layout of a key file: a header, and slots of the same size with a key each, which can be overwritten. Sizes in bytes:
  *
  * header:    magic 8 · salt 16 · nonce 12 · look-up key, wrapped 32+16 · zeros · CRC-32 4
  * slot:      state 1 · zeros 3 · key id 16 · owner 48 · key, wrapped 32+16 · zeros · CRC-32 4
  * tombstone: state 1 · zeros 3 · key id 16 · epoch 8 · HMAC-SHA-256 of id and epoch 32 · zeros · CRC-32 4
  *
- * `owner` is three keyed hashes of 16 bytes: of team, user and client user, zeros for one that is absent. A tombstone takes
- * the place of a slot whose key is destroyed. Epochs count the tombstones of a file: 1, 2, 3, none twice, so that one
- * that is taken back leaves a gap. The last digit of the magic is the number of this format.
+ * `owner` is three keyed hashes of 16 bytes: of team, user and client user, zeros for one that is absent. A tombstone
+ * overwrites the slot of a destroyed key. Epochs count the tombstones of a file from 1, so that a removed one leaves a gap. The
+ * last digit of the magic is the number of this format.
  */
 export const SLOT = 128;
 const MAGIC = Buffer.from('MILLKEY2');
@@ -30,25 +29,37 @@ const ACTIVE = 1;
 const DESTROYED = 2;
 const NONCE_BYTES = NONCE.to - NONCE.from;
 
-/** What stands in a slot, as views into it; `free` was never written, `damaged` is none of them. */
-export type Slot =
-  | { readonly state: 'active'; readonly id: Buffer; readonly owner: Buffer; readonly wrapped: Buffer }
-  | { readonly state: 'destroyed'; readonly id: Buffer; readonly epoch: number; readonly mac: Buffer }
-  | { readonly state: 'free' | 'damaged' };
+/** A slot with a key; its buffers are views into the slot. */
+export interface ActiveSlot {
+  readonly state: 'active';
+  readonly id: Buffer;
+  readonly owner: Buffer;
+  readonly wrapped: Buffer;
+}
 
-/** The keys of a file: the ones that wrap the others, hash owners, and vouch for tombstones. */
+/** A tombstone. */
+export interface DestroyedSlot {
+  readonly state: 'destroyed';
+  readonly id: Buffer;
+  readonly epoch: number;
+}
+
+/** `free` was never written. */
+type Slot = ActiveSlot | DestroyedSlot | { readonly state: 'free' | 'damaged' };
+
+/** The keys of a file itself. */
 export interface FileKeys {
+  /** Wraps the keys in slots. */
   readonly wrapping: KeyObject;
+  /** Hashes owners. */
   readonly lookup: KeyObject;
+  /** Authenticates tombstones. */
   readonly tombstone: KeyObject;
-  /** Says which store it is, whatever its master key. */
+  /** Id of the store, which stays when its master key changes. */
   readonly store: string;
 }
 
-/**
- * A header for a file of its own, and its keys.
- * @param lookup of the file it takes the place of
- */
+/** The header of a new file, and its keys. @param lookup that of the file it replaces */
 export function newHeader(
   master: Buffer,
   lookup: KeyObject = createSecretKey(randomBytes(32)),
@@ -67,7 +78,7 @@ function keysOf(master: Buffer, header: Buffer, wrapping: KeyObject, lookup: Key
   return { wrapping, lookup, tombstone: tombstoneKey(master, at(header, SALT)), store };
 }
 
-/** The keys behind a header; null when the master key is another. @throws Error when it is no header, or of another format */
+/** The keys in a header; null when the master key is another. @throws Error when it is not a header, or of another format */
 export function openHeader(header: Buffer, master: Buffer): FileKeys | null {
   const [, format] = /^MILLKEY(\d)/.exec(header.toString('latin1', 0, MAGIC.length)) ?? [];
   if (header.length < SLOT || format === undefined || !isSound(header))
@@ -84,8 +95,8 @@ export function readSlot(bytes: Buffer): Slot {
   if (!isSound(bytes)) return { state: bytes.every((byte) => byte === 0) ? 'free' : 'damaged' };
   const id = at(bytes, ID);
   if (bytes[0] === DESTROYED) {
-    // More epochs than a number can count would be forged, and are found to be by their MAC.
-    return { state: 'destroyed', id, epoch: Number(bytes.readBigUInt64LE(EPOCH.from)), mac: at(bytes, MAC) };
+    // An epoch above the safe integers is forged; its MAC shows that.
+    return { state: 'destroyed', id, epoch: Number(bytes.readBigUInt64LE(EPOCH.from)) };
   }
   if (bytes[0] !== ACTIVE) return { state: 'damaged' };
   return { state: 'active', id, owner: at(bytes, OWNER), wrapped: at(bytes, WRAPPED) };
@@ -107,7 +118,7 @@ export function activeSlot(wrapping: KeyObject, id: Buffer, owner: Buffer, key: 
   return checked(slot);
 }
 
-/** What takes the place of a slot whose key is to be gone: its id, so that records can say why they do not open. */
+/** A tombstone for a key. It has the id, so that opening a record can say that its key was destroyed. */
 export function destroyedSlot({ tombstone }: Pick<FileKeys, 'tombstone'>, id: Buffer, epoch: number): Buffer {
   const slot = Buffer.alloc(SLOT);
   slot[0] = DESTROYED;
@@ -117,7 +128,7 @@ export function destroyedSlot({ tombstone }: Pick<FileKeys, 'tombstone'>, id: Bu
   return checked(slot);
 }
 
-/** Whether a tombstone was made by somebody with the master key. */
+/** Whether a tombstone was made with the master key. */
 export function isTombstone({ tombstone }: Pick<FileKeys, 'tombstone'>, bytes: Buffer): boolean {
   return timingSafeEqual(at(bytes, MAC), macOf(tombstone, bytes));
 }
@@ -128,11 +139,8 @@ function macOf(key: KeyObject, slot: Buffer): Buffer {
     .digest();
 }
 
-/** Null when it was wrapped with another key, or for another owner. */
-export function unwrapKey(
-  wrapping: KeyObject,
-  { id, owner, wrapped }: Slot & { state: 'active' },
-): Buffer | null {
+/** Null when the key was wrapped with another key, or for another owner. */
+export function unwrapKey(wrapping: KeyObject, { id, owner, wrapped }: ActiveSlot): Buffer | null {
   return decrypt(wrapping, id.subarray(0, NONCE_BYTES), Buffer.concat([id, owner]), wrapped);
 }
 
@@ -140,7 +148,7 @@ function at(bytes: Buffer, { from, to }: { readonly from: number; readonly to: n
   return bytes.subarray(from, to);
 }
 
-/** Tells what a power cut tore from what was written; against changing on purpose the tags inside guard. */
+/** Adds the CRC, which detects a slot torn by a power cut; changes on purpose are detected by the tags inside. */
 function checked(bytes: Buffer): Buffer {
   bytes.writeUInt32LE(crc32(bytes.subarray(0, CRC)), CRC);
   return bytes;

@@ -16,8 +16,9 @@ import {
   readSlot,
   SLOT,
   unwrapKey,
+  type ActiveSlot,
+  type DestroyedSlot,
   type FileKeys,
-  type Slot,
 } from './key-file.ts';
 import { namesUser, OwnerHash, REMEMBERED } from './owner.ts';
 import { openLine } from './record.ts';
@@ -32,21 +33,22 @@ export interface KeyCounts {
   readonly damaged: number;
 }
 
-/** What a key file holds, in memory: wrapped as on disk, but for the keys used last. Opens sealed records. */
+/** A key file in memory, its keys wrapped as on disk; opens sealed records. Keys used last are kept unwrapped. */
 export class KeyRing implements RecordOpener {
   readonly #keys: FileKeys;
   readonly #hash: OwnerHash;
-  /** The file's bytes: an object for each key would take ten times as much. */
+  /** The file's bytes: an object for each key would take ten times the memory. */
   readonly #file = new ByteWriter();
   /** Offsets of slots, by id of the key. */
-  readonly #held = new Map<string, number>();
-  /** Ids of keys, by the hashes of the owner. */
+  readonly #active = new Map<string, number>();
+  /** Ids of keys, by the hashes of their owners. */
   readonly #byOwner = new Map<string, string>();
-  /** Offsets of keys that are forgotten, and not yet known to be gone from the disk. */
-  readonly #doomed = new Set<number>();
+  /** Offsets of keys that are forgotten in memory, and still on disk. */
+  readonly #forgotten = new Set<number>();
   readonly #tombstones = new Tombstones();
-  /** Offsets of slots with keys that are destroyed elsewhere in the file. */
+  /** Offsets of slots whose key has a tombstone elsewhere in the file. */
   readonly #returned: number[] = [];
+  /** Unwrapped keys, by id. */
   readonly #open = new Map<string, Buffer>();
   #damaged = 0;
   #newest: string | null = null;
@@ -57,7 +59,7 @@ export class KeyRing implements RecordOpener {
     this.#file.append(header);
   }
 
-  /** @throws MillraceError master_key_wrong; an Error when it is no key file; the system's error */
+  /** @throws MillraceError master_key_wrong; an Error when it is not a key file; the system's error */
   static async read(file: string, master: Buffer): Promise<KeyRing> {
     const bytes = Buffer.concat(await Array.fromAsync(readPlain(file)));
     const header = bytes.subarray(0, SLOT);
@@ -76,54 +78,49 @@ export class KeyRing implements RecordOpener {
   }
 
   get counts(): KeyCounts {
-    return { active: this.#held.size, destroyed: this.destroyed, damaged: this.#damaged };
+    return { active: this.#active.size, destroyed: this.destroyed, damaged: this.#damaged };
   }
 
   get destroyed(): number {
     return this.#tombstones.size;
   }
 
-  /** Says which store it is. */
+  /** Id of the store. */
   get store(): string {
     return this.#keys.store;
   }
 
-  /** Id of the last key in the file, be it destroyed. */
+  /** Id of the last key in the file, destroyed or not. */
   get newest(): string | null {
     return this.#newest;
   }
 
-  /** Whether the file has this key, be it destroyed. */
+  /** Whether the file has this key, destroyed or not. */
   has(id: string): boolean {
-    return this.#held.has(id) || this.#tombstones.has(id);
+    return this.#active.has(id) || this.#tombstones.has(id);
   }
 
   get tombstones(): Pick<Tombstones, 'last' | 'entries'> {
     return this.#tombstones;
   }
 
-  /**
-   * What tells that the file is not as it was left.
-   * @param ledger null where it is not at hand: then only what the file says of itself
-   */
+  /** What shows that the file is not as it was left. @param ledger null without one: what the file says of itself */
   problems(ledger: KeyLedger | null): readonly KeyProblem[] {
-    const alone = (): KeyProblem[] => this.#tombstones.problems(null, this.#damaged, () => false);
-    if (ledger === null) return alone();
-    const { path } = ledger;
-    let entries: readonly LedgerEntry[];
+    const problems: KeyProblem[] = [];
+    let noted: Parameters<Tombstones['problems']>[0] = null;
     try {
-      entries = ledger.entries(this.store);
+      if (ledger !== null) noted = { path: ledger.path, entries: ledger.entries(this.store) };
     } catch (error) {
       if (!(error instanceof MillraceError) || error.code !== 'ledger_forged') throw error;
-      return [{ code: 'ledger_forged', detail: error.detail }, ...alone()];
+      problems.push({ code: 'ledger_forged', detail: error.detail });
     }
-    return this.#tombstones.problems({ path, entries }, this.#damaged, (id) => this.#held.has(id));
+    return [...problems, ...this.#tombstones.problems(noted, this.#damaged, (id) => this.#active.has(id))];
   }
 
   open(sealed: SealedRecord): OpenedRecord {
     const { key: id } = sealed;
     if (this.#tombstones.has(id)) return { ok: false, why: 'erased' };
-    const key = this.#keyById(id);
+    const key = this.#keyOf(id);
     if (key === null) return { ok: false, why: 'unknown_key' };
     const line = openLine(createSecretKey(key), sealed);
     return line === null ? { ok: false, why: 'damaged' } : { ok: true, line };
@@ -131,22 +128,22 @@ export class KeyRing implements RecordOpener {
 
   /** Null when the owner has none. */
   keyOf(owner: Ownership): { readonly id: string; readonly key: Buffer } | null {
-    const id = this.#byOwner.get(this.#hash.nameOf(owner));
-    const key = id === undefined ? null : this.#keyById(id);
-    return id === undefined || key === null ? null : { id, key };
+    const id = this.#byOwner.get(this.#hash.nameOf(owner)) ?? '';
+    const key = this.#keyOf(id);
+    return key === null ? null : { id, key };
   }
 
   ownedBy(subject: Subject): { readonly id: Buffer; readonly at: number }[] {
     const owned = this.#hash.owned(subject);
     const found: { id: Buffer; at: number }[] = [];
-    for (const at of [...this.#held.values(), ...this.#doomed]) {
+    for (const at of [...this.#active.values(), ...this.#forgotten]) {
       const slot = owned(ownerOf(this.#bytesAt(at))) ? this.#slotAt(at) : null;
       if (slot !== null) found.push({ id: Buffer.from(slot.id), at });
     }
     return found;
   }
 
-  /** Slots with new keys for those owners that have none, once for each. They count when they are appended. */
+  /** Slots with new keys for the owners that have none, one each; not part of the ring until they are appended. */
   slotsFor(owners: readonly Ownership[]): Buffer[] {
     const slots = new Map<string, Buffer>();
     for (const owner of owners) {
@@ -168,22 +165,22 @@ export class KeyRing implements RecordOpener {
     else if (slot.state === 'damaged') this.#damaged += 1;
   }
 
-  #appendActive(slot: Slot & { state: 'active' }, at: number): void {
+  #appendActive(slot: ActiveSlot, at: number): void {
     const id = slot.id.toString('hex');
     if (this.#tombstones.has(id)) {
       this.#returned.push(at);
       this.#tombstones.returned(id);
       return;
     }
-    this.#held.set(id, at);
+    this.#active.set(id, at);
     this.#byOwner.set(slot.owner.toString('latin1'), id);
   }
 
-  #appendDestroyed({ id: bytes, epoch }: Slot & { state: 'destroyed' }, slot: Buffer): void {
+  #appendDestroyed({ id: bytes, epoch }: DestroyedSlot, slot: Buffer): void {
     const id = bytes.toString('hex');
-    // The key may still be there, and what it opens is not gone because somebody says so.
+    // Without the master key nothing can declare a key destroyed.
     if (!isTombstone(this.#keys, slot)) return this.#tombstones.forged();
-    const at = this.#held.get(id);
+    const at = this.#active.get(id);
     if (at !== undefined) {
       this.forget(bytes);
       this.#returned.push(at);
@@ -193,16 +190,16 @@ export class KeyRing implements RecordOpener {
   }
 
   /**
-   * From now on the key opens nothing and seals nothing: the owner's next record gets another.
-   * @returns the key as it is in memory, to be overwritten once nobody uses it; null when it is not
+   * From now on the key opens and seals nothing, and its owner gets another.
+   * @returns the unwrapped key, to be overwritten once it is not in use; null when it is not in memory
    */
   forget(id: Buffer): Buffer | null {
     const name = id.toString('hex');
-    const at = this.#held.get(name);
-    const slot = at === undefined ? null : this.#slotAt(at);
+    const at = this.#active.get(name);
+    const slot = this.#activeSlotOf(name);
     if (at === undefined || slot === null) return null;
-    this.#held.delete(name);
-    this.#doomed.add(at);
+    this.#active.delete(name);
+    this.#forgotten.add(at);
     this.#byOwner.delete(slot.owner.toString('latin1'));
     const open = this.#open.get(name) ?? null;
     this.#open.delete(name);
@@ -210,28 +207,28 @@ export class KeyRing implements RecordOpener {
     return open;
   }
 
-  /** Whether there is a key for records that name no user. */
+  /** True when there is a key for records that name no user. */
   get sealsUnnamed(): boolean {
     return [...this.#byOwner.keys()].some((name) => !namesUser(Buffer.from(name, 'latin1')));
   }
 
-  /** What is to take the place of a key that is forgotten. */
+  /** The slot that replaces a forgotten key. */
   tombstoneFor(id: Buffer): { readonly slot: Buffer; readonly epoch: number } {
     const epoch = this.#tombstones.last + 1;
     return { slot: destroyedSlot(this.#keys, id, epoch), epoch };
   }
 
-  /** What stands at `at` has been overwritten. */
+  /** The slot at `at` has been overwritten with this one. */
   gone(at: number, id: Buffer, { slot, epoch }: { readonly slot: Buffer; readonly epoch: number }): void {
-    this.#doomed.delete(at);
+    this.#forgotten.delete(at);
     slot.copy(this.#bytesAt(at));
     this.#tombstones.written(id.toString('hex'), epoch);
   }
 
-  /** A whole file with the same keys under another master key. Damaged slots are left out. */
+  /** A file with the same keys under another master key; `count` is their number. */
   rewrapped(master: Buffer): { file: Buffer; count: number } {
     const { header, keys } = newHeader(master, this.#keys.lookup);
-    const slots = Array.from(this.#held, ([id, at]) => {
+    const slots = Array.from(this.#active, ([id, at]) => {
       const slot = this.#slotAt(at);
       const key = slot === null ? null : unwrapKey(this.#keys.wrapping, slot);
       if (slot === null || key === null) throw new Error(`the key ${id} is damaged`);
@@ -240,12 +237,12 @@ export class KeyRing implements RecordOpener {
     const gone = Array.from(this.#tombstones.entries(), ([id, epoch]) =>
       destroyedSlot(keys, Buffer.from(id, 'hex'), epoch),
     );
-    // What is damaged may have been the tombstone whose epoch is missing.
+    // As many damaged slots: each may have been a tombstone whose epoch is missing now.
     const damaged = Buffer.alloc(this.#damaged * SLOT, 0xff);
     return { file: Buffer.concat([header, ...slots, ...gone, damaged]), count: slots.length };
   }
 
-  /** A whole file with the same slots, but for the keys that the ledger says are destroyed: these are tombstones. */
+  /** A file with the same slots, but tombstones for the keys that are destroyed by the ledger. */
   without(noted: readonly LedgerEntry[]): Buffer {
     const epochs = new Map<string, number>();
     for (const { key, epoch } of noted) if (key !== null) epochs.set(key, epoch);
@@ -258,7 +255,7 @@ export class KeyRing implements RecordOpener {
       const slot = readSlot(this.#bytesAt(at));
       const id = 'id' in slot ? slot.id.toString('hex') : '';
       if (written.has(id) || this.#returned.includes(at)) continue;
-      // A forged mark stays as it is, and is found.
+      // A forged tombstone stays, and is found again.
       const isForged = slot.state === 'destroyed' && !this.#tombstones.has(id);
       const epoch = isForged ? undefined : epochs.get(id);
       if (epoch !== undefined) written.add(id);
@@ -268,16 +265,21 @@ export class KeyRing implements RecordOpener {
     return Buffer.concat(slots);
   }
 
-  #keyById(id: string): Buffer | null {
+  /** The unwrapped key of an id; null when it is unknown or damaged. */
+  #keyOf(id: string): Buffer | null {
     const known = this.#open.get(id);
     if (known !== undefined) return known;
-    const at = this.#held.get(id);
-    const slot = at === undefined ? null : this.#slotAt(at);
+    const slot = this.#activeSlotOf(id);
     const bytes = slot === null ? null : unwrapKey(this.#keys.wrapping, slot);
     return bytes === null ? null : getOrMakeAtMost(this.#open, id, () => bytes, REMEMBERED);
   }
 
-  #slotAt(at: number): (Slot & { state: 'active' }) | null {
+  #activeSlotOf(id: string): ActiveSlot | null {
+    const at = this.#active.get(id);
+    return at === undefined ? null : this.#slotAt(at);
+  }
+
+  #slotAt(at: number): ActiveSlot | null {
     const slot = readSlot(this.#bytesAt(at));
     return slot.state === 'active' ? slot : null;
   }

@@ -16,7 +16,7 @@ import { notTheOneSeen, problemsOf, refuse, seenIn } from './seen.ts';
 
 export const KEYS = 'keys.bin';
 const LOCK = 'lock';
-/** Milliseconds between two notes of new keys. */
+/** Milliseconds between two notes of the newest key. */
 const NOTE_EVERY = 60_000;
 
 /** A key and its id. */
@@ -27,116 +27,105 @@ export interface OwnedKey {
   readonly key: Buffer;
 }
 
+interface StoreParts {
+  /** The folder as the config names it: the ledger notes it by this name, so that a missing mount is noticed. */
+  readonly named: string;
+  readonly ledger: KeyLedger | null;
+  readonly lock: FileLock;
+}
+
 /**
  * The keys of sealed records, in one file, for the one process that may make and destroy them.
  *
- * A key is on disk before anybody is handed it, so that no record can outlive its key by a crash. Destroying one
- * overwrites it where it lies, with a mark that only the master key makes, and notes it in the ledger: a key that is put
- * back from a copy is told from one that was never destroyed.
+ * A key is on disk before it is lent, so no record outlives its key in a crash. Destroying a key overwrites it with a mark
+ * that needs the master key, and notes it in the ledger: a key restored from a copy is recognised.
  */
 export class KeyStore {
+  /** The folder, without links. */
   readonly path: string;
-  readonly #ledger: KeyLedger | null;
-  readonly #lock: FileLock;
+  readonly #parts: StoreParts;
   readonly #serial = new Serial();
-  /** Uses of keys that are under way. */
+  /** Uses of keys in progress. */
   readonly #loans = new Set<Promise<unknown>>();
   #file: AppendFile;
   #ring: KeyRing;
-  /** Keys that opening it has destroyed again. */
-  #again = 0;
-  /** When the ledger was told of the newest key, by a clock that only goes on. */
-  #seenAt = 0;
-  /** The folder as it was named: a mount or a link that is missing must not make it another. */
-  readonly #named: string;
+  /** When the newest key was noted in the ledger, on the monotonic clock. */
+  #notedAt = 0;
 
-  private constructor(
-    path: string,
-    named: string,
-    ledger: KeyLedger | null,
-    lock: FileLock,
-    ring: KeyRing,
-    file: AppendFile,
-  ) {
+  private constructor(path: string, ring: KeyRing, file: AppendFile, parts: StoreParts) {
     this.path = path;
-    this.#named = named;
-    this.#ledger = ledger;
-    this.#lock = lock;
     this.#ring = ring;
     this.#file = file;
+    this.#parts = parts;
   }
 
   /**
    * Opens the store for writing, and makes it when there is none.
    * @param path folder
-   * @param ledger null where no erasure is noted anywhere
+   * @param ledger null where no erasure is noted
    * @throws MillraceError keys_unusable, keys_in_use, master_key_wrong, keys_stale, ledger_forged
    */
-  static open(path: string, master: Buffer, ledger: KeyLedger | null = null): Promise<KeyStore> {
-    return KeyStore.#open(path, master, ledger, 'refuse');
+  static async open(path: string, master: Buffer, ledger: KeyLedger | null = null): Promise<KeyStore> {
+    const seen = seenIn(path, ledger);
+    return KeyStore.#open(path, ledger, async (folder) => {
+      const file = join(folder, KEYS);
+      if (lstatSync(file, { throwIfNoEntry: false }) === undefined) refuse(folder, notTheOneSeen(null, seen));
+      const ring = await readOrMake(folder, master);
+      refuse(folder, problemsOf(ring, ledger, seen));
+      return ring;
+    });
   }
 
   /**
-   * Destroys again what the ledger says was destroyed, in a store that was restored from a copy, and has it be the one that belongs there.
+   * In a store that was restored from a copy, destroys again what the ledger says was destroyed, and notes it as the current one.
    * @returns how many keys
-   * @throws MillraceError as `open` does for what that does not mend
+   * @throws MillraceError as `open` does for what that does not repair
    */
   static async catchUp(path: string, master: Buffer, ledger: KeyLedger): Promise<number> {
-    const store = await KeyStore.#open(path, master, ledger, 'catch up');
-    try {
-      return store.#again;
-    } finally {
-      await store.close();
-    }
+    let again = 0;
+    const store = await KeyStore.#open(path, ledger, async (folder) => {
+      const copy = await readOrMake(folder, master);
+      await replaceFile(folder, copy.without(ledger.entries(copy.store)));
+      const ring = await KeyRing.read(join(folder, KEYS), master);
+      refuse(folder, problemsOf(ring, ledger, null));
+      again = ring.destroyed - copy.destroyed;
+      return ring;
+    });
+    await store.close();
+    return again;
   }
 
   static async #open(
     path: string,
-    master: Buffer,
     ledger: KeyLedger | null,
-    stale: 'refuse' | 'catch up',
+    read: (folder: string) => Promise<KeyRing>,
   ): Promise<KeyStore> {
-    const wanted = resolve(path);
+    const named = resolve(path);
     let lock: FileLock | null = null;
-    let open: AppendFile | null = null;
+    let file: AppendFile | null = null;
     try {
-      makeFolder(wanted, 0o700);
-      const folder = await realpath(wanted);
+      makeFolder(named, 0o700);
+      const folder = await realpath(named);
       const refusal = (by: string) => new MillraceError('keys_in_use', `${folder} is held by ${by}`);
       lock = await own(join(folder, LOCK), refusal);
       await rm(join(folder, `${KEYS}${UNFINISHED}`), { force: true });
-      const file = join(folder, KEYS);
-      const seen = stale === 'refuse' ? seenIn(wanted, ledger) : null;
-      if (lstatSync(file, { throwIfNoEntry: false }) === undefined) {
-        refuse(folder, notTheOneSeen(null, seen));
-        await writeDurably(folder, KEYS, newHeader(master).header, OWNER_ONLY);
-      } else await syncFound(file);
-      let ring = await KeyRing.read(file, master);
-      const { destroyed } = ring;
-      if (stale === 'refuse') refuse(folder, problemsOf(ring, ledger, seen));
-      if (stale === 'catch up') {
-        const noted = ledger?.entries(ring.store) ?? [];
-        await replaceFile(folder, ring.without(noted));
-        ring = await KeyRing.read(file, master);
-        refuse(folder, problemsOf(ring, ledger, null));
-      }
-      open = fileOf(folder, ring);
-      // A slot that was cut short was handed to nobody.
-      await open.mend();
-      const store = new KeyStore(folder, wanted, ledger, lock, ring, open);
-      store.#again = ring.destroyed - destroyed;
-      await store.#note();
-      await store.#see();
+      const ring = await read(folder);
+      file = fileOf(folder, ring);
+      // Cuts off an incomplete slot: its key was never lent.
+      await file.mend();
+      const store = new KeyStore(folder, ring, file, { named, ledger, lock });
+      await store.#noteDestroyed();
+      await store.#noteNewest();
       return store;
     } catch (error) {
-      await open?.close();
+      await file?.close();
       lock?.release();
-      throw unusable(wanted, error);
+      throw unusable(named, error);
     }
   }
 
   /**
-   * Reads the keys there are now, for opening records; it writes nothing and needs no lock.
+   * Reads the current keys, for opening records; writes nothing and needs no lock.
    * @throws MillraceError keys_unusable, master_key_wrong
    */
   static async read(path: string, master: Buffer): Promise<KeyRing> {
@@ -147,19 +136,19 @@ export class KeyStore {
     }
   }
 
-  /** The keys as they are now; another object after `rotate`. */
+  /** The current keys; another object after `rotate`. */
   get ring(): KeyRing {
     return this.#ring;
   }
 
   /**
-   * Hands `use` the key of each owner, in order, made and durable where there was none. A key is not destroyed while
-   * somebody has it, and nobody gets one that is about to be.
+   * Lends `use` the key of each owner, in order; a missing key is made, and is durable before. A key is not destroyed while it is
+   * lent, and a key about to be destroyed is not lent.
    */
   async lend<T>(owners: readonly Ownership[], use: (keys: readonly OwnedKey[]) => Promise<T>): Promise<T> {
     const known = owners.map((owner) => this.#ring.keyOf(owner));
     if (known.every((key) => key !== null)) return await this.#lent(use(known));
-    // In an object: what it is used for is not waited for in the queue, where a destruction waits for it.
+    // In an object, so that the queue does not wait for the use: a destruction in the queue does.
     const { work } = await this.#serial.run(async () => {
       await this.#add(owners);
       const keys = owners.map((owner) => {
@@ -179,54 +168,56 @@ export class KeyStore {
   }
 
   /**
-   * Destroys every key of the subject. Returns how many, only after they are gone from the disk.
-   * @param before told the number, if there are any, before the first is touched
+   * Destroys every key of the subject. Resolves with their number once they are gone from the disk.
+   * @param before called with the number, if there are keys, before the first is touched
    */
   destroy(subject: Subject, before: (keys: number) => Promise<void> = async () => {}): Promise<number> {
     return this.#serial.run(async () => {
       const found = this.#ring.ownedBy(subject);
       if (found.length > 0) await before(found.length);
-      // From now on they open and seal nothing, whatever becomes of the writing.
+      // From now on they open and seal nothing, even if writing fails.
       const open = found.map(({ id }) => this.#ring.forget(id));
       await Promise.all(this.#loans);
       for (const key of open) key?.fill(0);
       for (const { id, at } of found) {
         const tombstone = this.#ring.tombstoneFor(id);
-        // One after the other: a power cut between two that were synced together could leave a gap in their epochs.
+        // One by one: a power cut between two that share a sync could leave a gap in their epochs.
         await this.#written(this.#file.overwrite(tombstone.slot, at));
         this.#ring.gone(at, id, tombstone);
       }
-      // Also when there was none: an earlier run may have failed here.
-      await this.#note();
-      if (found.length > 0) await this.#see();
+      // Also without keys: an earlier run may have failed here.
+      await this.#noteDestroyed();
+      if (found.length > 0) await this.#noteNewest();
       return found.length;
     });
   }
 
-  /** Has the ledger tell this store from older copies of it. */
-  async #see(): Promise<void> {
+  /** Notes the newest key in the ledger, which distinguishes this store from older copies of it. */
+  async #noteNewest(): Promise<void> {
+    const { ledger, named } = this.#parts;
     const { store, newest } = this.#ring;
-    this.#seenAt = performance.now();
-    await this.#ledger?.see(this.#named, { store, newest });
+    this.#notedAt = performance.now();
+    await ledger?.see(named, { store, newest });
   }
 
-  /** Brings the ledger up to what is destroyed. */
-  async #note(): Promise<void> {
-    if (this.#ledger === null) return;
+  /** Adds to the ledger the destroyed keys that it lacks. */
+  async #noteDestroyed(): Promise<void> {
+    const { ledger } = this.#parts;
+    if (ledger === null) return;
     const { store, tombstones } = this.#ring;
-    const noted = this.#ledger.entries(store);
+    const noted = ledger.entries(store);
     if (noted.length > 0 && noted.at(-1)?.epoch === tombstones.last) return;
     const known = new Set(noted.map(({ key }) => key));
     const first = noted.length === 0 ? [{ store, epoch: 0, key: null }] : [];
-    const fresh = [...tombstones.entries()].flatMap(([key, epoch]) =>
-      epoch === 0 || known.has(key) ? [] : [{ store, epoch, key }],
-    );
-    if (first.length + fresh.length > 0) await this.#ledger.append([...first, ...fresh]);
+    const fresh = tombstones
+      .entries()
+      .flatMap(([key, epoch]) => (epoch === 0 || known.has(key) ? [] : [{ store, epoch, key }]));
+    if (first.length + fresh.length > 0) await ledger.append([...first, ...fresh]);
   }
 
   /**
-   * Wraps every key anew under another master key, in a file that takes the place of this one; the old one is
-   * overwritten. Before it resolves the old master key is needed, afterwards the new one.
+   * Wraps every key with another master key, in a new file; the old file is overwritten. Until it resolves the store needs the
+   * old master key, afterwards the new one.
    */
   rotate(master: Buffer): Promise<number> {
     return this.#serial.run(async () => {
@@ -242,9 +233,9 @@ export class KeyStore {
   async close(): Promise<void> {
     await this.#serial.run(async () => {
       await this.#file.close();
-      // Without it the next start notes it.
-      await this.#see().catch(() => undefined);
-      this.#lock.release();
+      // The next start notes it as well.
+      await this.#noteNewest().catch(() => undefined);
+      this.#parts.lock.release();
     });
   }
 
@@ -253,8 +244,8 @@ export class KeyStore {
     if (made.length === 0) return;
     await this.#written(this.#file.append(Buffer.concat(made)));
     for (const slot of made) this.#ring.append(slot);
-    // A ledger that cannot be written holds up no record; it is tried again.
-    if (performance.now() - this.#seenAt > NOTE_EVERY) await this.#see().catch(() => undefined);
+    // A ledger that cannot be written does not hold up records; the next note tries again.
+    if (performance.now() - this.#notedAt > NOTE_EVERY) await this.#noteNewest().catch(() => undefined);
   }
 
   #written(writing: Promise<void>): Promise<void> {
@@ -264,11 +255,19 @@ export class KeyStore {
   }
 }
 
+async function readOrMake(folder: string, master: Buffer): Promise<KeyRing> {
+  const file = join(folder, KEYS);
+  if (lstatSync(file, { throwIfNoEntry: false }) === undefined)
+    await writeDurably(folder, KEYS, newHeader(master).header, OWNER_ONLY);
+  else await syncFound(file);
+  return KeyRing.read(file, master);
+}
+
 function fileOf(folder: string, { end }: KeyRing): AppendFile {
   return new AppendFile(join(folder, KEYS), end);
 }
 
-/** Another file in its place. The old one is overwritten: a copy of the disk is not to find keys in what it leaves. */
+/** Replaces the file, and overwrites the old one: a copy of the disk must not contain its keys. */
 async function replaceFile(folder: string, content: Buffer): Promise<void> {
   const old = await openPlain(join(folder, KEYS), READ_WRITE);
   try {

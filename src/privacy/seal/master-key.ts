@@ -3,13 +3,13 @@ import { createSecretKey, hkdfSync, randomBytes, type KeyObject } from 'node:cry
 const BYTES = 32;
 const PREFIX = 'mrk_';
 
-/** A new master key as `parseMasterKey` reads it. */
+/** A new master key, in the form that `parseMasterKey` reads. */
 export function newMasterKey(): string {
   return `${PREFIX}${randomBytes(BYTES).toString('base64')}`;
 }
 
 /**
- * The 32 bytes of a master key: base64, with `mrk_` in front or not, or 64 hex digits.
+ * The 32 bytes of a master key: base64 with or without `mrk_` in front, or 64 hex digits.
  * @throws Error that does not quote the key
  */
 export function parseMasterKey(text: string): Buffer {
@@ -21,12 +21,12 @@ export function parseMasterKey(text: string): Buffer {
   return bytes;
 }
 
-/** The key that wraps what one key file holds. @param salt the file's own, so that no two files share it */
+/** The key that wraps the keys of one file. @param salt the file's, so that no two files share a wrapping key */
 export function wrappingKey(master: Buffer, salt: Buffer): KeyObject {
   return derived(master, salt, 'millrace key store 1');
 }
 
-/** The key that vouches for the tombstones of one key file. */
+/** The key that authenticates the tombstones of one file. */
 export function tombstoneKey(master: Buffer, salt: Buffer): KeyObject {
   return derived(master, salt, 'millrace key store tombstones 2');
 }

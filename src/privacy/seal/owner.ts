@@ -4,17 +4,14 @@ import { canonicalId } from '../../core/named-ids.ts';
 import { getOrMakeAtMost } from '../../lib/get-or-make.ts';
 
 const BYTES = 16;
-/** Keys and owners in the clear; beyond, they are worked out again. */
+/** Keys and owners kept in memory in the clear. */
 export const REMEMBERED = 20_000;
 const ABSENT = Buffer.alloc(BYTES);
 const FIELDS = ['team', 'user', 'client'] as const;
 
 type Field = (typeof FIELDS)[number];
 
-/**
- * Whose a key is, as the key file says it: keyed hashes of team, user and client user, one after another. Every key is
- * of one such three, so that an erasure finds exactly what it would find in the records.
- */
+/** Owners as the key file has them: keyed hashes of team, user and client user. An erasure finds keys as it finds records. */
 export class OwnerHash {
   readonly #lookup: KeyObject;
   readonly #names = new Map<string, string>();
@@ -23,7 +20,7 @@ export class OwnerHash {
     this.#lookup = lookup;
   }
 
-  /** The three, a character for each byte. */
+  /** The three hashes, a character for each byte. */
   nameOf({ team, user, clientUser }: Ownership): string {
     const plain = JSON.stringify([team, user, clientUser]);
     const make = (): string =>
@@ -35,7 +32,7 @@ export class OwnerHash {
     return getOrMakeAtMost(this.#names, plain, make, REMEMBERED);
   }
 
-  /** Tells the keys that an erasure's subject owns. */
+  /** What tells whether the subject owns a key. */
   owned({ by, id, team }: Subject): (owner: Buffer) => boolean {
     const field = by === 'user' ? 'user' : 'client';
     const wanted = this.#hash(field, id);
@@ -55,7 +52,7 @@ export class OwnerHash {
   }
 }
 
-/** Whether what a key seals says which user's it is. */
+/** Whether the records of a key name a user. */
 export function namesUser(owner: Buffer): boolean {
   return !part(owner, 'user').equals(ABSENT);
 }

@@ -5,9 +5,8 @@ import type { SealedRecord } from '../../core/sealed-record.ts';
 import { decrypt, encrypt, TAG } from './aes-gcm.ts';
 
 /**
- * What records have in common, so that each can be compressed by itself and still be small. It is part of the format:
- * a letter changed here, and no record sealed before opens again. A better one needs a flag of its own in `record.ts`.
- * What is found most often stands last.
+ * Text that records have in common, most frequent last, so that a record compressed alone is still small. Part of the format:
+ * with one character changed, no record sealed before opens. A better dictionary needs a flag of its own.
  */
 export const DICTIONARY: Buffer = Buffer.from(
   [
@@ -36,16 +35,13 @@ export const DICTIONARY: Buffer = Buffer.from(
   ].join(''),
 );
 
-/** Longer texts take longer than setting up a compressor does. */
+/** Bytes above which compressing takes longer than setting up a compressor. */
 const LARGE = 8192;
 const LEVEL = 4;
-/** A window as small as the texts: a larger one takes longer to clear. */
+/** A small window, which is cleared faster. */
 const SMALL = { level: LEVEL, windowBits: 14, memLevel: 5, chunkSize: 32_768, flush: constants.Z_FINISH };
 
-/**
- * Raw deflate with a dictionary. Short texts share one compressor: node sets one up for each call, which takes longer than
- * to compress a record of 1.6 KB.
- */
+/** Raw deflate with a dictionary. Short texts share one compressor: setting one up takes longer than compressing 1.6 KB. */
 export class Deflate {
   readonly #dictionary: Buffer;
   #shared: DeflateRaw | null = null;
@@ -55,11 +51,11 @@ export class Deflate {
     this.#dictionary = dictionary;
   }
 
-  /** @throws Error when there is no memory for it */
+  /** @throws Error when memory is short */
   compress(text: Buffer): Buffer {
     if (text.length > LARGE) return deflateRawSync(text, { level: LEVEL, dictionary: this.#dictionary });
     const shared = this.#shared ?? this.#newShared();
-    // One that has failed compresses nothing any more: it is there again only once all went well.
+    // A compressor that has failed is of no use: it is kept only after a success.
     this.#shared = null;
     this.#pieces = [];
     shared.write(text);
@@ -76,26 +72,22 @@ export class Deflate {
   }
 }
 
-/**
- * Nonces are 24 random bytes: the first half and the key make a key for this record alone, the second half is the nonce
- * it is used with. So nonces cannot repeat in practice, however many records a key seals, and nothing is to be counted.
- */
+/** A nonce is 24 random bytes: the first half derives a key for one record, the second is the nonce of that key. */
 const NONCE = 24;
 const HALF = 12;
 const KEY_ID = /^[0-9a-f]{32}$/;
 
-/** More than any record is; a bound for what a forged one could unfold to. */
+/** Bytes that a forged record may inflate to at most. */
 const LONGEST = 512 * 2 ** 20;
 
 const deflate = new Deflate(DICTIONARY);
-/** Says how the text is compressed: raw deflate with the dictionary. */
+/** Flag: raw deflate with the dictionary. */
 const DEFLATED = 1;
 const FLAGS = Buffer.of(DEFLATED);
 const INFLATE = { dictionary: DICTIONARY, maxOutputLength: LONGEST } as const;
 
 /**
- * Seals the line of a record. It is compressed first, for nothing compresses afterwards but the base64 around it.
- * The key's id and the time outside are bound to what is inside: neither can be exchanged.
+ * Seals the line of a record, compressed. The id and the time outside are authenticated: neither can be exchanged.
  * @param key 32 bytes
  * @param line without its line break
  */
@@ -111,7 +103,7 @@ export function sealLine(id: string, key: KeyObject, receivedAt: string, line: B
   return { key: id, received_at: receivedAt, nonce, data };
 }
 
-/** The line of a sealed record; null when it, or what stands around it, is not as it was sealed. */
+/** The line of a sealed record; null when the record is not as it was sealed. */
 export function openLine(
   key: KeyObject,
   { key: id, received_at: receivedAt, nonce, data }: SealedRecord,
@@ -125,7 +117,7 @@ export function openLine(
   }
 }
 
-/** Asking for them one at a time takes longer than all else that is done with them. */
+/** Nonces made at once: one by one they take longer than sealing. */
 const NONCES = 256;
 let nonces = Buffer.alloc(0);
 

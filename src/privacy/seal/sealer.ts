@@ -13,7 +13,7 @@ import { jobsFor } from './job.ts';
 import { KeyStore } from './key-store.ts';
 import { SealingThreads } from './sealing-threads.ts';
 
-/** Seals records with the keys of a store that is its own, and opens them again. */
+/** Seals records with the keys of a store that it opens, and opens sealed ones. */
 export class Sealer implements RecordOpener {
   readonly store: KeyStore;
   readonly #threads = new SealingThreads();
@@ -40,17 +40,14 @@ export class Sealer implements RecordOpener {
   }
 
   /**
-   * Hands `write` the sealed records of some events, each with its line feed, in pieces. Their keys are durable by then, and
-   * none of them is destroyed, nor are the pieces overwritten, before `write` has settled.
+   * Calls `write` with the sealed records of the events, each with its line feed, in pieces. Their keys are durable before, and
+   * are not destroyed until `write` has settled; then the pieces are reused.
    */
   seal<T>(events: readonly Event[], write: (lines: readonly Buffer[]) => Promise<T>): Promise<T> {
     return this.sealGroups([events], ([lines = []]) => write(lines));
   }
 
-  /**
-   * The same for groups that are written together. Their keys are lent at once: who has some and waits for others waits for
-   * ever where an erasure, which waits until those are given back, comes first.
-   */
+  /** The same for groups of events. All keys are lent at once: lent one by one they could deadlock with an erasure. */
   sealGroups<T>(
     groups: readonly (readonly Event[])[],
     write: (lines: readonly (readonly Buffer[])[]) => Promise<T>,
@@ -62,16 +59,16 @@ export class Sealer implements RecordOpener {
         const own: Promise<Uint8Array>[] = [];
         work.push(own);
         for (const job of jobsFor(events, keys.slice(from, from + events.length), this.#buffers)) {
-          // Deliveries that come in meanwhile are not to wait for a whole batch.
+          // Lets deliveries in between two jobs.
           if (work.length > 1 || own.length > 0) await setImmediate();
           const lines = this.#threads.seal(job);
-          // Before the last job is handed over nobody looks at the first.
+          // Handled below, once all jobs are handed over.
           lines.catch(() => undefined);
           own.push(lines);
         }
         from += events.length;
       }
-      // Also when one has failed: until the last is done its keys are in use.
+      // Also after a failure: the keys are in use until the last job is done.
       await Promise.allSettled(work.flat());
       const lines = await Promise.all(work.map(async (own) => (await Promise.all(own)).map(asBuffer)));
       try {
@@ -82,14 +79,14 @@ export class Sealer implements RecordOpener {
     });
   }
 
-  /** Sealing that is under way fails. */
+  /** Sealing in progress fails. */
   async close(): Promise<void> {
     await this.#threads.close();
     await this.store.close();
   }
 }
 
-/** What a manifest is to count these events as. */
+/** The events as a manifest counts them when they are sealed. */
 export function sealedTypes(events: readonly Event[]): readonly Pick<Event, 'type' | 'receivedAt'>[] {
   return events.map(({ receivedAt }) => ({ type: SEALED_TYPE, receivedAt }));
 }

@@ -4,27 +4,25 @@ import { buffersOf, type SealJob } from './job.ts';
 
 type Pool = ThreadPool<SealJob, Uint8Array>;
 
-/** A core stays for the thread that receives, unless these give way to it: on Linux, see `lib/thread-pool.ts`. */
+/** Where threads have no lower priority (see `lib/thread-pool.ts`), a core stays free for the thread that receives. */
 const CORES = process.platform === 'linux' ? availableParallelism() : availableParallelism() - 1;
 const MOST = Math.max(1, Math.min(3, CORES));
 
 /**
- * Threads that seal, so that the one that receives does not. A thread that ends fails what is being sealed; the next job
- * starts others.
- *
- * Modes: open → closed, for good.
+ * Seals in threads. When a thread ends, the jobs in progress fail; the next job starts new threads. A file of its own, as the
+ * simulation replaces it.
  */
 export class SealingThreads {
   #pool: Pool | null = newPool();
 
-  /** The sealed records, in order. The job's lines are gone afterwards. @throws Error when its thread fails */
+  /** The sealed records, in order. Takes the job's buffers. @throws Error when its thread fails, or after `close` */
   seal(job: SealJob): Promise<Uint8Array> {
     if (this.#pool === null) return Promise.reject(new Error('sealing has ended'));
     if (this.#pool.hasEnded) this.#pool = newPool();
     return this.#pool.run(job, buffersOf(job));
   }
 
-  /** Ends the threads. What waits or is at work fails. */
+  /** Ends the threads; jobs that wait or are in progress fail. */
   async close(): Promise<void> {
     const pool = this.#pool;
     this.#pool = null;
