@@ -22,11 +22,11 @@ import { noteLength } from './list-length.ts';
 import type { StorageSettings } from '../../storage/fields.ts';
 import { openStore } from '../../storage/open.ts';
 import { earlierPlaces, missingPlace, realOf, unreadNotes, withoutKeys } from './earlier-archives.ts';
-import { holdFolder } from './held-folder.ts';
+import { holdFolder } from './open-folder.ts';
 import { leftReplays, leftSpools, type Spooling } from './left-spools.ts';
 import { LocalErasures } from './local-erasures.ts';
 import { outputsOf } from './outputs.ts';
-import { holdObjects } from './held-objects.ts';
+import { holdObjects } from './open-objects.ts';
 import { PlaceErasure } from './place-erasure.ts';
 
 /** The journal, when it is erased from: it forgets the requests as well, when they are done. */

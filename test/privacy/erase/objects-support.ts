@@ -6,7 +6,7 @@ import type { Signer } from '../../../src/core/signature.ts';
 import type { Delivery } from '../../../src/core/sink.ts';
 import type { ObjectStore } from '../../../src/core/storage.ts';
 import type { LocalErasures, LocalErasuresOptions } from '../../../src/privacy/erase/local-erasures.ts';
-import { holdObjects } from '../../../src/privacy/erase/held-objects.ts';
+import { holdObjects } from '../../../src/privacy/erase/open-objects.ts';
 import { PlaceErasure, type PlaceErasureOptions } from '../../../src/privacy/erase/place-erasure.ts';
 import type { FilesSink } from '../../../src/sinks/files/sink.ts';
 import { openStore } from '../../../src/storage/open.ts';

@@ -7,7 +7,7 @@ import type { ErasableStore, ErasureResult, Subject } from '../../../src/core/er
 import type { JournalEvent } from '../../../src/core/event.ts';
 import { GuardedIngest, type Ingest, type IngestStore, type IsErased } from '../../../src/core/ingest.ts';
 import { ErasedUsers } from '../../../src/privacy/erase/erased-users.ts';
-import { holdFolder } from '../../../src/privacy/erase/held-folder.ts';
+import { holdFolder } from '../../../src/privacy/erase/open-folder.ts';
 import { LocalErasures, type LocalErasuresOptions } from '../../../src/privacy/erase/local-erasures.ts';
 import { PlaceErasure, type PlaceErasureOptions } from '../../../src/privacy/erase/place-erasure.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../../../src/journal/sqlite-journal.ts';
