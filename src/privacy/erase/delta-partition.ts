@@ -1,9 +1,9 @@
-import type { IdSearch } from '../../core/id-search.ts';
-import { decodedOrSame } from '../../lib/parsed.ts';
 import { readdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { IdSearch } from '../../core/id-search.ts';
+import { decodedOrSame } from '../../lib/parsed.ts';
 
-/** The values that all rows of a data file share, by column: the log has them, and not the file. */
+/** The values that all rows of a data file share, by column; they are in the log, not in the file. */
 export type Partition = Readonly<Record<string, string>>;
 
 /** Without columns that are null. */
@@ -13,7 +13,7 @@ export function partitionOf(values: Readonly<Record<string, string | null>>): Pa
   );
 }
 
-/** As the folders of a file have them that no version lists any more. @param key `user_id=a/dt=b/x.parquet` */
+/** The partition by the folders of a file, such as `user_id=a/dt=b/x.parquet`. */
 export function partitionIn(key: string): Partition {
   return Object.fromEntries(
     key.split('/').flatMap((part) => {
@@ -28,7 +28,7 @@ export function isNamedIn(partition: Partition, search: IdSearch): boolean {
   return search.finds(Buffer.from(JSON.stringify(partition)));
 }
 
-/** A file's path as it goes on record: without values that name a subject, however they are written there. */
+/** A file's path for reports: without partition values and texts that name a subject. */
 export function itemOf(key: string, search: IdSearch): string {
   const parts = key.split('/').map((part) => {
     const at = part.indexOf('=');
@@ -37,13 +37,13 @@ export function itemOf(key: string, search: IdSearch): string {
   return search.redact(parts.join('/'));
 }
 
-/** Removes the folders of partitions that are called after a subject and hold no file any more. */
+/** Removes empty folders of partitions that are named after a subject. */
 export async function removeEmpty(root: string, search: IdSearch): Promise<void> {
   const entries = await readdir(root, { recursive: true, withFileTypes: true }).catch(() => []);
   const named = entries
     .filter((entry) => entry.isDirectory())
     .map(({ parentPath, name }) => join(parentPath, name))
     .filter((path) => isNamedIn(partitionIn(path.slice(root.length)), search));
-  // The innermost first; one that holds something stays.
+  // The innermost first; a folder that is not empty stays.
   for (const path of named.toSorted().toReversed()) await rmdir(path).catch(() => undefined);
 }

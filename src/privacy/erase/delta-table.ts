@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import { leftBy, type ErasureRun } from '../../core/erasure.ts';
 import type { IdSearch } from '../../core/id-search.ts';
 import { isMissing, nullIfMissing, readWhole, removeForGood, timeAt } from '../../core/objects.ts';
 import {
@@ -11,99 +10,83 @@ import {
   statsOf,
 } from '../../export/delta/actions.ts';
 import { type DeltaLog, forgetBefore } from '../../export/delta/log.ts';
-import { hashChunks } from '../../lib/hash-chunks.ts';
 import { bufferOf } from '../../export/parquet/stored-pages.ts';
 import { rewriteName, type Snapshot, unsupported } from '../../export/delta/snapshot.ts';
 import { storedFile } from '../../export/delta/stored-file.ts';
 import { type Judged, NotFlat, withoutRows } from '../../export/delta/without-rows.ts';
+import { hashChunks } from '../../lib/hash-chunks.ts';
 import { isNamedIn, itemOf, type Partition, partitionIn, partitionOf } from './delta-partition.ts';
-import { NOBODY, type LineOwners } from './file-kinds.ts';
+import type { PlaceRun } from './place-run.ts';
 import { mayHold } from './search-file.ts';
 
-/** Times a table is looked through again because others have changed it. */
+/** Times a table is searched again because other programs have changed it. */
 const PASSES = 20;
 /** Milliseconds after which a file that no version lists has lost its writer. */
 const ABANDONED_AFTER = 600_000;
+/** Of the commits of an erasure; says nothing of whose rows they were. */
+const PURPOSE = { operation: 'DELETE', operationParameters: {} } as const;
 
-export interface TableErasure {
-  readonly log: DeltaLog;
-  /** For receipts: the store, and the table's place in it, with a `/` at its end. */
-  readonly name: string;
-  readonly prefix: string;
-  readonly run: ErasureRun;
-  readonly search: IdSearch;
-  readonly owners: LineOwners;
-}
-
+/** An active file that holds rows of the subjects. */
 interface Found {
   readonly add: AddFile;
   readonly key: string;
   readonly judged: Judged;
 }
 
-/** Files put, and what a commit is to say of them and of those they replace. */
-interface Replacing {
-  readonly put: string[];
-  readonly adds: AddFile[];
-  readonly replaced: AddFile[];
+/** A file that a commit removes, and the rewritten file that it adds. */
+interface Replacement {
+  readonly old: AddFile;
+  /** Null when the file is only removed. */
+  readonly rest: AddFile | null;
 }
 
 /**
- * Takes the subjects' rows out of a Delta table: the files that hold some are written anew without them, in one commit, and
- * then the old files, and what the log says of older versions, go at once. Other programs may be writing: their commits are
- * waited for by trying again, and what they have added is looked through, too.
+ * Erases the subjects' rows from a Delta table: files that hold some are rewritten without them, in one commit; then the old
+ * files and older versions of the log are removed. After a commit of another program the table is searched again.
  */
 export class DeltaTableErasure {
-  readonly #about: TableErasure;
-  /** Files that hold nothing of the subjects. */
+  readonly #place: PlaceRun;
+  readonly #log: DeltaLog;
+  /** Files that hold no rows of the subjects. */
   readonly #clean = new Set<string>();
-  /** Files that could not be written anew: they stay. */
+  /** Files that could not be rewritten: they stay. */
   readonly #kept = new Set<string>();
 
-  constructor(about: TableErasure) {
-    this.#about = about;
+  constructor(place: PlaceRun, log: DeltaLog) {
+    this.#place = place;
+    this.#log = log;
   }
 
   async erase(): Promise<void> {
-    const { log, run } = this.#about;
+    const { signal } = this.#place.run;
     for (let pass = 1; pass <= PASSES; pass += 1) {
-      const snapshot = await log.snapshot(run.signal);
-      const reason = snapshot.exists ? unsupported(snapshot) : null;
-      if (!snapshot.exists || reason !== null) {
-        if (reason !== null)
-          this.#leave('', NOBODY, `${reason}; delete the user's rows with a program that knows it`);
-        return;
-      }
+      const snapshot = await this.#log.snapshot(signal);
+      if (!snapshot.exists) return;
+      const reason = unsupported(snapshot);
+      if (reason !== null)
+        return this.#leave('', [], `${reason}; delete the user's rows with a program that knows it`);
       const { version: seen } = snapshot;
       const done = await this.#takeOut(snapshot).catch(async (error: unknown) => {
-        // What others have replaced is gone: then the table is another by now.
-        if (!isMissing(error) || (await log.snapshot(run.signal)).version === seen) throw error;
+        // Another program has replaced the file.
+        if (!isMissing(error) || (await this.#log.snapshot(signal)).version === seen) throw error;
         return 'again' as const;
       });
       if (done === 'again') continue;
-      // The log is needed as long as a file of it waits for another program.
+      // Files that stay need the log.
       if (done === 'clean' && this.#kept.size > 0) return;
       await this.#clear(done === 'clean' ? null : done);
       if (done === 'clean') return;
     }
-    const { name, prefix } = this.#about;
-    run.leave(
-      leftBy(
-        name,
-        prefix,
-        run.subjects,
-        new Error('other programs change the table faster than it can be searched'),
-      ),
-    );
+    const reason = new Error('other programs change the table faster than it can be searched');
+    this.#place.leaveFailed(this.#log.prefix, reason);
   }
 
-  /** @returns the version in which the rows are gone; or that there were none, or that all is to be looked at again */
+  /** @returns the version without the rows; `clean` when there were none, `again` when the table has to be searched again */
   async #takeOut(snapshot: Snapshot): Promise<number | 'clean' | 'again'> {
     const found = await this.#find(snapshot);
     return found.length === 0 ? 'clean' : ((await this.#replace(found)) ?? 'again');
   }
 
-  /** Active files that hold rows of the subjects. */
   async #find(snapshot: Snapshot): Promise<Found[]> {
     const found: Found[] = [];
     for (const add of snapshot.files.values()) {
@@ -112,17 +95,17 @@ export class DeltaTableErasure {
       const judged = key === null ? null : await this.#judge(key, add.size, partitionOf(add.partitionValues));
       if (key !== null && judged !== null && judged.removed.size > 0) found.push({ add, key, judged });
       else this.#clean.add(add.path);
-      if (key === null) this.#leave(add.path, NOBODY, 'a file outside of its table is not searched');
+      if (key === null) this.#leave(add.path, [], 'a file outside of its table is not searched');
     }
-    if (found.length > 0) this.#about.run.onStep('found');
+    if (found.length > 0) this.#place.run.onStep('found');
     return found;
   }
 
-  /** @returns null when it cannot be searched, and the receipt says so */
+  /** Finds the subjects' rows in a file. @returns null when it cannot be searched: then it was reported */
   async #judge(key: string, size: number, fixed: Partition): Promise<Judged | null> {
-    const { log, run, search, owners } = this.#about;
+    const { run, search, owners } = this.#place;
     run.signal.throwIfAborted();
-    const file = storedFile(log.store, log.prefix + key, size, run.signal);
+    const file = storedFile(this.#log.store, this.#log.prefix + key, size, run.signal);
     try {
       const judged = await withoutRows(file, {
         fixed,
@@ -133,141 +116,139 @@ export class DeltaTableErasure {
       return judged;
     } catch (error) {
       if (!(error instanceof NotFlat)) throw error;
-      // What its partition says of it is known all the same.
-      const requests = isNamedIn(fixed, search) ? owners.ofLine(Buffer.from(JSON.stringify(fixed))) : NOBODY;
+      // Its partition can name a subject all the same.
+      const requests = isNamedIn(fixed, search) ? owners.ofLine(Buffer.from(JSON.stringify(fixed))) : [];
       this.#leave(key, requests, `${error.message}; delete the user's rows with another program`);
       return null;
     }
   }
 
-  /** @returns the version in which the rows are gone; null when others were faster, and all is to be looked at again */
+  /** @returns the version without the rows; null when another program was faster, or no file could be rewritten */
   async #replace(found: readonly Found[]): Promise<number | null> {
-    const { log, run } = this.#about;
+    const { run } = this.#place;
+    const { store } = this.#log;
     const put: string[] = [];
-    const adds: AddFile[] = [];
-    const replaced: AddFile[] = [];
+    const replacements: Replacement[] = [];
     try {
-      for (const one of found) await this.#putRest(one, { put, adds, replaced });
+      for (const one of found) replacements.push(...(await this.#putRest(one, put)));
     } catch (error) {
-      // No version lists them, and they hold other users.
-      await removeForGood(log.store, put);
+      // No version lists them, and they hold other users' rows.
+      await removeForGood(store, put);
       throw error;
     }
-    // Without those that stay, the table is looked at again.
-    if (replaced.length === 0) return null;
+    if (replacements.length === 0) return null;
     run.onStep('written');
-    let isStale = false;
-    const version = await log.commit(PURPOSE, ({ files }) => {
-      isStale = replaced.some((add) => files.get(add.path)?.size !== add.size);
-      if (isStale) return null;
-      const removes = replaced.map((add) => removalOf(add));
-      return [...removes, ...adds.map((add) => ({ add }))];
+    const version = await this.#log.commit(PURPOSE, ({ files }) => {
+      if (replacements.some(({ old }) => files.get(old.path)?.size !== old.size)) return null;
+      const removes = replacements.map(({ old }) => removalOf(old));
+      return [...removes, ...replacements.flatMap(({ rest: add }) => (add === null ? [] : [{ add }]))];
     });
-    if (version === null) await removeForGood(log.store, put, run.signal);
+    if (version === null) await removeForGood(store, put, run.signal);
     else run.onStep('replaced');
     return version;
   }
 
-  /** Writes what is left of a file beside it. */
-  async #putRest({ add, key, judged }: Found, { put, adds, replaced }: Replacing): Promise<void> {
-    const { log, search } = this.#about;
-    // What is left of it would still be called after the subject.
-    if (judged.rest?.rows === 0 && isNamedIn(partitionOf(add.partitionValues), search)) {
-      replaced.push(add);
+  /** Writes the rest of a file beside it. @param put gets its key @returns nothing when the file has to stay */
+  async #putRest({ add, key, judged }: Found, put: string[]): Promise<Replacement[]> {
+    // Nothing is left of it but a name after the subject.
+    if (judged.rest?.rows === 0 && isNamedIn(partitionOf(add.partitionValues), this.#place.search)) {
       await this.#record(key, judged, null);
-      return;
+      return [{ old: add, rest: null }];
     }
-    const rest = rewriteName(key);
-    put.push(log.prefix + rest);
-    const bytes = await this.#put(log.prefix + rest, judged);
+    const name = rewriteName(key);
+    put.push(this.#log.prefix + name);
+    const bytes = await this.#put(this.#log.prefix + name, judged);
     if (bytes === null) {
       put.pop();
       this.#kept.add(add.path);
-      this.#leave(key, [...judged.removed.keys()], UNLIKE);
-      return;
+      const reason =
+        "its rewritten file did not read back as written; delete the user's rows with another program";
+      this.#leave(key, [...judged.removed.keys()], reason);
+      return [];
     }
-    replaced.push(add);
-    const stats = statsOf(bytes);
-    adds.push({ ...add, path: pathOf(rest), size: bytes.length, modificationTime: Date.now(), stats });
     await this.#record(key, judged, hash('sha256', bytes));
+    const facts = { size: bytes.length, modificationTime: Date.now(), stats: statsOf(bytes) };
+    return [{ old: add, rest: { ...add, path: pathOf(name), ...facts } }];
   }
 
   async #record(key: string, judged: Judged, after: string | null): Promise<void> {
-    const { log, run, name, prefix, search } = this.#about;
-    const removed = Object.fromEntries(judged.removed);
-    const { sha256 } = await hashChunks(log.store.get(log.prefix + key, { signal: run.signal }));
-    const hashes = { sha256_before: sha256, sha256_after: after };
-    await run.record({ store: name, item: itemOf(prefix + key, search), removed, ...hashes });
+    const { run, name, search } = this.#place;
+    const { store, prefix } = this.#log;
+    const { sha256 } = await hashChunks(store.get(prefix + key, { signal: run.signal }));
+    await run.record({
+      store: name,
+      item: itemOf(prefix + key, search),
+      removed: Object.fromEntries(judged.removed),
+      sha256_before: sha256,
+      sha256_after: after,
+    });
   }
 
-  /** @returns what is left of a file, and has been read back; null when that is not what it has to be */
+  /** Puts the rest of a file, and reads it back. @returns its bytes; null when these are not what was put */
   async #put(key: string, { rest }: Judged): Promise<Buffer | null> {
-    const { log, run } = this.#about;
-    if (rest === null) throw new TypeError('nothing goes');
-    await log.store.putIfAbsent(key, { bytes: rest.bytes }, run.signal);
-    const stored = await readWhole(log.store, key, run.signal);
-    // What cannot be read at all is not right either.
+    const { signal } = this.#place.run;
+    const { store } = this.#log;
+    if (rest === null) throw new TypeError('no row is removed');
+    await store.putIfAbsent(key, { bytes: rest.bytes }, signal);
+    const stored = await readWhole(store, key, signal);
     const isRight = stored.equals(rest.bytes) && (await rest.isIn(bufferOf(stored)).catch(() => false));
-    run.signal.throwIfAborted();
+    signal.throwIfAborted();
     if (isRight) return rest.bytes;
-    await removeForGood(log.store, [key], run.signal);
+    await removeForGood(store, [key], signal);
     return null;
   }
 
   /**
-   * Removes what no version needs any more and still holds the subjects: files that were replaced, and the older log. The
-   * log goes first: while a file is there, the next run finds what is to be done. When it calls files after a
-   * subject it goes last: while it does, the next run finds that.
+   * Removes the old files and the older log. The log goes first: while an old file is there, the next run finds it. When the log
+   * names files after a subject it goes last: while it does, the next run finds that.
    */
   async #clear(committed: number | null): Promise<void> {
-    const { log, run, search } = this.#about;
+    const { run, search } = this.#place;
+    const log = this.#log;
     const snapshot = await log.snapshot(run.signal);
     const old = await this.#oldFiles(snapshot);
     const isNamed = ({ path, partitionValues }: RemoveFile): boolean =>
       isNamedIn({ ...partitionIn(keyOf(path) ?? path), ...partitionOf(partitionValues ?? {}) }, search);
     const areNamed = [...snapshot.tombstones.values()].some(isNamed);
-    const kept = areNamed ? await removeForGood(log.store, old, run.signal) : [];
+    const left = areNamed ? await removeForGood(log.store, old, run.signal) : [];
     let version = committed;
     if (areNamed || (version === null && (old.length > 0 || (await isInLog(log, search, run.signal)))))
       version = await log.commit(PURPOSE, ({ tombstones }) => {
-        // The checkpoint would go on saying what they were called.
+        // The checkpoint would still contain their names.
         for (const tombstone of tombstones.values())
           if (isNamed(tombstone)) tombstones.delete(tombstone.path);
         return [];
       });
-    if (version !== null) kept.push(...(await forgetBefore(log, version, run.signal)));
+    if (version !== null) left.push(...(await forgetBefore(log, version, run.signal)));
     run.onStep('forgotten');
-    if (!areNamed) kept.push(...(await removeForGood(log.store, old, run.signal)));
+    if (!areNamed) left.push(...(await removeForGood(log.store, old, run.signal)));
     run.onStep('removed');
-    for (const reason of kept) this.#leave('', this.#requests, reason);
+    const requests = run.subjects.map(({ request }) => request);
+    for (const reason of left) this.#leave('', requests, reason);
   }
 
-  /** Files that hold rows of the subjects, and are no part of the table. */
-  async #oldFiles(snapshot: Snapshot): Promise<string[]> {
-    const { log, run } = this.#about;
-    const active = new Set([...snapshot.files.keys()].map(keyOf));
+  /** Keys of files that hold rows of the subjects and are not in the table. */
+  async #oldFiles({ files, tombstones }: Snapshot): Promise<string[]> {
+    const { signal } = this.#place.run;
+    const { store, prefix } = this.#log;
+    const active = new Set([...files.keys()].map(keyOf));
     const removed = new Map(
-      Array.from(snapshot.tombstones.values(), ({ path, partitionValues }) => [keyOf(path), partitionValues]),
+      Array.from(tombstones.values(), ({ path, partitionValues }) => [keyOf(path), partitionValues]),
     );
     const old: string[] = [];
     let now: number | null = null;
-    for await (const { key, bytes, modifiedAt } of log.store.list(log.prefix, run.signal)) {
-      const own = key.slice(log.prefix.length);
-      if (
-        !own.endsWith('.parquet') ||
-        own.startsWith('_delta_log/') ||
-        active.has(own) ||
-        this.#clean.has(key)
-      )
-        continue;
+    for await (const { key, bytes, modifiedAt } of store.list(prefix, signal)) {
+      const own = key.slice(prefix.length);
+      const isRows = own.endsWith('.parquet') && !own.startsWith('_delta_log/');
+      if (!isRows || active.has(own) || this.#clean.has(key)) continue;
       const fixed = { ...partitionIn(own), ...partitionOf(removed.get(own) ?? {}) };
       const judged = await this.#judge(own, bytes, fixed).catch(nullIfMissing);
-      if (judged === null || judged.removed.size === 0) this.#clean.add(key);
-      else if (
-        removed.has(own) ||
-        (now ??= await timeAt(log.store, run.signal)) - modifiedAt >= ABANDONED_AFTER
-      )
-        old.push(key);
+      if (judged === null || judged.removed.size === 0) {
+        this.#clean.add(key);
+        continue;
+      }
+      const isOld = removed.has(own) || (now ??= await timeAt(store, signal)) - modifiedAt >= ABANDONED_AFTER;
+      if (isOld) old.push(key);
       else
         this.#leave(
           own,
@@ -278,22 +259,12 @@ export class DeltaTableErasure {
     return old;
   }
 
-  get #requests(): string[] {
-    return this.#about.run.subjects.map(({ request }) => request);
-  }
-
   #leave(item: string, requests: readonly string[], reason: string): void {
-    const { run, name, prefix, search } = this.#about;
-    run.leave({ store: name, item: itemOf(prefix + item, search), requests, reason });
+    this.#place.leave(itemOf(this.#log.prefix + item, this.#place.search), requests, reason);
   }
 }
 
-const UNLIKE =
-  "what was to be left of it did not read back as it was; delete the user's rows with another program";
-/** Says nothing of whose rows they were. */
-const PURPOSE = { operation: 'DELETE', operationParameters: {} } as const;
-
-/** Whether what the log says of files (the bounds that other programs write there) names a subject. */
+/** Whether the log names a subject, such as in the bounds that other programs write there. */
 async function isInLog(log: DeltaLog, search: IdSearch, signal: AbortSignal): Promise<boolean> {
   for await (const { key } of log.store.list(log.key(''), signal)) {
     if (!key.endsWith('.json')) continue;

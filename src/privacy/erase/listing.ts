@@ -10,28 +10,28 @@ import { errorCode } from '../../lib/durable.ts';
 import { kindOf } from './file-kinds.ts';
 import { Contents, type Rewrite } from './rewrite-lines.ts';
 
-/** What is listed of one file after it was changed. */
+/** What the manifest is to say of a file that was changed. */
 type Change = Omit<Rewrite, 'before'> & { readonly at: Date };
 
 interface ListingOptions {
-  /** Adds a line to the manifest, durably; null for what is no archive. */
+  /** Adds a line to the manifest, durably; null when the place is not an archive. */
   readonly append: ((line: NewManifestLine) => Promise<void>) | null;
-  /** The manifest as it lies there. */
+  /** The current manifest. */
   readonly manifest: () => Promise<Pick<ArchiveListing, 'place' | 'manifest'>>;
 }
 
-/** The manifest of an archive: continues with a line for each file that an erasure changes. */
+/** The manifest of an archive, to which an erasure adds a line for each file that it changes. */
 export class Listing {
   readonly #options: ListingOptions;
   #entries = new Map<string, ManifestLine>();
-  /** What earlier erasures have left of unfinished files, which have no entry. */
+  /** Unfinished files, which have no entry, as earlier erasures have left them: `sha256 file`. */
   readonly #parts = new Set<string>();
 
   constructor(options: ListingOptions) {
     this.#options = options;
   }
 
-  /** Reads what the manifest says; before that it is taken to say nothing. */
+  /** Reads the manifest; until then it counts as empty. */
   async refresh(): Promise<void> {
     if (this.#options.append === null) return;
     const onEntry = (entry: ManifestLine): void => {
@@ -40,15 +40,12 @@ export class Listing {
     this.#entries = new Map((await readManifest(await this.#options.manifest(), { onEntry })).entries);
   }
 
-  /** Files that are listed, and were there once. */
+  /** Files that are listed; some may have been removed. */
   get files(): Iterable<string> {
     return this.#entries.keys();
   }
 
-  /**
-   * Whether the newest line says this of a file, or there is none. Another erasure may have replaced it and not said so yet,
-   * so the manifest is read again.
-   */
+  /** Whether the newest line of a file, if there is one, has this hash. Reads the manifest again if it does not. */
   async agrees(file: string, sha256: string): Promise<boolean> {
     if (this.#agrees(file, sha256)) return true;
     await this.refresh();
@@ -60,18 +57,18 @@ export class Listing {
     return listed === undefined || listed.sha256 === sha256;
   }
 
-  /** Durable once it resolves. What is in no archive is not listed. */
+  /** Adds the line; durable once it resolves. */
   async add(file: string, change: Change): Promise<void> {
     if (this.#options.append === null || !isListed(file)) return;
     const before = this.#entries.get(file);
-    // The line of another machine's erasure must not be the newer one, whatever its clock says.
+    // Later than the line of another machine's erasure, whatever the clocks say.
     const earliest = before !== undefined && 'erasure' in before ? Date.parse(before.at) + 1 : 0;
     const line = lineFor(file, change, new Date(Math.max(change.at.getTime(), earliest)));
     await this.#options.append(line);
     this.#entries.set(file, { ...line, previous: '' });
   }
 
-  /** Lists what an earlier run had changed when it was ended, before it could say so here. */
+  /** Lists a change that an interrupted run has recorded and not listed. */
   async finish(bytes: Bytes, file: string, item: ErasedItem): Promise<void> {
     const { removed, sha256_before: before, sha256_after: after } = item;
     if (this.#options.append === null || !isListed(file) || before === after) return;
@@ -90,13 +87,12 @@ export class Listing {
   }
 }
 
-/** What the manifest has lines for. */
+/** Whether the manifest has lines for such a file. */
 function isListed(file: string): boolean {
   const kind = kindOf(file);
   return kind === 'lines' || kind === 'blob';
 }
 
-/** What the manifest is to say of a file that was changed. */
 function lineFor(
   file: string,
   { removed, lines, after, contents }: Change,
@@ -124,7 +120,7 @@ async function contentsOf(place: Bytes, file: string): Promise<Contents> {
   return contents;
 }
 
-/** Whether an error says that a file is not there any more. */
+/** Whether an error says that a file is not there. */
 export function isGone(error: unknown): boolean {
   return isMissing(error) || errorCode(error) === 'ENOENT';
 }

@@ -1,4 +1,4 @@
-/** A file whose bytes do not show whose data is in it; named on the receipt. */
+/** A file whose bytes cannot be searched; it stands on the receipt. */
 export class NotSearched extends Error {
   constructor(what: string) {
     super(`${what} cannot be searched; recreate it without the user`);
@@ -6,7 +6,7 @@ export class NotSearched extends Error {
   }
 }
 
-/** What tells a file that hides its content, by how it begins. */
+/** First bytes of files that hide their content. */
 const BEGINNINGS: readonly [what: string, at: number, magic: Buffer][] = [
   ['a gzip file', 0, Buffer.from([0x1f, 0x8b])],
   ['a zstd file', 0, Buffer.from([0x28, 0xb5, 0x2f, 0xfd])],
@@ -31,6 +31,6 @@ export function checkSearchable(start: Buffer): void {
     if (start.subarray(at, at + magic.length).equals(magic)) throw new NotSearched(what);
 }
 
-/** Files that begin with nothing that tells them, or are of no use before their end is written. */
+/** Extensions of such files that have no first bytes of their own, or are still being written. */
 export const HIDES_CONTENT =
   /\.(db|db-wal|db-shm|db-journal|duckdb|wal|parquet|orc|tar|zip|7z|xz|br|bz2|lz4|sz|snappy|z|gpg|pgp|age|enc)$/i;

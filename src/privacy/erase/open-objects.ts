@@ -4,95 +4,97 @@ import { join } from 'node:path';
 import { ManifestChain } from '../../archive/manifest-chain.ts';
 import { compactingIn } from '../../archive/store-lease.ts';
 import { StoredArchive } from '../../archive/stored-archive.ts';
-import { leftBy, type ErasureRun } from '../../core/erasure.ts';
 import type { OpenProof } from '../../core/proof.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { StorageError, type ObjectStore } from '../../core/storage.ts';
 import { makeFolder, OWNER_ONLY, readIfThere } from '../../lib/durable.ts';
 import { mapAtMost } from '../../lib/map-at-most.ts';
 import { writeOnce } from '../../lib/new-file.ts';
-import { type ErasableFiles, type Erasing, FileErasure } from './file-erasure.ts';
+import { type ErasableFiles, FileErasure } from './file-erasure.ts';
+import { kindOf } from './file-kinds.ts';
 import { Listing } from './listing.ts';
-import type { HeldPlace, Hold } from './place-erasure.ts';
+import type { OpenedPlace, OpenPlace } from './place-erasure.ts';
+import type { PlaceRun } from './place-run.ts';
 
-/** Objects whose old versions are asked for at once. */
+/** Objects that are purged at once. */
 const AT_ONCE = 16;
 
 export interface ObjectsOptions {
-  /** Opens it anew each time. */
+  /** Opens the store, once a run. */
   readonly open: () => Promise<ObjectStore>;
-  /** A sink of the config writes its archive here: what is taken out is listed, also before anything else is. */
+  /** True when a sink of the config writes its archive here: what is erased is listed, even before the first line of a manifest. */
   readonly isArchive: boolean;
-  /** Prefixes below it that are none of this place's, each with a `/` at its end. */
+  /** Prefixes below it that belong to other places, each with a `/` at its end. */
   readonly exclude: readonly string[];
-  /** The erasure folder: objects are rewritten below it, and the name of its chains lies there. */
+  /** The erasure folder: objects are rewritten in it, and it has the name of the erasures' chains. */
   readonly folder: string;
   readonly log: SinkLog;
   readonly proof?: OpenProof;
 }
 
-/** A prefix of an object store: an archive, or tables. */
-export function holdObjects(options: ObjectsOptions): Hold {
-  return async (name, run) => {
+/** Opens a prefix of an object store: an archive, or tables. */
+export function openObjects(options: ObjectsOptions): OpenPlace {
+  return async (place) => {
     const store = await options.open();
-    const isLeft = await leavesToCompaction('start', store, { name, run }).catch(async (error: unknown) => {
+    try {
+      if (!(await leavesToCompaction('start', store, place))) return opened(place, store, options);
+    } catch (error) {
       await store.close();
       throw error;
-    });
-    if (!isLeft) return heldObjects(name, store, options);
+    }
     await store.close();
     return null;
   };
 }
 
-function heldObjects(name: string, store: ObjectStore, options: ObjectsOptions): HeldPlace {
-  const place = new StoredArchive(store.url, () => Promise.resolve(store));
+function opened(place: PlaceRun, store: ObjectStore, options: ObjectsOptions): OpenedPlace {
+  const { run } = place;
+  const archive = new StoredArchive(store.url, () => Promise.resolve(store));
   let { isArchive } = options;
   let begun: { readonly erasure: FileErasure; readonly listing: Listing } | null = null;
-  const begin = async (erasing: Erasing): Promise<typeof begun & object> => {
-    const { run } = erasing;
+  const begin = async (): Promise<typeof begun & object> => {
     const work = await emptyWork(options.folder);
     const chain = isArchive ? await openChain(store, options, run.signal) : null;
     const listing = new Listing({
       append: chain && ((line) => chain.append([line])),
-      manifest: () => place.list(),
+      manifest: () => archive.list(),
     });
     await listing.refresh();
-    const erasure = new FileErasure(erasing, filesOf(store, place, { listing, work, signal: run.signal }));
-    await erasure.finish(run.recorded.filter((item) => item.store === name));
+    const erasure = new FileErasure(place, filesOf(store, archive, listing, work, run.signal));
+    await erasure.finish(run.recorded.filter((item) => item.store === place.name));
     return { erasure, listing };
   };
   return {
     store,
     word: 'objects',
     // A compaction may have read an object before it was rewritten, and put its own after the list.
-    passes: 2,
+    leastPasses: 2,
     list: async () => {
-      const { files, aside, parts, claims, temporary, manifest, others } = await place.list();
+      const { files, aside, parts, claims, temporary, manifest, others } = await archive.list();
       isArchive ||= manifest.length > 0;
       const versions = new Map<string, string>();
       for (const file of [files, aside, parts, claims, temporary, manifest, others].flat())
         if (!options.exclude.some((prefix) => file.startsWith(prefix)))
-          versions.set(file, (await place.stat(file))?.version ?? '');
+          versions.set(file, (await archive.stat(file))?.version ?? '');
       return versions;
     },
-    erase: async (erasing, files) => {
-      const { erasure } = (begun ??= await begin(erasing));
-      place.expect(files);
+    erase: async (files) => {
+      const { erasure } = (begun ??= await begin());
+      archive.expect(files);
       for (const file of files) await erasure.erase(file);
       return [...erasure.vanished.splice(0), ...erasure.replaced.splice(0)];
     },
-    finish: async (run) => {
-      // Objects that were removed before now may be kept as old versions.
+    finish: async () => {
+      // The store may keep old versions of objects that were removed before.
       await mapAtMost(AT_ONCE, [...(begun?.listing.files ?? [])], async (file) => {
         run.signal.throwIfAborted();
-        if ((await place.stat(file)) === null) await begun?.erasure.purge(file);
+        if ((await archive.stat(file)) === null) await begun?.erasure.purge(file);
       });
-      // One that began meanwhile may have read what is erased by now, and not put it yet.
-      await leavesToCompaction('end', store, { name, run });
+      // A compaction that began since may put what it read before.
+      await leavesToCompaction('end', store, place);
     },
-    release: async () => {
-      await place.close();
+    close: async () => {
+      await archive.close();
       await store.close();
     },
   };
@@ -100,16 +102,21 @@ function heldObjects(name: string, store: ObjectStore, options: ObjectsOptions):
 
 function filesOf(
   store: ObjectStore,
-  place: StoredArchive,
-  about: { readonly listing: Listing; readonly work: string; readonly signal: AbortSignal },
+  bytes: StoredArchive,
+  listing: Listing,
+  work: string,
+  signal: AbortSignal,
 ): ErasableFiles {
-  const { listing, work, signal } = about;
   const temporaryFor = (file: string): string =>
     join(work, `${hash('sha256', file, 'hex').slice(0, 16)}.tmp`);
   return {
     prefix: '',
-    bytes: place,
+    bytes,
     listing,
+    kindOf: (file) => {
+      const kind = kindOf(file);
+      return kind === 'plan' || kind === 'lock' || kind === 'temporary' ? 'other' : kind;
+    },
     versionOf: async (file) => {
       const present = await store.head(file, signal);
       if (present === null) throw new StorageError('missing', file);
@@ -123,14 +130,14 @@ function filesOf(
       return (await store.putIfMatch(file, version, body, signal)).status === 'written';
     },
     purge: async (file) => (await store.purge(file, signal)).kept,
-    local: null,
+    ownerOf: () => Promise.resolve(undefined),
+    // An object is there whole.
+    isBeingWritten: () => Promise.resolve(false),
+    discard: () => Promise.resolve(false),
   };
 }
 
-/**
- * The folder for what is written anew. What a kill has left in it are records of anybody, and whoever is erased later is in them.
- * @param folder the erasure folder, which nobody else works in now
- */
+/** The folder for rewritten objects, emptied of what a kill has left: it has records of users who may be erased later. */
 async function emptyWork(folder: string): Promise<string> {
   const work = join(folder, 'work');
   await rm(work, { recursive: true, force: true });
@@ -139,18 +146,18 @@ async function emptyWork(folder: string): Promise<string> {
 }
 
 /**
- * While files are joined, what was taken out of one could come back in another: the next run tries again.
- * @param at the end also one that was killed counts, as it may have put a file after the last look
+ * Leaves the place to a compaction, which could restore what is erased from one file in another; the next run tries again.
+ * @param at `end` also counts a compaction that was killed: it may have put a file after the last look
  */
 async function leavesToCompaction(
   at: 'start' | 'end',
   store: ObjectStore,
-  { name, run }: { readonly name: string; readonly run: ErasureRun },
+  place: PlaceRun,
 ): Promise<boolean> {
   const found = await compactingIn(store);
   if (found === null || (found.ended && at === 'start')) return false;
   const reason = `it was being compacted by ${found.by}; the erasure is tried again after that`;
-  run.leave(leftBy(name, '', run.subjects, new Error(reason)));
+  place.leaveFailed('', new Error(reason));
   return true;
 }
 
@@ -165,15 +172,9 @@ async function openChain(
   return chain;
 }
 
-const FILE = 'writer';
-
-/**
- * What the chains are called that erasures of this installation continue in stores: the same each time, and another than
- * that of any receiver.
- * @param folder the erasure folder
- */
+/** Name of the chains that erasures of this installation write in stores: always the same, and no receiver's. */
 async function erasingWriter(folder: string): Promise<string> {
-  const path = join(folder, FILE);
+  const path = join(folder, 'writer');
   if (readIfThere(path) === null)
     await writeOnce(path, Buffer.from(`${randomBytes(6).toString('hex')}\n`), OWNER_ONLY);
   const name = readIfThere(path)?.trim() ?? '';

@@ -1,48 +1,47 @@
 import { DISK } from '../../archive/place.ts';
-import { leftBy, Owners, type ErasableStore, type ErasureRun } from '../../core/erasure.ts';
-import { IdSearch } from '../../core/id-search.ts';
+import type { ErasableStore, ErasureRun } from '../../core/erasure.ts';
 import type { ObjectStore } from '../../core/storage.ts';
 import { deltaTablesIn, eraseTable, isOfTable } from './delta-tables.ts';
-import type { Erasing } from './file-erasure.ts';
-import { isSearched, LineOwners, type EnvelopeFields } from './file-kinds.ts';
+import { isSearched, type EnvelopeFields } from './file-kinds.ts';
+import { PlaceRun } from './place-run.ts';
 import { searchFile } from './search-file.ts';
 
 /** Times a place is listed again because files have come and gone. */
 const PASSES = 5;
 
 /**
- * Keeps those off a place who would restore what is taken out.
- * @returns null when it is not searched now; the run has been told why, unless nothing is there
+ * Opens a place for one run, and keeps out writers that would restore what is erased.
+ * @returns null when it is not searched now: nothing is there, or the reason was reported
  */
-export type Hold = (name: string, run: ErasureRun) => Promise<HeldPlace | null>;
+export type OpenPlace = (place: PlaceRun) => Promise<OpenedPlace | null>;
 
-/** A folder or an object store in which an erasure works. */
-export interface HeldPlace {
+/** A folder, or a prefix of an object store, in which an erasure works. */
+export interface OpenedPlace {
   readonly store: ObjectStore;
   /** What its files are called in messages. */
   readonly word: 'files' | 'objects';
-  /** Times it is listed at least: what others have read before it was rewritten they may put after the list. */
-  readonly passes: number;
-  /** All files there, each with what another after each change has; that is empty where writers are kept off. */
-  list(erasing: Erasing): Promise<ReadonlyMap<string, string>>;
-  /** Takes the subjects out of some files. @returns those that the next pass has to look at */
-  erase(erasing: Erasing, files: readonly string[]): Promise<readonly string[]>;
-  /** All files have been looked at. */
-  finish(run: ErasureRun): Promise<void>;
-  release(): Promise<void>;
+  /** Times it is listed at least: a writer that is not kept out may put what it read before the list. */
+  readonly leastPasses: number;
+  /** All files, each with its version; the version is empty where writers are kept out. */
+  list(): Promise<ReadonlyMap<string, string>>;
+  /** Erases the subjects from these files. @returns the files that the next pass has to look at again */
+  erase(files: readonly string[]): Promise<readonly string[]>;
+  /** Called once all files have been looked at. */
+  finish(): Promise<void>;
+  close(): Promise<void>;
 }
 
 export interface PlaceErasureOptions {
   /** For receipts: the folder or URL as the config has it. */
   readonly name: string;
-  readonly hold: Hold;
-  /** Where kept events say whose they are. */
+  readonly open: OpenPlace;
+  /** Where events that were kept whole name their user. */
   readonly fields: EnvelopeFields;
-  /** Asks the sink that is writing here to finish the open files for which `holds` answers true. */
+  /** Asks the sinks that write here to close the open files for which `holds` answers true. */
   readonly settle?: (holds: (path: string) => Promise<boolean>) => Promise<void>;
 }
 
-/** A place of files that hold data of users: an archive, tables, the output of a backfill, or anything else. */
+/** Erases from a place of files: an archive, tables, the output of a backfill, or anything else. */
 export class PlaceErasure implements ErasableStore {
   readonly name: string;
   readonly #options: PlaceErasureOptions;
@@ -52,53 +51,53 @@ export class PlaceErasure implements ErasableStore {
     this.#options = options;
   }
 
-  /** Searches every file, and rewrites or removes those that hold a subject; the others are not touched. */
+  /** Searches every file, and rewrites or removes those that hold a subject. */
   async erase(run: ErasureRun): Promise<void> {
-    const { name, hold, fields, settle } = this.#options;
-    const place = await hold(name, run);
-    if (place === null) return;
+    const { name, open, fields, settle } = this.#options;
+    const place = new PlaceRun(name, run, fields);
+    const opened = await open(place);
+    if (opened === null) return;
     try {
-      const search = new IdSearch(run.subjects);
-      await settle?.(async (file) => (await searchFile(DISK, file, search, run.signal)).found);
-      const owners = new LineOwners(new Owners(run.subjects), fields);
-      await this.#passes({ name, run, search, owners }, place);
-      await place.finish(run);
+      await settle?.(async (file) => (await searchFile(DISK, file, place.search, run.signal)).found);
+      await passes(place, opened);
+      await opened.finish();
     } finally {
-      await place.release();
+      await opened.close();
     }
   }
+}
 
-  /** What writers have put or finished since a list was made is looked at in a list made anew. */
-  async #passes(erasing: Erasing, place: HeldPlace): Promise<void> {
-    const seen = new Map<string, string>();
-    for (let pass = 1; ; pass += 1) {
-      const [restless] = await this.#pass(erasing, place, seen);
-      if (restless === undefined && pass >= place.passes) return;
-      if (pass < PASSES) continue;
-      const reason = new Error(`${place.word} come and go faster than they can be searched`);
-      if (restless !== undefined)
-        erasing.run.leave(leftBy(this.name, restless, erasing.run.subjects, reason));
-      return;
-    }
+/** Lists the place again for what writers have put or closed since it was listed. */
+async function passes(place: PlaceRun, opened: OpenedPlace): Promise<void> {
+  const seen = new Map<string, string>();
+  for (let pass = 1; pass <= PASSES; pass += 1) {
+    const [restless] = await lookAtNew(place, opened, seen);
+    if (restless === undefined && pass >= opened.leastPasses) return;
+    if (restless !== undefined && pass === PASSES)
+      place.leaveFailed(restless, new Error(`${opened.word} come and go faster than they can be searched`));
   }
+}
 
-  /** Looks at every file that is new, or has changed. @returns those that the next pass has to look at */
-  async #pass(erasing: Erasing, place: HeldPlace, seen: Map<string, string>): Promise<readonly string[]> {
-    const files = await place.list(erasing);
-    const tables = deltaTablesIn([...files.keys()]);
-    for (const prefix of tables) {
-      if (!seen.has(prefix)) await eraseTable({ ...erasing, store: place.store, prefix });
-      seen.set(prefix, '');
-    }
-    const due: string[] = [];
-    for (const [file, version] of files) {
-      if (seen.get(file) === version || isOfTable(file, tables)) continue;
-      seen.set(file, version);
-      due.push(file);
-    }
-    erasing.run.expected?.(due.filter(isSearched).length);
-    const restless = await place.erase(erasing, due);
-    for (const file of restless) seen.delete(file);
-    return restless;
+/** Looks at every file that is new, or has changed. @returns the files that the next pass has to look at again */
+async function lookAtNew(
+  place: PlaceRun,
+  { store, ...opened }: OpenedPlace,
+  seen: Map<string, string>,
+): Promise<readonly string[]> {
+  const files = await opened.list();
+  const tables = deltaTablesIn([...files.keys()]);
+  for (const prefix of tables) {
+    if (!seen.has(prefix)) await eraseTable(place, store, prefix);
+    seen.set(prefix, '');
   }
+  const due: string[] = [];
+  for (const [file, version] of files) {
+    if (seen.get(file) === version || isOfTable(file, tables)) continue;
+    seen.set(file, version);
+    due.push(file);
+  }
+  place.run.expected?.(due.filter(isSearched).length);
+  const restless = await opened.erase(due);
+  for (const file of restless) seen.delete(file);
+  return restless;
 }

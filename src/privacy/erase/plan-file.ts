@@ -4,21 +4,20 @@ import { ERASED_USER, type Owners } from '../../core/erasure.ts';
 import { writeNew } from '../../lib/new-file.ts';
 import type { Rewrite } from './rewrite-lines.ts';
 
-/** The part of a backfill's state that names users. */
+/** The part of a backfill's state that names users; records are by `user provider`. */
 interface State {
   readonly plan?: { readonly users?: readonly string[] };
-  /** By `user provider`. */
   readonly without?: Readonly<Record<string, unknown>>;
   readonly again?: readonly string[];
-  /** By provider; what had ended is by user. */
+  /** By provider; `ended` is by user. */
   readonly triggered?: Readonly<Record<string, { readonly ended?: Readonly<Record<string, unknown>> }>>;
 }
 
 /**
- * Writes the state of an unfinished backfill anew, without the subjects: their places in the plan stay, so that the numbers
- * of the other tasks do, and are passed over when it is resumed.
+ * Rewrites the state of an unfinished backfill without the subjects. Placeholders keep the numbers of the other tasks; a run that
+ * is resumed skips them.
  * @param temporary path of the new file until it is put in place
- * @returns null when it names none of them
+ * @returns null when it names no subject
  */
 export async function rewritePlan(
   place: Bytes,

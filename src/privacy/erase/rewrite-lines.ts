@@ -12,12 +12,13 @@ import { entryOfRecord } from '../../core/receipt.ts';
 import type { IdSearch } from '../../core/id-search.ts';
 import { isSealed, parseSealed, SEALED_TYPE } from '../../core/sealed-record.ts';
 import { syncFolder } from '../../lib/durable.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
 import type { LineOwners } from './file-kinds.ts';
 import { mayHold } from './search-file.ts';
 
 const LINE_FEED = Buffer.from('\n');
 
-/** What a file holds, as its manifest line says it. Lines that are no records do not count. */
+/** What a manifest line says of a file. Lines that are not records do not count. */
 export class Contents {
   records = 0;
   first: string | null = null;
@@ -43,39 +44,38 @@ export class Contents {
   }
 }
 
-/** What rewriting a file comes to, before anything has happened to the file itself. */
+/** A file that was rewritten; the file itself is unchanged until it is replaced. */
 export interface Rewrite {
-  /** Lines taken out, by request. */
+  /** Lines removed, by request. */
   readonly removed: Readonly<Record<string, number>>;
-  /** Entries of the log of receipts among them, base64, by request; absent where there are none. */
+  /** Their entries in the log of receipts, base64, by request; absent when there are none. */
   readonly entries?: Readonly<Record<string, readonly string[]>>;
-  /** Records taken out; absent where there are none. */
+  /** Records removed; absent for files without records. */
   readonly events?: readonly TakenOut[];
   readonly lines: number;
+  /** SHA-256 of the file before. */
   readonly before: string;
-  /** Null when no line is left, and the file is to go. */
+  /** Null when no line is left: then the file is removed. */
   readonly after: { readonly sha256: string; readonly bytes: number } | null;
-  /** Of the records that are left; absent where there are none. */
+  /** Of the records that are left; absent for files without records. */
   readonly contents?: Contents;
 }
 
-/** What is rewritten, and where to. */
-export interface Rewritten {
-  readonly place: Bytes;
+export interface Rewriting {
+  readonly bytes: Bytes;
   readonly file: string;
   /** Path of the new file until it is put in place. */
   readonly temporary: string;
-  /** Whoever could read the file still can. */
+  /** Owner and mode of the new file. */
   readonly like: FileOwner | undefined;
 }
 
 /**
- * Writes the file anew, synced, without the lines that fall under a request. Every other line keeps its
- * bytes.
- * @returns null when there was nothing to take out
+ * Rewrites a file, synced, without the lines that fall under a request. The other lines keep their bytes.
+ * @returns null when no line falls under a request
  */
 export async function rewriteLines(
-  { place, file, temporary, like }: Rewritten,
+  { bytes, file, temporary, like }: Rewriting,
   owners: LineOwners,
   search: IdSearch,
   signal: AbortSignal,
@@ -88,7 +88,7 @@ export async function rewriteLines(
   let lines = 0;
   let kept = 0;
   const keep = async function* (): AsyncGenerator<Buffer> {
-    for await (const batch of fileLines(place, file, { onBytes: (chunk) => before.update(chunk) })) {
+    for await (const batch of fileLines(bytes, file, { onBytes: (chunk) => before.update(chunk) })) {
       const pieces: Buffer[] = [];
       for (const { number, bytes: line, ended } of batch) {
         if (line === null) throw new Error(`line ${number} is too long to search`);
@@ -100,7 +100,9 @@ export async function rewriteLines(
           if (!parsed.ok) continue;
           const { record, body } = parsed;
           events.push(takenOut(record, body));
-          noteEntry(entries, requests, entryOfRecord(record, body));
+          const entry = entryOfRecord(record, body)?.toString('base64');
+          if (entry !== undefined)
+            for (const request of requests) getOrMake(entries, request, () => []).push(entry);
           continue;
         }
         kept += 1;
@@ -114,7 +116,7 @@ export async function rewriteLines(
   const after = await writeArchiveFile(temporary, keep, compressionOf(file) ?? 'none', signal, like);
   if (lines === 0 || kept === 0) {
     await unlink(temporary);
-    // Before the file itself goes: then nobody would look for this one again.
+    // Before the file is removed: no later run would look for its temporary file.
     await syncFolder(dirname(temporary));
   }
   if (lines === 0) return null;
@@ -129,25 +131,10 @@ export async function rewriteLines(
   };
 }
 
-/** The same of a file that is one event, and so one user's: it goes whole. */
-export async function eventRewrite(place: Bytes, file: string, owners: LineOwners): Promise<Rewrite | null> {
-  const requests = owners.ofEvent(await wholeEvent(place, file));
+/** The same for a file of one event, which is removed whole. */
+export async function eventRewrite(bytes: Bytes, file: string, owners: LineOwners): Promise<Rewrite | null> {
+  const requests = owners.ofEvent(await wholeEvent(bytes, file));
   if (requests.length === 0) return null;
   const removed = Object.fromEntries(requests.map((request) => [request, 1]));
-  return { removed, lines: 1, before: (await hashFile(place, file)).sha256, after: null };
-}
-
-/** What the log of receipts has of a line that goes. */
-function noteEntry(
-  entries: Map<string, string[]>,
-  requests: readonly string[],
-  entry: ReturnType<typeof entryOfRecord>,
-): void {
-  if (entry === null) return;
-  const text = entry.toString('base64');
-  for (const request of requests) {
-    const known = entries.get(request);
-    if (known === undefined) entries.set(request, [text]);
-    else known.push(text);
-  }
+  return { removed, lines: 1, before: (await hashFile(bytes, file)).sha256, after: null };
 }

@@ -7,7 +7,7 @@ import { isRecord } from '../../lib/is-record.ts';
 import { decodedOrSame, jsonIn } from '../../lib/parsed.ts';
 import { checkSearchable } from './not-searched.ts';
 
-/** Bodies that stand in a record as base64 hide their ids: where there is one, the lines must be looked at. */
+/** A body as base64 hides its ids: a line with one is always parsed. */
 const BASE64_KEY = Buffer.from('"body_base64":"');
 
 export interface Searched {
@@ -17,8 +17,7 @@ export interface Searched {
 }
 
 /**
- * Whether a file may hold one of the ids, decompressed by its extension: a search over bytes, at about the speed they
- * are decompressed. Stops at the first find.
+ * Whether a file may hold one of the ids. Searches its bytes, decompressed by its extension, up to the first find.
  * @throws NotSearched, a zlib error when the file is damaged, or what the place throws
  */
 export async function searchFile(
@@ -36,13 +35,13 @@ export async function searchFile(
   return { found: false, bytes };
 }
 
-/** The requests whose ids stand in a file that cannot be rewritten. Throws what `searchFile` does. */
+/** The requests whose ids are in a file that cannot be rewritten. @throws as `searchFile` does */
 export async function requestsInOther(
   place: Bytes,
   file: string,
   subjects: readonly Subject[],
 ): Promise<{ readonly requests: readonly string[]; readonly bytes: number }> {
-  if (isNotes(file)) return requestsInNotes(place, file, subjects);
+  if (NOTES.test(file)) return requestsInNotes(place, file, subjects);
   const search = new IdSearch(subjects, 'anywhere');
   const requests = new Set<string>();
   let bytes = 0;
@@ -53,19 +52,18 @@ export async function requestsInOther(
   return { requests: [...requests], bytes };
 }
 
-/** Who has to wait for such a file, and what is said of it. @param requests whose ids stand in it */
+/** The requests that wait for such a file, and what is reported. @param requests those whose ids are in it */
 export function leftOfOther(
   file: string,
   requests: readonly string[],
 ): { readonly requests: readonly string[]; readonly reason: string } {
-  if (!isLedger(file)) return { requests, reason: 'this kind of file cannot be rewritten' };
-  return { requests: [], reason: 'a type, a team or a file that it lists is called so; it stays as it is' };
+  // A manifest or a list of exports cannot be removed, and names types, teams and files.
+  if (NOTES.test(file) && !OF_ANY_PROGRAM.test(file))
+    return { requests: [], reason: 'it lists a type, a team or a file with this name; it stays as it is' };
+  return { requests, reason: 'this kind of file cannot be rewritten' };
 }
 
-/**
- * The chunks of a file, each after the seam with the one before it: to join each chunk with the one before would copy all
- * of the file.
- */
+/** The chunks of a file, each behind the seam with the chunk before; joining whole chunks would copy the file. */
 async function* piecesOf(place: Bytes, file: string, overlap: number): AsyncGenerator<readonly Buffer[]> {
   let before: Buffer = Buffer.alloc(0);
   let isFirst = true;
@@ -79,20 +77,20 @@ async function* piecesOf(place: Bytes, file: string, overlap: number): AsyncGene
   }
 }
 
-/** Whether a line, or a piece of a file, needs to be parsed. */
+/** Whether a line or a piece of a file has to be parsed. */
 export function mayHold(bytes: Buffer, search: IdSearch): boolean {
   return search.finds(bytes) || bytes.includes(BASE64_KEY);
 }
 
-/** Manifests and ledgers of exports, in a folder or in a store; how far pulls, replays, compactions and spools are. */
+/** JSON about other files that this program writes: manifests, lists of exports, states of pulls, replays and compactions. */
 const NOTES =
   /(?:^|\/)(?:_(?:manifest|export)(?:\.jsonl$|\/)|(?:done|plan|state|compaction)\.json$|newest-segment$|segment-\d{10}-\d{10}\.jsonl$)/;
 const FILE = /\/|\.(?:nd)?json|\.parquet/;
-/** Levels of a path that are of a day, an hour, a type or a team. */
+/** Levels of a path that name a day, an hour, a type or a team. */
 const PARTITION = /^(?:dt|hour|type|team)=/;
 
-/** Names that other programs give their files too, and what is in ours, of which each has all of one. */
-const OF_ANYBODY = /(?:^|\/)(?:done|plan|state|compaction)\.json$/;
+/** Names that other programs use too. Ours have all the members of one of these lists. */
+const OF_ANY_PROGRAM = /(?:^|\/)(?:done|plan|state|compaction)\.json$/;
 const OURS = [
   ['fingerprint'],
   ['place', 'counts'],
@@ -102,20 +100,9 @@ const OURS = [
   ['host', 'process'],
 ];
 
-/** Whether it holds JSON about other files, a document a line, as this program writes it. */
-function isNotes(file: string): boolean {
-  return NOTES.test(file);
-}
-
-/** Whether it is one that cannot go, as it says what an archive or an export is: its lines name types, teams and files. */
-function isLedger(file: string): boolean {
-  return NOTES.test(file) && !OF_ANYBODY.test(file);
-}
-
 /**
- * The requests whose ids stand in such a file. They are full of numbers, hashes and names of types: an id that could be any of
- * these, such as `17`, stands there only where it is all of a text, or of a name in a path.
- * @throws what `searchFile` does
+ * The requests whose ids are in JSON about other files. It is full of numbers, hashes and types: an id such as `17` counts only
+ * as a whole text, or a whole name in a path.
  */
 async function requestsInNotes(
   place: Bytes,
@@ -131,10 +118,10 @@ async function requestsInNotes(
     for (const { number, bytes: line } of lines) {
       if (line === null) throw new Error(`line ${number} is too long to search`);
       bytes += line.length;
-      // What is not JSON is searched as bytes alone.
+      // A line that is not JSON is searched as bytes only.
       const value = jsonIn(line.toString());
       const isOurs =
-        !OF_ANYBODY.test(file) ||
+        !OF_ANY_PROGRAM.test(file) ||
         OURS.some((names) => names.every((name) => isRecord(value) && name in value));
       for (const request of (isOurs ? search : anywhere).requestsIn(line)) requests.add(request);
       for (const text of textsIn(value))
@@ -154,7 +141,7 @@ function* textsIn(value: unknown): Generator<string> {
     }
 }
 
-/** The text itself; of a path its levels, and what they begin with before their extension. */
+/** The text itself; of a path also its levels, with and without their extensions. */
 function* namesIn(text: string): Generator<string> {
   yield text;
   if (!FILE.test(text)) return;

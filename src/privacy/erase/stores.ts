@@ -22,11 +22,11 @@ import { noteLength } from './list-length.ts';
 import type { StorageSettings } from '../../storage/fields.ts';
 import { openStore } from '../../storage/open.ts';
 import { earlierPlaces, missingPlace, realOf, unreadNotes, withoutKeys } from './earlier-archives.ts';
-import { holdFolder } from './open-folder.ts';
+import { openFolder } from './open-folder.ts';
 import { leftReplays, leftSpools, type Spooling } from './left-spools.ts';
 import { LocalErasures } from './local-erasures.ts';
 import { outputsOf } from './outputs.ts';
-import { holdObjects } from './open-objects.ts';
+import { openObjects } from './open-objects.ts';
 import { PlaceErasure } from './place-erasure.ts';
 
 /** The journal, when it is erased from: it forgets the requests as well, when they are done. */
@@ -199,8 +199,8 @@ function folderStores(
     const settle = async (holds: (file: string) => Promise<boolean>): Promise<void> => {
       for (const writer of writers) await settleSink?.(writer, holds);
     };
-    const hold = isStoreUrl(path)
-      ? holdObjects({
+    const open = isStoreUrl(path)
+      ? openObjects({
           open: () => openStore(path, storage),
           isArchive,
           exclude: exclude.flatMap((other) =>
@@ -210,14 +210,14 @@ function folderStores(
           log,
           proof,
         })
-      : holdFolder({
+      : openFolder({
           path,
           exclude: exclude.filter((other) => other !== path),
           missing: missing.get(realOf(path)),
           log,
           proof,
         });
-    const store = new PlaceErasure({ name, hold, fields: { team, user, clientUser }, settle });
+    const store = new PlaceErasure({ name, open, fields: { team, user, clientUser }, settle });
     return earlier.get(path) === true ? withoutKeys(store, path, storage) : store;
   });
 }

@@ -7,19 +7,16 @@ import { walkFolder } from '../../lib/walk-folder.ts';
 
 const WRITER = /^[0-9a-f]{12}$/;
 
-/** The folders of unfinished files of an archive: ours while we hold their locks, or those of writers that live. */
+/** The writers of an archive: locks that keep them out, and those that live. */
 export interface Writers {
-  /** Whether a file belongs to a writer that lives; also the locks themselves, which hold nothing. */
+  /** Whether a file belongs to a writer that lives, or is a lock. */
   isOthers(file: string): boolean;
-  /** No writer lives. */
+  /** True when no writer lives. */
   readonly none: boolean;
   release(): void;
 }
 
-/**
- * Takes the place of every writer that is gone, so that its unfinished files can be rewritten: a later writer reads them
- * from the disk. What a writer was compressing when it was killed is removed, as that writer would.
- */
+/** Locks the folders of writers that have ended, so that their unfinished files can be rewritten, and removes their temporary files. */
 export async function holdWriters(root: string): Promise<Writers> {
   const held: FileLock[] = [];
   const others: string[] = [`${OPEN_FOLDER}/manifest.lock`];
@@ -47,7 +44,7 @@ export async function holdWriters(root: string): Promise<Writers> {
   };
 }
 
-/** Real folders in a real folder: through a symbolic link, files that are none of this archive's would be removed. */
+/** Real folders only: behind a symbolic link are files of something else. */
 async function writerNames(folder: string): Promise<string[]> {
   try {
     if (!(await lstat(folder)).isDirectory()) return [];

@@ -1,8 +1,7 @@
-import { type LeftItem, Owners } from '../../../src/core/erasure.ts';
-import { IdSearch } from '../../../src/core/id-search.ts';
+import type { ErasureRun, LeftItem } from '../../../src/core/erasure.ts';
 import type { ObjectStore } from '../../../src/core/storage.ts';
 import { eraseTable } from '../../../src/privacy/erase/delta-tables.ts';
-import { LineOwners } from '../../../src/privacy/erase/file-kinds.ts';
+import { PlaceRun } from '../../../src/privacy/erase/place-run.ts';
 import { erasuresOver, FIELDS, folderStore } from '../../privacy/erase/support.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 
@@ -23,21 +22,15 @@ export async function eraseFrom(store: ObjectStore, prefix: string, id: string) 
   const left: LeftItem[] = [];
   const recorded: unknown[] = [];
   const subjects = [{ request: 'r1', by: 'user', id, team: null }] as const;
-  await eraseTable({
-    store,
-    name: 'tables',
-    prefix,
-    search: new IdSearch(subjects),
-    owners: new LineOwners(new Owners(subjects), FIELDS),
-    run: {
-      subjects,
-      signal: new AbortController().signal,
-      recorded: [],
-      record: (item) => Promise.resolve(void recorded.push(item)),
-      leave: (item) => void left.push(item),
-      searched: () => undefined,
-      onStep: () => undefined,
-    },
-  });
+  const run: ErasureRun = {
+    subjects,
+    signal: new AbortController().signal,
+    recorded: [],
+    record: (item) => Promise.resolve(void recorded.push(item)),
+    leave: (item) => void left.push(item),
+    searched: () => undefined,
+    onStep: () => undefined,
+  };
+  await eraseTable(new PlaceRun('tables', run, FIELDS), store, prefix);
   return { left, recorded };
 }

@@ -6,7 +6,7 @@ import type { Signer } from '../../../src/core/signature.ts';
 import type { Delivery } from '../../../src/core/sink.ts';
 import type { ObjectStore } from '../../../src/core/storage.ts';
 import type { LocalErasures, LocalErasuresOptions } from '../../../src/privacy/erase/local-erasures.ts';
-import { holdObjects } from '../../../src/privacy/erase/open-objects.ts';
+import { openObjects } from '../../../src/privacy/erase/open-objects.ts';
 import { PlaceErasure, type PlaceErasureOptions } from '../../../src/privacy/erase/place-erasure.ts';
 import type { FilesSink } from '../../../src/sinks/files/sink.ts';
 import { openStore } from '../../../src/storage/open.ts';
@@ -45,11 +45,11 @@ export async function makeErasable(
 /** What an erasure searches in a store. @param folder that of the erasures */
 export function objectsIn(
   folder: string,
-  open: () => Promise<ObjectStore>,
+  openStoreOf: () => Promise<ObjectStore>,
   { isArchive = true, ...more }: Partial<PlaceErasureOptions> & { readonly isArchive?: boolean } = {},
 ): PlaceErasure {
-  const hold = holdObjects({ open, isArchive, exclude: [], folder, log: QUIET });
-  return new PlaceErasure({ name: NAME, hold, fields: FIELDS, ...more });
+  const open = openObjects({ open: openStoreOf, isArchive, exclude: [], folder, log: QUIET });
+  return new PlaceErasure({ name: NAME, open, fields: FIELDS, ...more });
 }
 
 /** Erasures as a receiver has them of a sink's spool and store, below this folder; without a sink, as a command does. */

@@ -7,7 +7,7 @@ import type { ErasableStore, ErasureResult, Subject } from '../../../src/core/er
 import type { JournalEvent } from '../../../src/core/event.ts';
 import { GuardedIngest, type Ingest, type IngestStore, type IsErased } from '../../../src/core/ingest.ts';
 import { ErasedUsers } from '../../../src/privacy/erase/erased-users.ts';
-import { holdFolder } from '../../../src/privacy/erase/open-folder.ts';
+import { openFolder } from '../../../src/privacy/erase/open-folder.ts';
 import { LocalErasures, type LocalErasuresOptions } from '../../../src/privacy/erase/local-erasures.ts';
 import { PlaceErasure, type PlaceErasureOptions } from '../../../src/privacy/erase/place-erasure.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../../../src/journal/sqlite-journal.ts';
@@ -81,8 +81,8 @@ export function folderStore(
   exclude: readonly string[] = [],
   more: Partial<PlaceErasureOptions> = {},
 ): PlaceErasure {
-  const hold = holdFolder({ path, exclude, log: QUIET });
-  return new PlaceErasure({ name: path, hold, fields: FIELDS, ...more });
+  const open = openFolder({ path, exclude, log: QUIET });
+  return new PlaceErasure({ name: path, open, fields: FIELDS, ...more });
 }
 
 /** Erasures over some stores, without a grace period unless one is given. */

@@ -1,0 +1,34 @@
+import { leftBy, Owners, type ErasureRun } from '../../core/erasure.ts';
+import { IdSearch } from '../../core/id-search.ts';
+import { LineOwners, type EnvelopeFields } from './file-kinds.ts';
+
+/** One run of an erasure in one place: what it looks for, and how it reports what it leaves. */
+export class PlaceRun {
+  /** For receipts: the place as the config has it. */
+  readonly name: string;
+  readonly run: ErasureRun;
+  readonly search: IdSearch;
+  readonly owners: LineOwners;
+
+  constructor(name: string, run: ErasureRun, fields: EnvelopeFields) {
+    this.name = name;
+    this.run = run;
+    this.search = new IdSearch(run.subjects);
+    this.owners = new LineOwners(new Owners(run.subjects), fields);
+  }
+
+  /** Reports an item that these requests wait for. */
+  leave(item: string, requests: readonly string[], reason: string): void {
+    this.run.leave({ store: this.name, item, requests, reason });
+  }
+
+  /** Reports an item that stands on all receipts of the run; no request waits for it. */
+  leaveUnsearched(item: string, reason: string): void {
+    this.leave(item, [], reason);
+  }
+
+  /** Reports an error; all requests wait for its item. */
+  leaveFailed(item: string, error: unknown): void {
+    this.run.leave(leftBy(this.name, item, this.run.subjects, error));
+  }
+}
