@@ -8,7 +8,7 @@ import { EXIT } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import { realOf } from '../../privacy/erase/earlier-archives.ts';
-import { ErasuresUnderWay } from '../../privacy/erase/under-way.ts';
+import { ErasuresInProgress } from '../../privacy/erase/requests.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { readProof } from '../../privacy/proof/open.ts';
 import { LogReader } from '../../privacy/receipts/log-reader.ts';
@@ -107,7 +107,7 @@ export function reconcileCommand(io: Io): Command {
             sinks,
             earlier: earlierArchives(loaded.config, opener),
             window,
-            erasures: new ErasuresUnderWay(loaded.config.erasure.path),
+            erasures: new ErasuresInProgress(loaded.config.erasure.path),
             logHead: headReader(loaded.config),
             signal: io.signal,
             onFile: (sink, file) => reading(sink, file),

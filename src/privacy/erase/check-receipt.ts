@@ -7,7 +7,7 @@ const hash = z.string().regex(/^[0-9a-f]{64}$/);
 const time = z.iso.datetime();
 const entry = z.string().regex(/^[A-Za-z0-9+/]{43}=$/);
 
-/** All that a receipt may say. What is not here could be of the user. */
+/** All that a receipt may say: anything else could be data of the user. */
 const RECEIPT = z.strictObject({
   receipt: z.string().regex(/^[0-9a-f]{1,64}$/),
   subject_hash: z.string().regex(/^[0-9a-f]{16,128}$/),
@@ -37,15 +37,15 @@ const RECEIPT = z.strictObject({
 
 export interface CheckedReceipt {
   readonly receipt: ErasureReceipt;
-  /** Public key; null when it is not signed, or not by whom it says. */
+  /** Public key; null when the receipt is not signed, or its signature is invalid. */
   readonly signedBy: string | null;
   readonly problems: readonly string[];
 }
 
 /**
- * Whether a text is the receipt of an erasure as it was signed, and says nothing beside what receipts say.
+ * Checks that a receipt is as it was signed, and says only what receipts say.
  * @param trusted public keys that may have signed it; empty: any
- * @throws RangeError when it is no receipt at all
+ * @throws RangeError for a text that is not a receipt
  */
 export function checkReceipt(text: string, trusted: ReadonlySet<string>): CheckedReceipt {
   let value: unknown;

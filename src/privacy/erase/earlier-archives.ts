@@ -11,20 +11,20 @@ import { realPath } from '../../lib/real-path.ts';
 import type { StorageSettings } from '../../storage/fields.ts';
 import { mayBeThere } from './outputs.ts';
 
-/** What is noted of an archive, or of a spool of it, that lies in none of the places of a config. */
+/** A noted archive, or a spool of one, that is in none of the places of a config. */
 export interface EarlierPlace {
   readonly path: string;
   readonly archive: NotedArchive;
 }
 
 /**
- * Archives that were noted, and their spools, in none of the places that a config has: sinks of earlier configs wrote them, or
- * replays. Those too that cannot be reached.
+ * Noted archives and their spools, reachable or not, that are in none of the places of a config: sinks of earlier configs or
+ * replays wrote them.
  * @param places absolute paths and URLs
  */
 export function earlierPlaces(noted: readonly NotedArchive[], places: Iterable<string>): EarlierPlace[] {
   const roots = Array.from(places, realOf);
-  // What is not there is not searched with the folder that it would lie in.
+  // A missing folder is not searched with the folder around it.
   const isAmong = (path: string): boolean =>
     roots.some((root) => realOf(path) === root || (mayBeThere(path) && realOf(path).startsWith(`${root}/`)));
   return noted.flatMap((archive) =>
@@ -32,36 +32,33 @@ export function earlierPlaces(noted: readonly NotedArchive[], places: Iterable<s
   );
 }
 
-/**
- * Why a noted place is missed, and what to do about it; null when it is there, or is in a store. Where its disk is not
- * mounted, its folder can be there and empty.
- */
+/** Why a noted place counts as missing, and what to do; null when it is there, or in a store. Without its mount a folder can be empty. */
 export function missingPlace({ path, archive }: EarlierPlace): Error | null {
   if (isStoreUrl(path)) return null;
   const first = path === archive.place ? MANIFEST : OPEN_FOLDER;
   if (existsSync(join(path, first))) return null;
   const notes = archive.notes.join(' and ');
   return new Error(
-    `${path} does not hold the ${first} that was written there: bring it back (is its disk mounted?), or remove ${notes} if it is gone for good`,
+    `${path} does not hold the ${first} that was written there: bring it back (is its disk mounted?), or remove ${notes} if it was deleted permanently`,
   );
 }
 
-/** Names the notes that do not say which archive they are of. */
+/** Reports notes with an untrusted signature: their archives are not searched. */
 export function unreadNotes(forged: readonly string[]): ErasableStore[] {
   const reason =
-    'it is not signed by a key of proof.trust, so the archive that it notes is not searched; trust the earlier key, or remove it if that archive is gone for good';
+    'it is not signed by a key of proof.trust, so the archive that it notes is not searched; trust the earlier key, or remove it if that archive was deleted permanently';
   const erase = async (run: ErasureRun): Promise<void> => {
     for (const item of forged) run.leave({ store: 'erasure.path', item, requests: [], reason });
   };
   return forged.length === 0 ? [] : [{ name: 'erasure.path', erase }];
 }
 
-/** The same for the same place, whatever links lead to it. */
+/** The real path of a folder, or the URL of a store: the same for the same place. */
 export function realOf(path: string): string {
   return isStoreUrl(path) ? urlOf(path) : realPath(path);
 }
 
-/** The same archive; sealed files of it stand on the receipt, as no sink of today has their keys. */
+/** The same archive, which also reports sealed files: no sink of the config has their keys. */
 export function withoutKeys(store: ErasableStore, path: string, storage: StorageSettings): ErasableStore {
   const erase = async (run: ErasureRun): Promise<void> => {
     await store.erase(run);
@@ -74,7 +71,7 @@ export function withoutKeys(store: ErasableStore, path: string, storage: Storage
   return { name: store.name, erase };
 }
 
-/** The first file that begins with a sealed record; null when none does. */
+/** The first file that begins with a sealed record, or null. */
 async function sealedFile(
   path: string,
   storage: StorageSettings,

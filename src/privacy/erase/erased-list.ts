@@ -13,24 +13,24 @@ const LIST = 'erased.jsonl';
 /** One line of the list. */
 export type Entry = ErasedUser & {
   readonly lifted?: boolean;
-  /** A short keyed hash of the id, without a team: says which words of a body are worth the long one. */
+  /** Short keyed hash of the id, without a team: a word of a body with another tag needs no long hash. */
   readonly tag: number;
-  /** Of a user of one team: the hash without the team, for events that name none. */
+  /** For a user of one team: the hash for events that name no team. */
   readonly of_no_team?: string;
 };
 
-/** The list of erased users as it lies in an erasure folder, and the key of its hashes. */
+/** The list of erased users in an erasure folder, and the key of its hashes. */
 export interface ErasedList {
   readonly entries: readonly Entry[];
-  /** Null when there is none yet. */
+  /** Null before the first user. */
   readonly key: KeyObject | null;
-  /** What `stampOf` said when it was read. */
+  /** `stampOf` when it was read. */
   readonly stamp: string;
-  /** SHA-256 of what is on it: the same on whichever machine it was read. */
+  /** SHA-256 of the list, the same on every machine. */
   readonly digest: string;
 }
 
-/** Size and time of the list: differs when it is another than it was. Empty without one. Each machine may see others. */
+/** Changes with the list, on one machine; empty without a list. */
 export function stampOf(folder: string): string {
   const stats = statSync(join(folder, LIST), { throwIfNoEntry: false });
   return stats === undefined ? '' : stampIn(stats);
@@ -42,14 +42,15 @@ export function readList(folder: string): ErasedList {
 }
 
 /**
- * The same, and nobody but who asked waits for a folder that does not answer.
- * @param known the stamp of what is known already
- * @returns null when it is as it was; rejects when there is none, for a list that is out of reach takes nobody off it
+ * Reads the list if it has changed, and does not block the process when the folder does not answer.
+ * @param known stamp of the list that was read before
+ * @returns null when it has not changed
+ * @throws the system's error when there is no list
  */
 export async function readListAside(folder: string, known: string): Promise<ErasedList | null> {
   const list = await open(join(folder, LIST));
   try {
-    // Of the open file: over a network what is said of a name may be old.
+    // Of the open file: a network file system may cache what it says of a name.
     const stamp = stampIn(await list.stat());
     if (stamp === known) return null;
     const text = await list.readFile('utf8');
@@ -67,19 +68,17 @@ export function addToList(folder: string, entry: Entry): Promise<void> {
   return appendJsonLine(join(folder, LIST), entry);
 }
 
-/** The key of the folder; made once, and never replaced: the list would be of no use with another. */
+/** The key of the hashes, made when there is none; never replaced, as the list needs it. */
 export async function makeKey(folder: string): Promise<KeyObject | null> {
   makeFolder(folder, 0o700);
   await writeOnce(join(folder, KEY), Buffer.from(`${randomBytes(32).toString('hex')}\n`), OWNER_ONLY);
   return keyIn(readIfThere(join(folder, KEY)));
 }
 
-/** Why there is nothing to hash ids with. */
 export const KEYLESS = `has no ${KEY}`;
 
 function listOf(text: string, keyText: string | null, stamp: string): ErasedList {
   const entries = jsonLinesOf<Entry>(text);
-  // Without it nobody would find the user in a body.
   if (entries.some(({ tag }: Partial<Entry>) => tag === undefined))
     throw new Error(`${LIST} has a line without a tag: it is of another format`);
   const key = keyIn(keyText);

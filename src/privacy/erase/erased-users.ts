@@ -17,21 +17,18 @@ import {
   type ErasedList,
 } from './erased-list.ts';
 
-/** Milliseconds between two looks at a list that others add to. */
+/** Milliseconds between two looks at a list that other processes add to. */
 const LOOK_EVERY = 50;
-/** Milliseconds in which whoever follows a list has seen what was added to it: many looks. */
+/** Milliseconds after which every process that follows a list has seen an addition. */
 export const NOTICED_WITHIN = 1000;
 
-/**
- * Users whose data is gone and whose events are dropped, for good or until it is lifted. On disk stand only keyed hashes of
- * their ids; the random key lies beside them, so a list without its key tells nobody whether a user is on it.
- */
+/** Users whose data was erased and whose events are dropped until that is lifted. On disk are keyed hashes of their ids. */
 export class ErasedUsers {
   readonly #folder: string;
   #key: KeyObject | null = null;
   #quick: HalfSip | null = null;
   readonly #blocked = new Map<string, Entry>();
-  /** Kinds of subjects on the list: hashing is the only cost of a look-up. */
+  /** Kinds of subjects on the list, so that a look-up hashes for these only. */
   readonly #kinds = new Set<string>();
   readonly #tags = new Set<number>();
   readonly #ofNoTeam = new Set<string>();
@@ -39,7 +36,7 @@ export class ErasedUsers {
   #seen = '';
   #digest = '';
   #lines = 0;
-  /** How often this process itself has read the list, or added to it. */
+  /** Counts the times that `reload` has read the list, or this process has added to it. */
   #turns = 0;
   #looking: Promise<void> | null = null;
 
@@ -48,7 +45,7 @@ export class ErasedUsers {
   }
 
   /**
-   * Reads the list of an erasure folder; makes nothing, for most never erase.
+   * Reads the list of an erasure folder; makes nothing.
    * @throws MillraceError erasure_unreadable
    */
   static open(folder: string): ErasedUsers {
@@ -57,29 +54,29 @@ export class ErasedUsers {
     return users;
   }
 
-  /** Reads the list again if it has changed since, and says whether it has. @throws MillraceError erasure_unreadable */
+  /** Reads the list again if it has changed. @returns whether it has @throws MillraceError erasure_unreadable */
   refresh(): boolean {
     if (stampOf(this.#folder) === this.#seen) return false;
     this.reload();
     return true;
   }
 
-  /** True while nobody is on the list. */
+  /** True while no user is on the list. */
   get isEmpty(): boolean {
     return this.#blocked.size === 0;
   }
 
-  /** Lines of the list, which only grows. */
+  /** Lines of the list, whose number only grows. */
   get lines(): number {
     return this.#lines;
   }
 
-  /** Which list was read last: the same for whoever has read the same. */
+  /** SHA-256 of the list that was read last. */
   get digest(): string {
     return this.#digest;
   }
 
-  /** From now on whom other processes add counts within moments: several share the folder while they run. @returns ends that */
+  /** Reads the list again whenever another process adds to it. @returns a function that stops that */
   follow(): () => void {
     const end = new AbortController();
     void this.#follow(end.signal);
@@ -87,8 +84,8 @@ export class ErasedUsers {
   }
 
   /**
-   * Reads the list again if it has changed since, and nobody but who asked waits for a folder that does not answer. One look
-   * at a time, however many ask: each that hangs takes one of the few threads that files are read with.
+   * Reads the list again if it has changed, and does not block the process when the folder does not answer. One look at a time:
+   * each that hangs takes one of the few threads that files are read with.
    * @throws MillraceError erasure_unreadable
    */
   look(): Promise<void> {
@@ -97,7 +94,7 @@ export class ErasedUsers {
 
   async #follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      // The look that comes every minute says why it cannot.
+      // `RunningErasures` reports why a look fails, every minute.
       await this.look().catch(() => undefined);
       await wait(LOOK_EVERY, undefined, { signal, ref: false }).catch(() => undefined);
     }
@@ -107,19 +104,19 @@ export class ErasedUsers {
     const turn = this.#turns;
     try {
       const list = await readListAside(this.#folder, this.#seen);
-      // What this process has added meanwhile may not be in it: the next look reads it.
+      // Without additions of this process since: the next look reads these.
       if (list !== null && turn === this.#turns) this.#replace(list);
     } catch (error) {
       if (this.#seen !== '' || !isMissing(error)) this.#fail(error);
     }
   }
 
-  /** Reads the list again: another process may have added to it. */
+  /** Reads the list again. @throws MillraceError erasure_unreadable */
   reload(): void {
     this.#turns += 1;
     try {
       const list = readList(this.#folder);
-      // Out of reach: nobody takes a list away, and that must take nobody off it.
+      // A list is never removed: it is out of reach.
       if (list.stamp === '' && this.#seen !== '') throw new Error('the list of erased users is gone');
       this.#replace(list);
     } catch (error) {
@@ -143,9 +140,9 @@ export class ErasedUsers {
   }
 
   /**
-   * Whether an event is of an erased user. Costs nothing while nobody is, else a hash or two, 3 µs each; only an event that
-   * names no user is looked through for the ids in it, as an erasure does.
-   * @param malformed what stands as its user is no id, and so no other user's
+   * Whether an event belongs to an erased user: a hash or two, 3 µs each, once the list has users. An event that names no user is
+   * searched for ids, as an erasure does.
+   * @param malformed true when the user in the envelope is not an id
    */
   has(event: Ownership & Partial<Said>, malformed = false): boolean {
     if (this.isEmpty) return false;
@@ -160,16 +157,16 @@ export class ErasedUsers {
     return this.#isNamed(wordsOf({ id, headers, body }), team);
   }
 
-  /** As the ways in ask it. */
+  /** For the ingest. */
   readonly isErased: IsErased = (event, reasons) =>
     this.has(event, reasons?.some(({ code }) => code === USER_MALFORMED) === true);
 
-  /** Only once there is a key: a list with a user on it has one. */
+  /** @throws MillraceError erasure_unreadable before the first user: there is no key */
   hashOf({ by, id, team }: Omit<Subject, 'request'>): string {
     return this.#hash([by, canonicalId(id), team === null ? '' : canonicalId(team)]);
   }
 
-  /** From now on, and durably, the subject's events are dropped. */
+  /** Drops the subject's events from now on; durable once it resolves. */
   async block(subject: Subject, at: string): Promise<void> {
     this.#key ??= await makeKey(this.#folder);
     const hash = this.hashOf(subject);
@@ -186,7 +183,7 @@ export class ErasedUsers {
     });
   }
 
-  /** Takes the subject's events again; false when it was not on the list. */
+  /** Accepts the subject's events again. @returns false when it was not on the list */
   async lift(subject: Omit<Subject, 'request'>, at: string): Promise<boolean> {
     if (this.#key === null) return false;
     const hash = this.hashOf(subject);
@@ -204,7 +201,7 @@ export class ErasedUsers {
     if (id === null) return false;
     if (this.#blocked.has(this.hashOf({ by, id, team: null }))) return true;
     if (!this.#kinds.has('scoped')) return false;
-    // What names no team is of any.
+    // An event without a team matches every team.
     return team === null
       ? this.#ofNoTeam.has(this.#hashOfNoTeam(by, id))
       : this.#blocked.has(this.hashOf({ by, id, team }));

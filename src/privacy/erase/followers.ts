@@ -14,38 +14,38 @@ import type { ErasedUsers } from './erased-users.ts';
 const FOLDER = 'followers';
 const LOCK = '.lock';
 const SEEN = '.seen';
-/** Milliseconds between two looks: here of what is in memory, there of small files. */
+/** Milliseconds between two looks: of a follower at the list in memory, of an erasure at its files. */
 const LOOK_EVERY = 50;
-/** Milliseconds between two looks at one's own lock, and of the first pause after a failure. */
+/** Milliseconds between two looks at the follower's own lock, and of the first pause after a failure. */
 const HOLD_EVERY = 1000;
 const AFTER_FAILURE = 1000;
-/** Longest wait for those who have not let go yet, and longest pause. */
+/** Longest wait for followers, and longest pause, in milliseconds. */
 const PATIENCE = 30_000;
 
 export interface FollowerOptions {
   /** The erasure folder. */
   readonly folder: string;
   readonly users: Pick<ErasedUsers, 'digest'>;
-  /** Resolves once nothing is on its way here any more of who is erased; rejects when that cannot be said. */
+  /** Resolves once no event of an erased user is in flight in this process. */
   readonly settle: () => Promise<void>;
   readonly log: SinkLog;
 }
 
 /**
- * A process of a fleet that follows the shared list of erased users. It holds a lock in the erasure folder for as long as it
- * lives, and says beside it up to which list nothing of the erased is on its way here: what was looked at before the list
- * changed may still be in a batch, or wait for a store to come back. A lock that somebody has removed is taken anew.
+ * A process of a fleet that follows the shared list of erased users. It holds a lock in the erasure folder while it lives, and notes
+ * beside it for which list it has no event of an erased user in flight: events accepted before the list changed may be in a
+ * batch. A lock that was removed is taken again.
  */
 export class Follower {
   readonly #options: FollowerOptions;
   readonly #end = new AbortController();
   readonly #running: Promise<void>;
-  #place: Place | null = null;
+  #lock: FollowerLock | null = null;
   #lookedAt = performance.now();
-  /** Which list has been settled here, and which was told of. */
+  /** Digests of the list that was settled, and of the one that was noted. */
   #settled: string | null = null;
-  #told: string | null = null;
-  /** What was warned of. */
+  #noted: string | null = null;
+  /** The last warning. */
   #warned = '';
 
   private constructor(options: FollowerOptions) {
@@ -58,13 +58,13 @@ export class Follower {
     return new Follower(options);
   }
 
-  /** @param isQuiet whether nothing is on its way any more; else the lock goes with the process */
+  /** @param isQuiet true when no event is in flight; otherwise the lock stays until the process ends */
   async stop(isQuiet: boolean): Promise<void> {
     this.#end.abort();
     await this.#running;
-    if (this.#place === null || !isQuiet) return;
-    await unlink(this.#place.path + SEEN).catch(() => undefined);
-    this.#place.lock.release('remove');
+    if (this.#lock === null || !isQuiet) return;
+    await unlink(this.#lock.path + SEEN).catch(() => undefined);
+    this.#lock.file.release('remove');
   }
 
   async #run(): Promise<void> {
@@ -76,7 +76,7 @@ export class Follower {
         pause = LOOK_EVERY;
       } catch (error) {
         this.#warn('events of an erased user may still be on their way', error);
-        // What it asks for is no small thing: files are closed, and stores written to.
+        // Settling is costly: files are closed, and stores are written.
         pause = pause === LOOK_EVERY ? AFTER_FAILURE : Math.min(pause * 2, PATIENCE);
       }
       await wait(pause, undefined, { signal, ref: false }).catch(() => undefined);
@@ -92,24 +92,24 @@ export class Follower {
       if (signal.aborted) return;
       this.#settled = digest;
     }
-    if (this.#told === digest || this.#place === null) return;
-    await writeFile(this.#place.path + SEEN, digest, { mode: 0o600 });
-    this.#told = digest;
+    if (this.#noted === digest || this.#lock === null) return;
+    await writeFile(this.#lock.path + SEEN, digest, { mode: 0o600 });
+    this.#noted = digest;
   }
 
-  /** Sees now and then that the lock is there, with calls that block nobody: the folder may not answer. */
+  /** Checks every second that the lock is there, without blocking: the folder may not answer. */
   async #hold(): Promise<void> {
     const now = performance.now();
     if (now - this.#lookedAt < HOLD_EVERY) return;
     this.#lookedAt = now;
-    if (this.#place === null) {
+    if (this.#lock === null) {
       const canWrite = await access(this.#options.folder, constants.W_OK).then(
         () => true,
         () => false,
       );
       if (canWrite) this.#take();
     } else {
-      const isThere = await access(this.#place.path + LOCK).then(
+      const isThere = await access(this.#lock.path + LOCK).then(
         () => true,
         (error: unknown) => !isMissing(error),
       );
@@ -117,22 +117,22 @@ export class Follower {
     }
   }
 
-  /** Where the folder cannot be written there is no lock, and erasures do not wait for this process. */
+  /** Takes the lock. In a folder that cannot be written there is none, and erasures do not wait for this process. */
   #take(): void {
     const { folder } = this.#options;
     try {
-      const place = takePlace(join(folder, FOLDER));
-      this.#place?.lock.release('keep');
-      this.#place = place;
-      this.#told = null;
+      const taken = takeLock(join(folder, FOLDER));
+      this.#lock?.file.release('keep');
+      this.#lock = taken;
+      this.#noted = null;
     } catch (error) {
-      // Where there is none, and none can be made, nobody shares it.
+      // Without a folder there is no list to share.
       if (existsSync(folder))
         this.#warn('erasures of other processes will not wait for what is on its way here', error);
     }
   }
 
-  /** Once, until something else is to be said. */
+  /** Logs a warning, unless it is the same as the last one. */
   #warn(message: string, error: unknown): void {
     const detail = messageOf(error);
     if (this.#warned === message + detail) return;
@@ -141,26 +141,27 @@ export class Follower {
   }
 }
 
-interface Place {
-  /** Without its endings. */
+interface FollowerLock {
+  /** Path of its files without their endings. */
   readonly path: string;
-  readonly lock: FileLock;
+  readonly file: FileLock;
 }
 
 /** @throws the system's error when the folder cannot be written */
-function takePlace(home: string): Place {
+function takeLock(home: string): FollowerLock {
   makeFolder(home, 0o700);
   for (;;) {
     const path = join(home, `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`);
     // An erasure that has just looked may have it for a moment, as a dead one's.
     const lock = tryLock(path + LOCK);
-    if (lock !== null) return { path, lock };
+    if (lock !== null) return { path, file: lock };
   }
 }
 
 /**
- * Waits until all who follow the list, as it is now, have let go of what they had of those on it.
- * @returns who has not, when it has waited for long enough
+ * Waits until every follower has noted the current list.
+ * @param patience milliseconds
+ * @returns the names of the followers that have not
  */
 export async function untilFollowed(
   folder: string,
@@ -171,13 +172,13 @@ export async function untilFollowed(
   const home = join(folder, FOLDER);
   for (const end = performance.now() + patience; ;) {
     users.refresh();
-    const behind = await thoseBehind(home, users.digest);
+    const behind = await followersBehind(home, users.digest);
     if (behind.length === 0 || performance.now() >= end) return behind;
     await wait(LOOK_EVERY, undefined, { signal });
   }
 }
 
-async function thoseBehind(home: string, digest: string): Promise<readonly string[]> {
+async function followersBehind(home: string, digest: string): Promise<readonly string[]> {
   const names = await readdir(home).catch((error: unknown) => {
     if (isMissing(error)) return [];
     throw error;
@@ -187,7 +188,7 @@ async function thoseBehind(home: string, digest: string): Promise<readonly strin
     if (!name.endsWith(LOCK)) continue;
     const path = join(home, name.slice(0, -LOCK.length));
     if ((await readFile(path + SEEN, 'utf8').catch(() => null)) === digest) continue;
-    // Nobody's: its process was killed, and has nothing on its way any more.
+    // A lock that is free belongs to a process that has ended.
     const lock = tryLock(path + LOCK);
     if (lock === null) behind.push(name.slice(0, -LOCK.length));
     else {

@@ -7,10 +7,10 @@ import { realPath } from '../../lib/real-path.ts';
 import { walkFolder } from '../../lib/walk-folder.ts';
 import { kindOf } from './file-kinds.ts';
 
-/** A folder in a spool is named by a hash of its store's URL. */
+/** A spool is named by a hash of its store's URL. */
 const SPOOL = /^[0-9a-f]{12}$/;
 
-/** Of a command, by its hash; of one that was asked for in the console, by its name. */
+/** A replay of a command is named by its hash, one of the console by its name. */
 const REPLAY = /^([0-9a-f]{12}|console-[\w-]{12})$/;
 
 /** The part of a config that says where spools are. */
@@ -19,10 +19,7 @@ export interface Spooling {
   readonly sinks: Readonly<Record<string, { readonly description: SinkDescription }>>;
 }
 
-/**
- * Spools of stores that no sink of the config sends to any more: the path was changed, or the sink removed. They lie beside the
- * journal and beside the spools of today.
- */
+/** Spools, beside the journal and beside the spools of the config, of stores that no sink of the config sends to. */
 export function leftSpools({ journal, sinks }: Spooling): string[] {
   const owned = new Set<string>();
   const parents = new Map([[resolve(spoolBeside(journal.path)), spoolBeside(journal.path)]]);
@@ -39,7 +36,7 @@ export function leftSpools({ journal, sinks }: Spooling): string[] {
   return left;
 }
 
-/** What replays have left beside the journal: how far they are, and why a sink has refused events. */
+/** Folders beside the journal in which replays note how far they are, and what sinks have refused. */
 export function leftReplays({ journal }: Pick<Spooling, 'journal'>): string[] {
   const parent = replaysBeside(journal.path);
   return namesIn(parent)
@@ -48,8 +45,8 @@ export function leftReplays({ journal }: Pick<Spooling, 'journal'>): string[] {
 }
 
 /**
- * To be told at start: nothing will ever send what lies there, and it holds data of users.
- * @param noted tells the spools whose stores are known: what lies in them is finished there
+ * Warns, at the start, of spools with files that no sink will send: they hold data of users.
+ * @param noted the spools whose stores are known: they are still sent
  */
 export async function warnOfLeftSpools(
   config: Spooling,
@@ -61,9 +58,9 @@ export async function warnOfLeftSpools(
     for (const folder of leftSpools(config)) {
       if (known.has(realPath(folder))) continue;
       const files = (await walkFolder(folder)).files.filter((file) => kindOf(file) === 'lines').length;
-      const said =
+      const message =
         'no sink of this config sends what lies in this spool; unless another installation does, give a sink the path back that it had, or remove the folder';
-      if (files > 0) log.warn({ folder, files }, said);
+      if (files > 0) log.warn({ folder, files }, message);
     }
   } catch (error) {
     log.warn({ error: messageOf(error) }, 'cannot look for spools of earlier configs');

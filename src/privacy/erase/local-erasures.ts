@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../core/clock.ts';
 import {
-  type ErasedItem,
   leftBy,
   type CancelResult,
   type ErasableStore,
@@ -34,33 +33,33 @@ export interface LocalErasuresOptions {
   /** Milliseconds between a request and its run. */
   readonly grace: number;
   readonly users: ErasedUsers;
-  /** Whether other processes may follow the list of erased users. */
+  /** True when other processes may follow the list of erased users. */
   readonly followers?: boolean;
-  /** Asked for when something is due, before anything has begun. */
+  /** Called once something is due, before anything has begun. */
   readonly stores: () => Promise<readonly ErasableStore[]>;
-  /** Names of the sinks that have what they were sent where no store is. */
+  /** Names of the sinks whose data no erasure reaches. */
   readonly beyond?: () => readonly string[];
-  /** Waits until nothing of the subjects is in flight any more; what it could not wait for is left. */
+  /** Waits until no event of the subjects is in flight. @returns what it could not wait for */
   readonly settle?: ((subjects: readonly Subject[]) => Promise<readonly LeftItem[]>) | undefined;
-  /** Has the journal forget what other stores take out, and, when all of them have, leave no trace of it. */
+  /** Has the journal forget events that a store removes, and, once all stores have, remove what it noted for that. */
   readonly forget?: ErasureRun['forget'];
   readonly forgotten?: (signal: AbortSignal) => Promise<void>;
-  /** The receipts are written; what stores remember for them can go. */
+  /** Called once the receipts are written: stores remove what they noted for them. */
   readonly closed?: (subjects: readonly Subject[]) => Promise<void>;
   /** Signs receipts. */
   readonly proof: OpenProof;
   readonly clock: Clock;
   readonly log: SinkLog;
   readonly signal: AbortSignal;
-  /** Told after each file: how many have been searched, and their bytes, decompressed. */
+  /** Called after each file. */
   readonly onProgress?: ((progress: ErasureProgress) => void) | undefined;
   readonly onStep?: (step: string) => void;
 }
 
 /**
- * Erasures on this machine's folders. A request is `waiting` (its file holds the id; cancelling it removes the file, and
- * nothing was touched) → `begun` (the user's events are dropped, the stores are being cleared; it can no longer be
- * cancelled, and every run continues with it) → done (a receipt, and the id is nowhere any more).
+ * Erasures from the folders of this machine. A request is `waiting` (its file has the id; cancelling removes the file) →
+ * `begun` (the user's events are dropped, and stores are searched; it cannot be cancelled, and every run continues it) → done
+ * (it has a receipt, and the id is nowhere).
  */
 export class LocalErasures implements Erasures {
   readonly #options: LocalErasuresOptions;
@@ -79,14 +78,14 @@ export class LocalErasures implements Erasures {
       const wait = now ? 0 : grace;
       if (known === null) return this.#requests.add(subject, clock.now(), wait);
       if (!now || Date.parse(known.due_at) <= clock.now()) return known;
-      const sooner = { ...known, due_at: new Date(clock.now()).toISOString() };
+      const sooner = { ...known, due_at: this.#now() };
       await this.#requests.save(sooner);
       return sooner;
     });
   }
 
   cancel(subject: Omit<Subject, 'request'>): Promise<CancelResult> {
-    const { users, clock } = this.#options;
+    const { users } = this.#options;
     return this.#exclusively(async () => {
       const known = this.#requests.find(subject);
       if (known !== null && known.begun_at !== null)
@@ -96,8 +95,7 @@ export class LocalErasures implements Erasures {
         return { status: 'cancelled', request: known.request };
       }
       users.reload();
-      const lifted = await users.lift(subject, new Date(clock.now()).toISOString());
-      return { status: lifted ? 'lifted' : 'unknown' };
+      return { status: (await users.lift(subject, this.#now())) ? 'lifted' : 'unknown' };
     });
   }
 
@@ -106,7 +104,7 @@ export class LocalErasures implements Erasures {
     return Promise.resolve({ waiting: this.#requests.list(), erased: this.#options.users.list() });
   }
 
-  /** Whether `run` would have something to do that has been due for so long, milliseconds, or has begun. */
+  /** Whether a request has been due for so many milliseconds, or has begun. */
   async isDue(since: number): Promise<boolean> {
     return (await this.#requests.areAny()) && this.#due(this.#options.clock.now() - since).length > 0;
   }
@@ -123,41 +121,41 @@ export class LocalErasures implements Erasures {
 
   async #run(): Promise<ErasureResult> {
     const { folder, users, clock, log, settle, closed, followers = false } = this.#options;
-    const { stores, beyond = () => [], proof, onStep = () => undefined } = this.#options;
+    const { onStep = () => undefined } = this.#options;
     const due = this.#due(clock.now());
     if (due.length === 0) return { receipts: [], left: [], files_searched: 0, bytes_searched: 0 };
-    const all = await stores();
+    const stores = await this.#options.stores();
     const subjects: ErasureRequest[] = [];
     for (const request of due) subjects.push(await this.#begin(request));
     onStep('begun');
     users.reload();
-    for (const subject of subjects) await users.block(subject, new Date(clock.now()).toISOString());
+    for (const subject of subjects) await users.block(subject, this.#now());
     onStep('blocked');
     const search = new IdSearch(subjects);
     const left: LeftItem[] = [];
-    // Names and messages go on record, and into logs.
+    // Reported without ids: items and reasons are logged, and stand on receipts.
     const leave = (one: LeftItem): void =>
       void left.push({ ...one, item: search.redact(one.item), reason: search.redact(one.reason) });
     if (followers) for (const one of await this.#followed(subjects)) leave(one);
     for (const one of (await settle?.(subjects)) ?? []) leave(one);
     const progress = new ProgressLog(folder);
-    const searched = await this.#search(all, subjects, progress, leave);
+    const searched = await this.#search(stores, subjects, progress, leave);
     onStep('erased');
     for (const { store, item, requests, reason } of left)
       log.warn({ store, item, reason }, requests.length === 0 ? 'not searched' : 'not erased');
     const done = subjects.filter(({ request }) => !left.some(({ requests }) => requests.includes(request)));
     if (done.length < subjects.length) await progress.redact(new IdSearch(done));
-    // A run that goes on with this one finds files by their names; a receipt has them without ids.
+    // The progress keeps the names: the next run finds files by them.
     const items = progress.items.map((one) => ({ ...one, item: search.redact(one.item) }));
     const receipts: ErasureReceipt[] = [];
     for (const request of done) {
-      const { signer, logHead } = await proof();
+      const { signer, logHead } = await this.#options.proof();
       const unsigned = receiptOf(request, {
         hash: users.hashOf(request),
         items,
-        stores: all.map(({ name }) => name),
+        stores: stores.map(({ name }) => name),
         notSearched: left.flatMap(({ requests, item }) => (requests.length === 0 ? [item] : [])),
-        notReached: beyond(),
+        notReached: this.#options.beyond?.() ?? [],
         finishedAt: clock.now(),
         log: logHead(),
       });
@@ -173,22 +171,18 @@ export class LocalErasures implements Erasures {
     return { receipts, left, ...searched };
   }
 
-  /** Nothing of the subjects comes from other processes after a store was searched. @returns who could not say so */
+  /** Waits until no other process has events of the subjects in flight. @returns the processes that still may */
   async #followed(subjects: readonly ErasureRequest[]): Promise<readonly LeftItem[]> {
     const { folder, users, signal } = this.#options;
-    // Those who cannot say it have heard of it by then, and so have those who have just come.
+    // For processes without a lock in the folder, and those that have just started.
     await sleep(NOTICED_WITHIN, undefined, { signal });
     const requests = subjects.map(({ request }) => request);
     const reason = 'has not yet said that nothing of the user is on its way there';
-    return (await untilFollowed(folder, users, signal)).map((item) => ({
-      store: 'fleet',
-      item,
-      requests,
-      reason,
-    }));
+    const behind = await untilFollowed(folder, users, signal);
+    return behind.map((item) => ({ store: 'fleet', item, requests, reason }));
   }
 
-  /** Has each store take the subjects out. @returns how much was searched */
+  /** Has each store erase the subjects. @returns how much was searched */
   async #search(
     stores: readonly ErasableStore[],
     subjects: readonly ErasureRequest[],
@@ -200,24 +194,24 @@ export class LocalErasures implements Erasures {
     let bytes = 0;
     let total = 0;
     for (const [index, store] of stores.entries()) {
-      const tell = (): void => onProgress?.({ store: index + 1, stores: stores.length, files, total, bytes });
-      const run = {
+      const show = (): void => onProgress?.({ store: index + 1, stores: stores.length, files, total, bytes });
+      const run: ErasureRun = {
         subjects,
         signal,
         recorded: progress.items,
-        record: (item: ErasedItem) => progress.add(item),
+        record: (item) => progress.add(item),
         leave,
         ...(forget === undefined ? {} : { forget }),
-        expected: (count: number) => {
+        expected: (count) => {
           total += count;
-          tell();
+          show();
         },
-        searched: (count: number) => {
+        searched: (count) => {
           files += 1;
           bytes += count;
-          // Files of Delta tables are found one after the other.
+          // Files of Delta tables are not expected.
           total = Math.max(total, files);
-          tell();
+          show();
         },
         onStep,
       };
@@ -236,9 +230,13 @@ export class LocalErasures implements Erasures {
 
   async #begin(request: ErasureRequest): Promise<ErasureRequest> {
     if (request.begun_at !== null) return request;
-    const begun = { ...request, begun_at: new Date(this.#options.clock.now()).toISOString() };
+    const begun = { ...request, begun_at: this.#now() };
     await this.#requests.save(begun);
     return begun;
+  }
+
+  #now(): string {
+    return new Date(this.#options.clock.now()).toISOString();
   }
 
   /** One at a time, in this process and among others. @throws MillraceError erasure_in_use */

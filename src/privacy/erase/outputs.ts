@@ -4,7 +4,7 @@ import { isStoreUrl } from '../../core/place.ts';
 import { makeFolder } from '../../lib/durable.ts';
 import { appendJsonLine, readJsonLines } from '../../lib/json-lines.ts';
 
-/** In the erasure folder. A line can be taken out of it by hand, when its place is gone. */
+/** In the erasure folder. A line can be removed by hand when its place is gone. */
 const OUTPUTS = 'outputs.jsonl';
 
 interface Output {
@@ -12,10 +12,7 @@ interface Output {
   readonly place: string;
 }
 
-/**
- * Notes where tables of users are about to be written beside the folders that the config names, so that an erasure looks there.
- * @param folder of the erasures
- */
+/** Notes places outside the config where tables of users will be written, so that erasures search them. */
 export async function noteOutputs(folder: string, places: readonly string[]): Promise<void> {
   const file = join(folder, OUTPUTS);
   const known = new Set(readJsonLines<Output>(file).map(({ place }) => place));
@@ -27,14 +24,14 @@ export async function noteOutputs(folder: string, places: readonly string[]): Pr
   }
 }
 
-/** What was noted and is still there. */
+/** Noted places that are still there. */
 export function outputsOf(folder: string): string[] {
   return readJsonLines<Output>(join(folder, OUTPUTS))
     .map(({ place }) => place)
     .filter(mayBeThere);
 }
 
-/** Whether it is still there; of stores nobody knows that before they are asked. */
+/** Whether a place is there; true for a store, which is not asked. */
 export function mayBeThere(place: string): boolean {
   return isStoreUrl(place) || existsSync(place);
 }

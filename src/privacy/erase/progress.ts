@@ -8,7 +8,7 @@ import { UNFINISHED, writeDurably } from '../../lib/new-file.ts';
 
 const FILE = 'progress.jsonl';
 
-/** What the requests that have begun have changed so far: a run that is ended anywhere is gone on with from here. */
+/** What the requests that have begun have changed so far: the next run continues from it. */
 export class ProgressLog {
   readonly #folder: string;
   #items: ErasedItem[];
@@ -19,7 +19,7 @@ export class ProgressLog {
     this.#items = readJsonLines(join(folder, FILE));
   }
 
-  /** Each thing once: what an earlier run was about to do, a later one did. */
+  /** The last record of each item: an interrupted run records what the next one does. */
   get items(): readonly ErasedItem[] {
     const latest = new Map(
       this.#items.map((item) => [
@@ -35,7 +35,7 @@ export class ProgressLog {
     this.#items.push(item);
   }
 
-  /** What is done leaves no id behind while other requests wait. */
+  /** Removes the ids of requests that are done, while others wait. */
   async redact(search: IdSearch): Promise<void> {
     const items = this.items.map((one) => ({ ...one, item: search.redact(one.item) }));
     if (items.every(({ item }, at) => item === this.items[at]?.item)) return;
@@ -44,14 +44,14 @@ export class ProgressLog {
     this.#items = items;
   }
 
-  /** All requests are done; the receipts say what this said. */
+  /** Called once all requests are done: the receipts have it all. */
   async clear(): Promise<void> {
     for (const name of [FILE, `${FILE}${UNFINISHED}`]) await rm(join(this.#folder, name), { force: true });
     this.#items.length = 0;
   }
 }
 
-/** The journal counts each request by itself. */
+/** Distinguishes items that are not files, such as the journal: each request is an item of its own. */
 function keysOf({ removed, sha256_before: before }: ErasedItem): string {
   return before === null ? Object.keys(removed).join() : '';
 }

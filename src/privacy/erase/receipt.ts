@@ -1,20 +1,21 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { checkSigned, signJson, type Signer } from '../../core/signature.ts';
+import type { ErasedItem, ErasureReceipt, ErasureRequest } from '../../core/erasure.ts';
 import type { ReceiptFile, Receipts } from '../../core/proof.ts';
 import { ENTRY_BYTES, type LogHead } from '../../core/receipt.ts';
-import { ProgressLog } from './progress.ts';
-import { isWaiting, Requests } from './requests.ts';
-import type { ErasedItem, ErasureReceipt, ErasureRequest } from '../../core/erasure.ts';
+import { checkSigned, signJson, type Signer } from '../../core/signature.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
 import { isRecord } from '../../lib/is-record.ts';
 import { makeFolder, namesIn, OWNER_ONLY } from '../../lib/durable.ts';
 import { writeDurably } from '../../lib/new-file.ts';
+import { ProgressLog } from './progress.ts';
+import { isWaiting, Requests } from './requests.ts';
 
 const FOLDER = 'receipts';
 
 type UnsignedReceipt = Omit<ErasureReceipt, 'signed_by' | 'signature'>;
 
-/** What is put on record about one request: which files and tables, how many records, hashes; no id, and no data. */
+/** The receipt of one request: files and tables, numbers of records, hashes; no id and no data. */
 export function receiptOf(
   request: ErasureRequest,
   done: {
@@ -52,7 +53,7 @@ export function receiptOf(
   };
 }
 
-/** Durable once it resolves. Returns it as it was written. */
+/** Signs and writes a receipt; durable once it resolves. */
 export async function writeReceipt(
   folder: string,
   receipt: UnsignedReceipt,
@@ -61,7 +62,7 @@ export async function writeReceipt(
   const receipts = join(folder, FOLDER);
   makeFolder(receipts, 0o700);
   const written = JSON.parse(signJson('receipt', JSON.stringify(receipt), signer)) as ErasureReceipt;
-  // For a person to read; without the white space it is what was signed.
+  // Indented for people; signed is the text without white space.
   await writeDurably(
     receipts,
     `${receipt.receipt}.json`,
@@ -71,19 +72,12 @@ export async function writeReceipt(
   return written;
 }
 
-/**
- * What the receipts of an erasure folder say of what a manifest says that erasures have done.
- * @param trusted public keys whose receipts count
- */
+/** The receipts of an erasure folder. @param trusted public keys whose receipts count; empty: any */
 export function receiptsIn(folder: string, trusted: ReadonlySet<string>): Receipts {
   const read = new Map<string, ReceiptFile>();
   return {
     folder: join(folder, FOLDER),
-    of: (id) => {
-      let found = read.get(id);
-      if (found === undefined) read.set(id, (found = readReceipt(folder, id, trusted)));
-      return found;
-    },
+    of: (id) => getOrMake(read, id, () => readReceipt(folder, id, trusted)),
   };
 }
 
@@ -109,16 +103,16 @@ function readReceipt(folder: string, id: string, trusted: ReadonlySet<string>): 
   }
 }
 
-/** What an erasure has put on record of the log of receipts. */
+/** Entries of the log of receipts that an erasure has removed. */
 export interface ErasedEntries {
-  /** The receipt. */
+  /** Path of its receipt. */
   readonly file: string;
-  /** How the log ended then; null where the receipt does not say. */
+  /** Head of the log at that time; null when the receipt does not say it. */
   readonly head: LogHead | null;
   readonly entries: readonly Buffer[];
 }
 
-/** Signed receipts alone count. */
+/** By receipt. @param trusted public keys whose receipts count; empty: any */
 export function* erasedEntries(folder: string, trusted: ReadonlySet<string>): Generator<ErasedEntries> {
   for (const name of namesIn(join(folder, FOLDER))) {
     if (!name.endsWith('.json')) continue;
@@ -129,13 +123,13 @@ export function* erasedEntries(folder: string, trusted: ReadonlySet<string>): Ge
   }
 }
 
-/** What erasures that have begun and are not done have taken out so far: there is no receipt that vouches for it. */
+/** By request: entries removed by erasures that have begun and have no receipt yet. */
 export function* openEntries(
   folder: string,
 ): Generator<{ readonly id: string; readonly entries: readonly Buffer[] }> {
   const { items } = new ProgressLog(folder);
-  for (const { request: id, begun_at: begun } of new Requests(folder).list())
-    if (begun !== null) yield { id, entries: decoded(items.flatMap(({ entries }) => entries?.[id] ?? [])) };
+  for (const { request: id } of new Requests(folder).begun())
+    yield { id, entries: decoded(items.flatMap(({ entries }) => entries?.[id] ?? [])) };
 }
 
 function decoded(entries: readonly string[]): Buffer[] {

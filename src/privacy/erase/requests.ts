@@ -1,19 +1,20 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { readdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ErasureRequest, Subject } from '../../core/erasure.ts';
+import { type ErasureRequest, Owners, type Subject } from '../../core/erasure.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import { canonicalId } from '../../core/named-ids.ts';
-import { isMissing, makeFolder, OWNER_ONLY, syncFolder } from '../../lib/durable.ts';
+import { isMissing, makeFolder, namesIn, OWNER_ONLY, syncFolder } from '../../lib/durable.ts';
 import { UNFINISHED, writeDurably } from '../../lib/new-file.ts';
+import { stampOf } from './erased-list.ts';
 
 const FOLDER = 'requests';
 const SUFFIX = '.json';
 
 /**
- * Erasures that are asked for and not done, one file each. The only place that holds the id of whom to erase; the file
- * goes when the receipt is written.
+ * Requests for erasures that are not done, a file each. The only place with the id of the user: the file is removed once the
+ * receipt is written.
  */
 export class Requests {
   readonly #folder: string;
@@ -23,7 +24,7 @@ export class Requests {
     this.#folder = join(folder, FOLDER);
   }
 
-  /** Whether there are any; nobody but who asked waits for a folder that does not answer. */
+  /** Whether there are requests; does not block the process when the folder does not answer. */
   async areAny(): Promise<boolean> {
     const names = await readdir(this.#folder).catch((error: unknown) => {
       if (isMissing(error)) return [];
@@ -34,22 +35,27 @@ export class Requests {
 
   /** Oldest first. @throws MillraceError erasure_unreadable, naming the file */
   list(): ErasureRequest[] {
-    if (!existsSync(this.#folder)) return [];
-    const requests = readdirSync(this.#folder)
+    return namesIn(this.#folder)
       .filter((name) => name.endsWith(SUFFIX))
-      .map((name) => readRequest(join(this.#folder, name)));
-    return requests.sort((a, b) => (a.requested_at < b.requested_at ? -1 : 1));
+      .map((name) => readRequest(join(this.#folder, name)))
+      .sort((a, b) => (a.requested_at < b.requested_at ? -1 : 1));
   }
 
-  /** Removes what a kill has left of a request that was being written: nothing else would, and it names whom to erase. */
+  /** Those that have begun. @throws MillraceError erasure_unreadable, naming the file */
+  begun(): ErasureRequest[] {
+    return this.list().filter(({ begun_at: at }) => at !== null);
+  }
+
+  /** Removes requests that a kill has left unfinished: they contain the id of a user. */
   async clear(): Promise<void> {
-    if (!existsSync(this.#folder)) return;
-    for (const name of readdirSync(this.#folder))
+    for (const name of namesIn(this.#folder))
       if (name.endsWith(UNFINISHED)) await unlink(join(this.#folder, name));
   }
 
-  find(subject: Omit<Subject, 'request'>): ErasureRequest | null {
-    return this.list().find((request) => isSame(request, subject)) ?? null;
+  find({ by, id, team }: Omit<Subject, 'request'>): ErasureRequest | null {
+    const isSame = (one: ErasureRequest): boolean =>
+      one.by === by && canonicalId(one.id) === canonicalId(id) && one.team === team;
+    return this.list().find(isSame) ?? null;
   }
 
   /** @param grace milliseconds until it is due */
@@ -80,21 +86,46 @@ export class Requests {
   }
 }
 
-/** Whether a request of this id is not done. */
+/** Whether the request with this id is not done. */
 export function isWaiting(folder: string, request: string): boolean {
   return existsSync(join(folder, FOLDER, `${request}${SUFFIX}`));
-}
-
-function isSame(one: Omit<Subject, 'request'>, other: Omit<Subject, 'request'>): boolean {
-  return one.by === other.by && canonicalId(one.id) === canonicalId(other.id) && one.team === other.team;
 }
 
 function readRequest(path: string): ErasureRequest {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as ErasureRequest;
   } catch (error) {
-    // Not the parser's message: it quotes what it read.
+    // The parser's message would quote the file.
     const reason = error instanceof SyntaxError ? 'not JSON' : messageOf(error);
     throw new MillraceError('erasure_unreadable', `${path}: ${reason}`);
+  }
+}
+
+/** Erasures in progress, for a reader of archives: data of their users may be gone from some places, and not from others. */
+export class ErasuresInProgress {
+  readonly #folder: string;
+  #before = '';
+
+  /** @param folder the erasure folder */
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** The users of erasures that have begun and are not done; null when there are none. @throws MillraceError erasure_unreadable */
+  begun(): Owners | null {
+    this.#before = this.#state();
+    const begun = new Requests(this.#folder).begun();
+    return begun.length === 0 ? null : new Owners(begun);
+  }
+
+  /** Whether an erasure has begun or ended since `begun` was called. */
+  haveMoved(): boolean {
+    return this.#state() !== this.#before;
+  }
+
+  /** Differs after each beginning and end; an erasure that did both has changed the list of erased users. */
+  #state(): string {
+    const begun = new Requests(this.#folder).begun().map(({ request }) => request);
+    return [stampOf(this.#folder), ...begun].join();
   }
 }

@@ -15,6 +15,7 @@ import type { SinkLog } from '../../core/sink.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import type { CheckpointStore } from '../../core/source.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
 import type { Live } from '../../lib/live.ts';
 import { KeyErasure } from '../seal/key-erasure.ts';
 import type { ErasedUsers } from './erased-users.ts';
@@ -24,22 +25,23 @@ import { openStore } from '../../storage/open.ts';
 import { earlierPlaces, missingPlace, realOf, unreadNotes, withoutKeys } from './earlier-archives.ts';
 import { openFolder } from './open-folder.ts';
 import { leftReplays, leftSpools, type Spooling } from './left-spools.ts';
-import { LocalErasures } from './local-erasures.ts';
+import { LocalErasures, type LocalErasuresOptions } from './local-erasures.ts';
 import { outputsOf } from './outputs.ts';
 import { openObjects } from './open-objects.ts';
 import { PlaceErasure } from './place-erasure.ts';
 
-/** The journal, when it is erased from: it forgets the requests as well, when they are done. */
+/** The journal as an erasure needs it. */
 export interface ErasableJournal extends ErasableStore {
+  /** Forgets requests that are done. */
   erased(subjects: readonly Subject[]): Promise<void>;
   readonly checkpoints: CheckpointStore;
-  /** Left out where nothing is kept of events that are gone. */
+  /** Absent where nothing is kept of removed events. */
   forget?(events: readonly TakenOut[]): Promise<void>;
-  /** No more is to be forgotten. */
+  /** Called after the last `forget` of a run. */
   forgotten?(signal: AbortSignal): Promise<void>;
 }
 
-/** The part of a config that says what is erased from. `grace` is in milliseconds. */
+/** The part of a config that says where erasures look. `grace` is in milliseconds. */
 export interface ErasingConfig extends Spooling {
   readonly journal: { readonly path: string; readonly type: 'local' | 'kafka' };
   readonly erasure: { readonly path: string; readonly grace: number; readonly folders: readonly string[] };
@@ -48,13 +50,13 @@ export interface ErasingConfig extends Spooling {
   readonly storage: StorageSettings;
 }
 
-/** What an erasure needs of the system around it; a command that works alone has a journal at most. */
+/** What erasures need of the system around them; a command without a receiver has a journal at most. */
 export interface ErasingParts {
   readonly plan: Live<{ readonly config: ErasingConfig }>;
   readonly users: ErasedUsers;
-  /** Asked for when there is something to erase: null when there is none, or none yet. */
+  /** Called when there is something to erase; null when there is no journal. */
   readonly journal: () => Promise<ErasableJournal | null>;
-  /** What a sink that is open here has to clear beside its files, such as the keys of sealed records. */
+  /** What an open sink erases itself, such as the keys of sealed records. */
   readonly erasable?: (sink: string) => ErasableStore | null;
   readonly settleSink?: (name: string, holds: (path: string) => Promise<boolean>) => Promise<void>;
   readonly settle?: (subjects: readonly Subject[]) => Promise<readonly LeftItem[]>;
@@ -65,16 +67,21 @@ export interface ErasingParts {
   readonly signal: AbortSignal;
 }
 
-/** Erasures over everything the config knows of: the journal, the folders of sinks, `erasure.folders`. */
+/** The erasures of an installation, run by a command. */
 export function createErasures(parts: ErasingParts): LocalErasures {
+  return new LocalErasures(erasuresOptions(parts));
+}
+
+/** Erasures from all that the config names: the journal, databases, the folders of sinks, `erasure.folders`. */
+export function erasuresOptions(parts: ErasingParts): LocalErasuresOptions {
   const { plan, users, journal, settle, proof, clock = systemClock, log, signal, onProgress } = parts;
   const { erasure, journal: section } = plan.value.config;
-  return new LocalErasures({
+  return {
     folder: erasure.path,
     grace: erasure.grace,
     users,
     followers: section.type === 'kafka',
-    // Folders last: what is still on its way to one has come to rest by then. Keys first: a crash after them leaves nothing to read.
+    // Keys first: after a crash nothing can be read. Folders last: files that were being written are closed by then.
     stores: async () => {
       const kept = await journal();
       const { heads } = await proof();
@@ -100,10 +107,10 @@ export function createErasures(parts: ErasingParts): LocalErasures {
     log,
     signal,
     onProgress,
-  });
+  };
 }
 
-/** The keys of sealed archives: of the sink that has them open, else of the store as it lies there. */
+/** The keys of sealed archives, by the sink that has them open, or from their folder. */
 function keyStores({ plan, erasable, proof }: ErasingParts): ErasableStore[] {
   const { receipts, storage } = plan.value.config;
   const ledger = async (): Promise<KeyLedger> => (await proof()).ledger;
@@ -121,7 +128,7 @@ function keyStores({ plan, erasable, proof }: ErasingParts): ErasableStore[] {
   });
 }
 
-/** @throws Error when some of it cannot be read; the rest was */
+/** Shows every sealed record of an archive. @throws Error when some of it cannot be read; the rest was shown */
 async function readSealed(
   archive: string,
   storage: StorageSettings,
@@ -139,12 +146,12 @@ async function readSealed(
   if (unread !== null) throw new Error(unread);
 }
 
-/** What sinks keep in databases. */
+/** Databases of sinks. */
 function databases({ plan }: ErasingParts): ErasableStore[] {
   return Object.values(plan.value.config.sinks).flatMap(({ description }) => description.erases?.() ?? []);
 }
 
-/** The sinks that have what they were sent where no erasure looks: brokers, endpoints, modules that name no folder. */
+/** Sinks whose data no erasure reaches: brokers, endpoints, modules that name no folder. */
 function sinksBeyond({ sinks }: Spooling): readonly string[] {
   return Object.entries(sinks).flatMap(([name, { description }]) => {
     const { archive, erases, folders = [] } = description;
@@ -153,39 +160,57 @@ function sinksBeyond({ sinks }: Spooling): readonly string[] {
   });
 }
 
+/** A folder or a prefix of a store that is searched. */
+interface SearchedPlace {
+  /** As the config has it. */
+  readonly name: string;
+  /** Names of the sinks that write there. */
+  readonly sinks: string[];
+  /** True for the archive of a sink in a store. */
+  isArchive: boolean;
+  /** True for an archive that no sink of this config writes. */
+  isEarlier: boolean;
+}
+
 /** The absolute path of a folder, or the URL of a store: the same for the same place. */
-function placeOf(path: string): string {
+function keyOf(path: string): string {
   return isStoreUrl(path) ? urlOf(path) : resolve(path);
 }
 
 /** @param noted archives that the installation has written, or was about to */
+function searchedPlaces(
+  { sinks, journal, erasure }: ErasingConfig,
+  noted: readonly NotedArchive[],
+): ReadonlyMap<string, SearchedPlace> {
+  const places = new Map<string, SearchedPlace>();
+  const placeAt = (name: string): SearchedPlace =>
+    getOrMake(places, keyOf(name), () => ({ name, sinks: [], isArchive: false, isEarlier: false }));
+  for (const [name, { description }] of Object.entries(sinks)) {
+    const { archive, folders = [] } = description;
+    for (const { path, erase } of folders) if (erase) placeAt(path).sinks.push(name);
+    if (archive === undefined || !isStoreUrl(archive)) continue;
+    const place = placeAt(archive);
+    place.sinks.push(name);
+    place.isArchive = true;
+  }
+  const left = [...leftSpools({ sinks, journal }), ...leftReplays({ journal })];
+  for (const path of [...left, ...erasure.folders, ...outputsOf(erasure.path)]) placeAt(path);
+  for (const { path, archive } of earlierPlaces(noted, places.keys())) {
+    const place = placeAt(path);
+    place.isArchive = isStoreUrl(path);
+    place.isEarlier = archive.place === path;
+  }
+  return places;
+}
+
 function folderStores(
   { plan, settleSink, log, proof }: ErasingParts,
   noted: readonly NotedArchive[],
 ): ErasableStore[] {
-  const { sinks, erasure, journal, envelope, storage } = plan.value.config;
-  const { team, user, clientUser } = envelope;
-  const found = new Map<string, { name: string; sinks: string[]; isArchive: boolean }>();
-  for (const [name, { description }] of Object.entries(sinks)) {
-    const { archive, folders = [] } = description;
-    // What is in the spool of a store comes to rest in the store.
-    const url = archive !== undefined && isStoreUrl(archive) ? [{ path: archive, erase: true }] : [];
-    for (const folder of [...folders, ...url]) {
-      if (!folder.erase) continue;
-      const place = placeOf(folder.path);
-      const known = found.get(place) ?? { name: folder.path, sinks: [], isArchive: false };
-      const isArchive = known.isArchive || url.includes(folder);
-      found.set(place, { ...known, sinks: [...known.sinks, name], isArchive });
-    }
-  }
-  const left = [...leftSpools({ sinks, journal }), ...leftReplays({ journal })];
-  for (const path of [...left, ...erasure.folders, ...outputsOf(erasure.path)]) {
-    if (!found.has(placeOf(path))) found.set(placeOf(path), { name: path, sinks: [], isArchive: false });
-  }
-  const earlier = new Map(
-    earlierPlaces(noted, found.keys()).map(({ path, archive }) => [path, archive.place === path]),
-  );
-  for (const path of earlier.keys()) found.set(path, { name: path, sinks: [], isArchive: isStoreUrl(path) });
+  const { config } = plan.value;
+  const { erasure, journal, storage } = config;
+  const { team, user, clientUser } = config.envelope;
+  const places = searchedPlaces(config, noted);
   const missing = new Map(
     noted.flatMap((archive) =>
       [archive.place, ...archive.spools].map(
@@ -193,11 +218,11 @@ function folderStores(
       ),
     ),
   );
-  // A folder inside another is a store of its own; and the journal's file is only to be touched by who holds its lock.
-  const exclude = [resolve(journal.path), resolve(erasure.path), ...found.keys()];
-  return Array.from(found, ([path, { name, sinks: writers, isArchive }]) => {
+  // A place inside another is searched by itself; the journal's files only by the process that has its lock.
+  const exclude = [resolve(journal.path), resolve(erasure.path), ...places.keys()];
+  return Array.from(places, ([path, { name, sinks, isArchive, isEarlier }]) => {
     const settle = async (holds: (file: string) => Promise<boolean>): Promise<void> => {
-      for (const writer of writers) await settleSink?.(writer, holds);
+      for (const sink of sinks) await settleSink?.(sink, holds);
     };
     const open = isStoreUrl(path)
       ? openObjects({
@@ -218,6 +243,6 @@ function folderStores(
           proof,
         });
     const store = new PlaceErasure({ name, open, fields: { team, user, clientUser }, settle });
-    return earlier.get(path) === true ? withoutKeys(store, path, storage) : store;
+    return isEarlier ? withoutKeys(store, path, storage) : store;
   });
 }
