@@ -5,7 +5,7 @@ import { Transport } from './transport.ts';
 import { Users } from './users.ts';
 import { Webhooks } from './webhooks.ts';
 
-/** The operations of the service that commands and sinks use, in groups. Inputs are checked before anything is sent. */
+/** Operations of the service, in groups. Inputs are checked before anything is sent. */
 export class ServiceClient {
   readonly bulk: Bulk;
   readonly pulls: Pulls;
@@ -25,7 +25,7 @@ export class ServiceClient {
     this.webhooks = new Webhooks(transport);
   }
 
-  /** Waits for calls in flight and closes the connections. */
+  /** Waits for calls in flight, then closes the connections. */
   close(): Promise<void> {
     return this.#transport.close();
   }

@@ -1,6 +1,6 @@
 import { MillraceError } from '../../core/errors.ts';
 
-/** What went wrong, as far as a caller has to tell cases apart; `rejected` is any other 4xx or a redirect. */
+/** What went wrong; `rejected` is any other 4xx or a redirect. */
 export type ServiceErrorCode =
   | 'bad_request'
   | 'unauthorised'
@@ -16,20 +16,20 @@ export type ServiceErrorCode =
   | 'unreachable'
   | 'answer_malformed';
 
-/** The one error of every operation: the service refused, or its answer did not come. */
+/** The error of every operation: the service refused, or its answer did not come whole. */
 export class ServiceError extends Error {
   readonly code: ServiceErrorCode;
   /** `GET /v2/user`: method and path template, without ids. */
   readonly operation: string;
   /** HTTP status; null when no answer came. */
   readonly status: number | null;
-  /** One line, whatever shape the answer's `detail` had. */
+  /** One line. */
   readonly detail: string;
-  /** The same call may succeed later. */
+  /** True when the same call may succeed later. */
   readonly retryable: boolean;
   /** From Retry-After, milliseconds from now; null when the answer had none. */
   readonly retryAfterMs: number | null;
-  /** The service may have acted on the request although no answer says so. */
+  /** True when the service may have acted on the request without an answer that says so. */
   readonly maybeApplied: boolean;
 
   constructor(

@@ -44,7 +44,7 @@ export function text<T extends Optional<string>>(parameter: string, value: T): T
   return value;
 }
 
-/** @throws ServiceInputError unless it is one of the values, or missing: for closed sets only, never for a non-exhaustive enum */
+/** For closed sets only, not for enums that may grow. @throws ServiceInputError unless it is one of the values, or missing */
 export function oneOf<T>(parameter: string, value: T, allowed: readonly T[]): T {
   return need(parameter, value, (one) => allowed.includes(one), `one of ${allowed.join(', ')}`);
 }
@@ -52,14 +52,14 @@ export function oneOf<T>(parameter: string, value: T, allowed: readonly T[]): T 
 function need<T>(
   parameter: string,
   value: T,
-  fits: (value: Exclude<T, undefined>) => boolean,
+  isValid: (value: Exclude<T, undefined>) => boolean,
   what: string,
 ): T {
-  if (value === undefined || fits(value as Exclude<T, undefined>)) return value;
+  if (value === undefined || isValid(value as Exclude<T, undefined>)) return value;
   throw new ServiceInputError(parameter, `must be ${what}, not ${quote(String(value))}`);
 }
 
-/** A date-time without an offset is UTC to us: this only compares two of them. */
+/** Milliseconds since the epoch; a date-time without an offset counts as UTC. */
 function instant(value: string): number {
   return Date.parse(DAY.test(value) || /(Z|[+-]\d{2}:?\d{2})$/.test(value) ? value : `${value}Z`);
 }

@@ -5,7 +5,6 @@ import { Group, type List, type Open, type Unknown } from './shape.ts';
 
 type MarkerPage = Unknown & { readonly markers: readonly Unknown[] };
 
-/** Of an order only the interpretation is documented for sure. */
 type OrderPage = Unknown & { readonly orders: readonly Unknown[] };
 
 type Interpretation = Open<'normal' | 'abnormal' | 'critical'>;
@@ -13,11 +12,11 @@ type Interpretation = Open<'normal' | 'abnormal' | 'critical'>;
 type AccountStatus = Open<'active' | 'pending' | 'suspended'>;
 
 type AreaInfo = Unknown & {
-  /** Centers near by, by the identifier of the lab. */
+  /** Centers, by the identifier of the lab. */
   readonly central_labs: Unknown;
 };
 
-/** Miles that the service knows; this set is closed. */
+/** Miles; a closed set. */
 export const RADII = [10, 20, 25, 50, 100] as const;
 
 export interface AreaQuery {
@@ -25,14 +24,14 @@ export interface AreaQuery {
   readonly zipCode: string;
   /** Miles, default 25. */
   readonly radius?: (typeof RADII)[number] | undefined;
-  /** Lab identifiers to look for service centers of. */
+  /** Identifiers of the labs whose service centers are wanted. */
   readonly labs?: readonly string[] | undefined;
   readonly labAccountId?: string | undefined;
 }
 
 interface OrderSet {
   readonly labTestIds?: readonly string[];
-  /** Identifiers at the lab that are added to the order set. */
+  /** Identifiers at the lab of markers to add to the order set. */
   readonly addOnProviderIds?: readonly string[] | undefined;
 }
 
@@ -43,9 +42,9 @@ interface Paging {
   readonly size?: number;
 }
 
-/** Lab tests: markers, accounts, coverage of an area, orders and reports that are read. */
+/** Lab tests: markers, accounts, coverage of an area, orders, and reports that are parsed. */
 export class Labs extends Group {
-  /** Markers of order sets; a reading operation although it is a POST. */
+  /** Markers of order sets; only reads, although it is a POST. */
   async orderSetMarkers(set: OrderSet, paging: Paging = {}, options: ReadOptions = {}): Promise<MarkerPage> {
     const added = texts('addOnProviderIds', set.addOnProviderIds);
     const json = {
@@ -69,7 +68,7 @@ export class Labs extends Group {
     return this.readData<Unknown>({ method: 'GET', path: 'labTests', ...options });
   }
 
-  /** A team without accounts can be answered without a list. */
+  /** Empty also when the answer for a team without accounts has no list. */
   async accounts(
     filter: { readonly labAccountId?: string | undefined; readonly status?: AccountStatus | undefined } = {},
     options: ReadOptions = {},
@@ -101,14 +100,14 @@ export class Labs extends Group {
     return this.readList<OrderPage>({ method: 'GET', path: 'orders', query, ...options }, 'orders');
   }
 
-  /** How far a report is that somebody has uploaded. */
+  /** Status of the parsing of an uploaded report. */
   async parsingJob(job: string, options: ReadOptions = {}): Promise<Unknown> {
     const parameters = { job_id: text('job', job) };
     return this.readObject<Unknown>({ method: 'GET', path: 'parsingJob', parameters, ...options });
   }
 }
 
-/** Query fields of a page. @throws ServiceInputError */
+/** @throws ServiceInputError */
 function pagingQuery({ page, size }: Paging): Record<'page' | 'size', number | undefined> {
   return { page: wholeNumber('page', page, 1), size: wholeNumber('size', size, 1, 100) };
 }

@@ -2,7 +2,7 @@ import { systemClock, type Clock } from '../../core/clock.ts';
 import { ServiceInputError, type ServiceErrorCode } from './errors.ts';
 import { resolvePaths, type Paths } from './paths.ts';
 
-/** How to reach the service. Only `baseUrl` and a key are needed. */
+/** How to reach the service. `baseUrl` and a key are required. */
 export interface ServiceOptions {
   /** `https://…`, with a path when the service lives below one. */
   readonly baseUrl: string;
@@ -15,26 +15,26 @@ export interface ServiceOptions {
   /** Default `X-Management-Key`. The deprecated `X-Service-Org-Key` works, with a warning. */
   readonly managementKeyHeader?: string | undefined;
   readonly paths?: Partial<Paths>;
-  /** Milliseconds until the first byte of an answer, by the wall. Default 60 s. */
+  /** Milliseconds until the first byte of an answer, on the system clock. Default 60 s. */
   readonly headersTimeout?: number;
-  /** Attempts at a call in all; 1 never repeats. Default 6. */
+  /** Attempts at a call; 1 never retries. Default 6. */
   readonly attempts?: number;
-  /** Requests a second, in no second more; after a pause they may go out at once. Default: no pacing of our own. */
+  /** Most requests in any second; they may be sent at once. Default: no limit. */
   readonly perSecond?: number | undefined;
   /** Sockets open at once. Default 16. */
   readonly connections?: number;
-  /** Aborts every call that is in flight and refuses new ones. */
+  /** Aborts calls in flight, and refuses new ones. */
   readonly signal?: AbortSignal;
   readonly clock?: Clock;
   /** Jitter, in [0, 1). Default Math.random. */
   readonly random?: () => number;
-  /** Told about deprecated settings. */
+  /** Called for deprecated settings. */
   readonly onWarning?: (message: string) => void;
-  /** Told before each repeated attempt. */
+  /** Called before each retry. */
   readonly onRetry?: (retry: Retry) => void;
 }
 
-/** An attempt that will be repeated. */
+/** An attempt that failed and will be retried. */
 export interface Retry {
   readonly operation: string;
   /** The attempt that failed, from 1. */
@@ -51,10 +51,7 @@ export interface CallOptions {
 
 /** Options of a call that reads reference data. */
 export interface ReadOptions extends CallOptions {
-  /**
-   * Told the answer as it was written, before it is returned parsed: there `1.10` is `1.1`, and 12345678901234567890 is
-   * another number.
-   */
+  /** Called with the text of the answer: parsed, `1.10` becomes `1.1`, and 12345678901234567890 another number. */
   readonly onText?: (text: string) => void;
 }
 
@@ -98,7 +95,7 @@ function headerName(parameter: string, name: string): string {
   return name;
 }
 
-/** The value itself is never quoted: it is a secret. */
+/** Errors do not quote the value, which is a secret. */
 function key(parameter: string, value: string | null = null): string | null {
   if (value === null) return null;
   if (!/^[\x21-\x7e]+$/.test(value)) {

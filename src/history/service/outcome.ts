@@ -21,7 +21,7 @@ const BY_STATUS: Readonly<Record<number, ServiceErrorCode>> = {
   504: 'timed_out',
 };
 
-/** The error that an answer outside 2xx stands for. */
+/** The error for an answer outside 2xx. */
 export function errorOfAnswer(
   operation: string,
   answer: { readonly status: number; readonly headers: Headers; readonly text: string },
@@ -33,16 +33,16 @@ export function errorOfAnswer(
     code: BY_STATUS[status] ?? (status >= 500 ? 'server_error' : 'rejected'),
     operation,
     status,
-    // Some errors are plain text, and proxies send pages.
+    // Plain text for some errors, HTML from proxies.
     detail: detailOf(jsonOrSame(text)),
     retryable: status >= 500 || status === 429 || status === 408,
     retryAfterMs: parseRetryAfter(Array.isArray(header) ? header[0] : header, nowMs),
-    // 429 is answered before any work; a 503 that says when to come back is too.
+    // 429, and 503 with Retry-After, are answered before any work.
     maybeApplied: status >= 500 && !(status === 503 && header !== undefined),
   });
 }
 
-/** Nothing reached the service under these codes, so that even a trigger may be sent again. */
+/** Codes with which nothing reached the service: even a trigger may be sent again. */
 const NOT_SENT = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -66,7 +66,7 @@ function failureCode(name: string, isLost: boolean): { code: ServiceErrorCode; r
   return { code: 'unreachable', retryable: NOT_SENT.has(name) };
 }
 
-/** The error that a request without a whole answer stands for; certificate errors and the like are not retryable. */
+/** The error for a request without a whole answer; errors of certificates and the like are not retryable. */
 export function errorOfFailure(operation: string, cause: unknown): ServiceError {
   if (cause instanceof ServiceError) return cause;
   const { code, message } = (
@@ -79,13 +79,10 @@ export function errorOfFailure(operation: string, cause: unknown): ServiceError 
   return new ServiceError({ ...fields, maybeApplied: !NOT_SENT.has(name) }, { cause });
 }
 
-/** Enough to understand an error, too little to carry a record into a log. */
+/** Characters of a detail: enough to understand an error, too few for a record in a log. */
 const LONGEST = 500;
 
-/**
- * One line from the body of an error. `detail` may be a string, an object, a list of validation problems or missing;
- * an answer that is not JSON is its own detail.
- */
+/** One line for the body of an error: its `detail` (a string, an object or a list of problems), or all of it. */
 function detailOf(body: unknown): string {
   const text = describe(isRecord(body) && 'detail' in body ? body['detail'] : body);
   const line = text.replaceAll(/[\p{Cc}\s]+/gu, ' ').trim();
@@ -111,20 +108,17 @@ function problem(item: unknown): string {
   return `${item['loc'].map(String).join('.')}: ${describe(item['msg'] ?? item['type'])}`;
 }
 
-/** Upper bound of the first delay, doubled each time. */
+/** Upper bound of the first delay; it doubles with each attempt. */
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 30_000;
-/** A longer Retry-After is handed to the caller instead of waiting. */
+/** A longer Retry-After is not waited for: the caller gets it. */
 const LONGEST_RETRY_AFTER_MS = 300_000;
 
-/**
- * Milliseconds until the attempt after this one, or null when there is to be none. Delays are drawn from the upper half of
- * a doubling bound, so that many clients part.
- */
+/** Milliseconds until the next attempt, from the upper half of a bound that doubles; null when there is none. */
 export function retryDelay(error: ServiceError, attempt: number, random: () => number): number | null {
   if (!error.retryable) return null;
   const bound = Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** (attempt - 1));
   if (error.retryAfterMs === null) return bound * (0.5 + random() / 2);
-  // The jitter comes on top: everybody who was told the same second would come back in it.
+  // With jitter on top: many clients may have got the same second.
   return error.retryAfterMs > LONGEST_RETRY_AFTER_MS ? null : error.retryAfterMs + random() * FIRST_DELAY_MS;
 }

@@ -1,10 +1,7 @@
 import { ServiceInputError } from './errors.ts';
 import { text, type Field } from '../../lib/fields.ts';
 
-/**
- * Where each operation lives. The first group is shown by the service's interface; the second is not, and holds what
- * services of this kind use. Every one can be overridden; `{name}` stands for a path parameter.
- */
+/** Paths of the operations: the first group is documented by the service, the second is not. `{name}` is a parameter. */
 export const DEFAULT_PATHS = {
   mealSummary: '/v2/summary/meal/{user_id}',
   listOrderSetMarkers: '/v3/lab_tests/list_order_set_markers',
@@ -32,7 +29,7 @@ export const DEFAULT_PATHS = {
 export type PathName = keyof typeof DEFAULT_PATHS;
 export type Paths = Readonly<Record<PathName, string>>;
 
-/** The defaults with overrides; each must name the same parameters. @throws ServiceInputError naming the path */
+/** The defaults with overrides, which must have the same parameters. @throws ServiceInputError naming the path */
 export function resolvePaths(overrides: Partial<Paths>): Paths {
   for (const [name, path] of Object.entries(overrides)) {
     if (!Object.hasOwn(DEFAULT_PATHS, name))
@@ -46,7 +43,7 @@ export function resolvePaths(overrides: Partial<Paths>): Paths {
   return { ...DEFAULT_PATHS, ...overrides };
 }
 
-/** Puts encoded values in the place of `{name}`. */
+/** Replaces each `{name}` by its encoded value. */
 export function fillPath(path: string, values: Readonly<Record<string, string>>): string {
   return path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(values[name] ?? ''));
 }
@@ -56,7 +53,7 @@ export function parametersOf(path: string): string[] {
   return [...path.matchAll(/\{\w+\}/g)].map(([parameter]) => parameter).sort();
 }
 
-/** The paths of the service's operations, as keys of a config. */
+/** The paths as keys of a config. */
 export const PATH_FIELDS = Object.fromEntries(
   Object.entries(DEFAULT_PATHS).map(([name, path]) => {
     const parameters = parametersOf(path);
@@ -65,7 +62,7 @@ export const PATH_FIELDS = Object.fromEntries(
   }),
 ) as Record<PathName, Field<string>>;
 
-/** Each of the parameters, and no other. */
+/** Matches a path with each of the parameters and no other. */
 function patternOf(parameters: readonly string[]): string {
   const escaped = parameters.map((parameter) => parameter.replace('{', '\\{').replace('}', '\\}'));
   const each = escaped.map((parameter) => `(?=.*${parameter})`).join('');

@@ -1,13 +1,13 @@
 import type { CallOptions, ReadOptions } from './options.ts';
 import { text, uuid, wholeNumber } from './inputs.ts';
 import { Group, type CursorPage, type Open, type Unknown } from './shape.ts';
-import { type Call, refusePage } from './transport.ts';
+import { type Call, refuseHtml } from './transport.ts';
 import { ServiceInputError } from './errors.ts';
 
-/** How far the pull of one resource is. `retrying` is a temporary failure, `failure` a permanent one. */
+/** Status of the pull of one resource. `retrying` is a temporary failure, `failure` a permanent one. */
 export interface PullStatus extends Unknown {
   readonly status: Open<'scheduled' | 'in_progress' | 'retrying' | 'success' | 'failure'>;
-  /** What went wrong, in any shape; null unless it failed or retries. */
+  /** In any shape; null unless it failed or retries. */
   readonly error_details?: unknown;
 }
 
@@ -19,7 +19,7 @@ export interface UserPulls extends Unknown {
       string,
       Unknown & {
         readonly pulled: Readonly<Record<string, PullStatus>>;
-        /** Resources that nobody asked for, or the provider does not have. */
+        /** Resources that were not asked for, or that the provider does not have. */
         readonly not_pulled?: readonly string[];
       }
     >
@@ -57,12 +57,12 @@ function callOf({ userId, provider, userLimit, cursor }: PullQuery, options: Cal
   return { method: 'GET', path: 'historicalPulls', query, ...options };
 }
 
-/** Progress of one background operation. It has no id: ours is known by type, provider and start. */
+/** A background operation. It has no id. */
 export interface BulkOp extends Unknown {
   readonly type: Open<'link_bulk_historical_trigger' | 'link_bulk_import'>;
   readonly status: Open<'in_progress' | 'success' | 'failure' | 'aborted'>;
   readonly provider: string;
-  /** Connections that wait, and that were handled. */
+  /** Connections that wait, and that are done. */
   readonly pending: number;
   readonly processed: number;
   /** ISO 8601. */
@@ -79,11 +79,9 @@ interface BulkOpQuery {
 /** Bulk triggers of historical pulls, and the background operations they become. */
 export class Bulk extends Group {
   /**
-   * Enqueues a historical pull for each user's connection to the provider. Not repeated after a time-out or a lost
-   * connection, since the triggers may be queued already: see `maybeApplied` of the error, and the list of bulk ops.
-   * @param trigger any number of users, each a UUID, and a provider identifier: a non-exhaustive enum
-   * @returns `completed` where the answer is that all triggers were processed; else they are queued: follow the bulk op.
-   *   Neither says that data has landed.
+   * Queues a historical pull for each user's connection to the provider. Not retried after a time-out or a lost connection: the
+   * triggers may be queued already (`maybeApplied` of the error).
+   * @returns `completed` when all triggers were processed, `accepted` when they are queued; neither says that data is there
    * @throws ServiceError, ServiceInputError
    */
   async trigger(
@@ -94,9 +92,9 @@ export class Bulk extends Group {
     for (const [index, user] of userIds.entries()) uuid(`userIds[${index}]`, user);
     const call = { method: 'POST', path: 'bulkTrigger' } as const;
     const json = { user_ids: userIds, provider: text('provider', provider), wait_for_completion: false };
-    // The body may be empty, or anything but a page.
+    // The body may be empty, or anything but HTML.
     const { status, text: body } = await this.transport.answer({ ...call, json, ...options });
-    refusePage(this.transport.operation(call), status, body);
+    refuseHtml(this.transport.operation(call), status, body);
     return status === 200 ? 'completed' : 'accepted';
   }
 
@@ -105,7 +103,7 @@ export class Bulk extends Group {
     return this.readPage<BulkOp>(listCall(query, options));
   }
 
-  /** Every bulk op, page after page, newest first. Stop when you have seen enough. */
+  /** Every bulk op, page after page, newest first. */
   ops(query: Omit<BulkOpQuery, 'cursor'> = {}, options: CallOptions = {}): AsyncGenerator<BulkOp> {
     return this.everyItem(listCall(query, options));
   }

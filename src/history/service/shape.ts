@@ -2,10 +2,10 @@ import { hash } from 'node:crypto';
 import { isRecord } from '../../lib/is-record.ts';
 import type { Call, Transport } from './transport.ts';
 
-/** A value of a non-exhaustive enum: the known ones complete in an editor, every other passes. */
+/** A value of an enum that may grow: an editor completes the known ones, and every string is valid. */
 export type Open<T extends string> = T | (string & Record<never, never>);
 
-/** Fields that the service may add without notice; answers keep them. */
+/** An answer with fields that the service may add. */
 export interface Unknown {
   readonly [field: string]: unknown;
 }
@@ -30,10 +30,7 @@ export abstract class Group {
     return this.#withoutError(call, body);
   }
 
-  /**
-   * A list, bare or in `data`. Where nothing stands there, and no list elsewhere, it is empty.
-   * @throws ServiceError answer_malformed
-   */
+  /** A list, bare or in `data`; empty when `data` is missing or null. @throws ServiceError answer_malformed */
   protected async readData<T>(call: Call): Promise<List<T>> {
     const answer = await this.transport.json(call);
     if (Array.isArray(answer)) return { data: answer as T[] };
@@ -50,7 +47,7 @@ export abstract class Group {
     return this.readList<CursorPage<T>>(call, 'data');
   }
 
-  /** Every item, page after page. @throws ServiceError answer_malformed where the pages come to no end */
+  /** Every item, page after page. @throws ServiceError answer_malformed at the end, when the list may not be whole */
   protected async *everyItem<T>(call: Call): AsyncGenerator<T> {
     const list = new CursorList((cursor) =>
       this.readPage<T>({ ...call, query: { ...call.query, next_cursor: cursor } }),
@@ -64,7 +61,7 @@ export abstract class Group {
     return body;
   }
 
-  /** What stands beside an error may not be all. */
+  /** A list beside an error may not be whole. */
   #withoutError<T extends Unknown>(call: Call, body: T): T {
     const name = saysError(body);
     if (name === null) return body;
@@ -72,12 +69,12 @@ export abstract class Group {
   }
 }
 
-/** The member of an answer that says that more follow; null when none does. */
+/** The member of an answer that says that more items follow, or null. */
 export function saysMore(answer: object): string | null {
   return memberOf(answer, ['next_cursor', 'next', 'has_more']);
 }
 
-/** The member of an answer that says that something went wrong; null when none does. */
+/** The member of an answer that reports an error, or null. */
 export function saysError(answer: object): string | null {
   return memberOf(answer, ['error', 'errors']);
 }
@@ -88,15 +85,15 @@ function memberOf(answer: object, names: readonly string[]): string | null {
   return names.find((name) => !NOTHING.has(JSON.stringify(Reflect.get(answer, name)))) ?? null;
 }
 
-/** What names the next page; null on the last one. */
+/** The cursor of the next page; null on the last one. */
 export function cursorOf({ next_cursor: cursor, next }: CursorPage<unknown>): string | null {
   return [cursor, next].find((one) => one !== undefined && one !== null && one !== '') ?? null;
 }
 
-/** Pages in a row without an item that no page had before: a list that has more of them never ends. */
+/** Pages in a row without a new item, after which a list counts as endless. */
 const MOST_WITHOUT_NEWS = 100;
 
-/** Reads a list whose pages name the next one to its end. */
+/** Reads a list whose pages have a cursor to the next one, to its end. */
 export class CursorList<P extends CursorPage<unknown>> {
   readonly #read: (cursor: string | undefined) => Promise<P>;
   #problem: string | null = null;
@@ -105,7 +102,7 @@ export class CursorList<P extends CursorPage<unknown>> {
     this.#read = read;
   }
 
-  /** After the end: why the list may not be whole, or null. */
+  /** After the end: why the list may not be whole; null when it is. */
   get problem(): string | null {
     return this.#problem;
   }
@@ -142,6 +139,6 @@ export interface CursorPage<T> {
   readonly data: readonly T[];
   /** null or missing on the last page. */
   readonly next_cursor?: string | null;
-  /** The same, by another name. */
+  /** Another name for it. */
   readonly next?: string | null;
 }

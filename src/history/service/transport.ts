@@ -10,31 +10,31 @@ import { wait } from './wait.ts';
 
 type QueryValue = string | number | readonly string[] | null | undefined;
 
-/** One operation about to be sent. */
+/** A request to the service. */
 export interface Call {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: PathName;
   readonly parameters?: Readonly<Record<string, string>>;
-  /** Missing and null values are left out; lists repeat their name. */
+  /** Undefined and null values are left out; a list repeats its name. */
   readonly query?: Readonly<Record<string, QueryValue>>;
   /** Sent as JSON. */
   readonly json?: object;
   /** Default team. */
   readonly auth?: 'team' | 'management';
-  /** Safe to repeat when nobody knows whether it was done. Default: everything but a POST. */
+  /** True when it may be repeated although it may have been done. Default: true, except for POST. */
   readonly idempotent?: boolean;
   readonly signal?: AbortSignal | undefined;
-  /** Told the text of an answer that is JSON. */
+  /** Called with the text of an answer that is JSON. */
   readonly onText?: ((text: string) => void) | undefined;
 }
 
 type Response = Dispatcher.ResponseData;
 
 const CONNECT_WITHIN_MS = 10_000;
-/** Between two pieces of an answer's body. */
+/** Longest time between two pieces of a body. */
 const PIECE_WITHIN_MS = 60_000;
 
-/** Sends calls: keys, pacing, time-outs, retries. An answer is taken whole or not at all; nothing is resumed midway. */
+/** Sends calls, with keys, pacing, time-outs and retries. An answer counts only when it is whole. */
 export class Transport {
   readonly options: ResolvedOptions;
   readonly #pool: Pool;
@@ -69,8 +69,8 @@ export class Transport {
   }
 
   /**
-   * The body of a 2xx answer as it arrives. Attempts are repeated until the body begins; after that a failure ends the
-   * stream with a ServiceError, and the caller starts over with a new call.
+   * The body of a 2xx answer as it arrives. Calls are retried until the body begins; a later failure ends the stream with a
+   * ServiceError, and the caller starts over with a new call.
    */
   stream(call: Call): Promise<Readable> {
     const operation = this.operation(call);
@@ -89,18 +89,18 @@ export class Transport {
     });
   }
 
-  /** Method and path template: names a call in errors without ids. */
+  /** Method and path template, which names a call without ids. */
   operation(call: Call): string {
     return `${call.method} ${this.options.paths[call.path]}`;
   }
 
-  /** A 2xx answer that is not what the operation is described to return. */
+  /** The error for a 2xx answer that is not what the operation should return. */
   malformed(call: Call, detail: string, status: number | null = null): ServiceError {
     const operation = this.operation(call);
     return new ServiceError({ code: 'answer_malformed', operation, status, detail, retryable: false });
   }
 
-  /** Lets calls in flight finish. */
+  /** Waits for calls in flight, then closes the connections. */
   close(): Promise<void> {
     return this.#pool.close();
   }
@@ -122,7 +122,7 @@ export class Transport {
         if (cause instanceof ServiceInputError) throw cause;
         const error = errorOfFailure(operation, cause);
         const idempotent = call.idempotent ?? call.method !== 'POST';
-        // What may have been done already is repeated for idempotent operations only.
+        // Only idempotent operations are retried when they may have been done.
         const isLast = attempt >= attempts || (error.maybeApplied && !idempotent);
         const delayMs = isLast ? null : retryDelay(error, attempt, random);
         if (error.status === 429 && error.retryAfterMs !== null && delayMs !== null) {
@@ -154,7 +154,7 @@ export class Transport {
     const { statusCode: status, headers } = response;
     if (status === 206) {
       await response.body.dump();
-      throw this.malformed(call, 'the answer says that it is a part, and nobody asked for one', status);
+      throw this.malformed(call, 'the answer is a part, and all of it was asked for', status);
     }
     if (status >= 200 && status < 300) return response;
     const answer = { status, headers, text: await response.body.text() };
@@ -172,7 +172,7 @@ export class Transport {
   }
 }
 
-/** Paces requests, first come first served. Without a limit it paces nothing but still honours `pause`. */
+/** Paces requests, in the order in which they come. Without a limit only `pause` holds them back. */
 class RequestPace {
   readonly #clock: Clock;
   readonly #window: RateWindow | null;
@@ -184,14 +184,14 @@ class RequestPace {
     this.#window = perSecond === undefined ? null : new RateWindow(perSecond);
   }
 
-  /** Resolves when a request may go out. @throws the signal's reason when it aborts */
+  /** Resolves when a request may be sent. @throws the signal's reason when it aborts */
   async take(signal?: AbortSignal): Promise<void> {
     const turn = this.#line.then(() => this.#takeInTurn(signal));
     this.#line = turn.catch(() => undefined);
     await turn;
   }
 
-  /** Holds every request back for a while: one answer of 429 speaks for all that would follow it. */
+  /** Holds back every request, as after an answer of 429. */
   pause(ms: number): void {
     this.#pausedUntil = Math.max(this.#pausedUntil, this.#clock.monotonic() + ms);
   }
@@ -216,21 +216,21 @@ function parse(operation: string, status: number, text: string): unknown {
   }
 }
 
-const PAGE = /^\s*</;
+const HTML = /^\s*</;
 
-/** @throws ServiceError for a page, which a proxy has put in the answer's place */
-export function refusePage(operation: string, status: number, text: string): void {
-  if (PAGE.test(text)) throw unreadable(operation, status, text);
+/** @throws ServiceError for HTML, which a proxy has sent instead of the answer */
+export function refuseHtml(operation: string, status: number, text: string): void {
+  if (HTML.test(text)) throw unreadable(operation, status, text);
 }
 
-/** A proxy can end an answer that broke off as if it were whole, or answer by itself: it may come whole another time. */
+/** The error for an answer that is not JSON. HTML and cut answers come from proxies, and are retryable. */
 function unreadable(operation: string, status: number, text: string, cause?: unknown): ServiceError {
-  const [isPage, isCut] = [PAGE.test(text), /^\s*[[{]/.test(text)];
-  const what = isPage ? 'a page, and not JSON' : 'not JSON';
+  const [isHtml, isCut] = [HTML.test(text), /^\s*[[{]/.test(text)];
+  const what = isHtml ? 'a page, and not JSON' : 'not JSON';
   const detail = isCut ? 'the answer breaks off, or is broken JSON' : `the answer is ${what}`;
-  const mayPass = isPage || isCut;
+  const retryable = isHtml || isCut;
   const fields = { code: 'answer_malformed', operation, status, detail } as const;
-  return new ServiceError({ ...fields, retryable: mayPass, maybeApplied: mayPass }, { cause });
+  return new ServiceError({ ...fields, retryable, maybeApplied: retryable }, { cause });
 }
 
 function queryOf(query: Readonly<Record<string, QueryValue>>): string {

@@ -14,7 +14,7 @@ export interface User extends Unknown {
 interface UserPage extends Unknown {
   readonly users: readonly User[];
   readonly total?: number | null;
-  /** Users of a full page. */
+  /** Number of users of a full page. */
   readonly limit?: number;
 }
 
@@ -33,7 +33,7 @@ interface MealRange {
   readonly provider?: string;
 }
 
-/** Users, deleted with a grace period of 7 days, and what the service has of one. */
+/** Users and their data. */
 export class Users extends Group {
   async list({ offset, limit }: UserQuery = {}, options: ReadOptions = {}): Promise<UserPage> {
     const query = { offset: wholeNumber('offset', offset, 0), limit: wholeNumber('limit', limit, 1, 500) };
@@ -41,8 +41,8 @@ export class Users extends Group {
   }
 
   /**
-   * Every user, page after page, once; a list that changes meanwhile is read again.
-   * @throws ServiceError answer_malformed at the end, when somebody may have been passed over
+   * Every user once, page after page; a list that changes while it is read is read again.
+   * @throws ServiceError answer_malformed at the end, when a user may be missing
    */
   async *all(
     { pageSize = 100 }: { readonly pageSize?: number } = {},
@@ -60,17 +60,16 @@ export class Users extends Group {
     throw this.transport.malformed(call, `${list.problem}; run it again, or name the users`);
   }
 
-  /** One user. */
   async get(user: string, options: ReadOptions = {}): Promise<User> {
     return this.readObject<User>({ method: 'GET', path: 'user', parameters: parametersOf(user), ...options });
   }
 
-  /** Deregisters every provider connection at once; the data is erased after 7 days. */
+  /** Deregisters every provider connection at once; the data is deleted after 7 days. */
   delete(user: string): Promise<Success> {
     return this.#success({ method: 'DELETE', path: 'deleteUser', parameters: parametersOf(user) });
   }
 
-  /** Within the grace period. Provider connections are not restored. */
+  /** Within these 7 days. Provider connections are not restored. */
   undoDeletion(user: { readonly userId: string } | { readonly clientUserId: string }): Promise<Success> {
     const query =
       'userId' in user
@@ -86,9 +85,8 @@ export class Users extends Group {
   }
 
   /**
-   * The bytes of a user's meals as they arrive, `{"meals":[…]}`, in constant memory: there is no paging, and a long range is
-   * one very large document. A failure after the first byte ends the stream with a ServiceError; start over with a new call
-   * then, and throw away what came.
+   * A user's meals as they arrive, `{"meals":[…]}`: one document without pages, which can be very large. A failure after the first
+   * byte ends the stream with a ServiceError; the caller discards what came.
    */
   async meals(
     user: string,

@@ -20,42 +20,40 @@ export interface Webhook extends Unknown {
 interface NewWebhook {
   readonly url: string;
   readonly eventTypes: readonly string[];
-  /** One of the caller's own is known before the endpoint exists; the service may still answer with another. */
+  /** The service may answer with another. */
   readonly secret: string;
 }
 
-/**
- * The teams that a Management Key reaches, and their webhooks. Paths and payloads are not documented: see DEFAULT_PATHS.
- */
+/** The teams that a Management Key reaches, and their webhooks. Their paths and payloads are not documented. */
 export class Webhooks extends Group {
   teams(): Promise<List<Team>> {
     return this.#list<Team>({ method: 'GET', path: 'teams' });
   }
 
   list(team: string): Promise<List<Webhook>> {
-    return this.#list<Webhook>({ method: 'GET', path: 'webhooks', parameters: placeOf(team) });
+    return this.#list<Webhook>({ method: 'GET', path: 'webhooks', parameters: parametersOf(team) });
   }
 
-  /** The answer carries the signing secret. */
+  /** The answer has the signing secret. */
   create(team: string, { url, eventTypes, secret }: NewWebhook): Promise<Webhook> {
     if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
       throw new ServiceInputError('url', 'must be an http(s) URL');
     const json = { url, event_types: eventTypes, secret: text('secret', secret) };
-    return this.#ask({ method: 'POST', path: 'webhooks', parameters: placeOf(team), json });
+    return this.#ask({ method: 'POST', path: 'webhooks', parameters: parametersOf(team), json });
   }
 
   delete(team: string, id: string): Promise<Unknown> {
-    return this.#ask({ method: 'DELETE', path: 'webhook', parameters: placeOf(team, id) });
+    return this.#ask({ method: 'DELETE', path: 'webhook', parameters: parametersOf(team, id) });
   }
 
   secret(team: string, id: string): Promise<Unknown> {
-    return this.#ask({ method: 'GET', path: 'webhookSecret', parameters: placeOf(team, id) });
+    return this.#ask({ method: 'GET', path: 'webhookSecret', parameters: parametersOf(team, id) });
   }
 
-  /** The old one continues signing beside it for a day. */
+  /** The old secret signs as well for a day. */
   updateSecret(team: string, id: string, secret: string): Promise<Unknown> {
     const json = { secret: text('secret', secret) };
-    return this.#ask({ method: 'POST', path: 'webhookSecret', parameters: placeOf(team, id), json });
+    return this.#ask({ method: 'POST', path: 'webhookSecret', parameters: parametersOf(team, id), json });
   }
 
   #ask<T = Unknown>(call: Call): Promise<T> {
@@ -67,7 +65,7 @@ export class Webhooks extends Group {
   }
 }
 
-function placeOf(team: string, id?: string): Record<string, string> {
+function parametersOf(team: string, id?: string): Record<string, string> {
   const team_id = uuid('team', team);
   return id === undefined ? { team_id } : { team_id, webhook_id: text('id', id) };
 }

@@ -1,29 +1,29 @@
 import { ServiceError, type ServiceErrorCode } from './errors.ts';
 
-/** Where a page begins, as lists with numbered pages and those with offsets say it. */
+/** Where a page begins, for lists with numbered pages and for lists with offsets. */
 export interface PagePlace {
   /** From 1. */
   readonly page: number;
-  /** Items of a page: as many as the list is read by, or 1. */
+  /** Items of a page. */
   readonly size: number;
   /** Items before it. */
   readonly offset: number;
 }
 
-/** What one page of a list says. */
+/** One page of a list. */
 export interface ListPage<T> {
   readonly items: readonly T[];
-  /** What tells each item from others. */
+  /** A key for each item. */
   readonly keys: readonly string[];
-  /** Items of the whole list, where the service says it. */
+  /** Number of items of the list, as the service says it. */
   readonly total: unknown;
-  /** Items of a full page, where the service says it. */
+  /** Number of items of a full page, as the service says it. */
   readonly full: unknown;
-  /** The member that says that more follow, as `has_more`; null when none does. */
+  /** The member that says that more items follow, such as `has_more`, or null. */
   readonly more: string | null;
 }
 
-/** What no page before this one had; what a page has twice it has twice. */
+/** Items that no earlier page had; items that are on the page twice are in it twice. */
 export interface NewItems<T, P> {
   readonly items: readonly T[];
   readonly page: P;
@@ -31,16 +31,16 @@ export interface NewItems<T, P> {
 
 /** Most times that a list is read. */
 const PASSES = 3;
-/** A list that has more than these never ends. */
+/** Items above which a list counts as endless. */
 const MOST_ITEMS = 5_000_000;
 
-/** Nothing came between the pages; something did, before what was read; what was there may have been passed over. */
-type Moved = 'not' | 'later' | 'lost';
+/** How the list has changed between two pages: not, by items in front of what was read, or so that items may be missing. */
+type Shift = 'none' | 'front' | 'lost';
 
 /**
- * Reads a list to its end, page by page. What comes or goes meanwhile moves others to pages that were read before, so the
- * item in front of each page is asked for once the page is there: where it is another than was read there, the whole list
- * is read again, and gives what it has not given yet.
+ * Reads a list to its end, page by page. Items that come or go shift others to pages that were read before. So after each page
+ * the item in front of it is read: if it is not the last item of the page before, the whole list is read again for items that
+ * were not given yet.
  */
 export class WholeList<T, P extends ListPage<T> = ListPage<T>> {
   readonly #size: number;
@@ -49,14 +49,14 @@ export class WholeList<T, P extends ListPage<T> = ListPage<T>> {
   readonly #given = new Set<string>();
   #problem: string | null = null;
 
-  /** @param size items of a page, as they are asked for */
+  /** @param size items to ask for on a page */
   constructor(size: number, read: (place: PagePlace) => Promise<P>, most = MOST_ITEMS) {
     this.#size = size;
     this.#read = read;
     this.#most = most;
   }
 
-  /** After the end: why the list may not be whole, or null. */
+  /** After the end: why the list may not be whole; null when it is. */
   get problem(): string | null {
     return this.#problem;
   }
@@ -65,30 +65,30 @@ export class WholeList<T, P extends ListPage<T> = ListPage<T>> {
     for (let pass = 1; pass <= PASSES; pass += 1) {
       const before = this.#problem;
       const pages = new PageCount();
-      const moved = yield* this.#pass(pages);
+      const shift = yield* this.#pass(pages);
       if (this.#given.size > this.#most) {
         this.#problem = `the service has listed ${this.#given.size} items, and does not come to an end`;
         return;
       }
-      this.#problem = moved === 'lost' ? 'the list moved while it was read' : pages.problem;
-      const isStill = moved === 'not' && pages.hasFirst;
-      // What has moved to the front was not seen on either page; another look finds it there.
+      this.#problem = shift === 'lost' ? 'the list moved while it was read' : pages.problem;
+      const isStill = shift === 'none' && pages.hasFirst;
+      // An item that moved to the front was on no page; the next pass finds it.
       if (this.#problem === null && (isStill || pass > 1)) return;
-      // A service that says another number each time is not asked for ever.
-      if (moved === 'not' && this.#problem !== null && this.#problem === before) return;
+      // Another pass would find the same problem.
+      if (shift === 'none' && this.#problem !== null && this.#problem === before) return;
     }
   }
 
-  async *#pass(pages: PageCount): AsyncGenerator<NewItems<T, P>, Moved> {
+  async *#pass(pages: PageCount): AsyncGenerator<NewItems<T, P>, Shift> {
     const listed = new Set<string>();
-    let moved: Moved = 'not';
+    let shift: Shift = 'none';
     let first: string | undefined;
     let last: string | undefined;
     const look = async (): Promise<void> => {
       const key = await this.#keyAt(pages.seen - 1);
       if (key === null) pages.isChecked = false;
-      else if (key === undefined || !listed.has(key)) moved = 'lost';
-      else if (key !== last && moved === 'not') moved = 'later';
+      else if (key === undefined || !listed.has(key)) shift = 'lost';
+      else if (key !== last && shift === 'none') shift = 'front';
     };
     let page = 1;
     for (let step: PageStep = 'more'; step === 'more'; page += 1) {
@@ -97,7 +97,7 @@ export class WholeList<T, P extends ListPage<T> = ListPage<T>> {
       if (last !== undefined) await look();
       if (read === null) break;
       const { items, keys } = read;
-      const isPaged = pages.isChecked && moved === 'not';
+      const isPaged = pages.isChecked && shift === 'none';
       step = pages.add(read, (key) => listed.has(key), isPaged);
       if (step === 'repeated') break;
       first ??= keys[0];
@@ -108,16 +108,17 @@ export class WholeList<T, P extends ListPage<T> = ListPage<T>> {
         this.#given.add(key);
       }
       if (isNew.includes(true)) yield { items: items.filter((_, index) => isNew[index]), page: read };
-      if (this.#given.size > this.#most) return moved;
+      if (this.#given.size > this.#most) return shift;
     }
-    // Something may have come in front while the last page was looked at, and hidden there that something had gone.
-    if (page > 2) await look();
-    // Or something has moved to the front, and as much has gone from there.
-    if (page > 2 && moved === 'not' && pages.isChecked && (await this.#keyAt(0)) !== first) moved = 'later';
-    return moved;
+    if (page <= 2) return shift;
+    // An item that came in front may hide that another has gone.
+    await look();
+    // An item may have moved to the front, and another gone from there.
+    if (shift === 'none' && pages.isChecked && (await this.#keyAt(0)) !== first) shift = 'front';
+    return shift;
   }
 
-  /** The item at a position; undefined when there is none, and null when the service does not give one item by itself. */
+  /** Key of the item at a position; undefined when there is none, null when the service does not give one item alone. */
   async #keyAt(offset: number): Promise<string | null | undefined> {
     try {
       const { keys, full } = await this.#read({ page: offset + 1, size: 1, offset });
@@ -130,7 +131,7 @@ export class WholeList<T, P extends ListPage<T> = ListPage<T>> {
   }
 }
 
-/** What is to be done after a page: `repeated` is the end as well, and its items are known. */
+/** What follows a page. `repeated` is also the end: the page has no new items. */
 type PageStep = 'more' | 'last' | 'repeated';
 
 const REFUSALS: ReadonlySet<ServiceErrorCode> = new Set([
@@ -140,41 +141,42 @@ const REFUSALS: ReadonlySet<ServiceErrorCode> = new Set([
   'rejected',
 ]);
 
-/** Whether the service says no more than that it does not have such a page. */
+/** Whether the service says only that it does not have such a page. */
 function isRefusal({ code }: ServiceError): boolean {
   return REFUSALS.has(code);
 }
 
-/** Finds the end of a list that is read page by page, and holds what came against what the service says there is. */
+/** Finds the end of a list, and compares the items with the number that the service says. */
 class PageCount {
-  /** Items that came. */
+  /** Items read. */
   seen = 0;
-  /** Whether it is known of each page that it follows the one before: then what has gone meanwhile hides nothing. */
+  /** True when each page is known to follow the one before: then items that go hide no others. */
   isChecked = true;
   #different = 0;
   #problem: string | null = null;
   #pages = 0;
   #last: string | undefined;
   #more: string | null = null;
+  /** Totals that the service said: on the last page, first, and the least. */
   #said: number | null = null;
   #first: number | null = null;
   #least: number | null = null;
 
-  /** After the end: why the list may not be whole, or null. */
+  /** After the end: why the list may not be whole; null when it is. */
   get problem(): string | null {
     const wanted = (this.isChecked ? this.#least : this.#first) ?? 0;
     if (this.#problem !== null || this.#different >= wanted) return this.#problem;
     const counts = `the service says that there are ${wanted}, and listed ${this.#different} different ones`;
     const hasFallen = (this.#least ?? 0) < wanted;
-    return hasFallen ? `${counts}: some went meanwhile, and others may have been passed over` : counts;
+    return hasFallen ? `${counts}: some went while it was read, and others may be missing` : counts;
   }
 
-  /** After the end: whether as many came as the service said first. */
+  /** After the end: whether there were as many items as the service said first. */
   get hasFirst(): boolean {
     return this.#different >= (this.#first ?? 0);
   }
 
-  /** Asks for a page. @returns null where an error says no more than that there is none behind the last */
+  /** Reads a page. @returns null when an error says only that there is no page behind the last */
   async next<T>(page: () => Promise<T>): Promise<T | null> {
     try {
       return await page();
@@ -182,27 +184,27 @@ class PageCount {
       const isEnd = this.#hasAll || (this.#said === null && this.#pages > 0);
       if (!isEnd || !(error instanceof ServiceError) || !isRefusal(error)) throw error;
       this.#end();
-      // 404 says that there is no such page; other refusals may be of how it was asked for.
+      // Other refusals than 404 may have another reason.
       if (this.#said === null && error.code !== 'not_found')
         this.#problem ??= `the service refuses the page behind ${this.seen} items, and does not say how many there are`;
       return null;
     }
   }
 
-  /** All that is said to be there has come. One page more is asked for behind a full one: the total may be of that page. */
+  /** True when all items that the service says have been read. */
   get #hasAll(): boolean {
     return this.#said !== null && this.seen >= this.#said;
   }
 
   /**
-   * A page is the last by what the service says, or because none follows: how many were asked for tells nothing.
-   * @param isKnown whether a page before had the item
-   * @param isPaged whether the service gives the items of its list by their position
+   * Counts a page.
+   * @param isKnown whether an earlier page of this pass had the item
+   * @param isPaged true when the service gives items by their position
    */
   add(page: Omit<ListPage<unknown>, 'items'>, isKnown: (key: string) => boolean, isPaged: boolean): PageStep {
     const { keys, total, full, more } = page;
     this.#said = typeof total === 'number' ? total : null;
-    // A number that is not above the page's own may be of that page.
+    // A total that is not above the page's items may be of this page only.
     if (this.#said !== null && this.#said > keys.length) {
       this.#first ??= this.#said;
       this.#least = Math.min(this.#least ?? this.#said, this.#said);
@@ -214,7 +216,7 @@ class PageCount {
       return 'last';
     }
     if (keys.every(isKnown)) {
-      // Some services answer a page behind the end with the last one.
+      // Some services answer a page behind the end with the last page.
       const isBehindEnd =
         keys.at(-1) === this.#last && (this.#hasAll || (this.#said === null && (this.#pages > 1 || isPaged)));
       if (!isBehindEnd) this.#problem = `the service listed the same page twice; ${this.seen} came before`;

@@ -36,7 +36,7 @@ test.each([
     [idsOf(0, 100), idsOf(101, 120)],
     [120, 119],
     119,
-    'some went meanwhile',
+    'some went while it was read',
   ],
 ] as const)('orders of a service that lists %s', async (_, pages, total, rows, problem) => {
   const { ended, ids } = await read('orders', await answering(ordersOf(pages, total)));
