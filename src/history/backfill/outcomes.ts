@@ -1,6 +1,6 @@
 import type { Without } from './checkpoint.ts';
 import type { BackfillPlan } from './plan.ts';
-import type { TaskResult } from './pull-meals.ts';
+import type { TaskResult } from './fetch-task.ts';
 import { join } from 'node:path';
 import { isRecord } from '../../lib/is-record.ts';
 import { ERASED_USER } from '../../core/erasure.ts';

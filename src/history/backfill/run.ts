@@ -12,7 +12,7 @@ import { keepRows } from './keep.ts';
 import type { Outcome, Result } from './outcomes.ts';
 import type { PullProgress } from './patience.ts';
 import { countTasks, keyOf, tasksOf, usersLeft, type BackfillPlan, type Task } from './plan.ts';
-import { finishedTask, pullMeals } from './pull-meals.ts';
+import { finishedTask, pullMeals } from './fetch-task.ts';
 import { Silence, withTries } from './tries.ts';
 
 export interface BackfillOptions {

@@ -147,10 +147,10 @@ async function eraseArchive(
   const writers = await holdWriters(root);
   try {
     const manifest = existsSync(join(root, MANIFEST)) ? new ManifestWriter(root, log, proof) : null;
-    const place = new StoredArchive(root, () => openStore(root));
+    const archive = new StoredArchive(root, () => openStore(root));
     const listing = new Listing({
       append: manifest && ((line) => manifest.append(line)),
-      manifest: () => Promise.resolve({ place, manifest: [MANIFEST] }),
+      manifest: () => Promise.resolve({ place: archive, manifest: [MANIFEST] }),
     });
     const erasure = new FileErasure(place, filesOf(place, about, listing, writers));
     const earlier = place.run.recorded.filter(({ store, item }) => store === place.name && isOwn(item));

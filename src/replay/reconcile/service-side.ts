@@ -1,5 +1,5 @@
 import { countTasks, tasksOf, type BackfillPlan, type Task } from '../../history/backfill/plan.ts';
-import { MEAL_TABLES, shapeMeals } from '../../history/backfill/meals-document.ts';
+import { MEAL_TABLES, shapeMeals } from '../../history/backfill/document.ts';
 import { withTries } from '../../history/backfill/tries.ts';
 import { systemClock } from '../../core/clock.ts';
 import { RowFiles } from '../../tables/ndjson/row-files.ts';

@@ -12,7 +12,7 @@ import {
   type Sink,
   type SinkContext,
 } from '../../core/sink.ts';
-import { DONE, finishedTask, pullMeals } from '../../history/backfill/pull-meals.ts';
+import { DONE, finishedTask, pullMeals } from '../../history/backfill/fetch-task.ts';
 import { pullReference } from '../../history/backfill/reference.ts';
 import type { Resource } from '../../history/backfill/resources.ts';
 import { ServiceClient } from '../../history/service/client.ts';

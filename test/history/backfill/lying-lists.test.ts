@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { pullMeals } from '../../../src/history/backfill/pull-meals.ts';
+import { pullMeals } from '../../../src/history/backfill/fetch-task.ts';
 import { ServiceClient } from '../../../src/history/service/client.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 import { answering, idsOf, read } from './listing.ts';

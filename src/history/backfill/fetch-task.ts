@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { RowFiles } from '../../tables/ndjson/row-files.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { readState, writeState } from '../../lib/work-folder.ts';
-import { MEAL_TABLES, shapeMeals, type OnMeals } from './meals-document.ts';
+import { MEAL_TABLES, shapeMeals, type OnMeals } from './document.ts';
 import type { Task } from './plan.ts';
 
 /** What a finished task left in its folder, beside its rows. */
