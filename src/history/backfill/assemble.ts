@@ -12,9 +12,8 @@ import { keyOf, tasksOf, type BackfillPlan } from './plan.ts';
 const LINE_FEED = 10;
 
 /**
- * Puts the tasks' rows together in the order of the plan, so that the files do not tell in which order, or in how many
- * runs, the tasks were done. Each file appears under its name when it is complete, with every row that a task has said
- * to be there.
+ * Joins the tasks' rows in the order of the plan, whatever the order in which the tasks were done. A file gets its name once it is
+ * complete, with all rows that the tasks have counted.
  * @throws MillraceError rows_missing
  */
 export async function assemble(
@@ -41,7 +40,7 @@ export async function assemble(
           const before = kept.get(index)?.[column] ?? 0;
           if (before > 0) await take(outcome, keptFile(checkpoint, index, name), before);
         } else if (outcome !== undefined && result !== undefined && !('status' in result)) {
-          // What had nothing to reject has no such file.
+          // Without rejects there is no such file.
           if (name !== '_rejects' || result.rejects > 0)
             await take(outcome, join(checkpoint.taskFolder(index), `${name}.ndjson`), result[said]);
         }
@@ -59,7 +58,7 @@ export async function assemble(
 /** An outcome whose rows are being counted. */
 type Counted = { -readonly [Field in keyof Outcome]: Outcome[Field] };
 
-/** An outcome for each user and provider, over all windows, without rows; in the order of the plan. */
+/** The outcome of each user and provider over all windows, without its rows; in the order of the plan. */
 function outcomesOf(
   plan: BackfillPlan,
   results: ReadonlyMap<number, Result>,
@@ -78,7 +77,7 @@ function outcomesOf(
   }
   for (const task of tasksOf(plan)) {
     const outcome = outcomes.get(keyOf(task));
-    // Another try may have fetched it all.
+    // Rows that an earlier try has fetched are not replaced.
     if (outcome !== undefined && outcome.status !== 'done' && kept.has(task.index)) outcome.kept = true;
   }
   return outcomes;
@@ -92,7 +91,7 @@ function missing(part: string, rows: number | null, said: number, { folder }: Ch
   );
 }
 
-/** Adds all of a file. @returns its lines; null when there is no such file */
+/** Appends a file. @returns its lines; null when there is no such file */
 async function append(target: NewFile, path: string): Promise<number | null> {
   let lines = 0;
   try {

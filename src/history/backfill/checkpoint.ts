@@ -7,24 +7,24 @@ import { FolderRefused } from '../../lib/folder-refused.ts';
 import { goesOn, readState, writeState } from '../../lib/work-folder.ts';
 import { planId, tasksOf, type BackfillPlan } from './plan.ts';
 
-/** What is known of the trigger of one provider. */
+/** The trigger of one provider. */
 export interface Triggered {
-  /** What was there just before it: written before the trigger is sent, so that its bulk op is known again after a crash. */
+  /** Written before the trigger is sent, so that its bulk op is recognised after a crash. */
   readonly before: OpsBefore;
-  /** Pulls that had ended before it, as `endedPulls` marks them, by user. */
+  /** Marks of pulls that had ended before it (`endedPulls`), by user. */
   readonly ended: Readonly<Record<string, string>>;
   readonly outcome: 'intended' | 'accepted' | 'completed';
 }
 
-/** Bulk ops have no id: ours is the first that is not among these. */
+/** Bulk ops before a trigger. They have no id: ours is the first that is not among these. */
 export interface OpsBefore {
-  /** When the newest of all began, as the service wrote it; null when there was none. */
+  /** Start of the newest of all, as the service wrote it; null when there was none. */
   readonly since: string | null;
-  /** Bulk ops of our type and provider that began at that time. */
+  /** Number of bulk ops of our type and provider that began at that time. */
   readonly known: number;
 }
 
-/** Why no rows are fetched for a user with a provider: the pull failed, there is no connection, or nothing was pulled. */
+/** Why no rows are fetched for a connection. */
 export interface Without {
   readonly status: 'failed' | 'not_connected' | 'not_pulled';
   readonly reason: string;
@@ -32,24 +32,24 @@ export interface Without {
 
 interface State {
   readonly plan: BackfillPlan;
-  /** `_loaded_at` of every row: those of a run that is resumed have one time. */
+  /** `_loaded_at` of every row, the same after the run is resumed. */
   readonly loadedAt: string;
-  /** Folder of the tasks: one of each run, so that no task of another plan is ever taken for one of this. */
+  /** Folder of the tasks, another one for each run. */
   readonly run: string;
-  /** Whether the run began with `trigger`, which one that resumes it does not say again. */
+  /** True when the run began with `trigger`; resuming it needs no `trigger`. */
   readonly triggers: boolean;
-  /** Whether rows that are in the files count for nothing. */
+  /** True when rows that are in the files are replaced even by fewer. */
   readonly replaces: boolean;
   readonly triggered: Readonly<Record<string, Triggered>>;
   /** By `user provider`. */
   readonly without: Readonly<Record<string, Without>>;
-  /** Connections whose pulls failed, by `user provider`: they are pulled again, and no others. All, where it is absent. */
+  /** Connections that are pulled again, by `user provider`; all when absent. */
   readonly again?: readonly string[];
   /** True once the service has said who is connected. */
   readonly checked: boolean;
-  /** True once the pulls have been followed to their end. */
+  /** True once the pulls have ended. */
   readonly followed: boolean;
-  /** The files are complete, without those for whom it failed: they can be asked for again, and another run can begin. */
+  /** True when the files are complete, except for users who failed: these can be fetched again, or another run can begin. */
   readonly written?: boolean;
 }
 
@@ -61,10 +61,7 @@ const BEGAN_WITHOUT =
 export const FOLDER = '_backfill';
 const STATE = 'state.json';
 
-/**
- * How far a backfill has come, in `_backfill` inside its output folder. Every change is on disk, under the file's own
- * name, before the method resolves. Removed when the files are complete.
- */
+/** The state of a backfill, in `_backfill` in its output folder. Every change is durable once its method resolves. */
 export class Checkpoint {
   readonly folder: string;
   #state: State;
@@ -75,12 +72,12 @@ export class Checkpoint {
   }
 
   /**
-   * @param output a folder that nobody else writes meanwhile
-   * @param resume continue what is there; else there must be nothing that is not written
-   * @param loadedAt of a run that begins
-   * @param triggers whether the service is to pull first; a run that was begun so is resumed so, as with `replaces`
-   * @throws MillraceError usage when the folder belongs to another plan, to an unfinished run and `resume` is false, or to
-   *   one that began without `triggers`: what it has fetched is from before the pull
+   * @param output a folder that this process has locked
+   * @param resume true to continue the run that is there; otherwise there must be none that is unfinished
+   * @param loadedAt for a new run
+   * @param triggers true when the service pulls first; a run that is resumed keeps it, as it keeps `replaces`
+   * @throws MillraceError usage when the folder belongs to another plan, to an unfinished run while `resume` is false, or to a run
+   *   without `triggers`: what that has fetched is from before the pull
    */
   static async open(
     output: string,
@@ -103,7 +100,7 @@ export class Checkpoint {
         otherwise: '--resume needs the same users, providers and dates',
       });
       if (triggers && before?.triggers === false) throw new MillraceError('usage', BEGAN_WITHOUT);
-      // Without a state, what lies there is of a run that was ended while it removed it.
+      // Without a state: left by a run that was killed while it removed the folder.
       if (before === null) await rm(folder, { recursive: true, force: true });
       const state = { ...newState(plan, loadedAt), ...before };
       const checkpoint = new Checkpoint(folder, state.written === true ? againFrom(state) : state);
@@ -118,15 +115,12 @@ export class Checkpoint {
     }
   }
 
-  /** The plan of a run with something left to do, for a `--resume` that does not repeat it. */
+  /** The plan of the run that can be resumed, or null. */
   static planOf(output: string): BackfillPlan | null {
     return leftIn(output)?.plan ?? null;
   }
 
-  /**
-   * Removes what the run that is left has fetched for erased users, for good, and then its state's mention of them.
-   * @param without the state as it is without them
-   */
+  /** Removes what the run has fetched for erased users, and then their ids from its state. @param without makes that state */
   static async forget(
     output: string,
     isErased: (user: string) => boolean,
@@ -146,7 +140,7 @@ export class Checkpoint {
     await writeState(folder, STATE, without(left));
   }
 
-  /** Whether there is a run whose files are not complete. */
+  /** True when there is a run whose files are not complete. */
   static isUnfinished(output: string): boolean {
     const left = leftIn(output);
     return left !== null && left.written !== true;
@@ -156,37 +150,37 @@ export class Checkpoint {
     return this.#state;
   }
 
-  /** The connections whose pulls failed or were not made, and why. */
+  /** Connections whose pulls failed or were not made, and why. */
   get withoutPull(): readonly (readonly [connection: string, why: Without])[] {
     return withoutPull(this.#state);
   }
 
-  /** Notes a trigger; null forgets it, so that the next run sends it again. */
+  /** Notes a trigger; with null the next run sends it again. */
   triggered(provider: string, triggered: Triggered | null): Promise<void> {
     const { [provider]: _, ...others } = this.#state.triggered;
     return this.#change({ triggered: triggered === null ? others : { ...others, [provider]: triggered } });
   }
 
-  /** Notes who is not connected (`checked`), or whose pulls brought nothing (`followed`). */
+  /** Notes the connections that do not exist (`checked`), or whose pulls brought nothing (`followed`). */
   noteWithout(without: Readonly<Record<string, Without>>, step: 'checked' | 'followed'): Promise<void> {
     return this.#change({ without: { ...this.#state.without, ...without }, [step]: true });
   }
 
-  /** The files are complete. What the next try of those who failed goes on from stays, if any did. */
+  /** The files are complete. Keeps the state when users have failed, so that they can be fetched again. */
   async finish(hasFailed: boolean): Promise<void> {
     if (hasFailed) return this.#change({ written: true });
-    // The state goes first, durably: from then on nothing is left to resume, and what else is left is nobody's.
+    // The state first: without it nothing can be resumed, and the next run removes the rest.
     await rm(join(this.folder, STATE), { force: true });
     await syncFolder(this.folder);
     await rm(this.folder, { recursive: true, force: true });
   }
 
-  /** Folder of all tasks of the run. */
+  /** Folder of the tasks. */
   get runFolder(): string {
     return join(this.folder, this.#state.run);
   }
 
-  /** Where the rows of one task go. */
+  /** Folder of the rows of one task. */
   taskFolder(index: number): string {
     return taskFolderOf(this.runFolder, index);
   }
@@ -197,7 +191,7 @@ export class Checkpoint {
   }
 }
 
-/** A hundred tasks to a folder, so that no folder grows without bounds. */
+/** With a hundred tasks in each folder. */
 function taskFolderOf(runFolder: string, index: number): string {
   return join(runFolder, String(Math.floor(index / 100)), String(index));
 }
@@ -208,11 +202,11 @@ function newState(plan: BackfillPlan, loadedAt: string): State {
   return { plan, loadedAt, run, triggers: false, replaces: false, ...nothing };
 }
 
-/** For another try of those who failed: what the service has to say of them may be another thing now. */
+/** The state of another try for users who failed. */
 function againFrom(state: State): State {
   const again = withoutPull(state).map(([connection]) => connection);
   const stay = Object.entries(state.without).filter(([, { status }]) => status === 'not_connected');
-  // Those whose pulls are there are not pulled again.
+  // Only pulls that failed or were not made are made again.
   const pulls = again.length === 0 ? {} : { again, triggered: {}, checked: false, followed: false };
   return { ...state, ...pulls, without: Object.fromEntries(stay), written: false };
 }
@@ -225,7 +219,7 @@ function leftIn(output: string): State | null {
   const folder = join(output, FOLDER);
   try {
     const state = readState(folder, STATE) as Partial<State> | null;
-    // The member that was added last.
+    // The newest member.
     if (state !== null && state.replaces === undefined)
       throw new FolderRefused(
         'not_ours',

@@ -5,16 +5,16 @@ import { readState, writeState } from '../../lib/work-folder.ts';
 import { MEAL_TABLES, shapeMeals, type OnMeals } from './document.ts';
 import type { Task } from './plan.ts';
 
-/** What a finished task left in its folder, beside its rows. */
+/** The result of a finished task, in its folder beside its rows. */
 export interface TaskResult {
   readonly meals: number;
   readonly items: number;
   readonly rejects: number;
-  /** Paths no column reads, `table.path`, sorted. */
+  /** Paths without a column, `table.path`, sorted. */
   readonly unknown: readonly string[];
 }
 
-/** Is in a folder whose pull is over. */
+/** Name of the result's file. */
 export const DONE = 'done.json';
 
 /** The result of a task that was finished by this or an earlier run; null when it has to be done. */
@@ -23,15 +23,15 @@ export function finishedTask(folder: string): TaskResult | null {
 }
 
 export interface PullExtras {
-  /** Given the meals of each attempt as well, before the task is finished. */
+  /** Also gets the elements of each attempt, before the task is finished. */
   readonly onMeals?: OnMeals | undefined;
-  /** Columns of every row that no answer fills, beside `user_id`. */
+  /** Columns of every row that are not in the answer, beside `user_id`. */
   readonly given?: Readonly<Record<string, string>>;
 }
 
 /**
- * Fetches one user's meals of one window, as they stream in, and leaves rows and result in the task's folder. What an
- * attempt that failed midway had written is thrown away: a page is there whole or not at all.
+ * Fetches the document of a task and writes its rows and its result into the task's folder. The rows of an attempt that failed
+ * are removed.
  * @throws as `shapeMeals`
  */
 export async function pullMeals(
@@ -54,9 +54,10 @@ export async function pullMeals(
       signal,
     }),
   );
+  const [listed, nested] = MEAL_TABLES;
   const result: TaskResult = {
-    meals: shaped.rows['meals'] ?? 0,
-    items: shaped.rows['meal_items'] ?? 0,
+    meals: shaped.rows[listed] ?? 0,
+    items: shaped.rows[nested] ?? 0,
     rejects: shaped.rejects,
     unknown: [...unknown].toSorted(),
   };

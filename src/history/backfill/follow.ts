@@ -2,28 +2,26 @@ import { MillraceError } from '../../core/errors.ts';
 import type { PullStatus } from '../service/pulls.ts';
 import { wait } from '../service/wait.ts';
 import type { Without } from './checkpoint.ts';
+import { RESOURCE } from './document.ts';
 import { Patience, type WatchOptions } from './patience.ts';
 import { keyOf, type Connection } from './plan.ts';
-import { markOf, RESOURCE, shownPulls } from './shown-pulls.ts';
+import { markOf, shownPulls } from './shown-pulls.ts';
 
 export interface FollowOptions extends WatchOptions {
-  /** Providers whose triggers were all processed: a pull that is not there does not come any more. */
+  /** Providers whose triggers were all processed: a pull that is not shown will not come. */
   readonly processed: ReadonlySet<string>;
   /** Marks of the pulls that had ended before the trigger, by connection. */
   readonly ended: ReadonlyMap<string, string>;
 }
 
-/**
- * Looks in a row that must find no pull, or the one from before the trigger, before that is believed: what was just triggered
- * can take a moment to show, and a page that moves hides one from one look.
- */
+/** Looks in a row without a new pull that count as proof: a new pull can take a moment to show, and a shifted page hides one. */
 const LOOKS = 3;
 
 /**
- * Waits until the pulls of all connections have come to an end: `success`, also without a row, `failure`, or none at all
- * although the triggers were processed. `retrying` is waited for.
- * @returns the connections that have brought nothing, and why
- * @throws MillraceError bulk_op_stuck when pulls do not even begin
+ * Waits until the pulls of all connections have ended with `success` or `failure`, or are not made although the triggers were
+ * processed.
+ * @returns the connections without a successful pull, and why
+ * @throws MillraceError bulk_op_stuck when pulls do not begin
  */
 export async function followPulls(
   connections: readonly Connection[],
@@ -43,12 +41,12 @@ export async function followPulls(
     const shown = await lookAt(open, options);
     for (const [key, { provider }] of open) {
       const pull = shown.get(key);
-      // The end of an earlier pull says nothing of ours; once anything else was shown, an equal one is of ours.
+      // The pull from before the trigger has the mark; once another was shown, one with the same mark is ours.
       if (pull !== undefined && markOf(pull) !== ended.get(key)) begun.add(key);
       const looks = pull !== undefined && begun.has(key) ? 0 : (missed.get(key) ?? 0) + 1;
       missed.set(key, looks);
       if (looks > 0 && (looks < LOOKS || !processed.has(provider))) continue;
-      if (pull === undefined) leave(key, 'not_pulled', `the service has made no ${RESOURCE} pull`);
+      if (pull === undefined) leave(key, 'not_pulled', `the service has made no ${RESOURCE.pull} pull`);
       else if (pull.status === 'failure') leave(key, 'failed', reasonOf(pull.error_details));
       else if (pull.status === 'success') open.delete(key);
     }
@@ -69,7 +67,7 @@ export async function followPulls(
   }
 }
 
-/** The pulls that the service shows now of the connections that are open. */
+/** The pulls of open connections that the service shows now. */
 async function lookAt(
   open: ReadonlyMap<string, Connection>,
   { service, signal }: FollowOptions,
@@ -85,13 +83,13 @@ async function lookAt(
   return shown;
 }
 
-/** Where nothing has begun nobody knows whether the trigger was taken: that is no outcome of a user. */
+/** @throws MillraceError bulk_op_stuck when a pull has not begun: the trigger may not have been accepted */
 function giveUp(open: ReadonlyMap<string, Connection>, begun: ReadonlySet<string>): void {
   const none = [...open].find(([key]) => !begun.has(key));
   if (none === undefined) return;
   const [, { provider }] = none;
   const detail = `${provider}: the service shows neither a bulk operation nor, since the trigger, pulls of all users`;
-  const what = '--resume checks again; without --trigger, another --out takes what is there';
+  const what = '--resume checks again; without --trigger, another --out fetches what is there';
   throw new MillraceError('bulk_op_stuck', `${detail}; ${what}`);
 }
 

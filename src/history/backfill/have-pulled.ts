@@ -2,14 +2,14 @@ import { MillraceError } from '../../core/errors.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { ServiceError } from '../service/errors.ts';
 import type { User } from '../service/users.ts';
-import { Checkpoint, type Without } from './checkpoint.ts';
+import { Checkpoint, type Triggered, type Without } from './checkpoint.ts';
 import { followPulls } from './follow.ts';
 import type { WatchOptions } from './patience.ts';
 import { connectionsOf, keyOf, usersLeft, type BackfillPlan, type Connection } from './plan.ts';
 import { triggerPulls } from './trigger.ts';
 
-/** Has the service pull the history of all connections of the plan, and waits until it has; once, however often it is resumed. */
-export async function haveHistoryPulled(checkpoint: Checkpoint, watch: WatchOptions): Promise<void> {
+/** Triggers the pulls of all connections of the plan and waits for their end; once, however often the run is resumed. */
+export async function pullHistory(checkpoint: Checkpoint, watch: WatchOptions): Promise<void> {
   const { state } = checkpoint;
   const again = state.again && new Set(state.again);
   const all = connectionsOf(state.plan).filter((connection) => again?.has(keyOf(connection)) !== false);
@@ -18,25 +18,23 @@ export async function haveHistoryPulled(checkpoint: Checkpoint, watch: WatchOpti
   const { without } = checkpoint.state;
   const connected = all.filter((connection) => without[keyOf(connection)] === undefined);
   const processed = await triggerPulls(connected, { ...watch, checkpoint });
-  const unpulled = await followPulls(connected, { ...watch, processed, ended: endedOf(checkpoint) });
-  await checkpoint.noteWithout(unpulled, 'followed');
+  const ended = endedOf(checkpoint.state.triggered);
+  await checkpoint.noteWithout(await followPulls(connected, { ...watch, processed, ended }), 'followed');
 }
 
-function endedOf({ state }: Checkpoint): ReadonlyMap<string, string> {
-  const marks = Object.entries(state.triggered).flatMap(([provider, { ended }]) =>
+/** Marks of the pulls that had ended before the triggers, by connection. */
+function endedOf(triggered: Readonly<Record<string, Triggered>>): ReadonlyMap<string, string> {
+  const marks = Object.entries(triggered).flatMap(([provider, { ended }]) =>
     Object.entries(ended).map(([user, mark]) => [keyOf({ user, provider }), mark] as const),
   );
   return new Map(marks);
 }
 
-/** Above so many, the list of all users is read instead of one user after another. */
+/** Up to so many users are read one by one; for more, the list of all users is read. */
 const ASKED_ONE_BY_ONE = 50;
 const PAGE = 500;
 
-/**
- * Asks the service which of these are not connected: to trigger their pulls would be in vain. A user of whom the service
- * does not say it counts as connected.
- */
+/** The connections that the service does not have; where it does not say it, a user counts as connected. */
 async function findUnconnected(
   service: ServiceClient,
   connections: readonly Connection[],
@@ -90,15 +88,15 @@ export interface PulledSummary {
   readonly failed: number;
   readonly not_connected: number;
   readonly not_pulled: number;
-  /** Connections that a run which is resumed triggers again, `user provider`, and why. */
+  /** Connections that a resumed run triggers again, `user provider`, and why. */
   readonly unpulled: readonly (Without & { readonly connection: string })[];
-  /** None is made. */
+  /** Always empty. */
   readonly files: readonly string[];
 }
 
 /**
- * Has the history of all users pulled, and fetches nothing: once, before several runs each fetch a shard of them. (A bulk
- * operation has no id, so runs that trigger side by side could not tell theirs from the others'.)
+ * Triggers the pulls of all users and fetches nothing: once, before several runs each fetch a shard. (A bulk operation has no id:
+ * runs that trigger at the same time could not distinguish theirs.)
  * @throws as `runBackfill`
  */
 export async function runTrigger({
@@ -114,7 +112,7 @@ export async function runTrigger({
   if (plan.providers.length === 0) throw new MillraceError('usage', '--trigger-only needs --provider');
   const loadedAt = new Date(watch.clock.now()).toISOString();
   const checkpoint = await Checkpoint.open(output, plan, { resume, loadedAt, triggers: true });
-  if (!checkpoint.state.followed) await haveHistoryPulled(checkpoint, watch);
+  if (!checkpoint.state.followed) await pullHistory(checkpoint, watch);
   const connections = connectionsOf(plan).length;
   const count = { failed: 0, not_connected: 0, not_pulled: 0 };
   for (const { status } of Object.values(checkpoint.state.without)) count[status] += 1;

@@ -10,13 +10,14 @@ import type { Checkpoint } from './checkpoint.ts';
 import { outcomesIn, FILES, type Kept, type Outcome, type Result, type Rows } from './outcomes.ts';
 import { keyOf, tasksOf, type BackfillPlan } from './plan.ts';
 
-/** Says what is kept: once it is there, the files of the earlier run are not read any more. */
+/** Says which rows are kept; once it is there, the files of the earlier run are not read again. */
 const KEPT = 'kept.json';
+const LINE_FEED = Buffer.from('\n');
 
 /**
- * Puts aside, from the files in the output folder, the rows of those of whom this run could not fetch all, and has not
- * more: a service in trouble must not empty good files. Done once for a run, before it touches these files.
- * @throws MillraceError rows_missing when the files do not have the rows that are said to be in them
+ * Copies, from the files in the output folder, the rows of users of whom this run could not fetch all, and not more than is there:
+ * a service in trouble must not empty good files. Done once for a run, before it changes these files.
+ * @throws MillraceError rows_missing when the files lack rows
  */
 export async function keepRows(
   output: string,
@@ -32,13 +33,13 @@ export async function keepRows(
   if (kept.size > 0)
     for (const { name, column } of FILES) {
       const pieces = before.map((line, at) => ({ rows: line[column], owner: owners[at] as number | null }));
-      await putAside(join(output, `${name}.ndjson`), pieces, (owner) => keptFile(checkpoint, owner, name));
+      await copyRows(join(output, `${name}.ndjson`), pieces, (owner) => keptFile(checkpoint, owner, name));
     }
   await writeState(folder, KEPT, Object.fromEntries(kept));
   return kept;
 }
 
-/** Where the kept rows of a table are; there is no such file where there are none. */
+/** File of the kept rows of a table; there is none without rows. */
 export function keptFile(checkpoint: Checkpoint, owner: number, name: string): string {
   return join(checkpoint.taskFolder(owner), `kept-${name}.ndjson`);
 }
@@ -48,7 +49,7 @@ interface Fetched {
   /** Their first task. */
   readonly index: number;
   readonly meals: number;
-  /** All of it was fetched. */
+  /** True when all of it was fetched. */
   readonly isWhole: boolean;
 }
 
@@ -63,7 +64,7 @@ function fetchedOf(plan: BackfillPlan, results: ReadonlyMap<number, Result>): Ma
   return all;
 }
 
-/** Whose rows are kept: `owners` names for each line of `before` the task that they are kept for. */
+/** @returns the rows to keep, and for each line of `before` the task that its rows are kept for */
 function chosen(
   before: readonly Outcome[],
   fetched: ReadonlyMap<string, Fetched>,
@@ -74,7 +75,7 @@ function chosen(
   );
   const owners = before.map((line) => {
     const { user_id: user, provider } = line;
-    // What was fetched of each provider is now asked for of all of them.
+    // This run may fetch from all providers at once what was fetched from each.
     const owner = (fetched.get(keyOf({ user, provider })) ?? fetched.get(keyOf({ user, provider: null })))
       ?.index;
     if (owner === undefined || !wanting.has(owner)) return null;
@@ -87,25 +88,29 @@ function chosen(
   return { kept, owners: owners.map((owner) => (owner !== null && kept.has(owner) ? owner : null)) };
 }
 
+/** Lines of a file that follow one another, and the task that they are kept for. */
+interface Piece {
+  readonly rows: number;
+  readonly owner: number | null;
+}
+
 /**
- * Copies pieces of a file, each of so many lines, that are somebody's.
- * @param pieces those of one owner stand one behind the other
+ * Copies the pieces of a file that have an owner. The pieces of one owner follow one another.
+ * @throws MillraceError rows_missing when the file has another number of lines
  */
-async function putAside(
+async function copyRows(
   path: string,
-  pieces: readonly { readonly rows: number; readonly owner: number | null }[],
+  pieces: readonly Piece[],
   fileOf: (owner: number) => string,
 ): Promise<void> {
-  const wanted = pieces.reduce((sum, { rows }) => sum + rows, 0);
-  let [at, left, lines] = [0, pieces[0]?.rows ?? 0, 0];
-  const ownerOfNext = (): number | null => {
-    lines += 1;
-    while (left === 0 && at < pieces.length - 1) left = pieces[(at += 1)]?.rows ?? 0;
-    left -= 1;
-    return pieces[at]?.owner ?? null;
-  };
+  const owners = ownersOfLines(pieces);
+  let lines = 0;
   let current: number | null = null;
   let file: NewFile | null = null;
+  const ownerOfNext = (): number | null => {
+    lines += 1;
+    return owners.next().value ?? null;
+  };
   try {
     for await (const cut of cutLines(readIfAny(path)))
       for (const [owner, rows] of Map.groupBy(cut, ownerOfNext)) {
@@ -125,22 +130,26 @@ async function putAside(
     await file?.abandon();
     throw error;
   }
+  const wanted = pieces.reduce((sum, { rows }) => sum + rows, 0);
   if (lines === wanted) return;
-  const detail = `${path} has ${lines} rows, and what the backfill before says of it are ${wanted}`;
+  const detail = `${path} has ${lines} rows, and ${wanted} by the backfill before`;
   throw new MillraceError(
     'rows_missing',
     `${detail}: the rows of users who failed now cannot be kept; use another --out, or --replace`,
   );
 }
 
-/** What was written is on disk, under its name. */
+function* ownersOfLines(pieces: readonly Piece[]): Generator<number | null, null> {
+  for (const { rows, owner } of pieces) for (let row = 0; row < rows; row += 1) yield owner;
+  return null;
+}
+
+/** Makes a file and its name durable. */
 async function finish(file: NewFile | null): Promise<void> {
   if (file === null) return;
   await file.finish();
   await syncFolder(dirname(file.path));
 }
-
-const LINE_FEED = Buffer.from('\n');
 
 async function* readIfAny(path: string): AsyncGenerator<Buffer> {
   try {

@@ -7,11 +7,11 @@ import { ERASED_USER } from '../../core/erasure.ts';
 import { MillraceError } from '../../core/errors.ts';
 import { readIfThere } from '../../lib/durable.ts';
 
-/** What became of one user with one provider; a line of `_backfill.ndjson`. */
+/** The outcome of one user with one provider; a line of `_backfill.ndjson`. */
 export interface Outcome {
   readonly user_id: string;
   readonly provider: string | null;
-  /** Days that were asked for, both inclusive. */
+  /** Days, both inclusive. */
   readonly since: string;
   readonly until: string;
   readonly status: 'done' | Without['status'];
@@ -19,17 +19,17 @@ export interface Outcome {
   readonly meal_items: number;
   readonly rejects: number;
   readonly error: string | null;
-  /** The rows are those that were in the files before: what was fetched now is less. */
+  /** The rows are those that were in the files before: this run has fetched less. */
   readonly kept?: true;
 }
 
-/** What a task has come to: its rows are in its folder, or there are none. */
+/** The result of a task with rows in its folder, or why it has none. */
 export type Result = TaskResult | Without;
 
-/** Rows of each file, as they were counted in the tasks' files. */
+/** Numbers of rows, by file. */
 export type Rows = Pick<Outcome, 'meals' | 'meal_items' | 'rejects'>;
 
-/** The files, and what a task says of the rows it has put into its own. */
+/** The files, with the columns of their numbers of rows in an outcome and in the result of a task. */
 export const FILES: readonly {
   readonly name: string;
   readonly column: keyof Rows;
@@ -39,24 +39,21 @@ export const FILES: readonly {
   { name: 'meal_items', column: 'meal_items', said: 'items' },
   { name: '_rejects', column: 'rejects', said: 'rejects' },
 ];
-/** What became of each user; there when all is. */
+/** File of the outcomes, written last. */
 export const OUTCOMES = '_backfill.ndjson';
 
-/** Rows of the files of an earlier run, by the first task of the user and provider for whom they are kept. */
+/** Rows kept from the files of an earlier run, by the first task of their user and provider. */
 export type Kept = ReadonlyMap<number, Rows>;
 
-/** What a run fetches, as far as files of another one can hold more. */
+/** What a run fetches. */
 export interface Fetches {
   readonly plan: BackfillPlan;
-  /** The users are those that the service has now; one that it had before is gone there as well. */
+  /** True when the users are all that the service has: others were deleted there. */
   readonly isOfAll: boolean;
   readonly isErased: (user: string) => boolean;
 }
 
-/**
- * Keeps a run from replacing files that hold what it does not fetch: other users, providers or days.
- * @throws MillraceError usage
- */
+/** @throws MillraceError usage when the files in the output folder have users, providers or days that the run does not fetch */
 export function refuseLoss(output: string, fetches: Fetches): void {
   const lost = lossIn(outcomesIn(output) ?? [], fetches);
   if (lost === null) return;
@@ -67,7 +64,7 @@ export function refuseLoss(output: string, fetches: Fetches): void {
   );
 }
 
-/** Whether the files are complete, nobody has failed, and they are of the days and users that are named. */
+/** Whether the files are complete, without failures, and have the days and users that are named. */
 export function isFinished(
   outcomes: readonly Outcome[],
   named: {
@@ -86,7 +83,7 @@ export function isFinished(
   );
 }
 
-/** A day that is not named may be any, and a backfill of nobody is of any day. */
+/** True also when no day is named, or there is no outcome. */
 function isSame(named: string | undefined, was: string | undefined): boolean {
   return named === undefined || was === undefined || named === was;
 }
@@ -107,7 +104,7 @@ function lossIn(outcomes: readonly Outcome[], { plan, isOfAll, isErased }: Fetch
   return null;
 }
 
-/** What became of each user; null where no backfill has ended. */
+/** The outcomes in an output folder; null when no backfill has ended there. @throws MillraceError usage */
 export function outcomesIn(output: string): Outcome[] | null {
   const path = join(output, OUTCOMES);
   const text = readIfThere(path);
@@ -126,7 +123,7 @@ export function parseOutcomes(text: string): Outcome[] {
   const lines = text.split('\n').filter(Boolean);
   return lines.map((line) => {
     const value: unknown = JSON.parse(line);
-    // The members that were added last.
+    // The newest members.
     if (!isRecord(value) || typeof value['since'] !== 'string' || typeof value['until'] !== 'string')
       throw new SyntaxError('not a line of a backfill, or of another format');
     return value as unknown as Outcome;

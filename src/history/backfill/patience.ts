@@ -1,7 +1,8 @@
 import type { Clock } from '../../core/clock.ts';
 import type { ServiceClient } from '../service/client.ts';
 
-export type PullProgress =
+/** Progress of the service's pulls. */
+export type WatchProgress =
   | {
       readonly phase: 'trigger';
       readonly provider: string;
@@ -16,19 +17,19 @@ export type PullProgress =
       readonly retrying: number;
     };
 
-/** How the service is watched while it pulls. */
+/** How the pulls of the service are followed. */
 export interface WatchOptions {
   readonly service: ServiceClient;
   readonly clock: Clock;
   readonly signal: AbortSignal;
   /** Milliseconds between two looks. */
   readonly pollMs: number;
-  /** Milliseconds without progress after which what is not done is given up; 0 waits for ever. */
+  /** Milliseconds without progress after which a wait ends; 0 waits for ever. */
   readonly patienceMs: number;
-  readonly onProgress: (progress: PullProgress) => void;
+  readonly onProgress: (progress: WatchProgress) => void;
 }
 
-/** How long nothing may change before it is no longer waited for. */
+/** Ends a wait when nothing has changed for too long. */
 export class Patience {
   readonly #clock: Clock;
   readonly #ms: number;
@@ -42,7 +43,7 @@ export class Patience {
     this.#since = clock.monotonic();
   }
 
-  /** Told how far it is at each look; true once that has been the same for too long. */
+  /** Called at each look; true once the progress has been the same for too long. */
   isOver(progress: number): boolean {
     const now = this.#clock.monotonic();
     if (progress !== this.#last) this.#since = now;

@@ -4,7 +4,7 @@ import { MillraceError } from '../../core/errors.ts';
 import { isCalendarDay } from '../../lib/calendar-day.ts';
 import { isUuid } from '../../lib/uuid.ts';
 
-/** What one backfill is to fetch. Two runs with equal plans make equal files. */
+/** What a backfill fetches. Runs with equal plans make equal files. */
 export interface BackfillPlan {
   /** UUIDs, lower case, sorted, each once. */
   readonly users: readonly string[];
@@ -13,21 +13,21 @@ export interface BackfillPlan {
   /** `YYYY-MM-DD`, both inclusive. */
   readonly since: string;
   readonly until: string;
-  /** Days of one request; 0 asks for the whole range at once. */
+  /** Days of one request; 0 for one request for all days. */
   readonly windowDays: number;
   /** The users are those of this shard; absent for all of them. */
   readonly shard?: Shard;
-  /** The service is to pull, and nothing is fetched. */
+  /** The service pulls, and nothing is fetched. */
   readonly triggerOnly?: true;
 }
 
-/** One request: the meals of one user, of one provider or all, in one window. */
+/** One request: the document of one user, with one provider or all, in one window. */
 export interface Task {
   /** Place in the plan, from 0; the order of rows in the files. */
   readonly index: number;
   readonly user: string;
   readonly provider: string | null;
-  /** As the service takes them. */
+  /** As in the request. */
   readonly start: string;
   readonly end: string;
 }
@@ -38,7 +38,7 @@ export interface Connection {
   readonly provider: string;
 }
 
-/** Names a user and provider, or all providers, in what is kept about them. */
+/** Key of a user with a provider, or with all providers. */
 export function keyOf({ user, provider }: Pick<Task, 'user' | 'provider'>): string {
   return `${user} ${provider ?? ''}`;
 }
@@ -71,7 +71,7 @@ export function* tasksOf({ users, providers, since, until, windowDays }: Backfil
   }
 }
 
-/** The users of the plan, without the places of those who were erased. */
+/** The users of the plan who were not erased. */
 export function usersLeft({ users }: BackfillPlan): readonly string[] {
   return users.filter((user) => user !== ERASED_USER);
 }
@@ -86,17 +86,14 @@ export function countTasks(plan: BackfillPlan): number {
   return usersLeft(plan).length * Math.max(1, providers.length) * windowsOf(since, until, windowDays).length;
 }
 
-/** Tells whether a folder belongs to this plan. */
+/** Fingerprint of the plan. */
 export function planId(plan: BackfillPlan): string {
   const { users, providers, since, until, windowDays, shard, triggerOnly } = plan;
   const text = JSON.stringify({ users, providers, since, until, windowDays, shard, triggerOnly });
   return hash('sha256', text, 'hex').slice(0, 16);
 }
 
-/**
- * Windows that together cover every instant once. The service reads a bare end day as 23:59:59, which would leave the
- * last second's fractions to nobody, so the end is written out.
- */
+/** Windows that together cover every instant once. With its fractions: the service reads a bare end day as 23:59:59. */
 function windowsOf(since: string, until: string, days: number): { start: string; end: string }[] {
   const first = dayOf('since', since);
   const last = dayOf('until', until);
@@ -118,7 +115,7 @@ function dayOf(what: string, text: string): number {
   return Date.parse(`${text}T00:00:00Z`);
 }
 
-/** A part of the users of a backfill that is split over several runs. */
+/** A part of the users, for a backfill in several runs. */
 export interface Shard {
   /** From 1. */
   readonly number: number;
@@ -129,9 +126,8 @@ const MOST = 1000;
 const FOLDER = /^shard-(\d+)-of-(\d+)$/;
 
 /**
- * Reads `3/16`; `job/16` takes the number from JOB_COMPLETION_INDEX, which Kubernetes gives the pods of an indexed Job,
- * counted from 0.
- * @throws RangeError when it is neither
+ * Parses `3/16`, or `job/16` with the number in JOB_COMPLETION_INDEX, which an indexed Job of Kubernetes counts from 0.
+ * @throws RangeError for any other text
  */
 export function parseShard(text: string, env: NodeJS.ProcessEnv): Shard {
   const [, which = '', of = ''] = /^(\d+|job)\/(\d+)$/.exec(text) ?? [];
@@ -146,7 +142,7 @@ export function parseShard(text: string, env: NodeJS.ProcessEnv): Shard {
   return shard;
 }
 
-/** Whether a user belongs to a shard: each belongs to one of them, whoever else there is. */
+/** Whether a user belongs to a shard; each user belongs to one. */
 function isInShard(user: string, { number, of }: Shard): boolean {
   return (parseInt(hash('sha256', user, 'hex').slice(0, 12), 16) % of) + 1 === number;
 }

@@ -8,9 +8,9 @@ import type { ReferenceQuery, Resource } from './resources.ts';
 export interface PullSummary {
   readonly rows: Readonly<Record<string, number>>;
   readonly rejects: number;
-  /** What was asked for and the service does not have: `insurance of user …`. */
+  /** Items that the service does not have: `insurance of user …`. */
   readonly missing: readonly { readonly item: string; readonly reason: string }[];
-  /** Lists of which the service gave less than it says there is, and what it said. */
+  /** Lists that may not be whole, and why. */
   readonly incomplete: readonly string[];
   readonly unknown_fields: readonly string[];
   readonly files: readonly string[];
@@ -20,24 +20,23 @@ export interface PullOptions {
   readonly query: ReferenceQuery;
   /** Folder of the files. */
   readonly output: string;
-  /** Time of the run: it decides between rows that no time of their own tells apart. Milliseconds since the epoch. */
+  /** Time of the run, milliseconds since the epoch: orders rows that have no time of their own. */
   readonly now: number;
   readonly signal: AbortSignal;
-  /** Told after each answer. */
+  /** Called after each answer. */
   readonly onProgress?: (progress: PullProgress) => void;
 }
 
 export interface PullProgress {
   readonly answers: number;
-  /** Answers that there will be; null where only the last page tells. */
+  /** Number of answers; null when only the last page shows it. */
   readonly total: number | null;
   readonly rows: Readonly<Record<string, number>>;
   readonly missing: number;
 }
 
 /**
- * Fetches one kind of reference data into tables: `markers.ndjson` and what is nested in it. The files appear when all
- * of it is there.
+ * Fetches one resource into tables: `markers.ndjson` and the tables nested in it. The files get their names once they are complete.
  * @throws ServiceError, ServiceInputError, MillraceError folder_unwritable
  */
 export async function pullReference(

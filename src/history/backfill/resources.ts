@@ -7,7 +7,7 @@ import { CursorList, saysMore, type CursorPage } from '../service/shape.ts';
 import { WholeList, type ListPage, type PagePlace } from '../service/whole-list.ts';
 import { ElementScanner } from '../../tables/ndjson/elements.ts';
 
-/** What a resource is asked for. Lists may be empty; what is undefined is not asked about. */
+/** Parameters of all resources. Lists may be empty. */
 export interface ReferenceQuery {
   readonly users: readonly string[];
   readonly zipCodes: readonly string[];
@@ -23,34 +23,34 @@ export interface ReferenceQuery {
   readonly provider?: string | undefined;
 }
 
-/** An answer of the service, and the columns it cannot fill itself; or one item that the service does not have. */
+/** An answer of the service, an item that it does not have, or a list that may not be whole. */
 export type Answer =
   | {
-      /** Exactly as the service wrote it: the rows keep the text of its numbers. */
+      /** As the service wrote it: rows keep the text of its numbers. */
       readonly text: string;
+      /** Columns that are not in the answer. */
       readonly given: Readonly<Record<string, string>>;
     }
   | { readonly missing: string; readonly reason: string }
-  /** The service has listed less than it says there is. */
   | { readonly incomplete: string };
 
 export interface Resource {
   readonly table: string;
-  /** Of what it needs at least one. */
+  /** The parameter that needs at least one value. */
   readonly needs?: 'users' | 'zipCodes' | 'jobs';
-  /** What it takes beside that. */
+  /** Other parameters. */
   readonly takes?: readonly (keyof ReferenceQuery)[];
-  /** All that the service answers, one after the other. */
+  /** All answers, in order. */
   readonly fetch: (service: ServiceClient, query: ReferenceQuery, signal: AbortSignal) => Answers;
 }
 
 type Answers = AsyncGenerator<Answer>;
 
 const PAGE = 100;
-/** The most users of a page. */
+/** Most users on a page. */
 const USERS_PAGE = 500;
 
-/** What can be pulled, by the name of its command. */
+/** The resources, by the names of their commands. */
 export const RESOURCES: Readonly<Record<string, Resource>> = {
   users: {
     table: 'users',
@@ -139,7 +139,7 @@ export const RESOURCES: Readonly<Record<string, Resource>> = {
 
 type CallFor = (id: string, options: ReadOptions) => Promise<object>;
 
-/** Page after page, until the service has told of all; what moves to a later page meanwhile comes once. */
+/** A list in pages with numbers or offsets; an item that shifts to a later page comes once. */
 async function* pages(
   signal: AbortSignal,
   list: string,
@@ -151,7 +151,7 @@ async function* pages(
     const { answer, text } = await exactly((options) => call(place, options), signal);
     const [total, size, limit] = ['total', 'size', 'limit'].map((name): unknown => Reflect.get(answer, name));
     const items = elementsOf(text, list);
-    // As they were written: two numbers that no double tells apart are two.
+    // Hashes of the texts: parsed, two large numbers could be equal.
     const keys = items.map((item) => hash('sha256', item, 'base64'));
     return { items, keys, total, full: size ?? limit, more: saysMore(answer), text };
   });
@@ -160,7 +160,7 @@ async function* pages(
   if (whole.problem !== null) yield { incomplete: `${list}: ${whole.problem}` };
 }
 
-/** Page after page, as long as there is a cursor to the next one. */
+/** A list in pages with cursors. */
 async function* cursored(
   signal: AbortSignal,
   list: string,
@@ -174,7 +174,7 @@ async function* cursored(
   if (whole.problem !== null) yield { incomplete: `${list}: ${whole.problem}` };
 }
 
-/** One answer that is a list in `data`. */
+/** A list in one answer, in `data`. */
 async function* once(
   signal: AbortSignal,
   list: string,
@@ -186,7 +186,7 @@ async function* once(
   if (more !== null) yield { incomplete: `${list}: the service says ${more}, and the list has no pages` };
 }
 
-/** One answer for each of these; what the service does not have is named, and the others are fetched all the same. */
+/** One answer for each id; an id that the service does not have is reported as missing. */
 async function* each(
   signal: AbortSignal,
   what: string,
@@ -205,7 +205,7 @@ async function* each(
   }
 }
 
-/** What a call answers, and the same as the service wrote it. */
+/** The answer of a call, and its text as the service wrote it. */
 async function exactly<T>(
   call: (options: ReadOptions) => Promise<T>,
   signal: AbortSignal,
@@ -215,7 +215,7 @@ async function exactly<T>(
   return { answer, text };
 }
 
-/** The elements of a document's list, each as it was written. */
+/** The elements of a document's list, each as the service wrote it. */
 function elementsOf(document: string, list: string): string[] {
   const elements: string[] = [];
   const scanner = new ElementScanner({

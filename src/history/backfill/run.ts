@@ -7,10 +7,10 @@ import { ServiceError } from '../service/errors.ts';
 import type { Retry } from '../service/options.ts';
 import { assemble } from './assemble.ts';
 import { Checkpoint } from './checkpoint.ts';
-import { haveHistoryPulled } from './have-pulled.ts';
+import { pullHistory } from './have-pulled.ts';
 import { keepRows } from './keep.ts';
 import type { Outcome, Result } from './outcomes.ts';
-import type { PullProgress } from './patience.ts';
+import type { WatchProgress } from './patience.ts';
 import { countTasks, keyOf, tasksOf, usersLeft, type BackfillPlan, type Task } from './plan.ts';
 import { finishedTask, pullMeals } from './fetch-task.ts';
 import { Silence, withTries } from './tries.ts';
@@ -18,35 +18,34 @@ import { Silence, withTries } from './tries.ts';
 export interface BackfillOptions {
   readonly service: ServiceClient;
   readonly plan: BackfillPlan;
-  /** Folder of the tables, which nobody else writes meanwhile. */
+  /** Folder of the tables, which this process has locked. */
   readonly output: string;
   readonly resume: boolean;
-  /** Whether rows that are in the files go also where less is fetched now. Default: false. */
+  /** True to replace rows in the files even by fewer. Default: false. */
   readonly replaces?: boolean;
-  /** `_loaded_at` of every row, milliseconds since the epoch. Default: when the run begins. */
+  /** `_loaded_at` of every row, milliseconds since the epoch. Default: the start of the run. */
   readonly loadedAt?: number | undefined;
-  /** Trigger the bulk pull and follow it first. */
+  /** True to trigger the pulls first, and wait for them. */
   readonly trigger: boolean;
-  /** Requests of one provider at once. */
+  /** Requests in flight at once, for each provider. */
   readonly concurrency: number;
   readonly pollMs: number;
-  /** Milliseconds without progress of the service's bulk operation, or of its pulls; 0 waits for ever. */
+  /** Milliseconds without progress of the bulk operation or the pulls after which the wait ends; 0 waits for ever. */
   readonly patienceMs: number;
   readonly signal: AbortSignal;
   readonly clock?: Clock;
   readonly onProgress?: (progress: BackfillProgress) => void;
-  /** Told before each pause of a task that is done again. */
+  /** Called before each retry of a task. */
   readonly onRetry?: (retry: Retry) => void;
-  /** Told when the files are complete, before what `resume` continues from goes. */
+  /** Called once the files are complete, before the state of the run is removed. */
   readonly onWritten?: (summary: BackfillSummary) => Promise<void>;
 }
 
 export type BackfillProgress =
-  | PullProgress
+  | WatchProgress
   | { readonly phase: 'pull'; readonly total: number; readonly done: number; readonly meals: number }
   | { readonly phase: 'write' };
 
-/** Rows and outcomes as the files have them. */
 export interface BackfillSummary {
   readonly users: number;
   readonly tasks: number;
@@ -55,26 +54,26 @@ export interface BackfillSummary {
   readonly rejects: number;
   /** Users with an outcome `failed`, sorted. */
   readonly failed_users: readonly string[];
-  /** Users whose rows are those that were there before, for less was fetched; sorted. */
+  /** Users whose rows were kept, as this run has fetched less; sorted. */
   readonly kept_users: readonly string[];
-  /** With `trigger`: users without a connection, and users for whom the service has pulled nothing; sorted. */
+  /** With `trigger`: users without a connection, and users without a pull; sorted. */
   readonly not_connected_users: readonly string[];
   readonly not_pulled_users: readonly string[];
   /** Lines of `_backfill.ndjson`, a user and provider each, by their status. */
   readonly outcomes: Readonly<Record<Outcome['status'], number>>;
-  /** Connections whose pulls a run that is resumed triggers again. */
+  /** Number of connections that a resumed run triggers again. */
   readonly to_trigger: number;
-  /** Paths no column reads, `table.path`. */
+  /** Paths without a column, `table.path`. */
   readonly unknown_fields: readonly string[];
   readonly files: readonly string[];
 }
 
 /**
- * Fetches history into tables: trigger → follow → pull → write. Every step is on disk before the next begins, and a task
- * is there whole or not at all, so a run that was ended anywhere continues where it was and makes the same files.
+ * Fetches history into tables: trigger → follow → pull → write. Each step is durable before the next begins, and a task is done
+ * whole or not at all: a run that is resumed makes the same files.
  *
  * @throws MillraceError usage, folder_unwritable, bulk_op_ended, bulk_op_stuck, service_lost, rows_missing; ServiceError
- *   when the service refuses what concerns all users
+ *   when the service refuses all users
  */
 export async function runBackfill(options: BackfillOptions): Promise<BackfillSummary> {
   const run = { clock: systemClock, onProgress: () => undefined, ...options };
@@ -84,10 +83,10 @@ export async function runBackfill(options: BackfillOptions): Promise<BackfillSum
   const checkpoint = await Checkpoint.open(output, plan, { resume, loadedAt, triggers, replaces });
   let results: ReadonlyMap<number, Result>;
   try {
-    if (checkpoint.state.triggers && !checkpoint.state.followed) await haveHistoryPulled(checkpoint, run);
+    if (checkpoint.state.triggers && !checkpoint.state.followed) await pullHistory(checkpoint, run);
     results = await pullAll(checkpoint, run);
   } catch (error) {
-    // From here on there is something to resume.
+    // The run can be resumed.
     if (!(error instanceof ServiceError) || !(error.retryable || error.maybeApplied)) throw error;
     throw new MillraceError('service_lost', `${error.message}; --resume continues`, { cause: error });
   }
@@ -97,12 +96,11 @@ export async function runBackfill(options: BackfillOptions): Promise<BackfillSum
   const toTrigger = checkpoint.withoutPull.length;
   const summary = { ...summarise(plan, results, outcomes, files), to_trigger: toTrigger };
   await options.onWritten?.(summary);
-  // Who failed can be asked for again, with --resume.
+  // --resume fetches users who failed again.
   await checkpoint.finish(summary.outcomes.failed + summary.outcomes.not_pulled > 0);
   return summary;
 }
 
-/** Does all tasks of the plan. */
 async function pullAll(
   checkpoint: Checkpoint,
   run: BackfillOptions & Required<Pick<BackfillOptions, 'clock' | 'onProgress'>>,
@@ -125,7 +123,7 @@ async function pullAll(
   const resultOf = async (task: Task): Promise<Result> => {
     const { user, provider } = task;
     const folder = checkpoint.taskFolder(task.index);
-    // What a try before has fetched stays, whatever the service says of that user now.
+    // Before `without`: rows that an earlier try has fetched stay.
     const finished = finishedTask(folder);
     if (finished !== null) return finished;
     const without = provider === null ? undefined : checkpoint.state.without[keyOf({ user, provider })];
@@ -134,18 +132,18 @@ async function pullAll(
     try {
       const pull = () => pullMeals(service, task, folder, signal, { given });
       const pulled = await withTries(pull, clock, signal, onRetry);
-      await silence.told(null, signal);
+      await silence.note(null, signal);
       return pulled;
     } catch (error) {
-      // A user whose answer cannot be had is an outcome; a service that refuses us altogether is an error, and so is our own disk.
+      // Of one user: an outcome. Of the disk, or of all users: an error.
       if (signal.aborted || !(error instanceof ServiceError)) throw error;
       if (error.status === 401 || error.status === 403) throw error;
-      await silence.told(error, signal);
+      await silence.note(error, signal);
       return { status: 'failed', reason: messageOf(error) };
     }
   };
   for (const task of tasksOf(plan)) {
-    // A queue for each provider: one that is slow or throttled does not hold up the others.
+    // A queue for each provider, so that a slow one does not hold up the others.
     const queue = getOrMake(queues, task.provider, () => new PQueue({ concurrency }));
     await queue.onSizeLessThan(concurrency * 2);
     if (signal.aborted) break;
@@ -153,7 +151,7 @@ async function pullAll(
     done.catch((error: unknown) => stop.abort(error));
     running.push(done);
   }
-  // All of them: none may write any more when the folder is released.
+  // No task may write once the folder is unlocked.
   await Promise.allSettled(running);
   if (stop.signal.aborted) throw stop.signal.reason;
   if (signal.aborted) throw new MillraceError('interrupted', 'add --resume to continue');

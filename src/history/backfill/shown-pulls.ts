@@ -3,17 +3,15 @@ import type { ServiceClient } from '../service/client.ts';
 import { ServiceError } from '../service/errors.ts';
 import type { PullStatus, UserPulls } from '../service/pulls.ts';
 import { cursorOf, saysMore } from '../service/shape.ts';
+import { RESOURCE } from './document.ts';
 import type { Connection } from './plan.ts';
 
-/** The resource whose pull is waited for. */
-export const RESOURCE = 'meal';
-
-/** Users of a page. */
+/** Users on a page. */
 const PAGE = 50;
-/** So many are asked for one by one, where the list has more than a page. */
+/** Up to so many users are read one by one when the list has more than one page. */
 const ASKED_ONE_BY_ONE = 50;
 
-/** The pulls of meals that the service shows of a provider: those of these users, and maybe of others. */
+/** The pulls of the resource that the service shows for a provider: those of these users, and maybe others. */
 export async function* shownPulls(
   { pulls }: ServiceClient,
   provider: string,
@@ -32,23 +30,19 @@ export async function* shownPulls(
         for await (const shown of pulls.users({ ...query, userId }, { signal }))
           yield* pullsIn([shown], provider);
       } catch (error) {
-        // Whoever is gone meanwhile has none.
+        // A user who was deleted has none.
         if (!(error instanceof ServiceError) || error.code !== 'not_found') throw error;
       }
 }
 
 function pullsIn(shown: readonly UserPulls[], provider: string): (Connection & { pull: PullStatus })[] {
   return shown.flatMap(({ user_id: user, provider: pulls }) => {
-    const pull = pulls[provider]?.pulled[RESOURCE];
+    const pull = pulls[provider]?.pulled[RESOURCE.pull];
     return pull === undefined ? [] : { user: user.toLowerCase(), provider, pull };
   });
 }
 
-/**
- * The pulls that had come to an end before a trigger: a status has no time, so that only what is shown now tells later
- * whether it is of an earlier pull.
- * @returns a mark for each user who has one
- */
+/** Marks of the pulls that had ended before a trigger, by user: a status has no time that would show it. */
 export async function endedPulls(
   service: ServiceClient,
   provider: string,
@@ -56,7 +50,7 @@ export async function endedPulls(
   signal: AbortSignal,
 ): Promise<Record<string, string>> {
   const ended = new Map<string, string>();
-  // A page that moves hides a user from one look: those who were not seen are looked for again, until none comes.
+  // A shifted page hides users: those who were not seen are looked for until a look finds none of them.
   let unseen: ReadonlySet<string> = new Set(users);
   for (let before = Infinity; unseen.size > 0 && unseen.size < before;) {
     before = unseen.size;
@@ -72,7 +66,7 @@ export function hasEnded({ status }: PullStatus): boolean {
   return status === 'success' || status === 'failure';
 }
 
-/** Other for each thing that the service can say of a pull. */
+/** Differs for each state of a pull. */
 export function markOf(pull: PullStatus): string {
   const fields = Object.entries(pull).toSorted(([one], [other]) => (one < other ? -1 : 1));
   return hash('sha256', JSON.stringify(fields), 'base64url').slice(0, 16);

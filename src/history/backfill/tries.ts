@@ -4,13 +4,13 @@ import type { Retry } from '../service/options.ts';
 import { wait } from '../service/wait.ts';
 import type { ServiceClient } from '../service/client.ts';
 
-/** Tries at one task, beside the client's own at one request: for answers that break off midway. */
+/** Tries of one task, on top of the client's attempts at a request: for answers that break off midway. */
 const TRIES = 6;
 const FIRST_PAUSE = 500;
 
 /**
- * Does a task of the service, again if what came of it may pass.
- * @param onRetry told before each pause
+ * Does a task, and retries it after errors of the service that are retryable.
+ * @param onRetry called before each pause
  * @throws what the last try has thrown; the signal's reason when it aborts
  */
 export async function withTries<T>(
@@ -23,7 +23,7 @@ export async function withTries<T>(
     try {
       return await work();
     } catch (error) {
-      // What the service has not caused, such as a full disk, is the same for every task.
+      // Other errors, such as a full disk, concern every task.
       if (signal.aborted || !(error instanceof ServiceError)) throw error;
       if (!error.retryable || attempt >= TRIES) throw error;
       const delayMs = error.retryAfterMs ?? FIRST_PAUSE * 2 ** (attempt - 1);
@@ -33,28 +33,28 @@ export async function withTries<T>(
   }
 }
 
-/** Tells a service that is gone from users whose answers cannot be had. */
+/** Distinguishes a service that is down from users whose answers cannot be read. */
 export class Silence {
   readonly #service: ServiceClient;
   readonly #most: number;
   #inRow = 0;
 
-  /** @param most users in a row without an answer, after whom the service is asked for something else */
+  /** @param most users in a row without an answer after which the service is asked for something else */
   constructor(service: ServiceClient, most: number) {
     this.#service = service;
     this.#most = most;
   }
 
   /**
-   * Told what came of each user: an error, or null where something came.
-   * @throws ServiceError when the service answers nothing at all; the signal's reason when it aborts
+   * Notes the error of a user, or null for an answer.
+   * @throws ServiceError when the service does not answer at all; the signal's reason when it aborts
    */
-  async told(error: ServiceError | null, signal: AbortSignal): Promise<void> {
+  async note(error: ServiceError | null, signal: AbortSignal): Promise<void> {
     this.#inRow = isSilent(error) ? this.#inRow + 1 : 0;
     if (this.#inRow >= this.#most) await this.ended(signal);
   }
 
-  /** No more users: the last of them may have met a service that is gone. @throws as `told` */
+  /** To be called after the last user. @throws as `note` */
   async ended(signal: AbortSignal): Promise<void> {
     if (this.#inRow === 0) return;
     this.#inRow = 0;

@@ -12,12 +12,12 @@ interface TriggerOptions extends WatchOptions {
 }
 
 const TYPE = 'link_bulk_historical_trigger';
-/** Looks in vain for a bulk op before continuing without it: the pulls themselves tell the end. */
+/** Looks for a bulk op before the run continues without it: the pulls show the end too. */
 const LOOKS = 3;
 
 /**
- * Triggers the historical pull of all connections, a provider at a time, once: the intention is written down first, and a
- * run that finds one without an outcome looks for its bulk op before it triggers again. Then follows the bulk ops.
+ * Triggers the pulls of all connections, provider by provider, and follows the bulk ops. Each trigger is noted before it is sent; a
+ * run that finds one without an outcome looks for its bulk op before it triggers again.
  * @returns the providers whose triggers are known to be processed
  * @throws MillraceError bulk_op_ended, bulk_op_stuck: the next run continues there
  */
@@ -49,7 +49,7 @@ export async function triggerPulls(
 
 async function trigger(options: TriggerOptions, provider: string, users: readonly string[]): Promise<void> {
   const { service, checkpoint, signal } = options;
-  // Those that an earlier try has seen, if there was one: it may have been taken.
+  // From an earlier try, if there was one: its trigger may have been accepted.
   const ended =
     checkpoint.state.triggered[provider]?.ended ?? (await endedPulls(service, provider, users, signal));
   const intended = { before: await opsBefore(options, provider), ended };
@@ -58,7 +58,7 @@ async function trigger(options: TriggerOptions, provider: string, users: readonl
   await checkpoint.triggered(provider, { ...intended, outcome });
 }
 
-/** @returns true when its triggers were processed, false when the service does not show it (any more) */
+/** Follows a bulk op. @returns true when its triggers were processed, false when the service does not show it */
 async function followOp(options: TriggerOptions, provider: string, triggered: Triggered): Promise<boolean> {
   const { checkpoint, clock, patienceMs, pollMs, signal } = options;
   const patience = new Patience(clock, patienceMs);
@@ -75,7 +75,7 @@ async function followOp(options: TriggerOptions, provider: string, triggered: Tr
         await checkpoint.triggered(provider, null);
         throw new MillraceError('bulk_op_ended', `${said}, ${status}; --resume triggers it again`);
       }
-      // Any other status is one the service has learned since: it is over when it has an end.
+      // A status that is not known: the op is over when it has an end.
       if (status !== 'in_progress' && typeof op.ended_at === 'string') return true;
       if (patience.isOver(processed)) {
         const since = `for ${formatDuration(patienceMs)}`;
@@ -87,7 +87,7 @@ async function followOp(options: TriggerOptions, provider: string, triggered: Tr
   return false;
 }
 
-/** What tells earlier ops from ours, whatever the clocks say. */
+/** Notes the ops before ours, which distinguishes them without a clock. */
 async function opsBefore(options: TriggerOptions, provider: string): Promise<OpsBefore> {
   let since: string | null = null;
   let known = 0;
@@ -98,7 +98,7 @@ async function opsBefore(options: TriggerOptions, provider: string): Promise<Ops
   return { since, known };
 }
 
-/** An op has no id: ours is the first of its type and provider after those that were there before. */
+/** Ours is the first op of its type and provider after those that were there before. */
 async function findOp(
   options: TriggerOptions,
   provider: string,
@@ -110,7 +110,7 @@ async function findOp(
   return found.at(-1 - before.known) ?? null;
 }
 
-/** Newest first, those that began at a time or later; for null, at the time when the newest began. */
+/** Ops that began at a time or later, newest first; with null, those that began with the newest. */
 async function* opsSince(time: string | null, { service, signal }: TriggerOptions): AsyncGenerator<BulkOp> {
   let since = time;
   for await (const op of service.bulk.ops({ pageSize: 50 }, { signal })) {
