@@ -2,7 +2,7 @@ import type { DroppedEntries, DroppedNote, OpenProof } from '../../core/proof.ts
 import { ENTRY_BYTES } from '../../core/receipt.ts';
 import type { SignedFiles } from './signed-files.ts';
 
-/** Events that a person dropped, as signed JSON lines: whoever removes an event by other means cannot claim that. */
+/** Events that a person dropped, as signed JSON lines: an event removed by other means cannot be claimed to be one. */
 export class DroppedFile implements DroppedEntries {
   readonly #path: string;
   readonly #files: SignedFiles;

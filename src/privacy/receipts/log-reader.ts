@@ -65,7 +65,7 @@ export class LogReader {
   /** Proof of an entry (c2sp.org/tlog-proof@v1) under the current checkpoint; null when the log does not have it yet. */
   async proof(index: number): Promise<string | null> {
     const checkpoint = this.checkpoint() ?? '';
-    // Whoever verifies the proof verifies the checkpoint in it.
+    // The checkpoint is verified together with the proof.
     const size = unverifiedHead(checkpoint)?.size ?? 0;
     if (index >= size) return null;
     const tree = this.tree(size);

@@ -97,7 +97,7 @@ export function checkpointText({ origin, size, root }: TreeHead): string {
   return `${origin}\n${size}\n${root.toString('base64')}\n`;
 }
 
-/** What a checkpoint says, whoever signed it; null when the text is not a checkpoint. */
+/** What a checkpoint says, without a look at its signature; null when the text is not a checkpoint. */
 export function unverifiedHead(note: string): LogHead | null {
   const [, origin, size, root] = /^([^\n]+)\n(\d{1,15})\n([A-Za-z0-9+/]{43}=)\n/.exec(note) ?? [];
   if (origin === undefined || root === undefined) return null;

@@ -103,7 +103,7 @@ export class Receipts {
 
   /**
    * The receipt in the answer to a delivery: a dictionary of structured fields (RFC 9651). Undefined while the log is behind:
-   * whoever repairs it may have to begin a new log, with other numbers.
+   * its repair may need a new log, with other numbers.
    */
   header(seq: number, salt: string, receivedAt: number): string | undefined {
     if (this.#behindSince !== null) return undefined;

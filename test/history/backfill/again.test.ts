@@ -16,7 +16,7 @@ interface Backfilled {
   /** Ids of the rows of meals, and how many of items. */
   readonly rows: () => readonly [string[], number];
   /** Status and meals of each user. */
-  readonly told: () => (readonly [unknown, unknown])[];
+  readonly outcomes: () => (readonly [unknown, unknown])[];
 }
 
 async function backfilled(users: number): Promise<Backfilled> {
@@ -27,7 +27,7 @@ async function backfilled(users: number): Promise<Backfilled> {
     out,
     run: (...args) => millrace(['backfill', '--out', out, '--json', ...args], { env: service.env, cwd: out }),
     rows: () => [rowIds(join(out, 'meals.ndjson')), lines(join(out, 'meal_items.ndjson')).length],
-    told: () => lines(join(out, '_backfill.ndjson')).map(({ status, meals }) => [status, meals] as const),
+    outcomes: () => lines(join(out, '_backfill.ndjson')).map(({ status, meals }) => [status, meals] as const),
   };
 }
 
@@ -38,7 +38,7 @@ const allOf = (service: StandIn, users?: readonly string[]): readonly [string[],
 };
 
 test('a run again keeps the rows of those whom the service does not give now, and says so', async () => {
-  const { service, run, rows, told } = await backfilled(4);
+  const { service, run, rows, outcomes } = await backfilled(4);
   expect((await run(...ALL)).code).toBe(0);
   const [first = '', second = '', third = ''] = service.users;
   service.instead = (_, user) => (user === second || user === third ? 404 : null);
@@ -50,7 +50,7 @@ test('a run again keeps the rows of those whom the service does not give now, an
     ]);
     expect(ended.stderr).toContain(`the rows of before stay: ${second}`);
     expect(rows()).toEqual(allOf(service));
-    expect(told()).toEqual([
+    expect(outcomes()).toEqual([
       ['done', 5],
       ['failed', 5],
       ['failed', 5],
@@ -125,13 +125,13 @@ test('files that are not what is said of them are not touched', async () => {
   expect(readFileSync(path, 'utf8')).toBe(fewer);
 });
 
-test('--resume asks again for those who failed, and for nobody else', async () => {
-  const { service, run, rows, told, out } = await backfilled(3);
+test('--resume asks again for users who failed, and for no others', async () => {
+  const { service, run, rows, outcomes, out } = await backfilled(3);
   const [first = '', second = ''] = service.users;
   service.instead = (_, user) => (user === second ? 404 : null);
   const ended = await run(...ALL);
   expect([ended.code, ended.stderr]).toEqual([3, expect.stringContaining('--resume')]);
-  expect(told()).toEqual([
+  expect(outcomes()).toEqual([
     ['done', 5],
     ['failed', 0],
     ['done', 5],
@@ -139,7 +139,7 @@ test('--resume asks again for those who failed, and for nobody else', async () =
   expect((await run('--resume')).code).toBe(3);
   service.instead = () => null;
   expect((await run('--resume', ...RANGE)).code).toBe(0);
-  expect([rows(), told()]).toEqual([allOf(service), service.users.map(() => ['done', 5])]);
+  expect([rows(), outcomes()]).toEqual([allOf(service), service.users.map(() => ['done', 5])]);
   expect([service.asked.get(first), existsSync(join(out, '_backfill'))]).toEqual([1, false]);
   expect(await run('--resume')).toMatchObject({
     code: 0,
@@ -157,7 +157,7 @@ test('--resume of what is complete removes what a run has left that was killed w
   expect(existsSync(join(out, '_backfill'))).toBe(false);
 });
 
-test('a run again after one with failures begins anew, and refuses to fetch less', async () => {
+test('a run again after one with failures begins again, and refuses to fetch less', async () => {
   const { service, run, rows } = await backfilled(3);
   service.instead = (_, user) => (user === service.users[1] ? 404 : null);
   expect((await run(...ALL)).code).toBe(3);

@@ -10,7 +10,7 @@ import { until } from '../../support/until.ts';
 import { backfill, environment, lastLine, lines, sandbox } from './support.ts';
 
 const RANGE = ['--since', '2026-01-01', '--until', '2026-01-10'];
-/** Those that fail for good, and those that are asked for again, are always as many: 3 and 50. */
+/** 3 users always fail, and 50 are asked for again. */
 const USERS = runCount({ long: 1000 });
 const KILLED_USERS = runCount({ long: 150 });
 
@@ -27,7 +27,7 @@ function contents(folder: string): Record<string, string> {
 }
 
 describe('backfill', () => {
-  test(`${USERS} users, 3 failing for good, 50 retrying, 429s and dropped connections: complete, exit 3 naming the 3`, async () => {
+  test(`${USERS} users, 3 always failing, 50 retrying, 429s and dropped connections: complete, exit 3 naming the 3`, async () => {
     const service = await sandbox({
       users: USERS,
       speed: 100_000,

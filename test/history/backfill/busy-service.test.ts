@@ -12,7 +12,7 @@ import { millrace } from '../../support/millrace.ts';
 import { standIn } from './stand-in.ts';
 import { rowIds } from './support.ts';
 
-/** A clock on which nobody waits. */
+/** A clock on which no wait takes time. */
 const AT_ONCE: Clock = {
   ...systemClock,
   after: (_, then) => {
@@ -34,7 +34,7 @@ async function busy(times: number, retryAfter: () => string): Promise<Record<str
 
 const REFUSED = 'GET /orders: rate_limited (429): made up';
 
-test('what a command waits for is told', async () => {
+test('a command shows what it waits for', async () => {
   const [out, env] = [await temporaryFolder(), await busy(1, () => '1')];
   const ended = await millrace(['pull', 'orders', '--out', out], { env, cwd: out });
   expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining(`${REFUSED}; again in 2s\n`)]);
@@ -50,7 +50,7 @@ test('a pause that is too long to wait for is named', async () => {
   ]);
 });
 
-test('a backfill tells of a pause between two tries at one user', async () => {
+test('a backfill reports a pause between two tries of one user', async () => {
   const fields = {
     code: 'rate_limited',
     operation: 'made up',
@@ -58,7 +58,7 @@ test('a backfill tells of a pause between two tries at one user', async () => {
     detail: 'x',
     retryable: true,
   } as const;
-  const told: number[] = [];
+  const delays: number[] = [];
   let left = 2;
   const done = await withTries(
     () => {
@@ -68,15 +68,15 @@ test('a backfill tells of a pause between two tries at one user', async () => {
     },
     AT_ONCE,
     new AbortController().signal,
-    ({ delayMs }) => told.push(delayMs),
+    ({ delayMs }) => delays.push(delayMs),
   );
-  expect([done, told]).toEqual(['done', [3_000_000, 3_000_000]]);
+  expect([done, delays]).toEqual(['done', [3_000_000, 3_000_000]]);
 });
 
 test.each([
-  ['a service that is gone ends a backfill, and --resume goes on', true, 24],
+  ['a service that is gone ends a backfill, and --resume continues it', true, 24],
   ['so does one that is gone for the last users', true, 4],
-  ['a service that has no answer for many users in a row goes on with the others', false, 24],
+  ['a service that has no answer for many users in a row is asked for the others', false, 24],
 ])('%s', async (_, isGone, users) => {
   const service = await standIn({ users });
   const lost = new Set(service.users.slice(2, 20));

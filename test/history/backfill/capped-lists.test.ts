@@ -57,7 +57,7 @@ test('a service that lists the same items in another order on each page is left'
   expect([ended.code, ids.toSorted()]).toEqual([3, idsOf(1, CAP + 1)]);
 });
 
-test('a list that goes on and on ends', async () => {
+test('reading a list without an end ends', async () => {
   let number = 0;
   const list = new WholeList<string>(
     10,
@@ -149,7 +149,7 @@ const rows = async (answer: (url: URL) => Answer): Promise<unknown> => {
 };
 const isLast = (url: URL): boolean => url.searchParams.get('next_cursor') === 'on';
 
-test('a list with cursors goes on by `next`, and is not whole where it says that more follow and names none', async () => {
+test('a list with cursors is followed by `next`, and is not whole when it says that more follow and names no page', async () => {
   expect(await rows((url) => ops(isLast(url), { next: isLast(url) ? null : 'on' }))).toEqual([0, 2]);
   expect(await rows(() => ops(true, { has_more: true }))).toEqual([3, 1]);
 });

@@ -46,7 +46,7 @@ test('an erasure finds a user in what backfill, pull and reconcile have written,
   expect(bytes()).toContain(other);
 });
 
-test('an erasure finds a user in what a run goes on from, whose pulls failed', async () => {
+test('an erasure finds a user in the state of a run whose pulls failed', async () => {
   const folder = await temporaryFolder();
   const service = await standIn({ users: 3, meals: 0 });
   const [first = '', user = ''] = service.users;
@@ -87,7 +87,7 @@ test.each([
   const out = join(folder, 'history');
   const run = (...args: string[]) => millrace(args, { env: service.env, cwd: folder });
   service.instead = (_, asked) => (asked === user ? 401 : null);
-  // Without a config nobody is told where it is.
+  // Without a config no erasure knows where it is.
   expect((await run('backfill', '--all-users', '--out', out, ...RANGE)).code).toBe(1);
   expect((await run('erase', user, '--now', '--config', config)).code).toBe(0);
   service.instead = () => null;

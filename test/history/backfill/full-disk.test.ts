@@ -12,7 +12,7 @@ const RANGE = ['--all-users', '--since', '2026-01-01', '--until', '2026-01-31'];
 const lack = lacksMount();
 
 test.skipIf(lack !== null)(
-  `a full disk ends a backfill, which goes on when there is room${skipped(lack)}`,
+  `a full disk ends a backfill, which continues when there is room${skipped(lack)}`,
   async () => {
     const service = await standIn({ users: 4, meals: 31 });
     const disk = join(await temporaryFolder(), 'disk');

@@ -82,7 +82,7 @@ test('whatever comes and goes: who says that a list is whole has all that were t
   expect(whole).toBeGreaterThan(10);
 });
 
-test('a service with pages of its own size is read as it was, and a total that fell is told', async () => {
+test('a service with pages of its own size is read as it was, and a total that fell is reported', async () => {
   for (const total of [true, false]) {
     const steady = await readMoving('orders', { items: idsOf(1, 19), total, fixed: true });
     expect([steady.ended.code, steady.ids]).toEqual([0, idsOf(1, 19)]);

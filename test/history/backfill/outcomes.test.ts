@@ -76,7 +76,7 @@ describe('users whom the service does not pull are an outcome, not a wait', () =
     expect(opsOf(service).map(({ processed }) => processed)).toEqual([5]);
   });
 
-  test('nobody at all is connected: nothing is triggered', async () => {
+  test('no user is connected: nothing is triggered', async () => {
     const service = await sandbox({ users: 2, speed: SPEED, faults: { unconnectedUsers: 2 } });
     const ended = await backfill(service, await temporaryFolder(), ...FLAGS, ...TRIGGER);
     expect([ended.code, opsOf(service)]).toEqual([0, []]);
@@ -138,7 +138,7 @@ describe('a bulk operation that does not succeed ends the backfill, which can be
     expect([ids.length > 0, ids]).toEqual([true, await mealIds(service, RANGE)]);
   });
 
-  test('is not shown, and neither are pulls: an error, for nobody knows whether the trigger was taken', async () => {
+  test('is not shown, and neither are pulls: an error, as the trigger may not have been accepted', async () => {
     const { url, apiKey, ...rest } = await sandbox({ users: 2, faults: { leftOutUsers: 2 } });
     const client = new ServiceClient({ baseUrl: url, apiKey });
     const bulk = { trigger: () => Promise.resolve('accepted'), ops: noOps };
@@ -169,7 +169,7 @@ describe('a bulk operation that does not succeed ends the backfill, which can be
     });
   });
 
-  test('the patience that nobody has asked for has an end', async () => {
+  test('the default patience has an end', async () => {
     const { stdout } = await millrace(['backfill', '--help']);
     const [, patience = '0'] = /--patience [^]*?\(default:\s+(\w+)\)/.exec(stdout) ?? [];
     expect(parseDuration(patience)).toBeGreaterThan(0);

@@ -72,7 +72,7 @@ describeOnStores(
       expect(tablesOf(await objects())).toEqual(expected);
     });
 
-    it('backfill: a second machine is refused and told who was first, and the first continues', async () => {
+    it('backfill: a second machine is refused with the name of the first, and the first continues', async () => {
       const service = await sandbox({ users: 3 });
       const env = environment(service);
       const cwd = await temporaryFolder();

@@ -17,7 +17,7 @@ async function folderFor({ env }: StandIn) {
     run: (...args: readonly string[]): Promise<Ended> =>
       millrace(['backfill', '--out', out, '--poll', '5ms', ...args], { env, cwd: out }),
     meals: () => rowIds(join(out, 'meals.ndjson')),
-    told: () => lines(join(out, '_backfill.ndjson')).map(({ status }) => status),
+    statuses: () => lines(join(out, '_backfill.ndjson')).map(({ status }) => status),
   };
 }
 
@@ -40,9 +40,9 @@ test('--resume triggers again, and only, those whose pulls failed or were not ma
     service.pulls.set(second, { ...FAILED, attempt: service.ops.length });
     service.pulls.delete(third);
   };
-  const { run, meals, told, out } = await folderFor(service);
+  const { run, meals, statuses, out } = await folderFor(service);
   const failed = await run(...BEGIN, '--trigger');
-  expect([failed.code, told()]).toEqual([3, ['done', 'failed', 'not_pulled', 'done']]);
+  expect([failed.code, statuses()]).toEqual([3, ['done', 'failed', 'not_pulled', 'done']]);
   expect(failed.stderr).toContain(
     `--resume --out ${out} asks again for those who failed, and triggers 2 pulls again`,
   );
@@ -52,9 +52,9 @@ test('--resume triggers again, and only, those whose pulls failed or were not ma
     service.pulls.set(third, DONE);
     service.meals.set(third, 1);
   };
-  expect([(await run('--resume')).code, told()]).toEqual([3, ['done', 'failed', 'done', 'done']]);
+  expect([(await run('--resume')).code, statuses()]).toEqual([3, ['done', 'failed', 'done', 'done']]);
   service.onTrigger = () => void service.pulls.set(second, DONE);
-  expect([(await run('--resume', ...BEGIN, '--trigger')).code, told()]).toEqual([
+  expect([(await run('--resume', ...BEGIN, '--trigger')).code, statuses()]).toEqual([
     0,
     ['done', 'done', 'done', 'done'],
   ]);
@@ -84,7 +84,7 @@ test('--trigger-only names those whose pulls failed, and --resume triggers them 
   expect([service.ops.at(-1)?.users, existsSync(join(out, '_backfill'))]).toEqual([[second], false]);
 });
 
-test('--resume triggers nobody when only meals could not be fetched', async () => {
+test('--resume triggers no pull when only meals could not be fetched', async () => {
   const service = await standIn({ users: 2, meals: 0 });
   service.onTrigger = ({ users }) => users.forEach((user) => service.pulls.set(user, DONE));
   const { run, meals, out } = await folderFor(service);
@@ -155,10 +155,10 @@ test.each([
   for (const user of service.users) service.pulls.set(user, DONE);
   service.onTrigger = ({ users }) =>
     users.forEach((user) => service.pulls.set(user, { status: 'success', days_with_data: 5 }));
-  const { run, told } = await folderFor(service);
+  const { run, statuses } = await folderFor(service);
   const users = service.users.slice(-named).flatMap((user) => ['--user', user]);
   expect((await run(...users, ...BEGIN.slice(1), '--trigger')).code).toBe(0);
-  expect(told()).toEqual(Array.from({ length: named }, () => 'done'));
+  expect(statuses()).toEqual(Array.from({ length: named }, () => 'done'));
   // Before the trigger and after it: the first page, and each user or all pages.
   expect(service.askedForPulls).toBe(2 * (1 + (named <= 50 ? named : 6)));
 });
@@ -196,8 +196,8 @@ test('a user who is deleted at the service while pulls are followed ends for the
     service.onAsked = (user) => (user === gone ? 404 : undefined);
   };
   for (const user of others.slice(9)) service.pulls.set(user, DONE);
-  const { run, told } = await folderFor(service);
+  const { run, statuses } = await folderFor(service);
   const users = named.flatMap((user) => ['--user', user]);
   const { code } = await run(...BEGIN.slice(1), ...users, '--trigger');
-  expect([code, told()]).toEqual([3, ['not_pulled', ...Array.from({ length: 9 }, () => 'done')]]);
+  expect([code, statuses()]).toEqual([3, ['not_pulled', ...Array.from({ length: 9 }, () => 'done')]]);
 });

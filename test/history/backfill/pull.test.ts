@@ -98,14 +98,14 @@ test('every resource lands in its tables, with the time of the run in every row'
 
 test('what the service does not have is named, and the others come all the same', async () => {
   const { pull, users } = await scene();
-  const nobody = '00000000-0000-4000-8000-000000000000';
+  const unknown = '00000000-0000-4000-8000-000000000000';
   const out = await temporaryFolder();
-  const ended = await pull(out, 'insurance', '--user', users[7]!, '--user', nobody, '--user', users[1]!);
+  const ended = await pull(out, 'insurance', '--user', users[7]!, '--user', unknown, '--user', users[1]!);
   const { ok, rows, missing } = summaryOf(ended);
   expect([ok, rows]).toEqual([true, { insurance: 1 }]);
   expect(missing).toEqual([
     { item: `insurance of user ${users[7]!}`, reason: 'No insurance found for this user' },
-    { item: `insurance of user ${nobody}`, reason: 'User not found' },
+    { item: `insurance of user ${unknown}`, reason: 'User not found' },
   ]);
   expect(ended.stderr).toContain(`missing: insurance of user ${users[7]!}: No insurance found`);
   const [row] = linesOf(join(out, 'insurance.ndjson'));

@@ -35,7 +35,7 @@ describe('a backfill in shards', () => {
       0,
       { ok: true, shards: 3, incomplete: [], users: 12, meals: rows.length, outcomes: { done: 12 } },
     ]);
-    // A user is in the same shard whoever else there is.
+    // A user is in the same shard, whatever the other users.
     const file = join(out, 'two.txt');
     const two = fetched[1]?.slice(0, 2).map(String) ?? [];
     writeFileSync(file, two.join('\n'));
@@ -134,7 +134,7 @@ describe('a backfill in shards', () => {
       });
   });
 
-  test('the same command again goes on with the users and days of its beginning', async () => {
+  test('the same command again continues with the users and days of its beginning', async () => {
     const service = await sandbox({ users: 3 });
     const env = environment(service);
     const out = await temporaryFolder();

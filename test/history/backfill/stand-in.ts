@@ -12,7 +12,7 @@ export interface Op {
   readonly users: readonly string[];
 }
 
-/** A service of made-up users and meals, and of one provider, `made_up`, that says what it is told to, in plain HTTP. */
+/** A service of made-up users and meals, and of one provider, `made_up`, that answers as a test sets it, in plain HTTP. */
 export interface StandIn {
   readonly url: string;
   readonly env: Record<string, string>;
@@ -31,9 +31,9 @@ export interface StandIn {
   showsOps: boolean;
   /** What the list of pulls shows of a user; nothing of one that is not here. */
   readonly pulls: Map<string, Pull>;
-  /** Told of each trigger, which is over at once unless the op is set otherwise. */
+  /** Called for each trigger, which is done at once unless the op is set otherwise. */
   onTrigger: (op: Op) => void;
-  /** Told before each answer about pulls since the newest trigger, from 1; a status to answer with instead, or nothing. */
+  /** Called before each answer about pulls since the newest trigger, with its number from 1; may return a status to answer with. */
   onLook: (look: number) => number | void;
   /** Whether a list of the pulls of all users, from 1, shows this one: a page that moves hides some. */
   hides: (user: string, list: number) => boolean;

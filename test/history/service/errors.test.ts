@@ -136,7 +136,7 @@ describe('retries', () => {
       [250, 500, 1000, 2000],
     ],
     [
-      'attempts come to an end, and the last error is told',
+      'attempts come to an end, and the last error is thrown',
       { attempts: 3 },
       [busy(500), busy(500), busy(500), null],
       { code: 'server_error', status: 500 },
@@ -174,7 +174,7 @@ describe('retries', () => {
     expect(waits.map(Math.round)).toEqual(paused);
   });
 
-  test('a service that nobody answers for is unreachable', async () => {
+  test('a service without a listener is unreachable', async () => {
     const { client, sandbox } = await setUp({ attempts: 2 });
     await sandbox.stop();
     await expect(client.users.list()).rejects.toMatchObject({ code: 'unreachable', retryable: true });
@@ -209,14 +209,14 @@ describe('retries', () => {
     expect(JSON.parse((await buffer(stream)).toString())).toMatchObject({ meals: { length: 3 } });
   });
 
-  test('each repeated attempt is told', async () => {
-    const told: string[] = [];
+  test('each retry is reported', async () => {
+    const retries: string[] = [];
     const { client, sandbox } = await setUp({
-      onRetry: ({ operation, attempt }) => told.push(`${operation} ${attempt}`),
+      onRetry: ({ operation, attempt }) => retries.push(`${operation} ${attempt}`),
     });
     sandbox.state.faults.next(busy(503), busy(503), null);
     await client.users.list();
-    expect(told).toEqual(['GET /v2/user 1', 'GET /v2/user 2']);
+    expect(retries).toEqual(['GET /v2/user 1', 'GET /v2/user 2']);
   });
 });
 

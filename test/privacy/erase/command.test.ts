@@ -65,7 +65,7 @@ function bytesOf(folder: string): Map<string, string> {
   return new Map(
     files
       .filter((path) => !path.startsWith(join(folder, 'erasure')))
-      // That it was asked for is noted for good.
+      // The request stays in the audit log.
       .filter((path) => !path.startsWith(join(folder, 'journal', 'audit.')))
       .sort()
       .map((path) => [path, hash('sha256', readFileSync(path), 'hex')]),
@@ -84,15 +84,15 @@ test('with --service the service is asked too, to delete and to undo it', async 
   expect(asked).toEqual([`DELETE /v2/user/${userId(1)}`, `POST /v2/user/undo_delete?user_id=${userId(1)}`]);
 });
 
-test('an id that nobody has gets a receipt of nothing, which does not hold it', async () => {
+test('an id without data gets an empty receipt, which does not contain the id', async () => {
   const { erase, folder } = await configured();
-  const { stdout, exit } = await erase(['nobody@made.up', '--now', '--json']);
+  const { stdout, exit } = await erase(['unknown@made.up', '--now', '--json']);
   expect(exit).toBe(0);
   const { receipts } = JSON.parse(stdout) as { receipts: [{ receipt: string; subject_hash: string }] };
   expect(receipts).toMatchObject([{ records_removed: 0, items: [] }]);
   const stored = readFileSync(join(folder, 'erasure', 'receipts', `${receipts[0].receipt}.json`), 'utf8');
   expect(JSON.parse(stored)).toEqual(receipts[0]);
-  expect(stored).not.toContain('nobody');
+  expect(stored).not.toContain('unknown');
   const listed = await erase(['--list', '--json']);
   expect(JSON.parse(listed.stdout)).toMatchObject({
     waiting: [],

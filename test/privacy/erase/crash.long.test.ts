@@ -12,7 +12,7 @@ import { temporaryFolder } from '../../support/folders.ts';
 import { runToItsEnd } from '../../support/killed.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { until } from '../../support/until.ts';
-import { toldByBody, toldById } from './guesses.ts';
+import { guessedByBody, guessedById } from './guesses.ts';
 import {
   eraseNow,
   erasuresOver,
@@ -95,7 +95,7 @@ async function acceptAndClear(template: string): Promise<void> {
 const crash = (root: string, step: string, occurrence: number) =>
   runToItsEnd(CHILD, root, step, String(occurrence), ...GONE.map(String));
 
-/** What a run after the crash does; asks again, as whoever saw no answer would. */
+/** A run after the crash; it asks again, as a person without an answer would. */
 async function finish(root: string): Promise<readonly ErasureReceipt[]> {
   const journal = await openJournal(join(root, 'journal'));
   try {
@@ -110,7 +110,7 @@ async function finish(root: string): Promise<readonly ErasureReceipt[]> {
     expect((await erasures.list()).waiting).toEqual([]);
     expect((await erasures.list()).erased).toHaveLength(GONE.length);
     // While it is open: the log beside its database counts too.
-    expect(toldById(join(root, 'journal'), CLEARED_GONE)).toBe(0);
+    expect(guessedById(join(root, 'journal'), CLEARED_GONE)).toBe(0);
     for (const event of CLEARED_LEFT) expect(await journal.accept(event)).toEqual({ status: 'duplicate' });
     return receipts;
   } finally {
@@ -136,11 +136,11 @@ async function outcome(
 test('what the journal keeps of events that are gone from it tells no body, and is known to the end of the window', async () => {
   const root = await copy();
   const folder = join(root, 'journal');
-  expect(toldById(folder, CLEARED)).toBe(CLEARED.length);
-  expect(toldByBody(folder, CLEARED)).toBe(0);
+  expect(guessedById(folder, CLEARED)).toBe(CLEARED.length);
+  expect(guessedByBody(folder, CLEARED)).toBe(0);
   await finish(root);
   const journal = await openJournal(join(root, 'journal'));
-  // Nobody is blocked here; what was erased is not forwarded again.
+  // No user is blocked here; erased events are not forwarded again.
   for (const event of CLEARED_GONE) expect(await journal.accept(event)).toMatchObject({ status: 'reused' });
   await journal.close();
 });

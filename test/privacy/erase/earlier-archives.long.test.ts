@@ -27,7 +27,7 @@ import { find, userId } from './support.ts';
 
 interface Place {
   readonly folder: string;
-  /** Writes the config anew: these are its files sinks from now on, by their names. */
+  /** Writes the config again, with these files sinks by their names. */
   readonly configure: (sinks: Readonly<Record<string, object>>, more?: object) => string;
   readonly path: (name: string) => string;
 }
@@ -130,7 +130,7 @@ test('the folder of a disk that is not mounted is not taken for an empty archive
   expect(find([path('first')], [userId(1)])).toEqual([]);
 });
 
-test('a note that is not as it was signed is on the receipt: nobody knows which archive it is of', async () => {
+test('a note that is not as it was signed is on the receipt: its archive is not known', async () => {
   const { configure, path } = await makePlace();
   await receive(configure({ archive: { path: path('first') } }), 'a', path('first'));
   const [note = ''] = readdirSync(path('erasure/heads'));

@@ -16,7 +16,7 @@ function block(users: ErasedUsers, id: string): Promise<void> {
   return users.block({ by: 'user', id, team: null, request: 'made-up' }, '2026-01-01T00:00:00Z');
 }
 
-/** Who an erasure that begins now waits for; for so many milliseconds, or until it is nobody. */
+/** The followers that an erasure waits for which begins now; for so many milliseconds, or until there are none. */
 const followersOf = (folder: string, ms?: number): Promise<readonly string[]> =>
   untilFollowed(folder, ErasedUsers.open(folder), NEVER, ms);
 
@@ -88,7 +88,7 @@ test('what cannot be settled is said once, and tried again', async () => {
   await follower.stop(true);
 });
 
-test('who finds its lock gone takes another, so that erasures go on to wait for it', async () => {
+test('who finds its lock gone takes another, so that erasures still wait for it', async () => {
   const folder = await temporaryFolder();
   const users = ErasedUsers.open(folder);
   const follower = Follower.start({ folder, users, settle: () => Promise.resolve(), log: SILENT });
@@ -124,7 +124,7 @@ test('a list that another process adds to is followed, and read again once it ca
   const now = performance.now();
   await until('another look', () => performance.now() - now > 20);
   expect([has('first'), has('second')]).toEqual([true, false]);
-  // Whoever looks each minute is told, though the list is as it was at the last look.
+  // A look fails although the list has not changed since the last one.
   expect(() => own.refresh()).toThrow('without its key');
   renameSync(away, key);
   await until('the second', () => has('second'));

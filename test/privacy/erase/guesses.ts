@@ -18,16 +18,16 @@ function partsOf(hash: Buffer): Buffer[] {
   return Array.from({ length: hash.length - PART + 1 }, (_, at) => hash.subarray(at, at + PART));
 }
 
-/** How many bodies can be told by somebody who guesses the body and nothing else. */
-export function toldByBody(folder: string, events: readonly Guessed[]): number {
+/** How many bodies are recognised by guessing the body alone. */
+export function guessedByBody(folder: string, events: readonly Guessed[]): number {
   return standing(
     folder,
     events.map(({ body }) => partsOf(createHash('sha256').update(body).digest())),
   );
 }
 
-/** How many bodies can be told by somebody who knows the delivery's id as well, and how it is noted. */
-export function toldById(folder: string, events: readonly Guessed[]): number {
+/** How many bodies are recognised by guessing the body with the id of its delivery, and how it is noted. */
+export function guessedById(folder: string, events: readonly Guessed[]): number {
   return standing(
     folder,
     events.map(({ source, id, body }) => {

@@ -36,7 +36,7 @@ async function expectOnlyOthers(path: string): Promise<void> {
 }
 
 test.each(['gzip', 'none'])(
-  'an erasure while lines of the manifest cannot be put waits for them, and nobody’s events are put twice (%s)',
+  'an erasure while lines of the manifest cannot be put waits for them, and no event is put twice (%s)',
   async (compress) => {
     const { path, store, sink } = await putAndNotListed({ compress });
     const erasures = spoolErasures(path, sink);
@@ -57,7 +57,7 @@ test.each(['gzip', 'none'])(
 );
 
 test.each(['gzip', 'none'])(
-  'a spool of a killed receiver whose object is there and not listed is erased, and goes on (%s)',
+  'a spool of a killed receiver whose object is there and not listed is erased, and continues (%s)',
   async (compress) => {
     const { path: running, sink } = await putAndNotListed({ compress });
     const path = tempFolder();

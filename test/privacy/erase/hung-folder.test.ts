@@ -12,11 +12,11 @@ import { until } from '../../support/until.ts';
 
 const CHILD = fileURLToPath(new URL('follower-child.ts', import.meta.url));
 /** Microseconds: longer than any test. */
-const FOR_GOOD = 1e9;
+const VERY_LONG = 1e9;
 const lack = firstLack(lacksRoot(), lacksStrace());
 
 describe.skipIf(lack !== null)(`a shared list of erased users that hangs${skipped(lack)}`, () => {
-  test('holds up nobody who asks, and counts again when it answers', async () => {
+  test('holds up no look-up, and counts again when it answers', async () => {
     const folder = await temporaryFolder();
     const other = ErasedUsers.open(folder);
     const block = (id: string): Promise<void> =>
@@ -31,7 +31,7 @@ describe.skipIf(lack !== null)(`a shared list of erased users that hangs${skippe
     await answered(1);
     const calls = 'open,openat,stat,lstat,newfstatat,statx';
     const list = join(folder, 'erased.jsonl');
-    const [program, ...args] = straceOn(child.pid ?? 0, `delay_enter=${FOR_GOOD}`, list, calls);
+    const [program, ...args] = straceOn(child.pid ?? 0, `delay_enter=${VERY_LONG}`, list, calls);
     const tracer = spawn(program, args, { stdio: 'inherit' });
     onTestFinished(() => endChild(tracer));
     await until('a look to hang', () => isRunning('strace', tracer) && hasStopped(child.pid ?? 0));
@@ -39,7 +39,7 @@ describe.skipIf(lack !== null)(`a shared list of erased users that hangs${skippe
     await answered(answers.length + 50);
     expect(new Set(answers)).toEqual(new Set(['here']));
     await endChild(tracer);
-    await until('the one who was erased meanwhile', () => answers.at(-1) === 'gone');
+    await until('the one who was erased in between', () => answers.at(-1) === 'gone');
   });
 });
 

@@ -9,7 +9,7 @@ import { batchOf, writeFiles } from '../../support/archives.ts';
 import { createTake } from '../../../src/sources/take.ts';
 import { createValidator } from '../../../src/receive/validate/envelope.ts';
 import { temporaryFolder } from '../../support/folders.ts';
-import { toldByBody, toldById } from './guesses.ts';
+import { guessedByBody, guessedById } from './guesses.ts';
 import {
   eraseFrom,
   eraseNow,
@@ -43,7 +43,7 @@ async function fill(journal: SqliteJournal): Promise<void> {
     for (const user of [1, 2]) {
       await journal.quarantine(eventOf(user, n, { user: null, clientUser: null }), REASONS);
       const event = eventOf(user, n);
-      const letter = {
+      const dead = {
         sink: 'hub',
         destination: null,
         code: 'x',
@@ -52,7 +52,7 @@ async function fill(journal: SqliteJournal): Promise<void> {
         diedAt: 1,
         event,
       };
-      await journal.addDeadLetter(letter);
+      await journal.addDeadLetter(dead);
     }
   }
   const [first, , , fourth] = await journal.listQuarantine({});
@@ -97,7 +97,7 @@ test('no byte of a user stays, in free pages and the log neither, and the rest k
   expect(await readAll(again)).toHaveLength(900);
 });
 
-test('events that come in meanwhile, and those handed in before, are dropped and said to be', async () => {
+test('events that come in during an erasure, and those handed in before, are dropped and said to be', async () => {
   const root = await temporaryFolder();
   let blocked = false;
   const journal = await journalIn(join(root, 'journal'));
@@ -120,25 +120,25 @@ test('nothing is left that confirms a guess of a body, and what comes with an id
   await journal.openCursor('hub');
   const events = Array.from({ length: 60 }, (_, n) => eventOf(1 + (n % 2), n));
   await Promise.all(events.map((event) => journal.accept(event)));
-  const unfit = [71, 72].map((n) => eventOf(1 + (n % 2), n, { user: null }));
-  for (const event of unfit) await journal.quarantine(event, REASONS);
+  const invalid = [71, 72].map((n) => eventOf(1 + (n % 2), n, { user: null }));
+  for (const event of invalid) await journal.quarantine(event, REASONS);
   // Known by two: its id is another event's.
   const reused = eventOf(1, 0, { body: Buffer.from(`{"user_id":"${userId(1)}","made":"up"}`) });
   expect(await journal.accept(reused)).toMatchObject({ status: 'reused' });
-  const theirs = [...events, ...unfit, reused].filter(({ id }) => id.startsWith('msg_1_'));
-  const others = [...events, ...unfit].filter(({ id }) => !id.startsWith('msg_1_'));
-  expect(toldById(folder, theirs)).toBe(theirs.length);
-  expect(toldByBody(folder, [...theirs, ...others])).toBe(0);
+  const theirs = [...events, ...invalid, reused].filter(({ id }) => id.startsWith('msg_1_'));
+  const others = [...events, ...invalid].filter(({ id }) => !id.startsWith('msg_1_'));
+  expect(guessedById(folder, theirs)).toBe(theirs.length);
+  expect(guessedByBody(folder, [...theirs, ...others])).toBe(0);
   expect((await eraseFrom(root, [journal], 1)).left).toEqual([]);
   const isKnown = async (): Promise<void> => {
-    expect(toldById(folder, theirs)).toBe(0);
+    expect(guessedById(folder, theirs)).toBe(0);
     for (const event of others) expect(await journal.accept(event)).toEqual({ status: 'duplicate' });
   };
   await isKnown();
   await journal.close();
   journal = await journalIn(folder);
   await isKnown();
-  // Nobody is blocked here: a person sees it.
+  // No user is blocked here: a person sees it.
   for (const event of theirs.slice(0, 3))
     expect(await journal.accept(event)).toMatchObject({ status: 'reused' });
 });
@@ -203,7 +203,7 @@ function spelt(clientUser: string): Buffer {
   return Buffer.from(`{"client_user_id":"${clientUser}","note":"${secretOf(1)}"}`);
 }
 
-test('an id is found however its sender escaped it, and nobody is taken for another in other letters', async () => {
+test('an id is found however its sender escaped it, and no other user in another case is', async () => {
   const root = await temporaryFolder();
   const archive = join(root, 'archive');
   const id = 'Müller/made-up';
@@ -256,5 +256,5 @@ test('what is quarantined from a source for its encoding leaves no digest when i
   expect((await eraseFrom(root, [journal], { id: user })).left).toEqual([]);
   expect(await journal.listQuarantine({})).toEqual([]);
   const key = JSON.stringify(['hub', user, 'daily.data.meal.created', 'msg_1']);
-  expect(toldById(join(root, 'journal'), [{ source: 'hub', id: key, body }])).toBe(0);
+  expect(guessedById(join(root, 'journal'), [{ source: 'hub', id: key, body }])).toBe(0);
 });

@@ -43,7 +43,7 @@ test.each(['folder', 'store'] as const)(
     const { sink } =
       kind === 'folder' ? filesSink(path) : storeSink(await FaultyStore.in(path), join(root, 'spool'));
     await sink.open();
-    const ids = [...IDS, 'msg_of_nobody'];
+    const ids = [...IDS, 'msg_of_none'];
     const paths = new Map<string, string>();
     for (const id of ids) {
       const event = eventOf(1, 1, { id, headers: {} });
@@ -52,7 +52,7 @@ test.each(['folder', 'store'] as const)(
       paths.set(id, claim.path);
     }
     expect(new Set(paths.values()).size).toBe(ids.length);
-    expect(paths.get('msg_of_nobody')).toMatch(/#msg_of_nobody\.json\.gz$/);
+    expect(paths.get('msg_of_none')).toMatch(/#msg_of_none\.json\.gz$/);
     await sink.keep(eventOf(2, 1, { headers: {} }));
     await sink.close(signal);
     const store =

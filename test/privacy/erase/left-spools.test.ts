@@ -56,8 +56,8 @@ test('an erasure takes out what replays have noted of why a sink refused a userâ
   writeFileSync(join(folder, 'replay', 'console-made-up_name.json'), '{}');
   const running = await WorkFolder.take(state);
   const erase = () => run(eraseCommand, [userId(1), '--now', '--json', '--config', config]);
-  const meanwhile = await erase();
-  expect([meanwhile.exit, meanwhile.stdout]).toEqual([EXIT.partial, expect.stringContaining(LEFT)]);
+  const during = await erase();
+  expect([during.exit, during.stdout]).toEqual([EXIT.partial, expect.stringContaining(LEFT)]);
   running.release();
   expect((await erase()).exit).toBe(EXIT.done);
   expect(readFileSync(join(state, 'refused.ndjson'), 'utf8')).toBe(lines[1]);

@@ -62,8 +62,8 @@ test('no receipt, and nothing else of the erasure, names who was erased after a 
   const odd = join(store, 'odd.txt');
   writeFileSync(odd, userId(3));
   const lines: string[] = [];
-  const told = (said: object, text: string) => void lines.push(JSON.stringify([said, text]));
-  const log = { info: told, warn: told, error: told };
+  const note = (said: object, text: string) => void lines.push(JSON.stringify([said, text]));
+  const log = { info: note, warn: note, error: note };
   const { erasures } = erasuresOver(erasure, [folderStore(store)], { log });
   const first = await eraseNow(erasures, 17, 3);
   expect(first.receipts).toMatchObject([

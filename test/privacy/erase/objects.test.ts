@@ -67,7 +67,7 @@ test('verify, erase, verify, compact, verify: the users are gone from every byte
   expect(writers.size).toBe(3);
   for (const writer of writers) await compact(store, writer);
   expect(await outcome(root)).toEqual(othersOf(GONE));
-  // And a second erasure goes on with its chain.
+  // A second erasure continues its chain.
   await erase(root, [2]);
   expect(await outcome(root, [...GONE, 2])).toEqual(othersOf([...GONE, 2]));
   expect((await keysIn(store, `_manifest/${own}/`)).length).toBeGreaterThan(1);
@@ -84,14 +84,14 @@ test.concurrent.each(['recorded', 'replaced', 'listed', 'purged'])(
   },
 );
 
-test('the journal is told of every record before it goes, with what tells its bytes', async () => {
+test('the journal gets every record before it is removed, with the hash of its body', async () => {
   const root = await copy();
-  const told: string[] = [];
+  const forgotten: string[] = [];
   await erase(root, [1], {
     forget: async (events) => {
       for (const { source, id, bodyHash } of events) {
         expect(await idsRead(NAME, { places: placesOf(root) })).toContain(id);
-        told.push([source, id, Buffer.from(bodyHash, 'latin1').toString('hex')].join(' '));
+        forgotten.push([source, id, Buffer.from(bodyHash, 'latin1').toString('hex')].join(' '));
       }
     },
   });
@@ -99,7 +99,7 @@ test('the journal is told of every record before it goes, with what tells its by
     const { source, id, body } = eventOf(1, n);
     return [source, id, createHash('sha256').update(body).digest('hex')].join(' ');
   });
-  expect(told.toSorted()).toEqual(hashed);
+  expect(forgotten.toSorted()).toEqual(hashed);
 });
 
 test('two installations erase from one archive at once: what one has replaced, the other reads again', async () => {
@@ -174,7 +174,7 @@ test('a store that cannot be asked leaves the requests for the next run', async 
 test.each([
   ['a request that was not finished', 'requests/0123456789abcdef.json.tmp'],
   ['what had been changed so far', 'progress.jsonl.tmp'],
-  ['an object that was written anew and not put', 'work/0123456789abcdef.tmp'],
+  ['an object that was rewritten and not put', 'work/0123456789abcdef.tmp'],
 ])('kill -9 leaves %s: the erasure of whom it names ends without it', async (_, name) => {
   const root = await temporaryFolder();
   const [folder, path] = [join(root, 'erasure'), join(root, 'store')];

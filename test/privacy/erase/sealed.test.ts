@@ -23,7 +23,7 @@ async function seal(path: string, store: string, n: number): Promise<Buffer> {
 
 const nothing = (): Promise<void> => Promise.resolve();
 
-/** The erasures of a receiver with a sealed archive and without receipts; its journal is told what to forget. */
+/** The erasures of a receiver with a sealed archive and without receipts; its journal gets what to forget. */
 async function receiver(
   folder: string,
   path: string,
@@ -53,13 +53,13 @@ test('the journal forgets what it has of sealed events also where there are no r
   const folder = await temporaryFolder();
   const path = join(folder, 'archive');
   const body = await seal(path, join(folder, 'keys'), 0);
-  const told: string[] = [];
+  const forgotten: string[] = [];
   const erasures = await receiver(folder, path, async (events) => {
     await Promise.resolve();
-    told.push(...events.map(({ bodyHash }) => Buffer.from(bodyHash, 'latin1').toString('hex')));
+    forgotten.push(...events.map(({ bodyHash }) => Buffer.from(bodyHash, 'latin1').toString('hex')));
   });
   expect(await eraseNow(erasures, 1)).toMatchObject({ left: [], receipts: [{ not_searched: [] }] });
-  expect(told).toEqual([createHash('sha256').update(body).digest('hex')]);
+  expect(forgotten).toEqual([createHash('sha256').update(body).digest('hex')]);
 });
 
 test('a receipt says how many records another receiver has sealed: a user may be in those', async () => {

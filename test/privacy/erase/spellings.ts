@@ -54,7 +54,7 @@ export const SPELLINGS: Readonly<Record<string, Spelling>> = {
   'a client user id with an escaped ampersand': client('made & up', (id, secret) =>
     raw('"ID"')(id.replace('&', '\\u0026'), secret),
   ),
-  'a client user id with escaped letters in JSON in JSON': client('Mädchen & "up"', (id, secret) =>
+  'a client user id with escaped characters in JSON in JSON': client('Mädchen & "up"', (id, secret) =>
     raw(JSON.stringify(`{"x":"${escapeAll(id)}"}`))(id, secret),
   ),
   'a client user id with escaped slashes': client('made/up', (id, secret) =>

@@ -26,10 +26,10 @@ function bodyOf(user: number, index: number): Buffer {
 
 /** Events of no user, each with the id written in another way. */
 function speltEvents(user: number, run: number, changes: Partial<JournalEvent> = {}): JournalEvent[] {
-  const nobody = { user: null, clientUser: null, headers: {} };
+  const unnamed = { user: null, clientUser: null, headers: {} };
   return ALL.map((_, index) => {
     const id = `spelt_${user}_${run}_${index}`;
-    return eventOf(user, index, { ...nobody, id, body: bodyOf(user, index), ...changes });
+    return eventOf(user, index, { ...unnamed, id, body: bodyOf(user, index), ...changes });
   });
 }
 
@@ -50,19 +50,19 @@ function expectGone(data: string): void {
   expect(left.map((text) => NAMES[secrets(1).indexOf(text)] ?? text)).toEqual([]);
 }
 
-const UNFIT = [{ code: 'user_missing', detail: 'made up' }];
+const REASONS = [{ code: 'user_missing', detail: 'made up' }];
 const MALFORMED = [{ code: 'user_malformed', detail: 'made up' }];
-const LETTER = { sink: 'hub', destination: null, code: 'x', reason: 'made up', attempts: 1, diedAt: 1 };
+const DEAD = { sink: 'hub', destination: null, code: 'x', reason: 'made up', attempts: 1, diedAt: 1 };
 const NO_ID = { user: 'no id' };
 
 const INTO_JOURNAL: Readonly<Record<string, (journal: SqliteJournal, user: number) => Promise<unknown>>> = {
   events: (journal, user) => Promise.all(speltEvents(user, 1).map((event) => journal.accept(event))),
   quarantine: (journal, user) =>
-    Promise.all(speltEvents(user, 1).map((event) => journal.quarantine(event, UNFIT))),
+    Promise.all(speltEvents(user, 1).map((event) => journal.quarantine(event, REASONS))),
   'quarantine, with something for a user that is no id': (journal, user) =>
     Promise.all(speltEvents(user, 1, NO_ID).map((event) => journal.quarantine(event, MALFORMED))),
   'dead letters': (journal, user) =>
-    Promise.all(speltEvents(user, 1).map((event) => journal.addDeadLetter({ ...LETTER, event }))),
+    Promise.all(speltEvents(user, 1).map((event) => journal.addDeadLetter({ ...DEAD, event }))),
 };
 
 test.each(Object.entries(INTO_JOURNAL))(
@@ -80,14 +80,14 @@ test.each(Object.entries(INTO_JOURNAL))(
     const ingest = guarded(journal, users.isErased);
     const again = [
       ...speltEvents(1, 2).map((event) => ingest.accept(event)),
-      ...speltEvents(1, 3).map((event) => ingest.quarantine(event, UNFIT)),
+      ...speltEvents(1, 3).map((event) => ingest.quarantine(event, REASONS)),
       ...speltEvents(1, 4, NO_ID).map((event) => ingest.quarantine(event, MALFORMED)),
     ];
     const statuses = (await Promise.all(again)).map(({ status }) => status);
     expect(statuses.map((status, index) => [NAMES[index % NAMES.length], status])).toEqual(
       statuses.map((__, index) => [NAMES[index % NAMES.length], 'erased']),
     );
-    for (const event of speltEvents(1, 5)) await journal.addDeadLetter({ ...LETTER, event });
+    for (const event of speltEvents(1, 5)) await journal.addDeadLetter({ ...DEAD, event });
     for (const event of speltEvents(2, 2))
       expect(await ingest.accept(event)).toMatchObject({ status: 'accepted' });
     expectGone(join(root, 'data'));

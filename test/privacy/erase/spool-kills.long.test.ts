@@ -10,7 +10,7 @@ import { replaceFiles } from '../../support/replaced-files.ts';
 import { spoolErasures } from './objects-support.ts';
 import { eraseNow, eventOf, find, secretOf, userId } from './support.ts';
 
-/** Told before each step by which a file is made, or gets another name, or goes. */
+/** Called before each step that makes, renames or removes a file. */
 const disk = { before: (): void => undefined, removes: true };
 function watched<Given extends unknown[], Result>(call: (...given: Given) => Promise<Result>) {
   return (...given: Given): Promise<Result> => {

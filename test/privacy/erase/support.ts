@@ -31,7 +31,7 @@ export function* contentsOf(folders: readonly string[]): Generator<[path: string
 }
 
 /**
- * Where any of these texts stands, in a path or in bytes, free pages of databases included; in any case of its letters,
+ * Where any of these texts stands, in a path or in bytes, free pages of databases included; in any case,
  * and as base64 at each of its three offsets.
  */
 export function find(folders: readonly string[], texts: readonly string[]): string[] {

@@ -116,7 +116,7 @@ describe('a log', () => {
     await expect(LogWriter.open(folder, signer)).rejects.toThrow('is shorter than the checkpoint says');
   });
 
-  test('one that was taken away before anything in it was signed is not begun anew, and goes on when it is back', async () => {
+  test('a log that was removed before anything in it was signed is not begun again, and continues when it is back', async () => {
     const parent = await temporaryFolder();
     const [folder, aside] = [join(parent, 'log'), join(parent, 'aside')];
     (await LogWriter.open(folder, signer)).close();

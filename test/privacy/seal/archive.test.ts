@@ -72,8 +72,8 @@ describe('a sealed archive', () => {
 
   it('stolen without its keys, it tells no id, type, team, user or text', async () => {
     const folder = await sealedPlace();
-    const nobody = contractEvent(50, { team: null, user: null, clientUser: null });
-    await archived(folder, [deliver(1, 40), batchOf(nobody)]);
+    const unnamed = contractEvent(50, { team: null, user: null, clientUser: null });
+    await archived(folder, [deliver(1, 40), batchOf(unnamed)]);
     // Unfinished files are sealed too.
     const { sink } = filesSink(folder.path, { encrypt: folder.encrypt });
     await sink.open();
@@ -153,7 +153,7 @@ describe('a sealed archive after kill -9', () => {
 });
 
 describe('erasure of a sealed archive', () => {
-  it('while it is open: the user’s records are closed for good, in files that are not touched', async () => {
+  it('while it is open: the user’s records are closed for ever, in files that are not touched', async () => {
     const folder = await sealedPlace();
     const { sink } = filesSink(folder.path, { encrypt: folder.encrypt });
     await sink.open();
@@ -162,7 +162,7 @@ describe('erasure of a sealed archive', () => {
     const recorded: ErasedItem[] = [];
     const one = subject('user-3');
     const record = (item: ErasedItem) => Promise.resolve(void recorded.push(item));
-    await sink.erasable()?.erase(runOf([one, subject('nobody')], { recorded, record }));
+    await sink.erasable()?.erase(runOf([one, subject('unknown')], { recorded, record }));
     expect(recorded).toEqual([
       expect.objectContaining({ store: 'keys of archive', item: 'keys.bin', removed: { [one.request]: 1 } }),
     ]);
@@ -177,7 +177,7 @@ describe('erasure of a sealed archive', () => {
     expect(await verifyArchive(folder.path)).toMatchObject({ records: 15, differences: [] });
   });
 
-  it('while nobody has it open, and a copy of the archive made before is closed with it', async () => {
+  it('while no process has it open, and a copy of the archive made before is closed with it', async () => {
     const folder = await sealedPlace();
     await archived(folder, [deliver(1, 7)]);
     const run = runOf([subject('customer-patient-123', 'client_user')]);
@@ -201,10 +201,10 @@ describe('erasure of a sealed archive', () => {
     expect(left).toEqual(['sealed records that name no user: 0']);
   });
 
-  it('the journal is told of the records that the keys open, as far as they can be read, before the keys are destroyed', async () => {
+  it('the journal gets the records that the keys open, as far as they can be read, before the keys are destroyed', async () => {
     const folder = await sealedPlace();
     await archived(folder, [deliver(1, 6)]);
-    const told: string[] = [];
+    const forgotten: string[] = [];
     const run = runOf([subject('user-1')], {
       leave: () => undefined,
       showSealed: async (opener) => {
@@ -214,7 +214,7 @@ describe('erasure of a sealed archive', () => {
       forget: async (events) => {
         expect(await seen(folder.path, await ringOf(folder.store))).not.toContain('erased');
         for (const { id, bodyHash } of events)
-          told.push(`${id} ${Buffer.from(bodyHash, 'latin1').toString('hex')}`);
+          forgotten.push(`${id} ${Buffer.from(bodyHash, 'latin1').toString('hex')}`);
       },
     });
     await KeyErasure.at('archive', folder.store, () => MASTER).erase(run);
@@ -222,8 +222,8 @@ describe('erasure of a sealed archive', () => {
     const hashed = theirs.map(
       ({ event }) => `${event.id} ${createHash('sha256').update(event.body).digest('hex')}`,
     );
-    expect(told.toSorted()).toEqual(hashed.toSorted());
-    expect(told.length).toBeGreaterThan(0);
+    expect(forgotten.toSorted()).toEqual(hashed.toSorted());
+    expect(forgotten.length).toBeGreaterThan(0);
   });
 
   it('a crash that left records of an erased user unfinished does not stop the next start', async () => {
@@ -239,7 +239,7 @@ describe('erasure of a sealed archive', () => {
   });
 });
 
-it('lets go of its keys and its folder when it is closed while it opens, as by a reload on a slow disk', async () => {
+it('releases its keys and its folder when it is closed while it opens, as by a reload on a slow disk', async () => {
   const { path, encrypt } = await sealedPlace();
   const { sink } = filesSink(path, { encrypt });
   const opening = sink.open();

@@ -15,7 +15,7 @@ describe('millrace keys', () => {
     expect(parseMasterKey(one.stdout)).toHaveLength(32);
   });
 
-  it('rotate wraps the keys of the config’s sinks anew; status counts them', async () => {
+  it('rotate wraps the keys of the config’s sinks again; status counts them', async () => {
     const folder = await temporaryFolder();
     const store = join(folder, 'keys');
     const keys = await KeyStore.open(store, MASTER);

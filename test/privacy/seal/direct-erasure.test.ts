@@ -38,7 +38,7 @@ function opened(archive: string, keys: string): string[] {
 }
 
 // Who held the keys of one folder and waited for those of the next waited for ever, when an erasure came between.
-test('an erasure meanwhile holds up no batch of several folders, and takes its user alone', async () => {
+test('an erasure holds up no batch of several folders, and removes its user alone', async () => {
   const { archive, keys, sink, erase } = await scene();
   const kept: string[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {

@@ -26,7 +26,7 @@ async function scene() {
   return { path, store, sealed, keys };
 }
 
-// A command reads the keys first and the archive then, which a receiver writes to meanwhile.
+// A command reads the keys first and the archive then, which a receiver is writing to.
 test('a record of a user who has come since the keys were read is opened', async () => {
   const { store, sealed, keys } = await scene();
   for (const n of [2, 3, 1]) expect(keys.open(await sealed(n))).toEqual({ ok: true, line: LINE });

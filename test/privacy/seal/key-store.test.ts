@@ -161,7 +161,7 @@ describe('destroying keys', () => {
       owner(2),
     ];
     await keysOf(store, owners);
-    expect(await store.destroy(subject('nobody'))).toBe(0);
+    expect(await store.destroy(subject('unknown'))).toBe(0);
     expect(await store.destroy(subject('user-1', 'user', 'team-2'))).toBe(2);
     expect(await store.destroy(subject('another', 'client_user'))).toBe(1);
     expect(await store.destroy(subject('user-1'))).toBe(1);
@@ -174,13 +174,13 @@ describe('destroying keys', () => {
     const [before] = await keysOf(store, [owner(1)]);
     const file = join(path, 'keys.bin');
     const was = readFileSync(file);
-    const told: number[] = [];
+    const counts: number[] = [];
     await store.destroy(subject('user-1'), async (keys) => {
       expect(readFileSync(file).equals(was)).toBe(true);
-      told.push(keys);
+      counts.push(keys);
       await Promise.resolve();
     });
-    expect(told).toEqual([1]);
+    expect(counts).toEqual([1]);
     const now = readFileSync(file);
     expect(now).toHaveLength(was.length);
     const slot = was.subarray(2 * 128, 3 * 128);
@@ -195,7 +195,7 @@ describe('destroying keys', () => {
 });
 
 describe('rotating the master key', () => {
-  it('wraps every key anew: the old master key opens nothing, the new one everything, destroyed stays destroyed', async () => {
+  it('wraps every key again: the old master key opens nothing, the new one everything, destroyed stays destroyed', async () => {
     const { path, store } = await storeWith(5);
     const owners = [owner(0), owner(1), owner(3)];
     const keys = await keysOf(store, owners);

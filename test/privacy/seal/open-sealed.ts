@@ -46,7 +46,7 @@ export class OpensSealed {
     return inflateRawSync(text.subarray(1), { dictionary: DICTIONARY });
   }
 
-  /** Ids of the records of a file of lines, in their order; `erased` for those that are closed for good. */
+  /** Ids of the records of a file of lines, in their order; `erased` for those whose keys are destroyed. */
   idsIn(text: string): string[] {
     const lines = text.split('\n').slice(0, -1);
     return lines.map((line) => {

@@ -64,7 +64,7 @@ describe('a sealed record', () => {
     expect(new Set(all).size).toBe(all.length);
   });
 
-  it('is told from a record, and a line of a later version from one of this', () => {
+  it('is distinguished from a record, and a line of a later version from one of this version', () => {
     const line = formatSealed(sealLine(ID, key, AT, Buffer.from('{}'))).trimEnd();
     expect(isSealed(formatRecords([contractEvent(1)]))).toBe(false);
     for (const other of [

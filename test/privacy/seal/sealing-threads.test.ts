@@ -64,7 +64,7 @@ function holdJobs(): { release: () => void } {
 }
 
 describe('threads that seal', () => {
-  it('answer each job with its records, in order, whichever thread is done first', async () => {
+  it('answer each job with its records, in order, in whatever order the threads are done', async () => {
     const threads = new SealingThreads();
     const all = jobs(1000);
     expect(all.length).toBeGreaterThan(5);
@@ -217,7 +217,7 @@ describe('a sealed sink', () => {
 });
 
 describe('a key that is lent', () => {
-  it('is destroyed only when it is given back, and who asks meanwhile gets another', async () => {
+  it('is destroyed only when it is given back; until then others get another key', async () => {
     const store = await KeyStore.open(join(await temporaryFolder(), 'keys'), MASTER);
     const [first] = await keysOf(store, [owner(1)]);
     const using = Promise.withResolvers<string>();

@@ -102,7 +102,7 @@ export async function ringOf(path: string, master = MASTER): Promise<KeyRing> {
   return await KeyStore.read(path, master);
 }
 
-/** Keys that nobody holds on to. */
+/** Keys that are not lent when it resolves. */
 export function keysOf(store: KeyStore, owners: readonly Ownership[]): Promise<readonly OwnedKey[]> {
   return store.lend(owners, (keys) => Promise.resolve(keys));
 }
