@@ -1,6 +1,6 @@
 import type { ObjectStore } from '../core/storage.ts';
 import type { Tracing } from '../core/tracing.ts';
-import { Delivery } from '../deliver/delivery.ts';
+import { Delivery } from '../deliver/plan-runner.ts';
 import { Dispatcher } from '../deliver/dispatcher.ts';
 import { LiveSinks } from '../deliver/live-sinks.ts';
 import type { Started } from '../lib/parts.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.ts';
-import type { Outcome } from './send.ts';
+import type { Outcome } from './send-batch.ts';
 
 /** Below the first share of successful tries a sink goes down, above the second one it comes up again. */
 const [FEW, ENOUGH] = [1 / 5, 1 / 2];

@@ -6,11 +6,11 @@ import { DownTracker } from './down-tracker.ts';
 import { HeldDeliveries, type Seqs, seqsOf } from './held-deliveries.ts';
 import type { FeedOptions, FeedStatus, Forgotten, Loaded } from './feed-options.ts';
 import { Progress } from './progress.ts';
-import { Loading } from './loading.ts';
+import { Loading } from './loader.ts';
 import { QueueInOrder } from './queue-in-order.ts';
 import { type Item, type SendQueue, QueuePerUser } from './send-queue.ts';
 import { backoff } from './retry.ts';
-import { Sending } from './sending.ts';
+import { Sending } from './sender.ts';
 import { SinkCalls } from './sink-calls.ts';
 import { Waiters } from './waiters.ts';
 

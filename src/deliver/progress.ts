@@ -2,7 +2,7 @@ import type { JournalEvent } from '../core/event.ts';
 import type { Target } from '../core/route.ts';
 import type { HeldDeliveries, Seqs } from './held-deliveries.ts';
 import type { FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
-import { Lanes } from './lanes.ts';
+import { Lanes } from './destinations.ts';
 import { Item, type SendQueue, type Place } from './send-queue.ts';
 import {
   type Chapter,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Route } from '../../src/core/route.ts';
-import type { DeliveryPlan } from '../../src/deliver/delivery.ts';
+import type { DeliveryPlan } from '../../src/deliver/plan-runner.ts';
 import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import { DEFAULT_FIELDS } from '../../src/receive/validate/envelope.ts';
 import { makeEvent } from '../support/events.ts';

@@ -1,7 +1,7 @@
 import type { Clock } from '../../src/core/clock.ts';
 import type { EventLog, Journal, RouteKeeper } from '../../src/core/journal.ts';
 import type { Sink } from '../../src/core/sink.ts';
-import { Delivery, type DeliveryPlan } from '../../src/deliver/delivery.ts';
+import { Delivery, type DeliveryPlan } from '../../src/deliver/plan-runner.ts';
 import { Dispatcher, type DispatcherOptions } from '../../src/deliver/dispatcher.ts';
 import type { FeedOptions } from '../../src/deliver/feed-options.ts';
 import { HeldDeliveries } from '../../src/deliver/held-deliveries.ts';

@@ -1,7 +1,7 @@
 import { MillraceError } from '../../src/core/errors.ts';
 import type { Journal } from '../../src/core/journal.ts';
 import { DELIVERED, type Delivery as Delivered, type SendResult, type Sink } from '../../src/core/sink.ts';
-import type { Delivery, DeliveryPlan } from '../../src/deliver/delivery.ts';
+import type { Delivery, DeliveryPlan } from '../../src/deliver/plan-runner.ts';
 import { dropSink } from '../../src/deliver/waiting.ts';
 import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import type { Cell } from '../../src/lib/live.ts';

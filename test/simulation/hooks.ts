@@ -25,14 +25,14 @@ const DEFECTS: Readonly<Record<string, readonly [file: string, code: string, ins
   ],
   'rename without directory sync': ['sinks/files/folder-archive.ts', '    await syncFolder(folder);\n', ''],
   'routes of now': ['deliver/routes/accepted.ts', 'era = this.#eraOf(seq)', 'era = this.#newest'],
-  'forgotten sinks': ['deliver/delivery.ts', '    refuseWaiting(counted, blocked);\n', ''],
+  'forgotten sinks': ['deliver/plan-runner.ts', '    refuseWaiting(counted, blocked);\n', ''],
   'forgotten heirs': [
-    'deliver/delivery.ts',
+    'deliver/plan-runner.ts',
     'this.#accepted = new AcceptedRoutes(await journal.succeed(from, to));',
     'void [from, to];',
   ],
   'given up without dead letters': [
-    'deliver/delivery.ts',
+    'deliver/plan-runner.ts',
     'await deadLetterWaiting(await this.#waitingFor(sink, journal), isErased, clock.now())',
     '0',
   ],

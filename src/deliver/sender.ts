@@ -6,7 +6,7 @@ import type { FeedOptions } from './feed-options.ts';
 import type { Progress } from './progress.ts';
 import { Item, type SendQueue } from './send-queue.ts';
 import { backoff } from './retry.ts';
-import { type Outcome, sendBatch } from './send.ts';
+import { type Outcome, sendBatch } from './send-batch.ts';
 import type { SinkCalls } from './sink-calls.ts';
 
 export interface SendingParts {
