@@ -1,6 +1,6 @@
 import type { ObjectStore } from '../core/storage.ts';
 import type { Tracing } from '../core/tracing.ts';
-import { Delivery } from '../deliver/plan-runner.ts';
+import { PlanRunner } from '../deliver/plan-runner.ts';
 import { Dispatcher } from '../deliver/dispatcher.ts';
 import { LiveSinks } from '../deliver/live-sinks.ts';
 import type { Started } from '../lib/parts.ts';
@@ -13,7 +13,7 @@ import type { Base } from './system.ts';
 export interface Delivering {
   readonly dispatcher: Dispatcher;
   readonly sinks: LiveSinks;
-  readonly delivery: Delivery;
+  readonly delivery: PlanRunner;
   readonly earlier: EarlierArchives;
 }
 
@@ -47,7 +47,7 @@ export function makeDelivery(base: Base, kept: Kept, tracing: Tracing | undefine
   const isErased = users.has.bind(users);
   const context = { log, clock, proof, isErased, openStore: stores, ...inlet };
   const sinks = new LiveSinks(dispatcher, context, isOptional);
-  const delivery = new Delivery({ plan, dispatcher, sinks, routes: store, journal, isErased, clock, log });
+  const delivery = new PlanRunner({ plan, dispatcher, sinks, routes: store, journal, isErased, clock, log });
   return { made: { dispatcher, sinks, delivery, earlier: new EarlierArchives(base) } };
 }
 

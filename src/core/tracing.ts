@@ -18,20 +18,14 @@ export interface Attempt extends Delivery {
   readonly attempts: number;
 }
 
-/** What became of one event of a batch. */
-export interface AttemptResult {
-  readonly item: Attempt;
-  readonly result: SendResult;
-}
-
-/** Spans for whoever collects them; nobody has one when nothing collects. */
+/** Makes the spans of traces, where they are collected. */
 export interface Tracing {
-  /** @returns null for a delivery that is not sampled: it then costs no more than the question */
+  /** @returns null for a delivery that is not sampled, which costs no more than this call */
   receive(headers: RequestHeaders): ReceiveSpan | null;
-  /** A span for each event of a batch whose trace is sampled, in that trace. Others have none. */
-  deliver<T extends AttemptResult>(
+  /** A span for each event of a batch whose trace is sampled, in that trace. */
+  deliver(
     sink: string,
     batch: readonly Attempt[],
-    send: () => Promise<readonly T[]>,
-  ): Promise<readonly T[]>;
+    send: () => Promise<readonly SendResult[]>,
+  ): Promise<readonly SendResult[]>;
 }

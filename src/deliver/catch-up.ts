@@ -1,66 +1,61 @@
 import type { Clock } from '../core/clock.ts';
-import type { EventLog } from '../core/journal.ts';
 import type { SinkLimits } from '../core/sink.ts';
-
-/** How much of the journal is read in one go. */
-export type Room = Parameters<EventLog['read']>[1];
+import type { ReadLimit } from './destinations.ts';
 
 /** Sink limits used to throttle catch-up. */
 export type CatchUpLimits = Pick<SinkLimits, 'batchCount' | 'inFlight'>;
 
-/** Events of a sink. */
-export interface Before {
-  /** Those in the journal that are not loaded. */
+interface Backlog {
+  /** Events in the journal that are not loaded. */
   readonly waiting: number;
-  /** Those in memory, while any of them is being sent or can be: 0 when all of them wait for a retry. */
+  /** Events in memory; 0 when all of them wait for a retry. */
   readonly loaded: number;
 }
 
-/** Events that wait beyond which a sink is catching up, and is in no hurry. */
+/** A sink with more events to load than this is catching up. */
 const BACKLOG = 10_000;
-/** Milliseconds for which one event that comes in says that others will. */
-const RECENT = 100;
+/** For so long after an event came in, more are expected. */
+const RECENT_MS = 100;
 
-/** Events that are read at a time, these milliseconds apart, and that go in a batch at most. */
+/** How a sink catches up: events read at once, time between two reads, and events in a batch. */
 interface Pace {
   readonly page: number;
-  readonly apart: number;
+  readonly pauseMs: number;
   readonly batch: number;
 }
 
-/** More than one process takes in, a little at a time: a sink makes all of a batch in one go. */
-const SMALL: Pace = { page: 100, apart: 4, batch: 200 };
-/** For a sink whose calls each wait for something far away: of small batches it would take less than comes in. */
-const WHOLE: Pace = { page: 250, apart: 5, batch: Infinity };
-/** Sinks that take more than this at once do so because each call makes an object: of those small batches would make more. */
+/** More than one process accepts, a little at a time: a sink encodes a whole batch in one turn of the event loop. */
+const SMALL: Pace = { page: 100, pauseMs: 4, batch: 200 };
+/** For sinks whose calls wait for a distant server: with small batches they would send less than comes in. */
+const WHOLE: Pace = { page: 250, pauseMs: 5, batch: Infinity };
+/** A sink with larger batches makes an object of each: small ones would make many objects. */
 const USUAL_BATCH = 1000;
 
-/** A backlog is looked at so often, in milliseconds. */
-const LOOK = 1000;
+/** How often the pace is chosen again. */
+const LOOK_MS = 1000;
 /**
- * Events by which it has to become less in a second: with small batches, or whole ones go; and with whole ones, so that small ones are
- * enough. They are five times apart and more, as the batches are, or the pace would change with every look.
+ * Events per second by which the backlog shrinks: below the first, batches become whole; from the second on, small. They are more
+ * than five times apart, as the two sizes of batches are, so that the pace does not change with every look.
  */
-const LEAST_SHRINKING = 5000;
-const MUCH_SHRINKING = 30_000;
+const [TOO_SLOW, FAST] = [5000, 30_000];
 
 /**
- * Throttles a sink that catches up while events come in: what waits can wait a little longer, and a sender cannot. Both need
- * the thread that receives and the one that owns the journal.
+ * Throttles a sink that catches up while events come in: a backlog can wait, a sender cannot, and both need the thread that
+ * receives and the one that owns the journal.
  *
- * Modes: small ⇄ whole (batches), by `#look` alone; small again once there is no backlog.
+ * Modes: small ⇄ whole (batches), changed by `#look` only; small again once there is no backlog.
  */
 export class CatchUp {
   readonly #clock: Clock;
   readonly #sink: CatchUpLimits;
   readonly #onTurn: () => void;
-  /** Monotonic times. */
+  /** Monotonic times of the last event that came in, and before which nothing is read. */
   #cameIn = Number.NEGATIVE_INFINITY;
   #next = Number.NEGATIVE_INFINITY;
   #isWaiting = false;
-  #holdsBack = false;
+  #isThrottled = false;
   #pace = SMALL;
-  /** What waited when it was looked at last; null before. */
+  /** The backlog at the last look; null before the first. */
   #looked: { readonly at: number; readonly waiting: number } | null = null;
 
   /** @param onTurn called when a read that was held back may be asked for again */
@@ -75,40 +70,42 @@ export class CatchUp {
     this.#cameIn = this.#clock.monotonic();
   }
 
-  /** What may be read now of the room there is; null for nothing, until `onTurn` is called or something loaded is settled. */
-  share(room: Room, { waiting, loaded }: Before): Room | null {
+  /** What may be read now; null for nothing, until `onTurn` is called or a loaded event is settled. */
+  limit(room: ReadLimit, { waiting, loaded }: Backlog): ReadLimit | null {
     const now = this.#clock.monotonic();
-    this.#holdsBack = waiting >= BACKLOG && now - this.#cameIn <= RECENT;
+    this.#isThrottled = waiting >= BACKLOG && now - this.#cameIn <= RECENT_MS;
     this.#look(now, waiting);
-    if (!this.#holdsBack) return room;
-    // Each collection of garbage stops the thread that receives for as long as it takes to move what is in memory.
-    if (loaded >= this.most * (this.#sink.inFlight + 1)) return null;
+    if (!this.#isThrottled) return room;
+    // A garbage collection stops the receiving thread for as long as it takes to move what is in memory.
+    if (loaded >= this.batchCount * (this.#sink.inFlight + 1)) return null;
     if (now < this.#next) {
       this.#wait(this.#next - now);
       return null;
     }
-    this.#next = now + this.#pace.apart;
+    this.#next = now + this.#pace.pauseMs;
     return { count: Math.min(room.count, this.#pace.page), bytes: room.bytes };
   }
 
   /** How many events may go in a batch now. */
-  get most(): number {
+  get batchCount(): number {
     const { batchCount } = this.#sink;
-    return this.#holdsBack && batchCount <= USUAL_BATCH ? Math.min(this.#pace.batch, batchCount) : batchCount;
+    return this.#isThrottled && batchCount <= USUAL_BATCH
+      ? Math.min(this.#pace.batch, batchCount)
+      : batchCount;
   }
 
   #look(now: number, waiting: number): void {
-    if (!this.#holdsBack) {
+    if (!this.#isThrottled) {
       if (waiting < BACKLOG) this.#pace = SMALL;
       this.#looked = null;
       return;
     }
     this.#looked ??= { at: now, waiting };
     const { at, waiting: before } = this.#looked;
-    if (now - at < LOOK) return;
+    if (now - at < LOOK_MS) return;
     const shrinking = ((before - waiting) * 1000) / (now - at);
-    if (shrinking < LEAST_SHRINKING) this.#pace = WHOLE;
-    else if (shrinking >= MUCH_SHRINKING) this.#pace = SMALL;
+    if (shrinking < TOO_SLOW) this.#pace = WHOLE;
+    else if (shrinking >= FAST) this.#pace = SMALL;
     this.#looked = { at: now, waiting };
   }
 

@@ -3,7 +3,7 @@ import type { EventLog } from '../core/journal.ts';
 import type { Delivery, TakenBack } from '../core/sink.ts';
 import type { Redaction } from '../core/redaction.ts';
 import type { FeedOptions } from './feed-options.ts';
-import { Item } from './send-queue.ts';
+import { Item } from './item.ts';
 
 const PAGE = { count: 1000, bytes: 8 * 2 ** 20 } as const;
 

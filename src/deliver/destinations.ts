@@ -1,44 +1,57 @@
 import { getOrMake } from '../lib/get-or-make.ts';
+import type { NumberSet } from '../lib/number-set.ts';
+import { DestinationProgress } from './destination-progress.ts';
 import type { FeedOptions } from './feed-options.ts';
-import { Lane } from './lane.ts';
-import type { Item } from './send-queue.ts';
+import type { Item } from './item.ts';
+
+/** How much of the journal is read in one go. */
+export interface ReadLimit {
+  readonly count: number;
+  readonly bytes: number;
+}
+
+/** Seqs of events by the destination of their delivery. */
+export type SeqsByDestination = ReadonlyMap<string | null, NumberSet>;
+
+/** What becomes of deliveries that the sink held. */
+export interface HeldEvents {
+  readonly onConfirmed: (deliveries: number, seqs: SeqsByDestination) => void;
+  /** They are deferred now: loaded and sent again. */
+  readonly onLost: (deliveries: number, reason: unknown) => void;
+}
 
 /** Events read in one go: while these are sent, the journal reads the next. */
 const LOAD_AT_ONCE = 1000;
 /** Room for fewer is not worth a read. */
 const LOAD_AT_LEAST = 250;
 /**
- * A destination that cannot keep up gets no more once it has this share of what is free; when it has the second one it gives back. So
- * a dozen that are down leave room for the others.
+ * Shares of the free memory. A destination that cannot keep up gets no more once it has the first; with the second it defers what
+ * it has. A dozen that are down leave room for the others.
  */
 const [MOST, FAR_TOO_MUCH] = [1 / 4, 1 / 2];
 
-/** How much to read. */
-interface Room {
-  readonly count: number;
-  readonly bytes: number;
-}
-
-/** The destinations of one sink, and what each takes of the memory that they share. */
-export class Lanes {
+/** The destinations of one sink, and the memory that they share. */
+export class Destinations {
   readonly #options: FeedOptions;
-  readonly #lanes = new Map<string | null, Lane>();
-  readonly #heldFrom: (destination: string | null, seq: number) => number;
+  readonly #events: HeldEvents;
+  readonly #all = new Map<string | null, DestinationProgress>();
+  /** Deliveries held, by what says when they are confirmed. */
+  readonly #held = new Map<Promise<void>, number>();
+  #heldCount = 0;
   #count = 0;
   #bytes = 0;
 
-  /** @param heldFrom as `HeldDeliveries.from` */
-  constructor(options: FeedOptions, heldFrom: (destination: string | null, seq: number) => number) {
+  constructor(options: FeedOptions, events: HeldEvents) {
     this.#options = options;
-    this.#heldFrom = heldFrom;
+    this.#events = events;
   }
 
-  [Symbol.iterator](): Iterator<readonly [string | null, Lane]> {
-    return this.#lanes.entries();
+  [Symbol.iterator](): Iterator<readonly [string | null, DestinationProgress]> {
+    return this.#all.entries();
   }
 
-  of(destination: string | null): Lane {
-    return getOrMake(this.#lanes, destination, () => new Lane((seq) => this.#heldFrom(destination, seq)));
+  of(destination: string | null): DestinationProgress {
+    return getOrMake(this.#all, destination, newProgress);
   }
 
   /** Deliveries in memory. */
@@ -46,99 +59,148 @@ export class Lanes {
     return this.#count;
   }
 
-  /** Deliveries that are to be read again. */
-  get left(): number {
-    let left = 0;
-    for (const lane of this.#lanes.values()) left += lane.left;
-    return left;
+  /** Deliveries that the sink has and confirms later. */
+  get held(): number {
+    return this.#heldCount;
   }
 
-  /** The first event that is open or left somewhere; Infinity without any. */
-  get least(): number {
-    let least = Number.POSITIVE_INFINITY;
-    for (const lane of this.#lanes.values()) least = Math.min(least, lane.least);
-    return least;
+  /** Deliveries that are to be loaded again. */
+  get deferred(): number {
+    let deferred = 0;
+    for (const each of this.#all.values()) deferred += each.deferred;
+    return deferred;
+  }
+
+  /** The first event that is not settled somewhere; Infinity without any. */
+  get first(): number {
+    let first = Number.POSITIVE_INFINITY;
+    for (const each of this.#all.values()) first = Math.min(first, each.first);
+    return first;
+  }
+
+  /** The first event that the sink does not have; Infinity without any. */
+  get firstToSend(): number {
+    let first = Number.POSITIVE_INFINITY;
+    for (const each of this.#all.values()) first = Math.min(first, each.firstToSend);
+    return first;
   }
 
   /** How much to read next; null when there is no room. */
-  get room(): Room | null {
+  get room(): ReadLimit | null {
     const { maxPending } = this.#options;
     const { count, bytes } = this.#free;
     if (bytes <= 0 || count < Math.min(maxPending / 4, LOAD_AT_LEAST)) return null;
     return { count: Math.min(count, LOAD_AT_ONCE), bytes };
   }
 
-  /** Whether there is a destination for which what comes next is not just left. */
+  /** False while the next event would be deferred for every destination. */
   get isAnyKeepingUp(): boolean {
     let behind = 0;
-    for (const { leastLeft } of this.#lanes.values()) if (leastLeft !== Number.POSITIVE_INFINITY) behind += 1;
-    return behind === 0 || behind < this.#places;
+    for (const { firstDeferred } of this.#all.values())
+      if (firstDeferred !== Number.POSITIVE_INFINITY) behind += 1;
+    return behind === 0 || behind < this.#known;
   }
 
-  /** The first event that is left where there is room again; Infinity without any. */
-  get toReload(): number {
+  /** The first deferred event for which there is room again; Infinity without any. */
+  get firstToReload(): number {
     let first = Number.POSITIVE_INFINITY;
-    for (const lane of this.#lanes.values())
-      if (lane.leastLeft < first && this.#has(lane, MOST / 2)) first = lane.leastLeft;
+    for (const each of this.#all.values())
+      if (each.firstDeferred < first && this.#has(each, MOST / 2)) first = each.firstDeferred;
     return first;
   }
 
-  /** Whether the next event of a lane has to be left in the journal: it cannot keep up, and others need the memory. */
-  isBehind(lane: Lane): boolean {
-    return lane.leastLeft !== Number.POSITIVE_INFINITY || this.#takesTooMuch(lane, MOST);
+  /** Whether the next event is deferred: the destination cannot keep up, and others need the memory. */
+  isBehind(destination: DestinationProgress): boolean {
+    return destination.firstDeferred !== Number.POSITIVE_INFINITY || this.#takesMoreThan(MOST, destination);
   }
 
-  /** Whether a lane may take one more of what was left. */
-  hasRoom(lane: Lane): boolean {
-    return this.#has(lane, MOST);
+  /** Whether one more deferred event may be loaded. */
+  hasRoom(destination: DestinationProgress): boolean {
+    return this.#has(destination, MOST);
   }
 
-  /** Whether there is no room to wait in for this one, and all that is behind it: its lane has to give back what it has tried in vain. */
-  takesFarTooMuch({ destination }: Item): boolean {
-    return this.#takesTooMuch(this.of(destination), FAR_TOO_MUCH);
+  /** Whether an item that waits for a retry, and all behind it, must make room for other destinations. */
+  mustDefer({ destination }: Item): boolean {
+    return this.#takesMoreThan(FAR_TOO_MUCH, this.of(destination));
   }
 
-  took(lane: Lane, bytes: number): void {
-    lane.load.count += 1;
-    lane.load.bytes += bytes;
+  /** A delivery is in memory from now on. */
+  loaded({ load }: DestinationProgress, bytes: number): void {
+    load.count += 1;
+    load.bytes += bytes;
     this.#count += 1;
     this.#bytes += bytes;
   }
 
-  gave({ destination, bytes, isInVain }: Item): void {
+  /** A delivery is in memory no more. */
+  unloaded({ destination, bytes, isRetried }: Item): void {
     const { load } = this.of(destination);
     load.count -= 1;
     load.bytes -= bytes;
-    if (isInVain) load.inVain -= 1;
+    if (isRetried) load.retried -= 1;
     this.#count -= 1;
     this.#bytes -= bytes;
   }
 
-  /** It has to be sent again, and waits for that. */
-  inVain(item: Item): void {
-    if (!item.isInVain) this.of(item.destination).load.inVain += 1;
-    item.isInVain = true;
+  /** An item has to be sent again, and waits for that. */
+  retried(item: Item): void {
+    if (!item.isRetried) this.of(item.destination).load.retried += 1;
+    item.isRetried = true;
   }
 
-  get #free(): Room {
+  hold({ destination, seq }: Item, until: Promise<void>): void {
+    this.of(destination).hold(seq, until);
+    this.#heldCount += 1;
+    const held = this.#held.get(until);
+    this.#held.set(until, (held ?? 0) + 1);
+    if (held !== undefined) return;
+    // A promise of the sink's; what only looks like one might call back twice.
+    Promise.resolve(until).then(
+      () => this.#confirm(until),
+      (reason: unknown) => this.#lose(until, reason),
+    );
+  }
+
+  #confirm(until: Promise<void>): void {
+    const deliveries = this.#noLongerHeld(until);
+    const seqs = new Map(Array.from(this.#all, ([name, each]) => [name, each.settleHeld(until)]));
+    this.#events.onConfirmed(deliveries, seqs);
+  }
+
+  #lose(until: Promise<void>, reason: unknown): void {
+    const deliveries = this.#noLongerHeld(until);
+    for (const each of this.#all.values()) each.deferHeld(until);
+    this.#events.onLost(deliveries, reason);
+  }
+
+  #noLongerHeld(until: Promise<void>): number {
+    const deliveries = this.#held.get(until) ?? 0;
+    this.#held.delete(until);
+    this.#heldCount -= deliveries;
+    return deliveries;
+  }
+
+  get #free(): ReadLimit {
     const { maxPending, maxPendingBytes } = this.#options;
     return { count: maxPending - this.#count, bytes: maxPendingBytes - this.#bytes };
   }
 
-  /** Destinations that there are. */
-  get #places(): number {
+  /** How many destinations there are. */
+  get #known(): number {
     const { name, routes } = this.#options;
-    return Math.max(this.#lanes.size, routes?.().placesIn(name) ?? 0);
+    return Math.max(this.#all.size, routes?.().destinationsIn(name) ?? 0);
   }
 
-  #takesTooMuch(lane: Lane, share: number): boolean {
-    if (lane.load.inVain === 0 || this.#has(lane, share)) return false;
-    return this.#options.journal.readsOnce !== true && this.#places > 1;
+  #takesMoreThan(share: number, destination: DestinationProgress): boolean {
+    if (destination.load.retried === 0 || this.#has(destination, share)) return false;
+    return this.#options.journal.readsOnce !== true && this.#known > 1;
   }
 
-  /** Whether it has less than a share of what is free; an event it may have at any rate. */
-  #has({ load }: Lane, share: number): boolean {
+  /** Whether it has less than a share of what is free; one event it may always have. */
+  #has({ load }: DestinationProgress, share: number): boolean {
     const { count, bytes } = this.#free;
     return load.count === 0 || (load.count < share * count && load.bytes < share * bytes);
   }
 }
+
+const newProgress = (): DestinationProgress => new DestinationProgress();

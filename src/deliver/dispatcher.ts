@@ -1,22 +1,24 @@
 import type { Sink, TakenBack } from '../core/sink.ts';
 import { orAborted } from '../lib/abort.ts';
 import { Feed } from './feed.ts';
-import type { FeedOptions, FeedStatus, Forgotten, Loaded, SharedOptions } from './feed-options.ts';
+import type { FeedOptions, FeedStatus, ForgetRequest, SharedOptions } from './feed-options.ts';
 
 export type DispatcherOptions = Omit<SharedOptions, 'isErased'> & Partial<Pick<SharedOptions, 'isErased'>>;
 
-export interface Removal {
+export interface RemoveOptions {
+  /** The sink could not be opened: a cursor that `add` made for it is removed. */
   readonly forget?: boolean;
-  readonly loaded?: Loaded;
+  /** As `Feed.stop`. */
+  readonly sendsLoaded?: boolean;
 }
 
-/** Everything after the 2xx: one feed a sink, each at its own pace. Sinks can come and go while it runs. */
+/** Delivers events to every sink, each at its own pace: one feed a sink. Sinks are added and removed while it runs. */
 export class Dispatcher {
   readonly #options: SharedOptions;
   readonly #feeds = new Map<string, Feed>();
-  /** What sinks that were let go have not answered yet, and their names. */
-  readonly #left = new Map<Promise<void>, string>();
-  /** Those that were in trouble when they were let go: until they take something again, nobody knows that they are well. */
+  /** Calls that removed sinks have not answered, and the names of these sinks. */
+  readonly #unanswered = new Map<Promise<void>, string>();
+  /** Sinks that were in trouble when they were removed: added again, they are well once they have delivered something. */
   readonly #wereInTrouble = new Set<string>();
   #stopped = false;
 
@@ -25,8 +27,8 @@ export class Dispatcher {
   }
 
   /**
-   * Takes a sink in: places its cursor and opens it. It has nothing before `begin`: the routes may be about to change.
-   * @throws what Feed.start throws; the sink is then not taken in
+   * Reads or makes the cursor of a sink, and opens it. It gets no events before `begin`: the routes may be about to change.
+   * @throws what Feed.start throws; the sink is then not added
    */
   async add(name: string, sink: Sink, own: Pick<FeedOptions, 'keep' | 'patient'> = {}): Promise<void> {
     const journal = this.#options.journal.logOf?.(name) ?? this.#options.journal;
@@ -35,7 +37,7 @@ export class Dispatcher {
     try {
       await feed.start();
       if (journal.maySend !== undefined)
-        // Its seqs say nothing of when an event came, so an erasure cannot name them: each is looked at right before it is sent.
+        // The seqs of this log are not in order of time, so that an erasure cannot name them: checks each event before it is sent.
         feed.forget({
           upTo: Infinity,
           owned: (event) => journal.maySend?.(event) !== true || this.#options.isErased(event),
@@ -47,7 +49,7 @@ export class Dispatcher {
     }
   }
 
-  /** Starts delivering to every sink that was added since. After `stop` nothing begins. */
+  /** Starts delivering to every sink that was added since; not after `stop`. */
   begin(): void {
     if (this.#stopped) return;
     for (const feed of this.#feeds.values()) feed.begin();
@@ -60,30 +62,33 @@ export class Dispatcher {
   }
 
   /**
-   * Lets a sink go, flushed as far as it can be until `signal` aborts. Its cursor stays for when it comes back.
-   * @param forget whether it never came to be: then nothing may wait behind a cursor that `add` placed
+   * Closes a sink, which may flush until `signal` aborts, and removes it. Its cursor is kept, unless it is to be forgotten.
    */
-  async remove(name: string, signal: AbortSignal, { forget = false, loaded }: Removal = {}): Promise<void> {
+  async remove(
+    name: string,
+    signal: AbortSignal,
+    { forget = false, sendsLoaded }: RemoveOptions = {},
+  ): Promise<void> {
     const feed = this.#feeds.get(name);
     if (feed === undefined) return;
     if (this.isWell(name)) this.#wereInTrouble.delete(name);
     else if (!forget) this.#wereInTrouble.add(name);
-    await feed.stop(signal, loaded);
+    await feed.stop(signal, sendsLoaded);
     this.#feeds.delete(name);
     // A sink that ignores its signal may still write what it was sent.
-    const late = feed.answered().finally(() => this.#left.delete(late));
-    this.#left.set(late, name);
+    const late = feed.answered().finally(() => this.#unanswered.delete(late));
+    this.#unanswered.set(late, name);
     this.#options.journal.releaseCursor(name, forget);
   }
 
-  /** The cursor that is furthest behind; Infinity without sinks. */
+  /** The least cursor; Infinity without sinks. */
   slowestCursor(): number {
     let least = Infinity;
     for (const feed of this.#feeds.values()) least = Math.min(least, feed.cursor);
     return least;
   }
 
-  /** Whether a sink takes what it is sent. One that is only tried again after it has failed does not yet. */
+  /** Whether a sink accepts what it is sent. One that failed and is retried does not yet. */
   isWell(name: string): boolean {
     const status = this.#feeds.get(name)?.status();
     if (status?.mode !== 'running' || status.lastError !== null) return false;
@@ -94,12 +99,12 @@ export class Dispatcher {
     return Array.from(this.#feeds.values(), (feed) => feed.status());
   }
 
-  /** Never sends what is owned again. */
-  forget(forgotten: Forgotten): void {
-    for (const feed of this.#feeds.values()) feed.forget(forgotten);
+  /** As `Feed.forget`, for every sink. */
+  forget(request: ForgetRequest): void {
+    for (const feed of this.#feeds.values()) feed.forget(request);
   }
 
-  /** What a sink had confirmed is gone; see `SinkContext.takeBack`. */
+  /** As `SinkContext.takeBack`. */
   takeBack(name: string, gone: TakenBack): Promise<number> {
     return this.#feeds.get(name)?.takeBack(gone) ?? Promise.reject(new Error(`${name} is not open`));
   }
@@ -108,7 +113,7 @@ export class Dispatcher {
   async answered(signal: AbortSignal): Promise<readonly string[]> {
     const open = new Map([
       ...Array.from(this.#feeds, ([name, feed]) => [feed.answered(), name] as const),
-      ...this.#left,
+      ...this.#unanswered,
     ]);
     const all = Array.from(open.keys(), async (answer) => {
       await answer;
@@ -118,12 +123,12 @@ export class Dispatcher {
     return [...open.values()];
   }
 
-  /** Settles when every batch of one sink that is in flight now has been answered. */
+  /** As `Feed.answered`. */
   async answeredBy(name: string): Promise<void> {
     await this.#feeds.get(name)?.answered();
   }
 
-  /** Settles when every feed has stopped; they have until `signal` aborts to send what they have loaded. */
+  /** Stops every feed; they send what they have loaded until `signal` aborts. */
   async stop(signal: AbortSignal): Promise<void> {
     this.#stopped = true;
     const results = await Promise.allSettled(Array.from(this.#feeds.values(), (feed) => feed.stop(signal)));

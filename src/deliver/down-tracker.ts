@@ -1,16 +1,16 @@
 import type { Clock } from '../core/clock.ts';
-import type { Outcome } from './send-batch.ts';
+import type { SendResult } from '../core/sink.ts';
 
-/** Below the first share of successful tries a sink goes down, above the second one it comes up again. */
+/** Shares of successful tries: below the first a sink goes down, above the second it comes up again. */
 const [FEW, ENOUGH] = [1 / 5, 1 / 2];
-/** Parts of the time that is looked at; the oldest is forgotten as a whole. */
+/** `after` is divided into so many parts; the oldest is forgotten as a whole. */
 const PARTS = 12;
 
-export interface DownTrackerOptions {
+interface DownTrackerOptions {
   readonly clock: Clock;
-  /** Milliseconds looked at, in both directions. */
+  /** Milliseconds of failures after which a sink is down, and of successes after which it is up. */
   readonly after: number;
-  /** Milliseconds that one call may take: a sink that has answered nothing yet is given so long. */
+  /** Milliseconds that one call may take: a sink that has answered nothing yet has at least so long. */
   readonly callTime: number;
   readonly onChange: (isDown: boolean) => void;
 }
@@ -25,22 +25,26 @@ export interface DownTrackerOptions {
 export class DownTracker {
   readonly #options: DownTrackerOptions;
   #isDown = false;
-  /** Tries by the part of the time they ended in, oldest first. */
+  /** Tries by the part they ended in, oldest first. */
   #recent: { readonly part: number; tries: number; succeeded: number }[] = [];
   /** Since when events wait without a break, and when the sink last answered: monotonic milliseconds. */
   #waitingSince: number | null = null;
   #answeredAt = Number.NEGATIVE_INFINITY;
-  /** While down: from when until when it did better, and the tries in between. */
+  /** While down: the time with successes, and the tries in it. */
   #better: { readonly since: number; until: number; tries: number; succeeded: number } | null = null;
 
   constructor(options: DownTrackerOptions) {
     this.#options = options;
   }
 
-  /** One batch has been answered; what could not even be tried says nothing. */
-  answered(outcomes: readonly Outcome[]): void {
-    const tried = outcomes.filter(({ result }) => result.status !== 'retry' || result.untried !== true);
-    this.add(tried.length, tried.filter(({ result }) => result.status !== 'retry').length);
+  /** Counts the results of one batch, without events that could not be tried. */
+  answered(results: readonly SendResult[]): void {
+    let [tries, succeeded] = [0, 0];
+    for (const result of results) {
+      if (result.status !== 'retry') succeeded += 1;
+      if (result.status !== 'retry' || result.untried !== true) tries += 1;
+    }
+    this.add(tries, succeeded);
   }
 
   /** @param succeeded negative for what had succeeded and is lost */

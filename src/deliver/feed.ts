@@ -2,37 +2,36 @@ import PQueue from 'p-queue';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { TakenBack } from '../core/sink.ts';
 import { onAbort, orAborted, untilAborted } from '../lib/abort.ts';
+import type { SeqsByDestination } from './destinations.ts';
 import { DownTracker } from './down-tracker.ts';
-import { HeldDeliveries, type Seqs, seqsOf } from './held-deliveries.ts';
-import type { FeedOptions, FeedStatus, Forgotten, Loaded } from './feed-options.ts';
+import type { FeedOptions, FeedStatus, ForgetRequest } from './feed-options.ts';
+import type { Item } from './item.ts';
+import { Loader } from './loader.ts';
 import { Progress } from './progress.ts';
-import { Loading } from './loader.ts';
-import { QueueInOrder } from './queue-in-order.ts';
-import { type Item, type SendQueue, QueuePerUser } from './send-queue.ts';
 import { backoff } from './retry.ts';
-import { Sending } from './sender.ts';
+import { QueueInOrder, QueuePerUser, type SendQueue } from './send-queue.ts';
+import { Sender } from './sender.ts';
 import { SinkCalls } from './sink-calls.ts';
 import { Waiters } from './waiters.ts';
 
-/** Milliseconds the start of the receiver waits for a sink that says neither yes nor no. */
+/** Milliseconds that a start waits for a sink that does not answer `open`; it then opens in the background. */
 const OPEN_WAIT = 5000;
 
 type FeedMode = 'opening' | 'running' | 'paused' | 'draining' | 'stopped';
 
 /**
- * Carries the journal to one sink. A feed shares nothing with other feeds: one that stands still holds back its own
- * cursor only.
+ * Delivers the journal to one sink. Feeds share nothing: one that stands still holds back its own cursor only.
  *
- * | mode     | loads | sends          | next                                                     |
- * | -------- | ----- | -------------- | -------------------------------------------------------- |
- * | opening  | no    | nothing        | running: `open` has succeeded                            |
- * | running  | yes   | batches        | paused: a call of the sink, or a read, has failed        |
- * | paused   | yes   | nothing        | running: the time is over; one batch at a time at first  |
- * | draining | no    | what is loaded | stopped: all that is sent, or a call has failed          |
- * | stopped  | no    | nothing        |                                                          |
+ * | mode     | loads | sends          | next                                                        |
+ * | -------- | ----- | -------------- | ----------------------------------------------------------- |
+ * | opening  | no    | nothing        | running: `open` has succeeded                               |
+ * | running  | yes   | batches        | paused: the sink, or a read of the journal, has failed      |
+ * | paused   | yes   | nothing        | running: the pause is over; then one batch at a time        |
+ * | draining | no    | what is loaded | stopped: all of it is sent, or a call has failed            |
+ * | stopped  | no    | nothing        |                                                             |
  *
- * `stop` leads to draining from every mode. Only `#enter` changes the mode, and all that leads to a change is in this
- * file; what needs no mode (progress, retries, sending, loading) is not.
+ * `stop` leads to draining from every mode. Only `#enter` changes the mode, and every reason for a change is in this file; what
+ * needs no mode (progress, retries, sending, loading) is in others.
  */
 export class Feed {
   readonly name: string;
@@ -41,13 +40,14 @@ export class Feed {
   readonly #pending: SendQueue;
   readonly #queue: PQueue;
   readonly #abort = new AbortController();
-  readonly #loading: Loading;
-  readonly #held: HeldDeliveries;
   readonly #progress: Progress;
-  readonly #sending: Sending;
+  readonly #loader: Loader;
+  readonly #sender: Sender;
   readonly #down: DownTracker;
+  readonly #waiters: Waiters;
+  readonly #inFlight = new Set<Promise<void>>();
   #mode: FeedMode = 'opening';
-  /** `start` has not answered: what waiting cannot mend is thrown. */
+  /** `start` waits: it throws errors that waiting cannot mend. */
   #isStarting = false;
   #begun = false;
   /** Monotonic time at which the pause is over. */
@@ -55,14 +55,12 @@ export class Feed {
   /** Failures of the sink itself in a row. */
   #failures = 0;
   /** Times in a row that the sink has lost what it held. */
-  #rejections = 0;
-  /** Batches being sent. */
-  readonly #underWay = new Set<Promise<void>>();
+  #losses = 0;
   #lastError: string | null = null;
-  /** Monotonic time of the last `send`; and whether the next batch waits for more to come. */
+  /** Monotonic time of the last `send`. */
   #lastSend = Number.NEGATIVE_INFINITY;
+  /** The next batch waits for more events. */
   #isLingering = false;
-  readonly #waiters: Waiters;
   #unsubscribe: () => void = () => {};
   #wakeDrain: () => void = () => {};
 
@@ -71,23 +69,22 @@ export class Feed {
     this.#options = options;
     this.#calls = new SinkCalls(options);
     const { limits } = options.sink;
-    const isOneByOne = limits.inFlight === 1 && limits.batchBy === 'mixed';
-    this.#pending = isOneByOne ? new QueueInOrder(limits) : new QueuePerUser(limits);
-    this.#held = new HeldDeliveries({
+    const isInOrder = limits.inFlight === 1 && limits.batchBy === 'mixed';
+    this.#pending = isInOrder ? new QueueInOrder(limits) : new QueuePerUser(limits);
+    this.#queue = new PQueue({ concurrency: limits.inFlight });
+    this.#progress = new Progress(options, this.#pending, {
       onConfirmed: (deliveries, seqs) => this.#confirmed(deliveries, seqs),
-      onRejected: (deliveries, reason) => this.#rejected(deliveries, reason),
+      onLost: (deliveries, reason) => this.#lost(deliveries, reason),
     });
-    this.#progress = new Progress(options, this.#pending, this.#held);
     const later = (callback: () => void): void => void options.clock.after(options.retry.max, callback);
     this.#waiters = new Waiters(this.#progress, () => this.#calls.flush(), later);
-    this.#queue = new PQueue({ concurrency: limits.inFlight });
     this.#down = new DownTracker({
       clock: options.clock,
       after: options.downAfter ?? Infinity,
       callTime: limits.sendTimeout ?? 0,
       onChange: (isDown) => this.#wentUpOrDown(isDown),
     });
-    this.#sending = new Sending(
+    this.#sender = new Sender(
       {
         options,
         calls: this.#calls,
@@ -103,7 +100,7 @@ export class Feed {
         onPending: () => this.#pump(),
       },
     );
-    this.#loading = new Loading(options, this.#progress, this.#held, {
+    this.#loader = new Loader(options, this.#progress, {
       onLoaded: () => {
         this.#moveCursor();
         this.#pump();
@@ -114,12 +111,13 @@ export class Feed {
   }
 
   /**
-   * Places the cursor and opens the sink. A sink that cannot be reached is tried again in the background, as is one that
-   * does not say so soon; until then an error that waiting cannot mend (a MillraceError) is thrown.
+   * Reads the cursor and opens the sink. A sink that cannot be reached, or does not answer within 5 s, is opened in the
+   * background.
+   * @throws MillraceError for what waiting cannot mend, within that time
    */
   async start(): Promise<void> {
     await this.#progress.open();
-    const ends = [this.#loading.watch(), this.#options.journal.subscribe(() => this.#pump())];
+    const ends = [this.#loader.watch(), this.#options.journal.subscribe(() => this.#pump())];
     this.#unsubscribe = () => ends.forEach((end) => end());
     const overdue = Promise.withResolvers<void>();
     const cancel = this.#options.clock.after(OPEN_WAIT, () => {
@@ -142,28 +140,27 @@ export class Feed {
     this.#pump();
   }
 
-  /** Resolves when everything up to and including this seq is settled; or, with `sent`, when what is not is held. */
+  /** As `Waiters.passed`. */
   passed(seq: number, until: 'sent' | 'settled'): Promise<void> {
     return this.#waiters.passed(seq, until);
   }
 
-  /** Never sends what is `owned` again: its data is being erased. What is in flight already is not held back. */
-  forget(forgotten: Forgotten): void {
-    this.#progress.forget(forgotten);
+  /** Events of an erased user are not sent any more. Batches in flight continue. */
+  forget(request: ForgetRequest): void {
+    this.#progress.forget(request);
   }
 
-  /** Settles when every batch that is in flight now has been answered, those given up for too slow an answer among them. */
+  /** Resolves when every batch that is in flight now has been answered, also those that are overdue. */
   async answered(): Promise<void> {
-    await Promise.allSettled(this.#underWay);
+    await Promise.allSettled(this.#inFlight);
     await this.#calls.answered();
   }
 
-  /** What the sink had confirmed is gone. @returns how many dead letters that makes */
-  takeBack(taken: TakenBack): Promise<number> {
-    return this.#sending.deadLetters.takeBack(taken);
+  /** As `SinkContext.takeBack`. */
+  takeBack(gone: TakenBack): Promise<number> {
+    return this.#sender.deadLetters.takeBack(gone);
   }
 
-  /** The newest event that could be loaded. */
   get lastSeq(): number {
     return this.#options.journal.lastSeq;
   }
@@ -178,49 +175,51 @@ export class Feed {
       sink: this.name,
       mode: this.#shownMode,
       ...this.#progress.status(),
-      held: this.#held.count,
       inFlight: this.#queue.pending,
-      ...this.#sending.counts,
-      dead: this.#sending.deadLetters.count,
+      ...this.#sender.counts,
+      dead: this.#sender.deadLetters.count,
       lastError: this.#lastError,
       troubles: this.#calls.troubles(),
       skipped: this.#calls.skipped(),
     };
   }
 
-  /** A pause is how a sink is tried again, not how it is: that is said by one rule for all who ask. */
+  /** A pause is shown as running: only `DownTracker` says that a sink is down. */
   get #shownMode(): FeedStatus['mode'] {
     if (this.#mode !== 'running' && this.#mode !== 'paused') return this.#mode;
     return this.#lookDown() ? 'down' : 'running';
   }
 
   #lookDown(): boolean {
-    const { waiting, lookedAt } = this.#progress.status();
+    const { waiting, held, lookedAt } = this.#progress.status();
     const isOpen = this.#begun && this.#mode !== 'opening';
-    return this.#down.look(isOpen && (waiting > this.#held.count || this.lastSeq > lookedAt));
+    return this.#down.look(isOpen && (waiting > held || this.lastSeq > lookedAt));
   }
 
-  /** Finishes what is being sent and, unless it is `left`, what is loaded, while the sink takes it; the rest is kept. */
-  async stop(signal: AbortSignal, loaded: Loaded = 'finished'): Promise<void> {
+  /**
+   * Waits for batches in flight, sends what is loaded while the sink takes it, and closes the sink. The rest stays in the journal.
+   * @param sendsLoaded false leaves what is loaded in the journal, too
+   */
+  async stop(signal: AbortSignal, sendsLoaded = true): Promise<void> {
     if (this.#mode === 'stopped') return;
-    const healthy = this.#mode === 'running';
+    const isRunning = this.#mode === 'running';
     this.#unsubscribe();
     this.#enter('draining');
-    if (healthy && loaded === 'finished') await this.#drained(signal);
+    if (isRunning && sendsLoaded) await this.#drained(signal);
     this.#enter('stopped');
-    if (!healthy) this.#abort.abort();
+    if (!isRunning) this.#abort.abort();
     const forget = onAbort(signal, () => this.#abort.abort());
-    // A sink that ignores its signal must not keep the process: what it has not confirmed is still in the journal.
+    // Not for longer, also when the sink ignores its signal: what it has not confirmed is in the journal.
     await orAborted(this.#queue.onIdle(), signal).finally(forget);
-    // Before the sink finishes its files: what is in them must not look undelivered after a crash in between.
+    // Before the sink closes its files: what is in them must not look undelivered after a crash in between.
     await this.#options.journal.flush().catch(() => undefined);
     const { cursor } = this;
     await orAborted(this.#calls.close(signal), signal);
-    // By closing it has confirmed what it held.
+    // A sink that closes confirms what it held.
     if (this.cursor > cursor) await this.#options.journal.flush().catch(() => undefined);
   }
 
-  /** Opens the sink; again and again in the background if it must. */
+  /** Opens the sink; after an error again, in the background. */
   async #open(tries: number): Promise<void> {
     const { name, clock, log, retry } = this.#options;
     const { signal } = this.#abort;
@@ -257,18 +256,18 @@ export class Feed {
   /** Loads and sends as much as the bounds allow. Cheap when there is nothing to do. */
   #pump(): void {
     if (this.#mode === 'opening' || this.#mode === 'stopped') return;
-    if (this.#begun && this.#mode !== 'draining') this.#loading.load(this.#isBusy);
+    if (this.#begun && this.#mode !== 'draining') this.#loader.load(this.#isBusy);
     if (this.#mode === 'paused') return;
-    // After trouble one batch probes; the rest follows once it got through.
-    const lanes = this.#failures > 0 ? 1 : this.#queue.concurrency;
-    while (this.#pending.ready && this.#queue.pending + this.#queue.size < lanes) {
+    // After trouble one batch at a time, until one is answered without.
+    const concurrency = this.#failures > 0 ? 1 : this.#queue.concurrency;
+    while (this.#pending.ready && this.#queue.pending + this.#queue.size < concurrency) {
       if (this.#lingers()) break;
-      const batch = this.#pending.take(this.#loading.most);
+      const batch = this.#pending.take(this.#loader.batchCount);
       if (batch === null) break;
-      // Pumped again once the queue has released the job, or a single lane would look taken for ever.
+      // Pumps again only when the queue has released the job: until then it counts as pending.
       void this.#queue.add(() => this.#tracked(batch)).then(() => this.#pump());
     }
-    // What waits for a later retry is not waited for: it stays in the journal.
+    // Draining does not wait for items that wait for a retry: they stay in the journal.
     if (!this.#isBusy) this.#wakeDrain();
   }
 
@@ -276,12 +275,12 @@ export class Feed {
     return this.#pending.ready || this.#queue.pending + this.#queue.size > 0;
   }
 
-  /** True when the sink would rather have a larger batch a little later, as it pays by the call; pumps again by then. */
+  /** Whether a sink that pays by the call gets a larger batch a little later; pumps again then. */
   #lingers(): boolean {
     const { clock, sink } = this.#options;
     const { linger = 0 } = sink.limits;
-    if (linger === 0 || this.#mode === 'draining' || this.#progress.lanes.count >= this.#loading.most)
-      return false;
+    const isFull = this.#progress.destinations.count >= this.#loader.batchCount;
+    if (linger === 0 || isFull || this.#mode === 'draining') return false;
     const left = this.#lastSend + linger - clock.monotonic();
     if (left <= 0) return false;
     if (!this.#isLingering) {
@@ -296,9 +295,9 @@ export class Feed {
 
   async #tracked(batch: readonly Item[]): Promise<void> {
     this.#lastSend = this.#options.clock.monotonic();
-    const work = this.#sending.send(batch);
-    this.#underWay.add(work);
-    await work.finally(() => this.#underWay.delete(work));
+    const work = this.#sender.send(batch);
+    this.#inFlight.add(work);
+    await work.finally(() => this.#inFlight.delete(work));
   }
 
   #answered(reason: string | null, hasProgressed: boolean): void {
@@ -309,18 +308,17 @@ export class Feed {
   }
 
   #trouble(reason: string, delayMs = 0): void {
-    // What fails side by side fails once: its sink is no worse for having had many calls under way.
+    // Calls side by side that fail together count as one failure.
     if (this.#mode !== 'paused') this.#failures += 1;
     this.#lastError = reason;
     if (this.#mode === 'draining') {
-      // No time to wait for it: what is left stays in the journal.
       this.#enter('stopped');
       this.#wakeDrain();
     }
     if (this.#mode === 'stopped') return;
     const pause = Math.max(delayMs, backoff(this.#failures, this.#options.retry));
     const until = this.#options.clock.monotonic() + pause;
-    // Batches side by side can fail with different waits: the longest one holds.
+    // Of batches that fail together, the longest wait counts.
     if (this.#mode === 'paused' && until <= this.#pausedUntil) return;
     this.#pausedUntil = until;
     this.#enter('paused');
@@ -331,24 +329,24 @@ export class Feed {
     });
   }
 
-  #confirmed(deliveries: number, seqs: Seqs): void {
+  #confirmed(deliveries: number, seqs: SeqsByDestination): void {
     const { journal } = this.#options;
-    this.#progress.confirmed(seqs);
-    this.#sending.counts.delivered += deliveries;
-    this.#rejections = 0;
+    this.#sender.counts.delivered += deliveries;
+    this.#losses = 0;
     if (journal.delivered !== undefined)
-      for (const [destination, seq] of seqsOf(seqs)) journal.delivered(this.name, { seq }, destination);
+      for (const [destination, own] of seqs)
+        for (const seq of own.values()) journal.delivered(this.name, { seq }, destination);
     this.#moveCursor();
   }
 
-  #rejected(deliveries: number, cause: unknown): void {
+  #lost(deliveries: number, cause: unknown): void {
     const reason = messageOf(cause);
     const fields = { sink: this.name, deliveries, reason };
-    this.#options.log.warn(fields, 'what the sink held has to be sent again');
-    this.#sending.counts.retried += deliveries;
+    this.#options.log.warn(fields, 'the sink has lost what it held; it is sent again');
+    this.#sender.counts.retried += deliveries;
     this.#down.add(0, -deliveries);
-    this.#rejections += 1;
-    this.#trouble(reason, backoff(this.#rejections, this.#options.retry));
+    this.#losses += 1;
+    this.#trouble(reason, backoff(this.#losses, this.#options.retry));
   }
 
   #wentUpOrDown(isDown: boolean): void {

@@ -1,57 +1,43 @@
 import { messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
-import type { EventLog } from '../core/journal.ts';
+import { CatchUp } from './catch-up.ts';
+import type { ReadLimit } from './destinations.ts';
 import type { FeedOptions } from './feed-options.ts';
-import { CatchUp, type Room } from './catch-up.ts';
-import type { HeldDeliveries } from './held-deliveries.ts';
 import type { Progress } from './progress.ts';
 
-export interface LoadingEvents {
-  /** Something has been taken in. */
+export interface LoaderEvents {
+  /** Events have been queued. */
   readonly onLoaded: () => void;
   readonly onFailed: (reason: string) => void;
   /** There may be more to read by now. */
   readonly onTurn: () => void;
 }
 
-/**
- * What one sink is to have of the journal: what comes next, and again what the sink held and has lost, or what was left for
- * want of room.
- */
-export class Loading {
+/** Loads the next events of one sink from the journal, and again those that were deferred. */
+export class Loader {
   readonly #options: FeedOptions;
   readonly #progress: Progress;
-  readonly #held: HeldDeliveries;
-  readonly #loadNext: Load;
-  readonly #loadLost: Load;
-  readonly #loadLeft: Load;
+  readonly #events: LoaderEvents;
   readonly #catchUp: CatchUp;
+  readonly #loadNext: Load;
+  readonly #loadDeferred: Load;
 
-  constructor(
-    options: FeedOptions,
-    progress: Progress,
-    held: HeldDeliveries,
-    { onLoaded, onFailed, onTurn }: LoadingEvents,
-  ) {
+  constructor(options: FeedOptions, progress: Progress, events: LoaderEvents) {
     this.#options = options;
     this.#progress = progress;
-    this.#held = held;
-    this.#catchUp = new CatchUp(options.clock, options.sink.limits, onTurn);
-    const loader = (take: Take): Load => {
-      const taken: Take = (events, after) => {
-        take(events, after);
-        onLoaded();
-      };
-      return pageLoader(options.journal, taken, onFailed);
-    };
-    this.#loadNext = loader((events) => {
-      for (const event of events) progress.admit(event);
+    this.#events = events;
+    this.#catchUp = new CatchUp(options.clock, options.sink.limits, events.onTurn);
+    this.#loadNext = this.#pageLoader((page) => {
+      for (const event of page) progress.admit(event);
+      return page.length > 0;
     });
-    this.#loadLost = loader((events, after) => progress.readmit(events, after));
-    this.#loadLeft = loader((events, after) => progress.readmitLeft(events, after));
+    this.#loadDeferred = this.#pageLoader((page, after, upTo) => {
+      progress.readmit(page, after, upTo);
+      return true;
+    });
   }
 
-  /** Looks at what comes in, until what it returns is called. */
+  /** Watches what comes in, until what it returns is called. */
   watch(): () => void {
     const { journal } = this.#options;
     const cameIn = (): void => this.#catchUp.cameIn();
@@ -59,53 +45,53 @@ export class Loading {
   }
 
   /** How many events may go in a batch now. */
-  get most(): number {
-    return this.#catchUp.most;
+  get batchCount(): number {
+    return this.#catchUp.batchCount;
   }
 
   /** Reads what there is room for. @param isBusy whether something is sent, or can be */
   load(isBusy: boolean): void {
-    const { position, lanes } = this.#progress;
-    const { room, toReload } = lanes;
+    const { position, destinations } = this.#progress;
+    const { room, firstToReload } = destinations;
     if (room === null) return;
-    // What the sink has lost goes first.
-    const lost = this.#held.toReload;
-    if (Number.isFinite(lost)) return this.#loadLost(lost - 1, room);
-    if (Number.isFinite(toReload)) this.#loadLeft(toReload - 1, room);
-    if (!lanes.isAnyKeepingUp) return;
-    const share = this.#catchUp.share(room, {
+    if (Number.isFinite(firstToReload)) this.#loadDeferred(firstToReload - 1, room);
+    if (!destinations.isAnyKeepingUp) return;
+    const limit = this.#catchUp.limit(room, {
       waiting: this.#options.journal.lastSeq - position,
-      loaded: isBusy ? lanes.count : 0,
+      loaded: isBusy ? destinations.count : 0,
     });
-    if (share !== null) this.#loadNext(position, share);
+    if (limit !== null) this.#loadNext(position, limit);
+  }
+
+  /** @returns loads one page at a time: while one is on its way, it only notes that there may be more */
+  #pageLoader(take: Take): Load {
+    const { journal } = this.#options;
+    let isLoading = false;
+    let again = false;
+    return (after, limit) => {
+      // What came since the read began may be missing in its answer.
+      again = isLoading;
+      if (isLoading) return;
+      isLoading = true;
+      const { lastSeq } = journal;
+      journal.read(after, limit).then(
+        (page) => {
+          isLoading = false;
+          const mayHaveMore = take(page, after, page.at(-1)?.seq ?? lastSeq) || again;
+          if (mayHaveMore) this.#events.onLoaded();
+        },
+        (error: unknown) => {
+          isLoading = false;
+          this.#events.onFailed(`journal: ${messageOf(error)}`);
+        },
+      );
+    };
   }
 }
 
-/** @param after the seq that was asked for */
-type Take = (events: readonly JournalEvent[], after: number) => void;
-type Load = (after: number, room: Room) => void;
-
 /**
- * Reads the journal for a feed, one page at a time.
- * @returns what loads the page after a seq; while one is on its way it only notes that there may be more
+ * Takes the events after seq `after`. One up to `upTo` that is missing in the page is not in the journal any more.
+ * @returns whether there may be more
  */
-function pageLoader(journal: Pick<EventLog, 'read'>, take: Take, onFailed: (reason: string) => void): Load {
-  let isLoading = false;
-  let again = false;
-  return (after, room) => {
-    // What came meanwhile may be too late for the answer on its way.
-    again = isLoading;
-    if (isLoading) return;
-    isLoading = true;
-    journal.read(after, room).then(
-      (events) => {
-        isLoading = false;
-        if (events.length > 0 || again) take(events, after);
-      },
-      (error: unknown) => {
-        isLoading = false;
-        onFailed(`journal: ${messageOf(error)}`);
-      },
-    );
-  };
-}
+type Take = (page: readonly JournalEvent[], after: number, upTo: number) => boolean;
+type Load = (after: number, limit: ReadLimit) => void;

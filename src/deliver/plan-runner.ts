@@ -6,57 +6,63 @@ import type { GivenUp } from '../core/operations.ts';
 import type { Route } from '../core/route.ts';
 import { NO_ROUTES } from '../core/route-record.ts';
 import type { SinkLog } from '../core/sink.ts';
-import type { Dispatcher } from './dispatcher.ts';
-import { deadLetterWaiting, countWaiting, type WaitingFor } from './waiting.ts';
 import { orAborted, untilAborted } from '../lib/abort.ts';
 import type { Live } from '../lib/live.ts';
+import type { Dispatcher } from './dispatcher.ts';
 import type { LiveSinks, PlannedSinks } from './live-sinks.ts';
 import { AcceptedRoutes } from './routes/accepted.ts';
+import { countWaiting, deadLetterWaiting, type WaitingFor } from './waiting.ts';
 
-export interface DeliveryParts {
+interface PlanRunnerParts {
   readonly plan: Live<DeliveryPlan>;
   readonly dispatcher: Dispatcher;
   readonly sinks: LiveSinks;
   readonly routes: RouteKeeper;
-  /** Null where nothing waits on disk, with `acknowledge: delivered`. */
+  /** Null with `acknowledge: delivered`: nothing waits on disk. */
   readonly journal: Journal | null;
   readonly isErased: (event: JournalEvent) => boolean;
   readonly clock: Clock;
   readonly log: SinkLog;
 }
 
-/** What of a plan decides about delivering. */
 export interface DeliveryPlan extends PlannedSinks {
   readonly config: { readonly routes: readonly Route[] };
 }
 
+/** A sink that is no longer in the plan, and delivers what it still has to. */
+interface Removal {
+  /** Aborted to keep the sink. */
+  readonly cancel: AbortController;
+  /** The dead letters made; resolves when the sink is removed or kept. */
+  readonly done: Promise<number>;
+}
+
 /**
- * Delivering by a plan, and how it becomes delivering by another, without an event that falls in between: see
- * AcceptedRoutes for the rule.
+ * Delivers by a plan, and changes to the next one, so that no event is lost between the two; `AcceptedRoutes` has the rule.
  *
- * A sink is open → leaving (no plan names it and nothing new is for it; it delivers what it still has to) → left.
+ * A sink is open → being removed (no plan names it, nothing new is for it, it delivers what waits for it) → gone.
  */
-export class Delivery {
-  readonly #parts: DeliveryParts;
+export class PlanRunner {
+  readonly #parts: PlanRunnerParts;
   #accepted = new AcceptedRoutes(NO_ROUTES);
-  readonly #leaving = new Map<string, Leaving>();
-  /** Sinks a person has given up: the reload that takes them out makes dead letters of what waits for them. */
+  readonly #removals = new Map<string, Removal>();
+  /** Sinks that a person has given up: when a reload removes them, what waits for them becomes dead letters. */
   readonly #givenUp = new Set<string>();
 
-  constructor(parts: DeliveryParts) {
+  constructor(parts: PlanRunnerParts) {
     this.#parts = parts;
-    // Where the journal cannot note the routes, all that is open continues with the earlier ones.
+    // Also when the journal cannot note the routes: sinks that are open then continue with the earlier ones.
     parts.plan.subscribe((plan) => this.#acceptUnder(plan).finally(() => parts.dispatcher.begin()));
   }
 
-  /** The routes of now, and where events went by earlier ones. */
+  /** The routes in force, and those that earlier events were accepted under. */
   get routes(): AcceptedRoutes {
     return this.#accepted;
   }
 
   /**
-   * Opens the sinks of the plan and begins to deliver; when it fails none of them stays open.
-   * @throws MillraceError sink_waited_for when the journal has events for a sink that the plan has not
+   * Opens the sinks of the plan and starts delivering; after an error none of them stays open.
+   * @throws MillraceError sink_waited_for when events wait for a sink that is not in the plan
    */
   async start(): Promise<void> {
     await this.#open().catch(async (error: unknown) => {
@@ -71,74 +77,80 @@ export class Delivery {
     const plan = this.#parts.plan.value;
     if (journal === null) {
       await sinks.open(plan);
-      await this.#acceptUnder(plan);
-    } else {
-      this.#accepted = new AcceptedRoutes(await journal.routes());
-      const { renamed, absent } = await this.#takeOver(plan, journal);
-      await sinks.open(plan).catch(async (error: unknown) => {
-        // The next start may be with the earlier config.
-        for (const { from, to } of renamed) await journal.succeed(to, from);
-        throw error;
-      });
-      await this.#acceptUnder(plan);
-      // Only now is nothing for them any more: until then a start can fail, and a person put events back.
-      for (const name of absent) await journal.leave(name);
+      return this.#acceptUnder(plan);
     }
+    this.#accepted = new AcceptedRoutes(await journal.routes());
+    const known = Array.from(await journal.cursors(), ([name]) => name);
+    const removed = known.filter((name) => !plan.sinks.has(name));
+    const successors = await this.#successorsOf(removed, plan, known, journal);
+    for (const [from, to] of successors) this.#accepted = new AcceptedRoutes(await journal.succeed(from, to));
+    await sinks.open(plan).catch(async (error: unknown) => {
+      // The next start may have the earlier config.
+      for (const [from, to] of successors) await journal.succeed(to, from);
+      throw error;
+    });
+    await this.#acceptUnder(plan);
+    // Not before: until the start has succeeded, a person may restore events for them.
+    for (const name of removed) if (!successors.has(name)) await journal.leave(name);
   }
 
   /**
-   * Opens what is new and exchanges what has changed, before the plan is replaced by `to`: from then on its routes decide.
-   * Sinks that `to` does not name are there until `part`. When it fails all is as before.
+   * Opens new sinks and reopens changed ones, before the plan is replaced by `to`. Removed sinks stay until `part`. After an
+   * error everything is as before.
    * @throws MillraceError sink_waited_for, and what LiveSinks.change throws
    */
   async prepare(to: DeliveryPlan, signal: AbortSignal): Promise<void> {
-    const { journal, sinks } = this.#parts;
+    const { journal, sinks, dispatcher } = this.#parts;
     const named = new Set(Array.from(to.sinks, ([name, { continues }]) => [name, continues]).flat());
-    const recalled = [...this.#leaving.keys()].filter((name) => named.has(name));
-    for (const name of recalled) await this.#recall(name);
+    const kept = [...this.#removals.keys()].filter((name) => named.has(name));
+    for (const name of kept) await this.#cancelRemoval(name);
     try {
-      const heirs = journal === null ? NOBODY : await this.#heirsOf(to, journal);
-      await sinks.change(to, signal, heirs, async (old, heir) => {
-        if (journal !== null) this.#accepted = new AcceptedRoutes(await journal.succeed(old, heir));
+      if (journal === null) return await sinks.change(to, signal);
+      const removed = dispatcher
+        .status()
+        .flatMap(({ sink }) => (to.sinks.has(sink) || this.#removals.has(sink) ? [] : [sink]));
+      const successors = await this.#successorsOf(removed, to, sinks.names, journal);
+      await sinks.change(to, signal, successors, async (from, successor) => {
+        this.#accepted = new AcceptedRoutes(await journal.succeed(from, successor));
       });
     } catch (error) {
-      for (const name of recalled)
-        if (journal !== null && sinks.names.includes(name)) void this.#begin(name, journal, false);
+      for (const name of kept)
+        if (journal !== null && sinks.names.includes(name)) void this.#startRemoval(name, journal, false);
       throw error;
     }
   }
 
-  /** Lets the sinks go that the plan does not name; waits for them until `signal` aborts, and then they continue alone. */
+  /** Removes the sinks that are not in the plan; waits for them until `signal` aborts, after that they deliver on their own. */
   async part(signal: AbortSignal): Promise<void> {
     const { sinks, journal, log, plan } = this.#parts;
-    const gone = sinks.names.filter((name) => !plan.value.sinks.has(name) && !this.#leaving.has(name));
+    const removed = sinks.names.filter((name) => !plan.value.sinks.has(name) && !this.#removals.has(name));
     await Promise.all(
-      gone.map(async (name) => {
+      removed.map(async (name) => {
         if (journal === null) return sinks.remove(name, signal);
-        await orAborted(this.#begin(name, journal, this.#givenUp.has(name)), signal);
-        if (this.#leaving.has(name)) log.warn({ sink: name }, 'sink was removed; events still wait for it');
+        await orAborted(this.#startRemoval(name, journal, this.#givenUp.has(name)), signal);
+        if (this.#removals.has(name)) log.warn({ sink: name }, 'sink was removed; events still wait for it');
       }),
     );
     this.#givenUp.clear();
   }
 
-  /** A person gives up what waits for a sink: at once if it is leaving, else when a reload takes it out. */
+  /** Makes dead letters of what waits for a sink: now if it is being removed, otherwise when a reload removes it. */
   async giveUp(sink: string): Promise<GivenUp> {
     const { journal, sinks } = this.#parts;
     if (journal === null || !sinks.names.includes(sink))
       throw new MillraceError('usage', `there is no sink ${sink} that events wait for`);
     const waiting = await countWaiting(await this.#waitingFor(sink, journal));
-    if (!this.#leaving.has(sink)) {
+    if (!this.#removals.has(sink)) {
       this.#givenUp.add(sink);
       return { sink, dropped: 0, waiting };
     }
-    await this.#recall(sink);
-    const dropped = sinks.names.includes(sink) ? await this.#begin(sink, journal, true) : 0;
+    await this.#cancelRemoval(sink);
+    const dropped = sinks.names.includes(sink) ? await this.#startRemoval(sink, journal, true) : 0;
     return { sink, dropped, waiting: 0 };
   }
 
   async stop(signal: AbortSignal): Promise<void> {
-    for (const name of this.#leaving.keys()) await this.#recall(name);
+    for (const name of this.#removals.keys()) await this.#cancelRemoval(name);
     await this.#parts.dispatcher.stop(signal);
   }
 
@@ -148,46 +160,32 @@ export class Delivery {
     this.#accepted = new AcceptedRoutes(record);
   }
 
-  /** What the journal knows of other sinks: renamed, left, or in the way. Nothing is changed when one is in the way. */
-  async #takeOver(
-    plan: DeliveryPlan,
-    journal: Journal,
-  ): Promise<{
-    readonly renamed: readonly { readonly from: string; readonly to: string }[];
-    /** Nothing waits for them. */
-    readonly absent: readonly string[];
-  }> {
-    const cursors = new Map(await journal.cursors());
-    const absent = [...cursors.keys()].filter((name) => !plan.sinks.has(name));
-    const known = new Set([...cursors.keys(), ...(await journal.routes()).left]);
-    const { heirs, blocked } = successions(plan, absent, known);
-    const counted = new Map<string, number>();
-    for (const name of absent)
-      if (!heirs.has(name)) counted.set(name, await countWaiting(await this.#waitingFor(name, journal)));
-    refuseWaiting(counted, blocked);
-    const renamed = Array.from(heirs, ([from, to]) => ({ from, to }));
-    for (const { from, to } of renamed) this.#accepted = new AcceptedRoutes(await journal.succeed(from, to));
-    return { renamed, absent: [...counted.keys()] };
-  }
-
   /**
-   * The sinks that others continue for.
-   * @throws MillraceError sink_waited_for for a sink in trouble, which cannot deliver what waits for it before it goes
+   * The removed sinks that a new sink of the plan continues for, with that sink.
+   * @param known sinks that have a position in the journal
+   * @throws MillraceError sink_waited_for when events wait for a sink without successor that cannot deliver them before it goes
    */
-  async #heirsOf(to: PlannedSinks, journal: Journal): Promise<ReadonlyMap<string, string>> {
-    const { sinks, dispatcher } = this.#parts;
-    const going = dispatcher.status().filter(({ sink }) => !to.sinks.has(sink) && !this.#leaving.has(sink));
-    const known = new Set([...sinks.names, ...(await journal.routes()).left]);
-    const names = going.map(({ sink }) => sink);
-    const { heirs, blocked } = successions(to, names, known);
+  async #successorsOf(
+    removed: readonly string[],
+    { sinks }: PlannedSinks,
+    known: readonly string[],
+    journal: Journal,
+  ): Promise<ReadonlyMap<string, string>> {
+    const { left } = await journal.routes();
+    const successors = new Map<string, string>();
+    /** Sinks that would continue, but have a position of their own. */
+    const blocked = new Map<string, string>();
+    for (const [name, { continues }] of sinks)
+      if (continues !== null && removed.includes(continues))
+        (known.includes(name) || left.includes(name) ? blocked : successors).set(continues, name);
     const counted = new Map<string, number>();
-    for (const { sink } of going) {
-      const goesByItself = dispatcher.isWell(sink) && !blocked.has(sink);
-      if (heirs.has(sink) || this.#givenUp.has(sink) || goesByItself) continue;
+    for (const sink of removed) {
+      const deliversFirst = this.#parts.dispatcher.isWell(sink) && !blocked.has(sink);
+      if (successors.has(sink) || this.#givenUp.has(sink) || deliversFirst) continue;
       counted.set(sink, await countWaiting(await this.#waitingFor(sink, journal)));
     }
     refuseWaiting(counted, blocked);
-    return heirs;
+    return successors;
   }
 
   async #waitingFor(sink: string, journal: Journal): Promise<WaitingFor> {
@@ -195,28 +193,28 @@ export class Delivery {
     return { journal, sink, after, routes: this.#accepted };
   }
 
-  /** Resolves when the removed sink is done, or is recalled. @returns dead letters made */
-  #begin(sink: string, journal: Journal, givenUp: boolean): Promise<number> {
-    const recall = new AbortController();
-    const work = this.#leave(sink, journal, givenUp, recall.signal)
+  /** Resolves with the number of dead letters, when the sink is removed or the removal is cancelled. */
+  #startRemoval(sink: string, journal: Journal, isGivenUp: boolean): Promise<number> {
+    const cancel = new AbortController();
+    const done = this.#remove(sink, journal, isGivenUp, cancel.signal)
       .catch((error: unknown) => {
         this.#parts.log.error({ sink, error: messageOf(error) }, 'a removed sink could not be closed');
         return 0;
       })
-      .finally(() => this.#leaving.delete(sink));
-    this.#leaving.set(sink, { recall, work });
-    return work;
+      .finally(() => this.#removals.delete(sink));
+    this.#removals.set(sink, { cancel, done });
+    return done;
   }
 
-  async #leave(sink: string, journal: Journal, givenUp: boolean, recalled: AbortSignal): Promise<number> {
+  async #remove(sink: string, journal: Journal, isGivenUp: boolean, cancelled: AbortSignal): Promise<number> {
     const { dispatcher, sinks, isErased, clock, log } = this.#parts;
-    if (!givenUp) {
+    if (!isGivenUp) {
       const passed = dispatcher.passed(sink).then(async () => this.#usersOf(sink));
-      await Promise.race([passed, untilAborted(recalled)]);
+      await Promise.race([passed, untilAborted(cancelled)]);
     }
-    if (recalled.aborted) return 0;
-    await sinks.remove(sink, givenUp ? AbortSignal.abort() : recalled);
-    const letters = givenUp
+    if (cancelled.aborted) return 0;
+    await sinks.remove(sink, isGivenUp ? AbortSignal.abort() : cancelled);
+    const letters = isGivenUp
       ? await deadLetterWaiting(await this.#waitingFor(sink, journal), isErased, clock.now())
       : 0;
     await journal.leave(sink);
@@ -224,56 +222,32 @@ export class Delivery {
     return letters;
   }
 
-  /** Resolves when the sinks that keep their large events here have left; others have another keeper by now. */
+  /** Resolves when the sinks that keep their large events at this one are gone, too; others have another keeper by now. */
   async #usersOf(keeper: string): Promise<void> {
-    for (const name of this.#parts.sinks.keptBy(keeper)) await this.#leaving.get(name)?.work;
+    for (const name of this.#parts.sinks.keptBy(keeper)) await this.#removals.get(name)?.done;
   }
 
-  /** A sink that is leaving stays, unless it is past what it waited for: then it has left. */
-  async #recall(sink: string): Promise<void> {
-    const leaving = this.#leaving.get(sink);
-    leaving?.recall.abort();
-    await leaving?.work;
+  /** Keeps a sink, unless its removal is over before it notices. */
+  async #cancelRemoval(sink: string): Promise<void> {
+    const removal = this.#removals.get(sink);
+    removal?.cancel.abort();
+    await removal?.done;
   }
-}
-
-interface Leaving {
-  readonly recall: AbortController;
-  readonly work: Promise<number>;
-}
-
-/**
- * Who continues for whom, by the name of the one who goes: `blocked` where the heir has had a place of its own, so that it
- * cannot take over another.
- */
-function successions(
-  { sinks }: PlannedSinks,
-  going: readonly string[],
-  known: ReadonlySet<string>,
-): { readonly heirs: ReadonlyMap<string, string>; readonly blocked: ReadonlyMap<string, string> } {
-  const heirs = new Map<string, string>();
-  const blocked = new Map<string, string>();
-  for (const [name, { continues }] of sinks)
-    if (continues !== null && going.includes(continues))
-      (known.has(name) ? blocked : heirs).set(continues, name);
-  return { heirs, blocked };
 }
 
 /** @throws MillraceError naming the sinks that events wait for, how many, and what can be done */
 function refuseWaiting(waiting: ReadonlyMap<string, number>, blocked: ReadonlyMap<string, string>): void {
   const lines = [...waiting].flatMap(([sink, count]) => {
     if (count === 0) return [];
-    const heir = blocked.get(sink);
+    const successor = blocked.get(sink);
     const why =
-      heir === undefined
+      successor === undefined
         ? 'it is no longer in the config'
-        : `sinks.${heir}.continues cannot take them over, because ${heir} has its own position in the journal`;
+        : `sinks.${successor}.continues cannot take them over, because ${successor} has its own position in the journal`;
     return [
-      `sinks.${sink}: ${count} events wait for it, and ${why}. Put it back, let a new sink continue for it ` +
+      `sinks.${sink}: ${count} events wait for it, and ${why}. Restore it, let a new sink continue for it ` +
         `(sinks.<new>.continues: ${sink}), or make dead letters of them (millrace sink drop ${sink})`,
     ];
   });
   if (lines.length > 0) throw new MillraceError('sink_waited_for', lines.join('\n'));
 }
-
-const NOBODY: ReadonlyMap<string, string> = new Map();

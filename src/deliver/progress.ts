@@ -1,9 +1,10 @@
 import type { JournalEvent } from '../core/event.ts';
 import type { Target } from '../core/route.ts';
-import type { HeldDeliveries, Seqs } from './held-deliveries.ts';
-import type { FeedOptions, FeedStatus, Forgotten } from './feed-options.ts';
-import { Lanes } from './destinations.ts';
-import { Item, type SendQueue, type Place } from './send-queue.ts';
+import type { DestinationProgress } from './destination-progress.ts';
+import { Destinations, type HeldEvents } from './destinations.ts';
+import type { FeedOptions, FeedStatus, ForgetRequest } from './feed-options.ts';
+import { Item, type ItemTarget } from './item.ts';
+import type { SendQueue } from './send-queue.ts';
 import {
   type Chapter,
   chapterOf,
@@ -13,28 +14,25 @@ import {
   settledAheadOf,
 } from './settled-ahead.ts';
 
-/** What a feed has loaded from the journal and not settled: how much there is, how far it goes, what may be dropped. */
+/** How far one sink is: what was loaded from the journal, what of it is settled, and what must not be sent any more. */
 export class Progress {
+  readonly destinations: Destinations;
   readonly #options: FeedOptions;
   readonly #pending: SendQueue;
-  readonly #held: HeldDeliveries;
-  readonly lanes: Lanes;
-  /** What is known of the time before; null when it has all been loaded again. */
+  /** What was settled before the start behind `position`; null once all of that has been loaded again. */
   #ahead: SettledAhead | null = null;
   /** The routes that events were loaded under, and from which seq on. */
   #routes: { readonly from: number; readonly name: string }[] = [];
   #position = 0;
-  /** What was loaded, up to a seq, and is not to be sent any more. */
-  #forgotten: readonly Forgotten[] = [];
+  #forgotten: readonly ForgetRequest[] = [];
 
-  constructor(options: FeedOptions, pending: SendQueue, held: HeldDeliveries) {
+  constructor(options: FeedOptions, pending: SendQueue, events: HeldEvents) {
     this.#options = options;
     this.#pending = pending;
-    this.#held = held;
-    this.lanes = new Lanes(options, (destination, seq) => held.from(destination, seq));
+    this.destinations = new Destinations(options, events);
   }
 
-  /** Begins where the log says that the sink stands. */
+  /** Begins at the cursor that the log has of the sink. */
   async open(): Promise<void> {
     const { name, journal } = this.#options;
     const position = await journal.openCursor(name);
@@ -57,101 +55,94 @@ export class Progress {
 
   /** Everything up to and including this seq is settled. */
   get cursor(): number {
-    return Math.min(this.#floor, this.#held.least - 1);
+    return Math.min(this.#position, this.destinations.first - 1);
   }
 
-  /** Whether the sink has everything up to and including this seq: what is not settled of it is held. */
+  /** Whether the sink has everything up to and including this seq: settled or held. */
   isSent(seq: number): boolean {
-    return this.#floor >= seq && this.#held.leastToSend > seq;
+    return this.#position >= seq && this.destinations.firstToSend > seq;
   }
 
-  /** What is settled ahead of the cursor, in words; null for nothing. */
+  /** The text that says what is settled ahead of the cursor; null for nothing. */
   readonly note = (): string | null => {
     const { cursor } = this;
     const chapters: Chapter[] = [];
     for (const [index, { name }] of this.#routes.entries()) {
       const after = Math.max(cursor, chapters.at(-1)?.upTo ?? 0);
       const upTo = (this.#routes[index + 1]?.from ?? this.#position + 1) - 1;
-      if (upTo > after) chapters.push(chapterOf(after, upTo, name, this.lanes));
+      if (upTo > after) chapters.push(chapterOf(after, upTo, name, this.destinations));
     }
     return noteOf([...chapters, ...(this.#ahead?.after(this.#position) ?? [])]);
   };
 
-  /** What `FeedStatus` says of it. */
-  status(): Pick<FeedStatus, 'cursor' | 'pending' | 'waiting' | 'lookedAt'> {
-    const { count: pending, left } = this.lanes;
-    const waiting = pending + left + this.#held.count + this.#held.rejected;
-    return { cursor: this.cursor, pending, waiting, lookedAt: this.#position };
+  status(): Pick<FeedStatus, 'cursor' | 'pending' | 'held' | 'waiting' | 'lookedAt'> {
+    const { count: pending, deferred, held } = this.destinations;
+    const waiting = pending + deferred + held;
+    return { cursor: this.cursor, pending, held, waiting, lookedAt: this.#position };
   }
 
-  /** Takes in what the sink is to have of an event, and has not had. */
+  /** Queues the deliveries of an event that the sink has not had. */
   admit(event: JournalEvent): void {
     const { routes } = this.#options;
     const { seq } = event;
     const now = nameOf(routes?.());
-    if (now !== this.#routes.at(-1)?.name) this.#turnTo(now, seq);
+    if (now !== this.#routes.at(-1)?.name) this.#changeRoutes(now, seq);
     this.#position = seq;
-    let own = this.#ownOf(event);
-    if (this.#ahead !== null) own = this.#unsettled(this.#ahead, event, own);
-    if (this.#passesOver(event, own)) return;
-    for (const target of own) {
-      const lane = this.lanes.of(target.destination);
-      if (this.lanes.isBehind(lane)) lane.leave(seq);
-      else if (lane.add(seq)) this.#push(event, target);
+    let targets = this.#targetsOf(event);
+    if (this.#ahead !== null) targets = this.#unsettled(this.#ahead, event, targets);
+    if (this.#passesOver(event, targets)) return;
+    for (const target of targets) {
+      const destination = this.destinations.of(target.destination);
+      if (this.destinations.isBehind(destination)) destination.defer(seq);
+      else if (destination.open(seq)) this.#push(event, target, destination);
     }
   }
 
   settle(item: Item): void {
-    this.#release(item);
-    this.lanes.of(item.destination).settle(item.seq);
+    this.destinations.unloaded(item);
+    this.destinations.of(item.destination).settle(item.seq);
   }
 
-  /** They are read again from the journal when there is room. */
-  leave(items: readonly Item[]): void {
+  /** They are loaded again when there is room. */
+  defer(items: readonly Item[]): void {
     for (const item of items) {
-      this.#release(item);
-      this.lanes.of(item.destination).leave(item.seq);
+      this.destinations.unloaded(item);
+      this.destinations.of(item.destination).defer(item.seq);
     }
   }
 
-  /** The sink has confirmed what it held. */
-  confirmed(seqs: Seqs): void {
-    for (const [destination, own] of seqs) this.lanes.of(destination).settleAll(own);
-  }
-
-  /** It is not kept any more, and not settled: the sink confirms it later. */
   hold(item: Item, until: Promise<void>): void {
-    this.#held.hold(item, until);
-    this.#release(item);
-    this.lanes.of(item.destination).hold(item.seq);
+    this.destinations.unloaded(item);
+    this.destinations.hold(item, until);
   }
 
-  /** Takes in anew what was held and has to be sent again, as far as it is still for the sink. @param after as `HeldDeliveries.reload` */
-  readmit(page: readonly JournalEvent[], after: number): void {
-    for (const { event, destination } of this.#held.reload(page, after))
-      this.#again(event, destination, true);
-  }
-
-  /** The same for what was left, as far as there is room. */
-  readmitLeft(page: readonly JournalEvent[], after: number): void {
+  /**
+   * Queues deferred deliveries, as far as there is room and they are still for the sink.
+   * @param page events after `after`; one up to `upTo` that is missing in it is not in the journal any more
+   */
+  readmit(page: readonly JournalEvent[], after: number, upTo: number): void {
     const events = new Map(page.map((event) => [event.seq, event]));
-    const upTo = page.at(-1)?.seq ?? 0;
-    for (const [destination, lane] of this.lanes) {
-      // In order, or a user's events would overtake each other.
-      if (lane.leastLeft <= after) continue;
-      for (let seq = lane.leastLeft; seq <= upTo && this.lanes.hasRoom(lane); seq = lane.leastLeft) {
+    for (const [name, destination] of this.destinations) {
+      // In order, or events of a user would overtake each other.
+      if (destination.firstDeferred <= after) continue;
+      for (
+        let seq = destination.firstDeferred;
+        seq <= upTo && this.destinations.hasRoom(destination);
+        seq = destination.firstDeferred
+      ) {
         const event = events.get(seq);
-        if (event === undefined) lane.settle(seq);
-        else this.#again(event, destination, false);
+        const target = event === undefined ? null : this.#targetNow(event, name);
+        if (event === undefined || target === null) destination.settle(seq);
+        else if (destination.open(seq)) this.#push(event, target, destination);
       }
     }
   }
 
-  forget(forgotten: Forgotten): void {
-    this.#forgotten = [...this.#forgotten.filter(({ upTo }) => upTo > this.cursor), forgotten];
+  forget(request: ForgetRequest): void {
+    this.#forgotten = [...this.#forgotten.filter(({ upTo }) => upTo > this.cursor), request];
   }
 
-  /** Those of the items that may be sent still; the others are settled. */
+  /** The items that may still be sent; settles the others. */
   unforgotten(items: readonly Item[]): readonly Item[] {
     if (this.#forgotten.length === 0) return items;
     const { gone = [], left = [] } = Object.groupBy(items, (item) =>
@@ -164,62 +155,48 @@ export class Progress {
       this.#options.journal.passedOver?.(this.#options.name, Item.originalOf(item));
       this.settle(item);
     }
-    // A user of whom something is sent all the same stays out until that is answered: what follows must not overtake it.
+    // A user with an item left stays out until that is answered: what follows must not overtake it.
     const out = new Set(left.map(({ key }) => key));
     this.#pending.release(gone.filter(({ key }) => !out.has(key)));
     return left;
   }
 
-  /** Up to here nothing is open, but it may be held. */
-  get #floor(): number {
-    return Math.min(this.#position, this.lanes.least - 1);
-  }
-
-  #ownOf(event: JournalEvent): Target[] {
+  #targetsOf(event: JournalEvent): Target[] {
     const { name, targetsOf } = this.#options;
     return targetsOf(event).filter(({ sink }) => sink === name);
   }
 
+  /** Where a deferred delivery goes by the routes of now; null when it goes nowhere. */
+  #targetNow(event: JournalEvent, destination: string | null): ItemTarget | null {
+    const targets = this.#targetsOf(event);
+    if (targets.length === 0 || this.#passesOver(event, targets)) return null;
+    const same = targets.find((target) => target.destination === destination);
+    const redactions = (same === undefined ? targets : [same]).flatMap((target) => target.redactions ?? []);
+    return { destination, redactions };
+  }
+
   /** Whether it goes nowhere because its user is erased. */
-  #passesOver(event: JournalEvent, own: readonly Target[]): boolean {
+  #passesOver(event: JournalEvent, targets: readonly Target[]): boolean {
     const { name, journal, isErased } = this.#options;
-    if (own.length === 0 || !isErased(event)) return false;
+    if (targets.length === 0 || !isErased(event)) return false;
     journal.passedOver?.(name, event);
     return true;
   }
 
-  #unsettled(ahead: SettledAhead, event: JournalEvent, own: readonly Target[]): Target[] {
-    const open = ahead.open(event, own);
-    for (const target of own) if (!open.includes(target)) this.lanes.of(target.destination).settle(event.seq);
+  #unsettled(ahead: SettledAhead, event: JournalEvent, targets: readonly Target[]): Target[] {
+    const open = ahead.open(event, targets);
+    for (const target of targets)
+      if (!open.includes(target)) this.destinations.of(target.destination).settle(event.seq);
     if (ahead.last <= event.seq) this.#ahead = null;
     return [...open];
   }
 
-  #push(event: JournalEvent, target: Place, again = false): void {
-    this.lanes.took(this.lanes.of(target.destination), event.body.length);
-    this.#pending.push(event, target, again);
+  #push(event: JournalEvent, target: ItemTarget, destination: DestinationProgress): void {
+    this.destinations.loaded(destination, event.body.length);
+    this.#pending.push(event, target);
   }
 
-  #again(event: JournalEvent, destination: string | null, wasHeld: boolean): void {
-    const lane = this.lanes.of(destination);
-    const own = this.#ownOf(event);
-    if (own.length === 0 || this.#passesOver(event, own)) {
-      if (wasHeld) this.#held.settle({ event, destination });
-      lane.settle(event.seq);
-      return;
-    }
-    const same = own.find((target) => target.destination === destination);
-    const redactions = (same === undefined ? own : [same]).flatMap((target) => target.redactions ?? []);
-    if (!wasHeld) lane.add(event.seq);
-    this.#push(event, { destination, redactions }, wasHeld);
-  }
-
-  #release(item: Item): void {
-    this.lanes.gave(item);
-    if (item.again) this.#held.settle(item);
-  }
-
-  #turnTo(name: string, from: number): void {
+  #changeRoutes(name: string, from: number): void {
     const { cursor } = this;
     const over = this.#routes.findLastIndex((each) => each.from <= cursor + 1);
     this.#routes = [...this.#routes.slice(Math.max(0, over)), { from, name }];

@@ -1,67 +1,129 @@
 import { messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
 import type { ClaimCheck, Delivery, SendResult } from '../core/sink.ts';
-import type { Item } from './send-queue.ts';
+import type { Item } from './item.ts';
 import type { SinkCalls } from './sink-calls.ts';
 
-export interface Outcome {
-  readonly item: Item;
-  readonly result: SendResult;
-}
-
 /**
- * Sends one batch and finds out what became of each item.
+ * Sends one batch and finds the result of each item.
  *
- * Events above the sink's own limit are refused without being sent; where there is a keeper a pointer is sent in their place, after
- * the rest of the batch. A batch that is refused without saying which event
- * is to blame is halved until it is one event, sent alone; halves go one after the other, and nothing of a user follows an earlier
- * event of that user that has to be tried again.
+ * Items above the sink's own limit are refused without being sent; where another sink keeps large events, a pointer is sent
+ * instead, after the rest of the batch. When the sink refuses a batch without saying which event is to blame, the batch is
+ * halved until it is one event, sent alone. Halves go one after the other, and nothing of a user follows an earlier event of
+ * that user that has to be sent again.
+ *
+ * @returns a result for each item, in order
  */
 export async function sendBatch(
   sink: SinkCalls,
   batch: readonly Item[],
   signal: AbortSignal,
-): Promise<Outcome[]> {
-  // In the order of the batch: what has to be sent again is sent again in the order it is answered in.
-  const outcomes = inOrder(await sendFitting(sink, batch, signal), batch);
-  if (!sink.keeps || !outcomes.some(isTooLarge)) return outcomes;
-  const settled: Outcome[] = [];
-  const waiting = new Map<string, SendResult>();
-  // One after the other: each is large, and nothing of a user follows what has to be sent again.
-  for (const outcome of outcomes) {
-    const { item } = outcome;
-    const held = item.key === null ? undefined : waiting.get(item.key);
-    let { result } = outcome;
-    if (isTooLarge(outcome)) result = held ?? (await sendPointer(sink, item, signal)).result;
-    if (result.status === 'retry' && item.key !== null) waiting.set(item.key, result);
-    settled.push({ item, result });
+): Promise<readonly SendResult[]> {
+  const sending = new BatchSending(sink, batch, signal);
+  await sending.send();
+  if (sink.keeps) await sending.sendPointers();
+  return sending.results;
+}
+
+/** Items are named by their index in the batch. */
+class BatchSending {
+  readonly results: SendResult[] = [];
+  readonly #sink: SinkCalls;
+  readonly #batch: readonly Item[];
+  readonly #signal: AbortSignal;
+  /** By key, the first item that has to be sent again. */
+  readonly #firstRetry = new Map<string, number>();
+
+  constructor(sink: SinkCalls, batch: readonly Item[], signal: AbortSignal) {
+    this.#sink = sink;
+    this.#batch = batch;
+    this.#signal = signal;
   }
-  return settled;
-}
 
-function inOrder(outcomes: Outcome[], batch: readonly Item[]): Outcome[] {
-  if (outcomes.every(({ item }, place) => item === batch[place])) return outcomes;
-  const places = new Map(batch.map((item, place) => [item, place]));
-  const placeOf = ({ item }: Outcome): number => places.get(item) ?? 0;
-  return outcomes.toSorted((one, other) => placeOf(one) - placeOf(other));
-}
-
-function isTooLarge({ result }: Outcome): boolean {
-  return result.status === 'refused' && result.code === TOO_LARGE;
-}
-
-async function sendPointer(sink: SinkCalls, item: Item, signal: AbortSignal): Promise<Outcome> {
-  try {
-    const pointer = pointerTo(item.event, await sink.keep(item.event, signal));
-    const [result = MISSING] = await callSink(
-      sink,
-      [{ event: pointer, destination: item.destination }],
-      signal,
-    );
-    return { item, result };
-  } catch (error) {
-    return { item, result: { status: 'retry', reason: `claim check: ${messageOf(error)}` } };
+  async send(): Promise<void> {
+    const { eventBytes } = this.#sink.limits;
+    const sendable: number[] = [];
+    for (const [at, item] of this.#batch.entries()) {
+      const refusal = refusalOf(item, eventBytes);
+      if (refusal === null) sendable.push(at);
+      else this.#set(at, refusal);
+    }
+    if (sendable.length > 0) await this.#attempt(sendable);
   }
+
+  /** One after the other: each is large, and nothing of a user may follow what has to be sent again. */
+  async sendPointers(): Promise<void> {
+    for (const [at, item] of this.#batch.entries()) {
+      const result = this.results[at];
+      if (result?.status === 'refused' && result.code === TOO_LARGE)
+        this.#set(at, this.#retryBefore(at) ?? (await this.#sendPointer(item)));
+    }
+  }
+
+  async #attempt(items: readonly number[]): Promise<void> {
+    const batch = this.#batch;
+    const isAll = items.length === batch.length;
+    const answers = await this.#call(isAll ? batch : items.map((at) => batch[at] as Item));
+    const suspects: number[] = [];
+    for (const [index, at] of items.entries()) {
+      const result = answers[index] ?? MISSING;
+      // An event that was sent alone is surely to blame.
+      if (result.status === 'refused' && result.batch === true && items.length > 1) suspects.push(at);
+      else this.#set(at, result);
+    }
+    if (suspects.length === 0) return;
+    const middle = Math.ceil(suspects.length / 2);
+    for (const half of [suspects.slice(0, middle), suspects.slice(middle)]) {
+      const free = half.filter((at) => {
+        const retry = this.#retryBefore(at);
+        if (retry !== undefined) this.#set(at, retry);
+        return retry === undefined;
+      });
+      if (free.length > 0) await this.#attempt(free);
+    }
+  }
+
+  async #sendPointer({ event, destination }: Item): Promise<SendResult> {
+    try {
+      const pointer = pointerTo(event, await this.#sink.keep(event, this.#signal));
+      const [result = MISSING] = await this.#call([{ event: pointer, destination }]);
+      return result;
+    } catch (error) {
+      return { status: 'retry', reason: `claim check: ${messageOf(error)}` };
+    }
+  }
+
+  async #call(batch: readonly Delivery[]): Promise<readonly SendResult[]> {
+    // The rest of a batch must not leave when its sink has stopped: by then other routes may redact it.
+    if (this.#signal.aborted) return batch.map(() => STOPPED);
+    try {
+      return await this.#sink.send(batch, this.#signal);
+    } catch (error) {
+      return batch.map(() => ({ status: 'retry', reason: messageOf(error), sink: true }));
+    }
+  }
+
+  #set(at: number, result: SendResult): void {
+    this.results[at] = result;
+    if (result.status !== 'retry') return;
+    const key = this.#batch[at]?.key ?? null;
+    if (key !== null) this.#firstRetry.set(key, Math.min(at, this.#firstRetry.get(key) ?? at));
+  }
+
+  /** The result of an earlier item of the same key that has to be sent again. */
+  #retryBefore(at: number): SendResult | undefined {
+    const first = this.#firstRetry.get(this.#batch[at]?.key ?? '') ?? at;
+    return first < at ? this.results[first] : undefined;
+  }
+}
+
+/** Why an item is not sent at all; null when it is. */
+function refusalOf({ event, refusal }: Item, eventBytes: number): SendResult | null {
+  if (refusal !== null) return { status: 'refused', code: 'not_redacted', reason: refusal };
+  const size = event.body.length;
+  if (size <= eventBytes) return null;
+  const reason = `body of ${size} bytes is above the sink's limit of ${eventBytes}`;
+  return { status: 'refused', code: TOO_LARGE, reason };
 }
 
 /** The event a sink gets instead of one that is too large for it: same metadata, and a body that says where to look. */
@@ -70,77 +132,8 @@ function pointerTo(event: JournalEvent, claim: ClaimCheck): JournalEvent {
   return { ...event, body, handling: { ...event.handling, claimCheck: true } };
 }
 
-async function sendFitting(sink: SinkCalls, batch: readonly Item[], signal: AbortSignal): Promise<Outcome[]> {
-  const limit = sink.limits.eventBytes;
-  const fits = ({ event, refusal }: Item): boolean => refusal === null && event.body.length <= limit;
-  const fitting = batch.every(fits) ? batch : batch.filter(fits);
-  const outcomes = fitting.length === 0 ? [] : await attempt(sink, fitting, signal);
-  if (fitting.length === batch.length) return outcomes;
-  for (const item of batch) {
-    if (item.refusal !== null) {
-      outcomes.push({ item, result: { status: 'refused', code: NOT_REDACTED, reason: item.refusal } });
-      continue;
-    }
-    const size = item.event.body.length;
-    if (size <= limit) continue;
-    const reason = `body of ${size} bytes is above the sink's limit of ${limit}`;
-    outcomes.push({ item, result: { status: 'refused', code: TOO_LARGE, reason } });
-  }
-  return outcomes;
-}
-
-async function attempt(sink: SinkCalls, batch: readonly Item[], signal: AbortSignal): Promise<Outcome[]> {
-  const results = await callSink(sink, batch, signal);
-  const outcomes: Outcome[] = [];
-  const suspects: Item[] = [];
-  for (const [index, item] of batch.entries()) {
-    const result = results[index] ?? MISSING;
-    if (result.status === 'refused' && result.batch === true) suspects.push(item);
-    else outcomes.push({ item, result });
-  }
-  if (suspects.length === 0) return outcomes;
-  // Only what was sent alone is surely to blame.
-  if (batch.length === 1) return suspects.map((item) => ({ item, result: results[0] ?? MISSING }));
-  const places = new Map(batch.map((item, place) => [item, place]));
-  const middle = Math.ceil(suspects.length / 2);
-  for (const half of [suspects.slice(0, middle), suspects.slice(middle)]) {
-    const waiting = new Map<string, { place: number; result: SendResult }>();
-    for (const { item, result } of outcomes) {
-      const { key } = item;
-      const place = places.get(item) ?? 0;
-      if (result.status !== 'retry' || key === null) continue;
-      if (place < (waiting.get(key)?.place ?? Infinity)) waiting.set(key, { place, result });
-    }
-    const free: Item[] = [];
-    for (const item of half) {
-      const held = waiting.get(item.key ?? '');
-      // What waits behind it is no reason to leave it untried: it is what that waits for.
-      if (held === undefined || (places.get(item) ?? 0) < held.place) free.push(item);
-      else outcomes.push({ item, result: held.result });
-    }
-    if (free.length > 0) outcomes.push(...(await attempt(sink, free, signal)));
-  }
-  return outcomes;
-}
-
-async function callSink(
-  sink: SinkCalls,
-  batch: readonly Delivery[],
-  signal: AbortSignal,
-): Promise<SendResult[]> {
-  // The rest of a batch must not leave when its sink has stopped: by then other routes may redact it.
-  if (signal.aborted) return batch.map(() => STOPPED);
-  try {
-    return await sink.send(batch, signal);
-  } catch (error) {
-    return batch.map(() => ({ status: 'retry', reason: messageOf(error), sink: true }));
-  }
-}
-
-/** The code of a refusal that a claim check can get around. */
+/** The code of a refusal after which a pointer is sent. */
 const TOO_LARGE = 'too_large';
-/** Of an event that nothing may leave of. */
-const NOT_REDACTED = 'not_redacted';
 
 const STOPPED: SendResult = { status: 'retry', reason: 'the sink is being closed', sink: true };
 const MISSING: SendResult = { status: 'retry', reason: 'the sink gave no result', sink: true };

@@ -1,15 +1,16 @@
-import type { Clock } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
+import type { SendResult } from '../core/sink.ts';
 import { DeadLetters } from './dead-letters.ts';
 import type { DownTracker } from './down-tracker.ts';
 import type { FeedOptions } from './feed-options.ts';
+import { Item } from './item.ts';
 import type { Progress } from './progress.ts';
-import { Item, type SendQueue } from './send-queue.ts';
 import { backoff } from './retry.ts';
-import { type Outcome, sendBatch } from './send-batch.ts';
+import { sendBatch } from './send-batch.ts';
+import type { SendQueue } from './send-queue.ts';
 import type { SinkCalls } from './sink-calls.ts';
 
-export interface SendingParts {
+export interface SenderParts {
   readonly options: FeedOptions;
   readonly calls: SinkCalls;
   readonly pending: SendQueue;
@@ -19,31 +20,39 @@ export interface SendingParts {
   readonly signal: AbortSignal;
 }
 
-export interface SendingEvents {
+export interface SenderEvents {
   /** Something was settled, or is held. */
   readonly onMoved: () => void;
   /** The sink itself is in trouble; `delayMs` is the wait it asked for, or 0. */
   readonly onTrouble: (reason: string, delayMs: number) => void;
-  /** A batch was answered without trouble: why some of it is to be sent again, null when nothing is. */
+  /** A batch was answered without trouble. @param reason why some of it is to be sent again; null when nothing is */
   readonly onAnswered: (reason: string | null, hasProgressed: boolean) => void;
-  /** What was to be sent again later is pending. */
+  /** Items that waited for a retry are in the queue again. */
   readonly onPending: () => void;
 }
 
-/** Sends batches of one sink, and does with each delivery what the answer says. */
-export class Sending {
-  readonly #parts: SendingParts;
-  readonly #events: SendingEvents;
-  /** Deliveries confirmed, and those that had to be sent again. */
-  readonly counts = { delivered: 0, retried: 0 };
-  readonly deadLetters: DeadLetters;
-  readonly #ages: Ages;
+/** An item that is sent again. */
+interface Retry {
+  readonly item: Item;
+  readonly delayMs: number;
+}
 
-  constructor(parts: SendingParts, events: SendingEvents) {
+/** Sends batches of one sink, and settles, holds or retries each item by its result. */
+export class Sender {
+  readonly deadLetters: DeadLetters;
+  /** Deliveries confirmed, and deliveries that had to be sent again. */
+  readonly counts = { delivered: 0, retried: 0 };
+  readonly #parts: SenderParts;
+  readonly #events: SenderEvents;
+  /** Wall clock minus monotonic clock at the start. */
+  readonly #epoch: number;
+
+  constructor(parts: SenderParts, events: SenderEvents) {
+    const { clock } = parts.options;
     this.#parts = parts;
-    this.deadLetters = new DeadLetters(parts.options);
-    this.#ages = new Ages(parts.options.clock);
     this.#events = events;
+    this.deadLetters = new DeadLetters(parts.options);
+    this.#epoch = clock.now() - clock.monotonic();
   }
 
   /** Never rejects. @param taken from `pending`, and given back to it */
@@ -59,11 +68,11 @@ export class Sending {
       item.attempts += 1;
       item.firstTry ??= now;
     }
-    const send = (): Promise<Outcome[]> => sendBatch(calls, batch, signal);
-    const outcomes = await (tracing === undefined ? send() : tracing.deliver(name, batch, send));
+    const send = (): Promise<readonly SendResult[]> => sendBatch(calls, batch, signal);
+    const results = await (tracing === undefined ? send() : tracing.deliver(name, batch, send));
     observer?.sent(name, batch, clock.monotonic() - now);
     try {
-      await this.#settle(outcomes);
+      await this.#settle(batch, results);
     } catch (error) {
       // A dead letter could not be stored: nothing was settled, all of it is sent again.
       pending.release([], batch);
@@ -72,22 +81,23 @@ export class Sending {
     }
   }
 
-  async #settle(outcomes: readonly Outcome[]): Promise<void> {
+  async #settle(batch: readonly Item[], results: readonly SendResult[]): Promise<void> {
     const { options, pending, progress, down } = this.#parts;
     const { name, retry, observer, journal } = options;
     const delivered: Item[] = [];
     const held: { item: Item; until: Promise<void> }[] = [];
     const dead: { item: Item; code: string; reason: string }[] = [];
     const later: Retry[] = [];
-    /** Why the last of `later` has to wait. */
+    /** The reason of the last retry. */
     let reason: string | null = null;
-    /** What the sink itself says is wrong with it, and the longest wait it asked for. */
+    /** What the sink says is wrong with itself, and the longest wait it asked for. */
     let trouble = null as { reason: string; delayMs: number } | null;
-    for (const { item, result } of outcomes) {
+    for (const [at, item] of batch.entries()) {
+      const result = results[at] as SendResult;
       if (result.status === 'refused') dead.push({ item, code: result.code, reason: result.reason });
       else if (result.status === 'delivered') delivered.push(item);
       else if (result.status === 'held') held.push({ item, until: result.until });
-      else if (retry.giveUpAfter > 0 && this.#ages.of(item) >= retry.giveUpAfter)
+      else if (retry.giveUpAfter > 0 && this.#ageOf(item) >= retry.giveUpAfter)
         dead.push({ item, code: 'gave_up', reason: result.reason });
       else {
         ({ reason } = result);
@@ -96,8 +106,8 @@ export class Sending {
         later.push({ item, delayMs: result.delayMs ?? backoff(item.attempts, retry) });
       }
     }
-    for (const letter of dead) await this.deadLetters.add(letter.item, letter.code, letter.reason);
-    down.answered(outcomes);
+    for (const { item, code, reason: why } of dead) await this.deadLetters.add(item, code, why);
+    down.answered(results);
     if (delivered.length > 0) observer?.delivered(name, delivered);
     if (journal.delivered !== undefined)
       for (const { event, destination } of delivered) journal.delivered(name, event, destination);
@@ -114,26 +124,28 @@ export class Sending {
       this.#events.onAnswered(reason, done.length > 0);
       return;
     }
-    // The pause of the sink is the wait; whatever was not settled goes first after it.
-    const again = later.map(({ item }) => item);
-    pending.release(done, again);
+    // The pause of the sink is the wait; what was not settled goes first after it.
+    pending.release(
+      done,
+      later.map(({ item }) => item),
+    );
     this.#events.onTrouble(trouble.reason, trouble.delayMs);
   }
 
-  /** Until the retries of a user come back, together and after the longest of their waits, nothing of that user is sent. */
-  #scheduleRetries(later: readonly Retry[], settled: readonly Item[]): void {
+  /** The retries of a user come back together, after the longest of their waits; until then nothing of that user is sent. */
+  #scheduleRetries(later: readonly Retry[], done: readonly Item[]): void {
     const { options, pending, progress } = this.#parts;
-    if (later.length === 0) return pending.release(settled);
+    if (later.length === 0) return pending.release(done);
     const groups = Map.groupBy(later, ({ item }) => item.key ?? item);
     const again = later.map(({ item }) => item);
     pending.postpone(again);
-    for (const item of again) progress.lanes.inVain(item);
-    pending.release(settled.filter((item) => !groups.has(item.key ?? item)));
+    for (const item of again) progress.destinations.retried(item);
+    pending.release(done.filter((item) => !groups.has(item.key ?? item)));
     for (const group of groups.values()) {
       const items = group.map(({ item }) => item);
       const [first] = items;
-      if (first !== undefined && progress.lanes.takesFarTooMuch(first)) {
-        progress.leave([...items, ...pending.drop(first.key)]);
+      if (first !== undefined && progress.destinations.mustDefer(first)) {
+        progress.defer([...items, ...pending.drop(first.key)]);
         continue;
       }
       options.clock.after(Math.max(...group.map(({ delayMs }) => delayMs)), () => {
@@ -142,34 +154,17 @@ export class Sending {
       });
     }
   }
-}
-
-/** To be tried again. */
-interface Retry {
-  readonly item: Item;
-  readonly delayMs: number;
-}
-
-/** How old deliveries are, for who gives up on them. */
-class Ages {
-  readonly #clock: Clock;
-  /** What a clock that nobody sets would add to the monotonic time. */
-  readonly #begin: number;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#begin = clock.now() - clock.monotonic();
-  }
 
   /**
-   * Milliseconds since the event was received; a restart begins nothing anew. Of one that was put back, released or is replayed: since it
-   * was tried first, for it is wanted however old it is. A clock that is set makes nothing older.
+   * Milliseconds since the event was received, also over restarts; a clock that is set makes nothing older. For an event that a
+   * person or a replay sends again: since its first try.
    */
-  of(item: Item): number {
-    const now = this.#clock.monotonic();
+  #ageOf(item: Item): number {
+    const { clock } = this.#parts.options;
+    const now = clock.monotonic();
     const tried = item.firstTry === null ? 0 : now - item.firstTry;
     const { receivedAt, handling, again = handling.only ?? null } = Item.originalOf(item);
     if (again !== null || handling.replayId !== undefined || handling.released === true) return tried;
-    return Math.max(tried, Math.min(this.#clock.now(), this.#begin + now) - receivedAt);
+    return Math.max(tried, Math.min(clock.now(), this.#epoch + now) - receivedAt);
   }
 }

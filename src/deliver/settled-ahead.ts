@@ -1,121 +1,114 @@
 import type { Ahead, EventLog } from '../core/journal.ts';
 import type { Target } from '../core/route.ts';
 import { decodeStretches, encodeStretches, isWithin, type Stretch } from '../lib/stretches.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
 import type { AcceptedRoutes, Addressed } from './routes/accepted.ts';
-import type { Lane } from './lane.ts';
+import type { DestinationProgress } from './destination-progress.ts';
 
-/** The routes of the moment when they are asked for; undefined where they never change. */
-export type RoutesOfNow = (() => AcceptedRoutes) | undefined;
+/** Returns the routes in force; undefined where they never change. */
+export type CurrentRoutes = (() => AcceptedRoutes) | undefined;
 
-/** Events that were loaded under the same routes: those after the chapter before, up to a seq. */
+/** Persisted: the events that were loaded under the same routes, from the end of the previous chapter to seq `upTo`. */
 export interface Chapter {
   readonly upTo: number;
   /** Name of the routes. */
   readonly routes: string;
-  /** Destinations that have not all of it yet: from where on, and what is settled behind that, as stretches in words. */
+  /** Destinations that have events to settle: all up to `floor` is settled, and so are the encoded stretches behind it. */
   readonly lanes: readonly (readonly [destination: string | null, floor: number, settled: string])[];
 }
 
-/** Characters of one lane, and chapters: what has no room is delivered again. */
-const MOST = 32_768;
-const MOST_CHAPTERS = 16;
+/** Limits of a note; what has no room is delivered again. */
+const MAX_CHARACTERS_EACH = 32_768;
+const MAX_CHAPTERS = 16;
 
 export function chapterOf(
   after: number,
   upTo: number,
   routes: string,
-  lanes: Iterable<readonly [string | null, Lane]>,
+  destinations: Iterable<readonly [string | null, DestinationProgress]>,
 ): Chapter {
-  const open = Array.from(
-    lanes,
-    ([destination, lane]) => [destination, lane.settledIn(after, upTo)] as const,
-  );
-  return {
-    upTo,
-    routes,
-    lanes: open.flatMap(([destination, found]) =>
-      found === null
-        ? []
-        : [[destination, found.floor, encodeStretches(found.floor, found.stretches, MOST)] as const],
-    ),
-  };
+  const lanes = Array.from(destinations, ([name, destination]) => {
+    const found = destination.settledIn(after, upTo);
+    if (found === null) return [];
+    const { floor, stretches } = found;
+    return [[name, floor, encodeStretches(floor, stretches, MAX_CHARACTERS_EACH)] as const];
+  }).flat();
+  return { upTo, routes, lanes };
 }
 
 export function noteOf(chapters: readonly Chapter[]): string | null {
-  return chapters.length === 0 ? null : JSON.stringify(chapters.slice(0, MOST_CHAPTERS));
+  return chapters.length === 0 ? null : JSON.stringify(chapters.slice(0, MAX_CHAPTERS));
 }
 
-interface ReadChapter extends Chapter {
+interface DecodedChapter extends Chapter {
   readonly settled: ReadonlyMap<
     string | null,
     { readonly floor: number; readonly stretches: readonly Stretch[] }
   >;
 }
 
-/** What a sink had settled ahead of its cursor before the feed began: it is not sent again. */
+/** The deliveries that a sink had settled ahead of its cursor before the feed began; they are not sent again. */
 export class SettledAhead {
-  readonly #sink: string;
-  readonly #routes: RoutesOfNow;
-  readonly #chapters: readonly ReadChapter[];
-  readonly #died = new Map<number, (string | null)[]>();
-  /** Nothing is known of what comes after it. */
+  /** Nothing is known of later events. */
   readonly last: number;
+  readonly #sink: string;
+  readonly #routes: CurrentRoutes;
+  readonly #chapters: readonly DecodedChapter[];
+  readonly #died: ReadonlyMap<number, readonly (string | null)[]>;
 
-  constructor(sink: string, { note, died }: Ahead, routes: RoutesOfNow) {
+  constructor(sink: string, { note, died }: Ahead, routes: CurrentRoutes) {
     this.#sink = sink;
     this.#routes = routes;
-    this.#chapters = note === null ? [] : (JSON.parse(note) as Chapter[]).map(read);
-    for (const [destination, seq] of died) {
-      const known = this.#died.get(seq);
-      if (known === undefined) this.#died.set(seq, [destination]);
-      else known.push(destination);
-    }
+    this.#chapters = note === null ? [] : (JSON.parse(note) as Chapter[]).map(decode);
+    const bySeq = new Map<number, (string | null)[]>();
+    for (const [destination, seq] of died) getOrMake(bySeq, seq, () => []).push(destination);
+    this.#died = bySeq;
     let last = this.#chapters.at(-1)?.upTo ?? 0;
     // One by one: as arguments of a call, a hundred thousand are too many.
-    for (const seq of this.#died.keys()) last = Math.max(last, seq);
+    for (const seq of bySeq.keys()) last = Math.max(last, seq);
     this.last = last;
   }
 
-  /** Chapters that go on after a seq. */
+  /** Chapters that have events after a seq. */
   after(seq: number): readonly Chapter[] {
     return this.#chapters.flatMap(({ upTo, routes, lanes }) => (upTo > seq ? [{ upTo, routes, lanes }] : []));
   }
 
   /**
-   * Those of an event's targets at the sink that it has still to have. What waits for one destination when a route names another
-   * goes to that one.
-   * @param own by the routes of now
+   * The targets of an event at the sink that it has not had. A delivery that waits for a destination goes to another one when
+   * the routes have changed.
+   * @param targets by the routes in force
    */
-  open(event: Addressed, own: readonly Target[]): readonly Target[] {
+  open(event: Addressed, targets: readonly Target[]): readonly Target[] {
     const { seq } = event;
     const chapter = this.#chapters.find(({ upTo }) => upTo >= seq);
     const died = this.#died.get(seq);
     const hasDied = ({ destination }: Target): boolean => died?.includes(destination) === true;
-    // By which routes it was loaded that is behind the last chapter, nobody has noted.
-    if (chapter === undefined) return died === undefined ? own : own.filter((target) => !hasDied(target));
+    // Behind the last chapter, the routes that it was loaded under are unknown.
+    if (chapter === undefined) return died === undefined ? targets : targets.filter((each) => !hasDied(each));
     const isSettled = (target: Target): boolean =>
       hasDied(target) || isSettledIn(chapter, target.destination, seq);
-    const now = this.#routes?.();
-    if (chapter.routes === nameOf(now)) return own.filter((target) => !isSettled(target));
-    const before = now
+    const routes = this.#routes?.();
+    if (chapter.routes === nameOf(routes)) return targets.filter((target) => !isSettled(target));
+    const before = routes
       ?.asOf(chapter.routes)
       ?.targetsOf(event)
       .filter(({ sink }) => sink === this.#sink);
-    // That it was for the sink is decided once and for good: routes that say otherwise are not those of then.
+    // The sinks of an event never change: routes that say otherwise are not those of that time.
     if (before === undefined || before.length === 0) {
       const isOpen = chapter.lanes.some(([destination]) => !isSettledIn(chapter, destination, seq));
-      return isOpen ? own.filter((target) => !hasDied(target)) : NONE;
+      return isOpen ? targets.filter((target) => !hasDied(target)) : [];
     }
-    if (before.every(isSettled)) return NONE;
-    // A new destination has it as well, or it would be noted as settled there, and no route need name those it waits for by then.
-    return own.filter((target) => (has(before, target) ? !isSettled(target) : !hasDied(target)));
+    if (before.every(isSettled)) return [];
+    // A new destination has no settled events yet, although it would count as settled in the chapter.
+    return targets.filter((target) => (has(before, target) ? !isSettled(target) : !hasDied(target)));
   }
 }
 
-/** What a log remembers of a sink; null for nothing. */
+/** Null when the log has nothing of the sink. */
 export async function settledAheadOf(
   sink: string,
-  { journal, routes }: { readonly journal: Pick<EventLog, 'ahead'>; readonly routes?: RoutesOfNow },
+  { journal, routes }: { readonly journal: Pick<EventLog, 'ahead'>; readonly routes?: CurrentRoutes },
 ): Promise<SettledAhead | null> {
   const ahead = await journal.ahead?.(sink);
   if (ahead === undefined || (ahead.note === null && ahead.died.length === 0)) return null;
@@ -127,21 +120,19 @@ export function nameOf(routes: AcceptedRoutes | undefined): string {
   return routes?.name ?? '';
 }
 
-function read(chapter: Chapter): ReadChapter {
-  const lanes = chapter.lanes.map(
+function decode(chapter: Chapter): DecodedChapter {
+  const settled = chapter.lanes.map(
     ([destination, floor, text]) =>
       [destination, { floor, stretches: decodeStretches(floor, text) ?? [] }] as const,
   );
-  return { ...chapter, settled: new Map(lanes) };
+  return { ...chapter, settled: new Map(settled) };
 }
 
-function isSettledIn({ settled }: ReadChapter, destination: string | null, seq: number): boolean {
-  const lane = settled.get(destination);
-  return lane === undefined || seq <= lane.floor || isWithin(lane.stretches, seq);
+function isSettledIn({ settled }: DecodedChapter, destination: string | null, seq: number): boolean {
+  const found = settled.get(destination);
+  return found === undefined || seq <= found.floor || isWithin(found.stretches, seq);
 }
 
 function has(targets: readonly Target[], { destination }: Target): boolean {
   return targets.some((other) => other.destination === destination);
 }
-
-const NONE: readonly Target[] = [];

@@ -1,4 +1,3 @@
-import type { Clock } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
 import {
@@ -13,20 +12,24 @@ import { onAbort } from '../lib/abort.ts';
 import { formatDuration } from '../lib/units.ts';
 import type { FeedOptions } from './feed-options.ts';
 
-/** Milliseconds a call has after its time, to say what it knows. */
-const GRACE = 1000;
+/** How long a call may take to answer after its signal was aborted. */
+const GRACE_MS = 1000;
 
 type Options = Pick<FeedOptions, 'name' | 'sink' | 'keep' | 'clock' | 'sendTimeout' | 'log'>;
 
-/** Calls a sink, whoever wrote it: each call has its time, each answer is read with care, and what is unanswered is known. */
+/** A call that has not settled. */
+interface OpenCall {
+  readonly method: string;
+  /** Since when it counts as failed, milliseconds since the epoch; null while it is waited for. */
+  overdueSince: number | null;
+}
+
+/** Calls a sink, also one written by a user: limits the time of each call, checks each answer, and knows what is unanswered. */
 export class SinkCalls {
   readonly limits: SinkLimits;
   readonly #options: Options;
   readonly #timeout: number | null;
-  /** Calls that have not settled, also those that nobody waits for any more. */
-  readonly #open = new Map<Promise<unknown>, string>();
-  /** Of these, what was called, and when it was given up. */
-  readonly #overdue = new Map<Promise<unknown>, { readonly what: string; readonly since: number }>();
+  readonly #open = new Map<Promise<unknown>, OpenCall>();
 
   constructor(options: Options) {
     const { sink, sendTimeout } = options;
@@ -35,7 +38,7 @@ export class SinkCalls {
     this.#timeout = sendTimeout === undefined ? null : Math.max(sendTimeout, sink.limits.sendTimeout ?? 0);
   }
 
-  /** Whether there is a place for events that are too large. */
+  /** Whether events that are too large can be kept elsewhere. */
   get keeps(): boolean {
     return this.#options.keep !== undefined;
   }
@@ -56,7 +59,7 @@ export class SinkCalls {
     return this.#call('keep', signal, (own) => keep(event, own));
   }
 
-  /** Lets the sink bring all that it holds to its place. Never rejects. */
+  /** Makes the sink confirm all that it holds. Never rejects. */
   async flush(): Promise<void> {
     try {
       await this.#options.sink.settle?.(() => Promise.resolve(true));
@@ -66,114 +69,91 @@ export class SinkCalls {
     }
   }
 
-  /** Never rejects: others are still to be stopped, and what it has not confirmed is in the journal. */
+  /** Never rejects: what the sink has not confirmed is in the journal. */
   async close(signal: AbortSignal): Promise<void> {
     try {
       const closing = this.#options.sink.close(signal);
-      this.#track(closing, 'close');
+      this.#track('close', closing);
       await closing;
     } catch (error) {
       this.#options.log.error({ sink: this.#options.name, error: messageOf(error) }, 'sink did not close');
     }
   }
 
-  /** Settles once the sink has answered all that is in flight now, however late; with `open` nothing is. */
+  /** Resolves when the sink has answered all that is in flight now, also what is overdue, except `open`. */
   async answered(): Promise<void> {
-    await Promise.allSettled([...this.#open].flatMap(([call, what]) => (what === 'open' ? [] : [call])));
+    await Promise.allSettled(
+      [...this.#open].flatMap(([call, { method }]) => (method === 'open' ? [] : [call])),
+    );
   }
 
-  /** What the sink does not answer, and what it says itself. */
+  /** Calls that the sink has not answered in time, and its own troubles. */
   troubles(): readonly SinkTrouble[] {
-    const [first] = this.#overdue.values();
     const own = this.#options.sink.troubles?.() ?? [];
+    const overdue = [...this.#open.values()].filter(({ overdueSince }) => overdueSince !== null);
+    const [first] = overdue;
     if (first === undefined) return own;
-    const { what, since } = first;
-    const times = this.#overdue.size === 1 ? 'one call' : `${this.#overdue.size} calls`;
-    const detail = `${times} of ${what} did not answer within ${formatDuration(this.#timeout ?? 0)}; they are retried`;
-    return [{ code: 'unanswered', detail, since }, ...own];
+    const count = overdue.length === 1 ? 'one call' : `${overdue.length} calls`;
+    const limit = formatDuration(this.#timeout ?? 0);
+    const detail = `${count} of ${first.method} did not answer within ${limit}; they are retried`;
+    return [{ code: 'unanswered', detail, since: first.overdueSince ?? 0 }, ...own];
   }
 
   skipped(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#options.sink.skipped?.() ?? []);
   }
 
-  async #call<T>(what: string, outer: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const calls: Promise<T>[] = [];
-    const tracked = (signal: AbortSignal): Promise<T> => {
-      const call = work(signal);
-      calls.push(call);
-      this.#track(call, what);
-      return call;
-    };
+  /**
+   * Calls the sink. When the call is overdue, it continues, and its answer is ignored.
+   * @param outer aborts the call early
+   * @throws Error when the call is overdue: a second after its signal was aborted
+   */
+  async #call<T>(method: string, outer: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { clock } = this.#options;
     const ms = this.#timeout;
-    if (ms === null) return await tracked(outer);
+    if (ms === null) {
+      const answer = work(outer);
+      this.#track(method, answer);
+      return await answer;
+    }
+    const own = new AbortController();
+    const forget = onAbort(outer, () => own.abort(outer.reason));
+    const late = Promise.withResolvers<never>();
+    let call: OpenCall | null = null;
+    let cancel = clock.after(ms, () => {
+      const error = new Error(`${method} has not answered within ${formatDuration(ms)}`);
+      own.abort(error);
+      cancel = clock.after(GRACE_MS, () => {
+        if (call !== null) call.overdueSince = clock.now();
+        late.reject(error);
+      });
+    });
     try {
-      const message = `${what} has not answered within ${formatDuration(ms)}`;
-      return await withTimeLimit(tracked, outer, ms, this.#options.clock, message);
-    } catch (error) {
-      const since = this.#options.clock.now();
-      if (error instanceof TimedOut)
-        for (const call of calls) if (this.#open.has(call)) this.#overdue.set(call, { what, since });
-      throw error;
+      const answer = work(own.signal);
+      call = this.#track(method, answer);
+      return await Promise.race([answer, late.promise]);
+    } finally {
+      cancel();
+      forget();
     }
   }
 
-  #track(call: Promise<unknown>, what: string): void {
-    // What is no promise has answered already; what only looks like one might call back twice.
-    const settled = Promise.resolve(call);
-    this.#open.set(call, what);
-    const forget = (): void => {
-      this.#open.delete(call);
-      this.#overdue.delete(call);
-    };
-    settled.then(forget, forget);
+  #track(method: string, answer: Promise<unknown>): OpenCall {
+    const call: OpenCall = { method, overdueSince: null };
+    this.#open.set(answer, call);
+    const forget = (): void => void this.#open.delete(answer);
+    // A sink may answer with something that is no promise, or only looks like one.
+    Promise.resolve(answer).then(forget, forget);
+    return call;
   }
 }
 
-/** Work did not answer in time, although its signal told it to. */
-class TimedOut extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'TimedOut';
-  }
-}
-
-/**
- * The answer of work that might never answer. What it does after its time is its own affair: a late answer is ignored, and so
- * is a late rejection.
- * @param outer ends the work early
- * @param ms until its signal aborts
- * @throws TimedOut
- */
-async function withTimeLimit<T>(
-  work: (signal: AbortSignal) => Promise<T>,
-  outer: AbortSignal,
-  ms: number,
-  clock: Clock,
-  message: string,
-): Promise<T> {
-  const own = new AbortController();
-  const forget = onAbort(outer, () => own.abort(outer.reason));
-  const late = Promise.withResolvers<never>();
-  let cancel = clock.after(ms, () => {
-    own.abort(new TimedOut(message));
-    cancel = clock.after(GRACE, () => late.reject(new TimedOut(message)));
-  });
-  try {
-    return await Promise.race([work(own.signal), late.promise]);
-  } finally {
-    cancel();
-    forget();
-  }
-}
-
-/** Longest wait that a sink may ask for, milliseconds: after an hour it is worth a try, whatever was said. */
+/** Longest wait that a sink may ask for, milliseconds. */
 export const LONGEST_DELAY = 3_600_000;
 
 /**
- * What a sink has answered, as plain results that nobody else holds. Sinks are written by strangers: an answer that cannot be
- * read counts as none, for the event it was for or, when the number is wrong, for all.
- * @throws Error that says what is wrong with the answer as a whole
+ * Copies the answer of a sink into checked results. One that cannot be read makes the event of that result a retry.
+ * @throws Error when the answer is not a list of `count` results
  */
 export function readAnswer(answer: unknown, count: number): SendResult[] {
   if (!Array.isArray(answer)) throw new Error(`the sink answered ${nameOf(answer)} instead of results`);
@@ -202,13 +182,13 @@ function readResult(result: unknown): SendResult {
     };
   }
   if (status !== 'refused') return unreadable(`the status ${nameOf(status)}`);
-  // A refusal is for good, so it has to say what it is for.
+  // A refusal makes a dead letter, which has to say why.
   if (typeof code !== 'string' || typeof reason !== 'string')
     return unreadable('a refusal without code and reason');
   return { status, code, reason, ...(batch === true ? { batch } : {}) };
 }
 
-/** Null for what is no time to wait: a timer would take it for none at all, and the retries would be a storm. */
+/** Null for a value that is no wait: a timer would take it for 0, and the retries would be a storm. */
 function readDelay(delayMs: unknown): number | null {
   if (typeof delayMs !== 'number' || Number.isNaN(delayMs) || delayMs < 0) return null;
   return Math.min(delayMs, LONGEST_DELAY);
@@ -218,7 +198,7 @@ function unreadable(what: string): SendResult {
   return { status: 'retry', reason: `the sink answered ${what}`, sink: true };
 }
 
-/** Never the value itself, unless it is one word: it could be anything, a body too. */
+/** Never the value itself, unless it is one word: it could be a body. */
 function nameOf(value: unknown): string {
   if (value === null || value === undefined) return String(value);
   return typeof value === 'string' && /^\w{1,20}$/.test(value) ? value : `a value of type ${typeof value}`;

@@ -22,7 +22,7 @@ function readWithin(ms: number, { waiting = BACKLOG, comesIn = true }): number {
   let read = 0;
   const ask = (): void => {
     for (;;) {
-      const share = way.share(ROOM, { waiting, loaded: 0 });
+      const share = way.limit(ROOM, { waiting, loaded: 0 });
       if (share === null || read > 100_000) return;
       read += share.count;
     }
@@ -51,9 +51,9 @@ function mostWhile(backlog: readonly number[], sink: Partial<CatchUpLimits> = {}
   const way = new CatchUp(clock, { ...FAR, ...sink }, () => undefined);
   return backlog.map((waiting) => {
     way.cameIn();
-    way.share(ROOM, { waiting, loaded: 0 });
+    way.limit(ROOM, { waiting, loaded: 0 });
     pass(clock, 1000);
-    return way.most;
+    return way.batchCount;
   });
 }
 
@@ -70,7 +70,7 @@ test('they are small again when it shrinks so fast that a fifth of it is enough,
 
 test('no more is read than is under way and one batch, until some of it is settled', () => {
   const way = new CatchUp(new ManualClock(), { batchCount: 1000, inFlight: 2 }, () => undefined);
-  const share = (loaded: number) => way.share(ROOM, { waiting: BACKLOG, loaded });
+  const share = (loaded: number) => way.limit(ROOM, { waiting: BACKLOG, loaded });
   expect(share(10_000)).toEqual(ROOM);
   way.cameIn();
   expect(share(600)).toBeNull();

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
-import type { Item } from '../../src/deliver/send-queue.ts';
+import type { Item } from '../../src/deliver/item.ts';
 import { makeEvent } from '../support/events.ts';
 import { windowOf } from './running.ts';
 
@@ -30,7 +30,7 @@ test('the cursor never passes an event that is open, over many thousands that se
         if (window.cursor !== least - 1) throw new Error(`${seq}: ${window.cursor}, but ${least} is open`);
       }
       for (const seq of open.keys()) settle(seq);
-      expect([window.cursor, window.lanes.count]).toEqual([count, 0]);
+      expect([window.cursor, window.destinations.count]).toEqual([count, 0]);
     }),
     { numRuns: 5 },
   );
@@ -47,29 +47,29 @@ test('an event for no target of the sink is settled at once, one for two targets
           ],
   });
   window.admit(at(1, 'u'));
-  expect([window.cursor, window.position, window.lanes.count]).toEqual([1, 1, 0]);
+  expect([window.cursor, window.position, window.destinations.count]).toEqual([1, 1, 0]);
   window.admit(at(2, 'u'));
   const items = pending.take() as Item[];
   expect(items).toHaveLength(2);
   window.settle(items[0] as Item);
-  expect([window.cursor, window.lanes.count]).toEqual([1, 1]);
+  expect([window.cursor, window.destinations.count]).toEqual([1, 1]);
   window.settle(items[1] as Item);
-  expect([window.cursor, window.lanes.count]).toEqual([2, 0]);
+  expect([window.cursor, window.destinations.count]).toEqual([2, 0]);
 });
 
 test('it asks for no more than its bounds have room for, and for nothing when the bytes are used up', () => {
   const { window, pending } = windowOf();
-  expect(window.lanes.room).toEqual({ count: 100, bytes: 1000 });
+  expect(window.destinations.room).toEqual({ count: 100, bytes: 1000 });
   window.admit(at(1, 'u', 400));
-  expect(window.lanes.room).toEqual({ count: 99, bytes: 600 });
+  expect(window.destinations.room).toEqual({ count: 99, bytes: 600 });
   window.admit(at(2, 'u', 600));
-  expect(window.lanes.room).toBe(null);
+  expect(window.destinations.room).toBe(null);
   const [first] = pending.take() as [Item];
   window.settle(first);
-  expect(window.lanes.room).toEqual({ count: 99, bytes: 400 });
+  expect(window.destinations.room).toEqual({ count: 99, bytes: 400 });
   for (let seq = 3; seq <= 78; seq += 1) window.admit(at(seq, 'u', 0));
   // A quarter of 100 is free no more: too little is not worth a read.
-  expect(window.lanes.room).toBe(null);
+  expect(window.destinations.room).toBe(null);
 });
 
 test('what is forgotten is not sent and holds nothing back; newer events of the same user are sent', () => {
@@ -86,9 +86,9 @@ test('what is forgotten is not sent and holds nothing back; newer events of the 
   expect(taken).toHaveLength(4);
   const left = window.unforgotten(taken);
   expect(left.map(({ event }) => event.seq)).toEqual([4, 2]);
-  expect([window.lanes.count, window.cursor]).toEqual([2, 1]);
+  expect([window.destinations.count, window.cursor]).toEqual([2, 1]);
   for (const item of left) window.settle(item);
-  expect([window.lanes.count, window.cursor]).toEqual([0, 4]);
+  expect([window.destinations.count, window.cursor]).toEqual([0, 4]);
 });
 
 test('a user whose events go out is not in again for those beside them that are forgotten', () => {

@@ -1,10 +1,9 @@
 import type { Clock } from '../../src/core/clock.ts';
 import type { EventLog, Journal, RouteKeeper } from '../../src/core/journal.ts';
 import type { Sink } from '../../src/core/sink.ts';
-import { Delivery, type DeliveryPlan } from '../../src/deliver/plan-runner.ts';
+import { type DeliveryPlan, PlanRunner } from '../../src/deliver/plan-runner.ts';
 import { Dispatcher, type DispatcherOptions } from '../../src/deliver/dispatcher.ts';
 import type { FeedOptions } from '../../src/deliver/feed-options.ts';
-import { HeldDeliveries } from '../../src/deliver/held-deliveries.ts';
 import { Progress } from '../../src/deliver/progress.ts';
 import { LiveSinks, type PlannedSink } from '../../src/deliver/live-sinks.ts';
 import { QueuePerUser } from '../../src/deliver/send-queue.ts';
@@ -58,7 +57,7 @@ export function delivering(
   clock: Clock,
   first: DeliveryPlan,
   options: Partial<DispatcherOptions> & { readonly seen?: Journal } = {},
-): { readonly delivery: Delivery; readonly dispatcher: Dispatcher; readonly plan: Cell<DeliveryPlan> } {
+): { readonly delivery: PlanRunner; readonly dispatcher: Dispatcher; readonly plan: Cell<DeliveryPlan> } {
   const { seen = journal, ...own } = options;
   const plan = new Cell(first);
   const dispatcher = makeDispatcher({
@@ -71,7 +70,7 @@ export function delivering(
   });
   const parts = { log: silentLog, clock };
   const sinks = new LiveSinks(dispatcher, parts);
-  const delivery: Delivery = new Delivery({
+  const delivery: PlanRunner = new PlanRunner({
     ...parts,
     plan,
     dispatcher,
@@ -102,6 +101,5 @@ export function windowOf(changes: Partial<FeedOptions> = {}): {
     isErased: () => false,
     ...changes,
   };
-  const held = new HeldDeliveries({ onConfirmed: () => {}, onRejected: () => {} });
-  return { pending, window: new Progress(options, pending, held) };
+  return { pending, window: new Progress(options, pending, { onConfirmed: () => {}, onLost: () => {} }) };
 }

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
-import { QueueInOrder } from '../../src/deliver/queue-in-order.ts';
-import { type Item, type SendQueue, QueuePerUser } from '../../src/deliver/send-queue.ts';
+import type { Item } from '../../src/deliver/item.ts';
+import { QueueInOrder, QueuePerUser, type SendQueue } from '../../src/deliver/send-queue.ts';
 import { makeEvent } from '../support/events.ts';
 
 const PLACE = { destination: null };

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { NO_ROUTES, type RouteRecord } from '../../src/core/route-record.ts';
 import type { Route } from '../../src/core/route.ts';
-import type { Item } from '../../src/deliver/send-queue.ts';
+import type { Item } from '../../src/deliver/item.ts';
 import { SettledAhead } from '../../src/deliver/settled-ahead.ts';
 import { AcceptedRoutes } from '../../src/deliver/routes/accepted.ts';
 import { makeEvent } from '../support/events.ts';

@@ -1,7 +1,7 @@
 import { MillraceError } from '../../src/core/errors.ts';
 import type { Journal } from '../../src/core/journal.ts';
-import { DELIVERED, type Delivery as Delivered, type SendResult, type Sink } from '../../src/core/sink.ts';
-import type { Delivery, DeliveryPlan } from '../../src/deliver/plan-runner.ts';
+import { DELIVERED, type Delivery, type SendResult, type Sink } from '../../src/core/sink.ts';
+import type { DeliveryPlan, PlanRunner } from '../../src/deliver/plan-runner.ts';
 import { dropSink } from '../../src/deliver/waiting.ts';
 import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import type { Cell } from '../../src/lib/live.ts';
@@ -90,7 +90,7 @@ export class World {
   #life = { now: true };
   #journal!: SqliteJournal;
   #killJournal!: () => void;
-  #delivery!: Delivery;
+  #delivery!: PlanRunner;
   #plan!: Cell<DeliveryPlan>;
 
   constructor(folder: string, maxPending: number, defects: Defects = {}, witness?: Witness) {
@@ -371,7 +371,7 @@ export class World {
         confirming.promise.catch(() => undefined);
         held.push(confirming);
         this.#confirming.push(confirming);
-        const answerTo = ({ event, destination }: Delivered): SendResult => {
+        const answerTo = ({ event, destination }: Delivery): SendResult => {
           const at = `${far}:${destination}`;
           if (this.down.has(far)) return { status: 'retry', reason: 'down', sink: true };
           if (this.down.has(at)) return { status: 'retry', reason: 'down' };

@@ -26,7 +26,7 @@ const DEFECTS: Readonly<Record<string, readonly [file: string, code: string, ins
   'rename without directory sync': ['sinks/files/folder-archive.ts', '    await syncFolder(folder);\n', ''],
   'routes of now': ['deliver/routes/accepted.ts', 'era = this.#eraOf(seq)', 'era = this.#newest'],
   'forgotten sinks': ['deliver/plan-runner.ts', '    refuseWaiting(counted, blocked);\n', ''],
-  'forgotten heirs': [
+  'forgotten successors': [
     'deliver/plan-runner.ts',
     'this.#accepted = new AcceptedRoutes(await journal.succeed(from, to));',
     'void [from, to];',

@@ -47,7 +47,7 @@ export class AcceptedRoutes {
   readonly #isAnyRedacted: boolean;
   readonly #earlier = new Map<string, AcceptedRoutes | null>();
   #name: string | null = null;
-  readonly #places = new Map<string, number>();
+  readonly #destinations = new Map<string, number>();
 
   constructor(record: RouteRecord) {
     this.#record = record;
@@ -99,9 +99,9 @@ export class AcceptedRoutes {
     ].flatMap((target) => (inSink(target) ? (target.redactions ?? []) : []));
   }
 
-  /** How many destinations of a sink routes name, or have named. */
-  placesIn(sink: string): number {
-    return getOrMake(this.#places, sink, () => {
+  /** How many destinations of a sink the routes name, or have named. */
+  destinationsIn(sink: string): number {
+    return getOrMake(this.#destinations, sink, () => {
       const all = [...this.#now.routes, ...this.#ever].flatMap(({ to }) => to);
       return new Set(all.flatMap((target) => (target.sink === sink ? [target.destination] : []))).size;
     });

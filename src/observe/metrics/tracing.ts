@@ -9,7 +9,8 @@ import {
   trace,
   type Tracer,
 } from '@opentelemetry/api';
-import type { Attempt, AttemptResult, Tracing } from '../../core/tracing.ts';
+import type { SendResult } from '../../core/sink.ts';
+import type { Attempt, Tracing } from '../../core/tracing.ts';
 import { traceOf, type TraceContext } from '../../core/trace.ts';
 import { TAKEN } from './meter.ts';
 
@@ -39,9 +40,9 @@ export function tracingWith(tracer: Tracer): Tracing {
       if (first === undefined) return send();
       try {
         // What a sink's own SDK records can be in one trace only.
-        const outcomes = await context.with(trace.setSpan(ROOT_CONTEXT, first), send);
-        for (const { item, result } of outcomes) note(open.get(item), result);
-        return outcomes;
+        const results = await context.with(trace.setSpan(ROOT_CONTEXT, first), send);
+        for (const [at, item] of batch.entries()) note(open.get(item), results[at]);
+        return results;
       } catch (error) {
         for (const span of open.values()) span.setStatus({ code: SpanStatusCode.ERROR });
         throw error;
@@ -77,10 +78,11 @@ function openedFor(tracer: Tracer, sink: string, batch: readonly Attempt[]): Rea
 }
 
 /** Reasons stay in the logs: a broker may put into them what it was given. */
-function note(span: Span | undefined, result: AttemptResult['result']): void {
-  span?.setAttribute('millrace.result', result.status);
-  if (result.status === 'retry') span?.setStatus({ code: SpanStatusCode.ERROR });
-  if (result.status === 'refused') span?.setStatus({ code: SpanStatusCode.ERROR, message: result.code });
+function note(span: Span | undefined, result: SendResult | undefined): void {
+  if (span === undefined || result === undefined) return;
+  span.setAttribute('millrace.result', result.status);
+  if (result.status === 'retry') span.setStatus({ code: SpanStatusCode.ERROR });
+  if (result.status === 'refused') span.setStatus({ code: SpanStatusCode.ERROR, message: result.code });
 }
 
 function isSampled({ traceparent }: TraceContext): boolean {
