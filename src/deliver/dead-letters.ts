@@ -7,7 +7,7 @@ import { Item } from './item.ts';
 
 const PAGE = { count: 1000, bytes: 8 * 2 ** 20 } as const;
 
-/** Makes dead letters of what one sink will never have, and counts them. */
+/** Makes and counts the dead letters of one sink. */
 export class DeadLetters {
   readonly #options: FeedOptions;
   #count = 0;
@@ -20,7 +20,7 @@ export class DeadLetters {
     return this.#count;
   }
 
-  /** The letter is the event as it came; what it has to go without is decided again when it is retried. */
+  /** Stores the event as it came: what is redacted is decided again when it is retried. */
   async add(item: Item, code: string, reason: string): Promise<void> {
     const { name: sink, journal, clock, log } = this.#options;
     const { destination, attempts } = item;
@@ -30,7 +30,7 @@ export class DeadLetters {
     log.error({ sink, destination, id: event.id, code, reason }, 'dead letter');
   }
 
-  /** What the sink had confirmed is gone: it waits for a person. Events of erased users do not. Returns how many. */
+  /** As `SinkContext.takeBack`; makes none of events of erased users. */
   async takeBack({ seqs, destination, code, reason }: TakenBack): Promise<number> {
     const { name: sink, journal, targetsOf, isErased, clock, log } = this.#options;
     const about = { sink, destination, code, reason, attempts: 1, diedAt: clock.now() };
@@ -59,7 +59,7 @@ export class DeadLetters {
   }
 }
 
-/** For a retry after the route has gone that says so. */
+/** For a retry when no route says any more what to redact. */
 function withRedactions(event: JournalEvent, redactions: readonly Redaction[]): JournalEvent {
   return redactions.length === 0 ? event : { ...event, handling: { ...event.handling, redactions } };
 }

@@ -7,50 +7,49 @@ import type { Route, Target } from '../core/route.ts';
 import { NO_ROUTES, type RouteRecord } from '../core/route-record.ts';
 import { MemoryLog, type Refusal } from './memory-log.ts';
 
-export interface DeliveredLogOptions {
-  /** Whether a sink must confirm before an event is answered; the others get it as well as they can take it. */
+interface DeliveredLogOptions {
+  /** Whether a sink must confirm an event before it is answered; others may miss events (best effort). */
   readonly isRequired: (sink: string) => boolean;
   readonly targetsOf: (event: Pick<JournalEvent, 'type' | 'handling'>) => readonly Target[];
-  /** The sink, or place in it, for what is not fit to route; null when the sender keeps that. */
+  /** Target of invalid events; null when they are refused, and stay with the sender. */
   readonly quarantineTo: () => string | null;
-  /** Body bytes that may wait; above it new events are rejected. */
+  /** Body bytes that may wait; above that, new events are refused. */
   readonly maxBytes: number;
-  /** Told how many events a best-effort sink will not get, because memory could not wait for it. */
+  /** Called with the number of events that a best-effort sink will not get. */
   readonly onSkipped: (sink: string, events: number) => void;
 }
 
 /** An event that is not answered yet. */
 interface Entry {
   readonly seq: number;
-  /** Its source, and its id there. */
+  /** Source and id. */
   readonly key: string;
-  /** Of its bytes. */
+  /** Hash of the body. */
   readonly digest: string;
-  /** Deliveries that required sinks have still to confirm, for each of these sinks. */
+  /** How many deliveries each required sink has still to confirm. */
   readonly open: Map<string, number>;
   readonly confirmed: PromiseWithResolvers<AppendResult>;
 }
 
-/** Keys answered in this process that are remembered at least, so that an early repetition is not forwarded again. */
+/** At least so many answered keys are remembered: an event that is repeated soon is not forwarded again. */
 const REMEMBERED = 50_000;
 const DUPLICATE: AppendResult = { status: 'duplicate' };
 const REUSED: AppendResult = { status: 'reused', seq: 0 };
 
 /**
- * Memory in the journal's place, for `acknowledge: delivered`: an event is answered when every required sink has
- * confirmed it, and forgotten then. Nothing here survives the process, and nothing needs to: what was not confirmed was
- * not acknowledged, so the sender has it. A repetition that comes while the first attempt is still on its way waits
- * for the same confirmation. When a reload takes away a sink, or the route to it, what it has not confirmed is given
- * back to the sender, whose next attempt goes by the new config.
+ * The journal of `acknowledge: delivered`, in memory: an event is answered when every required sink has confirmed it. What was
+ * not confirmed was not acknowledged, so the sender still has it. A repetition of an event that is not answered yet waits for
+ * the same confirmations. When a reload removes a sink, or the route to it, an event that it has not confirmed is refused; the
+ * sender's next attempt goes by the new config.
  *
- * `accept` and `quarantine` reject with backlog_full; with sink_refused when a required sink will never take the event;
- * with not_confirmed when one that has not taken it is gone; with unfit when there is no place for what is invalid.
+ * `accept` and `quarantine` reject with MillraceError backlog_full; sink_refused, when a required sink will never accept the
+ * event; not_confirmed, when one that has not confirmed it is removed; unfit, when no target for invalid events is configured.
  */
 export class DeliveredLog extends MemoryLog implements EventStore {
   readonly #options: DeliveredLogOptions;
   readonly #byKey = new Map<string, Entry>();
   readonly #bySeq = new Map<number, Entry>();
-  /** Digest by key, and the generation before: to give up the oldest of a large map takes longer than all else of an event. */
+  /** Digests by key, in two generations: deleting the oldest key of a large map would take longer than the rest of an event. */
   #answered = new Map<string, string>();
   #before: ReadonlyMap<string, string> = new Map();
   #record = NO_ROUTES;
@@ -60,7 +59,7 @@ export class DeliveredLog extends MemoryLog implements EventStore {
     this.#options = options;
   }
 
-  /** The brokers that are read in this mode keep their own place. */
+  /** Sources need none: in this mode their brokers keep how far they are. */
   readonly checkpoints = { load: () => Promise.resolve(null), save: () => Promise.resolve() };
 
   async accept(
@@ -96,11 +95,11 @@ export class DeliveredLog extends MemoryLog implements EventStore {
   }
 
   override addDeadLetter({ sink, reason, event }: Refusal): Promise<void> {
-    this.#giveBack(event.seq, sink, new MillraceError('sink_refused', `${sink}: ${reason}`));
+    this.#refuse(event.seq, sink, new MillraceError('sink_refused', `${sink}: ${reason}`));
     return Promise.resolve();
   }
 
-  /** Those in memory go where they were to go when they came. */
+  /** Events in memory keep the routes they were accepted under. */
   acceptUnder(routes: readonly Route[]): Promise<RouteRecord> {
     const eras = this.#record.eras.filter(({ after }) => after < this.lastSeq).slice(-1);
     this.#record = { ...NO_ROUTES, eras: [...eras, { after: this.lastSeq, tables: [routes] }] };
@@ -111,12 +110,12 @@ export class DeliveredLog extends MemoryLog implements EventStore {
     return Promise.resolve();
   }
 
-  /** What the sink has neither confirmed nor refused it will never get: the routes have changed. */
+  /** An event that the sink has neither confirmed nor refused it will never get: the routes have changed. */
   protected override passed(sink: string, from: number, to: number): void {
-    for (let seq = from; seq <= to; seq += 1) this.#giveBack(seq, sink, goneWithout(sink));
+    for (let seq = from; seq <= to; seq += 1) this.#refuse(seq, sink, goneWithout(sink));
   }
 
-  /** Of what is for a required sink the sender is told. */
+  /** For a required sink `passed` refuses the events. */
   protected override left(sink: string, events: readonly JournalEvent[]): void {
     const { isRequired, targetsOf } = this.#options;
     if (isRequired(sink)) return;
@@ -124,7 +123,7 @@ export class DeliveredLog extends MemoryLog implements EventStore {
     if (own.length > 0) this.skipped(sink, own.length);
   }
 
-  /** What only best-effort sinks have not had. */
+  /** True for events that only best-effort sinks have not settled. */
   protected override maySkip(seq: number): boolean {
     return !this.#bySeq.has(seq);
   }
@@ -133,20 +132,20 @@ export class DeliveredLog extends MemoryLog implements EventStore {
     this.#options.onSkipped(sink, events);
   }
 
-  /** There is no place of our own to keep it in: it goes to the sink named for it, or stays with the sender. */
+  /** Nothing is kept here: an invalid event goes to the sink configured for it, or stays with the sender. */
   #keep(event: Event, reasons: readonly InvalidReason[], key: string): Promise<AppendResult> | null {
     const to = this.#options.quarantineTo();
     if (to !== null) return this.#add(event, { only: [to] }, key);
     return Promise.reject(new MillraceError('unfit', reasons.map(({ detail }) => detail).join('; ')));
   }
 
-  /** A key of its own lets it through. */
+  /** Under a key of its own: that of the id is in use for other bytes. */
   async #keepReused(event: Event, reasons: readonly InvalidReason[], key: string): Promise<AppendResult> {
     const result = await this.#keep(event, reasons, JSON.stringify([key, hash('sha256', event.body, 'hex')]));
     return result?.status === 'accepted' ? REUSED : (result ?? DUPLICATE);
   }
 
-  /** Null, and nothing is kept, when the id came before with other bytes. */
+  /** Null when the id came before with other bytes; the event is not added then. */
   #add(event: Event, handling: Handling, id: string): Promise<AppendResult> | null {
     const { source, body, type } = event;
     const key = `${source.length}:${source}${id}`;
@@ -169,7 +168,7 @@ export class DeliveredLog extends MemoryLog implements EventStore {
     }
     const confirmed = Promise.withResolvers<AppendResult>();
     confirmed.promise.catch(() => undefined);
-    // Before the feeds are told of it: what nobody waits for they may skip.
+    // Before `append`, which may forget events that no required sink waits for.
     const entry: Entry = { seq: this.lastSeq + 1, key, digest, open, confirmed };
     this.#byKey.set(key, entry);
     this.#bySeq.set(entry.seq, entry);
@@ -190,8 +189,8 @@ export class DeliveredLog extends MemoryLog implements EventStore {
     this.forget();
   }
 
-  /** When the sink has not confirmed it. */
-  #giveBack(seq: number, sink: string, error: MillraceError): void {
+  /** Refuses an event that the sink has not confirmed. */
+  #refuse(seq: number, sink: string, error: MillraceError): void {
     const entry = this.#bySeq.get(seq);
     if (entry?.open.has(sink) !== true) return;
     this.#close(entry);

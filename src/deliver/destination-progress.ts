@@ -65,7 +65,7 @@ export class DestinationProgress {
   settleHeld(until: Promise<void>): NumberSet {
     const seqs = this.#takeHeld(until);
     const first = this.#from(0);
-    if (first !== Number.POSITIVE_INFINITY) this.#settled.addAll(seqs);
+    if (first !== Infinity) this.#settled.addAll(seqs);
     this.#settled.cut(first);
     return seqs;
   }

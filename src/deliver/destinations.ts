@@ -1,23 +1,12 @@
 import { getOrMake } from '../lib/get-or-make.ts';
-import type { NumberSet } from '../lib/number-set.ts';
 import { DestinationProgress } from './destination-progress.ts';
-import type { FeedOptions } from './feed-options.ts';
+import type { FeedEvents, FeedOptions } from './feed-options.ts';
 import type { Item } from './item.ts';
 
 /** How much of the journal is read in one go. */
 export interface ReadLimit {
   readonly count: number;
   readonly bytes: number;
-}
-
-/** Seqs of events by the destination of their delivery. */
-export type SeqsByDestination = ReadonlyMap<string | null, NumberSet>;
-
-/** What becomes of deliveries that the sink held. */
-export interface HeldEvents {
-  readonly onConfirmed: (deliveries: number, seqs: SeqsByDestination) => void;
-  /** They are deferred now: loaded and sent again. */
-  readonly onLost: (deliveries: number, reason: unknown) => void;
 }
 
 /** Events read in one go: while these are sent, the journal reads the next. */
@@ -33,7 +22,7 @@ const [MOST, FAR_TOO_MUCH] = [1 / 4, 1 / 2];
 /** The destinations of one sink, and the memory that they share. */
 export class Destinations {
   readonly #options: FeedOptions;
-  readonly #events: HeldEvents;
+  readonly #events: FeedEvents;
   readonly #all = new Map<string | null, DestinationProgress>();
   /** Deliveries held, by what says when they are confirmed. */
   readonly #held = new Map<Promise<void>, number>();
@@ -41,7 +30,7 @@ export class Destinations {
   #count = 0;
   #bytes = 0;
 
-  constructor(options: FeedOptions, events: HeldEvents) {
+  constructor(options: FeedOptions, events: FeedEvents) {
     this.#options = options;
     this.#events = events;
   }
@@ -73,16 +62,12 @@ export class Destinations {
 
   /** The first event that is not settled somewhere; Infinity without any. */
   get first(): number {
-    let first = Number.POSITIVE_INFINITY;
-    for (const each of this.#all.values()) first = Math.min(first, each.first);
-    return first;
+    return this.#least((each) => each.first);
   }
 
   /** The first event that the sink does not have; Infinity without any. */
   get firstToSend(): number {
-    let first = Number.POSITIVE_INFINITY;
-    for (const each of this.#all.values()) first = Math.min(first, each.firstToSend);
-    return first;
+    return this.#least((each) => each.firstToSend);
   }
 
   /** How much to read next; null when there is no room. */
@@ -96,22 +81,18 @@ export class Destinations {
   /** False while the next event would be deferred for every destination. */
   get isAnyKeepingUp(): boolean {
     let behind = 0;
-    for (const { firstDeferred } of this.#all.values())
-      if (firstDeferred !== Number.POSITIVE_INFINITY) behind += 1;
+    for (const { firstDeferred } of this.#all.values()) if (firstDeferred !== Infinity) behind += 1;
     return behind === 0 || behind < this.#known;
   }
 
   /** The first deferred event for which there is room again; Infinity without any. */
   get firstToReload(): number {
-    let first = Number.POSITIVE_INFINITY;
-    for (const each of this.#all.values())
-      if (each.firstDeferred < first && this.#has(each, MOST / 2)) first = each.firstDeferred;
-    return first;
+    return this.#least((each) => (this.#has(each, MOST / 2) ? each.firstDeferred : Infinity));
   }
 
   /** Whether the next event is deferred: the destination cannot keep up, and others need the memory. */
   isBehind(destination: DestinationProgress): boolean {
-    return destination.firstDeferred !== Number.POSITIVE_INFINITY || this.#takesMoreThan(MOST, destination);
+    return destination.firstDeferred !== Infinity || this.#takesMoreThan(MOST, destination);
   }
 
   /** Whether one more deferred event may be loaded. */
@@ -161,16 +142,22 @@ export class Destinations {
     );
   }
 
+  #least(seqOf: (destination: DestinationProgress) => number): number {
+    let least = Infinity;
+    for (const each of this.#all.values()) least = Math.min(least, seqOf(each));
+    return least;
+  }
+
   #confirm(until: Promise<void>): void {
     const deliveries = this.#noLongerHeld(until);
     const seqs = new Map(Array.from(this.#all, ([name, each]) => [name, each.settleHeld(until)]));
-    this.#events.onConfirmed(deliveries, seqs);
+    this.#events.confirmed(deliveries, seqs);
   }
 
   #lose(until: Promise<void>, reason: unknown): void {
     const deliveries = this.#noLongerHeld(until);
     for (const each of this.#all.values()) each.deferHeld(until);
-    this.#events.onLost(deliveries, reason);
+    this.#events.lost(deliveries, reason);
   }
 
   #noLongerHeld(until: Promise<void>): number {

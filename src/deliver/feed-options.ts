@@ -5,6 +5,7 @@ import type { SinkStatus } from '../core/operations.ts';
 import type { Target } from '../core/route.ts';
 import type { Delivery, Sink, SinkLog } from '../core/sink.ts';
 import type { Tracing } from '../core/tracing.ts';
+import type { NumberSet } from '../lib/number-set.ts';
 import type { RetryOptions } from './retry.ts';
 import type { CurrentRoutes } from './settled-ahead.ts';
 
@@ -58,6 +59,25 @@ export interface FeedStatus extends SinkStatus {
   readonly mode: 'opening' | 'running' | 'down' | 'draining' | 'stopped';
   readonly cursor: number;
 }
+
+/** What the parts of a feed report to it. */
+export interface FeedEvents {
+  /** Deliveries were settled, held or loaded. */
+  moved(): void;
+  /** There may be something to load or to send. */
+  ready(): void;
+  /** The sink itself, or a read of the journal, has failed. @param delayMs the wait that the sink asked for, or 0 */
+  failed(reason: string, delayMs: number): void;
+  /** A batch was answered without trouble. @param reason why some of it is sent again; null when nothing is */
+  answered(reason: string | null, hasProgressed: boolean): void;
+  /** The sink has confirmed deliveries that it held. */
+  confirmed(deliveries: number, seqs: SeqsByDestination): void;
+  /** The sink has lost deliveries that it held; they are deferred now. */
+  lost(deliveries: number, reason: unknown): void;
+}
+
+/** Seqs of events by the destination of their delivery. */
+export type SeqsByDestination = ReadonlyMap<string | null, NumberSet>;
 
 /** Events that must not be sent any more. */
 export interface ForgetRequest {

@@ -1,16 +1,21 @@
-import PQueue from 'p-queue';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { TakenBack } from '../core/sink.ts';
 import { onAbort, orAborted, untilAborted } from '../lib/abort.ts';
-import type { SeqsByDestination } from './destinations.ts';
 import { DownTracker } from './down-tracker.ts';
-import type { FeedOptions, FeedStatus, ForgetRequest } from './feed-options.ts';
+import type {
+  FeedEvents,
+  FeedOptions,
+  FeedStatus,
+  ForgetRequest,
+  SeqsByDestination,
+} from './feed-options.ts';
 import type { Item } from './item.ts';
 import { Loader } from './loader.ts';
 import { Progress } from './progress.ts';
 import { backoff } from './retry.ts';
 import { QueueInOrder, QueuePerUser, type SendQueue } from './send-queue.ts';
 import { Sender } from './sender.ts';
+import { settledAheadOf } from './settled-ahead.ts';
 import { SinkCalls } from './sink-calls.ts';
 import { Waiters } from './waiters.ts';
 
@@ -38,7 +43,6 @@ export class Feed {
   readonly #options: FeedOptions;
   readonly #calls: SinkCalls;
   readonly #pending: SendQueue;
-  readonly #queue: PQueue;
   readonly #abort = new AbortController();
   readonly #progress: Progress;
   readonly #loader: Loader;
@@ -68,46 +72,30 @@ export class Feed {
     this.name = options.name;
     this.#options = options;
     this.#calls = new SinkCalls(options);
+    const { clock, retry, downAfter = Infinity } = options;
     const { limits } = options.sink;
     const isInOrder = limits.inFlight === 1 && limits.batchBy === 'mixed';
     this.#pending = isInOrder ? new QueueInOrder(limits) : new QueuePerUser(limits);
-    this.#queue = new PQueue({ concurrency: limits.inFlight });
-    this.#progress = new Progress(options, this.#pending, {
-      onConfirmed: (deliveries, seqs) => this.#confirmed(deliveries, seqs),
-      onLost: (deliveries, reason) => this.#lost(deliveries, reason),
-    });
-    const later = (callback: () => void): void => void options.clock.after(options.retry.max, callback);
-    this.#waiters = new Waiters(this.#progress, () => this.#calls.flush(), later);
+    const events: FeedEvents = {
+      moved: () => this.#moveCursor(),
+      ready: () => this.#pump(),
+      failed: (reason, delayMs) => this.#pause(reason, delayMs),
+      answered: (reason, hasProgressed) => this.#answered(reason, hasProgressed),
+      confirmed: (deliveries, seqs) => this.#confirmed(deliveries, seqs),
+      lost: (deliveries, reason) => this.#lost(deliveries, reason),
+    };
+    this.#progress = new Progress(options, this.#pending, events);
+    this.#loader = new Loader(options, this.#progress, events);
     this.#down = new DownTracker({
-      clock: options.clock,
-      after: options.downAfter ?? Infinity,
+      clock,
+      after: downAfter,
       callTime: limits.sendTimeout ?? 0,
       onChange: (isDown) => this.#wentUpOrDown(isDown),
     });
-    this.#sender = new Sender(
-      {
-        options,
-        calls: this.#calls,
-        pending: this.#pending,
-        progress: this.#progress,
-        down: this.#down,
-        signal: this.#abort.signal,
-      },
-      {
-        onMoved: () => this.#moveCursor(),
-        onTrouble: (reason, delayMs) => this.#trouble(reason, delayMs),
-        onAnswered: (reason, hasProgressed) => this.#answered(reason, hasProgressed),
-        onPending: () => this.#pump(),
-      },
-    );
-    this.#loader = new Loader(options, this.#progress, {
-      onLoaded: () => {
-        this.#moveCursor();
-        this.#pump();
-      },
-      onFailed: (reason) => this.#trouble(reason),
-      onTurn: () => this.#pump(),
-    });
+    const parts = { calls: this.#calls, pending: this.#pending, progress: this.#progress, down: this.#down };
+    this.#sender = new Sender({ ...parts, options, signal: this.#abort.signal }, events);
+    const later = (callback: () => void): void => void clock.after(retry.max, callback);
+    this.#waiters = new Waiters(this.#progress, () => this.#calls.flush(), later);
   }
 
   /**
@@ -116,8 +104,10 @@ export class Feed {
    * @throws MillraceError for what waiting cannot mend, within that time
    */
   async start(): Promise<void> {
-    await this.#progress.open();
-    const ends = [this.#loader.watch(), this.#options.journal.subscribe(() => this.#pump())];
+    const { journal } = this.#options;
+    const cursor = await journal.openCursor(this.name);
+    this.#progress.begin(cursor, await settledAheadOf(this.name, this.#options));
+    const ends = [this.#loader.watch(), journal.subscribe(() => this.#pump())];
     this.#unsubscribe = () => ends.forEach((end) => end());
     const overdue = Promise.withResolvers<void>();
     const cancel = this.#options.clock.after(OPEN_WAIT, () => {
@@ -175,7 +165,7 @@ export class Feed {
       sink: this.name,
       mode: this.#shownMode,
       ...this.#progress.status(),
-      inFlight: this.#queue.pending,
+      inFlight: this.#inFlight.size,
       ...this.#sender.counts,
       dead: this.#sender.deadLetters.count,
       lastError: this.#lastError,
@@ -210,7 +200,7 @@ export class Feed {
     if (!isRunning) this.#abort.abort();
     const forget = onAbort(signal, () => this.#abort.abort());
     // Not for longer, also when the sink ignores its signal: what it has not confirmed is in the journal.
-    await orAborted(this.#queue.onIdle(), signal).finally(forget);
+    await orAborted(Promise.all(this.#inFlight), signal).finally(forget);
     // Before the sink closes its files: what is in them must not look undelivered after a crash in between.
     await this.#options.journal.flush().catch(() => undefined);
     const { cursor } = this;
@@ -259,20 +249,19 @@ export class Feed {
     if (this.#begun && this.#mode !== 'draining') this.#loader.load(this.#isBusy);
     if (this.#mode === 'paused') return;
     // After trouble one batch at a time, until one is answered without.
-    const concurrency = this.#failures > 0 ? 1 : this.#queue.concurrency;
-    while (this.#pending.ready && this.#queue.pending + this.#queue.size < concurrency) {
+    const concurrency = this.#failures > 0 ? 1 : this.#calls.limits.inFlight;
+    while (this.#pending.ready && this.#inFlight.size < concurrency) {
       if (this.#lingers()) break;
       const batch = this.#pending.take(this.#loader.batchCount);
       if (batch === null) break;
-      // Pumps again only when the queue has released the job: until then it counts as pending.
-      void this.#queue.add(() => this.#tracked(batch)).then(() => this.#pump());
+      this.#send(batch);
     }
     // Draining does not wait for items that wait for a retry: they stay in the journal.
     if (!this.#isBusy) this.#wakeDrain();
   }
 
   get #isBusy(): boolean {
-    return this.#pending.ready || this.#queue.pending + this.#queue.size > 0;
+    return this.#pending.ready || this.#inFlight.size > 0;
   }
 
   /** Whether a sink that pays by the call gets a larger batch a little later; pumps again then. */
@@ -293,11 +282,13 @@ export class Feed {
     return true;
   }
 
-  async #tracked(batch: readonly Item[]): Promise<void> {
+  #send(batch: readonly Item[]): void {
     this.#lastSend = this.#options.clock.monotonic();
-    const work = this.#sender.send(batch);
+    const work = this.#sender.send(batch).then(() => {
+      this.#inFlight.delete(work);
+      this.#pump();
+    });
     this.#inFlight.add(work);
-    await work.finally(() => this.#inFlight.delete(work));
   }
 
   #answered(reason: string | null, hasProgressed: boolean): void {
@@ -307,7 +298,7 @@ export class Feed {
     this.#lastError = null;
   }
 
-  #trouble(reason: string, delayMs = 0): void {
+  #pause(reason: string, delayMs: number): void {
     // Calls side by side that fail together count as one failure.
     if (this.#mode !== 'paused') this.#failures += 1;
     this.#lastError = reason;
@@ -346,7 +337,7 @@ export class Feed {
     this.#sender.counts.retried += deliveries;
     this.#down.add(0, -deliveries);
     this.#losses += 1;
-    this.#trouble(reason, backoff(this.#losses, this.#options.retry));
+    this.#pause(reason, backoff(this.#losses, this.#options.retry));
   }
 
   #wentUpOrDown(isDown: boolean): void {

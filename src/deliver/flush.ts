@@ -6,7 +6,7 @@ import { nearest } from '../lib/nearest.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { LiveSinks } from './live-sinks.ts';
 
-/** Milliseconds that a sink has to confirm what came in before the call. */
+/** Milliseconds that a sink has to receive what was accepted before the call. */
 const PATIENCE = 5000;
 
 interface FlushParts {
@@ -17,9 +17,9 @@ interface FlushParts {
 }
 
 /**
- * Has sinks close the files they keep open, after they have confirmed what was accepted before the call.
- * @param names null for all that keep any
- * @throws MillraceError usage for a name that is none, or that of a sink without open files
+ * Makes sinks close the files they keep open, after they have received what was accepted before the call.
+ * @param names null for all that keep files open
+ * @throws MillraceError usage for a name of no sink, or of one that keeps no files open
  */
 export async function flushSinks(
   { dispatcher, sinks, store, clock }: FlushParts,
@@ -49,7 +49,7 @@ function refuseOther(name: string, able: readonly string[], all: readonly string
   throw new MillraceError('usage', why);
 }
 
-/** Whether the sink has in time all that is in the journal now. */
+/** Whether the sink has received in time all that is in the journal now. */
 function passes(dispatcher: Dispatcher, sink: string, clock: Clock): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const cancel = clock.after(PATIENCE, () => resolve(false));

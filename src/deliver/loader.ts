@@ -2,31 +2,23 @@ import { messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
 import { CatchUp } from './catch-up.ts';
 import type { ReadLimit } from './destinations.ts';
-import type { FeedOptions } from './feed-options.ts';
+import type { FeedEvents, FeedOptions } from './feed-options.ts';
 import type { Progress } from './progress.ts';
-
-export interface LoaderEvents {
-  /** Events have been queued. */
-  readonly onLoaded: () => void;
-  readonly onFailed: (reason: string) => void;
-  /** There may be more to read by now. */
-  readonly onTurn: () => void;
-}
 
 /** Loads the next events of one sink from the journal, and again those that were deferred. */
 export class Loader {
   readonly #options: FeedOptions;
   readonly #progress: Progress;
-  readonly #events: LoaderEvents;
+  readonly #events: FeedEvents;
   readonly #catchUp: CatchUp;
   readonly #loadNext: Load;
   readonly #loadDeferred: Load;
 
-  constructor(options: FeedOptions, progress: Progress, events: LoaderEvents) {
+  constructor(options: FeedOptions, progress: Progress, events: FeedEvents) {
     this.#options = options;
     this.#progress = progress;
     this.#events = events;
-    this.#catchUp = new CatchUp(options.clock, options.sink.limits, events.onTurn);
+    this.#catchUp = new CatchUp(options.clock, options.sink.limits, () => events.ready());
     this.#loadNext = this.#pageLoader((page) => {
       for (const event of page) progress.admit(event);
       return page.length > 0;
@@ -77,12 +69,13 @@ export class Loader {
       journal.read(after, limit).then(
         (page) => {
           isLoading = false;
-          const mayHaveMore = take(page, after, page.at(-1)?.seq ?? lastSeq) || again;
-          if (mayHaveMore) this.#events.onLoaded();
+          if (!take(page, after, page.at(-1)?.seq ?? lastSeq) && !again) return;
+          this.#events.moved();
+          this.#events.ready();
         },
         (error: unknown) => {
           isLoading = false;
-          this.#events.onFailed(`journal: ${messageOf(error)}`);
+          this.#events.failed(`journal: ${messageOf(error)}`, 0);
         },
       );
     };

@@ -3,28 +3,28 @@ import type { DeadLetter, EventLog, JournalStatus } from '../core/journal.ts';
 import { pageOf } from '../core/page.ts';
 import { Bell } from '../lib/bell.ts';
 
-export interface MemoryLogOptions {
-  /** Events and body bytes that may wait; whether there is room is up to whoever appends more. */
+interface MemoryLogOptions {
+  /** Events and body bytes that may wait. `append` does not check them: its caller asks `hasRoom`, or waits for `room`. */
   readonly maxEvents?: number;
   readonly maxBytes: number;
-  /** An event that a sink has refused for good; what it resolves for is dealt with. */
+  /** Records what would be a dead letter in a journal; the event is settled once this resolves. */
   readonly onRefused?: (refusal: Refusal) => Promise<void>;
   /** Called when everything up to a seq is settled at every sink. */
   readonly onSettled?: (seq: number) => void;
 }
 
-/** An event that a sink has refused for good. */
+/** An event that a sink will never accept. */
 export type Refusal = Omit<DeadLetter, 'key'>;
 
 /**
- * Memory in the journal's place: events wait here for their sinks, within bounds, until all are past them. Nothing in it
- * outlives the process, and nothing needs to: whoever handed an event in has it until it is said to be settled.
+ * A journal in memory: events wait for their sinks, within bounds, until all are past them. Nothing survives the process, and
+ * nothing needs to: the caller of `append` keeps its event until that is settled.
  */
 export class MemoryLog implements EventLog {
   readonly #options: MemoryLogOptions;
   readonly #listeners = new Set<(lastSeq: number) => void>();
   readonly #cursors = new Map<string, number>();
-  /** Contiguous by seq; the first one is `#firstSeq`. */
+  /** Without gaps; the first one has `#firstSeq`. */
   #events: JournalEvent[] = [];
   #firstSeq = 1;
   #bytes = 0;
@@ -119,7 +119,7 @@ export class MemoryLog implements EventLog {
 
   moveCursor(sink: string, seq: number): void {
     const before = this.#cursors.get(sink);
-    // From a sink that is gone, and may even be back: what was on its way is not what it stands for now.
+    // A late call of a sink that was removed, and may be there again, says nothing of its new cursor.
     if (before === undefined || seq <= before) return;
     this.#cursors.set(sink, seq);
     this.passed(sink, before + 1, seq);
@@ -134,21 +134,21 @@ export class MemoryLog implements EventLog {
     await this.#options.onRefused?.(refusal);
   }
 
-  /** A sink has moved on, or is gone: it is past these, or never gets to them. */
+  /** A sink has settled these, or was removed and never gets them. */
   protected passed(_sink: string, _from: number, _to: number): void {}
 
-  /** A sink is gone that has not had all of these. */
+  /** A sink was removed that has not settled all of these. */
   protected left(_sink: string, _events: readonly JournalEvent[]): void {}
 
-  /** Whether an event that sinks wait for may be forgotten when there is no room. */
+  /** Whether an event that is not settled may be forgotten when there is no room. */
   protected maySkip(_seq: number): boolean {
     return false;
   }
 
-  /** A sink will not get some events, because memory could not wait for it. */
+  /** A sink will not get some events, because there was no room for them. */
   protected skipped(_sink: string, _events: number): void {}
 
-  /** Forgets what every sink is past; without room also what may be skipped. */
+  /** Forgets what every sink has settled; without room also what may be skipped. */
   protected forget(): void {
     const settled = this.settledSeq;
     let count = 0;

@@ -214,12 +214,12 @@ export class PlanRunner {
     }
     if (cancelled.aborted) return 0;
     await sinks.remove(sink, isGivenUp ? AbortSignal.abort() : cancelled);
-    const letters = isGivenUp
+    const deadLetters = isGivenUp
       ? await deadLetterWaiting(await this.#waitingFor(sink, journal), isErased, clock.now())
       : 0;
     await journal.leave(sink);
-    log.info({ sink, letters }, 'removed sink is done');
-    return letters;
+    log.info({ sink, letters: deadLetters }, 'removed sink is done');
+    return deadLetters;
   }
 
   /** Resolves when the sinks that keep their large events at this one are gone, too; others have another keeper by now. */

@@ -1,18 +1,11 @@
 import type { JournalEvent } from '../core/event.ts';
 import type { Target } from '../core/route.ts';
 import type { DestinationProgress } from './destination-progress.ts';
-import { Destinations, type HeldEvents } from './destinations.ts';
-import type { FeedOptions, FeedStatus, ForgetRequest } from './feed-options.ts';
+import { Destinations } from './destinations.ts';
+import type { FeedEvents, FeedOptions, FeedStatus, ForgetRequest } from './feed-options.ts';
 import { Item, type ItemTarget } from './item.ts';
 import type { SendQueue } from './send-queue.ts';
-import {
-  type Chapter,
-  chapterOf,
-  nameOf,
-  noteOf,
-  type SettledAhead,
-  settledAheadOf,
-} from './settled-ahead.ts';
+import { type Chapter, chapterOf, nameOf, noteOf, type SettledAhead } from './settled-ahead.ts';
 
 /** How far one sink is: what was loaded from the journal, what of it is settled, and what must not be sent any more. */
 export class Progress {
@@ -26,17 +19,10 @@ export class Progress {
   #position = 0;
   #forgotten: readonly ForgetRequest[] = [];
 
-  constructor(options: FeedOptions, pending: SendQueue, events: HeldEvents) {
+  constructor(options: FeedOptions, pending: SendQueue, events: FeedEvents) {
     this.#options = options;
     this.#pending = pending;
     this.destinations = new Destinations(options, events);
-  }
-
-  /** Begins at the cursor that the log has of the sink. */
-  async open(): Promise<void> {
-    const { name, journal } = this.#options;
-    const position = await journal.openCursor(name);
-    this.begin(position, await settledAheadOf(name, this.#options));
   }
 
   /**

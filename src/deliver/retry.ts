@@ -2,7 +2,7 @@
 export interface RetryOptions {
   readonly initial: number;
   readonly max: number;
-  /** Age at which an event that was tried without success becomes a dead letter; 0 tries for ever. */
+  /** Age at which an event that was tried without success becomes a dead letter; 0 retries without end. */
   readonly giveUpAfter: number;
 }
 

@@ -2,7 +2,7 @@ import { messageOf } from '../core/errors.ts';
 import type { SendResult } from '../core/sink.ts';
 import { DeadLetters } from './dead-letters.ts';
 import type { DownTracker } from './down-tracker.ts';
-import type { FeedOptions } from './feed-options.ts';
+import type { FeedEvents, FeedOptions } from './feed-options.ts';
 import { Item } from './item.ts';
 import type { Progress } from './progress.ts';
 import { backoff } from './retry.ts';
@@ -20,17 +20,6 @@ export interface SenderParts {
   readonly signal: AbortSignal;
 }
 
-export interface SenderEvents {
-  /** Something was settled, or is held. */
-  readonly onMoved: () => void;
-  /** The sink itself is in trouble; `delayMs` is the wait it asked for, or 0. */
-  readonly onTrouble: (reason: string, delayMs: number) => void;
-  /** A batch was answered without trouble. @param reason why some of it is to be sent again; null when nothing is */
-  readonly onAnswered: (reason: string | null, hasProgressed: boolean) => void;
-  /** Items that waited for a retry are in the queue again. */
-  readonly onPending: () => void;
-}
-
 /** An item that is sent again. */
 interface Retry {
   readonly item: Item;
@@ -43,11 +32,11 @@ export class Sender {
   /** Deliveries confirmed, and deliveries that had to be sent again. */
   readonly counts = { delivered: 0, retried: 0 };
   readonly #parts: SenderParts;
-  readonly #events: SenderEvents;
+  readonly #events: FeedEvents;
   /** Wall clock minus monotonic clock at the start. */
   readonly #epoch: number;
 
-  constructor(parts: SenderParts, events: SenderEvents) {
+  constructor(parts: SenderParts, events: FeedEvents) {
     const { clock } = parts.options;
     this.#parts = parts;
     this.#events = events;
@@ -60,7 +49,7 @@ export class Sender {
     const { options, calls, pending, progress, down, signal } = this.#parts;
     if (options.journal.noted !== undefined) await options.journal.noted();
     const batch = progress.unforgotten(taken);
-    if (batch.length < taken.length) this.#events.onMoved();
+    if (batch.length < taken.length) this.#events.moved();
     if (batch.length === 0) return;
     const { name, tracing, observer, clock } = options;
     const now = clock.monotonic();
@@ -77,7 +66,7 @@ export class Sender {
       // A dead letter could not be stored: nothing was settled, all of it is sent again.
       pending.release([], batch);
       down.add(batch.length, 0);
-      this.#events.onTrouble(messageOf(error), 0);
+      this.#events.failed(messageOf(error), 0);
     }
   }
 
@@ -118,10 +107,10 @@ export class Sender {
     for (const item of settled) progress.settle(item);
     for (const { item, until } of held) progress.hold(item, until);
     const done = held.length === 0 ? settled : [...settled, ...held.map(({ item }) => item)];
-    this.#events.onMoved();
+    this.#events.moved();
     if (trouble === null) {
       this.#scheduleRetries(later, done);
-      this.#events.onAnswered(reason, done.length > 0);
+      this.#events.answered(reason, done.length > 0);
       return;
     }
     // The pause of the sink is the wait; what was not settled goes first after it.
@@ -129,7 +118,7 @@ export class Sender {
       done,
       later.map(({ item }) => item),
     );
-    this.#events.onTrouble(trouble.reason, trouble.delayMs);
+    this.#events.failed(trouble.reason, trouble.delayMs);
   }
 
   /** The retries of a user come back together, after the longest of their waits; until then nothing of that user is sent. */
@@ -150,7 +139,7 @@ export class Sender {
       }
       options.clock.after(Math.max(...group.map(({ delayMs }) => delayMs)), () => {
         pending.release([], items);
-        this.#events.onPending();
+        this.#events.ready();
       });
     }
   }

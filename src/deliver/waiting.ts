@@ -6,42 +6,42 @@ import type { Target } from '../core/route.ts';
 import { AcceptedRoutes, type Addressed } from './routes/accepted.ts';
 import { settledAheadOf } from './settled-ahead.ts';
 
-/** What is asked of a journal about one sink. */
+/** A sink of a journal, open or not, whose waiting events are counted. */
 export interface WaitingFor {
   readonly journal: Journal;
   readonly sink: string;
-  /** Where its cursor stands. */
+  /** Its cursor. */
   readonly after: number;
   readonly routes: AcceptedRoutes;
 }
 
-/** Where of the sink an event waits. */
-type Waits = (event: Addressed) => readonly Target[];
+/** Returns the targets of an event at the sink that it has not had. */
+type OpenTargets = (event: Addressed) => readonly Target[];
 
-async function waitsBy({ journal, sink, routes }: WaitingFor): Promise<Waits> {
+async function openTargetsBy({ journal, sink, routes }: WaitingFor): Promise<OpenTargets> {
   const ahead = await settledAheadOf(sink, { journal, routes: () => routes });
   return (event) => {
-    const own = routes.targetsOf(event).filter((target) => target.sink === sink);
-    return ahead?.open(event, own) ?? own;
+    const targets = routes.targetsOf(event).filter((target) => target.sink === sink);
+    return ahead?.open(event, targets) ?? targets;
   };
 }
 
-/** Events that wait for a sink, whether it is open or not. */
+/** Counts the events that wait for a sink. */
 export async function countWaiting(waiting: WaitingFor): Promise<number> {
   const { journal, after } = waiting;
-  const waits = await waitsBy(waiting);
+  const openTargets = await openTargetsBy(waiting);
   let count = 0;
   for (let at = after; ;) {
     const heads = await journal.heads(at);
     for (const { seq, type, only } of heads)
-      if (waits({ seq, type, handling: only === null ? {} : { only } }).length > 0) count += 1;
+      if (openTargets({ seq, type, handling: only === null ? {} : { only } }).length > 0) count += 1;
     const last = heads.at(-1);
     if (last === undefined) return count;
     at = last.seq;
   }
 }
 
-/** The same for every sink that a journal knows, without those that nothing waits for. */
+/** The same for each sink of a journal that events wait for. */
 export async function countAllWaiting(journal: Journal): Promise<ReadonlyMap<string, number>> {
   const routes = new AcceptedRoutes(await journal.routes());
   const counts = new Map<string, number>();
@@ -52,14 +52,14 @@ export async function countAllWaiting(journal: Journal): Promise<ReadonlyMap<str
   return counts;
 }
 
-/** Few bytes: on a disk that is nearly full a page must fit, before segments can go. */
+/** Few bytes: on a disk that is nearly full there must be room for a page before segments can be removed. */
 const PAGE = { count: 1000, bytes: 2 ** 17 };
 
 /**
- * Makes dead letters of what waits for a sink that delivers no more; events of users being erased are passed over. Each
- * page is one step: interrupted, the next call continues.
+ * Makes dead letters of what waits for a sink that delivers no more, without events of erased users. When it is interrupted, the
+ * next call continues.
  * @param now milliseconds since the epoch
- * @returns how many letters
+ * @returns how many dead letters
  */
 export async function deadLetterWaiting(
   waiting: WaitingFor,
@@ -67,8 +67,8 @@ export async function deadLetterWaiting(
   now: number,
 ): Promise<number> {
   const { journal, sink, after } = waiting;
-  const waits = await waitsBy(waiting);
-  const given = {
+  const openTargets = await openTargetsBy(waiting);
+  const about = {
     code: 'sink_dropped',
     reason: 'the sink was removed before it had this event',
     diedAt: now,
@@ -78,23 +78,23 @@ export async function deadLetterWaiting(
     const events = await journal.read(at, PAGE);
     const last = events.at(-1);
     if (last === undefined) return count;
-    const letters = events.flatMap((event) =>
+    const deadLetters = events.flatMap((event) =>
       isErased(event)
         ? []
-        : waits(event).map(({ destination, redactions }) => ({
+        : openTargets(event).map(({ destination, redactions }) => ({
             seq: event.seq,
             destination,
-            ...given,
+            ...about,
             ...(redactions === undefined ? {} : { redactions }),
           })),
     );
-    count += await journal.addDeadLetters({ sink, upTo: last.seq, letters });
+    count += await journal.addDeadLetters({ sink, upTo: last.seq, letters: deadLetters });
     at = last.seq;
   }
 }
 
 /**
- * Makes dead letters of what waits for a sink, and lets it go, while nothing delivers.
+ * Makes dead letters of what waits for a sink, and removes it from the journal, while no process delivers.
  * @throws MillraceError usage for a sink the journal does not know
  */
 export async function dropSink(
@@ -109,7 +109,7 @@ export async function dropSink(
   const accepted = new AcceptedRoutes(record);
   const waiting = { journal, sink, after, routes: accepted };
   const dropped = await deadLetterWaiting(waiting, isErased, now);
-  // What a person retries before the next start goes by the routes of the last one.
+  // A dead letter that is retried before the next start goes by these routes.
   if (record.eras.length > 0) await journal.acceptUnder(accepted.routesWithout(sink));
   await journal.leave(sink);
   return { sink, dropped, waiting: 0 };

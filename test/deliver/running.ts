@@ -3,7 +3,7 @@ import type { EventLog, Journal, RouteKeeper } from '../../src/core/journal.ts';
 import type { Sink } from '../../src/core/sink.ts';
 import { type DeliveryPlan, PlanRunner } from '../../src/deliver/plan-runner.ts';
 import { Dispatcher, type DispatcherOptions } from '../../src/deliver/dispatcher.ts';
-import type { FeedOptions } from '../../src/deliver/feed-options.ts';
+import type { FeedEvents, FeedOptions } from '../../src/deliver/feed-options.ts';
 import { Progress } from '../../src/deliver/progress.ts';
 import { LiveSinks, type PlannedSink } from '../../src/deliver/live-sinks.ts';
 import { QueuePerUser } from '../../src/deliver/send-queue.ts';
@@ -82,6 +82,16 @@ export function delivering(
   return { delivery, dispatcher, plan };
 }
 
+const ignore = (): void => {};
+const IGNORED: FeedEvents = {
+  moved: ignore,
+  ready: ignore,
+  failed: ignore,
+  answered: ignore,
+  confirmed: ignore,
+  lost: ignore,
+};
+
 /** The window of a feed of the sink `a`, with what it hands out; nothing in it is held. */
 export function windowOf(changes: Partial<FeedOptions> = {}): {
   readonly pending: QueuePerUser;
@@ -101,5 +111,5 @@ export function windowOf(changes: Partial<FeedOptions> = {}): {
     isErased: () => false,
     ...changes,
   };
-  return { pending, window: new Progress(options, pending, { onConfirmed: () => {}, onLost: () => {} }) };
+  return { pending, window: new Progress(options, pending, IGNORED) };
 }

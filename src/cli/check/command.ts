@@ -4,7 +4,7 @@ import type { LoadedConfig } from '../../config/config.ts';
 import { printable } from '../../config/print.ts';
 import { unknownNames } from '../../config/redactions.ts';
 import { EXIT } from '../../core/errors.ts';
-import { renderRoutes } from '../../deliver/routes/render.ts';
+import { renderRoutes } from '../../deliver/routes/explain.ts';
 import { createVerifier } from '../../receive/verify/registry.ts';
 import { CONFIG, resolvedConfigOf } from '../config-options.ts';
 import { type Io, note, print, usageError } from '../io.ts';

@@ -14,8 +14,7 @@ import { listTopic, readTopic, type TopicLog, type TopicUnit } from '../../repla
 import type { ReadUnit } from '../../replay/replay.ts';
 import { type Step, StepMaker, type Unit } from '../../replay/unit.ts';
 import { AcceptedRoutes } from '../../deliver/routes/accepted.ts';
-import { explicitTargets } from '../../deliver/routes/explicit.ts';
-import { compileRoutes } from '../../deliver/routes/table.ts';
+import { compileRoutes, explicitTargets } from '../../deliver/routes/table.ts';
 import type { Validator } from '../../receive/validate/envelope.ts';
 import { asItsBodySays, createKeptValidator } from '../../receive/validate/kept-envelope.ts';
 import type { OpenOperations, openTopics } from '../operations.ts';

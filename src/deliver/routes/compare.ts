@@ -2,30 +2,30 @@ import { formatTarget, leavingText, type Target } from '../../core/route.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import type { RouteTable } from './table.ts';
 
-/** Where a config takes an event: targets as the config writes them, or `['quarantine']`. Empty is nowhere. */
+/** Where a config sends an event: targets as the config writes them, or `['quarantine']`; empty for nowhere. */
 export type Fate = readonly string[];
 
 export const QUARANTINED: Fate = ['quarantine'];
 
-/** Events that one config takes elsewhere than another. `from` and `to` name only what differs. */
+/** Events that two configs send to different targets. `from` and `to` have only the targets that differ. */
 export interface Move {
-  /** Targets that lose them; empty when they are only added somewhere. */
+  /** Targets that get them no more. */
   readonly from: Fate;
   readonly to: Fate;
   readonly events: number;
-  /** One event of each of a few types, with how many of that type move this way. */
+  /** A few types: one event of each, and how many events of the type move this way. */
   readonly examples: readonly { readonly type: string; readonly id: string; readonly events: number }[];
 }
 
-/** What a target gets under the one config and the other. */
+/** How many events a target gets under each of the two configs. */
 export interface TargetCount {
   readonly target: string;
   readonly current: number;
   readonly next: number;
 }
 
-/** Types named for a move; the rest are counted, since senders choose the types. */
-const NAMED_TYPES = 5;
+/** Types named for a move: senders choose the types, so their number must have a limit. */
+const MAX_NAMED_TYPES = 5;
 
 /** Where events of a type go by the routes. The same list comes back for the same decision. */
 export function fatesBy(table: RouteTable): (type: string) => Fate {
@@ -36,13 +36,13 @@ export function fatesBy(table: RouteTable): (type: string) => Fate {
   };
 }
 
-/** Less of an event is another fate than all of it. */
+/** With its redactions: a redacted event is another fate than a whole one. */
 function fateAt(target: Target): string {
   const leaving = leavingText(target);
   return leaving === null ? formatTarget(target) : `${formatTarget(target)} (${leaving})`;
 }
 
-/** Gathers what changes between two configs, event by event, in memory that grows with the configs only. */
+/** Counts what changes between two configs, event by event; its memory grows with the configs only. */
 export class Comparison {
   events = 0;
   changed = 0;
@@ -65,7 +65,7 @@ export class Comparison {
     return Array.from(this.#moves.values(), (move) => move.finished()).sort((a, b) => b.events - a.events);
   }
 
-  /** By name; a target that gets nothing either way is not among them. */
+  /** By name, without targets that get nothing under both configs. */
   targets(): TargetCount[] {
     return Array.from(this.#targets, ([target, counts]) => ({ target, ...counts })).sort((a, b) =>
       a.target < b.target ? -1 : 1,
@@ -96,7 +96,7 @@ class OpenMove {
     this.#events += 1;
     const known = this.#types.get(type);
     if (known !== undefined) known.events += 1;
-    else if (this.#types.size < NAMED_TYPES) this.#types.set(type, { id, events: 1 });
+    else if (this.#types.size < MAX_NAMED_TYPES) this.#types.set(type, { id, events: 1 });
   }
 
   finished(): Move {

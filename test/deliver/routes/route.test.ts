@@ -2,8 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Route } from '../../../src/core/route.ts';
 import { Comparison, fatesBy } from '../../../src/deliver/routes/compare.ts';
-import { explain } from '../../../src/deliver/routes/explain.ts';
-import { renderExplanation, renderRoutes } from '../../../src/deliver/routes/render.ts';
+import { explain, renderExplanation, renderRoutes } from '../../../src/deliver/routes/explain.ts';
 import { compileRoutes } from '../../../src/deliver/routes/table.ts';
 
 const to = (sink: string, destination: string | null = null) => ({ sink, destination });
