@@ -1,4 +1,4 @@
-import { chainOf, chainPrefix, parseSegmentKey, type Segment } from '../core/archive-segments.ts';
+import { chainOf, chainPrefix, parseSegmentKey, type Segment } from './segments.ts';
 import { readWhole } from '../core/objects.ts';
 import type { SinkLog } from '../core/sink.ts';
 import type { ObjectStore, StoredObject } from '../core/storage.ts';

@@ -1,6 +1,6 @@
 import { MANIFEST } from '../core/archive.ts';
 import { isCompaction, parseManifestLine, type ManifestLine } from '../core/archive-manifest.ts';
-import { chainOf, chainPrefix, parseSegmentKey, type Segment } from '../core/archive-segments.ts';
+import { chainOf, chainPrefix, parseSegmentKey, type Segment } from './segments.ts';
 import { hashLine } from '../lib/chained-log.ts';
 import { cutLines } from '../lib/lines.ts';
 import { LineJudge, type LineCounts, type StoredLine, type Trust } from './judge.ts';

@@ -3,7 +3,7 @@ import { link, realpath, rename, rm, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { OPEN_FOLDER } from '../core/archive.ts';
 import type { NewManifestLine } from '../core/archive-manifest.ts';
-import { chainPrefix, COMPACTIONS } from '../core/archive-segments.ts';
+import { chainPrefix, COMPACTIONS } from './segments.ts';
 import { folderError, messageOf, MillraceError } from '../core/errors.ts';
 import { removeForGood } from '../core/objects.ts';
 import type { OpenProof } from '../core/proof.ts';

@@ -1,5 +1,5 @@
 import { CLAIMS_FOLDER, isOldParquet, MANIFEST, OPEN_FOLDER, PART_EXTENSION } from '../core/archive.ts';
-import { parseSegmentKey } from '../core/archive-segments.ts';
+import { parseSegmentKey } from './segments.ts';
 import { type ArchiveListing, TEMPORARY_EXTENSION } from './place.ts';
 
 /** The lists of `ArchiveListing`, by name. */

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { isCompacted, MANIFEST } from '../core/archive.ts';
-import { COMPACTIONS, parseSegmentKey } from '../core/archive-segments.ts';
+import { COMPACTIONS, parseSegmentKey } from './segments.ts';
 import type { CompactionLine } from '../core/archive-manifest.ts';
 import { MillraceError } from '../core/errors.ts';
 import { cutLines, type Line } from '../lib/lines.ts';

@@ -1,6 +1,6 @@
 import { readdir, rename, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Segment } from '../core/archive-segments.ts';
+import type { Segment } from './segments.ts';
 import { hashLine, type ChainTip } from '../lib/chained-log.ts';
 import { readIfThere, readPlain } from '../lib/durable.ts';
 import { UNFINISHED, writeDurably } from '../lib/new-file.ts';

@@ -1,4 +1,4 @@
-import { chainPrefix, parseSegmentKey, segmentKey, type Segment } from '../core/archive-segments.ts';
+import { chainPrefix, parseSegmentKey, segmentKey, type Segment } from './segments.ts';
 import { formatManifestLine, partsOf, type NewManifestLine } from '../core/archive-manifest.ts';
 import { messageOf, MillraceError } from '../core/errors.ts';
 import type { ManifestHead, OpenProof, Proof } from '../core/proof.ts';

@@ -5,7 +5,7 @@ import {
   type ErasureLine,
   type ManifestLine,
 } from '../core/archive-manifest.ts';
-import { COMPACTIONS } from '../core/archive-segments.ts';
+import { COMPACTIONS } from './segments.ts';
 import { chainsOf, readChain, type ChainFacts } from './chains.ts';
 import { isUnfinished } from './file-kind.ts';
 import { type LineCounts, type Trust } from './judge.ts';

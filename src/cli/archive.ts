@@ -8,7 +8,7 @@ import type { Difference } from '../archive/report.ts';
 import { verifyArchive, type VerifyOptions, type VerifyReport } from '../archive/verify.ts';
 import { eachSecret } from '../config/secrets.ts';
 import { MANIFEST } from '../core/archive.ts';
-import { SEGMENTS } from '../core/archive-segments.ts';
+import { SEGMENTS } from '../archive/segments.ts';
 import { EXIT } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
 import { isPublicKey } from '../core/signature.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, it, vi } from 'vitest';
 import type { ManifestChain } from '../../src/archive/manifest-chain.ts';
-import { chainOf, parseSegmentKey } from '../../src/core/archive-segments.ts';
+import { chainOf, parseSegmentKey } from '../../src/archive/segments.ts';
 import type { ManifestHead, Proof } from '../../src/core/proof.ts';
 import { SILENT } from '../../src/core/sink.ts';
 import { tempFolder } from '../sinks/support.ts';

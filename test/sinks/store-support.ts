@@ -2,7 +2,7 @@ import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { hash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { chainOf, parseSegmentKey } from '../../src/core/archive-segments.ts';
+import { chainOf, parseSegmentKey } from '../../src/archive/segments.ts';
 import { StorageError, type ObjectStore, type StorageFault } from '../../src/core/storage.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { parseOptions } from '../../src/sinks/files/config.ts';

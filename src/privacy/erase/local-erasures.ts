@@ -15,7 +15,7 @@ import {
   type Subject,
 } from '../../core/erasure.ts';
 import { MillraceError } from '../../core/errors.ts';
-import { IdSearch } from '../../core/id-search.ts';
+import { IdSearch } from './id-search.ts';
 import type { OpenProof } from '../../core/proof.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { makeFolder } from '../../lib/durable.ts';

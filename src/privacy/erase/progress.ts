@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ErasedItem } from '../../core/erasure.ts';
-import type { IdSearch } from '../../core/id-search.ts';
+import type { IdSearch } from './id-search.ts';
 import { OWNER_ONLY } from '../../lib/durable.ts';
 import { appendJsonLine, readJsonLines } from '../../lib/json-lines.ts';
 import { UNFINISHED, writeDurably } from '../../lib/new-file.ts';

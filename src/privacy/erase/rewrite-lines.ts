@@ -9,7 +9,7 @@ import { compressionOf } from '../../core/archive.ts';
 import { parseHead, parseRecord, takenOut } from '../../core/archive-record.ts';
 import type { TakenOut } from '../../core/erasure.ts';
 import { entryOfRecord } from '../../core/receipt.ts';
-import type { IdSearch } from '../../core/id-search.ts';
+import type { IdSearch } from './id-search.ts';
 import { isSealed, parseSealed, SEALED_TYPE } from '../../core/sealed-record.ts';
 import { syncFolder } from '../../lib/durable.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';

@@ -1,7 +1,7 @@
 import { fileChunks, fileLines } from '../../archive/file-lines.ts';
 import type { Bytes } from '../../archive/place.ts';
 import type { Subject } from '../../core/erasure.ts';
-import { IdSearch } from '../../core/id-search.ts';
+import { IdSearch } from './id-search.ts';
 import { canonicalId } from '../../core/named-ids.ts';
 import { isRecord } from '../../lib/is-record.ts';
 import { decodedOrSame, jsonIn } from '../../lib/parsed.ts';

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFile
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { verifyArchive } from '../../../src/archive/verify.ts';
-import { IdSearch } from '../../../src/core/id-search.ts';
+import { IdSearch } from '../../../src/privacy/erase/id-search.ts';
 import { signJson } from '../../../src/core/signature.ts';
 import { receiptsIn } from '../../../src/privacy/erase/receipt.ts';
 import { openSigner } from '../../../src/privacy/proof/open.ts';

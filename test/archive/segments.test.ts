@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { chainOf, chainPrefix, parseSegmentKey, segmentKey } from '../../src/core/archive-segments.ts';
+import { chainOf, chainPrefix, parseSegmentKey, segmentKey } from '../../src/archive/segments.ts';
 
 const writer = '0123456789ab';
 const of = (first: number, last: number) => ({ writer, first, last });

@@ -1,6 +1,6 @@
-import { BACKSLASH } from '../lib/json-text.ts';
-import type { Subject } from './erasure.ts';
-import { marksOf, textsOf } from './named-ids.ts';
+import { BACKSLASH } from '../../lib/json-text.ts';
+import type { Subject } from '../../core/erasure.ts';
+import { marksOf, textsOf } from '../../core/named-ids.ts';
 
 /**
  * Looks for subjects in bytes before anything is parsed. Finds whatever names one of them (`namedIds`), and some that does
