@@ -1,5 +1,5 @@
 import type { LoadedConfig } from '../config/config.ts';
-import type { Activity } from '../core/activity.ts';
+import type { Activity } from '../core/operations.ts';
 import { AdminClient } from './admin-client.ts';
 
 /** Milliseconds between two words to the receiver. */

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { AUDIT, auditKey, type AuditEntry } from '../observe/admin/audit.ts';
-import { hashedId } from '../core/hashed-id.ts';
+import { hashedId } from '../core/delivery-id.ts';
 import { EXIT } from '../core/errors.ts';
 import { ownerFolder } from '../journal/owner.ts';
 import { verifyChain, type ChainedLine, type ChainReport } from '../lib/verify-chain.ts';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { actAsOwnerOf } from '../core/act-as-owner.ts';
 import { detailOf, MillraceError } from '../core/errors.ts';
 import type { ErasableStore } from '../core/erasure.ts';
-import { spoolBeside } from '../core/spool.ts';
+import { spoolBeside } from '../core/place.ts';
 import type { ConfigAround, LazySinkModule, SinkDescription, SinkKeys } from '../core/sink.ts';
 import { lackOf } from '../lib/installed.ts';
 import { isRecord } from '../lib/is-record.ts';

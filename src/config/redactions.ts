@@ -1,7 +1,6 @@
 import { messageOf } from '../core/errors.ts';
 import { NAMES } from '../core/member-names.ts';
-import type { Redaction } from '../core/redaction.ts';
-import { parseTarget, type Route } from '../core/route.ts';
+import { parseTarget, type Redaction, type Route } from '../core/route.ts';
 import type { SinkDescription } from '../core/sink.ts';
 import { JsonCutter } from '../lib/json-cut.ts';
 import { parsePath, type Step } from '../lib/json-paths.ts';

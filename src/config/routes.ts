@@ -1,5 +1,4 @@
-import type { Redaction } from '../core/redaction.ts';
-import { formatTarget, parseTarget, type Route, type Target } from '../core/route.ts';
+import { formatTarget, parseTarget, type Redaction, type Route, type Target } from '../core/route.ts';
 import type { WrittenRoute } from './lists.ts';
 import { checkRedaction, redactionOf } from './redactions.ts';
 import { nearest } from '../lib/nearest.ts';

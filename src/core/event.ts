@@ -1,5 +1,4 @@
-import type { Redaction } from './redaction.ts';
-import type { TraceContext } from './trace.ts';
+import type { Redaction } from './route.ts';
 
 /**
  * What an event says about itself at its top level. Every value is what the sender wrote; `null` means the key was
@@ -47,6 +46,16 @@ export interface Handling {
   readonly released?: boolean;
   /** The trace it belongs to; sinks pass it on as `traceparent` and `tracestate`. */
   readonly trace?: TraceContext;
+}
+
+/**
+ * The trace an event belongs to, as its request said it. It is no part of what the sender signed: good for following
+ * an event through systems, never for deciding anything. Metadata of a broker's message carries it on under the same
+ * names. https://www.w3.org/TR/trace-context/
+ */
+export interface TraceContext {
+  readonly traceparent: string;
+  readonly tracestate?: string;
 }
 
 /** An event with its place in the journal. */

@@ -1,5 +1,17 @@
 import type { Event, Handling } from './event.ts';
 
+/** One message as a broker hands it over; nothing of it has been checked yet. */
+export interface IncomingMessage {
+  /** As it lies in the broker, compressed or not. */
+  readonly body: Buffer;
+  /** `gzip`, another encoding by the publisher's name for it, or null for none. */
+  readonly encoding: string | null;
+  /** Application properties or attributes, by the publisher's names (hyphens or underscores). */
+  readonly properties: Readonly<Record<string, string>>;
+  /** Milliseconds since the epoch when the broker took it. */
+  readonly receivedAt: number;
+}
+
 /** Why an event is not fit to route. All reasons are kept, not only the first. */
 export interface InvalidReason {
   readonly code: string;

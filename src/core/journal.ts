@@ -1,8 +1,7 @@
 import type { Event, JournalEvent } from './event.ts';
 import type { IngestStore, InvalidReason } from './ingest.ts';
 import type { ReceiptAccount, SetAsideEntry, SetAsideKind } from './receipt.ts';
-import type { Redaction } from './redaction.ts';
-import type { Route } from './route.ts';
+import type { Redaction, Route } from './route.ts';
 import type { SinkTrouble } from './sink.ts';
 import type { SearchQuery } from './search.ts';
 import type { RouteRecord } from './route-record.ts';

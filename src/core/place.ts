@@ -1,3 +1,4 @@
+import { dirname, join } from 'node:path';
 import { MillraceError } from './errors.ts';
 
 /** Where files lie: in a folder, or in a bucket or container under a prefix. */
@@ -60,4 +61,14 @@ export function keyProblem(key: string): string | null {
 
 function wrong(detail: string): MillraceError {
   return new MillraceError('usage', detail);
+}
+
+/** Where sinks that send to a store gather what they send, each in a folder of its own, when the config names no place. */
+export function spoolBeside(journal: string): string {
+  return join(dirname(journal), 'spool');
+}
+
+/** Where replays keep how far they are, each in a folder of its own, when the command names no place. */
+export function replaysBeside(journal: string): string {
+  return join(dirname(journal), 'replay');
 }

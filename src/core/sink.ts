@@ -4,7 +4,7 @@ import type { ErasableStore, Ownership, Said } from './erasure.ts';
 import type { Envelope, JournalEvent } from './event.ts';
 import type { OpenProof } from './proof.ts';
 import type { ObjectStore } from './storage.ts';
-import type { IncomingMessage } from './incoming.ts';
+import type { IncomingMessage } from './ingest.ts';
 
 /** One event on its way to one place inside a sink. */
 export interface Delivery {

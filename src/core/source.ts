@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
 import type { Written } from '../lib/parse-options.ts';
-import type { IncomingMessage } from './incoming.ts';
+import type { IncomingMessage } from './ingest.ts';
 import type { SinkDescription, SinkLog } from './sink.ts';
 
 /** Where a source remembers how far it has read. */

@@ -1,5 +1,5 @@
+import type { TraceContext } from './event.ts';
 import type { Delivery, SendResult } from './sink.ts';
-import type { TraceContext } from './trace.ts';
 import type { RequestHeaders } from './verifier.ts';
 
 /** The span of one delivery that is being received. */
@@ -28,4 +28,18 @@ export interface Tracing {
     batch: readonly Attempt[],
     send: () => Promise<readonly SendResult[]>,
   ): Promise<readonly SendResult[]>;
+}
+
+/** Version, trace id, parent id, flags; versions after 00 may add fields. Neither id may be all zeros. */
+const PARENT =
+  /^(?!ff|00.{54})[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}(?:-[\x21-\x7e]{1,200})?$/;
+/** The standard asks for at least 512 characters; what is longer may be left out. */
+const STATE = /^[\x20-\x7e]{1,512}$/;
+
+/** @returns null without a `traceparent`, or with one that is not well-formed: it is then as if there were none. */
+export function traceOf(headers: RequestHeaders): TraceContext | null {
+  const { traceparent, tracestate } = headers;
+  if (typeof traceparent !== 'string' || !PARENT.test(traceparent)) return null;
+  if (typeof tracestate !== 'string' || !STATE.test(tracestate)) return { traceparent };
+  return { traceparent, tracestate };
 }

@@ -1,7 +1,7 @@
 import type { JournalEvent } from '../core/event.ts';
 import type { EventLog } from '../core/journal.ts';
 import type { Delivery, TakenBack } from '../core/sink.ts';
-import type { Redaction } from '../core/redaction.ts';
+import type { Redaction } from '../core/route.ts';
 import type { FeedOptions } from './feed-options.ts';
 import { Item } from './item.ts';
 

@@ -1,7 +1,6 @@
 import { messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
-import type { Redaction } from '../core/redaction.ts';
-import type { Target } from '../core/route.ts';
+import type { Redaction, Target } from '../core/route.ts';
 import type { Delivery } from '../core/sink.ts';
 import { getOrMake } from '../lib/get-or-make.ts';
 import { JsonCutter } from '../lib/json-cut.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type Database from 'better-sqlite3';
-import { hashedId } from '../core/hashed-id.ts';
+import { hashedId } from '../core/delivery-id.ts';
 import type { InvalidReason } from '../core/ingest.ts';
 import type { DeadLetter, JournalAccount, Selection, SetAsideSelection } from '../core/journal.ts';
 import { canonicalId } from '../core/named-ids.ts';

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { TraceContext } from '../core/trace.ts';
+import type { TraceContext } from '../core/event.ts';
 import type { ReceiveSpan } from '../core/tracing.ts';
 import type { Gate } from './body.ts';
 import type { Share } from './budget.ts';

@@ -4,7 +4,7 @@ import type { Event } from '../core/event.ts';
 import { type AppendResult, ID_REUSED, type IngestOptions, type InvalidReason } from '../core/ingest.ts';
 import { canonicalId } from '../core/named-ids.ts';
 import { SALT_HEADER } from '../core/receipt.ts';
-import { traceOf } from '../core/trace.ts';
+import { traceOf } from '../core/tracing.ts';
 import { TRY_BYTES } from '../core/verifier.ts';
 import { readBody } from './body.ts';
 import type { Delivery } from './delivery.ts';

@@ -1,5 +1,4 @@
-import type { Redaction } from '../core/redaction.ts';
-import type { Target } from '../core/route.ts';
+import type { Redaction, Target } from '../core/route.ts';
 import type { Candidate } from './unit.ts';
 
 export interface Destinations {

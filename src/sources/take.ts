@@ -1,9 +1,8 @@
 import { bodyId, deliveryIdOf, messageKey } from '../core/delivery-id.ts';
 import type { Envelope, Event } from '../core/event.ts';
-import type { AppendResult, Ingest } from '../core/ingest.ts';
+import type { AppendResult, IncomingMessage, Ingest } from '../core/ingest.ts';
 import type { Inlet } from '../core/sink.ts';
-import { type IncomingMessage, saidIn } from '../core/incoming.ts';
-import { traceOf } from '../core/trace.ts';
+import { traceOf } from '../core/tracing.ts';
 import type { Validator } from '../receive/validate/envelope.ts';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
@@ -83,6 +82,19 @@ function readMetadata(properties: Readonly<Record<string, string>>): {
       ...(clientUser === undefined ? {} : { clientUser }),
     },
   };
+}
+
+/** A property by its name with hyphens; older publishers wrote underscores. */
+function saidIn(properties: IncomingMessage['properties'], name: string): string | undefined {
+  return properties[name] ?? properties[name.replaceAll('-', '_')];
+}
+
+/** @param name of the property that has the encoding */
+export function encodingIn(
+  properties: IncomingMessage['properties'],
+  name: string,
+): IncomingMessage['encoding'] {
+  return saidIn(properties, name)?.toLowerCase() || null;
 }
 
 /** A body as the publisher had it before compression, or why it could not be told. `body` is then as it came. */

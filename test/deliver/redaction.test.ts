@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Redaction } from '../../src/core/redaction.ts';
-import type { Target } from '../../src/core/route.ts';
+import type { Redaction, Target } from '../../src/core/route.ts';
 import { DELIVERED } from '../../src/core/sink.ts';
 import { DEFAULT_FIELDS } from '../../src/receive/validate/envelope.ts';
 import { makeEvent } from '../support/events.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { MillraceError } from '../../src/core/errors.ts';
 import type { Inlet, SendResult, Sink } from '../../src/core/sink.ts';
-import type { IncomingMessage } from '../../src/core/incoming.ts';
+import type { IncomingMessage } from '../../src/core/ingest.ts';
 import { MADE_UP_TEAM } from '../../src/sandbox/made-up-events.ts';
 import { startSandbox } from '../../src/sandbox/start.ts';
 import type { User } from '../../src/sandbox/users.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { IncomingMessage } from '../../src/core/incoming.ts';
+import type { IncomingMessage } from '../../src/core/ingest.ts';
 import type { CheckpointStore } from '../../src/core/source.ts';
 import { Consumer } from '../../src/sources/consumer.ts';
 import { parseOptions } from '../../src/sources/event-hubs/config.ts';

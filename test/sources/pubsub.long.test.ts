@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, test } from 'vitest';
-import type { IncomingMessage } from '../../src/core/incoming.ts';
+import type { IncomingMessage } from '../../src/core/ingest.ts';
 import type { JournalEvent } from '../../src/core/event.ts';
 import type { Source } from '../../src/core/source.ts';
 import { toMessage } from '../../src/sinks/pubsub/message.ts';

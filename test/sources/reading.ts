@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
 import type { Source } from '../../src/core/source.ts';
-import type { IncomingMessage } from '../../src/core/incoming.ts';
+import type { IncomingMessage } from '../../src/core/ingest.ts';
 import { signal } from '../sinks/support.ts';
 import { within } from '../support/until.ts';
 

@@ -1,8 +1,7 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { expect, test } from 'vitest';
-import type { Ingest } from '../../src/core/ingest.ts';
-import type { IncomingMessage } from '../../src/core/incoming.ts';
+import type { IncomingMessage, Ingest } from '../../src/core/ingest.ts';
 import { createTake } from '../../src/sources/take.ts';
 
 const message = async (id: string, size: number): Promise<IncomingMessage> => {

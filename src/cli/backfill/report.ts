@@ -6,7 +6,7 @@ import { isStoreUrl } from '../../core/place.ts';
 import { visible } from '../../lib/visible.ts';
 import { note, printResult, type Io } from '../io.ts';
 import type { ShardsSummary } from './shards.ts';
-import type { Activity } from '../../core/activity.ts';
+import type { Activity } from '../../core/operations.ts';
 import { ActivityReport } from '../activity-report.ts';
 import { configOf } from '../config-options.ts';
 import { StatusLine } from '../status-line.ts';

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import type { JournalEvent } from '../../core/event.ts';
-import type { Redaction } from '../../core/redaction.ts';
-import { parseTarget, type Route, type Target } from '../../core/route.ts';
+import { parseTarget, type Redaction, type Route, type Target } from '../../core/route.ts';
 import type { RouteEra, RouteRecord, Succession } from '../../core/route-record.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { compileRoutes, explicitTargets, type RouteTable, withRedactions } from './table.ts';

@@ -1,5 +1,4 @@
-import type { Redaction } from '../../core/redaction.ts';
-import type { Route, Target } from '../../core/route.ts';
+import type { Redaction, Route, Target } from '../../core/route.ts';
 
 /** Where events of one type go. */
 interface RouteDecision {

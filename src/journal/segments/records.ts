@@ -1,5 +1,5 @@
 import type { Event, Handling, JournalEvent } from '../../core/event.ts';
-import type { Redaction } from '../../core/redaction.ts';
+import type { Redaction } from '../../core/route.ts';
 import { OPEN_BRACKET, QUOTE } from '../../lib/json-text.ts';
 import { RECORD_HEADER, aligned, isErasedAt, partsAt, startRecord, type RecordParts } from './format.ts';
 

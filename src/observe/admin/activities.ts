@@ -1,5 +1,5 @@
 import type { Router } from 'express';
-import { activitySchema, type Activity } from '../../core/activity.ts';
+import { activitySchema, type Activity } from '../../core/operations.ts';
 import type { Clock } from '../../core/clock.ts';
 import { answering, bodyOf } from './problem.ts';
 

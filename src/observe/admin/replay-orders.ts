@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { replaysBeside } from '../../core/spool.ts';
+import { replaysBeside } from '../../core/place.ts';
 import { writeDurably } from '../../lib/new-file.ts';
 
 const time = z.iso.datetime({ offset: true }).optional();

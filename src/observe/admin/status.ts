@@ -1,8 +1,13 @@
 import type { DescribedConfig } from '../../config/config.ts';
-import type { Activity } from '../../core/activity.ts';
+import type {
+  Activity,
+  Operations,
+  ReceiptsStatus,
+  SinkStatus,
+  SystemStatus,
+} from '../../core/operations.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { EventLog, EventStore } from '../../core/journal.ts';
-import type { Operations, ReceiptsStatus, SinkStatus, SystemStatus } from '../../core/operations.ts';
 import type { NotedHead } from '../../core/proof.ts';
 import type { SinkTrouble } from '../../core/sink.ts';
 import type { SchemaFigures } from '../../core/schema.ts';

@@ -10,8 +10,8 @@ import {
   type Tracer,
 } from '@opentelemetry/api';
 import type { SendResult } from '../../core/sink.ts';
-import type { Attempt, Tracing } from '../../core/tracing.ts';
-import { traceOf, type TraceContext } from '../../core/trace.ts';
+import { type Attempt, traceOf, type Tracing } from '../../core/tracing.ts';
+import type { TraceContext } from '../../core/event.ts';
 import { TAKEN } from './meter.ts';
 
 /** One trace from the request to each sink. Values say what happened, never to whom: traces leave this machine. */

@@ -1,7 +1,7 @@
 import { dirname, join, resolve } from 'node:path';
 import { messageOf } from '../../core/errors.ts';
 import type { SinkDescription, SinkLog } from '../../core/sink.ts';
-import { replaysBeside, spoolBeside } from '../../core/spool.ts';
+import { replaysBeside, spoolBeside } from '../../core/place.ts';
 import { namesIn } from '../../lib/durable.ts';
 import { realPath } from '../../lib/real-path.ts';
 import { walkFolder } from '../../lib/walk-folder.ts';

@@ -1,4 +1,4 @@
-import type { Activity } from '../../core/activity.ts';
+import type { Activity } from '../../core/operations.ts';
 import type { Clock } from '../../core/clock.ts';
 import {
   Owners,

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { folderError } from '../../core/errors.ts';
-import { hashedId } from '../../core/hashed-id.ts';
+import { hashedId } from '../../core/delivery-id.ts';
 import type { JournalAccount } from '../../core/journal.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { IdCounter, SLOTS, type IdCounts, type Mark, type State, type Statement } from './id-counter.ts';

@@ -1,5 +1,6 @@
 import type { ReceivedEventData } from '@azure/event-hubs';
-import { encodingIn, type IncomingMessage } from '../../core/incoming.ts';
+import type { IncomingMessage } from '../../core/ingest.ts';
+import { encodingIn } from '../take.ts';
 
 /** @param now for a message that does not say when the hub took it, milliseconds since the epoch */
 export function toIncoming(

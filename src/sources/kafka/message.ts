@@ -1,5 +1,6 @@
 import type { Message } from '@platformatic/kafka';
-import { encodingIn, type IncomingMessage } from '../../core/incoming.ts';
+import type { IncomingMessage } from '../../core/ingest.ts';
+import { encodingIn } from '../take.ts';
 
 type Received = Pick<Message, 'value' | 'headerEntries' | 'timestamp'>;
 

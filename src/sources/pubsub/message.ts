@@ -1,4 +1,5 @@
-import { encodingIn, type IncomingMessage } from '../../core/incoming.ts';
+import type { IncomingMessage } from '../../core/ingest.ts';
+import { encodingIn } from '../take.ts';
 
 /** What is used of the SDK's message. */
 interface Received {

@@ -1,7 +1,6 @@
 import { context, trace, type Span, type TracerProvider } from '@opentelemetry/api';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { traceOf } from '../../../src/core/trace.ts';
-import type { Tracing } from '../../../src/core/tracing.ts';
+import { traceOf, type Tracing } from '../../../src/core/tracing.ts';
 import { openTraces } from '../../../src/observe/metrics/otlp.ts';
 import { toMessage as toEventHubs } from '../../../src/vendors/event-hubs/message.ts';
 import { toMessage as toPubSub } from '../../../src/sinks/pubsub/message.ts';
