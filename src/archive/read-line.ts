@@ -5,9 +5,16 @@ import {
   type OpenedRecord,
   parseSealed,
   type RecordOpener,
-  SEALED_REASONS,
   type SealedWhy,
 } from '../core/sealed-record.ts';
+
+/** Texts for users. */
+const SEALED_REASONS: Readonly<Record<SealedWhy, string>> = {
+  no_keys: 'sealed; the keys that open it were not given',
+  erased: 'sealed; its key was destroyed by an erasure',
+  unknown_key: 'sealed with a key that is not in the key store',
+  damaged: 'sealed; its key does not open it, so it was changed',
+};
 
 /**
  * A record with the exact signed bytes, or a problem. `file` is relative to the archive. A problem without a line

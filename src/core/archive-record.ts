@@ -201,40 +201,25 @@ export function parseRecord(line: Buffer): ParsedRecord {
   return withBody(line, parseHead(line));
 }
 
-/** What counting needs of a record. */
-export type RecordSummary = Pick<ArchiveRecord, 'id' | 'event_type' | 'received_at'>;
-
 /** A text of JSON that is read as it stands: ASCII, no escapes. */
 const TEXT = String.raw`[^"\\\x00-\x1f\x7f-\xff]*`;
 const STRING = `"${TEXT}"`;
 const MEMBERS = `(?:${STRING}:${STRING}(?:,${STRING}:${STRING})*)?`;
-const EVENT_FIELDS = `^\\{"id":"(${TEXT})","source":${STRING},"received_at":"(${TEXT})","event_type":"(${TEXT})"`;
-const REST = `,"headers":\\{${MEMBERS}\\}(?=,"event":)`;
-const OR_NULL = `(?:null|${STRING})`;
+const TEXT_OR_NULL = `(?:null|"(${TEXT})")`;
 const PLAIN_HEAD = new RegExp(
-  `${EVENT_FIELDS},"team_id":${OR_NULL},"user_id":${OR_NULL},"client_user_id":${OR_NULL}${REST}`,
-);
-const FOUND_OR_NULL = `(?:null|"(${TEXT})")`;
-const PLAIN_ENVELOPE = new RegExp(
-  `${EVENT_FIELDS},"team_id":${FOUND_OR_NULL},"user_id":${FOUND_OR_NULL},"client_user_id":${FOUND_OR_NULL}${REST}`,
+  `^\\{"id":"(${TEXT})","source":${STRING},"received_at":"(${TEXT})","event_type":"(${TEXT})"` +
+    `,"team_id":${TEXT_OR_NULL},"user_id":${TEXT_OR_NULL},"client_user_id":${TEXT_OR_NULL}` +
+    `,"headers":\\{${MEMBERS}\\}(?=,"event":)`,
 );
 /** Longer heads are rare. */
 const PLAIN_HEAD_BYTES = 1024;
 
-/** Takes the same lines as `parseRecord`, in less than half the time: fields that nobody asks for become no strings. */
-export function parseSummary(line: Buffer): ParsedRecord<RecordSummary> {
-  const found = PLAIN_HEAD.exec(line.toString('latin1', 0, PLAIN_HEAD_BYTES));
-  if (found === null) return parseRecord(line);
-  const [head, id = '', received_at = '', event_type = ''] = found;
-  return withBody(line, { record: { id, event_type, received_at }, end: head.length });
-}
-
-/** What rows need of a record. */
+/** The envelope of a record, which rows and counts need. */
 export type RecordEnvelope = Omit<ArchiveRecord, 'source' | 'headers'>;
 
-/** The same as `parseSummary`, with whose event it is. */
+/** Parses the same lines as `parseRecord`, in half the time. */
 export function parseEnvelope(line: Buffer): ParsedRecord<RecordEnvelope> {
-  const found = PLAIN_ENVELOPE.exec(line.toString('latin1', 0, PLAIN_HEAD_BYTES));
+  const found = PLAIN_HEAD.exec(line.toString('latin1', 0, PLAIN_HEAD_BYTES));
   if (found === null) return parseRecord(line);
   const [head, id = '', received_at = '', event_type = '', team, user, clientUser] = found;
   const whose = { team_id: team ?? null, user_id: user ?? null, client_user_id: clientUser ?? null };

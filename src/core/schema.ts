@@ -34,15 +34,3 @@ export interface SchemaReport {
   readonly full: boolean;
   readonly types: readonly SchemaType[];
 }
-
-/** What the schema memory has done since the start. */
-export interface SchemaFigures {
-  readonly firstSeen: { readonly types: number; readonly fields: number; readonly kinds: number };
-  /** Events that were looked at, and that only were counted. */
-  readonly looked: number;
-  readonly passed: number;
-  /** Remembered now. */
-  readonly types: number;
-  readonly fields: number;
-  readonly isFull: boolean;
-}

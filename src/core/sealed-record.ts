@@ -30,14 +30,6 @@ export interface RecordOpener {
   readonly destroyed?: number;
 }
 
-/** What each says to a user. */
-export const SEALED_REASONS: Readonly<Record<SealedWhy, string>> = {
-  no_keys: 'sealed; the keys that open it were not given',
-  erased: 'sealed; its key was destroyed by an erasure',
-  unknown_key: 'sealed with a key that is not in the key store',
-  damaged: 'sealed; its key does not open it, so it was changed',
-};
-
 const BEGIN = Buffer.from('{"sealed":');
 const LINE =
   /^\{"sealed":1,"key":"([0-9a-f]{32})","received_at":"([0-9TZ:.+-]{1,40})","nonce":"([A-Za-z0-9+/]+={0,2})","data":"$/;

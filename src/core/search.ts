@@ -1,5 +1,3 @@
-import { canonicalId } from './named-ids.ts';
-
 /** What a person looks for among the events of the journal; what is left out takes all. */
 export interface SearchQuery {
   /** A delivery id, exactly. */
@@ -19,15 +17,6 @@ export interface SearchQuery {
   /** Also says when each was written to the journal, which takes reading back to the beginning of its commit. */
   readonly journaled?: true;
   readonly limit: number;
-}
-
-/** Whether an event is of the user who is looked for. */
-export function isOfUser(
-  { user, clientUser }: Pick<FoundEvent, 'user' | 'clientUser'>,
-  wanted: string,
-): boolean {
-  const id = canonicalId(wanted);
-  return [user, clientUser].some((own) => own !== null && canonicalId(own) === id);
 }
 
 /** An event that was found: its envelope and its place, never its body. */

@@ -123,13 +123,3 @@ export const WHAT_TO_DO: Readonly<Record<StorageFault, string>> = {
   immutable: 'a retention policy or a hold keeps it as it is; run the command again when it has ended',
   invalid: 'the store does not take such a request; check the URL',
 };
-
-/** Whether what is there is neither replaced nor removed: by a lifecycle rule that has moved it, a policy or a hold. */
-export function isKept(error: unknown): boolean {
-  return error instanceof StorageError && (error.fault === 'archived' || error.fault === 'immutable');
-}
-
-/** Whether the same call can succeed later without anybody's doing. */
-export function isTransient(error: unknown): boolean {
-  return error instanceof StorageError && (error.fault === 'busy' || error.fault === 'unreachable');
-}

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { isTransient, StorageError, type GetOptions } from '../core/storage.ts';
+import { StorageError, type GetOptions } from '../core/storage.ts';
 import { onAbort } from '../lib/abort.ts';
 import { formatDuration } from '../lib/units.ts';
 import type { Driver } from './driver.ts';
@@ -114,4 +114,9 @@ async function pauseAfter(failed: number, error: unknown, tries: number, signal:
   if (asked > LONGEST_PAUSE) throw error;
   const most = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (failed - 1));
   await wait(Math.max(asked, Math.random() * most), undefined, { signal });
+}
+
+/** True when the same call can succeed later without a change of settings. */
+export function isTransient(error: unknown): boolean {
+  return error instanceof StorageError && (error.fault === 'busy' || error.fault === 'unreachable');
 }

@@ -2,7 +2,6 @@ import { messageOf } from '../core/errors.ts';
 import { keyProblem } from '../core/place.ts';
 import {
   type GetOptions,
-  isKept,
   type ObjectBody,
   type ObjectStore,
   StorageError,
@@ -270,4 +269,9 @@ export class RemoteStore implements ObjectStore {
     if (problem !== null) throw new StorageError('invalid', `${JSON.stringify(key)} ${problem}`);
     return full;
   }
+}
+
+/** Whether what is there is neither replaced nor removed: by a lifecycle rule that has moved it, a policy or a hold. */
+function isKept(error: unknown): boolean {
+  return error instanceof StorageError && (error.fault === 'archived' || error.fault === 'immutable');
 }

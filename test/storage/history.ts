@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
-import { isTransient, type ObjectStore } from '../../src/core/storage.ts';
+import type { ObjectStore } from '../../src/core/storage.ts';
+import { isTransient } from '../../src/storage/attempts.ts';
 import { bytes, keysOf, textOf } from './contract.ts';
 
 /** Does it again for as long as the store says that it may succeed later. */

@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
-import { isOfUser, type FoundEvent, type SearchQuery, type SearchResult } from '../../core/search.ts';
+import { canonicalId } from '../../core/named-ids.ts';
+import type { FoundEvent, SearchQuery, SearchResult } from '../../core/search.ts';
 import { SEGMENT_HEADER } from '../segments/format.ts';
 import { textsAt } from '../segments/records.ts';
 import { segmentsIn } from '../segments/segment.ts';
@@ -240,4 +241,10 @@ function isMeant(event: FoundEvent, { id, user, type, since, until, without }: S
   if (user !== undefined && !isOfUser(event, user)) return false;
   if (type !== undefined && !event.type.startsWith(type)) return false;
   return event.receivedAt >= (since ?? 0) && event.receivedAt < (until ?? Infinity);
+}
+
+/** Whether an event is of the user who is looked for. */
+function isOfUser({ user, clientUser }: Pick<FoundEvent, 'user' | 'clientUser'>, wanted: string): boolean {
+  const id = canonicalId(wanted);
+  return [user, clientUser].some((own) => own !== null && canonicalId(own) === id);
 }

@@ -10,7 +10,7 @@ import type { Clock } from '../../core/clock.ts';
 import type { EventLog, EventStore } from '../../core/journal.ts';
 import type { NotedHead } from '../../core/proof.ts';
 import type { SinkTrouble } from '../../core/sink.ts';
-import type { SchemaFigures } from '../../core/schema.ts';
+import type { SchemaFigures } from '../schema/watch.ts';
 import { formatTarget } from '../../core/route.ts';
 import { ownPackage } from '../../lib/installed.ts';
 import type { Live } from '../../lib/live.ts';

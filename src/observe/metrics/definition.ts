@@ -1,7 +1,7 @@
 import type { ConnectionCounts, ReceiptsStatus, SystemStatus } from '../../core/operations.ts';
 import type { NotedHead } from '../../core/proof.ts';
 import type { Route } from '../../core/route.ts';
-import type { SchemaFigures } from '../../core/schema.ts';
+import type { SchemaFigures } from '../schema/watch.ts';
 import type { Distribution } from './distribution.ts';
 import type { Meter } from './meter.ts';
 

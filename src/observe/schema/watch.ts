@@ -3,13 +3,25 @@ import { messageOf } from '../../core/errors.ts';
 import type { Event, JournalEvent } from '../../core/event.ts';
 import type { AppendResult, Ingest, IngestObserver, InvalidReason } from '../../core/ingest.ts';
 import type { EventStore } from '../../core/journal.ts';
-import type { SchemaFigures, SchemaReport } from '../../core/schema.ts';
+import type { SchemaReport } from '../../core/schema.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { restoreFrom, textOf } from './kept.ts';
 import { Looking } from './looking.ts';
 import { type FirstSeen, SchemaMemory } from './memory.ts';
 import { changeEvent, type EnvelopeNames, isChangeEvent, newsOf, type TypeNews } from './news.ts';
 import { reportOf } from './report.ts';
+
+/** What the schema memory has done since the start. */
+export interface SchemaFigures {
+  readonly firstSeen: { readonly types: number; readonly fields: number; readonly kinds: number };
+  /** Events that were looked at, and that only were counted. */
+  readonly looked: number;
+  readonly passed: number;
+  /** Remembered now. */
+  readonly types: number;
+  readonly fields: number;
+  readonly isFull: boolean;
+}
 
 /** Its place among the journal's checkpoints, and how far it has looked. */
 export const MEMORY_KEY = 'schema';

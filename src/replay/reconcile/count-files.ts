@@ -4,12 +4,7 @@ import { readListed } from '../../archive/read.ts';
 import type { ArchiveItem } from '../../archive/read-line.ts';
 import { CLAIMS_FOLDER, isCompacted } from '../../core/archive.ts';
 import type { ManifestLine } from '../../core/archive-manifest.ts';
-import {
-  parseEnvelope,
-  parseSummary,
-  type RecordEnvelope,
-  type RecordSummary,
-} from '../../core/archive-record.ts';
+import { parseEnvelope, type RecordEnvelope } from '../../core/archive-record.ts';
 import type { Owners } from '../../core/erasure.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
@@ -41,7 +36,7 @@ export interface FilesOptions {
   readonly leaving?: Owners | null;
   /** Called after `onRecord` for a record of such a user. */
   readonly onLeaving?: (id: string) => void;
-  readonly onRecord: (item: ArchiveItem<RecordSummary> & { kind: 'record' }) => void;
+  readonly onRecord: (item: ArchiveItem<RecordEnvelope> & { kind: 'record' }) => void;
   readonly onFile?: (file: string) => void;
 }
 
@@ -69,7 +64,7 @@ export async function countFiles(
   let before = '';
   const { opener, signal, leaving = null, onLeaving } = options;
   const reading = { parts: true, skip: outside, opener, signal, places, frees: true };
-  for await (const items of readListed(listing, leaving === null ? parseSummary : parseEnvelope, reading)) {
+  for await (const items of readListed(listing, parseEnvelope, reading)) {
     for (const item of items) {
       if (item.file !== before) options.onFile?.(item.file);
       before = item.file;
@@ -92,8 +87,8 @@ export async function countFiles(
   return count;
 }
 
-function isOf(users: Owners, record: RecordSummary & Partial<RecordEnvelope>): boolean {
-  const { team_id: team = null, user_id: user = null, client_user_id: clientUser = null } = record;
+function isOf(users: Owners, record: RecordEnvelope): boolean {
+  const { team_id: team, user_id: user, client_user_id: clientUser } = record;
   return users.of({ team, user, clientUser }).length > 0;
 }
 

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import Database from 'better-sqlite3';
-import { parseHead, type RecordSummary } from '../../core/archive-record.ts';
+import { parseHead, type RecordEnvelope } from '../../core/archive-record.ts';
 import { isRecord } from '../../lib/is-record.ts';
 import { jsonIn } from '../../lib/parsed.ts';
 import { cutLines } from '../../lib/lines.ts';
@@ -25,7 +25,11 @@ export class MealIds {
   }
 
   /** Adds the meal of a record, if it has one. @param text of the whole record. @returns its user */
-  addRecord({ event_type: type }: RecordSummary, text: Buffer, body: Buffer): string | null {
+  addRecord(
+    { event_type: type }: Pick<RecordEnvelope, 'event_type'>,
+    text: Buffer,
+    body: Buffer,
+  ): string | null {
     if (!type.startsWith(CARRIES_MEAL)) return null;
     const event = jsonIn(body.toString());
     const id = isRecord(event) ? idOf(event['data']) : null;
