@@ -86,7 +86,7 @@ export class LineJudge {
     for (const id of line.erasure.split(',')) {
       const receipt = receipts.of(id);
       const where = `${receipts.folder}/${id}.json`;
-      if (receipt.state === 'under_way') continue;
+      if (receipt.state === 'in_progress') continue;
       if (receipt.state === 'missing')
         return [
           'receipt_missing',

@@ -2,8 +2,8 @@ import { actAsOwnerOf as act } from '../lib/act-as-owner.ts';
 import { messageOf, MillraceError } from './errors.ts';
 
 /**
- * Before a file is read that this process obeys, or runs, or a folder written to: root becomes the user who owns it.
- * @throws MillraceError usage where it may not
+ * When root runs this process, it becomes the owner of a file or folder before it trusts the file or writes to the folder.
+ * @throws MillraceError usage when it may not
  */
 export function actAsOwnerOf(path: string): void {
   try {

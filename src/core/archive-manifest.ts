@@ -6,49 +6,46 @@ import type { LogHead } from './receipt.ts';
 import { signJson, type Signer } from './signature.ts';
 
 /**
- * The manifest of an archive: JSON lines, each with the hash of the one before it. Lines are only ever added. A file is
- * judged by its newest line, whichever kind that is:
+ * The manifest of an archive: JSON lines, each with the hash of the line before it. Lines are only added. The newest line of a
+ * file counts:
  *
- * - a file was finished: `{"file","records","bytes","sha256","first_received_at","last_received_at","types","previous"}`;
+ * - a file was closed: `{"file","records","bytes","sha256","first_received_at","last_received_at","types","previous"}`;
  * - a compaction made one file of others: as a file line, with `"replaces":[{"file","records","bytes","sha256"},…]` before
- *   `"previous"`. The file is those files' bytes one after another, in this order, so that what earlier lines say of them can
- *   still be checked in it. From this line on they do not count, whether they are still there or not;
- * - a large event was kept whole in a file of its own: `{"claim_check","file","event_type","bytes","sha256","body_sha256","previous"}`;
- * - an erasure rewrote a file or removed it, or an unfinished one, which no other line lists:
+ *   `"previous"`. The file has the bytes of those files one after another, in this order, so that their lines can still be
+ *   checked. From this line on they do not count, even if they still exist;
+ * - a large event was kept in a file of its own: `{"claim_check","file","event_type","bytes","sha256","body_sha256","previous"}`;
+ * - an erasure rewrote or removed a file, also an open one, which no other line lists:
  *   `{"erasure","at","file","removed","records","bytes","sha256",…as a file line…,"previous"}`.
  *
- * Who changes a file does it in this order: the new file durable under its final name (or the old one removed), then
- * the line, by `ManifestWriter.append`. A crash between the two is a difference that verifying names; doing the change
- * again mends it, so a change must be repeatable. Hashes are lower-case hex SHA-256, times ISO 8601 in UTC with
- * milliseconds, sizes as they lie on disk.
+ * A change first makes the new file durable under its final name (or removes the old one), and then adds the line by
+ * `ManifestWriter.append`. Verifying names the difference that a crash between the two leaves; the same change done again
+ * repairs it. Hashes are lower-case hex SHA-256, times ISO 8601 in UTC with milliseconds, sizes those on disk.
  *
- * A line ends in `"signed_by","signature"`, as `signature.ts` says them, over all that stands before it, the link to the
- * line before it among that: who has the disk and not the key can only add what is not signed, or cut off the end. What was
- * written before lines were signed has neither; the first signed line vouches for it.
+ * A line ends in `"signed_by","signature"`, as in `signature.ts`, over all before it, with the link to the previous line: without
+ * the key, one can only add unsigned lines, or cut off the end. The first signed line also proves unsigned lines before it.
  */
 export type ManifestLine = FileLine | ClaimLine | ErasureLine;
 
-// Not held to 64 digits: a line with a digit changed is better named for what it no longer matches.
+// Of any length: a line with a changed digit is reported as a mismatch, and not as unreadable.
 const sha256 = z.string();
 const count = z.number().int().nonnegative();
-// Not a record of zod's, which would drop a type named __proto__.
+// z.record would drop a type named __proto__.
 const types = z.custom<Readonly<Record<string, number>>>(
   (value) => isRecord(value) && Object.values(value).every((n) => count.safeParse(n).success),
 );
 
-/** Path inside the archive folder, `/`-separated. */
+/** Path in the archive folder, `/`-separated. */
 const file = z.string().refine(isInside);
-/** Ends each line. */
 const end = {
-  /** Set where a repair listed the file, not the writer that made it: from then on it is proven, not before. */
+  /** Set when a repair, not the file's writer, added the line: the file is proven only from then on. */
   repaired_at: z.string().optional(),
-  /** Where the log of receipts ended when the line was written; absent without one. */
+  /** Head of the log of receipts at that time; absent without one. */
   log: z.object({ origin: z.string(), size: count, root: z.string() }).optional(),
   /** Hash of the previous line without its line break; of the empty string for the first. */
   previous: sha256,
 };
 
-// Fields that are not known here are for a newer reader; the chain covers them all the same.
+// Unknown fields are allowed, for newer versions; the hash covers them.
 const fileLine = z.object({
   file,
   records: count,
@@ -59,7 +56,7 @@ const fileLine = z.object({
   last_received_at: z.string(),
   /** Records per event type. */
   types,
-  /** Of a compaction: the files whose bytes these are, in their order. */
+  /** Of a compaction: its files, in the order of their bytes. */
   replaces: z.array(z.object({ file, records: count, bytes: count, sha256 })).optional(),
   ...end,
 });
@@ -71,7 +68,7 @@ const claimLine = z.object({
   event_type: z.string(),
   bytes: count,
   sha256,
-  /** Hash of the event's own bytes, as in its pointer: another than `sha256` where the file is compressed. */
+  /** Hash of the event's bytes, as in its pointer; `sha256` is that of the compressed file. */
   body_sha256: sha256,
   ...end,
 });
@@ -82,39 +79,36 @@ const erasureLine = z.object({
   /** When the file was rewritten or removed. */
   at: z.string(),
   file,
-  /** Records taken out by this rewrite. */
+  /** Records removed by this rewrite. */
   removed: count,
-  /** What the file holds now; 0 for a removed file, and for a kept event that is removed. */
+  /** Records and bytes of the file now; 0 for a removed file or kept event. */
   records: count,
   bytes: count,
   sha256: sha256.nullable(),
-  /** As in a file line, of what is left; null when no record is. */
+  /** As in a file line, of the remaining records; null without any. */
   first_received_at: z.string().nullable(),
   last_received_at: z.string().nullable(),
   types,
   ...end,
 });
 
-/** One finished file of records. */
+/** A closed file of records. */
 export type FileLine = Readonly<z.output<typeof fileLine>>;
 
-/** A file that a compaction made, and of what. */
+/** A file that a compaction made. */
 export type CompactionLine = FileLine & { readonly replaces: NonNullable<FileLine['replaces']> };
 
-/** One event too large for a sink, kept whole; what points at it carries its path too. */
+/** An event that was too large for a sink, kept whole. */
 type ClaimLine = Readonly<z.output<typeof claimLine>>;
 
-/** What an erasure left of a file. With `sha256: null` it left nothing: the file is removed, and every count is 0. */
+/** A file after an erasure. With `sha256: null` it is removed, and every count is 0. */
 export type ErasureLine = Readonly<z.output<typeof erasureLine>>;
 
-/** A line to be added; its link to the one before it is made when it is. */
+/** A line without its link to the previous one. */
 export type NewManifestLine =
   Omit<FileLine, 'previous'> | Omit<ClaimLine, 'previous'> | Omit<ErasureLine, 'previous'>;
 
-/**
- * A manifest line without its line break; fields in the order they were given, the link last but for the signature.
- * Signing the same line again gives the same signature.
- */
+/** A manifest line without its line break: the fields in their order, the link, the signature. Always the same for the same line. */
 export function formatManifestLine(
   line: NewManifestLine,
   previous: string,
@@ -124,7 +118,7 @@ export function formatManifestLine(
   return signer === null ? text : signJson('manifest', text, signer);
 }
 
-/** What a line says beside its entry. */
+/** The signer, and the head of the log of receipts, of new lines. */
 export function partsOf(proof: Pick<Proof, 'signer' | 'logHead'> | undefined): {
   readonly signer?: Signer;
   readonly log?: LogHead | null;
@@ -132,13 +126,13 @@ export function partsOf(proof: Pick<Proof, 'signer' | 'logHead'> | undefined): {
   return proof === undefined ? {} : { signer: proof.signer, log: proof.logHead() };
 }
 
-/** The entry on a manifest line, or null when the line is not one. A path that would leave the archive is not one. */
+/** Null for a line of another format, also when its path would leave the archive. */
 export function parseManifestLine(line: string): ManifestLine | null {
   const value = jsonIn(line);
   return schemaOf(value).safeParse(value).data ?? null;
 }
 
-/** Told by its first key, so that what is wrong with an erasure line cannot make it a file line. */
+/** By its first key, so that a broken erasure line is no file line. */
 function schemaOf(value: unknown): z.ZodType<ManifestLine> {
   if (!isRecord(value)) return fileLine;
   if ('erasure' in value) return erasureLine;

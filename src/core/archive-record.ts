@@ -12,11 +12,11 @@ const CARRIAGE_RETURN = 13;
 const SPACE = 32;
 const NULL = Buffer.from('null');
 const REPLACEMENT = 'fffd';
-/** Where the fields before the event end. No quote stands bare inside a JSON string, so the first one is the one. */
+/** Ends the fields before the event. A JSON string has no bare quote, so the first match is the right one. */
 const EVENT_KEY = Buffer.from('},"event":');
 const BASE64_KEY = Buffer.from(',"body_base64":"');
 
-/** The event that a record was made of; `receivedAt` is NaN where that is no time. */
+/** The event of a record; `receivedAt` is NaN when the record has no valid time. */
 export function eventOfRecord(record: ArchiveRecord, body: Buffer): Event {
   return {
     id: deliveryIdOf(record.id),
@@ -31,24 +31,23 @@ export function eventOfRecord(record: ArchiveRecord, body: Buffer): Event {
   };
 }
 
-/** What an erasure tells of a record that goes. */
+/** The event of a record that an erasure removes. */
 export function takenOut(record: ArchiveRecord, body: Buffer): TakenOut {
   const { source, id, user_id: user, event_type: type } = record;
   return { source, id: deliveryIdOf(id), user, type, bodyHash: hash('sha256', body, 'binary') };
 }
 
-/** The records of some events, each with its line feed, in one buffer. Costs about 2 µs for an event of 1 KB. */
+/** The records of some events, each with its line feed. Takes about 2 µs for an event of 1 KB. */
 export function formatRecords(events: readonly Event[]): Buffer {
   return recordPieces(events, Buffer.allocUnsafe, Number.POSITIVE_INFINITY)[0] as Buffer;
 }
 
-/** Bodies from this size on are not copied: to write one piece more costs less. */
+/** Bytes from which on a body is not copied: to write one more piece is faster. */
 const LARGE = 4096;
 
 /**
- * The same in pieces, for who can write these one after the other: large bodies are pieces of their own, as they are, and what
- * stands between them shares one buffer.
- * @param allocate gives at least so many bytes, with anything in them; it is called once
+ * The same in pieces: large bodies are pieces of their own, the rest shares one buffer.
+ * @param allocate returns at least so many bytes, with any content; called once
  * @param large bytes from which on a body is a piece
  */
 export function recordPieces(
@@ -68,7 +67,7 @@ export function recordPieces(
     heads.push(head);
     texts.push(text);
     tails.push(tail);
-    // A UTF-16 unit takes 3 bytes of UTF-8 at most.
+    // A UTF-16 unit has at most 3 bytes in UTF-8.
     room += head.length * 3 + (text.length < large ? text.length : 0) + tail.length;
   }
   const out = allocate(room);
@@ -88,7 +87,7 @@ export function recordPieces(
   return pieces;
 }
 
-/** Everything in front of the event's own bytes. */
+/** The text before the event's own bytes. */
 function recordHead(event: Event): string {
   const text = JSON.stringify({
     id: wellFormed(event.id),
@@ -103,7 +102,7 @@ function recordHead(event: Event): string {
   return `${text.slice(0, -1)},"event":`;
 }
 
-/** The last second that was asked for, and its text up to the milliseconds: events come in the order of their time. */
+/** The last second, and its text without milliseconds: events come in the order of their time. */
 let second = Number.NaN;
 let upToSecond = '';
 
@@ -120,7 +119,7 @@ function wellFormedOrNull(text: string | null): string | null {
   return text === null ? null : wellFormed(text);
 }
 
-// A lone surrogate would be written as an escape that many JSON readers refuse; the body has it exactly.
+// Many JSON readers refuse the escape of a lone surrogate; the body has it exactly.
 function wellFormed(text: string): string {
   return text.isWellFormed() ? text : text.toWellFormed();
 }
@@ -144,7 +143,7 @@ export function bodyText(body: Buffer): Buffer {
   return copy;
 }
 
-/** True when the first and last bytes that are not white space are braces. Whether it is JSON was checked on the way in. */
+/** True when the first and last bytes that are not white space are braces. It was parsed on the way in. */
 function isObjectShaped(body: Buffer): boolean {
   let first = 0;
   let last = body.length - 1;
@@ -157,7 +156,7 @@ function isWhite(byte: number | undefined): boolean {
   return byte === SPACE || byte === LINE_FEED || byte === CARRIAGE_RETURN || byte === 9;
 }
 
-/** Rewrites escapes of lone surrogates in place; true if there were any. */
+/** Replaces escapes of lone surrogates in place; true if there were any. */
 function mendSurrogates(text: Buffer): boolean {
   let mended = false;
   for (let at = text.indexOf(BACKSLASH); at !== -1; at = text.indexOf(BACKSLASH, at)) {
@@ -189,19 +188,18 @@ export type ParsedRecord<R = ArchiveRecord> =
   | { readonly ok: true; readonly record: R; readonly body: Buffer }
   | { readonly ok: false; readonly reason: string };
 
-/** What makes a record of a line without its line break. */
+/** Parses a line without its line break. */
 export type ParseRecord<R> = (line: Buffer) => ParsedRecord<R>;
 
 /**
- * Takes a line apart again. The event is not parsed: `body` is the bytes that were signed, a view into the line where
- * they stand there verbatim.
+ * Parses a line without its event: `body` has the bytes that were signed, as a view into the line where it has them verbatim.
  * @param line without its line break
  */
 export function parseRecord(line: Buffer): ParsedRecord {
   return withBody(line, parseHead(line));
 }
 
-/** A text of JSON that is read as it stands: ASCII, no escapes. */
+/** Content of a JSON string in ASCII, without escapes. */
 const TEXT = String.raw`[^"\\\x00-\x1f\x7f-\xff]*`;
 const STRING = `"${TEXT}"`;
 const MEMBERS = `(?:${STRING}:${STRING}(?:,${STRING}:${STRING})*)?`;
@@ -245,7 +243,7 @@ function withBody<R>(line: Buffer, head: { record: R; end: number } | null): Par
   return { ok: true, record: head.record, body };
 }
 
-/** The fields in front of the event, and the offset of the byte after them; null when the line has another shape. */
+/** The fields before the event, and the offset of the byte after them; null for a line of another format. */
 export function parseHead(line: Buffer): { record: ArchiveRecord; end: number } | null {
   const found = line.indexOf(EVENT_KEY);
   if (found === -1) return null;

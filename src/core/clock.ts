@@ -1,10 +1,10 @@
 /** Time as the program sees it. Tests pass their own, so that nothing has to wait for the wall. */
 export interface Clock {
-  /** Wall clock, milliseconds since the Unix epoch. It may jump; use it for stamps and signature tolerance only. */
+  /** Wall clock, milliseconds since the epoch. It may jump: for time stamps and signature tolerance only. */
   now(): number;
-  /** Milliseconds that only go forward; use it for rotation, retries, rates and deadlines. */
+  /** Milliseconds that never go back: for rotation, retries, rates and deadlines. */
   monotonic(): number;
-  /** Calls back once after `ms`; the returned function cancels it. Never keeps the process alive by itself. */
+  /** Calls back once after `ms`; the returned function cancels it. Does not keep the process alive. */
   after(ms: number, callback: () => void): () => void;
 }
 

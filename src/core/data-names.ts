@@ -1,12 +1,12 @@
 import type { Envelope } from './event.ts';
 
-/** Ids that an event is of. */
-export type Ids = Pick<Envelope, 'team' | 'user' | 'clientUser'>;
+/** The ids of an event. */
+export type Ids = Omit<Envelope, 'type'>;
 
-/** A shorter id is looked for as a whole word: `a` is in most names. */
+/** A shorter id must be a whole word: `a` is in most names. */
 const LONG = 5;
 
-/** Whether one of the ids is in the name, in whatever case. */
+/** Whether one of the ids is in the name, in any case. */
 export function namesAnId(name: string, { team, user, clientUser }: Ids): boolean {
   const lower = name.toLowerCase();
   for (const id of [team, user, clientUser]) {
@@ -18,10 +18,7 @@ export function namesAnId(name: string, { team, user, clientUser }: Ids): boolea
   return false;
 }
 
-/**
- * Whether the name of a member is a name that a format gives, or data: the name of a food, an id, a day. Data never becomes
- * the name of a column.
- */
+/** The name of a member is a field, or data: the name of a food, an id, a day. Data never becomes the name of a column. */
 export type NameKind = 'field' | 'doubtful' | 'data';
 
 const LONGEST_FIELD = 64;
@@ -32,15 +29,12 @@ export function nameKind(name: string): NameKind {
   return /^[a-z_$][A-Za-z0-9_]*$/.test(name) ? 'field' : 'doubtful';
 }
 
-/** UUIDs, ULIDs, hashes: long, with digits between the letters. */
+/** UUIDs, ULIDs, hashes: long, with digits in several places. */
 function looksRandom(name: string): boolean {
   return name.length >= 16 && (name.match(/\d/g)?.length ?? 0) >= 3 && (name.match(/\d+/g)?.length ?? 0) >= 2;
 }
 
-/**
- * A type as it may be shown to others, in metrics and traces: a part that is data, or names one of the event's ids, is `*`.
- * `raw.6b0e9a52-….created` to `raw.*.created`.
- */
+/** A type for metrics and traces: a part that is data, or names an id of the event, is `*`, as in `raw.*.created`. */
 export function typeWithoutData(type: string, ids: Ids): string {
   return type
     .split('.')

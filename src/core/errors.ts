@@ -1,7 +1,7 @@
 import { FolderRefused } from '../lib/folder-refused.ts';
 import { StorageError, WHAT_TO_DO } from './storage.ts';
 
-/** One entry of the catalogue. `status` is the HTTP answer, `exit` the command's exit code; `retryable` tells both. */
+/** `status` is the HTTP answer, `exit` the exit code of a command, `retryable` whether the same can succeed later. */
 interface Entry {
   readonly title: string;
   readonly status?: number;
@@ -11,7 +11,7 @@ interface Entry {
 
 export const EXIT = { done: 0, failed: 1, usage: 2, partial: 3, difference: 4 } as const;
 
-/** The sender may try again, and so may whoever ran the command. */
+/** Retryable, by the sender or by the person who ran the command. */
 const AGAIN = true;
 
 function answer(status: number, title: string, retryable = false): Entry & { readonly status: number } {
@@ -22,7 +22,7 @@ function end(exit: keyof typeof EXIT, title: string, retryable = false): Entry &
   return { title, exit: EXIT[exit], retryable };
 }
 
-/** Every error a user can meet, in one place; `docs` and a test hold the reference and this table together. */
+/** Every error that a user can meet; the reference in docs is generated from it. */
 export const CATALOGUE = {
   signature_missing: answer(401, 'Signature headers are missing'),
   signature_invalid: answer(401, 'Signature does not match'),
@@ -101,13 +101,13 @@ export const CATALOGUE = {
 
 export type ErrorCode = keyof typeof CATALOGUE;
 
-/** An error with a code from the catalogue and a detail that names the key, file, address or event concerned. */
+/** An error of the catalogue; its detail names the key, file, address or event concerned. */
 export class MillraceError extends Error {
   readonly code: ErrorCode;
   readonly detail: string;
   readonly #exit: number | null;
 
-  /** @param options `exit` where the command has another exit code for it than the catalogue */
+  /** @param options `exit` where it is not that of the catalogue */
   constructor(code: ErrorCode, detail: string, options: ErrorOptions & { readonly exit?: number } = {}) {
     const { exit = null, ...rest } = options;
     super(`${CATALOGUE[code].title}: ${detail}`, rest);
@@ -128,7 +128,7 @@ export class MillraceError extends Error {
   }
 }
 
-/** What a command says that could not have its folder. */
+/** The error of a command that cannot use a folder or object store. */
 export function folderError(path: string, error: unknown): MillraceError {
   if (error instanceof MillraceError) return error;
   if (error instanceof FolderRefused)
@@ -142,7 +142,7 @@ export function folderError(path: string, error: unknown): MillraceError {
   return new MillraceError('folder_unwritable', `${path}: ${messageOf(error)}`, { cause: error });
 }
 
-/** The message of anything thrown, without the title of our own errors: for who says where it was. */
+/** The message of anything thrown; of a MillraceError only its detail. */
 export function detailOf(error: unknown): string {
   return error instanceof MillraceError ? error.detail : messageOf(error);
 }

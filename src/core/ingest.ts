@@ -1,72 +1,67 @@
 import type { Event, Handling } from './event.ts';
 
-/** One message as a broker hands it over; nothing of it has been checked yet. */
+/** One message of a broker, unchecked. */
 export interface IncomingMessage {
-  /** As it lies in the broker, compressed or not. */
+  /** As the publisher sent it, compressed or not. */
   readonly body: Buffer;
-  /** `gzip`, another encoding by the publisher's name for it, or null for none. */
+  /** Content encoding, such as `gzip`; null for none. */
   readonly encoding: string | null;
-  /** Application properties or attributes, by the publisher's names (hyphens or underscores). */
+  /** Application properties or attributes; their names have hyphens or underscores. */
   readonly properties: Readonly<Record<string, string>>;
-  /** Milliseconds since the epoch when the broker took it. */
+  /** When the broker received it, milliseconds since the epoch. */
   readonly receivedAt: number;
 }
 
-/** Why an event is not fit to route. All reasons are kept, not only the first. */
+/** One reason why an event is invalid. */
 export interface InvalidReason {
   readonly code: string;
   readonly detail: string;
 }
 
-/** Whether an event is of a user whose data was erased. @param reasons why it is invalid; null when it is not */
+/** Whether an event is of an erased user. @param reasons why it is invalid; null for a valid event */
 export type IsErased = (event: Event, reasons?: readonly InvalidReason[] | null) => boolean;
 
-/** Of an invalid event: what stands as its user is no id, and so says nothing of whose it is. */
+/** Code of an invalid event whose user field is not an id, so that its user is unknown. */
 export const USER_MALFORMED = 'user_malformed';
 
-/** What tells a repetition is the source, the id and the bytes: an id that comes with other bytes is no repetition. */
+/** A repetition has the same source, id and bytes. */
 export const ID_REUSED: InvalidReason = {
   code: 'id_reused',
   detail: 'an event with this id came before, with different bytes',
 };
 
 export type AppendResult =
-  /** `seq` of one that went to quarantine: that of its entry in the log of receipts, 0 where it has none. */
+  /** `seq` of a quarantined event: that of its entry in the log of receipts; 0 without one. */
   | { readonly status: 'accepted'; readonly seq: number }
   | { readonly status: 'duplicate' }
-  /** Its id is known, with other bytes: it is in quarantine. */
+  /** The id is known with other bytes: the event is quarantined. */
   | { readonly status: 'reused'; readonly seq: number }
-  /** Of a user whose data was erased: dropped, and counted. */
+  /** Of an erased user: dropped and counted. */
   | { readonly status: 'erased' };
 
-/** What may be said of an event that comes in. */
 export interface IngestOptions {
   readonly handling?: Handling | undefined;
-  /** What stands for the id within the source; the event's id when left out. */
+  /** Identifies repetitions within the source; by default the event's id. */
   readonly dedupKey?: string | undefined;
 }
 
 /**
- * The way in for events, of whatever source. What it has answered for is as durable as the config promises. Rejections
- * carry a MillraceError whose code has a status, such as `journal_full`.
+ * Takes in events of every source. Once it has resolved, an event is as durable as the config promises. It rejects with a
+ * MillraceError whose code has an HTTP status, such as `journal_full`.
  */
 export interface Ingest {
-  /**
-   * Stores an event unless its source has sent the same key and bytes within the dedup window. With other bytes it goes
-   * to quarantine.
-   */
+  /** Stores an event, unless it is a repetition within the dedup window. With a known key and other bytes it is quarantined. */
   accept(event: Event, options?: IngestOptions): Promise<AppendResult>;
-  /** Keeps an authentic event that is not fit to route. `handling` is for those that are. */
+  /** Keeps an authentic, invalid event. `handling` is ignored. */
   quarantine(event: Event, reasons: readonly InvalidReason[], options?: IngestOptions): Promise<AppendResult>;
 }
 
-/** What events end up in: the journal, or memory. */
 export interface IngestStore extends Ingest {
-  /** Counts an event of an erased user; nothing else of it is kept. */
+  /** Counts an event of an erased user, and keeps nothing of it. */
   countErased(event: Event): Promise<AppendResult>;
 }
 
-/** Told of everything that has come in; its methods must be cheap and never throw. */
+/** Counts what has come in; its methods must be cheap and never throw. */
 export interface IngestObserver {
   stored(event: Event, result: AppendResult): void;
   storedInvalid(event: Event, reasons: readonly InvalidReason[], result: AppendResult): void;
@@ -84,7 +79,7 @@ export class GuardedIngest implements Ingest {
     this.#observer = observer;
   }
 
-  // Looked at and handed on in one turn: an erasure either finds the event in flight, or it is dropped here.
+  // Checked and handed on in one turn: an erasure finds the event in flight, or it is dropped here.
   accept(event: Event, options?: IngestOptions): Promise<AppendResult> {
     const stored = this.#isErased(event)
       ? this.#store.countErased(event)

@@ -9,8 +9,8 @@ export async function readWhole(store: ObjectStore, key: string, signal?: AbortS
 }
 
 /**
- * Removes objects, and what the store keeps of them beside their present state.
- * @returns what it keeps all the same, and why
+ * Deletes objects permanently, with their old versions.
+ * @returns what the store keeps all the same, and why
  */
 export async function removeForGood(
   store: ObjectStore,
@@ -27,8 +27,8 @@ export async function removeForGood(
 }
 
 /**
- * What the store's clock shows, in milliseconds since the epoch: how old an object is cannot be told by this machine's. Takes the
- * rights to write and remove.
+ * The time of the store's clock, milliseconds since the epoch: the age of an object must not be computed by another clock. Needs
+ * the rights to write and remove.
  * @throws StorageError
  */
 export async function timeAt(store: ObjectStore, signal?: AbortSignal): Promise<number> {
@@ -47,7 +47,7 @@ export function isMissing(error: unknown): boolean {
   return error instanceof StorageError && error.fault === 'missing';
 }
 
-/** For what others may remove while it is read. @throws any other error */
+/** For objects that others may remove while they are read. @throws any other error */
 export function nullIfMissing(error: unknown): null {
   if (!isMissing(error)) throw error;
   return null;

@@ -6,97 +6,91 @@ import type { SchemaReport } from './schema.ts';
 import type { EventHead, JournalAccount, JournalStatus, Selection } from './journal.ts';
 import type { RouteRecord } from './route-record.ts';
 import type { SetAsideEntry, SetAsideKind } from './receipt.ts';
+import type { EventLine } from './tail.ts';
 
-/** How one sink is doing, beside what its cursor says. */
+/** Status of one sink, without its cursor. */
 export interface SinkStatus {
   readonly sink: string;
   readonly mode: string;
-  /** Deliveries loaded and not settled, those in flight among them. */
+  /** Deliveries loaded and not settled, also those in flight. */
   readonly pending: number;
-  /** Deliveries that the sink has on its own disk and has not confirmed yet. */
+  /** Deliveries that the sink has on its own disk and has not confirmed. */
   readonly held: number;
   readonly inFlight: number;
-  /** Deliveries not confirmed, of the events up to `lookedAt`. */
+  /** Deliveries not confirmed of events up to `lookedAt`. */
   readonly waiting: number;
-  /** Seq up to which it is known what the sink is to have. */
+  /** Seq up to which events were routed for the sink. */
   readonly lookedAt: number;
   readonly delivered: number;
   readonly retried: number;
   readonly dead: number;
   readonly lastError: string | null;
-  /** What is wrong with the sink beside that, oldest first. */
+  /** Oldest first. */
   readonly troubles: readonly SinkTrouble[];
-  /** What it confirmed since its start without being able to act on it: how often, by name. */
+  /** Events confirmed since its start without acting on them, by reason. */
   readonly skipped: Readonly<Record<string, number>>;
 }
 
 export interface ConnectionCounts {
   /** Connected now. */
   readonly open: number;
-  /** Closed because they were idle and a new one needed their place. */
+  /** Idle ones that were closed for a new one. */
   readonly evicted: number;
-  /** Closed at once because no other one was idle. */
+  /** Closed at once, because no other one was idle. */
   readonly dropped: number;
 }
 
-/** How one of `signing.secrets` is used; its place in the list is that in the config. */
+/** One of `signing.secrets`, in the order of the config. */
 export interface SecretStatus {
   readonly matches: number;
-  /** Milliseconds since the epoch; null when it has not matched. */
+  /** Milliseconds since the epoch; null when it never matched. */
   readonly lastUsed: number | null;
 }
 
-/** How the log of receipts is doing. */
 export interface ReceiptsStatus {
   readonly origin: string;
-  /** Signed so far. */
+  /** Entries signed so far. */
   readonly entries: number;
-  /** Events that the signed log does not have yet. */
+  /** Events without an entry in the signed log. */
   readonly waiting: number;
-  /** Since when it cannot be written, milliseconds since the epoch; null while it can. */
+  /** Since when the log cannot be written, milliseconds since the epoch; null while it can. */
   readonly behindSince: number | null;
 }
 
-/** How the open endpoint is doing. */
+/** Status of the open endpoint. */
 export interface ReceivingStatus {
   /** Since the start or the last reload: milliseconds since the epoch. */
   readonly signing: { readonly since: number; readonly secrets: readonly SecretStatus[] };
   readonly connections: ConnectionCounts & { readonly max: number };
-  /** Requests refused in the last hour by the code of their answer, the most frequent first. */
+  /** Requests refused in the last hour, by the code of their answer, the most frequent first. */
   readonly refused: Readonly<Record<string, number>>;
-  /** Where the receiver began within that hour: since when they are counted, milliseconds since the epoch. */
+  /** When the receiver started, if within that hour: milliseconds since the epoch. */
   readonly refusedSince: number | null;
-  /** Null where none are given. */
+  /** Null when receipts are off. */
   readonly receipts: ReceiptsStatus | null;
 }
 
 export interface SystemStatus {
-  /** Process that serves the journal; null when nothing does and it was read directly. */
+  /** Process that owns the journal; null when none runs and the journal was read directly. */
   readonly pid: number | null;
   readonly journal: JournalStatus;
   /** Empty when nothing is running. */
   readonly sinks: readonly SinkStatus[];
   /** Null when nothing is running. */
   readonly receiving: ReceivingStatus | null;
-  /** What keeps files of earlier configs unfinished, oldest first. */
+  /** Why files of earlier configs are not closed, oldest first. */
   readonly earlier: readonly SinkTrouble[];
 }
 
-/** What a person is shown of an event: its envelope, never its body unless asked for. snake_case as in the archive. */
-export interface EventSummary {
+/** An event as a person sees it, without its body unless asked for. Keys as in the archive. */
+export interface EventSummary extends Omit<EventLine, 'source'> {
   readonly key: number;
-  readonly id: string;
   readonly received_at: string;
-  readonly event_type: string;
-  readonly team_id: string | null;
-  readonly user_id: string | null;
-  readonly client_user_id: string | null;
-  readonly bytes: number;
-  /** The body, base64, and what else an event consists of; only where bodies were asked for. */
+  /** Base64; these three only where bodies were asked for. */
   readonly body_base64?: string;
   readonly source?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Of a place in the journal without an event: what became of it. */
+  /** Why there is no event at this seq any more. */
   readonly gone?: 'erased' | 'quarantined' | 'damaged';
 }
 
@@ -105,7 +99,7 @@ export interface QuarantineSummary extends EventSummary {
 }
 
 export interface DeadLetterSummary extends EventSummary {
-  /** What the event had to go without; only where bodies were asked for. */
+  /** Only where bodies were asked for. */
   readonly redactions?: readonly Redaction[];
   readonly sink: string;
   readonly destination: string | null;
@@ -117,55 +111,49 @@ export interface DeadLetterSummary extends EventSummary {
 
 export interface RetryResult {
   readonly retried: number;
-  /** Still invalid, or for a sink that is configured no longer; they stay. */
+  /** Not retried: still invalid, or their sink is no longer configured. */
   readonly kept: number;
 }
 
-/** What became of what waits for a sink that a person gives up. */
+/** Result of giving up a sink. */
 export interface GivenUp {
   readonly sink: string;
-  /** Dead letters made of it. */
+  /** Dead letters made. */
   readonly dropped: number;
-  /** Still waiting: they become dead letters when a reload takes the sink out. */
+  /** Events that become dead letters when a reload removes the sink. */
   readonly waiting: number;
 }
 
-/** What became of one sink's open files. */
+/** Result of flushing one sink. */
 export interface FlushedSink extends Flushed {
   readonly sink: string;
-  /** Whether events that were accepted before the call still wait for the sink: they are in none of the files. */
+  /** Whether events accepted before the call still wait for the sink, and are in none of the files. */
   readonly waiting: boolean;
 }
 
-/**
- * What an operator can see and do, the same whether a receiver is running (through its admin API) or not (on the
- * journal itself).
- */
+/** What an operator can see and do: through the admin API of a running receiver, or on the journal itself. */
 export interface Operations {
   status(): Promise<SystemStatus>;
-  /**
-   * Events of the journal after seq `selection.after`, whole and in order, their seq as `key`: as many as an answer
-   * should hold, none at the journal's end.
-   */
+  /** A page of events after seq `selection.after`, whole and in order, with their seq as `key`; empty at the end. */
   listEvents(selection: Selection): Promise<readonly EventSummary[]>;
-  /** Heads of the journal's events after seq `after`, in order, as many as an answer should hold; none at its end. */
+  /** A page of heads of the events after seq `after`, in order; empty at the end. */
   listHeads(after: number): Promise<readonly EventHead[]>;
   /** @param since and `until`: milliseconds since the epoch */
   account(since: number, until: number): Promise<JournalAccount>;
   listQuarantine(selection: Selection, bodies: boolean): Promise<readonly QuarantineSummary[]>;
-  /** @param isNamed whether a person has named each of them; those whose id came before stay otherwise */
+  /** @param isNamed whether a person has named each event; otherwise those with a known id are kept */
   retryQuarantine(selection: Selection, isNamed?: boolean): Promise<RetryResult>;
   dropQuarantine(selection: Selection): Promise<number>;
   listDeadLetters(selection: Selection, bodies: boolean): Promise<readonly DeadLetterSummary[]>;
   retryDeadLetters(selection: Selection): Promise<RetryResult>;
   dropDeadLetters(selection: Selection): Promise<number>;
-  /** What the log of receipts has of what is set aside, those without an entry too: a page, none at the end. */
+  /** A page of entries of the log of receipts for quarantined events or dead letters; empty at the end. */
   listEntries(kind: SetAsideKind, selection: Selection): Promise<readonly SetAsideEntry[]>;
-  /** What accepted events look like. Rejects where that is not remembered. */
+  /** Rejects where schemas are not remembered. */
   schema(): Promise<SchemaReport>;
-  /** The routes that the journal remembers, those of now among them; none where it is not on this machine. */
+  /** All routes that the journal remembers; none where it is not on this machine. */
   routes(): Promise<RouteRecord>;
-  /** Gives up what waits for a sink that is not in the config any more. */
+  /** Makes dead letters of what waits for a sink that is removed. */
   dropSink(sink: string): Promise<GivenUp>;
 }
 
@@ -174,22 +162,22 @@ const amount = z.number().min(0);
 
 export const activitySchema = z.strictObject({
   kind: z.enum(['erasure', 'replay', 'backfill', 'reload', 'export']),
-  /** The same for as long as the work lasts; a replay id, a request id. Never the id of a user. */
+  /** Of a replay or a request; never the id of a user. */
   id: line.min(1),
   /** One line for a person: from where to where. No ids of users. */
   title: line,
   state: z.enum(['waiting', 'running', 'done', 'failed', 'interrupted']),
   done: amount,
-  /** Null as long as it is not known. */
+  /** Null while unknown. */
   total: amount.nullable(),
   /** What `done` and `total` count: `events`, `users`, `files`. */
   unit: line,
   /** Milliseconds since the epoch. */
   startedAt: amount,
   updatedAt: amount,
-  /** What went wrong, or what is being waited for. */
+  /** An error, or what the work waits for. */
   detail: line.nullable(),
 });
 
-/** Work that takes a while and that an operator may want to watch: an erasure, a replay, a backfill. */
+/** Long work that an operator may watch: an erasure, a replay, a backfill. */
 export type Activity = Readonly<z.output<typeof activitySchema>>;

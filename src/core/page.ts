@@ -2,9 +2,8 @@ import type { Selection } from './journal.ts';
 import type { JournalEvent } from './event.ts';
 
 /**
- * The events of a log's next page: at least one if there is one, then as many as the limits allow.
- * @param events in order of seq, without holes
- * @param from index of the first
+ * The next page of a log: at least one event if there is one, then as many as the limits allow.
+ * @param from index of its first event
  */
 export function pageOf(
   events: readonly JournalEvent[],
@@ -21,20 +20,17 @@ export function pageOf(
   return events.slice(from, end);
 }
 
-/** Letters that are asked for at once. */
-const LETTERS = 200;
+/** Entries asked for at once. */
+const PAGE_COUNT = 200;
 
-/**
- * All letters of a selection, page by page. A page can be short of what was asked for, because its bytes are bounded; only
- * an empty one is the end.
- */
+/** All entries of a selection, page by page. A page can have fewer than were asked for; only an empty one is the end. */
 export async function* pagesOf<T extends { readonly key: number }>(
   list: (selection: Selection) => Promise<readonly T[]>,
   selection: Selection,
 ): AsyncGenerator<readonly T[]> {
   let left = selection.limit ?? Number.POSITIVE_INFINITY;
   for (let after = selection.after ?? 0; left > 0;) {
-    const page = await list({ ...selection, after, limit: Math.min(left, LETTERS) });
+    const page = await list({ ...selection, after, limit: Math.min(left, PAGE_COUNT) });
     const last = page.at(-1);
     if (last === undefined) return;
     yield page;

@@ -2,132 +2,128 @@ import type { ErasureReceipt } from './erasure.ts';
 import type { LogHead, SetAsideKind } from './receipt.ts';
 import type { Signer } from './signature.ts';
 
-/** One key that an erasure has destroyed; the first line of a store has none, and says only that the store is known. */
+/** One key that an erasure has destroyed. The first line of a store has no key: it notes that the store exists. */
 export interface LedgerEntry {
-  /** Id of the key store: 16 hex digits, the same after its master key has changed. */
+  /** Id of the key store: 16 hex digits; a change of the master key does not change it. */
   readonly store: string;
-  /** Counts the keys destroyed in that store, from 1; 0 for the first line. */
+  /** Number of the key among those destroyed in that store, from 1; 0 for the first line. */
   readonly epoch: number;
   /** Id of the key; null for the first line. */
   readonly key: string | null;
 }
 
-/** What a folder had when a key store was open there last. */
+/** The key store that a folder had when it was last opened. */
 export interface SeenStore {
   /** Id of the key store. */
   readonly store: string;
-  /** Id of the last key in it, be it destroyed; null when it had none. */
+  /** Id of its last key, destroyed or not; null when it had none. */
   readonly newest: string | null;
 }
 
-/**
- * What erasures have destroyed, noted apart from the key stores: one of them that is restored from a copy is found to be
- * older. Each line is signed.
- */
+/** Signed lines about destroyed keys, kept apart from the key stores: it shows when a store was replaced by an older copy. */
 export interface KeyLedger {
   readonly path: string;
-  /** @throws MillraceError ledger_forged when a line is not as it was signed */
+  /** @throws MillraceError ledger_forged when a line does not match its signature */
   entries(store: string): readonly LedgerEntry[];
   /** Durable once it resolves. */
   append(entries: readonly LedgerEntry[]): Promise<void>;
   /**
-   * What was noted last of this folder, which is absolute, and where; null when nothing was. Who holds no lock asks before reading the store.
-   * @throws MillraceError ledger_forged when it is not as it was signed
+   * The last note of this absolute folder, and the file of the note; null without one. Without a lock, call it before reading the store.
+   * @throws MillraceError ledger_forged when the note does not match its signature
    */
   seen(folder: string): (SeenStore & { readonly path: string }) | null;
   /** Durable once it resolves. */
   see(folder: string, store: SeenStore): Promise<void>;
 }
 
-/** Entries of the log of receipts whose events a person drops from where they wait. */
+/** Entries of the log of receipts whose events a person drops from quarantine or dead letters. */
 export interface DroppedNote {
   readonly from: SetAsideKind;
-  /** Whose dead letters they are; null of a quarantine. */
+  /** Sink of the dead letters; null for quarantined events. */
   readonly sink: string | null;
-  /** What tells the place of the archive that the sink writes; null where it writes none, or is not configured any more. Absent of a quarantine, and until `droppedBy` adds it. */
+  /** Key of the archive that the sink writes; null where it writes none, or is no longer configured. `droppedBy` adds it. */
   readonly archive?: string | null;
-  /** `begun` before they are dropped, `done` after it: what says `begun` alone may be where it was, or anywhere. */
+  /** `begun` is noted before they are dropped, `done` afterwards: with `begun` alone they may be there, or dropped. */
   readonly state: 'begun' | 'done';
   /** Base64. */
   readonly entries: readonly string[];
 }
 
-/** Which entries of the log of receipts are of events that a person dropped. */
+/** Notes the entries of the log of receipts whose events a person has dropped. */
 export interface DroppedEntries {
   /** Durable once it resolves. */
   append(notes: readonly DroppedNote[]): Promise<void>;
 }
 
-/** Where a manifest ended at some time. */
+/** The end of a manifest at some time. */
 export interface ManifestHead {
-  /** Hash of its last line; of the empty string when there was none. */
+  /** Hash of its last line; of the empty string without one. */
   readonly head: string;
-  /** Its size, that line and its line break included. */
+  /** Its size. */
   readonly bytes: number;
 }
 
-/** The head of an archive that was noted last. */
+/** The last noted head of an archive. */
 export interface NotedHead extends ManifestHead {
-  /** Heads that were noted before it, and that the manifest does not hold any more. */
+  /** Number of earlier noted heads that the manifest does not have any more. */
   readonly lost: number;
 }
 
-/** Heads of manifests, noted apart from them: one that is restored from a copy does not hold the head noted last. */
+/** Heads of manifests, noted apart from them: a manifest that was replaced by an older copy lacks the last noted head. */
 export interface Heads {
-  /** The one noted last of the archive in this folder, which is absolute; null when none was. */
+  /** The last noted head of the archive in this absolute folder; null without one. */
   of(root: string): ManifestHead | null;
   /**
    * Durable once it resolves. To be called under the manifest's lock.
-   * @param lost the one noted before, when the manifest does not hold it any more: that stays on record
+   * @param lost the head noted before, when the manifest does not have it any more: it is kept
    */
   note(root: string, head: ManifestHead, lost: ManifestHead | null): Promise<void>;
-  /** Notes, before its first byte, where an archive lies, its spool, and which sink writes it. Durable once it resolves. */
+  /** Notes the place of an archive, its spool and its sink, before the first byte is written. Durable once it resolves. */
   noteWriter(place: string, writer: { readonly sink: string; readonly spool?: string }): Promise<void>;
   /** @throws MillraceError proof_unusable */
   archives(): readonly NotedArchive[];
-  /** Files of notes that are not as they were signed, or by a key that is not trusted: nobody knows of which archive. */
+  /** Files of notes that do not match their signature, or are signed by an untrusted key. */
   forged(): readonly string[];
 }
 
-/** Where an archive lies that this installation has written. */
+/** An archive that this installation has written. */
 export interface NotedArchive {
   /** Absolute path, without links; or URL. */
   readonly place: string;
-  /** Names of the sinks that have written it, under whatever config. */
+  /** Names of the sinks that have written it, under any config. */
   readonly sinks: readonly string[];
-  /** Of a store: folders in which files of it have waited. */
+  /** Of an archive in a store: folders in which its files were gathered. */
   readonly spools: readonly string[];
   /** Files of the notes. */
   readonly notes: readonly string[];
 }
 
-/** What an installation proves its archives with; it lies apart from them. */
+/** Signs archives and receipts, and keeps what proves them apart from them. */
 export interface Proof {
-  /** Of manifest lines and receipts. */
+  /** Signs manifest lines and receipts. */
   readonly signer: Signer;
   readonly heads: Heads;
   readonly ledger: KeyLedger;
   readonly dropped: DroppedEntries;
-  /** What manifest lines and receipts of erasures say of the log of receipts: a log that is made again contradicts them. Null without one. */
+  /** Head of the log of receipts, for manifest lines and receipts: a log that is made again contradicts them. Null without one. */
   logHead(): LogHead | null;
 }
 
-/** Opens it when it is needed first, for most never are. @throws MillraceError proof_unusable */
+/** Opens it at the first call. @throws MillraceError proof_unusable */
 export type OpenProof = () => Promise<Proof>;
 
-/** What there is of one erasure's receipt. `under_way`: the request is not done, so there is none yet. */
+/** The file of an erasure's receipt. `in_progress`: the erasure has not ended. */
 export type ReceiptFile =
   | { readonly state: 'missing' }
-  | { readonly state: 'under_way' }
+  | { readonly state: 'in_progress' }
   | { readonly state: 'forged' }
   | {
       readonly state: 'signed';
       readonly items: ErasureReceipt['items'];
-      /** How the log of receipts ended then; null where it does not say. */
+      /** Head of the log of receipts then; null without one. */
       readonly log: LogHead | null;
     };
 
-/** The receipts of an installation. */
 export interface Receipts {
   readonly folder: string;
   of(id: string): ReceiptFile;

@@ -1,22 +1,22 @@
-/** What of an event's body does not leave; paths as in lib/json-paths.ts. */
+/** What of a body is sent to a target; paths as in lib/json-paths.ts. */
 export interface Redaction {
-  /** Only what these name is left, beside the fields of the envelope. */
+  /** Keeps only these, and the fields of the envelope. */
   readonly only?: readonly string[];
-  /** What these name becomes the mask. */
+  /** Replaces the values of these by the mask. */
   readonly redact?: readonly string[];
-  /** What these name goes with its name. */
+  /** Removes these, with their names. */
   readonly remove?: readonly string[];
-  /** Text in the place of what is redacted; null, or none, for a JSON null. */
+  /** Null or absent: a JSON null. */
   readonly mask?: string | null;
   /** Names of the envelope's fields in the body. */
   readonly fields: Readonly<Record<'type' | 'team' | 'user' | 'clientUser', string>>;
 }
 
-/** A sink, and a place inside it; `null` is the sink's default place. Written `sink` or `sink:destination`. */
+/** A sink and a destination inside it, null for its default. Written `sink` or `sink:destination`. */
 export interface Target {
   readonly sink: string;
   readonly destination: string | null;
-  /** What of an event does not leave for there; one after another. Absent: all of it does. */
+  /** Applied in order. */
   readonly redactions?: readonly Redaction[];
 }
 
@@ -26,14 +26,14 @@ export interface Route {
   readonly to: readonly Target[];
 }
 
-/** `hubs:labtest-events` → sink and destination, split at the first colon; `archive` alone is the sink's default place. */
+/** Splits `hubs:labtest-events` at the first colon; `archive` alone is the sink's default destination. */
 export function parseTarget(text: string): Target {
   const colon = text.indexOf(':');
   if (colon === -1) return { sink: text, destination: null };
   return { sink: text.slice(0, colon), destination: text.slice(colon + 1) };
 }
 
-/** What of an event leaves for a target, in words; null when all of it does. */
+/** A text that says what is sent to a target; null when nothing is redacted. */
 export function leavingText({ redactions = [] }: Target): string | null {
   const parts = redactions.flatMap(({ only, redact, remove, mask = null, fields }) => [
     ...(only === undefined

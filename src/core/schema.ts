@@ -1,12 +1,12 @@
-/** What has been seen at one place of the events of a type. snake_case as in the archive. */
+/** One field in the events of a type. Keys as in the archive. */
 export interface SchemaField {
-  /** JSON Pointer; `*` stands for each item of an array, and for each member whose name is data. */
+  /** JSON Pointer; `*` is any item of an array, and any member whose name is data. */
   readonly path: string;
-  /** text, integer, decimal, boolean, object, array, null: how often it was what. */
+  /** How often it was text, integer, decimal, boolean, object, array, null. */
   readonly kinds: Readonly<Record<string, number>>;
-  /** When it was that first, ISO 8601; null is left out. */
+  /** When each kind except null was first seen, ISO 8601. */
   readonly kinds_since: Readonly<Record<string, string>>;
-  /** Share of the objects around it that had it, from 0 to 1; 1 for what has no name. */
+  /** Share of the objects around it that had it, from 0 to 1; 1 for an item of an array. */
   readonly share: number;
   /** ISO 8601. */
   readonly first_seen: string;
@@ -14,11 +14,11 @@ export interface SchemaField {
 }
 
 export interface SchemaType {
-  /** `*` stands for a part that is data. */
+  /** With `*` for a part that is data. */
   readonly type: string;
   readonly first_seen: string;
   readonly last_seen: string;
-  /** Events, and how many of them were looked at. */
+  /** Events counted, and events whose fields were read. */
   readonly events: number;
   readonly looked_at: number;
   /** There were more fields than are remembered. */
@@ -26,7 +26,6 @@ export interface SchemaType {
   readonly fields: readonly SchemaField[];
 }
 
-/** What accepted events look like. */
 export interface SchemaReport {
   readonly version: 1;
   readonly enabled: boolean;

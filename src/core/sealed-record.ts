@@ -1,8 +1,8 @@
 /**
- * A sealed record: what an archive with `encrypt` holds instead of a record, one line of NDJSON.
- * `{"sealed":1,"key":"<id>","received_at":"…","nonce":"<base64>","data":"<base64>"}`, fields in this order.
- * `received_at` is the record's, ISO 8601 with milliseconds, UTC; `key` is random and says nothing of whose it is.
- * Everything else of the record is inside `data`. How it gets in and out is `privacy/seal`.
+ * A record in an archive with `encrypt`, one line of NDJSON, fields in this order:
+ * `{"sealed":1,"key":"<id>","received_at":"…","nonce":"<base64>","data":"<base64>"}`.
+ * `received_at` is the record's, ISO 8601 with milliseconds, UTC; `key` is random. `data` has the whole record, sealed by
+ * `privacy/seal`.
  */
 export interface SealedRecord {
   /** Id of the key that opens it: 32 hex digits. */
@@ -13,20 +13,19 @@ export interface SealedRecord {
   readonly data: Buffer;
 }
 
-/** What a manifest counts sealed records as: their event types are inside. */
+/** The type under which a manifest counts sealed records. */
 export const SEALED_TYPE = 'sealed';
 
-/** Why a sealed record stays closed. `erased` is no fault: its key was destroyed on purpose. */
+/** Why a sealed record cannot be opened. `erased` is no fault: an erasure destroyed its key. */
 export type SealedWhy = 'no_keys' | 'erased' | 'unknown_key' | 'damaged';
 
 export type OpenedRecord =
-  | { readonly ok: true; /** The record's line without its line break. */ readonly line: Buffer }
+  | { readonly ok: true; /** Without its line break. */ readonly line: Buffer }
   | { readonly ok: false; readonly why: SealedWhy };
 
-/** Opens sealed records with keys it has. */
 export interface RecordOpener {
   open(sealed: SealedRecord): OpenedRecord;
-  /** Keys destroyed so far: when it grows, what was opened before may not open any more. */
+  /** Number of keys destroyed so far: when it grows, a record that was opened before may be erased. */
   readonly destroyed?: number;
 }
 
@@ -36,13 +35,13 @@ const LINE =
 const DATA_KEY = Buffer.from('","data":"');
 const END = Buffer.from('"}');
 
-/** True for a line that holds, or claims to hold, a sealed record. */
+/** True for a line that begins as a sealed record. */
 export function isSealed(line: Buffer): boolean {
   for (let at = 0; at < BEGIN.length; at += 1) if (line[at] !== BEGIN[at]) return false;
   return line.length > BEGIN.length;
 }
 
-/** Takes a sealed line apart; null when it has another shape, or another version's. */
+/** Null when the line has another format or version. */
 export function parseSealed(line: Buffer): SealedRecord | null {
   if (!isSealed(line) || !line.subarray(-END.length).equals(END)) return null;
   const found = line.indexOf(DATA_KEY);
@@ -53,7 +52,7 @@ export function parseSealed(line: Buffer): SealedRecord | null {
   return new SealedLine(key, receivedAt, nonce, line.subarray(from, -END.length));
 }
 
-/** Of most records nobody needs more than the key: what is inside is decoded when it is asked for, while the line is there. */
+/** Most callers need only the key: `nonce` and `data` are decoded when they are read, as long as the line is valid. */
 class SealedLine implements SealedRecord {
   readonly key: string;
   readonly received_at: string;

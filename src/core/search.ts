@@ -1,38 +1,33 @@
-/** What a person looks for among the events of the journal; what is left out takes all. */
+import type { Event } from './event.ts';
+
+/** A search among the events of the journal. */
 export interface SearchQuery {
   /** A delivery id, exactly. */
   readonly id?: string | undefined;
-  /** A `user_id` or `client_user_id`: a UUID however it is written, as erasures take it; any other exactly. */
+  /** A `user_id` or `client_user_id`: a UUID in any form, any other id exactly. */
   readonly user?: string | undefined;
-  /** How the event type begins. */
+  /** Prefix of the event type. */
   readonly type?: string | undefined;
-  /** Received at or after, and before: milliseconds since the epoch. */
+  /** Received at or after `since`, and before `until`: milliseconds since the epoch. */
   readonly since?: number | undefined;
   readonly until?: number | undefined;
   /** Only events after and before these seqs. */
   readonly after?: number | undefined;
   readonly before?: number | undefined;
-  /** Types whose events are passed over, but for those that say themselves where they go. */
+  /** Types to leave out, except events that carry their own targets. */
   readonly without?: readonly string[] | undefined;
-  /** Also says when each was written to the journal, which takes reading back to the beginning of its commit. */
+  /** Also finds `journaledAt`, which is slower: it reads back to the beginning of the commit. */
   readonly journaled?: true;
   readonly limit: number;
 }
 
-/** An event that was found: its envelope and its place, never its body. */
-export interface FoundEvent {
+/** An event without its body. */
+export interface FoundEvent extends Omit<Event, 'headers' | 'body'> {
   readonly seq: number;
-  readonly id: string;
-  readonly source: string;
-  readonly type: string;
-  readonly team: string | null;
-  readonly user: string | null;
-  readonly clientUser: string | null;
   readonly bytes: number;
-  /** Milliseconds since the epoch: when it was read off the wire, and when it was written to the journal, where asked for. */
-  readonly receivedAt: number;
+  /** When it was written to the journal, milliseconds since the epoch. */
   readonly journaledAt?: number;
-  /** Its targets, where it says them itself. */
+  /** Its own targets, if it carries any. */
   readonly only?: readonly string[];
   readonly replayId?: string;
   readonly trace?: string;
@@ -41,7 +36,7 @@ export interface FoundEvent {
 export interface SearchResult {
   /** Newest first. */
   readonly events: readonly FoundEvent[];
-  /** Events that were looked through, of those that the journal has; fewer while the index is still being built. */
+  /** Events searched, and events in the journal; the first is less while the index is being built. */
   readonly searched: number;
   readonly of: number;
 }

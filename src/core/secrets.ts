@@ -1,20 +1,14 @@
 import { randomBytes } from 'node:crypto';
 
-/**
- * The secrets in one text, spaces or line breaks between: a file or a variable holds two during a rotation, the new one in
- * front. No secret of Standard Webhooks has a space in it.
- */
+/** The secrets in one text, separated by white space: during a rotation a file or variable has two, the new one first. */
 export function splitSecrets(text: string): string[] {
   return text.split(/\s+/).filter((secret) => secret !== '');
 }
 
-/** A random one, as Standard Webhooks writes it. */
+/** A random secret in the format of Standard Webhooks. */
 export function newSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`;
 }
 
-/**
- * Guards nothing: what signs for a developer's own handler, and fixtures, so that both are verified without a setup. It is the
- * base64 of its own description.
- */
+/** Protects nothing: signs events for a developer's own handler, and fixtures, so that they can be verified without a setup. */
 export const DEVELOPMENT_SECRET = `whsec_${Buffer.from('millrace development secret').toString('base64')}`;

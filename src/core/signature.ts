@@ -1,8 +1,8 @@
 import { createPublicKey, sign, verify, type KeyObject } from 'node:crypto';
 
 /**
- * Signatures of one line of JSON, Ed25519. The line ends in `,"signed_by":"<public key>","signature":"<signature>"}`, both
- * base64url; signed is what it is a line of, and its text up to the signature.
+ * Ed25519 signatures of one line of JSON. The line ends in `,"signed_by":"<public key>","signature":"<signature>"}`, both
+ * base64url. Signed are its kind, and its text up to the signature.
  */
 export interface Signer {
   /** 43 digits of base64url. */
@@ -10,14 +10,10 @@ export interface Signer {
   readonly key: KeyObject;
 }
 
-/** What a line is of; a signature of the one is none of another. */
+/** What the line belongs to: a signature is valid for its own kind only. */
 export type SignedKind = 'manifest' | 'receipt' | 'head' | 'ledger' | 'key store' | 'dropped';
 
-/**
- * - `valid`: whoever holds the private half of `by` wrote this text;
- * - `unsigned`: it has none, as everything written before there were signatures;
- * - `invalid`: it has one that does not fit.
- */
+/** `valid`: the owner of the private key of `by` wrote this text. */
 export type Checked =
   | { readonly state: 'valid'; readonly by: string }
   | { readonly state: 'unsigned'; readonly by: null }
@@ -27,7 +23,7 @@ const UNSIGNED: Checked = { state: 'unsigned', by: null };
 const INVALID: Checked = { state: 'invalid', by: null };
 const SIGNED = /^(.*,"signed_by":"([\w-]{43})"),"signature":"([\w-]{86})"\}$/s;
 
-/** @param json one object, compact, with a field at least */
+/** @param json one object, compact, with at least one field */
 export function signJson(kind: SignedKind, json: string, { key, publicKey }: Signer): string {
   const text = `${json.slice(0, -1)},"signed_by":"${publicKey}"`;
   return `${text},"signature":"${sign(null, messageOf(kind, text), key).toString('base64url')}"}`;
@@ -39,7 +35,7 @@ export function checkSigned(kind: SignedKind, json: string): Checked {
     return /"signature"\s*:/.test(json) ? INVALID : UNSIGNED;
   try {
     const bytes = Buffer.from(signature, 'base64url');
-    // The last digit has bits to spare: without this, one signature could be written in several ways.
+    // The last digit has unused bits: without this check, one signature could be written in several ways.
     const isPlain = bytes.toString('base64url') === signature;
     return isPlain && verify(null, messageOf(kind, text), keyOf(by), bytes)
       ? { state: 'valid', by }
@@ -62,7 +58,7 @@ function messageOf(kind: SignedKind, text: string): Buffer {
   return Buffer.from(`millrace ${kind} 1\n${text}`);
 }
 
-/** The last one used: a manifest has one, or a few in turns. */
+/** The last key used: a manifest has one, or a few in turns. */
 let last: { readonly text: string; readonly key: KeyObject } | null = null;
 
 function keyOf(text: string): KeyObject {

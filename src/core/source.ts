@@ -3,23 +3,23 @@ import type { Written } from '../lib/parse-options.ts';
 import type { IncomingMessage } from './ingest.ts';
 import type { SinkDescription, SinkLog } from './sink.ts';
 
-/** Where a source remembers how far it has read. */
+/** Keeps how far sources have read. */
 export interface CheckpointStore {
   load(key: string): Promise<string | null>;
   save(key: string, value: string): Promise<void>;
 }
 
-/** Takes messages over; once it resolves they need not come again. */
+/** Once it resolves, the messages are durable and may be acknowledged. */
 export type Deliver = (batch: readonly IncomingMessage[]) => Promise<void>;
 
 /**
- * Something events are read from. It promises to acknowledge or checkpoint a message only after the `deliver` that took
- * it has resolved; what `deliver` rejects comes again. Order within a partition or key is kept.
+ * A broker that events are read from. It acknowledges or checkpoints a message only after its `deliver` has resolved, and
+ * delivers it again after a rejection. Order within a partition or key is kept.
  */
 export interface Source {
-  /** Connects. Throws when the source cannot be read now; it may be called again. */
+  /** Connects. Throws when the source cannot be read now; may be called again. */
   open(signal: AbortSignal): Promise<void>;
-  /** Reads until `signal` aborts, or throws when reading has to begin anew with `open`. */
+  /** Reads until `signal` aborts; throws when the source has to be opened again. */
   run(deliver: Deliver, signal: AbortSignal): Promise<void>;
   close(signal: AbortSignal): Promise<void>;
 }
@@ -32,20 +32,19 @@ export interface SourceContext {
   readonly checkpoints: CheckpointStore;
 }
 
-/** What a configured source is to the parts beside it; what is left out does not apply. */
 export type SourceDescription = Pick<SinkDescription, 'needsJournal' | 'packages'>;
 
 export interface SourceModule<Options = unknown> {
-  /** Checks what stands under `sources.<name>` (without `type`); throws an Error that names the key. */
+  /** Checks the options under `sources.<name>` (without `type`); throws an Error that names the key. */
   parseOptions(options: unknown): Options;
   createSource(options: Options, context: SourceContext): Source;
-  /** What the source will be, by its options as written. */
+  /** @param options as written */
   describe?(options: Readonly<Record<string, unknown>>): SourceDescription;
   /** JSON Schema of the options as written. */
   optionsSchema?(): Written;
 }
 
-/** What a config needs of such a module; what makes sources is loaded for those that are made. */
+/** The part of a module that a config needs; the code that makes sources is loaded later. */
 export interface LazySourceModule extends Omit<SourceModule, 'createSource'> {
   load(): Promise<Pick<SourceModule, 'createSource'>>;
 }

@@ -4,17 +4,16 @@ import type { RequestHeaders } from './verifier.ts';
 
 /** The span of one delivery that is being received. */
 export interface ReceiveSpan {
-  /** What is passed on with the event. */
+  /** Passed on with the event. */
   readonly trace: TraceContext;
-  /** Begins the span of storing the event. @returns what ends it */
+  /** Begins the span of storing the event. @returns ends it */
   journal(): () => void;
   /** @param outcome `accepted`, `duplicate`, …, or the code of a problem */
   end(outcome: string, type: string | null): void;
 }
 
-/** One event of a batch, as it is tried. */
 export interface Attempt extends Delivery {
-  /** How often it was tried, this time included. */
+  /** This attempt included. */
   readonly attempts: number;
 }
 
@@ -30,13 +29,13 @@ export interface Tracing {
   ): Promise<readonly SendResult[]>;
 }
 
-/** Version, trace id, parent id, flags; versions after 00 may add fields. Neither id may be all zeros. */
+/** Version, trace id, parent id, flags; versions after 00 may add fields. No id is all zeros. */
 const PARENT =
   /^(?!ff|00.{54})[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}(?:-[\x21-\x7e]{1,200})?$/;
-/** The standard asks for at least 512 characters; what is longer may be left out. */
+/** The standard lets us drop more than 512 characters. */
 const STATE = /^[\x20-\x7e]{1,512}$/;
 
-/** @returns null without a `traceparent`, or with one that is not well-formed: it is then as if there were none. */
+/** @returns null without a well-formed `traceparent` */
 export function traceOf(headers: RequestHeaders): TraceContext | null {
   const { traceparent, tracestate } = headers;
   if (typeof traceparent !== 'string' || !PARENT.test(traceparent)) return null;

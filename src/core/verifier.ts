@@ -1,20 +1,20 @@
-/** Request headers with lower-case names, as `node:http` gives them. */
+/** With lower-case names, as in `node:http`. */
 export type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Why a signature was not accepted. The request is answered 401 and its body forgotten. */
+/** Why a signature was refused: the answer is 401, and the body is not kept. */
 export type RefusalCode =
   'signature_missing' | 'signature_invalid' | 'timestamp_too_old' | 'timestamp_too_new' | 'timestamp_invalid';
 
 export type Verification =
   | {
       readonly ok: true;
-      /** The delivery id the sender signed. */
+      /** The delivery id that the sender signed. */
       readonly id: string;
-      /** Index in the configured list of the secret that matched, so that an old one can be retired. */
+      /** Index of the configured secret that matched. */
       readonly secret: number;
-      /** Canonical ids of the teams whose events that secret may sign; left out where it may sign those of every team. */
+      /** Canonical ids of the teams whose events the secret may sign; absent: of all teams. */
       readonly teams?: ReadonlySet<string>;
-      /** The headers needed to verify the same body again later; lower-case names. */
+      /** The headers that verify the same body again later, by lower-case names. */
       readonly headers: Readonly<Record<string, string>>;
     }
   | Refusal;
@@ -25,26 +25,22 @@ export interface Refusal {
   readonly detail: string;
 }
 
-/** Checking an ed25519 signature costs as much as hashing this many bytes, and then it hashes the body. */
+/** Checking an ed25519 signature costs as much as hashing so many bytes, without the hash of the body. */
 export const TRY_BYTES = 64 * 1024;
 
-/** What the headers alone say. */
 export type Precheck =
   | Refusal
   | {
       readonly ok: true;
-      /** Signatures of a kind that each cost far more than a hash of a small body; 0 for HMACs. */
+      /** Signatures to check that each cost far more than a hash of a small body; 0 for HMACs. */
       readonly tries: number;
     };
 
-/** Checks that a body is what a holder of one of the secrets signed. Pure: no clock, no I/O of its own. */
+/** Checks that a body was signed with one of the secrets. No clock, no I/O. */
 export interface Verifier {
   readonly scheme: string;
-  /**
-   * Asked before the body is read, so that a delivery which cannot be genuine costs no more than its headers. Refuses
-   * nothing that `verify` would accept. A scheme that can say nothing without the body leaves it out.
-   */
+  /** Checks the headers before the body is read. Refuses nothing that `verify` would accept. */
   precheck?(headers: RequestHeaders, now: number): Precheck;
-  /** @param now wall clock in milliseconds, for the timestamp's tolerance. */
+  /** @param now milliseconds since the epoch, for the tolerance of the timestamp */
   verify(headers: RequestHeaders, body: Buffer, now: number): Verification;
 }

@@ -86,7 +86,7 @@ function readReceipt(folder: string, id: string, trusted: ReadonlySet<string>): 
   const path = join(folder, FOLDER, `${id}.json`);
   const waits = isWaiting(folder, id);
   // In this order: a receipt is written before its request is removed.
-  if (!existsSync(path)) return { state: waits ? 'under_way' : 'missing' };
+  if (!existsSync(path)) return { state: waits ? 'in_progress' : 'missing' };
   try {
     const value = JSON.parse(readFileSync(path, 'utf8')) as ErasureReceipt;
     const { state, by } = checkSigned('receipt', JSON.stringify(value));
