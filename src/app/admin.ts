@@ -8,12 +8,94 @@ import { announceOwner } from '../journal/owner.ts';
 import { JournalSearch } from '../journal/search/search.ts';
 import type { Started } from '../lib/parts.ts';
 import type { Plan } from './plan.ts';
-import type { Running, Told } from './status.ts';
 import type { Base } from './system.ts';
+import { createOperations, directOperations } from '../observe/admin/operations.ts';
+import { Status } from '../observe/admin/status.ts';
+import { archiveKeyOf } from '../config/folders.ts';
+import type { Operations, ReceivingStatus } from '../core/operations.ts';
+import type { RunningErasures } from '../privacy/erase/running-erasures.ts';
+import { droppedBy } from '../privacy/proof/dropped.ts';
+import { countWaiting } from '../deliver/waiting.ts';
+import type { Receiver } from '../receive/receiver.ts';
+import { isBacklogFull, mostConnections, type ReceiverParts } from './receiver.ts';
 
-/** Its thread begins with the first search. */
-export function makeSearch(system: Running): Started<EventSearch | null> {
-  const { config, journal, delivery, plan, dispatcher, meter } = system;
+/** The parts that have a status. */
+export interface RunningParts extends ReceiverParts {
+  readonly erasures: RunningErasures;
+  /** Null where no deliveries come in. */
+  readonly receiver: Receiver | null;
+}
+
+export interface StatusParts {
+  readonly operations: Operations;
+  readonly status: Status;
+}
+
+export function makeStatus(parts: RunningParts): Started<StatusParts> {
+  const { plan, journal, shared, store, validate, dispatcher, delivery, erasures, board } = parts;
+  const running = {
+    pid: process.pid,
+    sinks: () => dispatcher.status(),
+    receiving: () => receivingOf(parts),
+    earlier: () => parts.earlier.troubles,
+  };
+  const administered = journal ?? shared;
+  const operations =
+    administered === null
+      ? directOperations(store, running)
+      : createOperations({
+          ...running,
+          countWaiting:
+            journal === null
+              ? undefined
+              : (sink, after) => countWaiting({ journal, sink, after, routes: delivery.routes }),
+          journal: administered,
+          validate,
+          schema: parts.schema,
+          hasSink: (name) => plan.value.config.sinks[name] !== undefined,
+          dropSink: (sink) => delivery.giveUp(sink),
+          noteDropped: droppedBy(parts.proof, (sink) =>
+            archiveKeyOf(plan.value.config.sinks[sink]?.description.archive),
+          ),
+        });
+  const activities = () => [...erasures.activities(), ...board.list()];
+  const receiver = parts.receiver ?? NOT_RECEIVING;
+  const status = new Status({
+    ...parts,
+    operations,
+    receiver,
+    isBacklogFull: () => parts.receiver !== null && isBacklogFull(parts),
+    activities,
+    canReplay: parts.file !== undefined,
+  });
+  return { made: { operations, status }, stop: () => status.stop() };
+}
+
+/** Ready, where no deliveries come in. */
+const NOT_RECEIVING = {
+  ready: true,
+  state: 'off',
+  inFlight: 0,
+  decompressing: 0,
+  connections: { open: 0, evicted: 0, dropped: 0 },
+};
+
+function receivingOf({ receiver, receipts, config, plan, meter }: RunningParts): ReceivingStatus | null {
+  if (receiver === null) return null;
+  const { open, evicted, dropped } = receiver.connections;
+  const max = mostConnections(config);
+  return {
+    connections: { open, max, evicted, dropped },
+    refused: meter.refusals.lastHour(),
+    refusedSince: meter.refusals.since(),
+    signing: meter.signing(plan.value.config.signing.secrets.length),
+    receipts: receipts?.status() ?? null,
+  };
+}
+
+/** Its thread starts with the first search. */
+export function makeSearch(parts: RunningParts): Started<EventSearch | null> {
+  const { config, journal, delivery, plan, dispatcher, meter } = parts;
   if (journal === null) return { made: null };
   const thread = new JournalSearch(config.journal.path, () => journal.status());
   const search = new EventSearch({
@@ -28,7 +110,7 @@ export function makeSearch(system: Running): Started<EventSearch | null> {
   return { made: search, stop: () => thread.close() };
 }
 
-/** Those that a person starts in the console; each is a process of its own. */
+/** Replays that a person starts in the console, each in its own process. */
 export function makeReplays({ config, plan, file }: Base): Started<Replays | null> {
   if (!config.admin.enabled || !config.console.enabled || file === undefined) return { made: null };
   const replays = new Replays({
@@ -47,20 +129,20 @@ function archivesOf({ config }: Plan): readonly SinkArchive[] {
   });
 }
 
-/** @returns its address; null where there is none */
+/** @returns its URL; null without an admin listener */
 export async function openAdmin(
-  system: Running,
-  told: Told & Pick<AdminOptions, 'search' | 'replays'>,
+  parts: RunningParts,
+  served: StatusParts & Pick<AdminOptions, 'search' | 'replays'>,
 ): Promise<Started<string | null>> {
-  const { config, token, folder, log } = system;
-  const { status } = told;
+  const { config, token, folder, log } = parts;
+  const { status } = served;
   if (!config.admin.enabled) return { made: null };
   const admin = await startAdmin({
-    ...system,
-    ...told,
+    ...parts,
+    ...served,
     ...config.admin,
-    archives: () => archivesOf(system.plan.value),
-    flush: (names) => flushSinks(system, names),
+    archives: () => archivesOf(parts.plan.value),
+    flush: (names) => flushSinks(parts, names),
     health: () => status.health(),
     metrics: () => status.metrics(),
     console: config.console.enabled ? status.console : null,

@@ -11,43 +11,42 @@ import { makePlan, needsRestart } from './plan.ts';
 
 /** A running system: receiver, journal, dispatcher, sinks and admin listener. */
 export interface App {
-  /** Where deliveries go; empty where none do. */
+  /** URL for deliveries; empty where none come in. */
   readonly url: string;
   readonly operations: Operations;
-  /** A link that opens the console once; null where there is none. */
+  /** A link that opens the console once; null without a console. */
   consoleLink(): string | null;
   /**
-   * Takes over secrets, envelope, routes and sinks of a changed config, without losing a request.
-   * @throws MillraceError when it cannot be used; everything then stays as it was
+   * Changes to the secrets, envelope, routes and sinks of another config, without losing a request.
+   * @throws MillraceError when it cannot be used; nothing has changed then
    */
   reload(config: ResolvedConfig): Promise<void>;
-  /** Notes, for whoever watches, that a changed config could not be read or used. */
+  /** Shows in the metrics that a changed config could not be read or used. */
   noteFailedReload(error: unknown): void;
-  /** Ends the intake, flushes what it can until `signal` aborts, and releases everything. Nothing durable is lost. */
+  /** Stops accepting, flushes until `signal` aborts, and closes everything. No acknowledged event is lost. */
   stop(signal: AbortSignal): Promise<void>;
 }
 
 /**
- * Most objects of an event live until the sinks have it, some tens of milliseconds. V8 can take such objects for long-lived
- * ones, and then creates them among the old: dead ones there keep all they refer to until the next full collection. In
- * half of all runs that was a third of all that is allocated.
+ * Most objects of an event live for some tens of milliseconds, until the sinks have it. V8 can create such objects in the old
+ * generation, where they keep all that they refer to until the next full collection. In half of all runs that was a third of
+ * all allocations.
  */
 const EVENTS_DIE_YOUNG = '--no-allocation-site-pretenuring';
 /**
- * Otherwise each 64 MiB of bodies, which are outside of V8's heap, begin a full collection of it: with 100 KB each ten a
- * second, and a third of the processor time. So they count as what is in the heap does: it collects when both have grown
- * several times.
+ * Bodies are outside of V8's heap, and every 64 MiB of them would start a full collection: with 100 KB each ten a second, and a
+ * third of the processor time. With this flag they count like the heap, which collects when both have grown several times.
  */
 const BODIES_COUNT_AS_HEAP = '--external-memory-accounted-in-global-limit';
 /**
- * V8 lets a heap grow up to four times, and that the more the slower its last collection was: on a busy machine the process
- * took a quarter more memory within minutes. Half as much again costs a collection of some milliseconds every few seconds.
+ * V8 lets a heap grow up to four times, and more after a slow collection: on a busy machine the process needed a quarter more
+ * memory within minutes. Growing by half costs a collection of some milliseconds every few seconds.
  */
 const HEAPS_GROW_BY_HALF = '--heap-growing-percent=50';
 
 /**
- * Runs what the config describes: makes a plan of it, and starts the parts of `parts.ts` on that.
- * @throws MillraceError naming the key, folder or address that is in the way; nothing runs then
+ * Runs a config: makes its plan, and starts the parts of `parts.ts`.
+ * @throws MillraceError naming the key, folder or address concerned; nothing runs then
  */
 export async function startApp(config: ResolvedConfig, options: AppOptions): Promise<App> {
   for (const flag of [EVENTS_DIE_YOUNG, BODIES_COUNT_AS_HEAP, HEAPS_GROW_BY_HALF]) setFlagsFromString(flag);
@@ -69,7 +68,7 @@ export async function startApp(config: ResolvedConfig, options: AppOptions): Pro
     for (const key of needsRestart(base.config, next.config))
       log.warn({ key }, 'a change to this key needs a restart');
     const deadline = AbortSignal.timeout(base.config.shutdown.deadline);
-    // What only receives has no sinks to exchange.
+    // A process that only receives has no sinks.
     if (role !== 'receive') await delivery.prepare(next, deadline);
     await plan.replace(next);
     if (role !== 'receive') await delivery.part(deadline);

@@ -2,26 +2,24 @@ import { messageOf } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
 import type { NotedArchive } from '../core/proof.ts';
 import type { SinkTrouble } from '../core/sink.ts';
-import type { ObjectStore } from '../core/storage.ts';
 import { missingPlace, realOf } from '../privacy/erase/earlier-archives.ts';
 import type { Stop } from '../lib/parts.ts';
-import { openStore } from '../storage/open.ts';
-import type { Base } from './system.ts';
+import { type Base, sinkContext } from './system.ts';
 
-/** Milliseconds between two looks: a disk comes back, a reload leaves an archive behind. */
-const EVERY = 10_000;
+/** Milliseconds between two checks: a disk may be back, a reload may have removed a sink. */
+const CHECK_EVERY = 10_000;
 
-/** Finishes what sinks of earlier configs have left unfinished, each file under its own archive. */
+/** Closes the files that sinks of earlier configs have left open, each in its own archive. */
 export class EarlierArchives {
-  readonly #parts: Base;
+  readonly #base: Base;
   readonly #abort = new AbortController();
-  /** What is in the way, by folder. */
+  /** By folder. */
   readonly #troubles = new Map<string, SinkTrouble>();
   #cancel: () => void = () => undefined;
-  #looking: Promise<void> = Promise.resolve();
+  #checking: Promise<void> = Promise.resolve();
 
-  constructor(parts: Base) {
-    this.#parts = parts;
+  constructor(base: Base) {
+    this.#base = base;
   }
 
   get troubles(): readonly SinkTrouble[] {
@@ -29,20 +27,20 @@ export class EarlierArchives {
   }
 
   start(): void {
-    this.#looking = this.#look().finally(() => {
-      if (!this.#abort.signal.aborted) this.#cancel = this.#parts.clock.after(EVERY, () => this.start());
+    this.#checking = this.#check().finally(() => {
+      if (!this.#abort.signal.aborted) this.#cancel = this.#base.clock.after(CHECK_EVERY, () => this.start());
     });
   }
 
   readonly stop: Stop = async () => {
     this.#cancel();
     this.#abort.abort();
-    await this.#looking;
+    await this.#checking;
   };
 
   /** Never rejects. */
-  async #look(): Promise<void> {
-    const { proof, log } = this.#parts;
+  async #check(): Promise<void> {
+    const { proof, log, plan } = this.#base;
     const noted = await proof().then(
       ({ heads }) => heads.archives(),
       (error: unknown) => {
@@ -50,11 +48,16 @@ export class EarlierArchives {
         return [];
       },
     );
-    const now = this.#placesOfNow();
+    // The sinks of the config close the files in their own folders when they open.
+    const current = new Set(
+      Object.values(plan.value.config.sinks).flatMap(({ description: { folders = [] } }) =>
+        folders.map(({ path }) => realOf(path)),
+      ),
+    );
     const seen = new Set<string>();
     for (const archive of noted)
-      for (const folder of foldersOf(archive)) {
-        if (now.has(realOf(folder))) continue;
+      for (const folder of isStoreUrl(archive.place) ? archive.spools : [archive.place]) {
+        if (current.has(realOf(folder))) continue;
         seen.add(folder);
         await this.#finish(folder, archive);
         if (this.#abort.signal.aborted) return;
@@ -63,43 +66,27 @@ export class EarlierArchives {
   }
 
   async #finish(folder: string, archive: NotedArchive): Promise<void> {
-    const { log, clock, proof, users, plan } = this.#parts;
     const name = archive.sinks[0] ?? `earlier archive ${folder}`;
-    const isErased = users.has.bind(users);
-    const stores = (url: string): Promise<ObjectStore> => openStore(url, plan.value.config.storage);
-    const context = { name, log, clock, proof, isErased, openStore: stores };
+    const context = { name, ...sinkContext(this.#base) };
     try {
       const missing = missingPlace({ path: folder, archive });
-      if (missing !== null) return this.#tell(folder, 'archive_missing', missing.message);
+      if (missing !== null) return this.#note(folder, 'archive_missing', missing.message);
       const { finishAbandoned } = await import('../sinks/files/abandoned.ts');
       const place = { folder, archive: archive.place };
       const failed = await finishAbandoned(place, context, this.#abort.signal);
       if (failed === null) this.#troubles.delete(folder);
-      else this.#tell(folder, 'unfinished', `${failed}; files of an earlier config stay unfinished`);
+      else this.#note(folder, 'unfinished', `${failed}; files of an earlier config stay unfinished`);
     } catch (error) {
       if (this.#abort.signal.aborted) return;
-      this.#tell(folder, 'unfinished', `${folder}, of an earlier config: ${messageOf(error)}`);
+      this.#note(folder, 'unfinished', `${folder}, of an earlier config: ${messageOf(error)}`);
     }
   }
 
-  #tell(folder: string, code: string, why: string): void {
+  #note(folder: string, code: string, why: string): void {
     const before = this.#troubles.get(folder);
-    const detail = `${why} (tried again every ${EVERY / 1000} s)`;
+    const detail = `${why} (tried again every ${CHECK_EVERY / 1000} s)`;
     if (before?.detail === detail) return;
-    this.#troubles.set(folder, { code, detail, since: before?.since ?? this.#parts.clock.now() });
-    this.#parts.log.error({ folder, detail }, 'an archive of an earlier config cannot be finished');
+    this.#troubles.set(folder, { code, detail, since: before?.since ?? this.#base.clock.now() });
+    this.#base.log.error({ folder, detail }, 'an archive of an earlier config cannot be finished');
   }
-
-  /** The folders that sinks of the config finish themselves, as they open them. */
-  #placesOfNow(): ReadonlySet<string> {
-    const sinks = Object.values(this.#parts.plan.value.config.sinks);
-    return new Set(
-      sinks.flatMap(({ description }) => (description.folders ?? []).map(({ path }) => realOf(path))),
-    );
-  }
-}
-
-/** Where files of an archive lie that are not finished. */
-function foldersOf({ place, spools }: NotedArchive): readonly string[] {
-  return isStoreUrl(place) ? spools : [place];
 }

@@ -11,25 +11,25 @@ import { writeDurably } from '../lib/new-file.ts';
 import { realPath } from '../lib/real-path.ts';
 import type { Base } from './system.ts';
 
-/** In the erasure folder, which stays where it is when the journal moves: `{"journals":[<path>]}`. */
+/** In the erasure folder, which does not move with the journal: `{"journals":[<path>]}`. */
 const FILE = 'journals.json';
 
 /**
- * Refuses to start while events wait in a journal of an earlier config, which this one does not deliver.
- * @returns what notes the journal of this start, once it is there
+ * Refuses to start while events wait in a journal of an earlier config, which nothing would deliver.
+ * @returns notes the journal of this start, to be called once it is open
  * @throws MillraceError journal_waited_for, erasure_unreadable, or why an earlier journal cannot be opened
  */
 export async function checkEarlierJournals(
-  system: Pick<Base, 'config' | 'clock' | 'log'>,
+  base: Pick<Base, 'config' | 'clock' | 'log'>,
 ): Promise<() => Promise<void>> {
-  const { config, log } = system;
+  const { config, log } = base;
   const own = isLocal(config) ? realPath(config.journal.path) : null;
   const before = noted(config.erasure.path).map(realPath);
   const still = own === null ? [] : [own];
   for (const path of new Set([...before, realPath(config.journal.path)])) {
     if (path === own) continue;
     if (existsSync(join(path, DATABASE)) || isHeld(path)) {
-      if ((await refuseWaiting(path, system)) === 'in use') still.push(path);
+      if ((await refuseWaiting(path, base)) === 'in use') still.push(path);
     } else if (before.includes(path))
       log.error(
         { journal: path },
@@ -39,8 +39,7 @@ export async function checkEarlierJournals(
   return async () => {
     if (still.toSorted().join('\n') === before.toSorted().join('\n')) return;
     await note(config.erasure.path, still).catch((error: unknown) => {
-      const message =
-        'where the journal lies cannot be noted: a later change of journal.path will not be noticed';
+      const message = 'journal.path cannot be noted: a later change of it will not be noticed';
       log.warn({ folder: config.erasure.path, error: messageOf(error) }, message);
     });
   };
@@ -68,7 +67,7 @@ async function refuseWaiting(
     throw new MillraceError(
       'journal_waited_for',
       `journal.path, acknowledge: events wait in ${path} (${waiting.join(', ')}), where this config does not look. ` +
-        `Deliver them (millrace drain --journal ${path}), or put the earlier journal.path and acknowledge back`,
+        `Deliver them (millrace drain --journal ${path}), or restore the earlier journal.path and acknowledge`,
     );
   } finally {
     await journal.close();

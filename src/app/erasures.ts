@@ -3,18 +3,17 @@ import { checkLength } from '../privacy/erase/list-length.ts';
 import { Follower } from '../privacy/erase/followers.ts';
 import { runErasures, type RunningErasures, SETTLE_WAIT } from '../privacy/erase/running-erasures.ts';
 import type { Started } from '../lib/parts.ts';
-import type { Delivering } from './delivery.ts';
-import type { Kept } from './store.ts';
+import type { DeliveryParts } from './delivery.ts';
+import type { StoreParts } from './store.ts';
 import type { Base } from './system.ts';
 
 /** @throws MillraceError erasure_stale */
 export async function makeErasures(
   base: Base,
-  kept: Kept,
-  { dispatcher, sinks }: Delivering,
+  { store, journal, shared }: StoreParts,
+  { dispatcher, sinks }: DeliveryParts,
 ): Promise<Started<RunningErasures>> {
   const { audit, meter, users, config } = base;
-  const { store, journal, shared } = kept;
   await checkLength(users, store.checkpoints, config.erasure.path);
   const erasures = runErasures({
     ...base,
@@ -31,9 +30,9 @@ export async function makeErasures(
     },
     noteErased: (ids) => audit.note({ who: 'receiver', action: 'erase', what: 'erasures', ids }),
   });
-  // Until the sinks have stopped: what they flush may be an erased user's.
+  // Stops after the sinks: what they flush may be of an erased user.
   const follower = shared === null ? null : follow(base, store, { dispatcher, sinks });
-  // It may run before the last part has started: who asks through the admin listener does not wait for that.
+  // An erasure that was requested through the admin API may run before all parts have started.
   const stop = async (): Promise<void> => {
     await erasures.stop();
     await follower?.stop((await dispatcher.answered(AbortSignal.abort())).length === 0);
@@ -49,15 +48,15 @@ export async function startErasures(
     (await proof()).heads.archives().flatMap(({ spools }) => spools);
   await warnOfLeftSpools(config, noted, log);
   erasures.start();
-  // Again before anything else stops: what one that runs clears must still be open.
+  // Stops before any other part: an erasure in progress needs them.
   return { made: undefined, stop: () => erasures.stop() };
 }
 
-/** With a list that other processes add to: they wait for this one when they erase. */
+/** Other processes of a fleet, which add to the same list of erased users, wait for this one when they erase. */
 function follow(
   { config, users, log }: Base,
-  store: Kept['store'],
-  { dispatcher, sinks }: Pick<Delivering, 'dispatcher' | 'sinks'>,
+  store: StoreParts['store'],
+  { dispatcher, sinks }: Pick<DeliveryParts, 'dispatcher' | 'sinks'>,
 ): Follower {
   return Follower.start({
     folder: config.erasure.path,

@@ -14,7 +14,7 @@ import { compileRoutes, type RouteTable } from '../deliver/routes/table.ts';
 import { createValidator, type Validator } from '../receive/validate/envelope.ts';
 import { createVerifier } from '../receive/verify/registry.ts';
 
-/** Everything a config decides that needs no I/O: made anew, and whole, for each reload. */
+/** What a config decides without I/O; each reload makes a new one. */
 export interface Plan {
   readonly config: DescribedConfig;
   readonly verifier: Verifier;
@@ -24,7 +24,7 @@ export interface Plan {
   readonly sources: readonly ResolvedSource[];
 }
 
-/** @throws MillraceError for whatever cannot be used, naming the key */
+/** @throws MillraceError naming the key that cannot be used */
 export async function makePlan(loaded: ResolvedConfig): Promise<Plan> {
   const { config } = loaded;
   requireSecrets(config);
@@ -38,7 +38,7 @@ export async function makePlan(loaded: ResolvedConfig): Promise<Plan> {
   };
 }
 
-/** The sinks of these names and the keepers they need; all of them when no names are given. */
+/** The sinks of these names and the keepers they need; without names, all sinks. */
 export async function planSinks(
   { config, sinks }: ResolvedConfig,
   names?: readonly string[],
@@ -76,23 +76,13 @@ function routesTo({ routes }: Config, name: string): readonly { readonly targets
   });
 }
 
-/** Keys whose change only a restart can bring about. */
+/** Keys whose changes a reload brings into force; any other key needs a restart. */
+const RELOADED = new Set(['signing', 'envelope', 'quarantine', 'schema', 'tables', 'sinks', 'routes']);
+
+/** Changed keys that need a restart. */
 export function needsRestart(from: Config, to: Config): readonly string[] {
-  const fixed = [
-    'server',
-    'admin',
-    'console',
-    'journal',
-    'delivery',
-    'acknowledge',
-    'shutdown',
-    'log',
-    'sources',
-    'service',
-    'erasure',
-    'proof',
-    'receipts',
-    'storage',
-  ] as const;
-  return fixed.filter((key) => JSON.stringify(from[key]) !== JSON.stringify(to[key]));
+  const before = new Map(Object.entries(from));
+  return Object.entries(to).flatMap(([key, value]) =>
+    RELOADED.has(key) || JSON.stringify(before.get(key)) === JSON.stringify(value) ? [] : [key],
+  );
 }

@@ -22,36 +22,39 @@ import { createTake } from '../sources/take.ts';
 import { checkEarlierJournals } from './earlier-journals.ts';
 import type { Base } from './system.ts';
 
-/** Where events wait, and their way in. */
-export interface Kept {
-  /** The journal, that of a fleet, or memory with `acknowledge: delivered`. */
+/** The store of events, and the ways into it. */
+export interface StoreParts {
+  /** The journal on this disk, that of a fleet, or memory with `acknowledge: delivered`. */
   readonly store: EventStore;
-  /** Null where nothing is kept on this disk. */
+  /** Null without a journal on this disk. */
   readonly journal: SqliteJournal | null;
-  /** Of a fleet, in the place of a journal of this process's own; null without one. */
+  /** The journal of a fleet; null without one. */
   readonly shared: KafkaJournal | null;
-  /** Null where no journal is kept that it could remember in. */
+  /** Null without a journal on this disk. */
   readonly schema: SchemaWatch | null;
   readonly ingest: Ingest;
   readonly take: Inlet['take'];
 }
 
-/** What takes events out of it. */
-interface Outlet {
+/** The parts of delivery that give up partitions of a fleet. */
+interface Delivering {
   readonly dispatcher: Dispatcher;
   readonly sinks: LiveSinks;
 }
 
-/** @param outlet what takes events out again, once it is there */
-export async function openStore(base: Base, outlet: () => Outlet | null): Promise<Started<Kept>> {
-  const { config, plan, clock, log, meter, users, validate, folder, existing = false, onFailure } = base;
+/** @param delivering null until delivery has been made */
+export async function openStore(
+  base: Base,
+  delivering: () => Delivering | null,
+): Promise<Started<StoreParts>> {
+  const { config, plan, clock, log, meter, users, validate, folder, existing, onFailure } = base;
   const { path } = config.journal;
-  const noteJournal = existing ? null : await checkEarlierJournals(base);
-  const shared = config.journal.type === 'kafka' ? await openShared(base, outlet) : null;
+  const noteJournal = existing === true ? null : await checkEarlierJournals(base);
+  const shared = config.journal.type === 'kafka' ? await openShared(base, delivering) : null;
   const journal = isLocal(config)
     ? await SqliteJournal.open({
         ...config.journal,
-        create: !existing,
+        create: existing !== true,
         clock,
         onFailure,
         isErased: users.isErased,
@@ -61,15 +64,15 @@ export async function openStore(base: Base, outlet: () => Outlet | null): Promis
       })
     : null;
   await noteJournal?.();
-  // Whoever had the journal until now may have erased users since this process read the list of them.
+  // The previous owner of the journal may have erased users since this process read the list of them.
   users.refresh();
-  // At once, so that whoever finds the journal taken is told by whom; the admin listener's address follows.
+  // At once, so that another process can name the owner; the address of the admin listener follows.
   if (journal !== null) writeOwner(path, { pid: process.pid, admin: null, token: null });
   const store = journal ?? shared ?? openMemory(plan, log);
   const schema = journal === null ? null : await openSchema(base, journal, () => ingest);
   const ingest: Ingest = new GuardedIngest(store, users.isErased, schema ?? meter);
   const take = createTake({ ingest, validate, maxBytes: config.server.maxBodyBytes });
-  warnOfReaders(config, log);
+  warnOfOpenFolders(config, log);
   const unfollow = shared === null ? () => undefined : users.follow();
   return {
     made: { store, journal, shared, schema, ingest, take },
@@ -82,7 +85,7 @@ export async function openStore(base: Base, outlet: () => Outlet | null): Promis
   };
 }
 
-/** Also where it is off: a reload can turn it on. */
+/** Also when it is off: a reload can turn it on. */
 function openSchema(
   { plan, clock, log, meter }: Base,
   store: SqliteJournal,
@@ -101,14 +104,17 @@ function openSchema(
   });
 }
 
-function openShared({ config, plan, users, log }: Base, outlet: () => Outlet | null): Promise<KafkaJournal> {
+function openShared(
+  { config, plan, users, log }: Base,
+  delivering: () => Delivering | null,
+): Promise<KafkaJournal> {
   return openKafkaJournal(config.journal, {
     maxWaiting: config.delivery.maxPendingBytes,
     targetsOf: targetsBy(plan),
     sinks: () => [...plan.value.sinks.keys()],
-    handOver: (sink, signal) => handOver(outlet(), sink, signal),
+    handOver: (sink, signal) => handOver(delivering(), sink, signal),
     flushSink: (sink) =>
-      void outlet()
+      void delivering()
         ?.sinks.flush(sink)
         .catch(() => undefined),
     isErased: users.isErased,
@@ -116,10 +122,10 @@ function openShared({ config, plan, users, log }: Base, outlet: () => Outlet | n
   });
 }
 
-/** Before others have its partitions: what is in flight is answered, and what a sink holds is confirmed. */
-async function handOver(outlet: Outlet | null, sink: string, signal: AbortSignal): Promise<void> {
-  if (outlet === null) return;
-  const { dispatcher, sinks } = outlet;
+/** Before other processes get the partitions of a sink: waits for batches in flight, and makes it confirm what it holds. */
+async function handOver(delivering: Delivering | null, sink: string, signal: AbortSignal): Promise<void> {
+  if (delivering === null) return;
+  const { dispatcher, sinks } = delivering;
   await orAborted(dispatcher.answeredBy(sink), signal);
   const holds = dispatcher.status().some((each) => each.sink === sink && each.held > 0);
   if (holds && !signal.aborted) await orAborted(sinks.flush(sink), signal);
@@ -136,14 +142,14 @@ function openMemory(plan: Live<Plan>, log: Logger): DeliveredLog {
   });
 }
 
-/** Where an event goes now: nothing was decided when it came in. */
+/** By the routes in force: these stores do not keep those that an event was accepted under. */
 function targetsBy(plan: Live<Plan>) {
   return ({ type, handling }: Pick<JournalEvent, 'type' | 'handling'>): readonly Target[] =>
     handling.only?.map(parseTarget) ?? plan.value.table.routesFor(type).targets;
 }
 
-/** Warns of folders with health data or secrets that every user of the machine can list: those made here are 0700. */
-function warnOfReaders(config: Config, log: SinkLog): void {
+/** Warns of folders with health data or secrets that other users of the machine can list. */
+function warnOfOpenFolders(config: Config, log: SinkLog): void {
   const { journal, erasure } = config;
   const folders = {
     'journal.path': isLocal(config) ? journal.path : null,

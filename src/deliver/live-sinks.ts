@@ -29,19 +29,20 @@ const PROMPT_MS = 1000;
 /** Notes in the journal that sink `to` continues for `from`. */
 type Succeed = (from: string, to: string) => Promise<void>;
 
-type Parts = Omit<SinkContext, 'name' | 'takeBack'>;
+/** The context of every sink. */
+export type SinkParts = Omit<SinkContext, 'name' | 'takeBack'>;
 
 /** The open sinks, and how they become those of another plan. */
 export class LiveSinks {
   readonly #dispatcher: Dispatcher;
-  readonly #parts: Parts;
+  readonly #parts: SinkParts;
   readonly #isPatient: (name: string) => boolean;
   readonly #open = new Map<string, Sink>();
   /** What each open sink was made from: one that is being removed is in no plan. */
   readonly #planned = new Map<string, PlannedSink>();
 
   /** @param isPatient whether `open` returns also when the sink cannot be opened, which is then retried */
-  constructor(dispatcher: Dispatcher, parts: Parts, isPatient = (_name: string): boolean => false) {
+  constructor(dispatcher: Dispatcher, parts: SinkParts, isPatient = (_name: string): boolean => false) {
     this.#dispatcher = dispatcher;
     this.#isPatient = isPatient;
     this.#parts = parts;

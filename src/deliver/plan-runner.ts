@@ -1,28 +1,28 @@
-import type { Clock } from '../core/clock.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
 import type { Journal, RouteKeeper } from '../core/journal.ts';
 import type { GivenUp } from '../core/operations.ts';
 import type { Route } from '../core/route.ts';
 import { NO_ROUTES } from '../core/route-record.ts';
-import type { SinkLog } from '../core/sink.ts';
 import { orAborted, untilAborted } from '../lib/abort.ts';
 import type { Live } from '../lib/live.ts';
-import type { Dispatcher } from './dispatcher.ts';
-import type { LiveSinks, PlannedSinks } from './live-sinks.ts';
+import { Dispatcher, type DispatcherOptions } from './dispatcher.ts';
+import { LiveSinks, type PlannedSinks, type SinkParts } from './live-sinks.ts';
 import { AcceptedRoutes } from './routes/accepted.ts';
 import { countWaiting, deadLetterWaiting, type WaitingFor } from './waiting.ts';
 
-interface PlanRunnerParts {
+export interface PlanRunnerOptions {
   readonly plan: Live<DeliveryPlan>;
-  readonly dispatcher: Dispatcher;
-  readonly sinks: LiveSinks;
+  /** Options of the dispatcher, which goes by the routes of the plan. */
+  readonly feeds: Omit<DispatcherOptions, 'targetsOf' | 'routes'>;
+  /** What each sink gets when it is made. */
+  readonly context: SinkParts;
+  /** Whether a start goes on without a sink that cannot be opened. */
+  readonly isOptional: (name: string) => boolean;
   readonly routes: RouteKeeper;
   /** Null with `acknowledge: delivered`: nothing waits on disk. */
   readonly journal: Journal | null;
   readonly isErased: (event: JournalEvent) => boolean;
-  readonly clock: Clock;
-  readonly log: SinkLog;
 }
 
 export interface DeliveryPlan extends PlannedSinks {
@@ -43,16 +43,24 @@ interface Removal {
  * A sink is open → being removed (no plan names it, nothing new is for it, it delivers what waits for it) → gone.
  */
 export class PlanRunner {
-  readonly #parts: PlanRunnerParts;
+  readonly dispatcher: Dispatcher;
+  readonly sinks: LiveSinks;
+  readonly #options: PlanRunnerOptions;
   #accepted = new AcceptedRoutes(NO_ROUTES);
   readonly #removals = new Map<string, Removal>();
   /** Sinks that a person has given up: when a reload removes them, what waits for them becomes dead letters. */
   readonly #givenUp = new Set<string>();
 
-  constructor(parts: PlanRunnerParts) {
-    this.#parts = parts;
+  constructor(options: PlanRunnerOptions) {
+    this.#options = options;
+    this.dispatcher = new Dispatcher({
+      targetsOf: (event) => this.#accepted.targetsOf(event),
+      routes: () => this.#accepted,
+      ...options.feeds,
+    });
+    this.sinks = new LiveSinks(this.dispatcher, options.context, options.isOptional);
     // Also when the journal cannot note the routes: sinks that are open then continue with the earlier ones.
-    parts.plan.subscribe((plan) => this.#acceptUnder(plan).finally(() => parts.dispatcher.begin()));
+    options.plan.subscribe((plan) => this.#acceptUnder(plan).finally(() => this.dispatcher.begin()));
   }
 
   /** The routes in force, and those that earlier events were accepted under. */
@@ -69,12 +77,13 @@ export class PlanRunner {
       await this.stop(AbortSignal.abort());
       throw error;
     });
-    this.#parts.dispatcher.begin();
+    this.dispatcher.begin();
   }
 
   async #open(): Promise<void> {
-    const { journal, sinks } = this.#parts;
-    const plan = this.#parts.plan.value;
+    const { journal, plan: live } = this.#options;
+    const { sinks } = this;
+    const plan = live.value;
     if (journal === null) {
       await sinks.open(plan);
       return this.#acceptUnder(plan);
@@ -100,7 +109,8 @@ export class PlanRunner {
    * @throws MillraceError sink_waited_for, and what LiveSinks.change throws
    */
   async prepare(to: DeliveryPlan, signal: AbortSignal): Promise<void> {
-    const { journal, sinks, dispatcher } = this.#parts;
+    const { journal } = this.#options;
+    const { sinks, dispatcher } = this;
     const named = new Set(Array.from(to.sinks, ([name, { continues }]) => [name, continues]).flat());
     const kept = [...this.#removals.keys()].filter((name) => named.has(name));
     for (const name of kept) await this.#cancelRemoval(name);
@@ -122,13 +132,15 @@ export class PlanRunner {
 
   /** Removes the sinks that are not in the plan; waits for them until `signal` aborts, after that they deliver on their own. */
   async part(signal: AbortSignal): Promise<void> {
-    const { sinks, journal, log, plan } = this.#parts;
+    const { journal, plan, context } = this.#options;
+    const { sinks } = this;
     const removed = sinks.names.filter((name) => !plan.value.sinks.has(name) && !this.#removals.has(name));
     await Promise.all(
       removed.map(async (name) => {
         if (journal === null) return sinks.remove(name, signal);
         await orAborted(this.#startRemoval(name, journal, this.#givenUp.has(name)), signal);
-        if (this.#removals.has(name)) log.warn({ sink: name }, 'sink was removed; events still wait for it');
+        if (this.#removals.has(name))
+          context.log.warn({ sink: name }, 'sink was removed; events still wait for it');
       }),
     );
     this.#givenUp.clear();
@@ -136,7 +148,8 @@ export class PlanRunner {
 
   /** Makes dead letters of what waits for a sink: now if it is being removed, otherwise when a reload removes it. */
   async giveUp(sink: string): Promise<GivenUp> {
-    const { journal, sinks } = this.#parts;
+    const { sinks } = this;
+    const { journal } = this.#options;
     if (journal === null || !sinks.names.includes(sink))
       throw new MillraceError('usage', `there is no sink ${sink} that events wait for`);
     const waiting = await countWaiting(await this.#waitingFor(sink, journal));
@@ -151,12 +164,12 @@ export class PlanRunner {
 
   async stop(signal: AbortSignal): Promise<void> {
     for (const name of this.#removals.keys()) await this.#cancelRemoval(name);
-    await this.#parts.dispatcher.stop(signal);
+    await this.dispatcher.stop(signal);
   }
 
   async #acceptUnder({ config }: DeliveryPlan): Promise<void> {
     // Set in the turn of the answer: nothing accepted after it has been loaded by then.
-    const record = await this.#parts.routes.acceptUnder(config.routes);
+    const record = await this.#options.routes.acceptUnder(config.routes);
     this.#accepted = new AcceptedRoutes(record);
   }
 
@@ -180,7 +193,7 @@ export class PlanRunner {
         (known.includes(name) || left.includes(name) ? blocked : successors).set(continues, name);
     const counted = new Map<string, number>();
     for (const sink of removed) {
-      const deliversFirst = this.#parts.dispatcher.isWell(sink) && !blocked.has(sink);
+      const deliversFirst = this.dispatcher.isWell(sink) && !blocked.has(sink);
       if (successors.has(sink) || this.#givenUp.has(sink) || deliversFirst) continue;
       counted.set(sink, await countWaiting(await this.#waitingFor(sink, journal)));
     }
@@ -198,7 +211,10 @@ export class PlanRunner {
     const cancel = new AbortController();
     const done = this.#remove(sink, journal, isGivenUp, cancel.signal)
       .catch((error: unknown) => {
-        this.#parts.log.error({ sink, error: messageOf(error) }, 'a removed sink could not be closed');
+        this.#options.context.log.error(
+          { sink, error: messageOf(error) },
+          'a removed sink could not be closed',
+        );
         return 0;
       })
       .finally(() => this.#removals.delete(sink));
@@ -207,13 +223,14 @@ export class PlanRunner {
   }
 
   async #remove(sink: string, journal: Journal, isGivenUp: boolean, cancelled: AbortSignal): Promise<number> {
-    const { dispatcher, sinks, isErased, clock, log } = this.#parts;
+    const { isErased, context } = this.#options;
+    const { clock, log } = context;
     if (!isGivenUp) {
-      const passed = dispatcher.passed(sink).then(async () => this.#usersOf(sink));
+      const passed = this.dispatcher.passed(sink).then(async () => this.#usersOf(sink));
       await Promise.race([passed, untilAborted(cancelled)]);
     }
     if (cancelled.aborted) return 0;
-    await sinks.remove(sink, isGivenUp ? AbortSignal.abort() : cancelled);
+    await this.sinks.remove(sink, isGivenUp ? AbortSignal.abort() : cancelled);
     const deadLetters = isGivenUp
       ? await deadLetterWaiting(await this.#waitingFor(sink, journal), isErased, clock.now())
       : 0;
@@ -224,7 +241,7 @@ export class PlanRunner {
 
   /** Resolves when the sinks that keep their large events at this one are gone, too; others have another keeper by now. */
   async #usersOf(keeper: string): Promise<void> {
-    for (const name of this.#parts.sinks.keptBy(keeper)) await this.#removals.get(name)?.done;
+    for (const name of this.sinks.keptBy(keeper)) await this.#removals.get(name)?.done;
   }
 
   /** Keeps a sink, unless its removal is over before it notices. */

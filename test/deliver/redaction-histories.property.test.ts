@@ -108,7 +108,7 @@ async function play(routing: Routing, steps: readonly Step[]): Promise<World> {
     const held = SINKS.filter((each) => world.modeOf(each) === 'holds');
     const letGo = async (name: Name): Promise<void> => {
       const modeOf = (): string | undefined =>
-        running.dispatcher.status().find(({ sink }) => sink === name)?.mode;
+        running.delivery.dispatcher.status().find(({ sink }) => sink === name)?.mode;
       await until(
         'the end of the old feed',
         () => isOver || modeOf() === 'draining' || modeOf() === 'stopped',
@@ -146,7 +146,7 @@ async function play(routing: Routing, steps: readonly Step[]): Promise<World> {
   for (const name of SINKS) world.turn(name, 'takes');
   await until('all to be delivered', async () => {
     await running.journal.retryDeadLetters({});
-    await Promise.all(SINKS.map((name) => running.dispatcher.passed(name)));
+    await Promise.all(SINKS.map((name) => running.delivery.dispatcher.passed(name)));
     return (await running.journal.status()).deadLetters === 0;
   });
   await running.delivery.stop(never);

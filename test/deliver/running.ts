@@ -5,7 +5,7 @@ import { type DeliveryPlan, PlanRunner } from '../../src/deliver/plan-runner.ts'
 import { Dispatcher, type DispatcherOptions } from '../../src/deliver/dispatcher.ts';
 import type { FeedEvents, FeedOptions } from '../../src/deliver/feed-options.ts';
 import { Progress } from '../../src/deliver/progress.ts';
-import { LiveSinks, type PlannedSink } from '../../src/deliver/live-sinks.ts';
+import type { PlannedSink } from '../../src/deliver/live-sinks.ts';
 import { QueuePerUser } from '../../src/deliver/send-queue.ts';
 import { Cell } from '../../src/lib/live.ts';
 import { makeEvent } from '../support/events.ts';
@@ -57,29 +57,27 @@ export function delivering(
   clock: Clock,
   first: DeliveryPlan,
   options: Partial<DispatcherOptions> & { readonly seen?: Journal } = {},
-): { readonly delivery: PlanRunner; readonly dispatcher: Dispatcher; readonly plan: Cell<DeliveryPlan> } {
+): { readonly delivery: PlanRunner; readonly plan: Cell<DeliveryPlan> } {
   const { seen = journal, ...own } = options;
   const plan = new Cell(first);
-  const dispatcher = makeDispatcher({
-    journal,
-    clock,
-    retry: { initial: 10, max: 100, giveUpAfter: 0 },
-    targetsOf: (event) => delivery.routes.targetsOf(event),
-    routes: () => delivery.routes,
-    ...own,
-  });
   const parts = { log: silentLog, clock };
-  const sinks = new LiveSinks(dispatcher, parts);
-  const delivery: PlanRunner = new PlanRunner({
-    ...parts,
+  const delivery = new PlanRunner({
     plan,
-    dispatcher,
-    sinks,
+    feeds: {
+      ...parts,
+      journal,
+      retry: { initial: 10, max: 100, giveUpAfter: 0 },
+      maxPending: 50,
+      maxPendingBytes: 1e6,
+      ...own,
+    },
+    context: parts,
+    isOptional: () => false,
     routes: journal,
     journal: seen,
     isErased: () => false,
   });
-  return { delivery, dispatcher, plan };
+  return { delivery, plan };
 }
 
 const ignore = (): void => {};

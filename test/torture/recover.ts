@@ -11,7 +11,7 @@ import { Cell } from '../../src/lib/live.ts';
 import { Parts, type Started } from '../../src/lib/parts.ts';
 import { makeDelivery, openSinks } from '../../src/app/delivery.ts';
 import { makeErasures } from '../../src/app/erasures.ts';
-import type { Kept } from '../../src/app/store.ts';
+import type { StoreParts } from '../../src/app/store.ts';
 import { type Base, foundation } from '../../src/app/system.ts';
 import { makePlan } from '../../src/app/plan.ts';
 import { InlineWriter } from '../support/inline-journal.ts';
@@ -76,7 +76,7 @@ export async function recover(
   return { answers, quarantined };
 }
 
-async function drain(dispatcher: Dispatcher, store: Kept['store'], clock: FastClock): Promise<void> {
+async function drain(dispatcher: Dispatcher, store: StoreParts['store'], clock: FastClock): Promise<void> {
   for (const end = performance.now() + PATIENCE; dispatcher.slowestCursor() < store.lastSeq;) {
     if (performance.now() > end)
       throw new Error(`events wait for ever: ${JSON.stringify(dispatcher.status())}`);
@@ -85,7 +85,7 @@ async function drain(dispatcher: Dispatcher, store: Kept['store'], clock: FastCl
 }
 
 /** The journal without its thread: what it does on the disk is the same. */
-function openStore({ config, clock, onFailure, users, meter, validate }: Base): Started<Kept> {
+function openStore({ config, clock, onFailure, users, meter, validate }: Base): Started<StoreParts> {
   const options = { ...config.journal, create: true, clock, onFailure, isErased: users.isErased };
   const journal = new SqliteJournal(new InlineWriter(options, null), options);
   const ingest = new GuardedIngest(journal, users.isErased, meter);
