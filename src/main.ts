@@ -4,12 +4,9 @@ import type { Guest } from './lib/attribution.ts';
 
 // The process: argv, signals, exit codes. Nothing else in the program may end it.
 
-/**
- * Nothing but types is imported above the check: on an older Node the imports end in a SyntaxError, before a line here
- * could say why.
- */
+/** Only types are imported above the check: on an older Node, other imports would end in a SyntaxError. */
 const OLDEST_NODE = 24;
-/** Variables that are set by `.env`, and not by the environment. */
+/** Variables set by `.env`, and not by the environment. */
 const fromDotEnv = new Set<string>();
 
 if (Number.parseInt(process.versions.node, 10) >= OLDEST_NODE) await main();
@@ -20,10 +17,10 @@ else {
 }
 
 /**
- * What `.env` in the working folder sets, and the environment does not; again, as if the process began now. One that cannot be
- * read is told of, where nothing is set by it: what is missing then, the config says by name.
- * @returns takes that back
- * @throws Error when it cannot be read any more; then nothing has changed
+ * Sets the variables of `.env` in the working folder that the environment does not set; a second call replaces those of the
+ * first. At the first call an unreadable file is only reported: the config names missing variables.
+ * @returns restores the previous values
+ * @throws Error when the file cannot be read at a later call; nothing has changed then
  */
 async function readDotEnv(): Promise<() => void> {
   const { readFileSync, statSync } = await import('node:fs');
@@ -33,7 +30,7 @@ async function readDotEnv(): Promise<() => void> {
   try {
     const isThere = statSync('.env', { throwIfNoEntry: false })?.isFile() === true;
     if (isThere) actAsOwnerOf('.env');
-    // Some editors write a mark of the byte order in front; it is part of no name.
+    // Some editors write a byte order mark at the beginning.
     if (isThere) text = readFileSync('.env', 'utf8').replace(/^\uFEFF/, '');
   } catch (error) {
     if (fromDotEnv.size > 0) throw error;
@@ -55,29 +52,29 @@ async function readDotEnv(): Promise<() => void> {
 }
 
 /**
- * Has glibc give memory from 256 KiB on back to the system. By itself it moves that bound up to 32 MiB once large bodies come, and
- * keeps what they took: after 500 bodies of 1 MB, ten at a time, a receiver had grown by 120 MB (74 to 361) with the setting, and
- * by 359 MB (342 to 366) without. glibc reads it when a process begins, so this one begins again, under the same number.
+ * Makes glibc return blocks from 256 KiB on to the system. By default it raises that limit to 32 MiB once large bodies come, and
+ * keeps their memory: after 500 bodies of 1 MB, ten at a time, a receiver had grown by 120 MB (74 to 361) with the setting, and
+ * by 359 MB (342 to 366) without. glibc reads the setting when a process starts, so this one starts again, under the same id.
  */
 function returnMemory(): void {
   const name = 'MALLOC_MMAP_THRESHOLD_';
-  // A parent that talks to this process would lose it.
+  // A parent with an IPC channel would lose it.
   if (process.platform !== 'linux' || process.env[name] !== undefined || process.connected) return;
   const args = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
   try {
     process.execve?.(process.execPath, args, { ...process.env, [name]: '262144' });
   } catch {
-    // It needs a permission that Node can be started without.
+    // Node's permission model may forbid it.
   }
 }
 
 async function main(): Promise<void> {
   const isService = process.argv[2] === 'serve';
   if (isService) {
-    // The config is still to be read. By default a reload that is asked for so early would end the process.
+    // Until the config is read, a SIGHUP would end the process.
     process.on('SIGHUP', () => undefined);
     returnMemory();
-    // Node's own end takes the listeners of signals away first, and a SIGHUP would replace the exit code.
+    // Otherwise Node removes the signal listeners first, and a late SIGHUP would replace the exit code.
     process.on('beforeExit', () => process.exit());
   }
   const stopping = listenForEnd();
@@ -91,16 +88,16 @@ async function main(): Promise<void> {
     writeFailure(io, lostOutput(error), wantsJson(args)),
   );
   const { runProgram } = await import('./cli/program.ts');
-  // Nothing has begun that would have to be ended.
+  // Nothing has started yet.
   if (stopping.aborted) process.exit(isService ? 0 : 1);
   await runProgram(io, args);
-  // A handle that someone forgot must not turn an ended command into one that hangs.
+  // A handle that was left open must not keep an ended command running.
   setTimeout(() => process.exit(), 2000).unref();
 }
 
 /**
- * Hands an error that nobody caught to whoever answers for the code it came from: a user's own sink pays for itself only.
- * @param listener for the rest; without one the process ends, as it would anyway
+ * Gives an uncaught error to the guest (a user's own sink) whose code threw it, so that only that sink fails.
+ * @param listener for other errors; without one the process ends
  */
 function onUncaught(
   currentGuest: () => Guest | null,
@@ -117,9 +114,9 @@ function onUncaught(
   });
 }
 
-/** The first SIGTERM or SIGINT asks for an orderly end; the second ends the process at once. */
+/** The first SIGTERM or SIGINT stops in order; the second ends the process at once. */
 function listenForEnd(): AbortSignal {
-  /** `timeout`, npm and shells signal a process and its group: what comes twice at once was meant once. */
+  /** `timeout`, npm and shells signal a process and its group: two signals within so many milliseconds are one. */
   const sameSignal = 200;
   const stopping = new AbortController();
   let asked = 0;
@@ -134,8 +131,8 @@ function listenForEnd(): AbortSignal {
 }
 
 /**
- * What the commands see of this process.
- * @param sayLost says that stdout takes nothing more
+ * The process as commands see it.
+ * @param sayLost reports that stdout cannot be written
  */
 function processIo(
   signal: AbortSignal,
@@ -147,14 +144,14 @@ function processIo(
   let afterLoss: Parameters<Io['whenOutputIsLost']>[0] | 'fail' = 'fail';
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (afterLoss === 'end' && error.code === 'EPIPE') process.exit();
-    // Its reader has all it wanted; what the command found, its exit code still says.
+    // The reader has closed the pipe; the exit code still has the result.
     if (afterLoss === 'stay' || error.code === 'EPIPE') return;
     sayLost(error);
-    // 0 would say that a verification has found nothing, or that all was done.
+    // Not 0, which would say that all was done.
     process.exit(1);
   });
 
-  // A log reader that went away must not take the receiver with it.
+  // The receiver continues when the reader of its log has ended.
   process.stderr.on('error', () => undefined);
 
   return {

@@ -18,7 +18,7 @@ export class Load {
     this.#stop = new AbortController();
     this.#isOver = false;
     this.#sending = this.#sender.load(url, this.#stop.signal).finally(() => (this.#isOver = true));
-    // Whoever waits for it hears of a failure.
+    // `over` throws it.
     this.#sending.catch(() => undefined);
   }
 
@@ -37,7 +37,7 @@ export class Load {
     await this.#more(count, 'answers of 5xx', () => this.#sender.refused);
   }
 
-  /** Until nobody answers any more. */
+  /** Resolves when the receiver does not answer any more. */
   async over(): Promise<void> {
     await within('the end of the load', this.#sending);
   }

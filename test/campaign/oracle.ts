@@ -34,7 +34,7 @@ interface Copy {
 export interface Verdict {
   /** Acknowledged, and not at every sink that was due. */
   readonly lost: readonly string[];
-  /** Other bytes, an id nobody sent, one id twice in one file, a sink no route named. */
+  /** Other bytes, an id that was not sent, one id twice in one file, a sink no route named. */
   readonly wrong: readonly string[];
   readonly repeated: number;
 }

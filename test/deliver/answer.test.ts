@@ -44,7 +44,7 @@ test.each([
   ]);
 });
 
-/** Answers a call only when it is told to; notes what it is asked, in order. */
+/** Answers a call only when the test does; lists its calls in order. */
 class SilentSink implements Sink {
   readonly limits = { ...LIMITS, inFlight: 1, batchCount: 1 };
   readonly asked: {
@@ -96,7 +96,7 @@ test('a send that is never answered is given up, and sent again before anything 
   // Too late: neither a refusal nor a confirmation of that call counts any more.
   sink.asked[0]?.answer({ status: 'refused', code: 'late', reason: 'late' });
   await new Promise((resolve) => setImmediate(resolve));
-  expect(journal.letters).toEqual([]);
+  expect(journal.deadLetters).toEqual([]);
   expect(dispatcher.status()[0]).toMatchObject({ delivered: 0, dead: 0, troubles: [] });
   sink.asked[1]?.answer(DELIVERED);
   await asked(3);
@@ -107,7 +107,7 @@ test('a send that is never answered is given up, and sent again before anything 
   await dispatcher.stop(AbortSignal.timeout(1000));
 });
 
-test('whoever waits for the answers of now waits for those given up as well: they may still write', async () => {
+test('waiting for answers includes overdue calls: they may still write', async () => {
   const { sink, journal, clock, dispatcher } = await silent();
   journal.put(makeEvent({ id: 'first' }));
   while (sink.asked.length < 2) {

@@ -68,7 +68,7 @@ test('they are small again when it shrinks so fast that a fifth of it is enough,
   expect(mostWhile([20_000, 20_000, 9000, 20_000, 14_000])).toEqual([200, 1000, 1000, 200, 200]);
 });
 
-test('no more is read than is under way and one batch, until some of it is settled', () => {
+test('no more is read than the batches in flight and one more, until some of it is settled', () => {
   const way = new CatchUp(new ManualClock(), { batchCount: 1000, inFlight: 2 }, () => undefined);
   const share = (loaded: number) => way.limit(ROOM, { waiting: BACKLOG, loaded });
   expect(share(10_000)).toEqual(ROOM);

@@ -36,7 +36,7 @@ test('fault 13: with a claim check the large event is kept whole and a pointer i
   dispatcher.begin();
   // The files sink may open after the hub has its first batch: what could not be kept yet is tried again.
   await until('the pointer to be delivered', () => (clock.next(), journal.cursors.get('hub') === 2));
-  expect(journal.letters).toEqual([]);
+  expect(journal.deadLetters).toEqual([]);
   const pointer = hub.taken.find(({ event }) => event.id === large.id)!.event;
   expect(pointer).toMatchObject({ team: TEAM, user: USER, type: large.type, handling: { claimCheck: true } });
   const { claim_check: claim } = JSON.parse(pointer.body.toString()) as {

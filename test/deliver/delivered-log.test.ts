@@ -112,7 +112,7 @@ test('when a reload exchanges a required sink, what it had not confirmed is give
   expect(log.waiting.bytes).toBe(0);
 });
 
-test('when a reload exchanges a best-effort sink, what it had not had is told', async () => {
+test('when a reload reopens a best-effort sink, the events that it misses are counted', async () => {
   const { log, dispatcher, skipped } = await build(new ScriptedSink(() => DELIVERED), alwaysDown());
   for (let n = 0; n < 3; n += 1) await log.accept(makeEvent());
   await dispatcher.remove('may', AbortSignal.abort());
@@ -121,7 +121,7 @@ test('when a reload exchanges a best-effort sink, what it had not had is told', 
   expect(skipped).toHaveLength(1);
 });
 
-test('when a route no longer names a required sink, nobody waits for it in vain', async () => {
+test('when no route names a required sink any more, waiting events are refused', async () => {
   const must = alwaysDown();
   const { log, routes, clock } = await build(must, new ScriptedSink(() => DELIVERED));
   // The first keeps the sink paused with a full load, so that the rest is loaded by the new routes.

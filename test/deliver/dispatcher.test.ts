@@ -72,7 +72,7 @@ test('fault 14: a poisoned batch is halved down to the one event, and order per 
   for (let n = 0; n < 40; n += 1) journal.put(makeEvent({ id: `e${n}`, user: `user-${n % 3}` }));
   await start();
   await until(clock, () => journal.cursors.get('sink') === 40);
-  expect(journal.letters.map(({ event, code }) => [event.id, code])).toEqual([[poisoned, 'bad']]);
+  expect(journal.deadLetters.map(({ event, code }) => [event.id, code])).toEqual([[poisoned, 'bad']]);
   for (const user of ['user-0', 'user-1', 'user-2']) {
     const of = (list: readonly { id: string; user: string | null }[]): string[] =>
       list.filter((event) => event.user === user && event.id !== poisoned).map(({ id }) => id);
@@ -93,7 +93,7 @@ test('what a batch was refused with is no verdict on one event of it that was no
   for (let n = 0; n < 2; n += 1) journal.put(makeEvent({ id: `e${n}` }));
   await start();
   await until(clock, () => journal.cursors.get('sink') === 2);
-  expect(journal.letters).toEqual([]);
+  expect(journal.deadLetters).toEqual([]);
   expect(idsOf(sink.taken)).toEqual(['e0', 'e1', 'e1']);
 });
 
@@ -106,13 +106,13 @@ test('fault 13: an event above the limit is seen locally; its neighbours are del
   await start();
   await until(clock, () => journal.cursors.get('sink') === 3);
   expect(idsOf(sink.taken)).toEqual(['small', 'next']);
-  expect(journal.letters).toMatchObject([{ code: 'too_large', event: { id: 'large' } }]);
+  expect(journal.deadLetters).toMatchObject([{ code: 'too_large', event: { id: 'large' } }]);
 });
 
 const stuck = (): ScriptedSink => new ScriptedSink(() => ({ status: 'retry', reason: 'not this one' }));
 /** How long after `since`, in milliseconds. */
 const died = ({ journal }: ReturnType<typeof build>, since: number): number =>
-  (journal.letters[0]?.diedAt ?? Number.NaN) - since;
+  (journal.deadLetters[0]?.diedAt ?? Number.NaN) - since;
 
 describe('when an event that nothing takes becomes a dead letter', () => {
   test('its age decides, over restarts', async () => {
@@ -128,8 +128,8 @@ describe('when an event that nothing takes becomes a dead letter', () => {
     }
     const { start } = build({ sink: stuck() }, { giveUpAfter: 5000 }, { journal, clock });
     await start();
-    await until(clock, () => journal.letters.length === 1);
-    expect(journal.letters).toMatchObject([{ code: 'gave_up', reason: 'not this one' }]);
+    await until(clock, () => journal.deadLetters.length === 1);
+    expect(journal.deadLetters).toMatchObject([{ code: 'gave_up', reason: 'not this one' }]);
     expect(died(world, receivedAt)).toBeGreaterThanOrEqual(5000);
     expect(died(world, receivedAt)).toBeLessThan(6500);
   });
@@ -142,7 +142,7 @@ describe('when an event that nothing takes becomes a dead letter', () => {
       const begin = clock.now();
       journal.put({ ...makeEvent({ receivedAt: begin - 86_400_000 }), handling });
       await start();
-      await until(clock, () => journal.letters.length === 1);
+      await until(clock, () => journal.deadLetters.length === 1);
       expect(died(world, begin)).toBeGreaterThanOrEqual(5000);
     },
   );
@@ -156,7 +156,7 @@ describe('when an event that nothing takes becomes a dead letter', () => {
       clock.offset = jump;
       const begin = clock.monotonic();
       if (jump < 0) journal.put(makeEvent({ receivedAt: clock.now() }));
-      await until(clock, () => journal.letters.length > 0);
+      await until(clock, () => journal.deadLetters.length > 0);
       expect(clock.monotonic() - begin).toBeGreaterThanOrEqual(5000);
     }
   });
@@ -221,7 +221,7 @@ test('fault 14: suspects go first: what its user has behind them waits, and does
     for (const user of ['u', 'v']) journal.put(makeEvent({ id: `${user}${n}`, user }));
   await start();
   await until(clock, () => journal.cursors.get('a') === 6);
-  expect(journal.letters.map(({ event }) => event.id).sort()).toEqual(['u2', 'v2']);
+  expect(journal.deadLetters.map(({ event }) => event.id).sort()).toEqual(['u2', 'v2']);
   for (const user of ['u', 'v'])
     expect(idsOf(sink.taken).filter((id) => id.startsWith(user))).toEqual([`${user}1`, `${user}3`]);
   await dispatcher.stop(AbortSignal.timeout(1000));

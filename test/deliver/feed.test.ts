@@ -19,19 +19,19 @@ const turns = async (count = 30): Promise<void> => {
 };
 
 /** A journal that is asked to keep dead letters, and says when. */
-class SlowLetters extends ArrayJournal {
+class SlowDeadLetters extends ArrayJournal {
   answers: PromiseWithResolvers<void>[] = [];
 
-  override async addDeadLetter(letter: Refusal): Promise<void> {
+  override async addDeadLetter(refusal: Refusal): Promise<void> {
     const answer = Promise.withResolvers<void>();
     this.answers.push(answer);
     await answer.promise;
-    await super.addDeadLetter(letter);
+    await super.addDeadLetter(refusal);
   }
 }
 
 test('the cursor passes a refused event only when its dead letter is stored', async () => {
-  const journal = new SlowLetters();
+  const journal = new SlowDeadLetters();
   const { put, cursor } = await feedOf(new ScriptedSink(() => REFUSED), { journal });
   put(1);
   await turns();
@@ -40,11 +40,11 @@ test('the cursor passes a refused event only when its dead letter is stored', as
   journal.answers[0]?.resolve();
   await turns();
   expect(cursor()).toBe(1);
-  expect(journal.letters).toMatchObject([{ sink: 'a', code: 'bad', attempts: 1, event: { id: 'e1' } }]);
+  expect(journal.deadLetters).toMatchObject([{ sink: 'a', code: 'bad', attempts: 1, event: { id: 'e1' } }]);
 });
 
 test('a dead letter that cannot be stored settles nothing: the batch is sent again, and none is lost', async () => {
-  const journal = filled(new SlowLetters(), 3);
+  const journal = filled(new SlowDeadLetters(), 3);
   const sink = new ScriptedSink(({ event }) => (event.id === 'e2' ? REFUSED : DELIVERED));
   const { cursor, clock, dispatcher } = await feedOf(sink, { journal });
   await turns();
@@ -55,7 +55,7 @@ test('a dead letter that cannot be stored settles nothing: the batch is sent aga
   await until(clock, () => journal.answers.length === 2);
   journal.answers[1]?.resolve();
   await until(clock, () => cursor() === 3);
-  expect(journal.letters.map(({ event }) => event.id)).toEqual(['e2']);
+  expect(journal.deadLetters.map(({ event }) => event.id)).toEqual(['e2']);
   expect(dispatcher.status()).toMatchObject([{ delivered: 2, dead: 1, pending: 0 }]);
 });
 
@@ -194,12 +194,12 @@ test('what a sink had confirmed and lost becomes dead letters: those it had, who
   const { journal, put, clock, cursor, dispatcher } = await feedOf(new ScriptedSink(() => DELIVERED));
   put(2);
   journal.put({ ...makeEvent({ id: 'erased' }), handling: { erased: true } });
-  journal.put({ ...makeEvent({ id: 'for nobody' }), handling: { only: [] } });
+  journal.put({ ...makeEvent({ id: 'without targets' }), handling: { only: [] } });
   put(2);
   await until(clock, () => cursor() === 6);
   const gone = { seqs: [2, 3, 4, 6], destination: 'd', code: 'file_lost', reason: 'x' };
   expect(await dispatcher.takeBack('a', gone)).toBe(2);
-  expect(journal.letters.map(({ event, code, destination }) => [event.id, code, destination])).toEqual([
+  expect(journal.deadLetters.map(({ event, code, destination }) => [event.id, code, destination])).toEqual([
     ['e2', 'file_lost', 'd'],
     ['e6', 'file_lost', 'd'],
   ]);

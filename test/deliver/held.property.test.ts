@@ -188,7 +188,7 @@ const steps: fc.Arbitrary<Step>[] = [
   ),
 ];
 
-test('whatever is held, confirmed, lost and started anew: the cursor passes only what is in its place', async () => {
+test('the cursor passes only what the sink has confirmed, over any order of holds, losses and restarts', async () => {
   await fc.assert(
     fc.asyncProperty(fc.commands(steps, { maxCommands: 40 }), async (commands) => {
       const world = new World();
@@ -208,7 +208,7 @@ test('whatever is held, confirmed, lost and started anew: the cursor passes only
   );
 });
 
-test('what is held is let go of: much more than fits in memory can be, and the status counts it apart', async () => {
+test('held events leave the memory: many more can be held than loaded, and the status counts them apart', async () => {
   const world = new World();
   await world.start();
   world.put(1000);
@@ -274,7 +274,7 @@ test('a sink that loses what it holds again and again is asked ever more seldom'
   expect(world.clock.monotonic() - before).toBeGreaterThan(500);
 });
 
-test('whoever waits for all to be settled does not wait for the next file', async () => {
+test('waiting for settled events does not wait for the next file', async () => {
   const world = new World();
   await world.start();
   world.put(3);
@@ -284,7 +284,7 @@ test('whoever waits for all to be settled does not wait for the next file', asyn
   expect([world.sink.flushes, world.cursor]).toEqual([1, 3]);
 });
 
-test('whoever waits for all to be sent does not make the sink confirm it', async () => {
+test('waiting for sent events does not make the sink confirm them', async () => {
   const world = new World();
   await world.start();
   world.put(3);
@@ -295,7 +295,7 @@ test('whoever waits for all to be sent does not make the sink confirm it', async
   expect([world.sink.flushes, world.cursor]).toEqual([0, 0]);
 });
 
-test('what closing confirms is noted before the sink is let go of', async () => {
+test('what closing confirms is noted before the sink is removed', async () => {
   const world = new World();
   await world.start();
   world.put(3);

@@ -34,7 +34,7 @@ test('a sink that is not required is waited for in the background, whatever is i
 });
 
 describe('a change of several sinks', () => {
-  test('the one that answers goes on while another has not answered yet', async () => {
+  test('a sink that answers continues while another has not answered yet', async () => {
     const { clock, journal, dispatcher, sinks, hanging, got, plan } = several(['slow', 'fast']);
     await sinks.open(plan('before'));
     dispatcher.begin();
@@ -72,7 +72,7 @@ describe('a change of several sinks', () => {
     await dispatcher.stop(AbortSignal.timeout(1000));
   });
 
-  test('what one lets go of another can take', async () => {
+  test('a sink can open a folder that another has closed', async () => {
     const { dispatcher, sinks, opened, plan } = several(['a', 'b', 'c']);
     await sinks.open(plan('before', { a: 'p', b: 'q', c: 'r' }));
     await sinks.change(plan('after', { a: 'q', b: 'r', c: 's' }), LIVE, new Map(), () => Promise.resolve());

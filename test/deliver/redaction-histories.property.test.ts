@@ -78,7 +78,7 @@ async function start(world: World, path: string, routing: Routing) {
   return { journal, ...running };
 }
 
-/** @param prepared told before the new plan decides */
+/** @param prepared called before the new plan is in force */
 async function reloadTo(
   next: DeliveryPlan,
   { delivery, plan }: Awaited<ReturnType<typeof start>>,
@@ -101,7 +101,7 @@ async function play(routing: Routing, steps: readonly Step[]): Promise<World> {
   const inForce = (): void => {
     for (const name of SINKS) world.first[name] = world.firstForRetried[name] = newest();
   };
-  /** What is held is let go once the change waits for it: by then nothing else may leave by the earlier routes. */
+  /** Answers held calls once the change waits for them: by then nothing else may be sent by the earlier routes. */
   const changed = async (change: Promise<unknown>): Promise<void> => {
     let isOver = false;
     const over = change.finally(() => (isOver = true));
@@ -192,7 +192,7 @@ test('over reloads, restarts, holds, failures and retries nothing leaves with le
             world.routings[under]![type][sink] !== null,
           ]);
     }),
-    // What goes wrong is told with its history, and not as a test that took too long.
+    // A failure shows its history, and not a timeout.
     {
       numRuns: RUNS,
       examples: [HELD_BOTH, RETRIED_BEHIND],

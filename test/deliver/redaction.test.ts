@@ -66,7 +66,9 @@ test('what cannot be redacted becomes a dead letter with the event as it came, a
   journal.put(makeEvent({ id: 'after', body: bodyOf({}) }));
   await until(clock, () => journal.cursors.get('a') === 3);
   expect(sink.taken.map(({ event }) => event.id)).toEqual(['before', 'after']);
-  expect(journal.letters).toMatchObject([{ code: 'not_redacted', event: { id: 'broken', body: broken } }]);
+  expect(journal.deadLetters).toMatchObject([
+    { code: 'not_redacted', event: { id: 'broken', body: broken } },
+  ]);
   expect(kept).toEqual([]);
 });
 
@@ -91,6 +93,6 @@ test('a dead letter keeps the event, and what it had to go without', async () =>
   const { journal, clock } = await dispatcherOf({ a: [sink, redactions] });
   const event = makeEvent({ body: bodyOf({ name: 'x' }), clientUser: 'c', headers: { signature: 's' } });
   journal.put(event);
-  await until(clock, () => journal.letters.length === 1);
-  expect(journal.letters[0]?.event).toEqual({ ...event, seq: 1, handling: { redactions } });
+  await until(clock, () => journal.deadLetters.length === 1);
+  expect(journal.deadLetters[0]?.event).toEqual({ ...event, seq: 1, handling: { redactions } });
 });

@@ -160,7 +160,7 @@ test('a dead letter of an event that is behind the note says nothing of its othe
   expect(recall.open(event, accepted.targetsOf(event)).map((t) => t.destination)).toEqual(['y']);
 });
 
-test('nor when it was killed between the letter and the next note', async () => {
+test('nor when it was killed between the dead letter and the next note', async () => {
   const R0 = [route('t.', ['a', 'x'])];
   const R1 = [route('t.', ['a', 'x'], ['a', 'y'])];
   const w = new World();

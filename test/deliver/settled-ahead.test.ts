@@ -109,7 +109,7 @@ test('where routes have changed, what waits goes to the place of now, and what h
   expect(again(6, 'one')).toEqual(['z']);
 });
 
-test('where nobody knows the routes of then, what was open somewhere is sent again, but no dead letter', () => {
+test('when the earlier routes are unknown, an event that was open somewhere is sent again, except dead letters', () => {
   const then = new AcceptedRoutes(record(FIRST));
   const { window, open, admit } = notedWindow(() => then);
   for (const seq of [1, 2, 3, 4]) admit(seq, 'both');
@@ -124,7 +124,7 @@ test('where nobody knows the routes of then, what was open somewhere is sent aga
   expect([again(1), again(2), again(3), again(4)]).toEqual([['y'], ['y', 'x'], [], []]);
 });
 
-test('a feed that goes on under other routes notes by which ones each event was loaded', () => {
+test('a feed that continues under other routes notes the routes that each event was loaded under', () => {
   let accepted = new AcceptedRoutes(record(FIRST));
   const { window, admit } = notedWindow(() => accepted);
   admit(1, 'one');

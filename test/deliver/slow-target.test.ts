@@ -48,7 +48,7 @@ async function feedOf({ bounds = {}, journal = new ArrayJournal(), places = ['x'
 const usersOf = (ids: readonly string[]): string[][] =>
   [0, 1, 2].map((user) => ids.filter((id) => Number(id.slice(1)) % 3 === user));
 
-test('a place that is down holds up nobody else, however much waits for it, and gets it in order when it is back', async () => {
+test('a destination that is down does not hold up others, and gets its events in order when it is up', async () => {
   const { down, of, clock, put, dispatcher } = await feedOf();
   down.add('x');
   // The memory is full of what waits for it before the first try has failed.

@@ -22,7 +22,7 @@ export async function until(clock: ManualClock, condition: () => boolean): Promi
 /** What delivering needs of a journal, over an array. */
 export class ArrayJournal implements EventLog {
   readonly events: JournalEvent[] = [];
-  readonly letters: Omit<DeadLetter, 'key'>[] = [];
+  readonly deadLetters: Omit<DeadLetter, 'key'>[] = [];
   readonly cursors = new Map<string, number>();
   #listeners = new Set<(seq: number) => void>();
 
@@ -66,8 +66,8 @@ export class ArrayJournal implements EventLog {
     return Promise.resolve();
   }
 
-  addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void> {
-    this.letters.push(letter);
+  addDeadLetter(deadLetter: Omit<DeadLetter, 'key'>): Promise<void> {
+    this.deadLetters.push(deadLetter);
     return Promise.resolve();
   }
 }

@@ -105,8 +105,8 @@ const steps = fc.array(
     step(1, 'exchange', nothing, exchange),
     step(1, 'drop', anyFar, (world, far) => world.drop(far)),
     step(1, 'confirm', fc.boolean(), (world, isThere) => world.confirm(isThere)),
-    step(1, 'letters', fc.constantFrom('drop' as const, 'retry' as const), (world, how) =>
-      world.takeLetters(how, 2),
+    step(1, 'dead letters', fc.constantFrom('drop' as const, 'retry' as const), (world, how) =>
+      world.handleDeadLetters(how, 2),
     ),
     step(1, 'retain', nothing, (world) => world.retain()),
   ),
@@ -120,7 +120,7 @@ async function end(world: World): Promise<readonly string[]> {
   await world.stop();
   await world.start({ ...world.config, extra: FARS });
   for (let n = 0; n < 30 && (n < 4 || world.faults().length > 0); n += 1) {
-    await world.takeLetters('retry', 1);
+    await world.handleDeadLetters('retry', 1);
     await world.go(20);
     world.confirm(true);
   }

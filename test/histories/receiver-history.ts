@@ -42,7 +42,7 @@ export interface Settings {
 interface ArchiveFile {
   readonly path: string;
   readonly lines: readonly string[];
-  /** Of each line; `erased` where nobody can open it any more. */
+  /** Of each line; `erased` where its key is destroyed. */
   readonly ids: readonly string[];
 }
 
@@ -78,13 +78,13 @@ export class ReceiverHistory {
   #acknowledge: 'journaled' | 'delivered' = 'journaled';
   /** Whether no journal knows of all that came. */
   #isScattered = false;
-  /** Puts back what the last start had, where it was changed since. */
+  /** Restores the config of the last start, where it has changed. */
   #undo: (() => void) | null = null;
   /** Folders that were the archive's, the one of now last; and the names of its sink. */
   readonly #archives = ['archive'];
   readonly #names = ['archive'];
   #continues: string | null = null;
-  /** Erasures of which nobody said that they are done. */
+  /** Erasures without an answer that they are done. */
   readonly #unfinished = new Set<string>();
 
   constructor(folder: string, settings: Settings, main: string) {
@@ -188,7 +188,7 @@ export class ReceiverHistory {
 
   /** Several at once, of all users. */
   async accept(count: number): Promise<void> {
-    // Nobody would be answered.
+    // There would be no answer.
     if (this.#acknowledge === 'delivered') this.unblock();
     const { url } = await this.running();
     const posts = Array.from({ length: count }, async () => {
@@ -215,7 +215,7 @@ export class ReceiverHistory {
 
   /** A stop while a reload exchanges the hub, which has taken a batch and not answered yet. */
   async stopAmidReload(): Promise<void> {
-    // What comes meanwhile would be answered with 503.
+    // Events that come in then would be answered with 503.
     if (this.#acknowledge === 'delivered') return;
     this.unblock();
     const process = await this.running();

@@ -32,11 +32,11 @@ const CONFIG: Config = {
 class Ledger implements Witness {
   readonly all = new Set<string>();
   readonly got = new Set<string>();
-  /** Refused by the far side, and not put back by a person since. */
+  /** Refused by the far side, and not retried by a person since. */
   readonly refused = new Set<string>();
   readonly dropped = new Set<string>();
-  /** Put back by a person: it may come once more. */
-  readonly putBack = new Set<string>();
+  /** Retried by a person: it may come once more. */
+  readonly retried = new Set<string>();
   /** Confirmed when a process was killed that may not have noted it yet. */
   readonly unsure = new Set<string>();
   /** Confirmed since there was last time for writing it down. */
@@ -55,32 +55,32 @@ class Ledger implements Witness {
     const was = [
       ...(this.dropped.has(name) ? ['dropped'] : []),
       ...(this.refused.has(name) ? ['a dead letter'] : []),
-      ...(this.got.has(name) && !this.putBack.has(name) && !this.unsure.has(name) ? ['confirmed'] : []),
+      ...(this.got.has(name) && !this.retried.has(name) && !this.unsure.has(name) ? ['confirmed'] : []),
     ];
     if (was.length > 0) this.faults.push(`${name} came again, and was ${was.join(', ')}`);
     const line = this.#lines.get(lineOf(name)) ?? [];
     for (const before of line.slice(0, line.indexOf(name)))
-      if (![this.got, this.refused, this.dropped, this.putBack].some((has) => has.has(before)))
+      if (![this.got, this.refused, this.dropped, this.retried].some((has) => has.has(before)))
         this.faults.push(`${name} came before ${before}`);
   }
 
   answered(name: string, status: SendResult['status']): void {
     if (status === 'retry') return;
-    this.putBack.delete(name);
+    this.retried.delete(name);
     if (status === 'refused') this.refused.add(name);
     else for (const names of [this.got, this.fresh]) names.add(name);
   }
 
   taken(how: 'drop' | 'retry', names: readonly string[]): void {
     for (const name of names) {
-      (how === 'drop' ? this.dropped : this.putBack).add(name);
+      (how === 'drop' ? this.dropped : this.retried).add(name);
       this.refused.delete(name);
     }
   }
 
   /** What is nowhere, with these dead letters. */
-  missing(letters: readonly string[]): string[] {
-    const there = new Set([...this.got, ...this.dropped, ...letters]);
+  missing(deadLetters: readonly string[]): string[] {
+    const there = new Set([...this.got, ...this.dropped, ...deadLetters]);
     return [...this.all].filter((name) => !there.has(name));
   }
 }
@@ -97,13 +97,13 @@ interface Real {
 
 type Step = fc.AsyncCommand<object, Real>;
 
-const lettersOf = async ({ world }: Real): Promise<string[]> =>
-  (await world.letters()).map(({ name }) => name);
+const deadLettersOf = async ({ world }: Real): Promise<string[]> =>
+  (await world.deadLetters()).map(({ name }) => name);
 
 /** Dead letters are there once each, and as they are known to be. */
 async function check(real: Real): Promise<void> {
   const { ledger } = real;
-  const names = await lettersOf(real);
+  const names = await deadLettersOf(real);
   const twice = names.filter((name, at) => names.indexOf(name) !== at);
   const faults = [...ledger.faults, ...twice.map((name) => `${name} is a dead letter twice`)];
   for (const name of names) {
@@ -141,7 +141,7 @@ const anyStep: fc.Arbitrary<Step>[] = [
       const up = PLACES.find((at) => !down.has(at));
       if (down.size !== 1 || up === undefined) return;
       await real.world.go(100);
-      const missing = real.ledger.missing(await lettersOf(real)).filter((name) => name.endsWith(up));
+      const missing = real.ledger.missing(await deadLettersOf(real)).filter((name) => name.endsWith(up));
       if (missing.length > 0) throw new Error(`${missing.join()} waits for a place that is down`);
     }),
   ),
@@ -150,7 +150,7 @@ const anyStep: fc.Arbitrary<Step>[] = [
   place.map((at) => command(`${at} takes all`, 1, ({ world }) => void world.refuses.delete(at))),
   fc
     .tuple(fc.constantFrom('drop' as const, 'retry' as const), fc.integer({ min: 1, max: 3 }))
-    .map(([how, of]) => command(`${how} one in ${of}`, 4, ({ world }) => world.takeLetters(how, of))),
+    .map(([how, of]) => command(`${how} one in ${of}`, 4, ({ world }) => world.handleDeadLetters(how, of))),
   fc.constant(
     command('reload', 4, ({ world }) =>
       world.reload({ ...CONFIG, revision: (world.config.revision ?? 0) + 1 }),
@@ -193,7 +193,7 @@ test('what is settled stays settled over reloads, restarts and kills, whatever e
         real.world.refuses.clear();
         await real.world.go(134);
         await check(real);
-        expect(ledger.missing(await lettersOf(real))).toEqual([]);
+        expect(ledger.missing(await deadLettersOf(real))).toEqual([]);
         await real.world.stop();
       } finally {
         rmSync(folder, { recursive: true, force: true });

@@ -10,7 +10,7 @@ import { LIMITS, ManualClock } from '../deliver/support.ts';
 import { makeEvent } from '../support/events.ts';
 import { inlineJournal } from '../support/inline-journal.ts';
 
-/** Far sides. B holds what it gets until it is told what becomes of it; the others confirm at once. */
+/** Far sides. B holds what it gets until `confirm`; the others confirm at once. */
 export const FARS = ['A', 'B', 'C'] as const;
 export const PLACES = ['x', 'y', 'z'] as const;
 export type Far = (typeof FARS)[number];
@@ -22,11 +22,11 @@ export interface Config {
   readonly table: readonly { readonly type: string; readonly to: readonly Place[] }[];
   /** Far sides that have a sink although no route names them. */
   readonly extra: readonly Far[];
-  /** Where it is another than before, every sink is opened anew. */
+  /** When it changes, every sink is reopened. */
   readonly revision?: number;
 }
 
-/** Is told what happens to each delivery, named `id@far:place`, before the receiver knows of it. */
+/** Sees what happens to each delivery, named `id@far:place`, before the receiver does. */
 export interface Witness {
   owed(name: string): void;
   came(name: string): void;
@@ -39,7 +39,7 @@ export interface Witness {
 export interface Defects {
   /** What waits goes by the routes of now. */
   readonly routesOfNow?: boolean;
-  /** Nobody looks at sinks that a config leaves behind. */
+  /** Sinks that a config leaves behind are ignored. */
   readonly forgetsSinks?: boolean;
 }
 
@@ -50,13 +50,13 @@ interface Accepted {
   readonly under: readonly number[];
 }
 
-interface Letter {
+interface FarDeadLetter {
   readonly key: number;
   readonly sink: string;
   readonly name: string;
 }
 
-const nobody = new AbortController().signal;
+const never = new AbortController().signal;
 /** Milliseconds. The journal looks every five seconds what is past it. */
 const RETENTION = 1000;
 
@@ -135,7 +135,7 @@ export class World {
     if (renamed !== null) this.names.set(...renamed);
     const next = this.#planOf(config, renamed === null ? {} : { [renamed[0]]: before.get(renamed[0]) });
     try {
-      await this.#done(this.#delivery.prepare(next, nobody));
+      await this.#done(this.#delivery.prepare(next, never));
     } catch (error) {
       this.#refusedFor(error);
       for (const [far, name] of before) this.names.set(far, name);
@@ -143,7 +143,7 @@ export class World {
     }
     await this.#done(this.#plan.replace(next));
     // The receiver waits for it within its deadline, and then continues as well.
-    void this.#delivery.part(nobody).catch(() => undefined);
+    void this.#delivery.part(never).catch(() => undefined);
     this.#enter(config);
     return true;
   }
@@ -156,7 +156,7 @@ export class World {
     const next = this.#planOf(config);
     const wrong = planned(() => WRONG, { fingerprint: 'wrong' });
     const sinks = new Map([...next.sinks, ['wrong', wrong] as const]);
-    const prepared = await this.#done(this.#delivery.prepare({ ...next, sinks }, nobody)).catch(
+    const prepared = await this.#done(this.#delivery.prepare({ ...next, sinks }, never)).catch(
       (error: unknown) => error,
     );
     if (!(prepared instanceof MillraceError)) throw new Error('it was not refused', { cause: prepared });
@@ -208,17 +208,17 @@ export class World {
   }
 
   /** A person takes every `of`-th dead letter, and drops it or has it sent again where there is a sink for it. */
-  async takeLetters(how: 'drop' | 'retry', of: number): Promise<void> {
-    const picked = (await this.letters()).filter((_, at) => at % of === 0);
+  async handleDeadLetters(how: 'drop' | 'retry', of: number): Promise<void> {
+    const picked = (await this.deadLetters()).filter((_, at) => at % of === 0);
     const names = new Set(FARS.filter((far) => this.has(far)).map((far) => this.names.get(far)));
-    const letters = how === 'drop' ? picked : picked.filter(({ sink }) => names.has(sink));
-    const keys = letters.map(({ key }) => key);
+    const deadLetters = how === 'drop' ? picked : picked.filter(({ sink }) => names.has(sink));
+    const keys = deadLetters.map(({ key }) => key);
     this.#witness?.taken(
       how,
-      letters.map(({ name }) => name),
+      deadLetters.map(({ name }) => name),
     );
     if (how === 'retry') return void (await this.#done(this.#journal.retryDeadLetters({ keys })));
-    for (const { name } of letters) this.#dropped.add(name);
+    for (const { name } of deadLetters) this.#dropped.add(name);
     await this.#done(this.#journal.dropDeadLetters({ keys }));
   }
 
@@ -248,7 +248,7 @@ export class World {
   }
 
   async stop(): Promise<void> {
-    await this.#done(this.#delivery.stop(nobody));
+    await this.#done(this.#delivery.stop(never));
     this.#life.now = false;
     this.#confirming = [];
     await this.#done(this.#journal.close());
@@ -327,10 +327,10 @@ export class World {
     this.#accepted.push(...ids.map((id) => ({ id, type, under })));
   }
 
-  /** The dead letters there are. */
-  async letters(): Promise<readonly Letter[]> {
-    const letters = await this.#done(this.#journal.listDeadLetters({ limit: 1e6 }));
-    return letters.map(({ key, sink, destination, event }) => {
+  /** The dead letters of the journal. */
+  async deadLetters(): Promise<readonly FarDeadLetter[]> {
+    const deadLetters = await this.#done(this.#journal.listDeadLetters({ limit: 1e6 }));
+    return deadLetters.map(({ key, sink, destination, event }) => {
       const far = FARS.find((each) => this.names.get(each) === sink) ?? sink;
       return { key, sink, name: `${event.id}@${far}:${destination}` };
     });
@@ -361,7 +361,7 @@ export class World {
     const life = this.#life;
     const held: PromiseWithResolvers<void>[] = [];
     return {
-      // Of two in a batch nobody could say which came first.
+      // In a batch of two, the order would be unknown.
       limits: { ...LIMITS, batchCount: this.#witness ? 1 : 2, inFlight: 3, batchBy: 'destination' },
       open: () => Promise.resolve(),
       send: async (batch) => {
@@ -424,7 +424,7 @@ const WRONG: Sink = {
   close: () => Promise.resolve(),
 };
 
-/** The journal, but nobody finds what waits in it. */
+/** The journal, without what waits in it. */
 function forgetful(journal: SqliteJournal): Journal {
   return new Proxy(journal, {
     get(target, key) {

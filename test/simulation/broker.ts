@@ -20,8 +20,8 @@ const MOODS = [
 ] as const;
 
 /**
- * A sink far away, which keeps what it has taken whatever happens to the receiver: `world.broker`. What a call that nobody
- * waits for any more still does, comes late.
+ * A distant sink, which keeps what it has accepted over restarts of the receiver: `world.broker`. A call that the receiver has
+ * given up still has its effects, later.
  */
 export const BROKER: SinkModule = {
   parseOptions: () => ({}),
@@ -59,7 +59,7 @@ function send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResu
     else if (mood === 'lost answer') after(soon, () => (take(), fail()));
     else if (mood === 'late') after(random.below(25_000), () => (take(), answer(all(DELIVERED))));
     else if (mood === 'hangs') {
-      // It gives up when it is told to, and what it had sent arrives.
+      // It gives up when its signal aborts, and what it had sent arrives.
       const giveUp = (): void => after(random.below(5000), () => (take(), fail()));
       signal.addEventListener('abort', giveUp, { once: true });
     } else if (mood === 'refuses the batch') after(soon, () => answer(all(refusalOf(events, true))));

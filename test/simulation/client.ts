@@ -14,8 +14,8 @@ export interface Message {
 }
 
 /**
- * Posts a message as the service does. Resolves with the status; 0 when there was no answer: nobody listens, the connection
- * broke, or it took too long.
+ * Posts a message as the service does. Resolves with the status; 0 when there was no answer: no listener, a broken
+ * connection, or a time-out.
  */
 export function post(world: World, { id, body }: Message, breaks: boolean): Promise<number> {
   const { scheduler } = world;

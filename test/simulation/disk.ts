@@ -41,7 +41,7 @@ export class DiskError extends Error {
 
 const SECTOR = 512;
 
-/** A number names one file for as long as one life of the program, on whichever disk: the program remembers them. */
+/** A number names one file for one life of the program, on any disk: the program remembers them. */
 let inos = 1;
 
 /**

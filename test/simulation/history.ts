@@ -100,7 +100,7 @@ class History {
   #givenUp = -1;
   /** Whether it ever had another config. */
   #hasChanged = false;
-  /** That of a reload that is under way. */
+  /** Variant of a reload that is in progress. */
   #pending: number | null = null;
   /** Configs that may be in force. */
   #possible = new Set([0]);
@@ -216,7 +216,7 @@ class History {
         return this.#giveUp(random.pick(['second', 'third']));
       case 'retry':
         this.#do('retry of dead letters');
-        // It goes on beside what comes next.
+        // It continues beside the next step.
         void this.#retry().catch(() => undefined);
         return;
       case 'broker':
@@ -322,7 +322,7 @@ class History {
     // A kill between two tries to start is none.
     if (this.#app === null) await this.#starting;
     const { scheduler } = this.#world;
-    // In the middle of whatever goes on.
+    // At any moment of the step.
     if (!this.#isOver && scheduler.random.chance(0.7))
       await new Promise<void>((resolve) => scheduler.afterTurns(scheduler.random.below(80), resolve));
     this.kill();
@@ -337,7 +337,7 @@ class History {
     const stopped = this.#ask(() => app.stop(AbortSignal.timeout(30_000))).catch(() => undefined);
     // What does not stop is killed, as a supervisor would.
     await Promise.race([stopped, this.#sleep(60_000)]);
-    // One that has failed meanwhile is gone, and the next one starts.
+    // If it has failed by then, the next life has started.
     if (this.#life === life) this.kill();
   }
 
@@ -363,7 +363,7 @@ class History {
       if (!(started instanceof MillraceError) && !('code' in started)) throw started;
       // Without the folder, which is another one in each process.
       this.#say(`does not start: ${started.message.replaceAll(this.#folder, '')}`);
-      // Somebody puts back the sink that events wait for.
+      // A person restores the sink that events wait for.
       if (started instanceof MillraceError && started.code === 'sink_waited_for') {
         this.#variant = ALL_SINKS;
         this.#possible = new Set([ALL_SINKS]);
@@ -396,7 +396,7 @@ class History {
     void this.#start().catch((error: unknown) => this.#say(String(error)));
   }
 
-  /** A process that is killed meanwhile starts with the config of before, or with the new one if it has taken it. */
+  /** A process that is killed during the reload starts with the earlier config, or with the new one if it has accepted it. */
   async #reload(variant: number): Promise<void> {
     const app = this.#app;
     const life = this.#life;
@@ -405,7 +405,7 @@ class History {
     const config = await this.#config(variant);
     this.#possible.add(variant);
     this.#pending = variant;
-    let outcome: 'under way' | 'taken' | 'refused' = 'under way';
+    let outcome: 'in progress' | 'taken' | 'refused' = 'in progress';
     this.#world.scheduler
       .within(life, () => app.reload(config))
       .then(
@@ -421,7 +421,7 @@ class History {
         },
       );
     this.#mayKill();
-    while (isUnderWay(outcome) && this.#life === life) await this.#sleep(500);
+    while (isInProgress(outcome) && this.#life === life) await this.#sleep(500);
     this.#pending = null;
     this.#possible = new Set([this.#variant]);
   }
@@ -536,8 +536,8 @@ class History {
   }
 }
 
-function isUnderWay(outcome: string): boolean {
-  return outcome === 'under way';
+function isInProgress(outcome: string): boolean {
+  return outcome === 'in progress';
 }
 
 function errorText(_key: string, value: unknown): unknown {

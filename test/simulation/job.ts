@@ -43,7 +43,7 @@ export async function single(seed: number, length?: number): Promise<string> {
 async function prepared(): Promise<RunHistory> {
   await import('./hooks.ts');
   const { runHistory } = await import('./history.ts');
-  // Thrown into code of a process that is gone; nobody waits for it.
+  // Thrown into code of a process that has ended.
   process.on('unhandledRejection', (error) => {
     if (!(error instanceof Error && error.name === 'Gone')) throw error;
   });

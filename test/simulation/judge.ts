@@ -62,7 +62,7 @@ export function judge(case_: {
   for (const { id, body } of lake.taken) add({ id, text: body, file: 'lake', sink: 'lake' });
   for (const [id, copies] of found) {
     const event = known.get(id);
-    if (event === undefined) faults.push(`${copies[0]?.file} holds ${id}, which nobody sent`);
+    if (event === undefined) faults.push(`${copies[0]?.file} holds ${id}, which was not sent`);
     else if (erased.has(event.user) && copies.some(({ sink }) => SINKS.some((own) => own === sink)))
       faults.push(`${copies[0]?.file} holds ${id} of user ${event.user}, who is erased`);
     else if (

@@ -1,4 +1,4 @@
 export * from '@prometheus-io/client';
 
-/** What is measured of Node itself would be real time, ten times a second, and nobody ends it with a life. */
+/** None: they would use real time ten times a second, and continue after a life has ended. */
 export function collectDefaultMetrics(): void {}

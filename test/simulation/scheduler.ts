@@ -26,7 +26,7 @@ export class Life {
   }
 }
 
-/** Thrown into code of a process that is gone; nobody sees it. */
+/** Thrown into code of a process that has ended. */
 export class Gone extends Error {
   override name = 'Gone';
 }

@@ -135,7 +135,7 @@ describe('fault 13: an event above 10 MB', () => {
       journal.put(contractEvent(5 + n, { user: `user-${n}`, body: randomBytes(bytes) }));
     put(journal, 8, 12);
     await delivered('topics', 12);
-    const dead = journal.letters.map(({ event, code }) => `${event.id} ${code}`);
+    const dead = journal.deadLetters.map(({ event, code }) => `${event.id} ${code}`);
     expect(dead.toSorted()).toEqual(['msg_5 too_large', 'msg_6 too_large']);
     expect(peer.requests.flatMap(({ messages }) => messages)).toHaveLength(10);
     expect(idsAt(peer).toSorted()).toEqual([...idsFrom(0, 5), ...idsFrom(7, 5)].toSorted());

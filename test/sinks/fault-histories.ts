@@ -210,7 +210,7 @@ class World<Fault> {
 
   /** Codes by id. */
   #dead(): Map<string, string> {
-    return new Map(this.#journal.letters.map(({ event, code }) => [event.id, code]));
+    return new Map(this.#journal.deadLetters.map(({ event, code }) => [event.id, code]));
   }
 
   #codeOf({ bytes, poison }: Event): Code | null {

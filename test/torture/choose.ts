@@ -147,7 +147,7 @@ function namesOnly(disk: Disk, random: Random): Fate {
   );
 }
 
-/** Files are as long as they were made, and hold zeros in place of data. */
+/** Files have their length, and zeros instead of data. */
 function sizesOnly(disk: Disk, random: Random): Fate {
   return fateOf(
     disk,

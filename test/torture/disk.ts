@@ -164,7 +164,7 @@ export class Disk {
     for (const naming of this.namings.filter(isDurable)) this.#endure(naming);
   }
 
-  /** One that is durable is there for good, and what stood under its names before it is past. */
+  /** A durable name stays, and replaces what had its names before. */
   #endure(naming: Naming): void {
     for (const { folder, name, node } of naming.sets) {
       if (node === null) folder.names.delete(name);

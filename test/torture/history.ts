@@ -372,7 +372,7 @@ class Run {
   }
 }
 
-/** A process whose end the kernel has not yet told of. */
+/** Waits for a process that has ended, until the kernel reports it. */
 async function gone(process: ServeProcess): Promise<boolean> {
   return Promise.race([
     process.exited.then(() => true),

@@ -85,14 +85,14 @@ async function tryAll(
   const tries = new Tries(recording);
   let before: Counts = NOTHING;
   let failed = 0;
-  let told = performance.now();
+  let reportedAt = performance.now();
   const newCounts = (): Counts => {
     const { points, states, recoveries } = tries;
     const all = { histories: 0, points, states, recoveries, failed };
     const names = Object.keys(NOTHING) as (keyof Counts)[];
     const counts = Object.fromEntries(names.map((name) => [name, all[name] - before[name]])) as Counts;
     before = all;
-    told = performance.now();
+    reportedAt = performance.now();
     return counts;
   };
   const kinds = new Set<string>();
@@ -106,7 +106,7 @@ async function tryAll(
       if (isLookedInto)
         tell({ counts: newCounts(), at, failure: await lookInto(tried, tries, seed, keep()) });
     }
-    if (performance.now() - told > EVERY) tell({ counts: newCounts(), at });
+    if (performance.now() - reportedAt > EVERY) tell({ counts: newCounts(), at });
   }
   return { counts: { ...newCounts(), histories: 1 }, at: `${seed} over` };
 }

@@ -18,7 +18,7 @@ export type Op =
   | { readonly kind: 'rename' | 'link'; readonly from: string; readonly to: string }
   | { readonly kind: 'unlink' | 'rmdir' | 'mkdir'; readonly path: string }
   | { readonly kind: 'start' }
-  /** An HTTP answer; whoever asked may have it from here on. */
+  /** An HTTP answer; the client may have it from here on. */
   | { readonly kind: 'answer'; readonly text: string };
 
 const HEAD = 40;

@@ -16,7 +16,7 @@ cannot run here, 2 for wrong usage.
 const FLAGS = {
   seed: [0, 'of the first history; the others count on from it; 0: another one each time', 0],
   states: [10_000, 'ends when so many different states were tried'],
-  minutes: [24 * 60, 'ends after so many minutes, whichever comes first'],
+  minutes: [24 * 60, 'ends after so many minutes, if that is earlier'],
   jobs: [2, 'processes'],
   'per-point': [12, 'states at each crash point, at most'],
   history: ['', 'tries the states of a history that a failure has left in this folder'],

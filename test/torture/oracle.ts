@@ -60,7 +60,7 @@ export function faultsIn(root: string, promises: Promises, quarantined: Readonly
         faults.push(`twice in one file: ${id} at ${sink}`);
     }
     const folder = join(root, PLACES[sink]);
-    // Who holds a lock is advice; its file is made anew each time.
+    // The owner of a lock is advice; its file is new each time.
     const left = unfinishedNames(folder).filter((name) => !name.endsWith('lock-owner.tmp'));
     faults.push(...left.map((name) => `left unfinished: ${sink}/${name}`));
     faults.push(...manifestFaults(folder).map((text) => `manifest of ${sink}: ${text}`));

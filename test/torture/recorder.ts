@@ -35,7 +35,7 @@ export interface RecordOptions {
   readonly killAt?: number | undefined;
 }
 
-/** Microseconds that a sync takes on a folder in memory, so that as much goes on beside it as on a disk. */
+/** Microseconds that a sync takes on a folder in memory, so that as much happens beside it as on a disk. */
 const SYNC_MICROSECONDS = 200;
 
 /** The environment of a process that is recorded. */

@@ -98,7 +98,7 @@ class FastClock extends ManualClock {
   readonly #since = performance.now();
 
   async step(): Promise<void> {
-    // A thread of libuv does the work meanwhile; turns of the event loop would only take its processor.
+    // A thread of libuv works during that time; turns of the event loop would only take its processor.
     await wait(1);
     this.advance((performance.now() - this.#since) * FASTER - this.monotonic());
   }

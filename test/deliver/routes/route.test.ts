@@ -34,7 +34,7 @@ describe('the route table', () => {
     expect(table.routesFor('daily.x')).toBe(table.routesFor('daily.x'));
   });
 
-  it('always agrees with the definition: the first route with a fitting prefix', () => {
+  it('always agrees with the definition: the first route with a matching prefix', () => {
     const part = fc.constantFrom('a', 'b', '.', '*', 'ab');
     const prefix = fc.oneof(
       fc.constant('*'),
