@@ -17,7 +17,7 @@ export interface PlanRunnerOptions {
   readonly feeds: Omit<DispatcherOptions, 'targetsOf' | 'routes'>;
   /** What each sink gets when it is made. */
   readonly context: SinkParts;
-  /** Whether a start goes on without a sink that cannot be opened. */
+  /** Whether a start continues without a sink that cannot be opened. */
   readonly isOptional: (name: string) => boolean;
   readonly routes: RouteKeeper;
   /** Null with `acknowledge: delivered`: nothing waits on disk. */
