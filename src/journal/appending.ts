@@ -2,7 +2,7 @@ import { ID_REUSED, type InvalidReason } from '../core/ingest.ts';
 import { APPENDED, asideAnswer, type Batch } from './batch.ts';
 import type { SeenIds } from './dedup.ts';
 import type { Base, Told } from './events.ts';
-import type { FreshEntries } from './held-receipts.ts';
+import type { FreshEntries } from './receipt-feed.ts';
 import { Tally } from './hour-counts.ts';
 import { bodyHashOf, knownBy } from './identity.ts';
 import { entryOfRecordAt } from './receipt-entries.ts';

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/core/event.ts';
 import type { EraseStep } from '../../src/journal/erase.ts';
-import { unpackHeads } from '../../src/journal/head-columns.ts';
+import { unpackHeads } from '../../src/journal/segments/heads.ts';
 import { Store } from '../../src/journal/store.ts';
 import { makeEvent } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';

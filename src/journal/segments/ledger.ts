@@ -1,5 +1,5 @@
 import type { CursorStatus } from '../../core/journal.ts';
-import { HeadPacker, type HeadColumns } from '../head-columns.ts';
+import { HeadPacker, type HeadColumns } from './heads.ts';
 import { NO_ID, RECORD_HEADER, idOf, type KnownBy } from './format.ts';
 import type { SegmentLog, Walked } from './log.ts';
 import { titleAt } from './records.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { EventHead } from '../../src/core/journal.ts';
-import { HeadPacker, unpackHeads, type HeadColumns } from '../../src/journal/head-columns.ts';
+import { HeadPacker, unpackHeads, type HeadColumns } from '../../src/journal/segments/heads.ts';
 
 function packed(heads: readonly EventHead[]): HeadColumns {
   const packer = new HeadPacker(heads[0]?.seq ?? 0, heads.length);

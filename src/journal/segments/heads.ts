@@ -1,4 +1,4 @@
-import type { EventHead } from '../core/journal.ts';
+import type { EventHead } from '../../core/journal.ts';
 
 /**
  * Heads of events that follow each other, on their way between the threads. As columns: cloning an object for each would take
