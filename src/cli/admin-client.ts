@@ -2,8 +2,9 @@ import type { Dispatcher } from 'undici';
 import type { Config } from '../config/config.ts';
 import { CATALOGUE, MillraceError, messageOf, type ErrorCode } from '../core/errors.ts';
 import type { Erasures } from '../core/erasure.ts';
-import type { Selection } from '../core/journal.ts';
+import type { JournalAccount, Selection } from '../core/journal.ts';
 import type { Operations } from '../core/operations.ts';
+import { fromRouteRecordJson, type RouteRecordJson } from '../core/route-record.ts';
 import { ownerFolder, readOwner, isLocal } from '../journal/owner.ts';
 import { cutLines } from '../lib/lines.ts';
 import { bracketed } from '../lib/listen.ts';
@@ -125,7 +126,13 @@ export class AdminClient {
       status: () => this.ask('GET', '/status'),
       listEvents: (selection) => list('/events', selection, true),
       listHeads: (after) => this.ask('GET', `/heads?after=${after}`),
-      account: (since, until) => this.ask('GET', `/account?since=${since}&until=${until}`),
+      account: async (since, until) => {
+        const account = await this.ask<Omit<JournalAccount, 'routes'> & { readonly routes: RouteRecordJson }>(
+          'GET',
+          `/account?since=${since}&until=${until}`,
+        );
+        return { ...account, routes: fromRouteRecordJson(account.routes) };
+      },
       listQuarantine: (selection, bodies) => list('/quarantine', selection, bodies),
       retryQuarantine: (selection) => this.ask('POST', '/quarantine/retry', selection),
       dropQuarantine: (selection) => drop('/quarantine/drop', selection),
@@ -134,7 +141,7 @@ export class AdminClient {
       dropDeadLetters: (selection) => drop('/dead-letters/drop', selection),
       listEntries: (kind, selection) => list(`/${kind}/entries`, selection, false),
       schema: () => this.ask('GET', '/schema'),
-      routes: () => this.ask('GET', '/routes'),
+      routes: async () => fromRouteRecordJson(await this.ask('GET', '/routes')),
       dropSink: (sink) => this.ask('POST', '/sinks/drop', { sink }),
     };
   }

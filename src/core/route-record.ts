@@ -9,7 +9,7 @@ export interface RouteEra {
   readonly tables: readonly [readonly Route[]];
 }
 
-/** One sink that continued for another: what was accepted up to seq `upTo` for `from` is for `to`. Oldest first. */
+/** Sink `to` continues for sink `from`: it gets what was accepted for `from` up to seq `upTo`. */
 export interface Succession {
   /** Null until the next era begins: what comes in until then is still accepted for `from`. */
   readonly upTo: number | null;
@@ -21,11 +21,25 @@ export interface Succession {
 export interface RouteRecord {
   /** Oldest first. */
   readonly eras: readonly RouteEra[];
-  readonly heirs: readonly Succession[];
-  /** Sinks that were taken out when nothing waited for them any more. */
+  /** Oldest first. */
+  readonly successors: readonly Succession[];
+  /** Sinks that were removed when nothing waited for them any more. */
   readonly left: readonly string[];
-  /** True once eras have been forgotten: of older events nobody can say where they were to go. */
+  /** True once eras have been forgotten: where older events were to go is not known. */
   readonly forgotten: boolean;
 }
 
-export const NO_ROUTES: RouteRecord = { eras: [], heirs: [], left: [], forgotten: false };
+export const NO_ROUTES: RouteRecord = { eras: [], successors: [], left: [], forgotten: false };
+
+/** A record as JSON: in the journal's database, and in answers of the admin API. Its key of the successors is an older one. */
+export interface RouteRecordJson extends Omit<RouteRecord, 'successors'> {
+  readonly heirs: readonly Succession[];
+}
+
+export function toRouteRecordJson({ eras, successors, left, forgotten }: RouteRecord): RouteRecordJson {
+  return { eras, heirs: successors, left, forgotten };
+}
+
+export function fromRouteRecordJson({ eras, heirs, left, forgotten }: RouteRecordJson): RouteRecord {
+  return { eras, successors: heirs, left, forgotten };
+}

@@ -1,35 +1,35 @@
 import { join } from 'node:path';
 import type Database from 'better-sqlite3';
 import { MillraceError } from '../core/errors.ts';
-import type { RouteRecord } from '../core/route-record.ts';
+import { toRouteRecordJson, type RouteRecord } from '../core/route-record.ts';
 import { SAVED_UP_TO } from './dedup.ts';
 import { SEGMENTS, type KnownSegments } from './events.ts';
+import { ROUTES } from './route-records.ts';
 import { hashedColumns, insertAside, lastKey, setLastKey, type AsideTable } from './schema.ts';
 import { NOTE, NOTE_NUMBER, readSecondNote, type SecondNote } from './second-note.ts';
 import { saltOf, Segment, segmentsIn } from './segments/segment.ts';
 import { sumUp, wrongSums, type Summed, type WrongSum } from './sums.ts';
 
-/** What of a journal was not what it should be: `n` of it are lost, 0 where all of it was mended. */
+/** Something of a journal that was damaged or missing: `n` events or rows are lost, 0 where all was repaired. */
 export interface Repair {
   readonly what: 'record' | 'segment' | 'quarantine' | 'dead_letters' | 'database' | 'note';
   readonly n: number;
   readonly detail: string;
 }
 
-/** How far the sinks are, and where events were to go, as a person says. */
+/** What a person says of a journal that has lost its cursors and routes. */
 export interface Recovery {
-  /** All get what the journal holds from its first event on. */
+  /** Each gets all events of the journal. */
   readonly sinks: readonly string[];
   readonly routes: RouteRecord;
 }
 
-const TABLES_OF_EVENTS = ['quarantine', 'dead_letters'] as const;
-/** What they say can be left out: what they are about is sent once more. */
+/** Without these tables some deliveries are sent again, and none is lost. */
 const AHEAD = ['settled_ahead', 'died_ahead'] as const;
 
 /**
- * Holds the rows of the database against their sums and the second note, and mends what differs. Inside a transaction.
- * @throws MillraceError journal_damaged when nothing says how far the sinks are
+ * Compares the rows of the database with their sums and the second note, and repairs what differs. Inside a transaction.
+ * @throws MillraceError journal_damaged when neither says how far the sinks are
  */
 export function mend(db: Database.Database, folder: string, recovery?: Recovery): Repair[] {
   const read = readSecondNote(folder);
@@ -50,7 +50,8 @@ export function mend(db: Database.Database, folder: string, recovery?: Recovery)
     db.prepare('DELETE FROM checkpoints WHERE key = ?').run(SAVED_UP_TO);
     say('database', 'ids of earlier events were damaged: one that comes again may be forwarded again');
   }
-  for (const table of TABLES_OF_EVENTS) mendEvents(db, table, note, wrong.get(table), say);
+  for (const table of ['quarantine', 'dead_letters'] as const)
+    mendEvents(db, table, note, wrong.get(table), say);
   if (isIn(wrong, 'hour_counts', 'dropped_letters', 'erased_alone', 'quarantine_entered', 'damaged'))
     say('database', 'counts were damaged: what reconcile says of the time before is not exact');
   if (wrong.size > 0) sumUp(db);
@@ -65,7 +66,7 @@ function isIn(wrong: ReadonlyMap<Summed, WrongSum>, ...names: readonly Summed[])
   return names.some((name) => wrong.has(name));
 }
 
-/** Whether the database was put back by the loss of its newest transactions: the note was written after one that it lacks. */
+/** True when the database has lost its newest transactions: the note was written after one that it lacks. */
 function isOlder(db: Database.Database, note: SecondNote | null): boolean {
   return note !== null && note.number > Number(checkpoint(db, NOTE_NUMBER) ?? 0);
 }
@@ -75,7 +76,7 @@ function checkpoint(db: Database.Database, key: string): string | null {
   return typeof value === 'string' ? value : null;
 }
 
-/** @returns what was done */
+/** Restores cursors and checkpoints. @returns what was done, in words */
 function restoreState(
   db: Database.Database,
   folder: string,
@@ -86,7 +87,7 @@ function restoreState(
   if (note === null) return recoverState(db, folder, recovery);
   const rows = db.prepare('SELECT sink, seq FROM cursors').raw().all() as [string, number][];
   const own = new Map(wrong.has('cursors') ? [] : rows);
-  // Sinks that the database alone knows were opened after the note, unless it is the database that is older.
+  // Sinks that only the database has were opened after the note, unless the database is older.
   const more = isOlder(db, note)
     ? []
     : [...own].filter(([sink]) => !note.cursors.some(([name]) => name === sink));
@@ -94,7 +95,7 @@ function restoreState(
   db.exec('DELETE FROM cursors');
   const insert = db.prepare('INSERT INTO cursors VALUES (?, ?)');
   for (const cursor of [...cursors, ...more]) insert.run(...cursor);
-  // What frames say behind the position of the database's own counts is not counted yet.
+  // The database's own position belongs to its own counts.
   const position = wrong.has('checkpoints') ? null : checkpoint(db, SEGMENTS);
   if (wrong.has('checkpoints')) db.exec('DELETE FROM checkpoints');
   const save = db.prepare('INSERT OR REPLACE INTO checkpoints VALUES (?, ?)');
@@ -104,7 +105,7 @@ function restoreState(
   return `how far the sinks are was damaged or gone, and is taken from ${NOTE}, written ${at}: what came to sinks since then comes again`;
 }
 
-/** The newer list of segments, with the older position. */
+/** The database's position with the note's list of segments. */
 function withSegmentsOf(position: string, noted: string): string {
   const own = JSON.parse(position) as KnownSegments;
   const { segments } = JSON.parse(noted) as KnownSegments;
@@ -115,21 +116,21 @@ function recoverState(db: Database.Database, folder: string, recovery: Recovery 
   if (recovery === undefined) {
     throw new MillraceError(
       'journal_damaged',
-      `${folder}: the database does not say how far the sinks are, and ${NOTE} is missing or damaged; ${heldIn(folder)}. ` +
+      `${folder}: the database does not say how far the sinks are, and ${NOTE} is missing or damaged; ${eventsIn(folder)}. ` +
         'Restore one of the two, or say from where each sink continues: millrace journal recover --from-first SINK, or --from TIME',
     );
   }
   for (const table of ['cursors', 'checkpoints', 'hour_counts', ...AHEAD]) db.exec(`DELETE FROM ${table}`);
   const insert = db.prepare('INSERT INTO cursors VALUES (?, 0)');
   for (const sink of recovery.sinks) insert.run(sink);
-  db.prepare(`INSERT INTO checkpoints VALUES ('routes', ?)`).run(JSON.stringify(recovery.routes));
+  const routes = JSON.stringify(toRouteRecordJson(recovery.routes));
+  db.prepare('INSERT INTO checkpoints VALUES (?, ?)').run(ROUTES, routes);
   return 'how far the sinks are was gone, and was set by hand';
 }
 
-/** What the segments hold, in words. */
-function heldIn(folder: string): string {
-  let count = 0;
-  let [since, until] = [Infinity, 0];
+/** The events of the segments, in words. */
+function eventsIn(folder: string): string {
+  let [count, since, until] = [0, Infinity, 0];
   const names = segmentsIn(folder);
   const salt = saltOf(folder, names);
   for (const name of names) {
@@ -149,18 +150,18 @@ function heldIn(folder: string): string {
   return `${files}, with ${count} events received from ${first} to ${last}, which may all wait`;
 }
 
-/** Of values that no program writes the memory of ids would stop a start. */
+/** True for values that no program writes, which would stop the start when they are read. */
 function hasBadIds(db: Database.Database): boolean {
   const bad = `typeof(hash) <> 'blob' OR length(hash) NOT IN (12, 20) OR typeof(at) <> 'integer'`;
   return db.prepare(`SELECT 1 FROM recent_ids WHERE ${bad} LIMIT 1`).get() !== undefined;
 }
 
-/** The columns of an event, whatever values a damaged row has. */
+/** The columns of an event, readable whatever values a damaged row has. */
 const LEGIBLE = `coalesce(CAST(id AS TEXT), ''), coalesce(CAST(source AS TEXT), ''), coalesce(CAST(type AS TEXT), ''), team, user,
   client_user, CAST(coalesce(received_at, 0) AS INTEGER), CASE WHEN json_valid(headers) THEN headers ELSE '{}' END, NULL,
   coalesce(CAST(body AS BLOB), x'')`;
 
-/** A row that is damaged goes to quarantine as far as it can be read; rows that are gone are named by their number. */
+/** Quarantines damaged rows as far as they can be read, and reports how many are missing. */
 function mendEvents(
   db: Database.Database,
   table: AsideTable,
@@ -187,14 +188,11 @@ function mendEvents(
     );
   const given = lastKey(db, table);
   const noted = note?.keys[table] ?? 0;
-  // In a database that is older, dead letters are made again: its cursors are older, too.
-  const gone =
-    wrong !== undefined
-      ? (wrong.rows ?? note?.rows[table] ?? 0) - wrong.found
-      : table === 'quarantine'
-        ? noted - given
-        : 0;
-  if (gone > 0) say(table, `${gone} rows of ${table} are gone`, gone);
-  const most = db.prepare(`SELECT max(key) FROM ${table}`).pluck().get() as number | null;
-  if (Math.max(noted, most ?? 0) > given) setLastKey(db, table, Math.max(noted, most ?? 0));
+  // An older database makes its dead letters again, because its cursors are older too.
+  const lostKeys = table === 'quarantine' ? noted - given : 0;
+  const lost = wrong === undefined ? lostKeys : (wrong.rows ?? note?.rows[table] ?? 0) - wrong.found;
+  if (lost > 0) say(table, `${lost} rows of ${table} are gone`, lost);
+  const used = db.prepare(`SELECT max(key) FROM ${table}`).pluck().get() as number | null;
+  const highest = Math.max(noted, used ?? 0);
+  if (highest > given) setLastKey(db, table, highest);
 }

@@ -1,13 +1,21 @@
 import { MillraceError } from '../core/errors.ts';
 import type { Route } from '../core/route.ts';
-import { NO_ROUTES, type RouteEra, type RouteRecord } from '../core/route-record.ts';
+import {
+  fromRouteRecordJson,
+  NO_ROUTES,
+  toRouteRecordJson,
+  type RouteEra,
+  type RouteRecord,
+  type RouteRecordJson,
+} from '../core/route-record.ts';
 import type { Checkpoints } from './checkpoints.ts';
 
-const KEY = 'routes';
-/** Eras that are kept although no event of theirs is left: for whoever asks later where an event was to go. */
-const KEPT = 200;
+/** Key of the checkpoint. */
+export const ROUTES = 'routes';
+/** Eras kept though none of their events is left, to say later where an event was to go. */
+const ERAS_KEPT = 200;
 
-/** Which routes events were accepted under, in the database. Changed inside transactions of the store only. */
+/** The routes that events were accepted under, in a checkpoint. Changed inside transactions of the store only. */
 export class RouteRecords {
   readonly #checkpoints: Checkpoints;
 
@@ -15,10 +23,11 @@ export class RouteRecords {
     this.#checkpoints = checkpoints;
   }
 
+  /** @throws MillraceError journal_unreadable */
   read(): RouteRecord {
-    const text = this.#checkpoints.load(KEY);
+    const text = this.#checkpoints.load(ROUTES);
     if (text === null) return NO_ROUTES;
-    const record = JSON.parse(text) as RouteRecord;
+    const record = fromRouteRecordJson(JSON.parse(text) as RouteRecordJson);
     if (record.eras.some(({ tables }) => (tables.length as number) !== 1))
       throw new MillraceError(
         'journal_unreadable',
@@ -30,26 +39,29 @@ export class RouteRecords {
   /** What comes after `lastSeq` is accepted under these routes. @param firstSeq the oldest event there is */
   accept(routes: readonly Route[], lastSeq: number, firstSeq: number): RouteRecord {
     const found = this.read();
-    const record = { ...found, heirs: found.heirs.map((heir) => ({ ...heir, upTo: heir.upTo ?? lastSeq })) };
+    const successors = found.successors.map((one) => ({ ...one, upTo: one.upTo ?? lastSeq }));
+    const record = { ...found, successors };
     const newest = record.eras.at(-1);
     if (newest !== undefined && JSON.stringify(newest.tables) === JSON.stringify([routes]))
-      return found.heirs.some(({ upTo }) => upTo === null) ? this.#save(record) : found;
-    // An era in which nothing came is none; but what it redacted is not to leave because another one follows.
+      return found.successors.some(({ upTo }) => upTo === null) ? this.#save(record) : found;
+    // An era without events is dropped, unless it redacted something that a later era may still have to leave out.
     const before = record.eras.filter(
       (era) => era.after < lastSeq || (era.after === 0 && lastSeq > 0) || isRedacting(era),
     );
     return this.#save(
-      forget({ ...record, eras: [...before, { after: lastSeq, tables: [routes] }] }, firstSeq),
+      forgetOldEras({ ...record, eras: [...before, { after: lastSeq, tables: [routes] }] }, firstSeq),
     );
   }
 
-  /** Until the next era begins; the same the other way round takes it back. */
+  /** Until the next era begins; the same the other way round reverts it. */
   succeed(from: string, to: string): RouteRecord {
     const record = this.read();
-    const last = record.heirs.at(-1);
-    const isTakenBack = last?.upTo === null && last.from === to && last.to === from;
-    const heirs = isTakenBack ? record.heirs.slice(0, -1) : [...record.heirs, { upTo: null, from, to }];
-    return this.#save({ ...record, heirs });
+    const last = record.successors.at(-1);
+    const isReverted = last?.upTo === null && last.from === to && last.to === from;
+    const successors = isReverted
+      ? record.successors.slice(0, -1)
+      : [...record.successors, { upTo: null, from, to }];
+    return this.#save({ ...record, successors });
   }
 
   leave(sink: string): RouteRecord {
@@ -57,16 +69,13 @@ export class RouteRecords {
     return this.#save({ ...record, left: [...record.left.filter((name) => name !== sink), sink] });
   }
 
-  /** True when the sink had left. */
-  comeBack(sink: string): boolean {
+  comeBack(sink: string): void {
     const record = this.read();
-    if (!record.left.includes(sink)) return false;
     this.#save({ ...record, left: record.left.filter((name) => name !== sink) });
-    return true;
   }
 
   #save(record: RouteRecord): RouteRecord {
-    this.#checkpoints.save(KEY, JSON.stringify(record));
+    this.#checkpoints.save(ROUTES, JSON.stringify(toRouteRecordJson(record)));
     return record;
   }
 }
@@ -75,18 +84,18 @@ function isRedacting({ tables }: RouteEra): boolean {
   return tables[0].some(({ to }) => to.some(({ redactions }) => redactions !== undefined));
 }
 
-/** Without the oldest eras and successions, if no event of theirs is left. */
-function forget(record: RouteRecord, firstSeq: number): RouteRecord {
+/** Drops the oldest eras and successions that have no event left. */
+function forgetOldEras(record: RouteRecord, firstSeq: number): RouteRecord {
   const { eras } = record;
   const over = eras.filter((_, index) => (eras[index + 1]?.after ?? Infinity) < firstSeq);
-  const count = Math.min(over.length, eras.length - KEPT);
+  const count = Math.min(over.length, eras.length - ERAS_KEPT);
   if (count <= 0) return record;
   const left = eras.slice(count);
   const from = left[0]?.after ?? 0;
   return {
     ...record,
     eras: left,
-    heirs: record.heirs.filter(({ upTo }) => upTo === null || upTo > from),
+    successors: record.successors.filter(({ upTo }) => upTo === null || upTo > from),
     forgotten: true,
   };
 }

@@ -148,7 +148,7 @@ test('a dead letter of an event that is behind the note says nothing of its othe
       { after: 0, tables: [R0] },
       { after: 10, tables: [R1] },
     ],
-    heirs: [],
+    successors: [],
     left: [],
     forgotten: false,
   };
@@ -193,7 +193,7 @@ test('two sinks that have exchanged their names have exchanged their notes', () 
       { after: 0, tables: [R0] },
       { after: 10, tables: [R0] },
     ],
-    heirs: [
+    successors: [
       { upTo: 10, from: 'a', to: 't' },
       { upTo: 10, from: 'b', to: 'a' },
       { upTo: 10, from: 't', to: 'b' },
@@ -203,7 +203,7 @@ test('two sinks that have exchanged their names have exchanged their notes', () 
   };
   const before = new AcceptedRoutes({
     eras: [{ after: 0, tables: [R0] }],
-    heirs: [],
+    successors: [],
     left: [],
     forgotten: false,
   });

@@ -6,6 +6,7 @@ import type { Selection } from '../../core/journal.ts';
 import type { SetAsideKind } from '../../core/receipt.ts';
 import type { EventSummary, Operations } from '../../core/operations.ts';
 import { pagesOf } from '../../core/page.ts';
+import { toRouteRecordJson } from '../../core/route-record.ts';
 import { type Audit, type AuditEntry, SET_ASIDE } from './audit.ts';
 import type { EventSearch } from './event-search.ts';
 import { whoOf } from './guard.ts';
@@ -28,15 +29,17 @@ export function createApi(
   const api = answering({
     'GET /status': (_, response) => operationsOf(response).status(),
     'GET /schema': (_, response) => operationsOf(response).schema(),
-    'GET /routes': (_, response) => operationsOf(response).routes(),
+    'GET /routes': async (_, response) => toRouteRecordJson(await operationsOf(response).routes()),
     'GET /events': ({ query }, response) => {
       bodiesTo(response);
       return operationsOf(response).listEvents(selectionOf(query));
     },
     'GET /heads': ({ query: { after = 0 } }, response) =>
       operationsOf(response).listHeads(wholeNumber(after)),
-    'GET /account': ({ query: { since, until } }, response) =>
-      operationsOf(response).account(wholeNumber(since), wholeNumber(until)),
+    'GET /account': async ({ query: { since, until } }, response) => {
+      const account = await operationsOf(response).account(wholeNumber(since), wholeNumber(until));
+      return { ...account, routes: toRouteRecordJson(account.routes) };
+    },
     'POST /sinks/drop': ({ body }, response) => {
       const { sink } = body as { sink?: unknown };
       if (typeof sink !== 'string') throw new MillraceError('usage', 'the body must name the sink');

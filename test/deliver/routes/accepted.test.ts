@@ -50,7 +50,7 @@ test('the place inside a sink is the one of now, where the routes of now name th
 test('a sink that continues for another has its events up to then, also after a name is used again', () => {
   const targets = routed({
     eras: [era(0, to('*', 'b:x')), era(10, to('*', 'c')), era(20, to('*', 'd', 'b'))],
-    heirs: [
+    successors: [
       { upTo: 10, from: 'b', to: 'c' },
       { upTo: 20, from: 'c', to: 'd' },
     ],
@@ -68,7 +68,7 @@ test('it knows which sinks had everything', () => {
   expect(takesAll({ eras: [era(0, to('x', 'a'))] })).toBe(false);
   expect(takesAll({ eras: [era(0, to('*', 'a'))], forgotten: true })).toBe(false);
   const renamed = { upTo: 3, from: 'b', to: 'a' };
-  expect(takesAll({ eras: [era(0, to('*', 'b')), era(3, to('*', 'a'))], heirs: [renamed] })).toBe(true);
+  expect(takesAll({ eras: [era(0, to('*', 'b')), era(3, to('*', 'a'))], successors: [renamed] })).toBe(true);
 });
 
 const fields = { type: 'event_type', team: 'team_id', user: 'user_id', clientUser: 'client_user_id' };
@@ -78,7 +78,7 @@ const target = (sink: string, ...redactions: ReturnType<typeof hiding>[]) => ({
   destination: null,
   ...(redactions.length === 0 ? {} : { redactions }),
 });
-const record = (...eras: RouteEra[]) => ({ eras, heirs: [], left: [], forgotten: false });
+const record = (...eras: RouteEra[]) => ({ eras, successors: [], left: [], forgotten: false });
 const leaves = (accepted: AcceptedRoutes, seq: number, type: string, handling = {}) =>
   accepted
     .targetsOf({ seq, type, handling })
@@ -121,15 +121,15 @@ describe('what leaves for a target', () => {
 
   test('follows a sink to its new name', () => {
     const now = { match: ['*'], to: [target('c', hiding('/new')), target('b')] };
-    const heirs = [{ upTo: 10, from: 'a', to: 'c' }];
-    const renamed = new AcceptedRoutes({ ...record(era(0, before), era(10, now)), heirs });
+    const successors = [{ upTo: 10, from: 'a', to: 'c' }];
+    const renamed = new AcceptedRoutes({ ...record(era(0, before), era(10, now)), successors });
     expect(leaves(renamed, 5, 'y')).toEqual([
       ['c', ['/new']],
       ['b', []],
     ]);
     // A dead letter of the old name, when no route leads there any more.
     const elsewhere = { match: ['*'], to: [target('b')] };
-    const gone = new AcceptedRoutes({ ...record(era(0, before), era(10, elsewhere)), heirs });
+    const gone = new AcceptedRoutes({ ...record(era(0, before), era(10, elsewhere)), successors });
     expect(leaves(gone, 5, 'y', { only: ['a'] })).toEqual([['c', ['/old']]]);
   });
 

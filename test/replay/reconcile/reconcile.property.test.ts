@@ -191,7 +191,7 @@ function operationsOn(
     countedSince: SINCE,
     started: [],
     dropped,
-    routes: { eras: [{ after: 0, tables: [ROUTES] }], heirs: [], left: [], forgotten: false },
+    routes: { eras: [{ after: 0, tables: [ROUTES] }], successors: [], left: [], forgotten: false },
   };
   return {
     account: () => Promise.resolve(account),
